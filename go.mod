@@ -1,0 +1,3 @@
+module github.com/longshore-run/longshore
+
+go 1.26.0

@@ -1,0 +1,118 @@
+package messages
+
+import "encoding/json"
+
+// Role of a message.
+type Role string
+
+// Roles.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Message is one message of a conversation.
+type Message struct {
+	Role    Role    `json:"role"`
+	Content []Block `json:"content"`
+}
+
+// Text joins the text blocks of a message.
+func (m *Message) Text() string {
+	if len(m.Content) == 1 {
+		return m.Content[0].Text
+	}
+	var s string
+	for _, b := range m.Content {
+		s += b.Text
+	}
+	return s
+}
+
+// Calls are the tool calls of a message, in the model's order.
+func (m *Message) Calls() []ToolCall {
+	var calls []ToolCall
+	for _, b := range m.Content {
+		if b.ToolCall != nil {
+			calls = append(calls, *b.ToolCall)
+		}
+	}
+	return calls
+}
+
+// Block is one part of a message; exactly one field is set.
+type Block struct {
+	Text       string      `json:"text,omitempty"`
+	ToolCall   *ToolCall   `json:"toolCall,omitempty"`
+	ToolResult *ToolResult `json:"toolResult,omitempty"`
+}
+
+// TextContent is content of one text block.
+func TextContent(s string) []Block { return []Block{{Text: s}} }
+
+// ToolCall is a model's wish. Arguments are what the model wrote, which may not be JSON: a consumer that needs
+// JSON must check.
+type ToolCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// ToolResult answers a ToolCall.
+type ToolResult struct {
+	CallID  string  `json:"callId"`
+	Content []Block `json:"content"` // text blocks only
+	IsError bool    `json:"isError,omitempty"`
+}
+
+// ToolSpec is what a model is told about a tool, and what a worker needs to know to call it safely.
+type ToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"` // JSON Schema 2020-12 of an object
+	Effect      Effect          `json:"effect"`
+}
+
+// Effect says what running a call twice does.
+type Effect string
+
+// Effects. After a crash a call of Read or Idempotent is made again with the same key; a call of Once that had
+// begun is reported as unknown and never made again.
+const (
+	EffectRead       Effect = "read"
+	EffectIdempotent Effect = "idempotent"
+	EffectOnce       Effect = "once"
+)
+
+// StopReason says why a model stopped; derived by us, not taken from the provider.
+type StopReason string
+
+// Stop reasons.
+const (
+	StopEnd           StopReason = "end"
+	StopToolCalls     StopReason = "tool_calls"
+	StopLength        StopReason = "length"
+	StopContentFilter StopReason = "content_filter"
+	StopRefusal       StopReason = "refusal"
+	StopError         StopReason = "error"
+)
+
+// Usage counts tokens. Total is what the provider says, or Input plus Output.
+type Usage struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cacheRead,omitempty"`
+	CacheWrite int64 `json:"cacheWrite,omitempty"`
+	Reasoning  int64 `json:"reasoning,omitempty"`
+	Total      int64 `json:"total"`
+}
+
+// Add returns the sum.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{
+		u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead,
+		u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning, u.Total + v.Total,
+	}
+}

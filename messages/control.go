@@ -1,0 +1,62 @@
+package messages
+
+import "time"
+
+// The dispatcher's micro service. Requests and replies are JSON; an error reply is a Problem and carries the
+// headers of the NATS micro protocol too.
+
+// Subjects of the service's endpoints.
+const (
+	SubjectSubmit = "longshore.submit" // Task -> SubmitReply
+	SubjectStatus = "longshore.status" // RunRequest -> RunStatus
+	SubjectResult = "longshore.result" // RunRequest -> AgentResult; conflict while the run has not ended
+	SubjectCancel = "longshore.cancel" // CancelRequest -> RunStatus; conflict when it has ended
+	SubjectVerify = "longshore.verify" // VerifyRequest -> SubmitReply; is the id taken by this very task?
+)
+
+// SubmitReply answers a submit.
+type SubmitReply struct {
+	ID        string `json:"id"`
+	Duplicate bool   `json:"duplicate,omitempty"` // the same task had been submitted before
+}
+
+// RunRequest names a run.
+type RunRequest struct {
+	Tenant string `json:"tenant,omitempty"` // default "default"
+	ID     string `json:"id"`
+}
+
+// VerifyRequest asks whether the run of an id is the one of a task with this fingerprint.
+type VerifyRequest struct {
+	Tenant      string `json:"tenant,omitempty"`
+	ID          string `json:"id"`
+	Fingerprint string `json:"fingerprint"`
+}
+
+// CancelRequest asks a run to stop.
+type CancelRequest struct {
+	Tenant string `json:"tenant,omitempty"`
+	ID     string `json:"id"`
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// RunStatus is what is known about a run.
+type RunStatus struct {
+	Tenant   string    `json:"tenant"`
+	ID       string    `json:"id"`
+	Status   Status    `json:"status"`
+	Attempt  int       `json:"attempt,omitempty"`  // claims since the last progress
+	Updated  time.Time `json:"updated"`            // when the log last grew, or when it was queued
+	Cancel   bool      `json:"cancel,omitempty"`   // asked to stop and still on its way there
+	Sequence uint64    `json:"sequence,omitempty"` // events so far
+}
+
+// Ref of the request, with the tenant's default; checked.
+func (r RunRequest) Ref() (Ref, error) {
+	ref := Ref{r.Tenant, r.ID}
+	if ref.Tenant == "" {
+		ref.Tenant = DefaultTenant
+	}
+	return ref, ref.Check()
+}

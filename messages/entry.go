@@ -1,0 +1,196 @@
+package messages
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Version of the records that this code writes, and the newest that it understands.
+const Version = 1
+
+// ErrNewerVersion means that a newer program wrote the log: leave the run to a worker that understands it.
+var ErrNewerVersion = errors.New("the log was written by a newer version")
+
+// Entry is one message of a run's log: records that became true together.
+type Entry struct {
+	Seq     uint64 // given by the log
+	Head    Head
+	Records []Record
+}
+
+// Head is the clear part of an entry. It travels in a message header, never sealed, so that a ticket can be judged
+// and a run claimed without opening or folding anything: what crashes a worker must not do so before it is counted.
+// It holds what is true after the entry. Follow makes it.
+type Head struct {
+	ID       string    `json:"id"` // of this entry: an append whose answer was lost is recognised by it
+	Version  int       `json:"version"`
+	Time     time.Time `json:"time"`  // by the writer's clock
+	Kinds    []Kind    `json:"kinds"` // of the records
+	Phase    Phase     `json:"phase"`
+	Claim    string    `json:"claim,omitempty"`    // of the last claim
+	Ticket   uint64    `json:"ticket,omitempty"`   // of the last claim
+	ClaimSeq uint64    `json:"claimSeq,omitempty"` // sequence of the last claim
+	ParkSeq  uint64    `json:"parkSeq,omitempty"`  // sequence of the last park
+	Attempt  int       `json:"attempt,omitempty"`  // claims since the last progress, less the released ones
+	// FirstEvent is the running number of the entry's first event, counted from 1 in each run; Events is how many
+	// the entry has.
+	FirstEvent uint64 `json:"firstEvent"`
+	Events     int    `json:"events,omitempty"`
+	// EventsThrough is the highest sequence up to which all events are known to be stored. A new owner publishes
+	// everything after it again.
+	EventsThrough uint64 `json:"eventsThrough,omitempty"`
+	// Snapshot is reserved: the sequence of an entry that holds a whole state.
+	Snapshot uint64 `json:"snapshot,omitempty"`
+}
+
+// Phase is what a run is up to.
+type Phase string
+
+// Phases. Only a Ready run, and one without a log, may be claimed by a new ticket.
+const (
+	PhaseActive   Phase = "active"   // a worker has claimed it
+	PhaseParked   Phase = "parked"   // it waits
+	PhaseReady    Phase = "ready"    // what it waited for has come
+	PhaseFinished Phase = "finished" // it has ended
+)
+
+// Has tells whether the entry holds a record of the kind.
+func (h *Head) Has(k Kind) bool { return slices.Contains(h.Kinds, k) }
+
+// Follow is the head of an entry with these records right after an entry with the head prev (the zero Head: an
+// empty log). It fills everything but ID, Time and EventsThrough. Pure.
+func Follow(run Ref, prev Head, records ...Record) Head {
+	h := Head{
+		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, ClaimSeq: prev.ClaimSeq,
+		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
+	}
+	if prev.FirstEvent == 0 {
+		h.FirstEvent = 1
+	}
+	for _, r := range records {
+		h.Kinds = append(h.Kinds, r.Kind())
+		h.follow(r)
+		h.Events += countEvents(r)
+	}
+	return h
+}
+
+func (h *Head) follow(r Record) {
+	if h.Phase == PhaseFinished {
+		return
+	}
+	switch r := r.(type) {
+	case *Claimed:
+		h.Phase, h.Claim, h.Ticket, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, 0
+		h.Attempt++
+	case *ModelReplied, *ModelFailed, *ToolReturned:
+		h.Attempt = 0
+	case *Released:
+		h.Attempt = max(0, h.Attempt-1)
+	case *Lost:
+		if h.Phase == PhaseActive && h.Ticket == r.Ticket {
+			h.Phase = PhaseReady
+		}
+	case *Parked:
+		h.Phase, h.ParkSeq, h.Attempt = PhaseParked, 0, 0
+	case *CancelRequested:
+		if h.Phase != PhaseActive {
+			h.Phase = PhaseReady
+		}
+	case *Answered:
+		h.satisfy(r.Park)
+	case *Expired:
+		h.satisfy(r.Park)
+	case *Finished:
+		h.Phase = PhaseFinished
+	}
+}
+
+func (h *Head) satisfy(park uint64) {
+	if h.Phase == PhaseParked && h.ParkSeq == park {
+		h.Phase = PhaseReady
+	}
+}
+
+// At returns the entry with the sequence that its log gave it. Every Log calls it, after an append and on reading:
+// a claim or a park is named by its own sequence, which its writer could not know.
+func (e Entry) At(seq uint64) Entry {
+	e.Seq = seq
+	if e.Head.Has(KindClaimed) {
+		e.Head.ClaimSeq = seq
+	}
+	if e.Head.Has(KindParked) {
+		e.Head.ParkSeq = seq
+	}
+	return e
+}
+
+type wireRecord struct {
+	Kind Kind   `json:"kind"`
+	Data Record `json:"data"`
+}
+
+// EncodeRecords writes [{"kind":…,"data":…}].
+func EncodeRecords(records []Record) ([]byte, error) {
+	out := make([]wireRecord, len(records))
+	for i, r := range records {
+		out[i] = wireRecord{r.Kind(), r}
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encode records: %w", err)
+	}
+	return b, nil
+}
+
+// DecodeRecords reads what EncodeRecords wrote, strictly. An unknown kind is an error.
+func DecodeRecords(data []byte) ([]Record, error) {
+	var wire []struct {
+		Kind Kind            `json:"kind"`
+		Data json.RawMessage `json:"data"`
+	}
+	if err := decodeNamed("records", data, &wire); err != nil {
+		return nil, err
+	}
+	out := make([]Record, len(wire))
+	for i, w := range wire {
+		r := newRecord(w.Kind)
+		if r == nil {
+			return nil, &FieldError{fmt.Sprintf("records[%d].kind", i), fmt.Sprintf("%q is unknown", w.Kind)}
+		}
+		if err := decodeNamed(fmt.Sprintf("records[%d].data", i), w.Data, r); err != nil {
+			return nil, err
+		}
+		out[i] = r
+	}
+	return out, nil
+}
+
+// EncodeHead writes the header form of a head.
+func EncodeHead(h Head) (string, error) {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return "", fmt.Errorf("encode head: %w", err)
+	}
+	return string(b), nil
+}
+
+// DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that
+// this code knows are still filled.
+func DecodeHead(s string) (Head, error) {
+	var h Head
+	// Not strict: a newer writer may have added fields, and its version must still be read.
+	if err := json.Unmarshal([]byte(s), &h); err != nil {
+		return Head{}, fmt.Errorf("decode head: %w", err)
+	}
+	if h.Version > Version {
+		return h, ErrNewerVersion
+	}
+	if h.ID == "" || h.FirstEvent == 0 || len(h.Kinds) == 0 {
+		return Head{}, &FieldError{"head", "id, kinds or firstEvent is missing"}
+	}
+	return h, nil
+}

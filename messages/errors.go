@@ -1,0 +1,83 @@
+package messages
+
+import "fmt"
+
+// FieldError says which field of an input is wrong and why. Field is a path such as "limits.maxSteps" or
+// "labels[3].name"; it is "task" or the like when the whole input is meant.
+type FieldError struct {
+	Field, Reason string
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
+
+// Code is the closed list of reasons why a run or a request failed.
+type Code string
+
+// Codes.
+const (
+	CodeInvalidInput       Code = "invalid_input"
+	CodeUnknownAgent       Code = "unknown_agent"
+	CodeConflict           Code = "conflict"
+	CodeNotFound           Code = "not_found"
+	CodeMaxSteps           Code = "max_steps"
+	CodeBudget             Code = "budget"
+	CodeDeadline           Code = "deadline"
+	CodeCancelled          Code = "cancelled"
+	CodeModelAuth          Code = "model_auth"
+	CodeModelQuota         Code = "model_quota"
+	CodeModelRateLimited   Code = "model_rate_limited"
+	CodeModelOverloaded    Code = "model_overloaded"
+	CodeModelTimeout       Code = "model_timeout"
+	CodeModelTruncated     Code = "model_truncated"
+	CodeModelContextLength Code = "model_context_length"
+	CodeModelContentFilter Code = "model_content_filter"
+	CodeModelInvalidOutput Code = "model_invalid_output"
+	CodeNoProvider         Code = "no_provider"
+	CodeToolFailed         Code = "tool_failed"
+	CodeToolUnknownOutcome Code = "tool_unknown_outcome"
+	CodePolicy             Code = "policy"
+	CodeApprovalDenied     Code = "approval_denied"
+	CodeApprovalExpired    Code = "approval_expired"
+	CodeOutputSchema       Code = "output_schema"
+	CodePoison             Code = "poison"
+	CodeInternal           Code = "internal"
+)
+
+// Codes are all codes with whether the same request may succeed when it is made again.
+func Codes() map[Code]bool {
+	return map[Code]bool{
+		CodeInvalidInput: false, CodeUnknownAgent: false, CodeConflict: false, CodeNotFound: false,
+		CodeMaxSteps: false, CodeBudget: false, CodeDeadline: false, CodeCancelled: false,
+		CodeModelAuth: false, CodeModelQuota: false, CodeModelRateLimited: true, CodeModelOverloaded: true,
+		CodeModelTimeout: true, CodeModelTruncated: true, CodeModelContextLength: false, CodeModelContentFilter: false,
+		CodeModelInvalidOutput: true, CodeNoProvider: false, CodeToolFailed: true, CodeToolUnknownOutcome: false,
+		CodePolicy: false, CodeApprovalDenied: false, CodeApprovalExpired: false, CodeOutputSchema: true,
+		CodePoison: false, CodeInternal: true,
+	}
+}
+
+// Retryable tells whether the same request may succeed when it is made again.
+func (c Code) Retryable() bool { return Codes()[c] }
+
+// RunError is why a run failed.
+type RunError struct {
+	Message string `json:"message"`
+	Code    Code   `json:"code,omitempty"`
+	Info    any    `json:"info,omitempty"`
+}
+
+func (e *RunError) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
+
+// Problem is an error reply to a request, over NATS and HTTP alike: RFC 9457 problem details with a code and
+// whether a retry helps.
+type Problem struct {
+	Type      string `json:"type"` // always "about:blank"; Code tells problems apart
+	Title     string `json:"title"`
+	Status    int    `json:"status"` // as in HTTP
+	Detail    string `json:"detail"`
+	Code      Code   `json:"code"`
+	Retryable bool   `json:"retryable"`
+	Field     string `json:"field,omitempty"`
+}
+
+func (p *Problem) Error() string { return p.Detail }

@@ -1,0 +1,148 @@
+package messages
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// Event is what the world sees of a run: CloudEvents 1.0 in JSON.
+type Event struct {
+	SpecVersion     string          `json:"specversion"` // "1.0"
+	ID              string          `json:"id"`          // <run>.<sequence>: the same event always has the same
+	Source          string          `json:"source"`      // /tenants/<tenant>
+	Type            string          `json:"type"`        // longshore.<name>.v1
+	Subject         string          `json:"subject"`     // run id
+	Time            time.Time       `json:"time"`
+	DataContentType string          `json:"datacontenttype"`
+	Sequence        string          `json:"sequence"` // the run's running number, from 1 without gaps, in decimal
+	Traceparent     string          `json:"traceparent,omitempty"`
+	Data            json.RawMessage `json:"data"`
+}
+
+// Names of events, in the order of a run's life.
+const (
+	EventRunQueued          = "run_queued"
+	EventRunStarted         = "run_started"
+	EventStepStart          = "step_start"
+	EventMessageEnd         = "message_end"
+	EventToolExecutionStart = "tool_execution_start"
+	EventToolExecutionEnd   = "tool_execution_end"
+	EventStepEnd            = "step_end"
+	EventRunWaiting         = "run_waiting"
+	EventRunResumed         = "run_resumed"
+	EventCancelRequested    = "cancel_requested"
+	EventError              = "error"
+	EventTurnEnd            = "turn_end"
+	EventRunFinished        = "run_finished"
+)
+
+const (
+	typePrefix = "longshore."
+	typeSuffix = ".v1"
+)
+
+// Name of the event, such as "run_finished".
+func (e *Event) Name() string {
+	if len(e.Type) <= len(typePrefix)+len(typeSuffix) {
+		return e.Type
+	}
+	return e.Type[len(typePrefix) : len(e.Type)-len(typeSuffix)]
+}
+
+// Number is the running number; 0 when it cannot be read.
+func (e *Event) Number() uint64 {
+	n, err := strconv.ParseUint(e.Sequence, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Ref is the run of the event, from source and subject; it may not be valid.
+func (e *Event) Ref() Ref {
+	const prefix = "/tenants/"
+	if len(e.Source) < len(prefix) {
+		return Ref{Run: e.Subject}
+	}
+	return Ref{e.Source[len(prefix):], e.Subject}
+}
+
+// Data of the events.
+type (
+	// RunQueued is the data of run_queued.
+	RunQueued struct {
+		Agent    string            `json:"agent"`
+		Priority Priority          `json:"priority"`
+		Session  string            `json:"sessionId,omitempty"`
+		Labels   map[string]string `json:"labels,omitempty"`
+		Input    string            `json:"input"` // shortened
+		QueuedAt time.Time         `json:"queuedAt"`
+	}
+	// RunStarted is the data of run_started.
+	RunStarted struct {
+		Agent    string   `json:"agent"`
+		Revision uint64   `json:"revision"`
+		Model    string   `json:"model,omitempty"`
+		Tools    []string `json:"tools,omitempty"`
+		MaxSteps int      `json:"maxSteps"`
+	}
+	// Step is the data of step_start and step_end.
+	Step struct {
+		StepID string     `json:"stepId"`
+		Step   int        `json:"step"`
+		Status StepStatus `json:"status,omitempty"` // step_end only
+	}
+	// MessageEnd is the data of message_end.
+	MessageEnd struct {
+		StepID    string     `json:"stepId"`
+		Role      Role       `json:"role"`
+		Text      string     `json:"text"`
+		ToolCalls []ToolCall `json:"toolCalls,omitempty"`
+		Stop      StopReason `json:"stop"`
+		Usage     Usage      `json:"usage"`
+		Provider  string     `json:"provider,omitempty"`
+		Model     string     `json:"model,omitempty"`
+		Millis    int64      `json:"millis"`
+		Truncated bool       `json:"truncated,omitempty"` // text or calls are shortened
+	}
+	// ToolExecution is the data of tool_execution_start and tool_execution_end.
+	ToolExecution struct {
+		StepID    string `json:"stepId"`
+		CallID    string `json:"callId"`
+		ToolName  string `json:"toolName"`
+		Arguments string `json:"arguments,omitempty"` // start only
+		Result    string `json:"result,omitempty"`    // end only
+		IsError   bool   `json:"isError,omitempty"`
+		Code      Code   `json:"code,omitempty"`
+		Millis    int64  `json:"millis,omitempty"`
+		Truncated bool   `json:"truncated,omitempty"`
+	}
+	// RunWaiting is the data of run_waiting and run_resumed.
+	RunWaiting struct {
+		Reason string     `json:"reason"`
+		CallID string     `json:"callId,omitempty"`
+		Until  *time.Time `json:"until,omitempty"`
+	}
+	// CancelAsked is the data of cancel_requested.
+	CancelAsked struct {
+		By     string `json:"by,omitempty"`
+		Reason string `json:"reason,omitempty"`
+	}
+	// ErrorData is the data of error: a model call that failed for good.
+	ErrorData struct {
+		StepID    string `json:"stepId"`
+		Message   string `json:"message"`
+		Code      Code   `json:"code"`
+		Retryable bool   `json:"retryable"`
+	}
+	// TurnEnd is the data of turn_end.
+	TurnEnd struct {
+		Steps int   `json:"steps"`
+		Usage Usage `json:"usage"`
+	}
+	// RunFinished is the data of run_finished.
+	RunFinished struct {
+		Result AgentResult `json:"result"` // shortened
+	}
+)

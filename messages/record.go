@@ -1,0 +1,200 @@
+package messages
+
+import "time"
+
+// Record is one fact in a run's log. A record carries all that the events derived from it need.
+//
+// The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
+// *Parked *Released *Finished. Control records, of anybody else: *CancelRequested *Answered *Expired *Lost.
+type Record interface{ Kind() Kind }
+
+// Kind names a record on the wire.
+type Kind string
+
+// Kinds.
+const (
+	KindStarted         Kind = "started"
+	KindClaimed         Kind = "claimed"
+	KindStepStarted     Kind = "step_started"
+	KindModelReplied    Kind = "model_replied"
+	KindModelFailed     Kind = "model_failed"
+	KindToolStarted     Kind = "tool_started"
+	KindToolReturned    Kind = "tool_returned"
+	KindStepEnded       Kind = "step_ended"
+	KindParked          Kind = "parked"
+	KindReleased        Kind = "released"
+	KindLost            Kind = "lost"
+	KindCancelRequested Kind = "cancel_requested"
+	KindAnswered        Kind = "answered"
+	KindExpired         Kind = "expired"
+	KindFinished        Kind = "finished"
+)
+
+// newRecord is an empty record of a kind, nil for an unknown one.
+func newRecord(k Kind) Record {
+	switch k {
+	case KindStarted:
+		return &Started{}
+	case KindClaimed:
+		return &Claimed{}
+	case KindStepStarted:
+		return &StepStarted{}
+	case KindModelReplied:
+		return &ModelReplied{}
+	case KindModelFailed:
+		return &ModelFailed{}
+	case KindToolStarted:
+		return &ToolStarted{}
+	case KindToolReturned:
+		return &ToolReturned{}
+	case KindStepEnded:
+		return &StepEnded{}
+	case KindParked:
+		return &Parked{}
+	case KindReleased:
+		return &Released{}
+	case KindLost:
+		return &Lost{}
+	case KindCancelRequested:
+		return &CancelRequested{}
+	case KindAnswered:
+		return &Answered{}
+	case KindExpired:
+		return &Expired{}
+	case KindFinished:
+		return &Finished{}
+	default:
+		return nil
+	}
+}
+
+// Started pins what the run is. It is the first record of every log.
+type Started struct {
+	Task     Task       `json:"task"`
+	Agent    Definition `json:"agent"`
+	Tools    []ToolSpec `json:"tools,omitempty"`
+	QueuedAt time.Time  `json:"queuedAt"`
+}
+
+// Claimed makes a worker the owner. After it only that worker may append the owner's records.
+type Claimed struct {
+	Claim   string `json:"claim"` // random, one per claim: the fence compares it, not the worker's name
+	Worker  string `json:"worker"`
+	Ticket  uint64 `json:"ticket"`            // the task message: its sequence in TASKS
+	Resumes string `json:"resumes,omitempty"` // the reason of the park that this claim ends
+}
+
+// StepStarted begins a turn of plan, act, reflect: its model call is made next.
+type StepStarted struct {
+	Step int `json:"step"` // from 1
+}
+
+// ModelReplied is a paid model call.
+type ModelReplied struct {
+	Step     int        `json:"step"`
+	Message  Message    `json:"message"`
+	Stop     StopReason `json:"stop"`
+	Usage    Usage      `json:"usage"`
+	Provider string     `json:"provider,omitempty"`
+	Model    string     `json:"model,omitempty"`
+	Millis   int64      `json:"millis"` // how long the call took
+}
+
+// ModelFailed is a model call that failed for good.
+type ModelFailed struct {
+	Step  int      `json:"step"`
+	Error RunError `json:"error"`
+}
+
+// ToolStarted is the intent to make a call; it is in the log before the call is made. After a crash a call of
+// EffectOnce that has it and no result is reported as unknown.
+type ToolStarted struct {
+	Step int      `json:"step"`
+	Call ToolCall `json:"call"`
+}
+
+// ToolReturned is the outcome of a call. A call that was refused has no ToolStarted.
+type ToolReturned struct {
+	Step   int        `json:"step"`
+	Name   string     `json:"name"`
+	Result ToolResult `json:"result"`
+	Code   Code       `json:"code,omitempty"` // set when Result.IsError: invalid_input, tool_failed, tool_unknown_outcome …
+	Millis int64      `json:"millis"`
+}
+
+// StepEnded ends a turn.
+type StepEnded struct {
+	Step   int        `json:"step"`
+	Status StepStatus `json:"status"`
+}
+
+// StepStatus is how a step ended.
+type StepStatus string
+
+// Step statuses.
+const (
+	StepCompleted StepStatus = "completed"
+	StepFailed    StepStatus = "failed"
+	StepSkipped   StepStatus = "skipped"
+)
+
+// Parked says that the run waits for something outside and holds no worker meanwhile.
+type Parked struct {
+	Reason string     `json:"reason"`          // what for, in a word: "approval", "answer", "timer" …
+	Call   string     `json:"call,omitempty"`  // the tool call that waits, if one does
+	Until  *time.Time `json:"until,omitempty"` // when the wait expires
+}
+
+// Released hands an open claim back; the attempt is given back too.
+type Released struct {
+	Reason string `json:"reason"`
+}
+
+// Lost ends the open claim of a worker that is gone together with its ticket.
+type Lost struct {
+	Ticket uint64 `json:"ticket"`
+}
+
+// CancelRequested asks the run to stop.
+type CancelRequested struct {
+	ID     string `json:"id"` // control id: a record of the same id is the same request
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Answered is what a parked call waited for.
+type Answered struct {
+	ID      string  `json:"id"`
+	Park    uint64  `json:"park"` // sequence of the Parked entry that it answers
+	By      string  `json:"by,omitempty"`
+	Content []Block `json:"content"`
+	IsError bool    `json:"isError,omitempty"`
+}
+
+// Expired says that a park's time is over.
+type Expired struct {
+	Park uint64 `json:"park"`
+}
+
+// Finished ends the run. Nothing after it counts.
+type Finished struct {
+	Result AgentResult `json:"result"`
+	Dead   bool        `json:"dead,omitempty"` // the task also goes to the dead letters
+}
+
+// Kind implements Record.
+func (*Started) Kind() Kind         { return KindStarted }
+func (*Claimed) Kind() Kind         { return KindClaimed }
+func (*StepStarted) Kind() Kind     { return KindStepStarted }
+func (*ModelReplied) Kind() Kind    { return KindModelReplied }
+func (*ModelFailed) Kind() Kind     { return KindModelFailed }
+func (*ToolStarted) Kind() Kind     { return KindToolStarted }
+func (*ToolReturned) Kind() Kind    { return KindToolReturned }
+func (*StepEnded) Kind() Kind       { return KindStepEnded }
+func (*Parked) Kind() Kind          { return KindParked }
+func (*Released) Kind() Kind        { return KindReleased }
+func (*Lost) Kind() Kind            { return KindLost }
+func (*CancelRequested) Kind() Kind { return KindCancelRequested }
+func (*Answered) Kind() Kind        { return KindAnswered }
+func (*Expired) Kind() Kind         { return KindExpired }
+func (*Finished) Kind() Kind        { return KindFinished }

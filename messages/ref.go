@@ -1,0 +1,102 @@
+package messages
+
+import "strings"
+
+// Ref names a run everywhere: in subjects, keys, logs and folders. A valid Ref has two valid tokens.
+type Ref struct {
+	Tenant string `json:"tenant"`
+	Run    string `json:"run"`
+}
+
+// DefaultTenant is the tenant of a task that names none.
+const DefaultTenant = "default"
+
+// maxToken is the length limit of a token in bytes.
+const maxToken = 64
+
+// ValidToken tells whether s may be a tenant, run id, session or agent name: one subject token,
+// [A-Za-z0-9_-]{1,64}. Nothing else may ever reach a subject or a filter: `*` and `>` there mean other people's runs.
+func ValidToken(s string) bool {
+	if s == "" || len(s) > maxToken {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// checkToken is ValidToken as an error that names the field.
+func checkToken(field, s string) error {
+	if ValidToken(s) {
+		return nil
+	}
+	return &FieldError{Field: field, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
+}
+
+// Check returns a *FieldError when tenant or run is not a valid token.
+func (r Ref) Check() error {
+	if err := checkToken("tenant", r.Tenant); err != nil {
+		return err
+	}
+	return checkToken("id", r.Run)
+}
+
+// String is tenant/run.
+func (r Ref) String() string { return r.Tenant + "/" + r.Run }
+
+// Subjects of a run. They must only be called on a Ref that passed Check.
+
+// TaskSubject is where a backend publishes the task; the stream itself assigns the lane.
+func (r Ref) TaskSubject(p Priority) string {
+	return "tasks." + string(p) + "." + r.Tenant + "." + r.Run
+}
+
+// QueuedFilter matches the run's queued task in every priority and lane, as the stream stores it.
+func (r Ref) QueuedFilter() string { return "lanes.*.*." + r.Tenant + "." + r.Run }
+
+// LogSubject is the one literal subject of the run's log.
+func (r Ref) LogSubject() string { return "runs." + r.Tenant + "." + r.Run + ".log" }
+
+// EventSubject is where an event of the run is published.
+func (r Ref) EventSubject(name string) string {
+	return "events." + r.Tenant + "." + r.Run + "." + name
+}
+
+// EventFilter matches all events of the run.
+func (r Ref) EventFilter() string { return "events." + r.Tenant + "." + r.Run + ".>" }
+
+// NudgeSubject carries hints that the run's log has grown.
+func (r Ref) NudgeSubject() string { return "nudge." + r.Tenant + "." + r.Run }
+
+// BlobSubject is one part of a payload of the run that was too large for a record.
+func (r Ref) BlobSubject(hash, part string) string {
+	return "blobs." + r.Tenant + "." + r.Run + "." + hash + "." + part
+}
+
+// DeadSubject is where a task goes that cannot be worked.
+func (r Ref) DeadSubject(agent string) string {
+	return "dead." + r.Tenant + "." + agent + "." + r.Run
+}
+
+// MsgID deduplicates the submit of a run across tenants.
+func (r Ref) MsgID() string { return r.Tenant + "." + r.Run }
+
+// ParseTaskSubject reads priority and run from a subject of the TASKS stream, as published
+// (tasks.<priority>.<tenant>.<run>) or as stored (lanes.<priority>.<lane>.<tenant>.<run>).
+// ok is false for anything else; the parts are then whatever could be read and must not be used in a subject.
+func ParseTaskSubject(subject string) (p Priority, r Ref, ok bool) {
+	t := strings.Split(subject, ".")
+	switch {
+	case len(t) == 4 && t[0] == "tasks":
+		p, r = Priority(t[1]), Ref{t[2], t[3]}
+	case len(t) == 5 && t[0] == "lanes":
+		p, r = Priority(t[1]), Ref{t[3], t[4]}
+	default:
+		return "", Ref{}, false
+	}
+	return p, r, r.Check() == nil && (p.valid() || p == wake)
+}

@@ -1,0 +1,85 @@
+package messages
+
+import "time"
+
+// Status of a task on the outside.
+type Status string
+
+// Statuses.
+const (
+	StatusQueued    Status = "queued"
+	StatusRunning   Status = "running"
+	StatusWaiting   Status = "waiting"
+	StatusCompleted Status = "completed"
+	StatusFailed    Status = "failed"
+	StatusCancelled Status = "cancelled"
+)
+
+// Ended tells whether a status is final.
+func (s Status) Ended() bool {
+	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
+}
+
+// AgentResult is how a run ended.
+type AgentResult struct {
+	ID           string         `json:"id"`
+	Success      bool           `json:"success"`
+	Result       any            `json:"result"` // a string
+	Error        *RunError      `json:"error,omitempty"`
+	StartedAt    time.Time      `json:"startedAt"`
+	FinishedAt   time.Time      `json:"finishedAt"`
+	Status       Status         `json:"status"`
+	SessionID    string         `json:"sessionId,omitempty"`
+	Steps        int            `json:"steps"`
+	Actions      []ActionResult `json:"actions,omitempty"`
+	ModelCalls   []ModelCall    `json:"modelCalls,omitempty"`
+	TokenUsage   Usage          `json:"tokenUsage"`
+	CostEstimate *float64       `json:"costEstimate"`          // in US dollars; null when a price is unknown
+	EventStream  string         `json:"eventStream,omitempty"` // the subject filter of the run's events
+	Provenance   *Provenance    `json:"provenance,omitempty"`
+	Aborted      bool           `json:"aborted,omitempty"`
+	RetryInfo    *RetryInfo     `json:"retryInfo,omitempty"`
+	Metrics      *Metrics       `json:"metrics,omitempty"`
+	Truncated    bool           `json:"truncated,omitempty"` // this is the shortened copy of an event
+}
+
+// ActionResult is one tool call of a run.
+type ActionResult struct {
+	Step   int    `json:"step"`
+	Type   string `json:"type"` // "tool"
+	CallID string `json:"callId"`
+	Name   string `json:"name"`
+	Input  string `json:"input"`  // the arguments as the model wrote them
+	Output string `json:"output"` // text
+	OK     bool   `json:"ok"`
+	Code   Code   `json:"code,omitempty"`
+	Millis int64  `json:"millis"`
+}
+
+// ModelCall is one paid model call of a run.
+type ModelCall struct {
+	Step     int        `json:"step"`
+	Provider string     `json:"provider,omitempty"`
+	Model    string     `json:"model,omitempty"`
+	Stop     StopReason `json:"stop"`
+	Usage    Usage      `json:"usage"`
+	Millis   int64      `json:"millis"`
+}
+
+// Provenance says which definition made the result.
+type Provenance struct {
+	Agent    string `json:"agent"`
+	Revision uint64 `json:"revision"`
+}
+
+// RetryInfo says how often the run was taken up again.
+type RetryInfo struct {
+	Attempts  int    `json:"attempts"`
+	LastError string `json:"lastError,omitempty"`
+}
+
+// Metrics of a run.
+type Metrics struct {
+	DurationMs    int64            `json:"durationMs"`
+	ToolLatencyMs map[string]int64 `json:"toolLatencyMs,omitempty"` // total by tool
+}

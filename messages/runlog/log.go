@@ -1,0 +1,65 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// ErrConflict means that the log does not end where the append expected; nothing was written.
+var ErrConflict = errors.New("the log has grown")
+
+// Tail as the through of a Read asks for everything there is, answered by whoever may not be behind.
+const Tail = math.MaxUint64
+
+// Log is where runs live. Safe for concurrent use.
+type Log interface {
+	// Append adds an entry if last is still the run's last sequence (0: no log), and returns the entry's sequence.
+	// The entry's Head.ID decides an ambiguous outcome: an append that was stored although its answer was lost is a
+	// success. ErrConflict: the log ends elsewhere and this entry is not in it. Any other error: the entry may be
+	// stored or not.
+	Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error)
+	// Read yields the entries after a sequence, oldest first. It reaches at least through, if the log does; what
+	// lies beyond may be missing, for reads are answered by replicas that lag. With Tail nothing is missing.
+	Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error]
+	// Last is the newest entry, never a stale one; ok is false for a run without a log.
+	Last(ctx context.Context, run messages.Ref) (e messages.Entry, ok bool, err error)
+}
+
+// Queue is the stream of task messages.
+type Queue interface {
+	// Wake publishes the wake-up ticket named by the sequence of a log entry. At least once; the same name within
+	// the stream's window is stored once.
+	Wake(ctx context.Context, run messages.Ref, after uint64) error
+	// Timer schedules the errand that ends a park. The timer of a park exists once.
+	Timer(ctx context.Context, run messages.Ref, park uint64, at time.Time) error
+	// Net schedules the errand that catches a lost wake-up of a control record.
+	Net(ctx context.Context, run messages.Ref, control string, at time.Time) error
+	// Holds tells whether the task message of a sequence is still in the queue; never stale.
+	Holds(ctx context.Context, ticket uint64) (bool, error)
+	// Bury publishes a task to the dead letters; one letter per run.
+	Bury(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error
+}
+
+// Events is the stream of what the world sees.
+type Events interface {
+	// Open begins to publish for a run. The outbox belongs to one goroutine.
+	Open(run messages.Ref) Outbox
+}
+
+// Outbox publishes one run's events in log order.
+type Outbox interface {
+	// Publish sends the events of the entry with a sequence. It does not wait for acknowledgements; it may block on
+	// a full window. Failures show in Flush. It must not be given run_finished.
+	Publish(ctx context.Context, seq uint64, events []messages.Event)
+	// Through is the highest sequence up to which every event that was given to Publish is acknowledged; 0 at first.
+	Through() uint64
+	// Flush waits until all are acknowledged, publishing again what failed, within the budget of ctx.
+	Flush(ctx context.Context) error
+	// Finish flushes and then publishes run_finished, which is stored once per run, whoever publishes it.
+	Finish(ctx context.Context, e messages.Event) error
+}

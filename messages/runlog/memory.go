@@ -1,0 +1,93 @@
+package runlog
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Memory is a Log in memory: for tests, simulations and programs that embed an agent. The zero value is empty.
+type Memory struct {
+	// Stale, if set, says how many of the newest entries a read that asks for no more than through leaves out.
+	// It stands for a replica that lags.
+	Stale func(run messages.Ref) int
+
+	mu   sync.Mutex
+	seq  uint64
+	runs map[messages.Ref][]messages.Entry
+}
+
+var _ Log = (*Memory)(nil)
+
+// Append implements Log.
+func (l *Memory) Append(_ context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entries := l.runs[run]
+	if at := end(entries); at != last {
+		for _, old := range entries {
+			if old.Seq > last && old.Head.ID == e.Head.ID {
+				return old.Seq, nil
+			}
+		}
+		return 0, ErrConflict
+	}
+	if l.runs == nil {
+		l.runs = map[messages.Ref][]messages.Entry{}
+	}
+	l.seq++
+	l.runs[run] = append(entries, e.At(l.seq))
+	return l.seq, nil
+}
+
+// Read implements Log.
+func (l *Memory) Read(_ context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	l.mu.Lock()
+	entries := l.runs[run]
+	l.mu.Unlock()
+	if l.Stale != nil && through != Tail {
+		n := max(0, len(entries)-l.Stale(run))
+		for n < len(entries) && entries[n].Seq <= through {
+			n++
+		}
+		entries = entries[:n]
+	}
+	return func(yield func(messages.Entry, error) bool) {
+		for _, e := range entries {
+			if e.Seq > after && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Last implements Log.
+func (l *Memory) Last(_ context.Context, run messages.Ref) (messages.Entry, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entries := l.runs[run]
+	if len(entries) == 0 {
+		return messages.Entry{}, false, nil
+	}
+	return entries[len(entries)-1], true, nil
+}
+
+// Runs are all runs that have a log.
+func (l *Memory) Runs() []messages.Ref {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	runs := make([]messages.Ref, 0, len(l.runs))
+	for r := range l.runs {
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+func end(entries []messages.Entry) uint64 {
+	if len(entries) == 0 {
+		return 0
+	}
+	return entries[len(entries)-1].Seq
+}

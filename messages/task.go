@@ -1,0 +1,255 @@
+package messages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Priority of a task.
+type Priority string
+
+// Priorities that a task may have.
+const (
+	PriorityHigh   Priority = "high"
+	PriorityNormal Priority = "normal"
+	PriorityLow    Priority = "low"
+
+	wake Priority = "wake" // wake-ups and errands; nobody submits in it
+)
+
+func (p Priority) valid() bool { return p == PriorityHigh || p == PriorityNormal || p == PriorityLow }
+
+// Limits of size, in bytes and counts.
+const (
+	MaxInput   = 1 << 20  // text of a task's input
+	MaxPayload = 64 << 10 // an encoded entry, beyond which it goes to blobs
+	maxLabels  = 64
+	maxLabel   = 256 // a label's key or value
+	maxContext = 256 << 10
+	maxStepsOf = 10_000
+)
+
+// Task asks for work. It is what any NATS client may publish, as JSON, on Ref.TaskSubject.
+type Task struct {
+	ID          string            `json:"id,omitempty"`       // run id, unique per tenant; generated when absent
+	Tenant      string            `json:"tenant,omitempty"`   // default "default"
+	Agent       string            `json:"agent,omitempty"`    // default "default"
+	Input       Input             `json:"input"`              // what to do: a string, or an array of content blocks
+	Context     json.RawMessage   `json:"context,omitempty"`  // an object of facts for the agent
+	Session     string            `json:"session,omitempty"`  // names a conversation across runs
+	Priority    Priority          `json:"priority,omitempty"` // default normal
+	Labels      map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
+	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
+	Traceparent string            `json:"traceparent,omitempty"`
+}
+
+// Limits of one run.
+type Limits struct {
+	MaxSteps int `json:"maxSteps,omitempty"`
+}
+
+// Input is what a task asks for. On the wire it is a string or an array of text blocks.
+type Input []Block
+
+// TextInput is an Input of one text.
+func TextInput(s string) Input { return Input(TextContent(s)) }
+
+// MarshalJSON writes a single text as a string.
+func (in Input) MarshalJSON() ([]byte, error) {
+	if len(in) == 1 && in[0] == (Block{Text: in[0].Text}) {
+		return json.Marshal(in[0].Text)
+	}
+	return json.Marshal([]Block(in))
+}
+
+// UnmarshalJSON reads both forms, strictly.
+func (in *Input) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		var s string
+		if err := Decode(data, &s); err != nil {
+			return err
+		}
+		*in = TextInput(s)
+		return nil
+	}
+	return Decode(data, (*[]Block)(in))
+}
+
+// Text joins the blocks.
+func (in Input) Text() string { m := Message{Content: in}; return m.Text() }
+
+// Ref is the run that the task becomes.
+func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
+
+// unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
+var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
+	"workspace": true, "files": true, "deadline": true, "notBefore": true, "outputSchema": true,
+	"plan": true, "seed": true, "parent": true, "webhook": true,
+}
+
+// DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
+// `description` is accepted as another name of `input`. An absent id stays absent.
+func DecodeTask(data []byte) (*Task, error) {
+	var wire struct {
+		Task
+		Description Input `json:"description,omitempty"`
+	}
+	if err := decodeNamed("task", data, &wire); err != nil {
+		if fe, ok := asFieldError(err); ok && unbuilt[fe.Field] {
+			fe.Reason = "not supported by this version"
+		}
+		return nil, err
+	}
+	t := wire.Task
+	if wire.Description != nil {
+		if t.Input != nil {
+			return nil, &FieldError{"description", "give either input or description, not both"}
+		}
+		t.Input = wire.Description
+	}
+	t.SetDefaults()
+	return &t, t.Validate()
+}
+
+// SetDefaults fills tenant, agent and priority.
+func (t *Task) SetDefaults() {
+	if t.Tenant == "" {
+		t.Tenant = DefaultTenant
+	}
+	if t.Agent == "" {
+		t.Agent = DefaultAgent
+	}
+	if t.Priority == "" {
+		t.Priority = PriorityNormal
+	}
+}
+
+// Validate returns a *FieldError for the first field that is wrong. An empty id is allowed.
+func (t *Task) Validate() error {
+	for _, f := range []struct {
+		name, value string
+		optional    bool
+	}{{"id", t.ID, true}, {"tenant", t.Tenant, false}, {"agent", t.Agent, false}, {"session", t.Session, true}} {
+		if f.optional && f.value == "" {
+			continue
+		}
+		if err := checkToken(f.name, f.value); err != nil {
+			return err
+		}
+	}
+	if !t.Priority.valid() {
+		return &FieldError{"priority", "must be high, normal or low"}
+	}
+	if err := t.Input.check(); err != nil {
+		return err
+	}
+	if len(t.Context) > maxContext {
+		return &FieldError{"context", fmt.Sprintf("larger than %d bytes", maxContext)}
+	}
+	if len(t.Context) > 0 && t.Context[0] != '{' {
+		return &FieldError{"context", "must be an object"}
+	}
+	if err := checkLabels(t.Labels); err != nil {
+		return err
+	}
+	if t.Limits != nil && (t.Limits.MaxSteps < 0 || t.Limits.MaxSteps > maxStepsOf) {
+		return &FieldError{"limits.maxSteps", fmt.Sprintf("must be 1 to %d", maxStepsOf)}
+	}
+	return checkText("traceparent", t.Traceparent, 128)
+}
+
+func (in Input) check() error {
+	size := 0
+	for i, b := range in {
+		if b.ToolCall != nil || b.ToolResult != nil {
+			return &FieldError{fmt.Sprintf("input[%d]", i), "only text blocks are allowed"}
+		}
+		size += len(b.Text)
+		if err := checkText("input", b.Text, MaxInput); err != nil {
+			return err
+		}
+	}
+	switch {
+	case size == 0:
+		return &FieldError{"input", "is empty"}
+	case size > MaxInput:
+		return &FieldError{"input", fmt.Sprintf("larger than %d bytes", MaxInput)}
+	}
+	return nil
+}
+
+func checkLabels(labels map[string]string) error {
+	if len(labels) > maxLabels {
+		return &FieldError{"labels", fmt.Sprintf("more than %d", maxLabels)}
+	}
+	for k, v := range labels {
+		if k == "" {
+			return &FieldError{"labels", "an empty name"}
+		}
+		if err := checkText("labels", k, maxLabel); err != nil {
+			return err
+		}
+		if err := checkText("labels."+k, v, maxLabel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fingerprint is equal for two tasks that ask for the same. It covers every field, defaults filled, whatever the
+// order and spacing of the JSON was.
+func (t *Task) Fingerprint() string {
+	c := *t
+	c.SetDefaults()
+	if len(c.Context) > 0 {
+		var v any // re-encoded so that spacing and key order do not count
+		if json.Unmarshal(c.Context, &v) == nil {
+			c.Context, _ = json.Marshal(v)
+		}
+	}
+	b, _ := json.Marshal(c) // a decoded Task always encodes
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Wake is the body of a message on tasks.wake.<tenant>.<run>: a wake-up ticket (Errand empty, After the sequence of
+// the record that caused it), or an errand.
+type Wake struct {
+	After  uint64 `json:"after,omitempty"`
+	Errand Errand `json:"errand,omitempty"`
+}
+
+// Errand is work that never owns a run.
+type Errand string
+
+// Errands.
+const (
+	ErrandTimer Errand = "timer" // a park's time is over; After is the parked entry
+	ErrandNet   Errand = "net"   // a control record may have lost its wake-up
+	ErrandSweep Errand = "sweep" // look at every run; the run in the subject does not count
+)
+
+// WakeSubject is where wake-ups and errands of the run are published.
+func (r Ref) WakeSubject() string { return r.TaskSubject(wake) }
+
+// TimerSubject carries the schedule of a park's timer.
+func (r Ref) TimerSubject(park uint64) string {
+	return fmt.Sprintf("sched.timer.%s.%s.%d.0", r.Tenant, r.Run, park)
+}
+
+// NetSubject carries the schedule that catches a control record whose wake-up was lost.
+func (r Ref) NetSubject(control string) string {
+	return fmt.Sprintf("sched.net.%s.%s.%s", r.Tenant, r.Run, control)
+}
+
+// Dead is the body of a message on dead.<tenant>.<agent>.<run>: a task that cannot be worked.
+type Dead struct {
+	Error    RunError  `json:"error"`
+	Subject  string    `json:"subject"`
+	Task     []byte    `json:"task"` // the original body, as it came
+	Attempts int       `json:"attempts,omitempty"`
+	Time     time.Time `json:"time"`
+}
