@@ -1,6 +1,9 @@
 package messages
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Role of a message.
 type Role string
@@ -24,11 +27,11 @@ func (m *Message) Text() string {
 	if len(m.Content) == 1 {
 		return m.Content[0].Text
 	}
-	var s string
+	var s strings.Builder
 	for _, b := range m.Content {
-		s += b.Text
+		s.WriteString(b.Text)
 	}
-	return s
+	return s.String()
 }
 
 // Calls are the tool calls of a message, in the model's order.

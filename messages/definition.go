@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -12,6 +13,12 @@ const DefaultAgent = "default"
 const (
 	DefaultMaxSteps  = 25
 	DefaultMaxTokens = 4096
+)
+
+// Limits of a definition.
+const (
+	maxDescription = 4 << 10 // bytes
+	maxTools       = 256
 )
 
 // Definition is an agent. The first record of a run holds the one that the run began with, so an edit never
@@ -32,6 +39,12 @@ type Definition struct {
 
 // PlannerTools is native tool calling.
 const PlannerTools = "tools"
+
+// Values of Definition.OnToolError.
+const (
+	OnErrorModel = "model"
+	OnErrorFail  = "fail"
+)
 
 // BuiltinAgent is the agent "default": native tool calling with the three file tools.
 func BuiltinAgent() Definition {
@@ -59,7 +72,7 @@ func (d *Definition) SetDefaults() {
 		d.MaxTokens = DefaultMaxTokens
 	}
 	if d.OnToolError == "" {
-		d.OnToolError = "model"
+		d.OnToolError = OnErrorModel
 	}
 }
 
@@ -69,7 +82,10 @@ func (d *Definition) Validate() error {
 		return err
 	}
 	if d.Planner != PlannerTools {
-		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", d.Planner, PlannerTools)}
+		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", shown(d.Planner), PlannerTools)}
+	}
+	if err := checkText("description", d.Description, maxDescription); err != nil {
+		return err
 	}
 	if err := checkText("instructions", d.Instructions, MaxInput); err != nil {
 		return err
@@ -83,11 +99,14 @@ func (d *Definition) Validate() error {
 	if d.MaxTokens < 1 {
 		return &FieldError{"maxTokens", "must be at least 1"}
 	}
-	if t := d.Temperature; t != nil && (*t < 0 || *t > 2) {
+	if t := d.Temperature; t != nil && (*t < 0 || *t > 2 || math.IsNaN(*t)) {
 		return &FieldError{"temperature", "must be 0 to 2"}
 	}
-	if d.OnToolError != "model" && d.OnToolError != "fail" {
+	if d.OnToolError != OnErrorModel && d.OnToolError != OnErrorFail {
 		return &FieldError{"onToolError", "must be model or fail"}
+	}
+	if len(d.Tools) > maxTools {
+		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}
 	}
 	for i, name := range d.Tools {
 		if err := checkToken(fmt.Sprintf("tools[%d]", i), name); err != nil {

@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Sizes of what an event may show, in bytes; the log has the whole.
+// Sizes of what an event may show, in bytes as JSON, so that no event exceeds MaxPayload; the log has the whole.
 const (
 	maxEventText = 8 << 10
 	maxEventArgs = 1 << 10
+	maxEventName = 256 // what others named: a tool, a call, a model
 	maxEventList = 16
 )
 
@@ -20,7 +21,7 @@ func Events(run Ref, e Entry) []Event {
 	if e.Head.Events == 0 {
 		return nil
 	}
-	out := make([]Event, 0, e.Head.Events)
+	var out []Event
 	for _, r := range e.Records {
 		eventsOf(run, r, func(name string, data any) {
 			n := strconv.FormatUint(e.Head.FirstEvent+uint64(len(out)), 10) //nolint:gosec // a count
@@ -29,7 +30,7 @@ func Events(run Ref, e Entry) []Event {
 				raw = []byte(`{}`) // our own data types always encode
 			}
 			out = append(out, Event{
-				SpecVersion: "1.0", ID: run.Run + "." + n, Source: "/tenants/" + run.Tenant,
+				SpecVersion: "1.0", ID: run.Run + "." + n, Source: sourcePrefix + run.Tenant,
 				Type: typePrefix + name + typeSuffix, Subject: run.Run, Time: e.Head.Time,
 				DataContentType: "application/json", Sequence: n, Data: raw,
 			})
@@ -48,10 +49,9 @@ func countEvents(r Record) int {
 func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 	switch r := r.(type) {
 	case *Started:
-		in, _ := clip(r.Task.Input.Text(), maxEventArgs)
 		emit(EventRunQueued, RunQueued{
 			Agent: r.Task.Agent, Priority: r.Task.Priority, Session: r.Task.Session, Labels: r.Task.Labels,
-			Input: in, QueuedAt: r.QueuedAt,
+			Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt,
 		})
 		emit(EventRunStarted, RunStarted{
 			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Tools: r.Agent.Tools,
@@ -59,32 +59,37 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		})
 	case *Claimed:
 		if r.Resumes != "" {
-			emit(EventRunResumed, RunWaiting{Reason: r.Resumes})
+			emit(EventRunResumed, RunWaiting{Reason: brief(r.Resumes, maxEventArgs)})
 		}
 	case *StepStarted:
 		emit(EventStepStart, Step{StepID: stepID(r.Step), Step: r.Step})
 	case *ModelReplied:
 		emit(EventMessageEnd, messageEnd(r))
 	case *ModelFailed:
-		emit(EventError, ErrorData{stepID(r.Step), r.Error.Message, r.Error.Code, r.Error.Code.Retryable()})
+		emit(EventError, ErrorData{
+			StepID: stepID(r.Step), Message: brief(r.Error.Message, maxEventArgs),
+			Code: r.Error.Code, Retryable: r.Error.Code.Retryable(),
+		})
 	case *ToolStarted:
-		args, cut := clip(r.Call.Arguments, maxEventText)
+		args, cut := fit(r.Call.Arguments, maxEventText)
 		emit(EventToolExecutionStart, ToolExecution{
-			StepID: stepID(r.Step), CallID: r.Call.ID, ToolName: r.Call.Name, Arguments: args, Truncated: cut,
+			StepID: stepID(r.Step), CallID: named(r.Call.ID), ToolName: named(r.Call.Name), Arguments: args, Truncated: cut,
 		})
 	case *ToolReturned:
 		m := Message{Content: r.Result.Content}
-		text, cut := clip(m.Text(), maxEventText)
+		text, cut := fit(m.Text(), maxEventText)
 		emit(EventToolExecutionEnd, ToolExecution{
-			StepID: stepID(r.Step), CallID: r.Result.CallID, ToolName: r.Name, Result: text,
+			StepID: stepID(r.Step), CallID: named(r.Result.CallID), ToolName: named(r.Name), Result: text,
 			IsError: r.Result.IsError, Code: r.Code, Millis: r.Millis, Truncated: cut,
 		})
 	case *StepEnded:
 		emit(EventStepEnd, Step{StepID: stepID(r.Step), Step: r.Step, Status: r.Status})
 	case *Parked:
-		emit(EventRunWaiting, RunWaiting{Reason: r.Reason, CallID: r.Call, Until: r.Until})
+		emit(EventRunWaiting, RunWaiting{
+			Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until,
+		})
 	case *CancelRequested:
-		emit(EventCancelRequested, CancelAsked{r.By, r.Reason})
+		emit(EventCancelRequested, CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)})
 	case *Finished:
 		emit(EventTurnEnd, TurnEnd{r.Result.Steps, r.Result.TokenUsage})
 		emit(EventRunFinished, RunFinished{r.Result.short(run)})
@@ -96,16 +101,16 @@ func stepID(n int) string { return "step-" + strconv.Itoa(n) }
 func messageEnd(r *ModelReplied) MessageEnd {
 	m := MessageEnd{
 		StepID: stepID(r.Step), Role: r.Message.Role, Stop: r.Stop, Usage: r.Usage,
-		Provider: r.Provider, Model: r.Model, Millis: r.Millis,
+		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis,
 	}
-	m.Text, m.Truncated = clip(r.Message.Text(), maxEventText)
+	m.Text, m.Truncated = fit(r.Message.Text(), maxEventText)
 	for _, c := range r.Message.Calls() {
 		if len(m.ToolCalls) == maxEventList {
 			m.Truncated = true
 			break
 		}
-		args, cut := clip(c.Arguments, maxEventArgs)
-		m.ToolCalls = append(m.ToolCalls, ToolCall{c.ID, c.Name, args})
+		args, cut := fit(c.Arguments, maxEventArgs)
+		m.ToolCalls = append(m.ToolCalls, ToolCall{named(c.ID), named(c.Name), args})
 		m.Truncated = m.Truncated || cut
 	}
 	return m
@@ -115,30 +120,73 @@ func messageEnd(r *ModelReplied) MessageEnd {
 func (r AgentResult) short(run Ref) AgentResult {
 	var cut bool
 	if s, ok := r.Result.(string); ok {
-		r.Result, cut = clip(s, maxEventText)
+		r.Result, cut = fit(s, maxEventText)
+	} else if tooLarge(r.Result, maxEventText) {
+		r.Result, cut = nil, true
 	}
 	if r.Error != nil {
-		e := *r.Error
-		e.Message, _ = clip(e.Message, maxEventArgs)
-		e.Info = nil
-		r.Error = &e
+		r.Error = &RunError{Message: brief(r.Error.Message, maxEventArgs), Code: r.Error.Code}
+	}
+	if m := r.Metrics; m != nil && tooLarge(m.ToolLatencyMs, maxEventText) {
+		r.Metrics, cut = &Metrics{DurationMs: m.DurationMs}, true
 	}
 	r.Truncated = cut || len(r.Actions) > 0 || len(r.ModelCalls) > 0
-	r.Actions, r.ModelCalls = nil, nil
+	r.Actions, r.ModelCalls, r.RetryInfo = nil, nil, nil // the last: an event is the same whoever was killed
 	if run != (Ref{}) {
 		r.EventStream = run.EventFilter()
 	}
 	return r
 }
 
-// clip shortens s to at most n bytes at a rune boundary, and says that and by how much.
-func clip(s string, n int) (string, bool) {
+// Clip shortens s to n bytes, at a rune boundary, and then says by how much.
+func Clip(s string, n int) string {
 	if len(s) <= n {
-		return s, false
+		return s
 	}
-	cut := n
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	return clipped(s, cutAt(s, n))
+}
+
+func clipped(s string, cut int) string {
+	return fmt.Sprintf("%s… (%d more bytes)", s[:cut], len(s)-cut)
+}
+
+// fit is Clip to n bytes as JSON, which writes some characters as six bytes.
+func fit(s string, n int) (_ string, cut bool) {
+	for i, r := range s {
+		if n -= sizeInJSON(r); n < 0 {
+			return clipped(s, i), true
+		}
 	}
-	return fmt.Sprintf("%s… (%d more bytes)", s[:cut], len(s)-cut), true
+	return s, false
+}
+
+func sizeInJSON(r rune) int {
+	switch {
+	case r < ' ', r == '<', r == '>', r == '&', r == utf8.RuneError, r == '\u2028', r == '\u2029', r == 0x7f:
+		return len(`\u0000`)
+	case r == '"', r == '\\':
+		return 2
+	default:
+		return utf8.RuneLen(r)
+	}
+}
+
+func brief(s string, n int) string {
+	s, _ = fit(s, n)
+	return s
+}
+
+func named(s string) string { return brief(s, maxEventName) }
+
+func tooLarge(v any, limit int) bool {
+	b, err := json.Marshal(v)
+	return err != nil || len(b) > limit
+}
+
+// cutAt is the last rune boundary of s up to n, which is less than its length.
+func cutAt(s string, n int) int {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return n
 }

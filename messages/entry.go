@@ -35,6 +35,8 @@ type Head struct {
 	ClaimSeq uint64    `json:"claimSeq,omitempty"` // sequence of the last claim
 	ParkSeq  uint64    `json:"parkSeq,omitempty"`  // sequence of the last park
 	Attempt  int       `json:"attempt,omitempty"`  // claims since the last progress, less the released ones
+	Cancel   bool      `json:"cancel,omitempty"`   // it was asked to stop
+	Waits    string    `json:"waits,omitempty"`    // what for, from a park until the next claim
 	// FirstEvent is the running number of the entry's first event, counted from 1 in each run; Events is how many
 	// the entry has.
 	FirstEvent uint64 `json:"firstEvent"`
@@ -65,7 +67,8 @@ func (h *Head) Has(k Kind) bool { return slices.Contains(h.Kinds, k) }
 func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, ClaimSeq: prev.ClaimSeq,
-		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
+		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Cancel: prev.Cancel, Waits: prev.Waits,
+		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
 	if prev.FirstEvent == 0 {
 		h.FirstEvent = 1
@@ -73,7 +76,9 @@ func Follow(run Ref, prev Head, records ...Record) Head {
 	for _, r := range records {
 		h.Kinds = append(h.Kinds, r.Kind())
 		h.follow(r)
-		h.Events += countEvents(r)
+		if prev.Phase != PhaseFinished { // run_finished is the last event
+			h.Events += countEvents(r)
+		}
 	}
 	return h
 }
@@ -85,18 +90,23 @@ func (h *Head) follow(r Record) {
 	switch r := r.(type) {
 	case *Claimed:
 		h.Phase, h.Claim, h.Ticket, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, 0
+		h.Waits = ""
 		h.Attempt++
 	case *ModelReplied, *ModelFailed, *ToolReturned:
 		h.Attempt = 0
 	case *Released:
-		h.Attempt = max(0, h.Attempt-1)
+		if !r.Spent {
+			h.Attempt = max(0, h.Attempt-1)
+		}
 	case *Lost:
 		if h.Phase == PhaseActive && h.Ticket == r.Ticket {
 			h.Phase = PhaseReady
 		}
 	case *Parked:
 		h.Phase, h.ParkSeq, h.Attempt = PhaseParked, 0, 0
+		h.Waits = r.Reason
 	case *CancelRequested:
+		h.Cancel = true
 		if h.Phase != PhaseActive {
 			h.Phase = PhaseReady
 		}
@@ -105,7 +115,7 @@ func (h *Head) follow(r Record) {
 	case *Expired:
 		h.satisfy(r.Park)
 	case *Finished:
-		h.Phase = PhaseFinished
+		h.Phase, h.Waits = PhaseFinished, ""
 	}
 }
 
@@ -159,10 +169,10 @@ func DecodeRecords(data []byte) ([]Record, error) {
 	for i, w := range wire {
 		r := newRecord(w.Kind)
 		if r == nil {
-			return nil, &FieldError{fmt.Sprintf("records[%d].kind", i), fmt.Sprintf("%q is unknown", w.Kind)}
+			return nil, &FieldError{fmt.Sprintf("records[%d].kind", i), fmt.Sprintf("%q is unknown", shown(string(w.Kind)))}
 		}
-		if err := decodeNamed(fmt.Sprintf("records[%d].data", i), w.Data, r); err != nil {
-			return nil, err
+		if err := Decode(w.Data, r); err != nil {
+			return nil, under(fmt.Sprintf("records[%d].data", i), err)
 		}
 		out[i] = r
 	}
@@ -179,18 +189,20 @@ func EncodeHead(h Head) (string, error) {
 }
 
 // DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that
-// this code knows are still filled.
+// this code knows are still filled. Any other error is a *FieldError.
 func DecodeHead(s string) (Head, error) {
 	var h Head
 	// Not strict: a newer writer may have added fields, and its version must still be read.
-	if err := json.Unmarshal([]byte(s), &h); err != nil {
-		return Head{}, fmt.Errorf("decode head: %w", err)
-	}
-	if h.Version > Version {
+	err := json.Unmarshal([]byte(s), &h)
+	switch {
+	case h.Version > Version: // whatever err says: a field may have changed its type
 		return h, ErrNewerVersion
-	}
-	if h.ID == "" || h.FirstEvent == 0 || len(h.Kinds) == 0 {
-		return Head{}, &FieldError{"head", "id, kinds or firstEvent is missing"}
+	case err != nil:
+		return Head{}, &FieldError{"head", shown(err.Error())}
+	case h.ID == "" || h.Version < 1 || h.FirstEvent == 0 || len(h.Kinds) == 0:
+		return Head{}, &FieldError{"head", "id, version, kinds or firstEvent is missing"}
+	case h.Attempt < 0 || h.Events < 0:
+		return Head{}, &FieldError{"head", "attempt or events is negative"}
 	}
 	return h, nil
 }

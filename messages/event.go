@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -38,16 +39,14 @@ const (
 )
 
 const (
-	typePrefix = "longshore."
-	typeSuffix = ".v1"
+	typePrefix   = "longshore."
+	typeSuffix   = ".v1"
+	sourcePrefix = "/tenants/"
 )
 
 // Name of the event, such as "run_finished".
 func (e *Event) Name() string {
-	if len(e.Type) <= len(typePrefix)+len(typeSuffix) {
-		return e.Type
-	}
-	return e.Type[len(typePrefix) : len(e.Type)-len(typeSuffix)]
+	return strings.TrimSuffix(strings.TrimPrefix(e.Type, typePrefix), typeSuffix)
 }
 
 // Number is the running number; 0 when it cannot be read.
@@ -61,11 +60,11 @@ func (e *Event) Number() uint64 {
 
 // Ref is the run of the event, from source and subject; it may not be valid.
 func (e *Event) Ref() Ref {
-	const prefix = "/tenants/"
-	if len(e.Source) < len(prefix) {
+	tenant, ok := strings.CutPrefix(e.Source, sourcePrefix)
+	if !ok {
 		return Ref{Run: e.Subject}
 	}
-	return Ref{e.Source[len(prefix):], e.Subject}
+	return Ref{tenant, e.Subject}
 }
 
 // Data of the events.

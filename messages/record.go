@@ -74,6 +74,7 @@ type Started struct {
 	Agent    Definition `json:"agent"`
 	Tools    []ToolSpec `json:"tools,omitempty"`
 	QueuedAt time.Time  `json:"queuedAt"`
+	Raw      []byte     `json:"raw,omitempty"` // the body as it came, when it is not a task
 }
 
 // Claimed makes a worker the owner. After it only that worker may append the owner's records.
@@ -145,9 +146,10 @@ type Parked struct {
 	Until  *time.Time `json:"until,omitempty"` // when the wait expires
 }
 
-// Released hands an open claim back; the attempt is given back too.
+// Released hands an open claim back. The attempt is given back too, unless it was Spent.
 type Released struct {
 	Reason string `json:"reason"`
+	Spent  bool   `json:"spent,omitempty"`
 }
 
 // Lost ends the open claim of a worker that is gone together with its ticket.

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,8 +29,11 @@ const (
 	MaxPayload = 64 << 10 // an encoded entry, beyond which it goes to blobs
 	maxLabels  = 64
 	maxLabel   = 256 // a label's key or value
-	maxContext = 256 << 10
-	maxStepsOf = 10_000
+	// maxLabelsSize is for all labels as JSON. They fit an event; only labels full of characters that JSON escapes
+	// reach it.
+	maxLabelsSize = 40 << 10
+	maxContext    = 256 << 10
+	maxStepsOf    = 10_000
 )
 
 // Task asks for work. It is what any NATS client may publish, as JSON, on Ref.TaskSubject.
@@ -59,6 +63,9 @@ func TextInput(s string) Input { return Input(TextContent(s)) }
 
 // MarshalJSON writes a single text as a string.
 func (in Input) MarshalJSON() ([]byte, error) {
+	if len(in) == 0 {
+		return []byte(`[]`), nil // not null, which nobody may write
+	}
 	if len(in) == 1 && in[0] == (Block{Text: in[0].Text}) {
 		return json.Marshal(in[0].Text)
 	}
@@ -93,11 +100,39 @@ var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
 // `description` is accepted as another name of `input`. An absent id stays absent.
 func DecodeTask(data []byte) (*Task, error) {
+	t, err := parseTask(data)
+	if err != nil {
+		return nil, err
+	}
+	t.SetDefaults()
+	return t, t.Validate()
+}
+
+// DecodeTaskFor is DecodeTask for a task that was published on the subject of a run and priority: they hold, and a
+// body that disagrees is a *FieldError.
+func DecodeTaskFor(run Ref, p Priority, data []byte) (*Task, error) {
+	t, err := parseTask(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range []struct{ name, body, subject string }{
+		{"id", t.ID, run.Run}, {"tenant", t.Tenant, run.Tenant}, {"priority", string(t.Priority), string(p)},
+	} {
+		if f.body != "" && f.body != f.subject {
+			return nil, &FieldError{f.name, fmt.Sprintf("is %q, but the task was published for %q", Clip(f.body, maxToken), f.subject)}
+		}
+	}
+	t.ID, t.Tenant, t.Priority = run.Run, run.Tenant, p
+	t.SetDefaults()
+	return t, t.Validate()
+}
+
+func parseTask(data []byte) (*Task, error) {
 	var wire struct {
 		Task
 		Description Input `json:"description,omitempty"`
 	}
-	if err := decodeNamed("task", data, &wire); err != nil {
+	if err := (&decoder{data: data, name: "task", limit: maxTaskDepth}).decode(&wire); err != nil {
 		if fe, ok := asFieldError(err); ok && unbuilt[fe.Field] {
 			fe.Reason = "not supported by this version"
 		}
@@ -110,8 +145,7 @@ func DecodeTask(data []byte) (*Task, error) {
 		}
 		t.Input = wire.Description
 	}
-	t.SetDefaults()
-	return &t, t.Validate()
+	return &t, nil
 }
 
 // SetDefaults fills tenant, agent and priority.
@@ -146,11 +180,8 @@ func (t *Task) Validate() error {
 	if err := t.Input.check(); err != nil {
 		return err
 	}
-	if len(t.Context) > maxContext {
-		return &FieldError{"context", fmt.Sprintf("larger than %d bytes", maxContext)}
-	}
-	if len(t.Context) > 0 && t.Context[0] != '{' {
-		return &FieldError{"context", "must be an object"}
+	if err := checkContext(t.Context); err != nil {
+		return err
 	}
 	if err := checkLabels(t.Labels); err != nil {
 		return err
@@ -181,6 +212,20 @@ func (in Input) check() error {
 	return nil
 }
 
+func checkContext(context json.RawMessage) error {
+	switch {
+	case len(context) == 0:
+		return nil
+	case len(context) > maxContext:
+		return &FieldError{"context", fmt.Sprintf("larger than %d bytes", maxContext)}
+	case context[0] != '{':
+		return &FieldError{"context", "must be an object"}
+	}
+	// A task that was not decoded may hold anything.
+	var free json.RawMessage
+	return (&decoder{data: context, name: "context", limit: maxTaskDepth - 1}).decode(&free)
+}
+
 func checkLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
 		return &FieldError{"labels", fmt.Sprintf("more than %d", maxLabels)}
@@ -189,12 +234,15 @@ func checkLabels(labels map[string]string) error {
 		if k == "" {
 			return &FieldError{"labels", "an empty name"}
 		}
-		if err := checkText("labels", k, maxLabel); err != nil {
+		if err := checkText("labels."+shown(k), k, maxLabel); err != nil {
 			return err
 		}
-		if err := checkText("labels."+k, v, maxLabel); err != nil {
+		if err := checkText("labels."+shown(k), v, maxLabel); err != nil {
 			return err
 		}
+	}
+	if tooLarge(labels, maxLabelsSize) {
+		return &FieldError{"labels", fmt.Sprintf("larger than %d bytes as JSON", maxLabelsSize)}
 	}
 	return nil
 }
@@ -204,9 +252,14 @@ func checkLabels(labels map[string]string) error {
 func (t *Task) Fingerprint() string {
 	c := *t
 	c.SetDefaults()
+	if c.Limits != nil && *c.Limits == (Limits{}) {
+		c.Limits = nil
+	}
 	if len(c.Context) > 0 {
 		var v any // re-encoded so that spacing and key order do not count
-		if json.Unmarshal(c.Context, &v) == nil {
+		in := json.NewDecoder(bytes.NewReader(c.Context))
+		in.UseNumber() // large numbers that differ must not become the same
+		if in.Decode(&v) == nil {
 			c.Context, _ = json.Marshal(v)
 		}
 	}
@@ -252,4 +305,10 @@ type Dead struct {
 	Task     []byte    `json:"task"` // the original body, as it came
 	Attempts int       `json:"attempts,omitempty"`
 	Time     time.Time `json:"time"`
+}
+
+// Encode writes the task as JSON.
+func (t *Task) Encode() []byte {
+	b, _ := json.Marshal(t) // strings, numbers and valid raw JSON always encode
+	return b
 }

@@ -1,0 +1,99 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// earlyBy is how much earlier than its park's end a timer may fire and still count: clocks of two machines differ.
+const earlyBy = 50 * time.Millisecond
+
+// Errand runs an errand of one run. It never owns the run: it may append a record and publish a wake-up. When it
+// returns nil the errand's message may be acked; doing it again is harmless.
+func (k *Keeper) Errand(ctx context.Context, run messages.Ref, w messages.Wake) error {
+	for range maxConflicts {
+		last, ok, err := k.Log.Last(ctx, run)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", run, err)
+		}
+		if !ok {
+			return nil // purged
+		}
+		if w.Errand == messages.ErrandTimer && last.Head.Phase == messages.PhaseParked && last.Head.ParkSeq == w.After {
+			last, err = k.expire(ctx, run, last)
+			if errors.Is(err, ErrConflict) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return k.wakeIfReady(ctx, run, last)
+	}
+	return fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
+}
+
+// expire ends a park whose time is over, or sets its timer again when it is not.
+func (k *Keeper) expire(ctx context.Context, run messages.Ref, last messages.Entry) (messages.Entry, error) {
+	until, err := k.until(ctx, run, last)
+	if err != nil || until == nil {
+		return last, err
+	}
+	if k.Now().Add(earlyBy).Before(*until) {
+		return last, k.armTimer(ctx, run, last)
+	}
+	return k.append(ctx, run, last, &messages.Expired{Park: last.Head.ParkSeq})
+}
+
+// Sweep looks at every run and repairs what a loss of power or of a message may have broken: a claim whose ticket is
+// no longer queued, a satisfied park without its wake-up, a park without its timer. It returns how many it mended.
+func (k *Keeper) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error]) (mended int, err error) {
+	for run, err := range runs {
+		if err != nil {
+			return mended, fmt.Errorf("list runs: %w", err)
+		}
+		did, err := k.mend(ctx, run)
+		for try := 0; errors.Is(err, ErrConflict) && try < maxConflicts; try++ {
+			did, err = k.mend(ctx, run) // who appended meanwhile need not be an owner
+		}
+		if err != nil {
+			return mended, err
+		}
+		if did {
+			mended++
+		}
+	}
+	return mended, nil
+}
+
+func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
+	last, ok, err := k.Log.Last(ctx, run)
+	if err != nil || !ok {
+		return false, err
+	}
+	switch last.Head.Phase {
+	case messages.PhaseActive:
+		queued, err := k.Queue.Holds(ctx, last.Head.Ticket)
+		if err != nil || queued {
+			return false, err
+		}
+		e, err := k.append(ctx, run, last, &messages.Lost{Ticket: last.Head.Ticket})
+		if err != nil {
+			return false, err
+		}
+		return true, k.wakeIfReady(ctx, run, e)
+	case messages.PhaseReady:
+		return true, k.wakeIfReady(ctx, run, last)
+	case messages.PhaseParked:
+		return false, k.armTimer(ctx, run, last)
+	case messages.PhaseFinished:
+		return false, nil
+	default:
+		return false, nil
+	}
+}

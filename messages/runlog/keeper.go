@@ -1,0 +1,280 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Errors of a Keeper that callers branch on.
+var (
+	ErrNotFound   = errors.New("no such run")
+	ErrEnded      = errors.New("the run has ended")
+	ErrNotWaiting = errors.New("the run does not wait for this")
+)
+
+const (
+	// netDelay is when the net looks after a control record: long enough for its writer to have sent the wake-up.
+	netDelay = 5 * time.Second
+	// controlTimeout keeps the record ahead of its net: a net that looks too early catches nothing.
+	controlTimeout = 4 * time.Second
+	// maxConflicts bounds how often a control record races with a worker that appends back to back.
+	maxConflicts = 100
+)
+
+// Keeper is what any party may do to a run without owning it. Safe for concurrent use.
+type Keeper struct {
+	Log    Log
+	Queue  Queue
+	Events Events
+	Now    func() time.Time
+	NewID  func() string
+}
+
+// Control appends a control record and, if the run waited for it, publishes the wake-up that names it. Doing the
+// same again is harmless: what is already true is not recorded twice, but its wake-up is published again.
+//
+// It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nothing can change the run. ErrNotWaiting: an answer to another park.
+func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Record) (messages.Head, error) {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	netted := false
+	for range maxConflicts {
+		last, ok, err := k.Log.Last(ctx, run)
+		switch {
+		case err != nil:
+			return messages.Head{}, fmt.Errorf("read %s: %w", run, err)
+		case !ok:
+			return messages.Head{}, ErrNotFound
+		}
+		if done, err := settled(last, r); done || err != nil {
+			if err == nil {
+				err = k.wakeIfReady(ctx, run, last)
+			}
+			return last.Head, err
+		}
+		if !netted { // before the record: whoever dies after it leaves the net to send the wake-up
+			if err := k.Queue.Net(ctx, run, k.NewID(), k.Now().Add(netDelay)); err != nil {
+				return messages.Head{}, fmt.Errorf("schedule net of %s: %w", run, err)
+			}
+			netted = true
+		}
+		e, err := k.append(ctx, run, last, r)
+		if errors.Is(err, ErrConflict) {
+			if err := pause(ctx, time.Duration(rand.Int64N(int64(5*time.Millisecond)))); err != nil { //nolint:gosec // jitter
+				return messages.Head{}, err
+			}
+			continue
+		}
+		if err != nil {
+			return messages.Head{}, err
+		}
+		return e.Head, k.wakeIfReady(ctx, run, e)
+	}
+	return messages.Head{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
+}
+
+// settled tells whether a record would change nothing any more.
+func settled(last messages.Entry, r messages.Record) (bool, error) {
+	h := last.Head
+	if h.Phase == messages.PhaseFinished {
+		return false, ErrEnded
+	}
+	switch r := r.(type) {
+	case *messages.CancelRequested:
+		return h.Cancel, nil
+	case *messages.Answered:
+		if h.ParkSeq != r.Park || h.Phase == messages.PhaseActive {
+			return false, ErrNotWaiting
+		}
+		return h.Phase == messages.PhaseReady, nil
+	default:
+		return false, nil
+	}
+}
+
+// append adds records after the last entry.
+func (k *Keeper) append(ctx context.Context, run messages.Ref, last messages.Entry, rs ...messages.Record) (messages.Entry, error) {
+	h := messages.Follow(run, last.Head, rs...)
+	h.ID, h.Time, h.EventsThrough = k.NewID(), k.Now(), last.Head.EventsThrough
+	e := messages.Entry{Head: h, Records: rs}
+	seq, err := k.Log.Append(ctx, run, last.Seq, e)
+	if err != nil {
+		return messages.Entry{}, fmt.Errorf("append to %s: %w", run, err)
+	}
+	return e.At(seq), nil
+}
+
+func (k *Keeper) wakeIfReady(ctx context.Context, run messages.Ref, last messages.Entry) error {
+	if last.Head.Phase != messages.PhaseReady {
+		return nil
+	}
+	if err := k.Queue.Wake(ctx, run, last.Seq); err != nil {
+		return fmt.Errorf("wake %s: %w", run, err)
+	}
+	return nil
+}
+
+// Begin appends the first entry of a log, and ends the run with it when the records do. ErrConflict: there is a log.
+func (k *Keeper) Begin(ctx context.Context, run messages.Ref, rs ...messages.Record) (messages.Entry, error) {
+	return k.append(ctx, run, messages.Entry{}, rs...)
+}
+
+// Settle makes true whatever follows from the end of a run or from a park: its events, its timer, its dead letter.
+// It reads all it needs, so anybody may do it again. Only after it may the ticket be acked.
+func (k *Keeper) Settle(ctx context.Context, run messages.Ref) error {
+	last, ok, err := k.Log.Last(ctx, run)
+	if err != nil || !ok {
+		return err
+	}
+	out := k.Events.Open(run)
+	if err := Replay(ctx, k.Log, run, last, out); err != nil {
+		return err
+	}
+	return k.Close(ctx, run, last, out)
+}
+
+// Replay publishes again every event after the entry's mark, up to that entry, but for run_finished.
+func Replay(ctx context.Context, log Log, run messages.Ref, last messages.Entry, out Outbox) error {
+	for e, err := range log.Read(ctx, run, last.Head.EventsThrough, last.Seq) {
+		if err != nil {
+			return fmt.Errorf("read %s: %w", run, err)
+		}
+		if e.Seq > last.Seq {
+			break
+		}
+		Publish(ctx, run, e, out)
+	}
+	return nil
+}
+
+// Publish sends the events of an entry, but for run_finished, which only Close may send.
+func Publish(ctx context.Context, run messages.Ref, e messages.Entry, out Outbox) {
+	events := messages.Events(run, e)
+	if e.Head.Has(messages.KindFinished) {
+		events = events[:len(events)-1]
+	}
+	out.Publish(ctx, e.Seq, events)
+}
+
+// Close is Settle for whoever has published all events of the run into out: last is the newest entry, a park or the end.
+func (k *Keeper) Close(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
+	switch last.Head.Phase {
+	case messages.PhaseFinished:
+		return k.closeFinished(ctx, run, last, out)
+	case messages.PhaseParked:
+		if err := out.Flush(ctx); err != nil {
+			return fmt.Errorf("publish events of %s: %w", run, err)
+		}
+		return k.armTimer(ctx, run, last)
+	case messages.PhaseReady:
+		if err := out.Flush(ctx); err != nil {
+			return fmt.Errorf("publish events of %s: %w", run, err)
+		}
+		return k.wakeIfReady(ctx, run, last)
+	case messages.PhaseActive:
+		return nil
+	default:
+		return nil
+	}
+}
+
+func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
+	events := messages.Events(run, last)
+	if err := out.Finish(ctx, events[len(events)-1]); err != nil {
+		return fmt.Errorf("publish events of %s: %w", run, err)
+	}
+	for _, r := range last.Records {
+		if f, ok := r.(*messages.Finished); ok && f.Dead {
+			return k.bury(ctx, run, last, f)
+		}
+	}
+	return nil
+}
+
+// bury puts the task of a finished run into the dead letters, as it came.
+func (k *Keeper) bury(ctx context.Context, run messages.Ref, last messages.Entry, f *messages.Finished) error {
+	d := messages.Dead{Time: last.Head.Time}
+	if f.Result.Error != nil {
+		d.Error = *f.Result.Error
+	}
+	if f.Result.RetryInfo != nil {
+		d.Attempts = f.Result.RetryInfo.Attempts
+	}
+	agent := messages.DefaultAgent
+	first, err := k.first(ctx, run)
+	if err != nil {
+		return err
+	}
+	for _, r := range first.Records {
+		if s, ok := r.(*messages.Started); ok {
+			agent, d.Subject = s.Task.Agent, run.TaskSubject(s.Task.Priority)
+			if d.Task = s.Raw; d.Task == nil {
+				d.Task = s.Task.Encode()
+			}
+		}
+	}
+	if err := k.Queue.Bury(ctx, run, agent, d); err != nil {
+		return fmt.Errorf("bury %s: %w", run, err)
+	}
+	return nil
+}
+
+func (k *Keeper) first(ctx context.Context, run messages.Ref) (messages.Entry, error) {
+	return firstOf(k.Log.Read(ctx, run, 0, 1), run)
+}
+
+func firstOf(entries iter.Seq2[messages.Entry, error], run messages.Ref) (messages.Entry, error) {
+	for e, err := range entries {
+		if err != nil {
+			return messages.Entry{}, fmt.Errorf("read %s: %w", run, err)
+		}
+		return e, nil
+	}
+	return messages.Entry{}, fmt.Errorf("read %s: %w", run, ErrNotFound)
+}
+
+// armTimer schedules the end of a park, once.
+func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last messages.Entry) error {
+	until, err := k.until(ctx, run, last)
+	if err != nil || until == nil {
+		return err
+	}
+	if err := k.Queue.Timer(ctx, run, last.Head.ParkSeq, *until); err != nil {
+		return fmt.Errorf("schedule timer of %s: %w", run, err)
+	}
+	return nil
+}
+
+// until is when the current park expires; nil: never.
+func (k *Keeper) until(ctx context.Context, run messages.Ref, last messages.Entry) (*time.Time, error) {
+	e := last
+	if e.Seq != last.Head.ParkSeq {
+		var err error
+		if e, err = firstOf(k.Log.Read(ctx, run, last.Head.ParkSeq-1, last.Head.ParkSeq), run); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range e.Records {
+		if p, ok := r.(*messages.Parked); ok {
+			return p.Until, nil
+		}
+	}
+	return nil, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Planner decides what to do next. Pure: the same state always gives the same action.
+type Planner interface {
+	Plan(s *State) Action
+}
+
+// Action is *CallModel, *CallTools, *Park or *Finish.
+type Action interface{ action() }
+
+// CallModel asks the model for the reply of a step.
+type CallModel struct {
+	Step     int
+	Messages []messages.Message
+	Tools    []messages.ToolSpec
+}
+
+// CallTools makes the open calls; the performer decides which of them run together.
+type CallTools struct{}
+
+// Park waits for a record from outside, holding no worker.
+type Park struct {
+	Parked messages.Parked
+}
+
+// Finish ends the run.
+type Finish struct {
+	Status messages.Status
+	Result string
+	Err    *messages.RunError
+}
+
+func (*CallModel) action() {}
+func (*CallTools) action() {}
+func (*Park) action()      {}
+func (*Finish) action()    {}
+
+// Planners are all planners by the name that an agent calls them.
+func Planners() map[string]Planner {
+	return map[string]Planner{messages.PlannerTools: ToolCalling{}}
+}
+
+// ToolCalling is the native tool-calling planner: ask the model, make the calls it wants, ask again with the
+// results, until it answers without a call.
+type ToolCalling struct{}
+
+var _ Planner = ToolCalling{}
+
+// Plan implements Planner.
+func (ToolCalling) Plan(s *State) Action {
+	switch {
+	case s.Cancel != nil:
+		return &Finish{Status: messages.StatusCancelled, Err: &messages.RunError{
+			Code: messages.CodeCancelled, Message: cancelText(s.Cancel),
+		}}
+	case s.Failure != nil:
+		return &Finish{Status: messages.StatusFailed, Err: s.Failure}
+	case len(s.Open) > 0:
+		return &CallTools{}
+	case s.Calling:
+		return &CallModel{Step: s.Step, Messages: s.Transcript, Tools: s.Tools}
+	}
+	if last := &s.Transcript[len(s.Transcript)-1]; last.Role == messages.RoleAssistant {
+		return final(s, last)
+	}
+	if limit := maxSteps(s); s.Step >= limit {
+		return fail(messages.CodeMaxSteps, fmt.Sprintf("no final answer after %d steps", limit))
+	}
+	return &CallModel{Step: s.Step + 1, Messages: s.Transcript, Tools: s.Tools}
+}
+
+// final judges a reply without calls.
+func final(s *State, m *messages.Message) *Finish {
+	text := m.Text()
+	switch s.Stop {
+	case messages.StopLength:
+		return fail(messages.CodeModelTruncated,
+			fmt.Sprintf("the reply was cut at the limit of %d tokens; raise maxTokens of the agent", s.Agent.MaxTokens))
+	case messages.StopContentFilter:
+		return fail(messages.CodeModelContentFilter, "the provider's content filter stopped the reply")
+	case messages.StopEnd, messages.StopToolCalls, messages.StopRefusal, messages.StopError:
+	}
+	if text == "" {
+		return fail(messages.CodeModelInvalidOutput, "the model answered with nothing")
+	}
+	return &Finish{Status: messages.StatusCompleted, Result: text}
+}
+
+func fail(code messages.Code, text string) *Finish {
+	return &Finish{Status: messages.StatusFailed, Err: &messages.RunError{Code: code, Message: text}}
+}
+
+// maxSteps is the agent's limit, which the task may narrow.
+func maxSteps(s *State) int {
+	limit := s.Agent.MaxSteps
+	if l := s.Task.Limits; l != nil && l.MaxSteps > 0 && l.MaxSteps < limit {
+		limit = l.MaxSteps
+	}
+	return limit
+}
+
+func cancelText(c *messages.CancelRequested) string {
+	text := "cancelled"
+	if c.By != "" {
+		text += " by " + c.By
+	}
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	return text
+}

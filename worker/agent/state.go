@@ -1,0 +1,218 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// State is the fold of a run's log. Only Apply and Advance change it.
+type State struct {
+	Seq  uint64        `json:"seq"` // of the last entry folded; with Head.ID it says which log this is
+	Head messages.Head `json:"head"`
+
+	Task      messages.Task       `json:"task"`
+	Agent     messages.Definition `json:"agent"`
+	Tools     []messages.ToolSpec `json:"tools,omitempty"`
+	StartedAt time.Time           `json:"startedAt"`
+
+	Transcript []messages.Message       `json:"transcript"`
+	Open       []OpenCall               `json:"open,omitempty"` // calls of the last reply until all have a result
+	Step       int                      `json:"step"`           // the last step begun
+	StepOpen   bool                     `json:"stepOpen,omitempty"`
+	Calling    bool                     `json:"calling,omitempty"` // the step waits for its reply
+	Stop       messages.StopReason      `json:"stop,omitempty"`    // of the last reply
+	Usage      messages.Usage           `json:"usage"`
+	ModelCalls []messages.ModelCall     `json:"modelCalls,omitempty"`
+	ToolMillis map[string]int64         `json:"toolMillis,omitempty"` // by call id
+	Codes      map[string]messages.Code `json:"codes,omitempty"`      // of failed calls, by call id
+	Attempts   int                      `json:"attempts"`             // claims, less those that ended a park
+
+	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
+	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
+	Failure *messages.RunError        `json:"failure,omitempty"` // what ends the run
+	Result  *messages.AgentResult     `json:"result,omitempty"`  // set: the run has ended
+}
+
+// OpenCall is a tool call on its way.
+type OpenCall struct {
+	Call    messages.ToolCall    `json:"call"`
+	Started string               `json:"started,omitempty"` // the claim that began it
+	Answer  *messages.ToolResult `json:"answer,omitempty"`  // came from outside while the run was parked
+	Result  *messages.ToolResult `json:"result,omitempty"`
+}
+
+// Apply folds one entry. An error means that the log is broken or newer than this code.
+func (s *State) Apply(e messages.Entry) error {
+	if s.Seq != 0 && e.Seq <= s.Seq {
+		return fmt.Errorf("fold entry %d: it does not follow %d", e.Seq, s.Seq)
+	}
+	if s.Seq == 0 {
+		s.StartedAt = e.Head.Time
+	}
+	for _, r := range e.Records {
+		if err := s.Advance(r); err != nil {
+			return fmt.Errorf("fold entry %d: %w", e.Seq, err)
+		}
+	}
+	s.Seq, s.Head = e.Seq, e.Head
+	return nil
+}
+
+// Clone returns a copy that may be advanced without changing s. Only one of the two may be advanced further.
+func (s *State) Clone() *State {
+	c := *s
+	c.Open = slices.Clone(s.Open)
+	c.ToolMillis, c.Codes = maps.Clone(s.ToolMillis), maps.Clone(s.Codes)
+	return &c
+}
+
+// Advance folds a record that is not in the log yet: what would be true after it.
+func (s *State) Advance(r messages.Record) error {
+	if s.Result != nil {
+		return nil // nothing after the end counts
+	}
+	switch r := r.(type) {
+	case *messages.Started:
+		s.start(r)
+	case *messages.Claimed:
+		if r.Resumes == "" {
+			s.Attempts++
+		}
+		s.Head.Claim = r.Claim
+		s.Parked = nil
+	case *messages.StepStarted:
+		s.Step, s.StepOpen, s.Calling = r.Step, true, true
+	case *messages.ModelReplied:
+		s.reply(r)
+	case *messages.ModelFailed:
+		s.Calling, s.Failure = false, &r.Error
+	case *messages.ToolStarted:
+		if c := s.open(r.Call.ID); c != nil {
+			c.Started = s.Head.Claim
+		}
+	case *messages.ToolReturned:
+		return s.returned(r)
+	case *messages.StepEnded:
+		s.StepOpen = false
+	case *messages.Parked:
+		s.Parked = r
+	case *messages.Answered:
+		s.answer(r.Park, messages.ToolResult{Content: r.Content, IsError: r.IsError})
+	case *messages.Expired:
+		s.answer(r.Park, messages.ToolResult{Content: messages.TextContent("No answer came in time."), IsError: true})
+	case *messages.CancelRequested:
+		if s.Cancel == nil {
+			s.Cancel = r
+		}
+	case *messages.Finished:
+		s.Result, s.Parked = &r.Result, nil
+	case *messages.Released, *messages.Lost:
+	default:
+		return fmt.Errorf("unknown record %T", r)
+	}
+	return nil
+}
+
+func (s *State) start(r *messages.Started) {
+	s.Task, s.Agent, s.Tools = r.Task, r.Agent, r.Tools
+	if r.Agent.Instructions != "" {
+		s.Transcript = append(s.Transcript, messages.Message{
+			Role: messages.RoleSystem, Content: messages.TextContent(r.Agent.Instructions),
+		})
+	}
+	ask := slices.Clone([]messages.Block(r.Task.Input))
+	if len(r.Task.Context) > 0 {
+		ask = append(ask, messages.Block{Text: "\n\nContext, as JSON:\n" + string(r.Task.Context)})
+	}
+	s.Transcript = append(s.Transcript, messages.Message{Role: messages.RoleUser, Content: ask})
+}
+
+func (s *State) reply(r *messages.ModelReplied) {
+	s.Calling, s.Stop = false, r.Stop
+	s.Usage = s.Usage.Add(r.Usage)
+	s.ModelCalls = append(s.ModelCalls, messages.ModelCall{
+		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis,
+	})
+	s.Transcript = append(s.Transcript, r.Message)
+	for _, c := range r.Message.Calls() {
+		s.Open = append(s.Open, OpenCall{Call: c})
+	}
+}
+
+func (s *State) returned(r *messages.ToolReturned) error {
+	c := s.open(r.Result.CallID)
+	if c == nil {
+		return fmt.Errorf("a result of call %q, which is not open", r.Result.CallID)
+	}
+	c.Result = &r.Result
+	if r.Millis > 0 {
+		if s.ToolMillis == nil {
+			s.ToolMillis = map[string]int64{}
+		}
+		s.ToolMillis[r.Result.CallID] = r.Millis
+	}
+	if r.Code != "" {
+		if s.Codes == nil {
+			s.Codes = map[string]messages.Code{}
+		}
+		s.Codes[r.Result.CallID] = r.Code
+	}
+	if r.Result.IsError && s.Agent.OnToolError == messages.OnErrorFail && s.Failure == nil {
+		m := messages.Message{Content: r.Result.Content}
+		s.Failure = &messages.RunError{Code: messages.CodeToolFailed, Message: m.Text()}
+	}
+	for _, c := range s.Open {
+		if c.Result == nil {
+			return nil
+		}
+	}
+	// All are in: they enter the transcript in the order of the calls.
+	m := messages.Message{Role: messages.RoleTool, Content: make([]messages.Block, len(s.Open))}
+	for i, c := range s.Open {
+		m.Content[i].ToolResult = c.Result
+	}
+	s.Transcript, s.Open = append(s.Transcript, m), nil
+	return nil
+}
+
+func (s *State) answer(park uint64, res messages.ToolResult) {
+	if s.Parked == nil || s.Head.ParkSeq != park {
+		return
+	}
+	if c := s.open(s.Parked.Call); c != nil && c.Answer == nil {
+		res.CallID = c.Call.ID
+		c.Answer = &res
+	}
+}
+
+func (s *State) open(id string) *OpenCall {
+	for i := range s.Open {
+		if s.Open[i].Call.ID == id {
+			return &s.Open[i]
+		}
+	}
+	return nil
+}
+
+// Encode writes the state for a cache. Decode reads it back.
+func (s *State) Encode() ([]byte, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode state: %w", err)
+	}
+	return b, nil
+}
+
+// Decode reads what Encode wrote.
+func Decode(data []byte) (*State, error) {
+	var s State
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	return &s, nil
+}

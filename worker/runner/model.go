@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// callModel makes the call and commits its reply. A control record that changes the plan aborts the call.
+func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Action, error) {
+	call, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	began := x.now()
+	type answer struct {
+		reply *model.Reply
+		err   error
+	}
+	answers := make(chan answer, 1)
+	req := x.request(a)
+	go func() {
+		reply, err := x.stream(call, req)
+		answers <- answer{reply, err}
+	}()
+	for {
+		select {
+		case <-x.nudged:
+			if err := x.heed(call, a, abort); err != nil {
+				abort(err)
+				<-answers
+				return nil, err
+			}
+		case got := <-answers:
+			return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), got.reply, got.err)
+		}
+	}
+}
+
+func (x *execution) request(a *agent.CallModel) model.Request {
+	return model.Request{
+		Key: x.key(a.Step, "model"), Model: x.state.Agent.Model, Messages: a.Messages, Tools: a.Tools,
+		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature,
+	}
+}
+
+func (x *execution) stream(ctx context.Context, req model.Request) (*model.Reply, error) {
+	for d, err := range x.cfg.Model.Stream(ctx, req) {
+		switch {
+		case err != nil:
+			return nil, err
+		case d.Reply != nil:
+			return d.Reply, nil
+		}
+	}
+	return nil, &model.Error{Class: model.Truncated, Detail: "the stream ended without a reply"}
+}
+
+// heed reads the tail of the log during a call and aborts the call when the plan is no longer to make it.
+func (x *execution) heed(ctx context.Context, during agent.Action, abort context.CancelCauseFunc) error {
+	if err := x.catchUp(ctx, false); err != nil {
+		return err
+	}
+	if !sameKind(x.planner.Plan(x.state), during) {
+		abort(errHeed)
+	}
+	return nil
+}
+
+func sameKind(a, b agent.Action) bool {
+	switch a.(type) {
+	case *agent.CallModel:
+		_, ok := b.(*agent.CallModel)
+		return ok
+	case *agent.CallTools:
+		_, ok := b.(*agent.CallTools)
+		return ok
+	default:
+		return false
+	}
+}
+
+// replied commits what came of a model call.
+func (x *execution) replied(ctx context.Context, step int, millis int64, reply *model.Reply, err error) (agent.Action, error) {
+	var failed *model.Error
+	switch {
+	case err == nil:
+		msg := reply.Message
+		msg.Role = messages.RoleAssistant
+		uniqueIDs(&msg)
+		return x.commit(ctx, &messages.ModelReplied{
+			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
+			Provider: reply.Provider, Model: reply.Model, Millis: millis,
+		})
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, errHeed):
+		return x.commit(ctx)
+	case errors.As(err, &failed):
+		return x.commit(ctx, &messages.ModelFailed{
+			Step: step, Error: messages.RunError{Code: failed.Code(), Message: failed.Error()},
+		})
+	default:
+		return nil, fmt.Errorf("call model: %w", err)
+	}
+}
+
+// uniqueIDs gives every call of a reply an id of its own: results are told apart by it.
+func uniqueIDs(m *messages.Message) {
+	seen := map[string]bool{}
+	for i := range m.Content {
+		c := m.Content[i].ToolCall
+		if c == nil {
+			continue
+		}
+		if c.ID == "" || seen[c.ID] {
+			fresh := *c
+			fresh.ID = c.ID + "#" + strconv.Itoa(i)
+			c, m.Content[i].ToolCall = &fresh, &fresh
+		}
+		seen[c.ID] = true
+	}
+}

@@ -1,0 +1,238 @@
+// Package runner is the owner's side of a run: judge a ticket, claim the run, plan, perform, append, settle.
+//
+// [Runner.Run] works one ticket until its run ends, parks, is lost or handed back, and says what to do with the task
+// message. Everything it does outside goes through the interfaces of [Config], so it runs on JetStream and Redis in a
+// worker, and in memory in simulations and programs that embed an agent. It links no NATS, Redis or HTTP.
+package runner
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// Cache keeps the latest state of runs. Losing it costs time only.
+type Cache interface {
+	// Load returns the cached bytes and the log entry that they reflect.
+	Load(ctx context.Context, run messages.Ref) (seq uint64, entryID string, data []byte, ok bool)
+	// Save never blocks and may drop.
+	Save(run messages.Ref, seq uint64, entryID string, data []byte)
+	// Wants tells whether Save would do anything, so that an absent cache costs no encoding.
+	Wants() bool
+}
+
+// Config is fixed for the life of a Runner. All fields are needed but those with a default.
+type Config struct {
+	Worker      string // name of this worker
+	Keeper      *runlog.Keeper
+	Cache       Cache // default: none
+	Model       model.Provider
+	Tools       *tools.Set
+	Workspace   func(run messages.Ref) (*sandbox.Workspace, error)
+	Agent       func(ctx context.Context, name string) (messages.Definition, error) // an *UnknownAgentError if there is none
+	MaxAttempts int                                                                 // claims without progress before a run is poison; default 5
+	Log         *slog.Logger                                                        // default: discard
+}
+
+// UnknownAgentError says that nobody defined an agent.
+type UnknownAgentError interface {
+	error
+	UnknownAgent() string
+}
+
+// DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.
+const DefaultMaxAttempts = 5
+
+// Ticket is a task message that may own a run: a start ticket (After 0) or a wake-up named by a log entry.
+type Ticket struct {
+	Run       messages.Ref
+	Seq       uint64 // of the message in TASKS
+	After     uint64
+	Body      []byte // of a start ticket: the task
+	Priority  messages.Priority
+	Queued    time.Time
+	Delivered int // how often this message was delivered, from 1
+	// Suspect, if set, is called before a run is claimed that made no progress since its last claim. It waits for
+	// the place where such runs are tried one at a time; done gives the place back.
+	Suspect func(ctx context.Context) (done func(), err error)
+}
+
+// Outcome tells what to do with the task message.
+type Outcome int
+
+// Outcomes.
+const (
+	Done   Outcome = iota + 1 // settled: ack
+	Lost                      // another worker owns the run: touch nothing
+	Return                    // handed back: nak
+)
+
+// Causes for which work ends early.
+var (
+	errFenced = errors.New("another worker owns the run")
+	errHeed   = errors.New("a control record changed the plan")
+	// ErrShutdown is the cause to cancel Run's context with when the worker must stop now.
+	ErrShutdown = errors.New("the worker stops")
+	// ErrBusy means that this worker works the same run by another ticket: nak, it is soon over.
+	ErrBusy = errors.New("the run is in hand by another ticket")
+)
+
+// Runner works runs, many at once. Safe for concurrent use.
+type Runner struct {
+	cfg      Config
+	planners map[string]agent.Planner
+	drain    chan struct{}
+	stop     sync.Once
+
+	mu     sync.Mutex
+	active map[messages.Ref]*execution
+	stats  Stats
+}
+
+// Stats count what no event shows.
+type Stats struct {
+	Active   int    // runs in hand
+	Claims   uint64 // claims made
+	Reclaims uint64 // of these, after another claim without its end
+	Fenced   uint64 // appends refused because another worker owns the run
+	Released uint64 // runs handed back
+	Poisoned uint64
+}
+
+// New returns a Runner.
+func New(cfg Config) *Runner {
+	if cfg.MaxAttempts == 0 {
+		cfg.MaxAttempts = DefaultMaxAttempts
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Cache == nil {
+		cfg.Cache = noCache{}
+	}
+	return &Runner{
+		cfg: cfg, planners: agent.Planners(), drain: make(chan struct{}), active: map[messages.Ref]*execution{},
+	}
+}
+
+type noCache struct{}
+
+func (noCache) Load(context.Context, messages.Ref) (uint64, string, []byte, bool) {
+	return 0, "", nil, false
+}
+func (noCache) Save(messages.Ref, uint64, string, []byte) {}
+func (noCache) Wants() bool                               { return false }
+
+// Drain makes every run in hand, and every later one, hand itself back at its next boundary.
+func (r *Runner) Drain() { r.stop.Do(func() { close(r.drain) }) }
+
+// Stats returns the counts so far.
+func (r *Runner) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.stats
+	s.Active = len(r.active)
+	return s
+}
+
+func (r *Runner) count(f func(*Stats)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.stats)
+}
+
+// Nudge makes the run, if it is in hand, look at its log now.
+func (r *Runner) Nudge(run messages.Ref) {
+	r.mu.Lock()
+	x := r.active[run]
+	r.mu.Unlock()
+	if x != nil {
+		x.hint()
+	}
+}
+
+// Owns looks at the log and tells whether the run is in hand and still ours; what the log shows, the run is told.
+// An error says that the log could not be read, and nothing about the run.
+func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
+	r.mu.Lock()
+	x := r.active[run]
+	r.mu.Unlock()
+	if x == nil {
+		return false, nil
+	}
+	seen, claim := x.position()
+	last, ok, err := r.cfg.Keeper.Log.Last(ctx, run)
+	switch {
+	case err != nil:
+		return false, err
+	case claim == "":
+		return true, nil // not claimed yet: the ticket is ours to hold
+	case !ok, last.Seq < seen, last.Head.Claim != claim:
+		x.abort(errFenced)
+		return false, nil
+	case last.Seq > seen:
+		x.hint()
+	}
+	return true, nil
+}
+
+// Run works a ticket. The error, if any, is for the log: the outcome holds all the same.
+//
+// Cancelling ctx with ErrShutdown aborts what is going on and hands the run back.
+func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
+	x := r.newExecution(t)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	x.abort = cancel
+	if err := r.enter(ctx, x); err != nil {
+		return Return, err
+	}
+	defer r.leave(x)
+	outcome, err := x.work(ctx)
+	if outcome == Lost {
+		r.count(func(s *Stats) { s.Fenced++ })
+	}
+	return outcome, err
+}
+
+// busyWait is how long a ticket waits for another of the same run: a wake-up often arrives while its park is settled.
+const busyWait = time.Second
+
+func (r *Runner) enter(ctx context.Context, x *execution) error {
+	timer := time.NewTimer(busyWait)
+	defer timer.Stop()
+	for {
+		r.mu.Lock()
+		other := r.active[x.run]
+		if other == nil {
+			r.active[x.run] = x
+		}
+		r.mu.Unlock()
+		if other == nil {
+			return nil
+		}
+		select {
+		case <-other.left:
+		case <-timer.C:
+			return ErrBusy
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (r *Runner) leave(x *execution) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.active, x.run)
+	close(x.left)
+}

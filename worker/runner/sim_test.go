@@ -1,0 +1,873 @@
+package runner_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// The simulation runs the real core (Runner, Keeper, planner, fold) in a world where everything that may happen
+// happens at random: a process is killed or paused at every operation, any task message is delivered again at any
+// time although its owner lives, acks are not fenced, reads are stale, events are stored late or never, people answer
+// and cancel, the dispatcher dies between its writes. Nothing is slept for: the scheduler picks which operation goes on.
+
+// ablation switches one rule of docs/protocol.md off; the simulation must then find a violation.
+type ablation string
+
+const (
+	allRules      ablation = ""
+	shortReads    ablation = "rule 6: a read may stop short of what the ticket names"
+	anyTicket     ablation = "rule 7: a ticket is not told from another"
+	ackOnly       ablation = "rule 9: an end or a park that is found is only acked"
+	wakeWithout   ablation = "rule 10: a wake-up without a record"
+	noWatermark   ablation = "rule 13: a new owner publishes nothing again"
+	finishedTwice ablation = "rule 14: run_finished is not expected to be first"
+	noNet         ablation = "rule 20: no net under a control record"
+	noSweep       ablation = "rule 20: no sweep after a loss of power"
+	chaosSteps             = 400
+	maxSteps               = 30_000
+	simCrashes             = 6
+)
+
+var (
+	errDead = errors.New("killed")
+	simTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	simRun  = messages.Ref{Tenant: "t", Run: "r"}
+)
+
+// violations counts what must never happen.
+type violations struct {
+	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice int
+	first                                                                             string
+}
+
+func (v *violations) add(o violations) {
+	v.stranded += o.stranded
+	v.doubleEnd += o.doubleEnd
+	v.missingEvents += o.missingEvents
+	v.repeatedCalls += o.repeatedCalls
+	v.steals += o.steals
+	v.otherBodies += o.otherBodies
+	v.onceTwice += o.onceTwice
+	if v.first == "" {
+		v.first = o.first
+	}
+}
+
+func (v *violations) total() int {
+	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice
+}
+
+// world is everything outside the processes. It survives them.
+type world struct {
+	seed   uint64
+	rules  ablation
+	rnd    *rand.Rand // the scheduler's alone
+	log    *runlog.Memory
+	script script
+
+	mu      sync.Mutex
+	pending []waiter
+	procs   []*process
+	tasks   map[uint64]*message
+	timers  map[string]*message // schedules, by subject
+	nextMsg uint64
+	ids     int
+	events  []messages.Event // as stored, doubles included
+	once    map[string]int
+	found   violations
+	claims  map[string]*process // by claim id
+	calm    bool
+}
+
+type message struct {
+	seq       uint64
+	wake      messages.Wake
+	start     bool
+	busy      int
+	delivered int
+	by        *process // of a net: it fires only when its dispatcher is done, for Control ends before its net is due
+}
+
+type waiter struct {
+	p     *process
+	label string
+	goOn  chan struct{}
+}
+
+// process is one life of a worker or a dispatcher's request. Once dead, nothing it does has an effect.
+type process struct {
+	w      *world
+	id     int
+	msg    *message
+	dead   bool
+	done   bool
+	cancel context.CancelFunc
+	outbox []stored // events that were sent and are not stored yet
+}
+
+type stored struct {
+	seq   uint64
+	event *messages.Event // nil: only the mark moves
+	out   *outbox
+}
+
+// op is a boundary: the scheduler decides when the process goes on, or whether it dies here.
+func (p *process) op(label string) error {
+	p.w.mu.Lock()
+	if p.dead {
+		p.w.mu.Unlock()
+		return errDead
+	}
+	wt := waiter{p, label, make(chan struct{})}
+	p.w.pending = append(p.w.pending, wt)
+	p.w.mu.Unlock()
+	<-wt.goOn
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if p.dead {
+		return errDead
+	}
+	return nil
+}
+
+// Log.
+
+type simLog struct{ p *process }
+
+func (l simLog) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+	if err := l.p.op("append"); err != nil {
+		return 0, err
+	}
+	w := l.p.w
+	if w.rules == noWatermark {
+		e.Head.EventsThrough = last
+	}
+	if !w.goodRecords(e) {
+		return 0, errors.New("malformed entry")
+	}
+	seq, err := w.log.Append(ctx, run, last, e)
+	if err == nil {
+		w.appended(l.p, last, e)
+	}
+	return seq, err
+}
+
+// goodRecords round-trips the records: what the simulation holds in memory must also live on the wire.
+func (w *world) goodRecords(e messages.Entry) bool {
+	b, err := messages.EncodeRecords(e.Records)
+	if err != nil {
+		return false
+	}
+	_, err = messages.DecodeRecords(b)
+	return err == nil
+}
+
+// appended watches for claims that take a run from a live owner by another ticket.
+func (w *world) appended(p *process, last uint64, e messages.Entry) {
+	if !e.Head.Has(messages.KindClaimed) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.claims[e.Head.Claim] = p
+	for prev := range w.log.Read(context.Background(), simRun, last-1, runlog.Tail) {
+		if prev.Seq == last && prev.Head.Phase == messages.PhaseActive {
+			if old := w.claims[prev.Head.Claim]; old != nil && !old.dead && !old.done && old.msg != p.msg {
+				w.violate(&w.found.steals, "stolen from a live owner")
+			}
+		}
+	}
+}
+
+func (l simLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	if err := l.p.op("read"); err != nil {
+		return func(yield func(messages.Entry, error) bool) { yield(messages.Entry{}, err) }
+	}
+	if l.p.w.rules == shortReads && through != runlog.Tail {
+		through = 0
+	}
+	return l.p.w.log.Read(ctx, run, after, through)
+}
+
+func (l simLog) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool, error) {
+	if err := l.p.op("last"); err != nil {
+		return messages.Entry{}, false, err
+	}
+	return l.p.w.log.Last(ctx, run)
+}
+
+// Queue.
+
+type simQueue struct{ p *process }
+
+func (q simQueue) put(label, key string, m *message) error {
+	if err := q.p.op(label); err != nil {
+		return err
+	}
+	q.p.w.mu.Lock()
+	defer q.p.w.mu.Unlock()
+	q.p.w.put(key, m)
+	return nil
+}
+
+func (w *world) put(schedule string, m *message) {
+	w.nextMsg++
+	m.seq = w.nextMsg
+	if schedule != "" {
+		if w.timers[schedule] == nil {
+			w.timers[schedule] = m
+		}
+		return
+	}
+	w.tasks[m.seq] = m
+}
+
+func (q simQueue) Wake(_ context.Context, _ messages.Ref, after uint64) error {
+	return q.put("wake", "", &message{wake: messages.Wake{After: after}})
+}
+
+func (q simQueue) Timer(_ context.Context, run messages.Ref, park uint64, _ time.Time) error {
+	return q.put("timer", run.TimerSubject(park), &message{wake: messages.Wake{After: park, Errand: messages.ErrandTimer}})
+}
+
+func (q simQueue) Net(_ context.Context, run messages.Ref, control string, _ time.Time) error {
+	if q.p.w.rules == noNet {
+		return nil
+	}
+	return q.put("net", run.NetSubject(control), &message{wake: messages.Wake{Errand: messages.ErrandNet}, by: q.p})
+}
+
+func (q simQueue) Holds(_ context.Context, ticket uint64) (bool, error) {
+	if err := q.p.op("holds"); err != nil {
+		return false, err
+	}
+	q.p.w.mu.Lock()
+	defer q.p.w.mu.Unlock()
+	return q.p.w.tasks[ticket] != nil, nil
+}
+
+func (q simQueue) Bury(context.Context, messages.Ref, string, messages.Dead) error {
+	return q.p.op("bury")
+}
+
+// Events.
+
+type simEvents struct{ p *process }
+
+func (e simEvents) Open(messages.Ref) runlog.Outbox { return &outbox{p: e.p} }
+
+type outbox struct {
+	p       *process
+	through uint64
+}
+
+func (o *outbox) Publish(_ context.Context, seq uint64, events []messages.Event) {
+	o.p.w.mu.Lock()
+	defer o.p.w.mu.Unlock()
+	for i := range events {
+		o.p.outbox = append(o.p.outbox, stored{0, &events[i], o})
+	}
+	o.p.outbox = append(o.p.outbox, stored{seq, nil, o})
+}
+
+// store lets up to n of the events that are on their way arrive.
+func (p *process) store(n int) {
+	for ; n > 0 && len(p.outbox) > 0 && !p.dead; n-- {
+		s := p.outbox[0]
+		p.outbox = p.outbox[1:]
+		if s.event == nil {
+			s.out.through = s.seq
+			n++
+			continue
+		}
+		p.w.events = append(p.w.events, *s.event)
+	}
+}
+
+func (o *outbox) Through() uint64 {
+	o.p.w.mu.Lock()
+	defer o.p.w.mu.Unlock()
+	return o.through
+}
+
+func (o *outbox) Flush(context.Context) error {
+	for {
+		o.p.w.mu.Lock()
+		left := len(o.p.outbox)
+		o.p.w.mu.Unlock()
+		if left == 0 {
+			return nil
+		}
+		if err := o.p.op("flush"); err != nil {
+			return err
+		}
+		o.p.w.mu.Lock()
+		o.p.store(1)
+		o.p.w.mu.Unlock()
+	}
+}
+
+func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
+	if err := o.Flush(ctx); err != nil {
+		return err
+	}
+	if err := o.p.op("finish"); err != nil {
+		return err
+	}
+	o.p.w.mu.Lock()
+	defer o.p.w.mu.Unlock()
+	if o.p.w.rules != finishedTwice {
+		for _, old := range o.p.w.events {
+			if old.Name() == messages.EventRunFinished {
+				return nil
+			}
+		}
+	}
+	o.p.w.events = append(o.p.w.events, e)
+	return nil
+}
+
+// Model and tools.
+
+// script is what the model wants, turn by turn; it depends on the seed alone.
+type script [][]messages.ToolCall
+
+func newScript(seed uint64) script {
+	r := rand.New(rand.NewPCG(seed, 7))
+	s := make(script, 1+r.IntN(3))
+	for turn := range s {
+		for i := range 1 + r.IntN(3) {
+			name := []string{"read", "read", "idem", "once", "nope", "ask"}[r.IntN(6)]
+			s[turn] = append(s[turn], messages.ToolCall{ID: fmt.Sprintf("c%d.%d", turn, i), Name: name, Arguments: `{}`})
+		}
+	}
+	return s
+}
+
+func (s script) has(name string) bool {
+	return slices.ContainsFunc(s, func(calls []messages.ToolCall) bool {
+		return slices.ContainsFunc(calls, func(c messages.ToolCall) bool { return c.Name == name })
+	})
+}
+
+type simModel struct{ p *process }
+
+func (m simModel) Stream(_ context.Context, req model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		turn := 0
+		for i := range req.Messages {
+			if req.Messages[i].Role == messages.RoleAssistant {
+				turn++
+			}
+		}
+		if err := m.p.op("model"); err != nil {
+			yield(model.Delta{}, err)
+			return
+		}
+		m.p.w.called(m.p, func(r messages.Record) bool {
+			rep, ok := r.(*messages.ModelReplied)
+			return ok && rep.Step == turn+1
+		})
+		reply := &model.Reply{Message: messages.Message{Content: messages.TextContent(fmt.Sprint("turn ", turn))}, Stop: messages.StopEnd, Usage: messages.Usage{Input: 1}}
+		if turn < len(m.p.w.script) {
+			reply.Stop = messages.StopToolCalls
+			for _, c := range m.p.w.script[turn] {
+				reply.Message.Content = append(reply.Message.Content, messages.Block{ToolCall: &c})
+			}
+		}
+		yield(model.Delta{Reply: reply}, nil)
+	}
+}
+
+// called checks that the current owner does not make a call whose record is in the log.
+func (w *world) called(p *process, recorded func(messages.Record) bool) {
+	last, ok, _ := w.log.Last(context.Background(), simRun)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !ok || w.claims[last.Head.Claim] != p {
+		return // a zombie; its result will be refused
+	}
+	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
+		if slices.ContainsFunc(e.Records, recorded) {
+			w.violate(&w.found.repeatedCalls, "a recorded call was made again")
+		}
+	}
+}
+
+type simTool struct {
+	p      *process
+	name   string
+	effect messages.Effect
+}
+
+func (t simTool) Spec() messages.ToolSpec {
+	return messages.ToolSpec{Name: t.name, Description: "A tool.", Effect: t.effect, InputSchema: json.RawMessage(`{"type":"object"}`)}
+}
+
+func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
+	if err := t.p.op("tool " + c.ID); err != nil {
+		return tools.Result{}, err
+	}
+	w := t.p.w
+	w.called(t.p, func(r messages.Record) bool {
+		ret, ok := r.(*messages.ToolReturned)
+		return ok && ret.Result.CallID == c.ID
+	})
+	if t.effect == messages.EffectOnce {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.once[c.ID]++; w.once[c.ID] > 1 {
+			w.violate(&w.found.onceTwice, "a once tool ran twice")
+		}
+	}
+	if t.name == "ask" {
+		park := &tools.Park{Reason: "answer"}
+		if w.expires() {
+			park.For = time.Minute
+		}
+		return tools.Result{Park: park}, nil
+	}
+	return tools.Text("ok " + c.ID), nil
+}
+
+// expires tells whether parks of this seed have an end; the others wait for ever for their answer.
+func (w *world) expires() bool { return w.seed%3 == 0 }
+
+// violate counts; the caller holds mu.
+func (w *world) violate(n *int, what string) {
+	*n++
+	if w.found.first == "" {
+		w.found.first = fmt.Sprintf("seed %d: %s\n%s", w.seed, what, w.dump())
+	}
+}
+
+func (w *world) dump() string {
+	var b strings.Builder
+	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
+		fmt.Fprintf(&b, "  %d %v %s ticket=%d claim=%d park=%d attempt=%d events=%d+%d through=%d\n", e.Seq, e.Head.Kinds,
+			e.Head.Phase, e.Head.Ticket, e.Head.ClaimSeq, e.Head.ParkSeq, e.Head.Attempt, e.Head.FirstEvent, e.Head.Events, e.Head.EventsThrough)
+	}
+	return b.String()
+}
+
+// Processes.
+
+func (w *world) spawn(m *message, do func(context.Context, *process)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{w: w, id: len(w.procs), msg: m, cancel: cancel}
+	w.procs = append(w.procs, p)
+	go func() {
+		if p.op("start") == nil {
+			do(ctx, p)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p.done = true
+		cancel()
+		if m != nil {
+			m.busy--
+		}
+	}()
+}
+
+func (p *process) keeper(now time.Time) *runlog.Keeper {
+	return &runlog.Keeper{
+		Log: simLog{p}, Queue: simQueue{p}, Events: simEvents{p},
+		Now: func() time.Time { return now },
+		NewID: func() string {
+			p.w.mu.Lock()
+			defer p.w.mu.Unlock()
+			p.w.ids++
+			return fmt.Sprint("id", p.w.ids)
+		},
+	}
+}
+
+// deliver hands a message to a fresh worker. The caller holds mu.
+func (w *world) deliver(t *testing.T, m *message) {
+	m.busy++
+	m.delivered++
+	delivered := m.delivered
+	w.spawn(m, func(ctx context.Context, p *process) {
+		ack := func() {
+			if p.op("ack") == nil {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				delete(w.tasks, m.seq) // unfenced: whoever holds a delivery can ack it
+			}
+		}
+		if m.wake.Errand == messages.ErrandSweep {
+			if _, err := p.keeper(simTime).Sweep(ctx, func(yield func(messages.Ref, error) bool) { yield(simRun, nil) }); err == nil {
+				ack()
+			}
+			return
+		}
+		if m.wake.Errand != "" {
+			if p.keeper(simTime.Add(time.Hour)).Errand(ctx, simRun, m.wake) == nil {
+				ack()
+			}
+			return
+		}
+		if w.rules == ackOnly && w.rests(m) {
+			ack()
+			return
+		}
+		if p.runner(t).run(ctx, m, delivered) == runner.Done {
+			ack()
+		}
+	})
+}
+
+// rests tells whether the run has ended, or was parked by this very message.
+func (w *world) rests(m *message) bool {
+	last, ok, _ := w.log.Last(context.Background(), simRun)
+	return ok && (last.Head.Phase == messages.PhaseFinished || last.Head.Phase != messages.PhaseActive && last.Head.Ticket == m.seq)
+}
+
+type simRunner struct {
+	*runner.Runner
+	w *world
+}
+
+func (p *process) runner(t *testing.T) simRunner {
+	set, err := tools.NewSet(simTool{p, "read", messages.EffectRead}, simTool{p, "idem", messages.EffectIdempotent},
+		simTool{p, "once", messages.EffectOnce}, simTool{p, "ask", messages.EffectRead})
+	if err != nil {
+		t.Error(err)
+	}
+	return simRunner{runner.New(runner.Config{
+		Worker: fmt.Sprint("w", p.id), Keeper: p.keeper(simTime), Model: simModel{p}, Tools: set, MaxAttempts: 1000,
+		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
+		Agent: func(context.Context, string) (messages.Definition, error) {
+			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask"}}
+			d.SetDefaults()
+			return d, nil
+		},
+	}), p.w}
+}
+
+func (r simRunner) run(ctx context.Context, m *message, delivered int) runner.Outcome {
+	t := runner.Ticket{Run: simRun, Seq: m.seq, After: m.wake.After, Delivered: delivered, Priority: messages.PriorityNormal, Queued: simTime}
+	if m.start {
+		t.Body = []byte(`{"input":"go"}`)
+	}
+	if r.w.rules == anyTicket {
+		t.Seq = 1
+	}
+	outcome, _ := r.Run(ctx, t)
+	return outcome
+}
+
+// control lets a dispatcher answer or cancel. The caller holds mu.
+func (w *world) control(cancel bool) {
+	w.spawn(nil, func(ctx context.Context, p *process) {
+		k := p.keeper(simTime)
+		if cancel {
+			_, _ = k.Control(ctx, simRun, &messages.CancelRequested{ID: "x", Reason: "enough"})
+			return
+		}
+		last, ok, err := k.Log.Last(ctx, simRun)
+		if err != nil || !ok || last.Head.Phase != messages.PhaseParked {
+			return
+		}
+		if w.rules == wakeWithout {
+			_ = k.Queue.Wake(ctx, simRun, last.Seq)
+			return
+		}
+		_, _ = k.Control(ctx, simRun, &messages.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("yes")})
+	})
+}
+
+// trial runs one seed to its end. calm: no crash, no redelivery, no cancel: the reference.
+func trial(t *testing.T, seed uint64, rules ablation, calm bool) (*world, violations) {
+	w := &world{
+		seed: seed, rules: rules, rnd: rand.New(rand.NewPCG(seed, 1)), log: &runlog.Memory{}, script: newScript(seed), calm: calm,
+		tasks: map[uint64]*message{}, timers: map[string]*message{}, once: map[string]int{}, claims: map[string]*process{},
+	}
+	if !calm {
+		stale := rand.New(rand.NewPCG(seed, 2))
+		var mu sync.Mutex
+		w.log.Stale = func(messages.Ref) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return max(0, stale.IntN(8)-5)
+		}
+	}
+	w.put("", &message{start: true})
+	if !calm && w.rnd.IntN(4) == 0 {
+		w.put("", &message{start: true}) // a submit that was repeated after the window
+	}
+	synctest.Test(t, func(t *testing.T) { w.play(t) })
+	w.judge(t)
+	return w, w.found
+}
+
+func (w *world) play(t *testing.T) {
+	crashes, cancel, outage := 0, !w.calm && w.seed%4 == 1, !w.calm && w.seed%5 == 2
+	for step := 0; ; step++ {
+		synctest.Wait()
+		w.mu.Lock()
+		chaos := !w.calm && step < chaosSteps
+		w.happen(t, chaos, &cancel)
+		if outage && w.rnd.IntN(80) == 0 {
+			outage = w.losePower()
+		}
+		w.mu.Unlock()
+		synctest.Wait()
+		w.mu.Lock()
+		if len(w.pending) == 0 {
+			live := slices.ContainsFunc(w.procs, func(p *process) bool { return !p.done })
+			rest := len(w.tasks) == 0 && len(w.timers) == 0 && w.finished() && (w.calm || step >= chaosSteps)
+			w.mu.Unlock()
+			switch {
+			case live:
+				time.Sleep(10 * time.Millisecond) // somebody waits for a moment: the bubble's clock moves only now
+			case rest, step > maxSteps:
+				return
+			}
+			continue
+		}
+		slices.SortFunc(w.pending, func(a, b waiter) int {
+			return cmp.Or(cmp.Compare(a.p.id, b.p.id), cmp.Compare(a.label, b.label))
+		})
+		i := w.rnd.IntN(len(w.pending))
+		wt := w.pending[i]
+		w.pending = slices.Delete(w.pending, i, i+1)
+		if chaos && crashes < simCrashes && w.rnd.IntN(40) == 0 || step > maxSteps {
+			crashes++
+			wt.p.store(w.rnd.IntN(3)) // some of what it sent still arrives
+			wt.p.dead = true
+			wt.p.cancel()
+			w.pending = slices.DeleteFunc(w.pending, func(o waiter) bool {
+				if o.p == wt.p {
+					close(o.goOn)
+				}
+				return o.p == wt.p
+			})
+		} else {
+			wt.p.store(w.rnd.IntN(3))
+		}
+		w.mu.Unlock()
+		close(wt.goOn)
+	}
+}
+
+// happen lets the world act: deliveries, timers, people. The caller holds mu.
+func (w *world) happen(t *testing.T, chaos bool, cancel *bool) {
+	for _, key := range sortedKeys(w.timers) {
+		if m := w.timers[key]; m.by != nil && !m.by.dead && !m.by.done {
+			continue
+		} else if !chaos && !w.calm || chaos && w.rnd.IntN(60) == 0 {
+			delete(w.timers, key)
+			w.nextMsg++
+			m.seq = w.nextMsg
+			w.tasks[m.seq] = m
+		} else if w.calm && m.wake.Errand == messages.ErrandNet {
+			delete(w.timers, key) // in calm weather it finds nothing to do
+		}
+	}
+	for _, seq := range sortedKeys(w.tasks) {
+		m := w.tasks[seq]
+		if m.busy == 0 && (w.calm || w.rnd.IntN(3) == 0) || chaos && m.busy > 0 && m.busy < 3 && w.rnd.IntN(60) == 0 {
+			w.deliver(t, m)
+		}
+	}
+	last, ok, _ := w.log.Last(context.Background(), simRun)
+	if ok && last.Head.Phase == messages.PhaseParked && (w.calm || w.rnd.IntN(15) == 0) && !w.asking() {
+		w.control(false)
+	}
+	if *cancel && ok && w.rnd.IntN(60) == 0 {
+		*cancel = false
+		w.control(true)
+	}
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// losePower kills everybody and with them what the queue had not yet written down: the message of the open claim.
+// The sweep at the next start mends it. It returns whether the outage is still to come.
+func (w *world) losePower() bool {
+	last, ok, _ := w.log.Last(context.Background(), simRun)
+	if !ok || last.Head.Phase == messages.PhaseFinished {
+		return true
+	}
+	for _, p := range w.procs {
+		p.dead = true
+		p.cancel()
+	}
+	for _, wt := range w.pending {
+		close(wt.goOn)
+	}
+	w.pending = nil
+	delete(w.tasks, last.Head.Ticket)
+	if w.rules != noSweep {
+		w.put("sweep", &message{wake: messages.Wake{Errand: messages.ErrandSweep}})
+	}
+	return false
+}
+
+// asking tells whether a dispatcher is at work.
+func (w *world) asking() bool {
+	return slices.ContainsFunc(w.procs, func(p *process) bool { return p.msg == nil && !p.done })
+}
+
+func (w *world) finished() bool {
+	last, ok, _ := w.log.Last(context.Background(), simRun)
+	return ok && last.Head.Phase == messages.PhaseFinished
+}
+
+// judge looks at the world at rest.
+func (w *world) judge(t *testing.T) {
+	if !w.finished() {
+		w.violate(&w.found.stranded, "stranded")
+		return
+	}
+	ends := 0
+	var entries []messages.Entry
+	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
+		entries = append(entries, e)
+		for _, r := range e.Records {
+			if r.Kind() == messages.KindFinished {
+				ends++
+			}
+		}
+	}
+	stored := map[uint64]messages.Event{}
+	finished := 0
+	for _, e := range w.events {
+		if e.Name() == messages.EventRunFinished {
+			finished++
+		}
+		if old, ok := stored[e.Number()]; ok && string(old.Data) != string(e.Data) {
+			w.violate(&w.found.otherBodies, "two bodies for event "+e.Sequence)
+		}
+		stored[e.Number()] = e
+	}
+	if ends != 1 || finished > 1 {
+		w.violate(&w.found.doubleEnd, fmt.Sprintf("%d ends, %d run_finished", ends, finished))
+	}
+	var want uint64
+	for _, e := range entries {
+		for _, ev := range messages.Events(simRun, e) {
+			want++
+			if got, ok := stored[want]; !ok || string(got.Data) != string(ev.Data) {
+				w.violate(&w.found.missingEvents, fmt.Sprintf("event %d (%s) is missing", want, ev.Type))
+				return
+			}
+		}
+	}
+	if len(stored) != int(want) {
+		w.violate(&w.found.otherBodies, "events that the log does not have")
+	}
+}
+
+// bodies are the events without their numbers, sorted: calls that run together return in any order.
+func (w *world) bodies() []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, e := range w.events {
+		if !seen[e.Sequence] {
+			seen[e.Sequence] = true
+			out = append(out, e.Type+" "+string(e.Data))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// undisturbed tells whether a seed must show the same events as without crashes: nobody cancels, no park expires and
+// no call of a once tool can have been cut off.
+func (w *world) undisturbed() bool {
+	return w.seed%4 != 1 && !(w.expires() && w.script.has("ask")) && !w.script.has("once")
+}
+
+// simulate runs seeds in parallel and sums up.
+func simulate(t *testing.T, from, n uint64, rules ablation) (sum violations) {
+	var mu sync.Mutex
+	t.Run("seeds", func(t *testing.T) {
+		const chunks = 8
+		for c := range uint64(chunks) {
+			t.Run(fmt.Sprint(c), func(t *testing.T) {
+				t.Parallel()
+				for seed := from + c; seed < from+n; seed += chunks {
+					w, found := trial(t, seed, rules, false)
+					if rules == allRules && found.total() == 0 && w.undisturbed() {
+						calm, calmFound := trial(t, seed, rules, true)
+						if calmFound.total() != 0 {
+							t.Fatalf("without crashes: %s", calmFound.first)
+						}
+						if !slices.Equal(w.bodies(), calm.bodies()) {
+							w.violate(&w.found.otherBodies, fmt.Sprintf("events differ from those without crashes:\n%s\n--\n%s",
+								strings.Join(w.bodies(), "\n"), strings.Join(calm.bodies(), "\n")))
+							found = w.found
+						}
+					}
+					mu.Lock()
+					sum.add(found)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	return sum
+}
+
+func TestSimulation(t *testing.T) {
+	n := seeds(t)
+	sum := simulate(t, 0, n, allRules)
+	t.Logf("%d seeds: %d stranded, %d double ends, %d missing events, %d repeated calls, %d steals, %d other bodies, %d once tools run twice",
+		n, sum.stranded, sum.doubleEnd, sum.missingEvents, sum.repeatedCalls, sum.steals, sum.otherBodies, sum.onceTwice)
+	if sum.total() != 0 {
+		t.Errorf("first: %s", sum.first)
+	}
+}
+
+// Each rule is there for a reason: without it the simulation finds what it prevents.
+func TestSimulationFailsWithout(t *testing.T) {
+	for _, tc := range []struct {
+		rules ablation
+		count func(violations) int
+	}{
+		{shortReads, func(v violations) int { return v.stranded }},
+		{anyTicket, func(v violations) int { return v.steals }},
+		{ackOnly, func(v violations) int { return v.stranded + v.missingEvents }},
+		{wakeWithout, func(v violations) int { return v.stranded }},
+		{noWatermark, func(v violations) int { return v.missingEvents }},
+		{finishedTwice, func(v violations) int { return v.doubleEnd }},
+		{noNet, func(v violations) int { return v.stranded }},
+		{noSweep, func(v violations) int { return v.stranded }},
+	} {
+		t.Run(string(tc.rules), func(t *testing.T) {
+			sum := simulate(t, 0, 1200, tc.rules)
+			t.Logf("%+v", sum)
+			if tc.count(sum) == 0 {
+				t.Error("nothing was violated: the simulation does not see this rule")
+			}
+		})
+	}
+}

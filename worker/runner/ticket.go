@@ -1,0 +1,216 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// claim judges the ticket and, if it may own the run, claims it. owned false: the outcome is final.
+func (x *execution) claim(ctx context.Context) (owned bool, outcome Outcome, err error) {
+	if x.ticket.After == 0 && x.ticket.Delivered <= 1 {
+		// The common case costs no read: only the first claim of a run can succeed at 0.
+		owned, outcome, err = x.begin(ctx, messages.Head{})
+		if !errors.Is(err, runlog.ErrConflict) {
+			return owned, outcome, err
+		}
+	}
+	for {
+		owned, outcome, err = x.judge(ctx)
+		if !errors.Is(err, runlog.ErrConflict) {
+			return owned, outcome, err
+		}
+		if ctx.Err() != nil {
+			return false, Return, context.Cause(ctx)
+		}
+	}
+}
+
+// judge decides by the heads alone, and only on what stays true: the entry that the ticket names, a claim that
+// exists, a compare-and-set that succeeds. ErrConflict: judge again.
+func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err error) {
+	named, last, err := x.heads(ctx)
+	if err != nil {
+		return false, Return, err
+	}
+	switch {
+	case last.Seq == 0 && x.ticket.After == 0:
+		return x.begin(ctx, messages.Head{})
+	case last.Seq == 0: // purged: only a start ticket makes a log
+		return false, Done, nil
+	case last.Head.Phase == messages.PhaseFinished:
+		if err := x.checkSame(ctx, last); err != nil {
+			return false, Return, err
+		}
+		return x.settled(ctx)
+	case last.Head.ClaimSeq > x.ticket.After && last.Head.Ticket != x.ticket.Seq: // another ticket took it up
+		return false, Done, x.checkSame(ctx, last)
+	case last.Head.ClaimSeq > x.ticket.After && last.Head.Phase != messages.PhaseActive: // ours, and spent
+		return x.settled(ctx)
+	case last.Head.ClaimSeq > x.ticket.After: // ours, and open: its worker is gone
+		return x.reclaim(ctx, last)
+	case x.ticket.After != 0 && (named.Seq != x.ticket.After || named.Head.Phase != messages.PhaseReady):
+		return false, Done, nil // what it names did not make the run ready
+	default:
+		return x.reclaim(ctx, last)
+	}
+}
+
+// heads reads the entry that the ticket names and the newest one that can be seen.
+func (x *execution) heads(ctx context.Context) (named, last messages.Entry, err error) {
+	after := uint64(0)
+	if x.ticket.After > 0 {
+		after = x.ticket.After - 1
+	}
+	for e, err := range x.log.Read(ctx, x.run, after, x.ticket.After) {
+		if err != nil {
+			return named, last, fmt.Errorf("read log: %w", err)
+		}
+		if e.Seq == x.ticket.After {
+			named = e
+		}
+		last = e
+	}
+	return named, last, nil
+}
+
+// settled settles on behalf of whoever ended or parked the run and may have died before it was done.
+func (x *execution) settled(ctx context.Context) (bool, Outcome, error) {
+	if err := x.cfg.Keeper.Settle(ctx, x.run); err != nil {
+		return false, Return, fmt.Errorf("settle: %w", err)
+	}
+	return false, Done, nil
+}
+
+// checkSame buries a second task that was published with the id of another: its publisher must not take the first
+// one's run for its own.
+func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
+	if x.ticket.After != 0 || last.Head.Ticket == x.ticket.Seq || last.Head.Ticket == 0 {
+		return nil
+	}
+	for e, err := range x.log.Read(ctx, x.run, 0, 1) {
+		if err != nil {
+			return fmt.Errorf("read log: %w", err)
+		}
+		first, ok := e.Records[0].(*messages.Started)
+		task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
+		if !ok || err == nil && task.Fingerprint() == first.Task.Fingerprint() {
+			return nil
+		}
+		why := messages.RunError{Code: messages.CodeConflict, Message: "id: it is taken by another task"}
+		return x.cfg.Keeper.Queue.Bury(ctx, x.run, first.Task.Agent, messages.Dead{
+			Error: why, Subject: x.run.TaskSubject(x.ticket.Priority), Task: x.ticket.Body, Time: x.now(),
+		})
+	}
+	return nil
+}
+
+// reclaim claims a run that has a log, before anything of it is opened or folded.
+func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
+	h := last.Head
+	if h.Attempt >= x.cfg.MaxAttempts {
+		return x.poison(ctx, last)
+	}
+	if h.Attempt > 0 && x.ticket.Suspect != nil && x.suspect == nil {
+		done, err := x.ticket.Suspect(ctx)
+		if err != nil {
+			return false, Return, err
+		}
+		x.suspect = done
+		return false, 0, runlog.ErrConflict // judge again: the wait may have been long
+	}
+	c := &messages.Claimed{Claim: x.claimID, Worker: x.cfg.Worker, Ticket: x.ticket.Seq, Resumes: h.Waits}
+	if _, err := x.append(ctx, last.Seq, h, c); err != nil {
+		return false, Return, err
+	}
+	x.r.count(func(s *Stats) {
+		s.Claims++
+		if h.Phase == messages.PhaseActive {
+			s.Reclaims++
+		}
+	})
+	if err := x.hydrate(ctx); err != nil {
+		return true, Return, err
+	}
+	return true, 0, nil
+}
+
+// poison ends a run that was claimed too often without getting any further.
+func (x *execution) poison(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
+	res := messages.AgentResult{
+		ID: x.run.Run, Status: messages.StatusFailed, StartedAt: x.ticket.Queued, FinishedAt: x.now(), SessionID: x.run.Run,
+		EventStream: x.run.EventFilter(), RetryInfo: &messages.RetryInfo{Attempts: last.Head.Attempt},
+		Error: &messages.RunError{
+			Code:    messages.CodePoison,
+			Message: fmt.Sprintf("given up after %d attempts without progress: its workers died or were cut off", last.Head.Attempt),
+		},
+	}
+	if _, err := x.append(ctx, last.Seq, last.Head, &messages.Finished{Result: res, Dead: true}); err != nil {
+		return false, Return, err
+	}
+	x.r.count(func(s *Stats) { s.Poisoned++ })
+	return x.settled(ctx)
+}
+
+// begin makes the log: the first claim, or the end of a task that cannot be worked.
+func (x *execution) begin(ctx context.Context, empty messages.Head) (bool, Outcome, error) {
+	started, refused := x.open(ctx)
+	if refused != nil {
+		var re *messages.RunError
+		if !errors.As(refused, &re) {
+			return false, Return, refused
+		}
+		return x.refuse(ctx, started, re)
+	}
+	claimed := &messages.Claimed{Claim: x.claimID, Worker: x.cfg.Worker, Ticket: x.ticket.Seq}
+	x.state.Head.Claim = x.claimID
+	if _, err := x.commitAt(ctx, started, claimed); err != nil {
+		return false, Return, err
+	}
+	x.r.count(func(s *Stats) { s.Claims++ })
+	return true, 0, nil
+}
+
+// refuse ends a task that cannot be worked: its run has failed and the task goes to the dead letters.
+func (x *execution) refuse(ctx context.Context, started *messages.Started, why *messages.RunError) (bool, Outcome, error) {
+	now := x.now()
+	res := messages.AgentResult{
+		ID: x.run.Run, Status: messages.StatusFailed, StartedAt: now, FinishedAt: now, SessionID: x.run.Run,
+		EventStream: x.run.EventFilter(), Error: why,
+	}
+	if _, err := x.append(ctx, 0, messages.Head{}, started, &messages.Finished{Result: res, Dead: true}); err != nil {
+		return false, Return, err
+	}
+	return x.settled(ctx)
+}
+
+// open reads the task of a start ticket and pins what its run will be. A *messages.RunError says why it cannot be
+// worked; any other error is the platform's.
+func (x *execution) open(ctx context.Context) (*messages.Started, error) {
+	started := &messages.Started{QueuedAt: x.ticket.Queued}
+	task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
+	if err != nil {
+		started.Task = messages.Task{ID: x.run.Run, Tenant: x.run.Tenant, Agent: "_", Priority: x.ticket.Priority}
+		started.Raw = x.ticket.Body
+		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
+	}
+	started.Task = *task
+	def, err := x.cfg.Agent(ctx, task.Agent)
+	var unknown UnknownAgentError
+	switch {
+	case errors.As(err, &unknown):
+		return started, &messages.RunError{Code: messages.CodeUnknownAgent, Message: "agent: " + unknown.Error()}
+	case err != nil:
+		return started, fmt.Errorf("resolve agent %s: %w", task.Agent, err)
+	}
+	started.Agent = def
+	if started.Tools, err = x.cfg.Tools.Specs(def.Tools); err != nil {
+		return started, &messages.RunError{
+			Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err),
+		}
+	}
+	return started, nil
+}
