@@ -48,6 +48,7 @@ type RunStatus struct {
 	Status   Status    `json:"status"`
 	Attempt  int       `json:"attempt,omitempty"`  // claims since the last progress
 	Updated  time.Time `json:"updated"`            // when the log last grew, or when it was queued
+	Waits    string    `json:"waits,omitempty"`    // what a waiting run waits for
 	Cancel   bool      `json:"cancel,omitempty"`   // asked to stop and still on its way there
 	Sequence uint64    `json:"sequence,omitempty"` // events so far
 }

@@ -78,10 +78,10 @@ func (d *decoder) value(v reflect.Value, nullable bool) error {
 	case kind == reflect.Interface:
 		return d.free(v)
 	}
-	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
+	if u, ok := reflect.TypeAssert[json.Unmarshaler](v.Addr()); ok {
 		return d.own(u)
 	}
-	switch v.Kind() { //nolint:exhaustive // the default says so
+	switch v.Kind() {
 	case reflect.Struct:
 		return d.fields(v)
 	case reflect.Map:
@@ -237,35 +237,31 @@ func (d *decoder) numeric(v reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	bits := 0
 	switch {
 	case v.CanInt():
 		var i int64
-		bits = v.Type().Bits()
-		i, err = strconv.ParseInt(n, 10, bits)
+		i, err = strconv.ParseInt(n, 10, v.Type().Bits())
 		v.SetInt(i)
 	case v.CanUint():
 		var u uint64
-		bits = v.Type().Bits()
-		u, err = strconv.ParseUint(n, 10, bits)
+		u, err = strconv.ParseUint(n, 10, v.Type().Bits())
 		v.SetUint(u)
 	case v.CanFloat():
 		var f float64
-		bits = v.Type().Bits()
-		f, err = strconv.ParseFloat(n, bits)
+		f, err = strconv.ParseFloat(n, v.Type().Bits())
 		v.SetFloat(f)
 	default:
 		return d.fail("cannot be read into %s", v.Type())
 	}
 	if err != nil {
-		return d.fail("must be %s that fits in %d bits", want, bits)
+		return d.fail("must be %s that fits in %d bits", want, v.Type().Bits())
 	}
 	return nil
 }
 
 // mismatch is the error of a value of another type.
 func (d *decoder) mismatch(want string) error {
-	got := ""
+	var got string
 	switch c := d.peek(); {
 	case c == '{':
 		got = "an object"

@@ -1,6 +1,12 @@
 package messages
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnknownAgent means that a task names an agent that nobody defined.
+var ErrUnknownAgent = errors.New("unknown agent")
 
 // FieldError says which field of an input is wrong and why. Field is a path such as "limits.maxSteps" or
 // "labels[3].name"; it is "task" or the like when the whole input is meant.

@@ -44,9 +44,14 @@ const (
 	sourcePrefix = "/tenants/"
 )
 
-// Name of the event, such as "run_finished".
+// Name of the event, such as "run_finished"; the whole type when it is not one of ours.
 func (e *Event) Name() string {
-	return strings.TrimSuffix(strings.TrimPrefix(e.Type, typePrefix), typeSuffix)
+	name, prefixed := strings.CutPrefix(e.Type, typePrefix)
+	name, versioned := strings.CutSuffix(name, typeSuffix)
+	if !prefixed || !versioned {
+		return e.Type
+	}
+	return name
 }
 
 // Number is the running number; 0 when it cannot be read.

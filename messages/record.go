@@ -164,6 +164,18 @@ type CancelRequested struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Text says it in a sentence.
+func (c *CancelRequested) Text() string {
+	text := "cancelled"
+	if c.By != "" {
+		text += " by " + c.By
+	}
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	return text
+}
+
 // Answered is what a parked call waited for.
 type Answered struct {
 	ID      string  `json:"id"`

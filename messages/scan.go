@@ -265,5 +265,5 @@ func (d *decoder) hex() (rune, error) {
 		return 0, d.invalid()
 	}
 	d.pos += size
-	return rune(n), nil //nolint:gosec // 16 bits
+	return rune(n), nil
 }

@@ -54,9 +54,7 @@ func under(path string, err error) error {
 }
 
 func asFieldError(err error) (*FieldError, bool) {
-	var fe *FieldError
-	ok := errors.As(err, &fe)
-	return fe, ok
+	return errors.AsType[*FieldError](err)
 }
 
 // checkText refuses text of more than limit bytes and text that not every consumer could store.

@@ -24,26 +24,26 @@ type inner struct {
 type outer struct {
 	inner
 
-	Name     string            `json:"name,omitempty"`
-	Flag     bool              `json:"flag,omitempty"`
-	Small    int8              `json:"small,omitempty"`
-	Count    uint64            `json:"count,omitempty"`
-	Ratio    float64           `json:"ratio,omitempty"`
-	Pointer  *int              `json:"pointer,omitempty"`
-	Price    *float64          `json:"price"`
-	List     []string          `json:"list,omitempty"`
-	Kept     []inner           `json:"kept"`
-	Map      map[string]int    `json:"map,omitempty"`
-	Nested   *outer            `json:"nested,omitempty"`
-	Bytes    []byte            `json:"bytes,omitempty"`
-	Raw      json.RawMessage   `json:"raw,omitempty"`
-	Any      any               `json:"any,omitempty"`
-	Time     time.Time         `json:"time"`
-	Until    *time.Time        `json:"until,omitempty"`
-	Input    messages.Input    `json:"input"`
-	Inputs   []messages.Input  `json:"inputs,omitempty"`
-	Ignored  string            `json:"-"`
-	Untagged string            //nolint:musttag // its name is its key
+	Name     string           `json:"name,omitempty"`
+	Flag     bool             `json:"flag,omitempty"`
+	Small    int8             `json:"small,omitempty"`
+	Count    uint64           `json:"count,omitempty"`
+	Ratio    float64          `json:"ratio,omitempty"`
+	Pointer  *int             `json:"pointer,omitempty"`
+	Price    *float64         `json:"price"`
+	List     []string         `json:"list,omitempty"`
+	Kept     []inner          `json:"kept"`
+	Map      map[string]int   `json:"map,omitempty"`
+	Nested   *outer           `json:"nested,omitempty"`
+	Bytes    []byte           `json:"bytes,omitempty"`
+	Raw      json.RawMessage  `json:"raw,omitempty"`
+	Any      any              `json:"any,omitempty"`
+	Time     time.Time        `json:"time"`
+	Until    *time.Time       `json:"until,omitempty"`
+	Input    messages.Input   `json:"input"`
+	Inputs   []messages.Input `json:"inputs,omitempty"`
+	Ignored  string           `json:"-"`
+	Untagged string
 	hidden   map[string]string //nolint:unused // no JSON may reach it
 }
 
@@ -176,8 +176,8 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := messages.Decode([]byte(tc.in), new(outer))
-			var fe *messages.FieldError
-			if !errors.As(err, &fe) {
+			fe, ok := errors.AsType[*messages.FieldError](err)
+			if !ok {
 				t.Fatalf("got %v, want a *FieldError", err)
 			}
 			if diff := cmp.Diff(messages.FieldError{Field: tc.field, Reason: tc.reason}, *fe); diff != "" {
@@ -210,8 +210,7 @@ func TestDecodeIntoWhatCannotHoldJSON(t *testing.T) {
 // wantFieldError checks what every error about an input promises.
 func wantFieldError(t *testing.T, what string, err error) {
 	t.Helper()
-	var fe *messages.FieldError
-	if !errors.As(err, &fe) {
+	if _, ok := errors.AsType[*messages.FieldError](err); !ok {
 		t.Fatalf("%s: got %v, want a *FieldError", what, err)
 	}
 	if s := err.Error(); !utf8.ValidString(s) || len(s) >= 1<<10 {

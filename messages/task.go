@@ -21,6 +21,9 @@ const (
 	wake Priority = "wake" // wake-ups and errands; nobody submits in it
 )
 
+// Wakes tells whether it is the priority of wake-ups and errands.
+func (p Priority) Wakes() bool { return p == wake }
+
 func (p Priority) valid() bool { return p == PriorityHigh || p == PriorityNormal || p == PriorityLow }
 
 // Limits of size, in bytes and counts.
@@ -105,7 +108,10 @@ func DecodeTask(data []byte) (*Task, error) {
 		return nil, err
 	}
 	t.SetDefaults()
-	return t, t.Validate()
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // DecodeTaskFor is DecodeTask for a task that was published on the subject of a run and priority: they hold, and a
@@ -124,7 +130,10 @@ func DecodeTaskFor(run Ref, p Priority, data []byte) (*Task, error) {
 	}
 	t.ID, t.Tenant, t.Priority = run.Run, run.Tenant, p
 	t.SetDefaults()
-	return t, t.Validate()
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 func parseTask(data []byte) (*Task, error) {
@@ -223,7 +232,8 @@ func checkContext(context json.RawMessage) error {
 	}
 	// A task that was not decoded may hold anything.
 	var free json.RawMessage
-	return (&decoder{data: context, name: "context", limit: maxTaskDepth - 1}).decode(&free)
+	d := decoder{data: context, name: wholeBody, limit: maxTaskDepth - 1}
+	return under("context", d.decode(&free))
 }
 
 func checkLabels(labels map[string]string) error {
@@ -247,10 +257,11 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// Fingerprint is equal for two tasks that ask for the same. It covers every field, defaults filled, whatever the
+// Fingerprint is equal for two tasks that ask for the same. It covers every field but traceparent, defaults filled, whatever the
 // order and spacing of the JSON was.
 func (t *Task) Fingerprint() string {
 	c := *t
+	c.Traceparent = "" // says who asked, not for what
 	c.SetDefaults()
 	if c.Limits != nil && *c.Limits == (Limits{}) {
 		c.Limits = nil

@@ -1,5 +1,6 @@
 // Package tools defines what a tool is and checks every call before it reaches one. Each family of tools is a leaf
-// folder that makes [Tool] values; a [Set] is the choice that a worker offers.
+// folder that makes [Tool] values; a [Set] is the choice that a worker offers. [Func] makes a Tool of a function with
+// typed arguments; package toolstest checks that a Tool keeps its promises.
 //
 // A tool's failure is data for the model ([Result] with IsError); a Go error is the platform's failure, and the call
 // is made again with the same key on another attempt.
@@ -16,12 +17,15 @@ import (
 
 // Tool does one thing for a model. Safe for concurrent use.
 type Tool interface {
+	// Spec is always the same.
 	Spec() messages.ToolSpec
-	// Call runs it. Arguments fit the schema of Spec. It must end soon after ctx.
+	// Call does it. Arguments are a JSON object that fits the schema of Spec. Call must end soon after ctx does: who
+	// calls waits for it. A Result with IsError is an answer and is never asked for again; an error is not, and the
+	// call may be made again with the same key when the tool's effect is read or idempotent.
 	Call(ctx context.Context, c Call) (Result, error)
 }
 
-// Timeouter is a Tool with a timeout of its own instead of DefaultTimeout.
+// Timeouter is a Tool with a timeout of its own instead of DefaultTimeout. It is more than zero and always the same.
 type Timeouter interface{ Timeout() time.Duration }
 
 // DefaultTimeout is how long a call may take.
@@ -29,18 +33,18 @@ const DefaultTimeout = 30 * time.Second
 
 // Call is all that a tool gets to know.
 type Call struct {
-	Run       messages.Ref
-	ID        string
-	Key       string // stable over attempts: hand it to services that deduplicate
-	Arguments json.RawMessage
-	Workspace *sandbox.Workspace
+	Run       messages.Ref       // whose call it is
+	ID        string             // of the call, as the model named it; unique in the run's step
+	Key       string             // of the call, the same on every attempt: hand it to services that deduplicate
+	Arguments json.RawMessage    // a JSON object that fits the tool's schema
+	Workspace *sandbox.Workspace // the run's files, only until Call returns; nil in a run without files
 }
 
 // Result is what the model is told.
 type Result struct {
-	Content []messages.Block // text blocks
-	IsError bool
-	Code    messages.Code // of an error; default tool_failed
+	Content []messages.Block // text blocks; nothing but text counts
+	IsError bool             // the tool could not do it, and Content says why and what would help
+	Code    messages.Code    // of an error; default tool_failed
 	// Park, if set, says that the answer comes later: Content does not count, and the run waits.
 	Park *Park
 }
@@ -54,7 +58,12 @@ type Park struct {
 // Text is a Result of one text.
 func Text(s string) Result { return Result{Content: messages.TextContent(s)} }
 
-// Failure is a Result that tells the model what went wrong.
+// Failure is a Result that tells the model what went wrong, in words that it can act on.
 func Failure(s string) Result {
 	return Result{Content: messages.TextContent(s), IsError: true, Code: messages.CodeToolFailed}
+}
+
+// invalid is a Result for arguments or names that no tool should see.
+func invalid(s string) *Result {
+	return &Result{Content: messages.TextContent(s), IsError: true, Code: messages.CodeInvalidInput}
 }

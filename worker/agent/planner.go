@@ -57,7 +57,7 @@ func (ToolCalling) Plan(s *State) Action {
 	switch {
 	case s.Cancel != nil:
 		return &Finish{Status: messages.StatusCancelled, Err: &messages.RunError{
-			Code: messages.CodeCancelled, Message: cancelText(s.Cancel),
+			Code: messages.CodeCancelled, Message: s.Cancel.Text(),
 		}}
 	case s.Failure != nil:
 		return &Finish{Status: messages.StatusFailed, Err: s.Failure}
@@ -103,15 +103,4 @@ func maxSteps(s *State) int {
 		limit = l.MaxSteps
 	}
 	return limit
-}
-
-func cancelText(c *messages.CancelRequested) string {
-	text := "cancelled"
-	if c.By != "" {
-		text += " by " + c.By
-	}
-	if c.Reason != "" {
-		text += ": " + c.Reason
-	}
-	return text
 }

@@ -90,6 +90,7 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 	case err == nil:
 		msg := reply.Message
 		msg.Role = messages.RoleAssistant
+		msg.Content = x.redact(msg.Content)
 		uniqueIDs(&msg)
 		return x.commit(ctx, &messages.ModelReplied{
 			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
@@ -101,11 +102,26 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 		return x.commit(ctx)
 	case errors.As(err, &failed):
 		return x.commit(ctx, &messages.ModelFailed{
-			Step: step, Error: messages.RunError{Code: failed.Code(), Message: failed.Error()},
+			Step: step, Error: messages.RunError{Code: failed.Code(), Message: x.cfg.Redact(failed.Error())},
 		})
 	default:
 		return nil, fmt.Errorf("call model: %w", err)
 	}
+}
+
+// redact takes secrets out of what a model or a tool said, before it becomes a record, an event or a file.
+func (x *execution) redact(in []messages.Block) []messages.Block {
+	out := make([]messages.Block, len(in))
+	for i, b := range in {
+		b.Text = x.cfg.Redact(b.Text)
+		if b.ToolCall != nil {
+			c := *b.ToolCall
+			c.Arguments = x.cfg.Redact(c.Arguments)
+			b.ToolCall = &c
+		}
+		out[i] = b
+	}
+	return out
 }
 
 // uniqueIDs gives every call of a reply an id of its own: results are told apart by it.
@@ -117,9 +133,7 @@ func uniqueIDs(m *messages.Message) {
 			continue
 		}
 		if c.ID == "" || seen[c.ID] {
-			fresh := *c
-			fresh.ID = c.ID + "#" + strconv.Itoa(i)
-			c, m.Content[i].ToolCall = &fresh, &fresh
+			c.ID += "#" + strconv.Itoa(i)
 		}
 		seen[c.ID] = true
 	}

@@ -38,15 +38,10 @@ type Config struct {
 	Model       model.Provider
 	Tools       *tools.Set
 	Workspace   func(run messages.Ref) (*sandbox.Workspace, error)
-	Agent       func(ctx context.Context, name string) (messages.Definition, error) // an *UnknownAgentError if there is none
+	Agent       func(ctx context.Context, name string) (messages.Definition, error) // messages.ErrUnknownAgent if there is none
 	MaxAttempts int                                                                 // claims without progress before a run is poison; default 5
+	Redact      func(string) string                                                 // takes secrets out of what models and tools say; default: nothing
 	Log         *slog.Logger                                                        // default: discard
-}
-
-// UnknownAgentError says that nobody defined an agent.
-type UnknownAgentError interface {
-	error
-	UnknownAgent() string
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.
@@ -75,6 +70,19 @@ const (
 	Lost                      // another worker owns the run: touch nothing
 	Return                    // handed back: nak
 )
+
+func (o Outcome) String() string {
+	switch o {
+	case Done:
+		return "done"
+	case Lost:
+		return "lost"
+	case Return:
+		return "return"
+	default:
+		return "none"
+	}
+}
 
 // Causes for which work ends early.
 var (
@@ -115,6 +123,9 @@ func New(cfg Config) *Runner {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(s string) string { return s }
 	}
 	if cfg.Cache == nil {
 		cfg.Cache = noCache{}

@@ -199,10 +199,9 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 	}
 	started.Task = *task
 	def, err := x.cfg.Agent(ctx, task.Agent)
-	var unknown UnknownAgentError
 	switch {
-	case errors.As(err, &unknown):
-		return started, &messages.RunError{Code: messages.CodeUnknownAgent, Message: "agent: " + unknown.Error()}
+	case errors.Is(err, messages.ErrUnknownAgent):
+		return started, &messages.RunError{Code: messages.CodeUnknownAgent, Message: "agent: " + err.Error()}
 	case err != nil:
 		return started, fmt.Errorf("resolve agent %s: %w", task.Agent, err)
 	}

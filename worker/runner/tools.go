@@ -173,6 +173,7 @@ func (x *execution) answered(ctx context.Context, c messages.ToolCall, res tools
 	if len(res.Content) == 0 {
 		res.Content = messages.TextContent("")
 	}
+	res.Content = x.redact(res.Content)
 	r := &messages.ToolReturned{
 		Step: x.state.Step, Name: c.Name, Millis: millis,
 		Result: messages.ToolResult{CallID: c.ID, Content: res.Content, IsError: res.IsError},

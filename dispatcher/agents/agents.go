@@ -1,0 +1,121 @@
+// Package agents reads agent definitions from YAML files.
+//
+//	apiVersion: longshore.run/v1
+//	kind: Agent
+//	metadata:
+//	  name: writer
+//	  description: Writes short texts.
+//	spec:
+//	  instructions: You write short texts.
+//	  tools: [write_file]
+//	  maxSteps: 8
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// APIVersion and Kind of a definition.
+const (
+	APIVersion = "longshore.run/v1"
+	Kind       = "Agent"
+)
+
+// maxFile bounds a definition, in bytes.
+const maxFile = 1 << 20
+
+type document struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+	Spec       spec     `json:"spec"`
+}
+
+type metadata struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+type spec struct {
+	Instructions string   `json:"instructions,omitempty"`
+	Planner      string   `json:"planner,omitempty"`
+	Model        string   `json:"model,omitempty"`
+	Tools        []string `json:"tools,omitempty"`
+	MaxSteps     int      `json:"maxSteps,omitempty"`
+	MaxTokens    int      `json:"maxTokens,omitempty"`
+	Temperature  *float64 `json:"temperature,omitempty"`
+	OnToolError  string   `json:"onToolError,omitempty"`
+}
+
+// Parse reads one definition, strictly: an unknown field is an error that names it.
+func Parse(data []byte) (messages.Definition, error) {
+	if len(data) > maxFile {
+		return messages.Definition{}, fmt.Errorf("larger than %d bytes", maxFile)
+	}
+	var tree any
+	if err := yaml.Unmarshal(data, &tree); err != nil {
+		return messages.Definition{}, fmt.Errorf("read YAML: %w", err)
+	}
+	asJSON, err := json.Marshal(tree)
+	if err != nil {
+		return messages.Definition{}, errors.New("read YAML: a key is not a string")
+	}
+	var doc document
+	if err := messages.Decode(asJSON, &doc); err != nil {
+		return messages.Definition{}, err
+	}
+	switch {
+	case doc.APIVersion != APIVersion:
+		return messages.Definition{}, &messages.FieldError{Field: "apiVersion", Reason: "must be " + APIVersion}
+	case doc.Kind != Kind:
+		return messages.Definition{}, &messages.FieldError{Field: "kind", Reason: "must be " + Kind}
+	}
+	d := messages.Definition{
+		Name: doc.Metadata.Name, Description: doc.Metadata.Description, Instructions: doc.Spec.Instructions,
+		Planner: doc.Spec.Planner, Model: doc.Spec.Model, Tools: doc.Spec.Tools, MaxSteps: doc.Spec.MaxSteps,
+		MaxTokens: doc.Spec.MaxTokens, Temperature: doc.Spec.Temperature, OnToolError: doc.Spec.OnToolError,
+	}
+	d.SetDefaults()
+	return d, d.Validate()
+}
+
+// Load reads every .yaml and .yml file of a folder, sorted by name. Two of the same agent are an error.
+func Load(dir string) ([]messages.Definition, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("read agents: %w", err)
+	}
+	var out []messages.Definition
+	from := map[string]string{}
+	for _, pattern := range []string{"*.yaml", "*.yml"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return nil, fmt.Errorf("read agents: %w", err)
+		}
+		slices.Sort(files)
+		for _, file := range files {
+			data, err := os.ReadFile(file) //nolint:gosec // the operator names the folder
+			if err != nil {
+				return nil, fmt.Errorf("read agents: %w", err)
+			}
+			d, err := Parse(data)
+			if err != nil {
+				return nil, fmt.Errorf("read agent %s: %w", file, err)
+			}
+			if other := from[d.Name]; other != "" {
+				return nil, fmt.Errorf("read agent %s: %s defines %q too", file, other, d.Name)
+			}
+			from[d.Name] = file
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}

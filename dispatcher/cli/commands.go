@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Connect opens the client when a command needs it; the function it returns closes what it opened.
+type Connect func(ctx context.Context) (*dispatcher.Client, func(), error)
+
+// commands is what all commands share.
+type commands struct {
+	connect Connect
+	options Options
+}
+
+// Commands are submit, watch, result, cancel, status and list. They write to the command's own outputs. Connect is
+// called once what was asked for is known to be sound. At most one Options says how text is shown, of which Out and
+// Names do not count; without one nothing is a terminal.
+func Commands(connect Connect, options ...Options) []*cobra.Command {
+	c := &commands{connect: connect}
+	if len(options) > 0 {
+		c.options = options[0]
+	}
+	c.options.Out, c.options.Names = nil, nil
+	c.options = c.options.withDefaults()
+	return []*cobra.Command{c.submit(), c.watch(), c.result(), c.cancel(), c.status(), c.list()}
+}
+
+// with runs do with a client.
+func (c *commands) with(ctx context.Context, do func(*dispatcher.Client) error) error {
+	client, done, err := c.connect(ctx)
+	if err != nil {
+		return oneLine(err)
+	}
+	if done != nil {
+		defer done()
+	}
+	return do(client)
+}
+
+// shared are the flags that every command has.
+type shared struct {
+	tenant string
+	output format
+}
+
+func (s *shared) register(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&s.tenant, "tenant", messages.DefaultTenant, "whose runs")
+	flags.VarP(&s.output, "output", "o", "text or json")
+}
+
+// ref is the run of an id; an invalid one is a UsageError.
+func (s *shared) ref(id string) (messages.Ref, error) {
+	ref := messages.Ref{Tenant: s.tenant, Run: id}
+	if err := ref.Check(); err != nil {
+		return ref, usage(err)
+	}
+	return ref, nil
+}
+
+// oneRun wants the id of a run.
+func oneRun(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("needs the id of one run, got %d arguments", len(args))
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	zeroWidthNonJoiner = '\u200c' // Persian and others need it
+	zeroWidthJoiner    = '\u200d' // emoji of several parts need it
+	// maxMarks is how many marks may be stacked on one character: more is a trick, not a script.
+	maxMarks = 4
+)
+
+// visible is s on one line of a terminal: white space is folded, and whatever could steer the terminal, hide text or
+// turn its direction is written out, such as \x1b.
+func visible(s string) string {
+	var b strings.Builder
+	space := false
+	marks := 0
+	for i, r := range s {
+		if unicode.IsSpace(r) && r != '\u0085' { // NEL is a C1 control too
+			space = true
+			continue
+		}
+		if space && b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		space = false
+		marks = writeVisible(&b, s[i:], r, marks)
+	}
+	return b.String()
+}
+
+// visibleLines is visible for a text of several lines, whose line breaks and spaces stay.
+func visibleLines(s string) string {
+	var b strings.Builder
+	marks := 0
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	for i, r := range s {
+		switch {
+		case r == '\n', r == '\t', unicode.Is(unicode.Zs, r):
+			b.WriteRune(r)
+			marks = 0
+		default:
+			marks = writeVisible(&b, s[i:], r, marks)
+		}
+	}
+	return b.String()
+}
+
+// writeVisible writes the character r, with which s begins, after a number of marks; it returns their number after it.
+func writeVisible(b *strings.Builder, s string, r rune, marks int) int {
+	isMark := unicode.Is(unicode.M, r) || r == zeroWidthJoiner || r == zeroWidthNonJoiner
+	switch {
+	case r == utf8.RuneError && !strings.HasPrefix(s, string(utf8.RuneError)): // a byte that is no UTF-8
+		fmt.Fprintf(b, `\x%02x`, s[0])
+	case isMark && marks < maxMarks:
+		b.WriteRune(r)
+		return marks + 1
+	case !isMark && unicode.IsPrint(r):
+		b.WriteRune(r)
+	case r < utf8.RuneSelf:
+		fmt.Fprintf(b, `\x%02x`, r)
+	case r <= 0xffff:
+		fmt.Fprintf(b, `\u%04x`, r)
+	default:
+		fmt.Fprintf(b, `\U%08x`, r)
+	}
+	if isMark {
+		return marks
+	}
+	return 0
+}

@@ -1,0 +1,201 @@
+// Package dispatcher is the Go client that backends import: submit tasks, watch them, take their results, cancel
+// them. It speaks NATS alone and links no more than the client library and the contract.
+//
+//	nc, err := nats.Connect("nats://127.0.0.1:4222")
+//	client, err := dispatcher.New(ctx, nc)
+//	id, err := client.Submit(ctx, messages.Task{Input: messages.TextInput("Say hello.")})
+//	for event, err := range client.Watch(ctx, dispatcher.Run(id)) { … }
+//	result, err := client.Result(ctx, dispatcher.Run(id))
+//
+// A submit is one publish and durable when it returns; everything that reads or changes a run's log is done by the
+// dispatcher process on request.
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrNotFound means that nobody knows the run.
+	ErrNotFound = errors.New("no such run")
+	// ErrConflict means that the id is taken by another task.
+	ErrConflict = errors.New("the id is taken by another task")
+	// ErrEnded means that the run has ended and cannot be changed.
+	ErrEnded = errors.New("the run has ended")
+	// ErrNotEnded means that the run has no result yet.
+	ErrNotEnded = errors.New("the run has not ended")
+	// ErrUnavailable means that no dispatcher answers.
+	ErrUnavailable = errors.New("no dispatcher answers")
+	// ErrUnknownAgent means that a task names an agent that nobody defined.
+	ErrUnknownAgent = messages.ErrUnknownAgent
+)
+
+// requestTimeout bounds a request whose context has no deadline.
+const requestTimeout = 10 * time.Second
+
+// Client talks to a fleet. Safe for concurrent use. It does not own its connection.
+type Client struct {
+	nc  *nats.Conn
+	bus *bus.Bus
+}
+
+// Run names a run of the default tenant.
+func Run(id string) messages.Ref { return messages.Ref{Tenant: messages.DefaultTenant, Run: id} }
+
+// New checks that the fleet's streams are there. Connect with bus.Connect, or with nats.Connect and options of your
+// own: without nats.ReconnectBufSize(-1) a publish may be stored after Submit reported it failed.
+func New(ctx context.Context, nc *nats.Conn) (*Client, error) {
+	b, err := bus.Open(ctx, nc, bus.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{nc: nc, bus: b}, nil
+}
+
+// Submit publishes a task and returns its id once it is stored; then it will end in exactly one terminal state, or
+// wait visibly for something. An absent id, tenant, agent or priority gets its default. The same task with the same
+// id may be submitted again: it is one run. A field that is wrong is a *messages.FieldError; ErrConflict says that
+// the id belongs to another task. Transient failures are retried with the same id until ctx ends.
+func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err error) {
+	if t.ID == "" {
+		t.ID = messages.NewID(time.Now())
+	}
+	t.SetDefaults()
+	if err := t.Validate(); err != nil {
+		return "", err
+	}
+	if _, err := c.bus.Agent(ctx, t.Agent); err != nil {
+		return "", fmt.Errorf("agent: %w", err)
+	}
+	duplicate, err := c.bus.Submit(ctx, &t)
+	if err != nil {
+		return "", fmt.Errorf("submit %s: %w", t.ID, err)
+	}
+	if !duplicate {
+		return t.ID, nil
+	}
+	req := messages.VerifyRequest{Tenant: t.Tenant, ID: t.ID, Fingerprint: t.Fingerprint()}
+	var reply messages.SubmitReply
+	if err := c.request(ctx, messages.SubjectVerify, req, &reply); err != nil {
+		return "", fmt.Errorf("submit %s: %w", t.ID, conflictAs(err, ErrConflict))
+	}
+	return reply.ID, nil
+}
+
+// Watch yields every durable event of a run once and in order, from the first one, then as they come, and ends after
+// run_finished. It may be called before the run exists. A pause that is longer than what the stream keeps shows as
+// an event of type longshore.events_expired.v1. It ends with an error when ctx ends.
+func (c *Client) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
+	if err := run.Check(); err != nil {
+		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
+	}
+	return c.bus.Watch(ctx, run)
+}
+
+// Recent yields the stored events of all runs of a tenant since a time, oldest first, up to now.
+func (c *Client) Recent(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
+	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {
+		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
+	}
+	return c.bus.Events(ctx, "events."+tenant+".>", since)
+}
+
+// Status tells what a run is up to. ErrNotFound: it was never submitted, or is long gone.
+func (c *Client) Status(ctx context.Context, run messages.Ref) (*messages.RunStatus, error) {
+	var s messages.RunStatus
+	if err := c.request(ctx, messages.SubjectStatus, messages.RunRequest{Tenant: run.Tenant, ID: run.Run}, &s); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// Result returns the whole result of a run that has ended, and ErrNotEnded before.
+func (c *Client) Result(ctx context.Context, run messages.Ref) (*messages.AgentResult, error) {
+	var r messages.AgentResult
+	err := c.request(ctx, messages.SubjectResult, messages.RunRequest{Tenant: run.Tenant, ID: run.Run}, &r)
+	if err != nil {
+		return nil, conflictAs(err, ErrNotEnded)
+	}
+	return &r, nil
+}
+
+// Wait waits until a run has ended and returns its result.
+func (c *Client) Wait(ctx context.Context, run messages.Ref) (*messages.AgentResult, error) {
+	for _, err := range c.Watch(ctx, run) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c.Result(ctx, run)
+}
+
+// Cancel asks a run to stop. When it returns, the request is recorded and will be obeyed; a queued run has ended
+// already. ErrEnded: the run had ended before, nothing changes.
+func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*messages.RunStatus, error) {
+	var s messages.RunStatus
+	err := c.request(ctx, messages.SubjectCancel, messages.CancelRequest{Tenant: run.Tenant, ID: run.Run, Reason: reason}, &s)
+	if err != nil {
+		return nil, conflictAs(err, ErrEnded)
+	}
+	return &s, nil
+}
+
+// request asks the dispatcher's micro service. A Problem in the reply is the error; not_found is ErrNotFound.
+func (c *Client) request(ctx context.Context, subject string, req, reply any) error {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+	}
+	msg, err := c.nc.RequestWithContext(ctx, subject, body)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w: is `longshore dispatcher` running?", ErrUnavailable)
+	case err != nil:
+		return fmt.Errorf("ask the dispatcher (%s): %w", subject, err)
+	}
+	if msg.Header.Get("Nats-Service-Error-Code") == "" {
+		if err := messages.Decode(msg.Data, reply); err != nil {
+			return fmt.Errorf("read the dispatcher's reply: %w", err)
+		}
+		return nil
+	}
+	var p messages.Problem
+	if err := messages.Decode(msg.Data, &p); err != nil {
+		return fmt.Errorf("the dispatcher refused: %s", messages.Clip(msg.Header.Get("Nats-Service-Error"), 200))
+	}
+	switch {
+	case p.Code == messages.CodeNotFound:
+		return fmt.Errorf("%w: %w", ErrNotFound, &p)
+	case p.Code == messages.CodeUnknownAgent:
+		return fmt.Errorf("%w: %w", ErrUnknownAgent, &p)
+	case p.Field != "":
+		return &messages.FieldError{Field: p.Field, Reason: p.Detail}
+	default:
+		return &p
+	}
+}
+
+// conflictAs gives a conflict the name that it has for this request.
+func conflictAs(err, name error) error {
+	var p *messages.Problem
+	if errors.As(err, &p) && p.Code == messages.CodeConflict {
+		return fmt.Errorf("%w: %w", name, p)
+	}
+	return err
+}

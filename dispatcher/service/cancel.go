@@ -1,0 +1,89 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// maxCancelText bounds what a person may say about a cancel, in bytes.
+const maxCancelText = 1 << 10
+
+// cancel records the request and tells the worker. A run that nobody has begun is ended here and now.
+func (s *Service) cancel(ctx context.Context, body []byte) (any, error) {
+	var req messages.CancelRequest
+	if err := messages.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range []struct{ name, text string }{{"reason", req.Reason}, {"by", req.By}} {
+		if len(f.text) > maxCancelText {
+			return nil, &messages.FieldError{Field: f.name, Reason: "is too long"}
+		}
+	}
+	record := &messages.CancelRequested{ID: s.cfg.Keeper.NewID(), By: req.By, Reason: req.Reason}
+	for {
+		head, err := s.cfg.Keeper.Control(ctx, ref, record)
+		switch {
+		case errors.Is(err, runlog.ErrNotFound):
+			st, err := s.cancelQueued(ctx, ref, record)
+			if errors.Is(err, runlog.ErrConflict) {
+				continue // a worker has just begun it
+			}
+			return st, err
+		case err != nil:
+			return nil, err
+		}
+		if err := s.cfg.Bus.Nudge(ctx, ref); err != nil {
+			s.cfg.Log.DebugContext(ctx, "nudge", "task_id", ref.Run, "err", err) // a hint: the heartbeat sees it too
+		}
+		return statusOf(ref, messages.Entry{Head: head}), nil
+	}
+}
+
+// cancelQueued ends a run that is only queued. ErrConflict: it has a log by now.
+func (s *Service) cancelQueued(ctx context.Context, ref messages.Ref, record *messages.CancelRequested) (any, error) {
+	q, ok, err := s.queued(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, runlog.ErrNotFound
+	}
+	last, err := s.cfg.Keeper.Begin(ctx, ref, s.begun(ref, q), record, &messages.Finished{Result: s.cancelled(ref, q, record)})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cfg.Keeper.Settle(ctx, ref); err != nil {
+		return nil, err // recorded; the ticket settles it as well
+	}
+	if err := s.cfg.Bus.Unqueue(ctx, ref); err != nil {
+		s.cfg.Log.DebugContext(ctx, "unqueue", "task_id", ref.Run, "err", err) // a worker will find the run ended
+	}
+	return statusOf(ref, last), nil
+}
+
+func (s *Service) begun(ref messages.Ref, q queued) *messages.Started {
+	started := &messages.Started{QueuedAt: q.at}
+	if t, err := messages.DecodeTaskFor(ref, q.priority, q.body); err == nil {
+		started.Task = *t
+		started.Agent.Name = t.Agent
+	} else {
+		started.Task = messages.Task{ID: ref.Run, Tenant: ref.Tenant, Agent: "_", Priority: q.priority}
+		started.Raw = q.body
+	}
+	return started
+}
+
+func (s *Service) cancelled(ref messages.Ref, q queued, c *messages.CancelRequested) messages.AgentResult {
+	return messages.AgentResult{
+		ID: ref.Run, Status: messages.StatusCancelled, StartedAt: q.at, FinishedAt: s.cfg.Keeper.Now(), SessionID: ref.Run,
+		EventStream: ref.EventFilter(), Aborted: true,
+		Error: &messages.RunError{Code: messages.CodeCancelled, Message: c.Text()},
+	}
+}

@@ -1,0 +1,133 @@
+// Package service is the dispatcher process: it answers submit, status, result and cancel as a NATS micro service,
+// writes control records, publishes the agent definitions and keeps the sweep going. Any number of dispatchers may
+// run; none has state of its own.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// Config is fixed for the life of a Service.
+type Config struct {
+	Conn    *nats.Conn
+	Bus     *bus.Bus
+	Keeper  *runlog.Keeper
+	Agents  []messages.Definition // published at the start, beside the agent "default"
+	Version string                // semantic version of the program
+	Sweep   time.Duration         // between sweeps; default 10 min
+	Log     *slog.Logger          // default: discard
+}
+
+const (
+	// defaultSweep is how long a run may wait for what a loss of power took.
+	defaultSweep = 10 * time.Minute
+	// maxRequests bounds the requests that are answered at once; more wait in NATS.
+	maxRequests = 256
+	// answerTimeout bounds one request.
+	answerTimeout = 10 * time.Second
+)
+
+// Service answers requests.
+type Service struct {
+	cfg   Config
+	ready chan struct{}
+}
+
+// New returns a Service.
+func New(cfg Config) *Service {
+	if cfg.Sweep == 0 {
+		cfg.Sweep = defaultSweep
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{cfg: cfg, ready: make(chan struct{})}
+}
+
+// Ready is closed once requests are answered.
+func (s *Service) Ready() <-chan struct{} { return s.ready }
+
+// Run serves until ctx ends, then finishes the requests in hand.
+func (s *Service) Run(ctx context.Context) error {
+	if err := s.publishAgents(ctx); err != nil {
+		return err
+	}
+	if err := s.cfg.Bus.ScheduleSweep(ctx, s.cfg.Sweep); err != nil {
+		return fmt.Errorf("schedule the sweep: %w", err)
+	}
+	svc, err := micro.AddService(s.cfg.Conn, micro.Config{
+		Name: "longshore", Version: s.cfg.Version, Description: "Submit tasks to the fleet, ask about runs, cancel them.",
+	})
+	if err != nil {
+		return fmt.Errorf("add service: %w", err)
+	}
+	requests, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var working sync.WaitGroup
+	defer working.Wait()
+	places := make(chan struct{}, maxRequests)
+	for subject, answer := range s.endpoints() {
+		handler := micro.HandlerFunc(func(req micro.Request) {
+			places <- struct{}{}
+			working.Go(func() {
+				defer func() { <-places }()
+				s.answer(requests, req, answer)
+			})
+		})
+		if err := svc.AddEndpoint(endpointName(subject), handler, micro.WithEndpointSubject(subject)); err != nil {
+			return errors.Join(fmt.Errorf("add endpoint %s: %w", subject, err), svc.Stop())
+		}
+	}
+	if err := s.cfg.Conn.FlushTimeout(answerTimeout); err != nil {
+		return errors.Join(fmt.Errorf("subscribe: %w", err), svc.Stop())
+	}
+	close(s.ready)
+	<-ctx.Done()
+	if err := svc.Stop(); err != nil {
+		return fmt.Errorf("stop service: %w", err)
+	}
+	return nil
+}
+
+func endpointName(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
+// publishAgents makes the built-in agent and the given ones known to the fleet. An agent that has not changed keeps
+// its revision. A definition of one's own named "default" replaces the built-in one.
+func (s *Service) publishAgents(ctx context.Context) error {
+	agents := append([]messages.Definition{messages.BuiltinAgent()}, s.cfg.Agents...)
+	for i, d := range agents {
+		if i == 0 && named(s.cfg.Agents, d.Name) {
+			continue
+		}
+		revision, changed, err := s.cfg.Bus.PutAgent(ctx, d)
+		if err != nil {
+			return fmt.Errorf("publish agent %s: %w", d.Name, err)
+		}
+		if changed {
+			s.cfg.Log.InfoContext(ctx, "agent published", "agent", d.Name, "revision", revision)
+		}
+	}
+	return nil
+}
+
+func named(agents []messages.Definition, name string) bool {
+	for _, d := range agents {
+		if d.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,120 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Sizes of a page. The first is small, for many readers want a run's first entry or a short log.
+const (
+	firstPage = 64
+	nextPages = 512
+	pageBytes = 4 << 20
+)
+
+// headerPending says how many messages match beyond the one that carries it.
+const headerPending = "Nats-Num-Pending"
+
+// Statuses of answers without a message.
+const (
+	statusHeader   = "Status"
+	statusEnd      = "204"
+	statusNone     = "404"
+	statusNobody   = "503"
+	statusIdle     = "100"
+	statusTimeout  = "408"
+	statusConflict = "409"
+)
+
+// page asks for messages of a subject, oldest first.
+type page struct {
+	Seq   uint64     `json:"seq,omitempty"`
+	Since *time.Time `json:"start_time,omitempty"` //nolint:tagliatelle // JetStream's
+	Next  string     `json:"next_by_subj"`         //nolint:tagliatelle // JetStream's
+	Batch int        `json:"batch"`
+	Bytes int        `json:"max_bytes"` //nolint:tagliatelle // JetStream's
+}
+
+// batch yields the messages of a subject from a sequence on, as one replica after the other has them: what was
+// stored a moment ago may be missing at the end, nothing in between. An error ends it; it does not retry.
+func (b *Bus) batch(ctx context.Context, stream, subject string, from uint64) iter.Seq2[stored, error] {
+	return b.batchFrom(ctx, stream, page{Seq: from, Next: subject, Batch: firstPage, Bytes: pageBytes})
+}
+
+func (b *Bus) batchFrom(ctx context.Context, stream string, p page) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		for more := true; more; {
+			last, pending, goOn, err := b.readPage(ctx, stream, p, yield)
+			if err != nil {
+				yield(stored{}, err)
+				return
+			}
+			more = goOn && pending > 0 && last > 0
+			p.Seq, p.Since, p.Batch = last+1, nil, nextPages
+		}
+	}
+}
+
+// readPage yields one page and tells where it ended and how many messages follow.
+func (b *Bus) readPage(ctx context.Context, stream string, p page, yield func(stored, error) bool) (last, pending uint64, goOn bool, err error) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("encode request: %w", err)
+	}
+	inbox := b.nc.NewInbox()
+	sub, err := b.nc.SubscribeSync(inbox)
+	if err != nil {
+		return 0, 0, false, fmt.Errorf("subscribe: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
+	if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, inbox, body); err != nil {
+		return 0, 0, false, fmt.Errorf("ask for messages: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.answer)
+	defer cancel()
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return 0, 0, false, fmt.Errorf("wait for messages: %w", err)
+		}
+		switch status := m.Header.Get(statusHeader); status {
+		case "":
+		case statusEnd:
+			pending, _ = strconv.ParseUint(m.Header.Get(headerPending), 10, 64)
+			return last, pending, true, nil
+		case statusNone:
+			return last, 0, true, nil
+		default:
+			return 0, 0, false, fmt.Errorf("ask for messages: status %s", status)
+		}
+		s, err := direct(m)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		last = s.seq
+		if !yield(s, nil) {
+			return last, 0, false, nil
+		}
+	}
+}
+
+// direct reads a message as DIRECT.GET answers it.
+func direct(m *nats.Msg) (stored, error) {
+	seq, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
+	if err != nil || seq == 0 {
+		return stored{}, errors.New("decode answer: no sequence")
+	}
+	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
+	if err != nil {
+		return stored{}, fmt.Errorf("decode answer: %w", err)
+	}
+	return stored{m.Header.Get(jetstream.SubjectHeader), seq, m.Header, m.Data, at}, nil
+}

@@ -1,0 +1,101 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// Defaults of a Bus.
+const (
+	defaultBudget = 30 * time.Second // a cluster that lost its leader needs up to 8 s
+	defaultAnswer = 3 * time.Second
+)
+
+// Sealer encrypts what logs hold. Safe for concurrent use.
+type Sealer interface {
+	// Seal encrypts plain and binds ad to it. It must not keep or change either.
+	Seal(plain, ad []byte) ([]byte, error)
+	// Open undoes Seal; it fails when anything, ad included, is not as it was.
+	Open(sealed, ad []byte) ([]byte, error)
+}
+
+// Config of a Bus.
+type Config struct {
+	Sealer  Sealer        // of the logs. Default none: they are in the clear
+	Log     *slog.Logger  // default: discarded
+	Budget  time.Duration // how long a request is tried while nobody answers. Default 30 s
+	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s
+	Streams []string      // that must exist. Default: all; a backend that may see few names those
+}
+
+// Bus is an open connection to Longshore's streams. Safe for concurrent use. It has nothing to close: it ends with
+// the connection.
+type Bus struct {
+	nc      *nats.Conn
+	sealer  Sealer
+	log     *slog.Logger
+	budget  time.Duration
+	answer  time.Duration
+	acks    *acks
+	agents  agentCache
+	skipped atomic.Uint64
+}
+
+var (
+	_ runlog.Log    = (*Bus)(nil)
+	_ runlog.Queue  = (*Bus)(nil)
+	_ runlog.Events = (*Bus)(nil)
+)
+
+// Open checks that the streams exist, and creates nothing.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
+	b := &Bus{
+		nc: nc, sealer: cfg.Sealer, log: cfg.Log,
+		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
+	}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	names := cfg.Streams
+	if names == nil {
+		names = []string{StreamTasks, StreamRuns, StreamEvents, StreamBlobs, StreamDead, streamAgents}
+	}
+	for _, name := range names {
+		err := b.call(ctx, "STREAM.INFO."+name, nil, nil)
+		switch {
+		case refused(err, codeNoStream):
+			return nil, fmt.Errorf("stream %s does not exist: it is created by a dispatcher (is one running?)", name)
+		case errors.Is(err, nats.ErrNoResponders):
+			return nil, fmt.Errorf("look for stream %s: %w (is JetStream enabled?)", name, err)
+		case err != nil:
+			return nil, fmt.Errorf("look for stream %s: %w", name, err)
+		}
+	}
+	var err error
+	if b.acks, err = listen(nc); err != nil {
+		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
+	}
+	return b, nil
+}
+
+// Skipped is how many messages on subjects of events were passed over because they are not events of that run.
+func (b *Bus) Skipped() uint64 { return b.skipped.Load() }
+
+// js is the JetStream context of a connection. Its own retries are never used.
+func newJetStream(nc *nats.Conn) (jetstream.JetStream, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open JetStream: %w", err)
+	}
+	return js, nil
+}

@@ -1,0 +1,96 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Headers of an entry. What the entry expected of its log is kept by the stream too, in headerExpect.
+const (
+	headerHead = "Longshore-Head" // messages.EncodeHead
+	headerBlob = "Longshore-Blob" // where the records are when they are not in the body
+)
+
+// encodeEntry makes the message that appends an entry after last. Its blob, if it needs one, is stored when this
+// returns.
+func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (*nats.Msg, error) {
+	head, err := messages.EncodeHead(e.Head)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what
+	}
+	body, err := messages.EncodeRecords(e.Records)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what
+	}
+	if b.sealer != nil {
+		if body, err = b.sealer.Seal(body, associated(run, last, head)); err != nil {
+			return nil, fmt.Errorf("seal: %w", err)
+		}
+	}
+	m := &nats.Msg{Subject: run.LogSubject(), Header: nats.Header{headerHead: {head}}, Data: body}
+	expect(m, last)
+	if len(body) > messages.MaxPayload {
+		ref, err := b.putBlob(ctx, run, body)
+		if err != nil {
+			return nil, fmt.Errorf("store blob: %w", err)
+		}
+		m.Header.Set(headerBlob, ref.String())
+		m.Data = nil
+	}
+	return m, nil
+}
+
+// decodeEntry reads a message of a log. The entry of an error still has what could be read of its head.
+func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (messages.Entry, error) {
+	fail := func(e messages.Entry, err error) (messages.Entry, error) {
+		return e, fmt.Errorf("read entry %d of %s: %w", m.seq, run, err)
+	}
+	header := m.header.Get(headerHead)
+	if header == "" {
+		return fail(messages.Entry{Seq: m.seq}, errors.New("it has no head"))
+	}
+	head, err := messages.DecodeHead(header)
+	e := messages.Entry{Head: head}.At(m.seq)
+	if err != nil {
+		return fail(e, err)
+	}
+	body := m.data
+	if ref := m.header.Get(headerBlob); ref != "" {
+		if body, err = b.getBlob(ctx, run, ref); err != nil {
+			return fail(e, err)
+		}
+	}
+	if b.sealer != nil {
+		after, err := follows(m)
+		if err != nil {
+			return fail(e, err)
+		}
+		if body, err = b.sealer.Open(body, associated(run, after, header)); err != nil {
+			return fail(e, fmt.Errorf("open sealed records: %w", err))
+		}
+	}
+	if e.Records, err = messages.DecodeRecords(body); err != nil {
+		return fail(e, err)
+	}
+	return e, nil
+}
+
+// associated is what a sealed entry is bound to. No part can hold a line break.
+func associated(run messages.Ref, last uint64, head string) []byte {
+	return []byte(run.Tenant + "\n" + run.Run + "\n" + strconv.FormatUint(last, 10) + "\n" + head)
+}
+
+// follows is the sequence of the entry before this one; the stream has verified it when it stored the entry.
+func follows(m stored) (uint64, error) {
+	n, err := strconv.ParseUint(m.header.Get(headerExpect), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("its header %s is not a sequence", headerExpect)
+	}
+	return n, nil
+}

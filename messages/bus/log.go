@@ -1,0 +1,200 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// Append implements runlog.Log. It is one request when all goes well. An answer that was lost costs a look at the
+// log for the entry's id before the entry is sent again; after the budget the error is the last one, and the entry
+// may be stored or not.
+func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+	if err := run.Check(); err != nil {
+		return 0, err //nolint:wrapcheck // it names the field
+	}
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	m, err := b.encodeEntry(ctx, run, last, e)
+	if err != nil {
+		return 0, err
+	}
+	a := appending{b, m, last, e.Head.ID, nil}
+	var seq uint64
+	err = b.retry(ctx, func(ctx context.Context) (err error) {
+		seq, err = a.try(ctx)
+		return err
+	})
+	return seq, err
+}
+
+// appending is an append on its way.
+type appending struct {
+	bus   *Bus
+	msg   *nats.Msg
+	last  uint64
+	id    string
+	doubt error // why it is not known whether the message is stored
+}
+
+// try is one attempt: it resolves the doubt of the one before, then sends.
+func (a *appending) try(ctx context.Context) (uint64, error) {
+	if a.doubt != nil {
+		if seq, err := a.resolve(ctx); seq != 0 || err != nil {
+			return seq, err
+		}
+	}
+	r, err := a.bus.publish(ctx, a.msg)
+	if err == nil {
+		return r.Seq, nil
+	}
+	a.doubt = err
+	if !refused(err, codeWrongLast) {
+		return 0, err
+	}
+	seq, err := a.resolve(ctx)
+	if seq == 0 && err == nil {
+		err = errStaleLeader
+	}
+	return seq, err
+}
+
+// errStaleLeader means that the stream knew of an entry that it then did not show. It is transient.
+var errStaleLeader = &jetstream.APIError{ //nolint:gochecknoglobals // a constant
+	Code: 503, Description: "the log has grown and does not show it yet",
+}
+
+// resolve looks for the entry right after last: nowhere else can it be. All zero: it is not stored, nor anything
+// else in its place.
+func (a *appending) resolve(ctx context.Context) (uint64, error) {
+	next, ok, err := a.bus.getOnce(ctx, StreamRuns, lookup{Seq: a.last + 1, Next: a.msg.Subject})
+	switch {
+	case err != nil:
+		return 0, err
+	case ok && a.isOwn(next):
+		return next.seq, nil
+	case ok, a.isShorter():
+		return 0, runlog.ErrConflict
+	default:
+		return 0, nil
+	}
+}
+
+func (a *appending) isOwn(m stored) bool {
+	head, err := messages.DecodeHead(m.header.Get(headerHead))
+	return (err == nil || errors.Is(err, messages.ErrNewerVersion)) && head.ID == a.id
+}
+
+// isShorter tells whether the stream refused the append because the log ends before last: it was purged, or the
+// stream lost its end with its machine's power.
+func (a *appending) isShorter() bool {
+	var refusal *jetstream.APIError
+	if !errors.As(a.doubt, &refusal) || refusal.ErrorCode != codeWrongLast {
+		return false
+	}
+	_, number, _ := strings.Cut(refusal.Description, ": ")
+	end, err := strconv.ParseUint(number, 10, 64)
+	return err == nil && end < a.last
+}
+
+// Read implements runlog.Log. Entries come in pages from whichever replica answers; where it stops short of through,
+// and always for Tail, the stream's leader is asked for the rest.
+//
+// An error ends it. The entry that comes with messages.ErrNewerVersion has its head.
+func (b *Bus) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	return func(yield func(messages.Entry, error) bool) {
+		if err := run.Check(); err != nil {
+			yield(messages.Entry{}, err)
+			return
+		}
+		if ctx.Err() != nil {
+			yield(messages.Entry{}, context.Cause(ctx))
+			return
+		}
+		r := reading{b, run, after, after == 0}
+		if r.quick(ctx, yield) && r.at < through {
+			r.slow(ctx, through, yield)
+		}
+	}
+}
+
+// reading is a read on its way.
+type reading struct {
+	bus *Bus
+	run messages.Ref
+	at  uint64 // the entry that was yielded last
+	is  bool   // whether at is an entry of the log or its begin; else it is just a number below the rest
+}
+
+// quick yields what a replica has. It is false when the caller has had enough, or an error.
+func (r *reading) quick(ctx context.Context, yield func(messages.Entry, error) bool) bool {
+	for m, err := range r.bus.batch(ctx, StreamRuns, r.run.LogSubject(), r.at+1) {
+		if err != nil {
+			return true // the leader will do
+		}
+		if r.misses(m) {
+			return true
+		}
+		if !r.yield(ctx, m, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// slow yields what the leader has, up to through.
+func (r *reading) slow(ctx context.Context, through uint64, yield func(messages.Entry, error) bool) {
+	for r.at < through {
+		m, ok, err := r.bus.get(ctx, StreamRuns, lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
+		switch {
+		case err != nil:
+			yield(messages.Entry{}, fmt.Errorf("read %s after %d: %w", r.run, r.at, err))
+			return
+		case !ok:
+			return
+		case r.misses(m):
+			yield(messages.Entry{}, fmt.Errorf("read %s: entries between %d and %d are missing", r.run, r.at, m.seq))
+			return
+		case !r.yield(ctx, m, yield):
+			return
+		}
+	}
+}
+
+// misses tells whether there was an entry between the last one and this.
+func (r *reading) misses(m stored) bool {
+	after, err := follows(m)
+	return err == nil && r.is && after != r.at
+}
+
+func (r *reading) yield(ctx context.Context, m stored, yield func(messages.Entry, error) bool) bool {
+	e, err := r.bus.decodeEntry(ctx, r.run, m)
+	r.at, r.is = m.seq, true
+	return yield(e, err) && err == nil
+}
+
+// Last implements runlog.Log; the stream's leader answers.
+func (b *Bus) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool, error) {
+	if err := run.Check(); err != nil {
+		return messages.Entry{}, false, err //nolint:wrapcheck // it names the field
+	}
+	m, ok, err := b.get(ctx, StreamRuns, lookup{Last: run.LogSubject()})
+	if err != nil {
+		return messages.Entry{}, false, fmt.Errorf("read last entry of %s: %w", run, err)
+	}
+	if !ok {
+		return messages.Entry{}, false, nil
+	}
+	e, err := b.decodeEntry(ctx, run, m)
+	return e, true, err
+}

@@ -1,0 +1,61 @@
+package bus_test
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
+)
+
+func TestBusIsALog(t *testing.T) {
+	t.Run("in-process", func(t *testing.T) {
+		b, _ := openNew(t)
+		testLog(t, b)
+	})
+	t.Run("tcp", func(t *testing.T) {
+		s := startNATS(t)
+		nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: s.NATSURL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		b, _ := openOver(t, nc, bus.Config{})
+		testLog(t, b)
+	})
+	t.Run("sealed", func(t *testing.T) {
+		b, _ := open(t, startNATS(t), bus.Config{Sealer: newSealer(t)})
+		testLog(t, b)
+	})
+}
+
+func testLog(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	runlogtest.Run(t, func(*testing.T) runlog.Log { return b })
+}
+
+// gcm is a small Sealer.
+type gcm struct{ cipher.AEAD }
+
+func newSealer(t testing.TB) gcm {
+	t.Helper()
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gcm{aead}
+}
+
+func (g gcm) Seal(plain, ad []byte) ([]byte, error) { return g.AEAD.Seal(nil, nil, plain, ad), nil }
+func (g gcm) Open(sealed, ad []byte) ([]byte, error) {
+	return g.AEAD.Open(nil, nil, sealed, ad) //nolint:wrapcheck // a test
+}

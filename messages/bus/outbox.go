@@ -1,0 +1,217 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// window is how many events of one run may be on their way.
+const window = 256
+
+// Open implements runlog.Events.
+func (b *Bus) Open(run messages.Ref) runlog.Outbox {
+	return &outbox{bus: b, run: run, landed: make(chan struct{}, 1)}
+}
+
+// outbox publishes the events of one run. Events are sent in order without waiting; when one fails, it and all after
+// it are sent again in order.
+type outbox struct {
+	bus    *Bus
+	run    messages.Ref
+	landed chan struct{} // has an element after a flight has ended
+
+	flights []*flight // not known to be stored, in order
+	given   uint64    // the last entry that was given to Publish
+	resent  int       // how often in a row
+	again   time.Time // not before then
+	err     error     // an event that cannot be sent
+}
+
+// States of a flight.
+const (
+	flying int32 = iota
+	arrived
+	failed
+)
+
+// flight is one event on its way.
+type flight struct {
+	box    *outbox
+	msg    nats.Msg
+	before uint64 // the entry before the event's
+	sent   time.Time
+	token  uint64
+
+	// How it ended, which the acknowledgement tells from another goroutine.
+	state atomic.Int32
+	err   atomic.Pointer[error] // once it has failed
+}
+
+// land tells how a flight ended.
+func (f *flight) land(err error) {
+	if err != nil {
+		f.err.Store(&err)
+		f.state.Store(failed)
+	} else {
+		f.state.Store(arrived)
+	}
+	select {
+	case f.box.landed <- struct{}{}:
+	default:
+	}
+}
+
+// Publish implements runlog.Outbox. With 256 events on their way it waits for acknowledgements, at most for the
+// budget of the Bus.
+func (o *outbox) Publish(ctx context.Context, seq uint64, events []messages.Event) {
+	if o.err != nil {
+		return
+	}
+	before := o.given
+	o.given = seq
+	for i := range events {
+		if len(o.flights) >= window {
+			_ = o.drain(ctx, window-1) // shows in Flush
+		}
+		m, err := o.message(&events[i])
+		if err != nil {
+			o.err, o.given = err, before
+			return
+		}
+		f := &flight{box: o, msg: m, before: before}
+		o.flights = append(o.flights, f)
+		o.bus.acks.send(f)
+	}
+	o.collect()
+	o.mend()
+}
+
+// message encodes an event, once for all the times it may be sent.
+func (o *outbox) message(e *messages.Event) (nats.Msg, error) {
+	if err := o.run.Check(); err != nil {
+		return nats.Msg{}, err //nolint:wrapcheck // it names the field
+	}
+	name := e.Name()
+	if !messages.ValidToken(name) {
+		return nats.Msg{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
+	}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return nats.Msg{}, fmt.Errorf("encode event %s: %w", e.Sequence, err)
+	}
+	return nats.Msg{
+		Subject: o.run.EventSubject(name), Data: body,
+		Header: nats.Header{headerMsgID: {o.run.MsgID() + "." + e.Sequence}},
+	}, nil
+}
+
+// Through implements runlog.Outbox.
+func (o *outbox) Through() uint64 {
+	o.collect()
+	if len(o.flights) > 0 {
+		return o.flights[0].before
+	}
+	return o.given
+}
+
+// Flush implements runlog.Outbox. Without an acknowledgement for the budget of the Bus it gives up.
+func (o *outbox) Flush(ctx context.Context) error {
+	if o.err != nil {
+		return o.err
+	}
+	return o.drain(ctx, 0)
+}
+
+// Finish implements runlog.Outbox.
+func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
+	if err := o.Flush(ctx); err != nil {
+		return err
+	}
+	m, err := o.message(&e)
+	if err != nil {
+		return err
+	}
+	return o.bus.storeFirst(ctx, &m)
+}
+
+// collect forgets the events that are stored, up to the first that is not.
+func (o *outbox) collect() {
+	n := 0
+	for n < len(o.flights) && o.flights[n].state.Load() == arrived {
+		n++
+	}
+	if n > 0 {
+		o.resent = 0
+		clear(o.flights[:n])
+		o.flights = o.flights[n:]
+	}
+}
+
+// mend sends everything again if the first event has failed, or is overdue, unless it did so a moment ago.
+func (o *outbox) mend() {
+	if len(o.flights) == 0 {
+		return
+	}
+	now := time.Now()
+	if now.Before(o.again) || o.flights[0].state.Load() == flying && now.Before(o.flights[0].sent.Add(o.bus.answer)) {
+		return
+	}
+	o.again = now.Add(backoff(o.resent))
+	o.resent++
+	for _, f := range o.flights {
+		o.bus.acks.send(f)
+	}
+}
+
+// drain waits until no more than some are on their way.
+func (o *outbox) drain(ctx context.Context, most int) error {
+	patience := time.NewTimer(o.bus.budget)
+	defer patience.Stop()
+	for before := len(o.flights); ; {
+		o.collect()
+		if len(o.flights) <= most {
+			return nil
+		}
+		if len(o.flights) < before {
+			before = len(o.flights)
+			patience.Reset(o.bus.budget)
+		}
+		first := o.flights[0]
+		if first.state.Load() == failed && !transient(*first.err.Load()) {
+			return fmt.Errorf("publish %s: %w", first.msg.Subject, *first.err.Load())
+		}
+		o.mend()
+		if err := o.wait(ctx, patience.C); err != nil {
+			return fmt.Errorf("publish %s: %w", first.msg.Subject, err)
+		}
+	}
+}
+
+// wait blocks until something has landed or may be sent again.
+func (o *outbox) wait(ctx context.Context, patience <-chan time.Time) error {
+	first := o.flights[0]
+	at := o.again
+	if first.state.Load() == flying {
+		at = first.sent.Add(o.bus.answer)
+	}
+	t := time.NewTimer(time.Until(at))
+	defer t.Stop()
+	select {
+	case <-o.landed:
+		return nil
+	case <-t.C:
+		return nil
+	case <-patience:
+		return fmt.Errorf("no acknowledgement for %v", o.bus.budget)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

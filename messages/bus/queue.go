@@ -1,0 +1,108 @@
+package bus
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Wake implements runlog.Queue. It never expects an empty subject: the wake-up must be stored although the ticket
+// that parked is still there.
+func (b *Bus) Wake(ctx context.Context, run messages.Ref, after uint64) error {
+	if err := run.Check(); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
+	body, err := json.Marshal(messages.Wake{After: after})
+	if err != nil {
+		return fmt.Errorf("encode wake-up: %w", err)
+	}
+	id := run.MsgID() + "." + strconv.FormatUint(after, 10)
+	_, err = b.store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{headerMsgID: {id}}, Data: body})
+	return err
+}
+
+// Timer implements runlog.Queue.
+func (b *Bus) Timer(ctx context.Context, run messages.Ref, park uint64, at time.Time) error {
+	w := messages.Wake{After: park, Errand: messages.ErrandTimer}
+	return b.schedule(ctx, run, run.TimerSubject(park), at, w)
+}
+
+// CancelTimer removes the timer of a park, if it has not fired.
+func (b *Bus) CancelTimer(ctx context.Context, run messages.Ref, park uint64) error {
+	if err := run.Check(); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
+	return b.purge(ctx, StreamTasks, run.TimerSubject(park))
+}
+
+// Net implements runlog.Queue.
+func (b *Bus) Net(ctx context.Context, run messages.Ref, control string, at time.Time) error {
+	if !messages.ValidToken(control) {
+		return &messages.FieldError{Field: "control", Reason: "must be a token"}
+	}
+	return b.schedule(ctx, run, run.NetSubject(control), at, messages.Wake{Errand: messages.ErrandNet})
+}
+
+// schedule publishes an errand at a time, once per subject.
+func (b *Bus) schedule(ctx context.Context, run messages.Ref, subject string, at time.Time, w messages.Wake) error {
+	if err := run.Check(); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
+	body, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("encode errand: %w", err)
+	}
+	return b.storeFirst(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{
+		headerSchedule:   {"@at " + at.UTC().Format(time.RFC3339Nano)},
+		headerScheduleTo: {run.WakeSubject()},
+	}})
+}
+
+// Holds implements runlog.Queue; the stream's leader answers.
+func (b *Bus) Holds(ctx context.Context, ticket uint64) (bool, error) {
+	if ticket == 0 {
+		return false, nil
+	}
+	_, ok, err := b.get(ctx, StreamTasks, lookup{Seq: ticket})
+	return ok, err
+}
+
+// Bury implements runlog.Queue.
+func (b *Bus) Bury(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error {
+	if err := run.Check(); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
+	if !messages.ValidToken(agent) {
+		agent = "_"
+	}
+	return b.bury(ctx, run.DeadSubject(agent), d)
+}
+
+// BuryRaw publishes a message of TASKS to the dead letters whose subject is not that of a run; one letter per
+// subject.
+func (b *Bus) BuryRaw(ctx context.Context, subject string, d messages.Dead) error {
+	sum := sha256.Sum256([]byte(subject))
+	return b.bury(ctx, "dead._._."+hex.EncodeToString(sum[:]), d)
+}
+
+func (b *Bus) bury(ctx context.Context, subject string, d messages.Dead) error {
+	body, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("encode dead letter: %w", err)
+	}
+	if err := b.checkSize(body); err != nil {
+		d.Task = nil // base64 makes it larger than it was when it came; the reason must not be lost with it
+		if body, err = json.Marshal(d); err != nil {
+			return fmt.Errorf("encode dead letter: %w", err)
+		}
+	}
+	return b.storeFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body})
+}

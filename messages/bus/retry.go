@@ -1,0 +1,92 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Codes of the server that the protocol of a log depends on.
+const (
+	codeWrongLast    jetstream.ErrorCode = 10071 // the subject does not end where the publish expected
+	codeLastInFlight jetstream.ErrorCode = 10164 // another publish to the subject is under way
+	codeNoMessage    jetstream.ErrorCode = 10037
+	codeNoStream     jetstream.ErrorCode = 10059
+	codeStreamInUse  jetstream.ErrorCode = 10058
+)
+
+// Waits between attempts.
+const (
+	minBackoff = 10 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// backoff is the jittered wait after attempt n, counted from 0.
+func backoff(n int) time.Duration {
+	d := min(minBackoff<<min(n, 10), maxBackoff)
+	return d/2 + rand.N(d/2) //nolint:gosec // jitter
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// retry calls try, each time with a deadline for its answer, until it succeeds, fails for good, or the budget or ctx
+// is spent.
+func (b *Bus) retry(ctx context.Context, try func(context.Context) error) error {
+	end := time.Now().Add(b.budget)
+	for n := 0; ; n++ {
+		attempt, cancel := context.WithTimeout(ctx, b.answer)
+		err := try(attempt)
+		cancel()
+		if err == nil || !transient(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		}
+		wait := backoff(n)
+		if time.Now().Add(wait).After(end) {
+			return fmt.Errorf("no success in %d attempts over %v: %w", n+1, b.budget, err)
+		}
+		if cause := pause(ctx, wait); cause != nil {
+			return fmt.Errorf("%w (%w)", cause, err)
+		}
+	}
+}
+
+// transient tells whether the same request may succeed later: nobody answered, or the server said so.
+func transient(err error) bool {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.Code == http.StatusServiceUnavailable || api.ErrorCode == codeLastInFlight
+	}
+	for _, t := range []error{
+		context.DeadlineExceeded, context.Canceled, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse,
+		nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
+	} {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused tells whether the server answered with a code.
+func refused(err error, code jetstream.ErrorCode) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == code
+}

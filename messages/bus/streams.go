@@ -1,0 +1,237 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Streams and the consumer of the workers.
+const (
+	StreamTasks  = "TASKS"
+	StreamRuns   = "RUNS"
+	StreamEvents = "EVENTS"
+	StreamBlobs  = "BLOBS"
+	StreamDead   = "DEAD"
+	BucketAgents = "AGENTS"
+
+	ConsumerWorkers = "workers"
+
+	streamAgents = "KV_" + BucketAgents
+)
+
+// What the server must be able to do: schedules and time to live came with API level 1 and 2, the schedules' cron
+// and rollup with 4.
+const (
+	minLevel   = 4
+	minVersion = "2.14"
+)
+
+const (
+	duplicateWindow = 2 * time.Minute
+	maxAckPending   = 65_536  // tasks that all workers together may hold; the server's default is 1000
+	maxConsumers    = 1_024   // explicit, for a default may change
+	maxWatchers     = 100_000 // consumers of EVENTS: one per watcher
+	agentHistory    = 64      // revisions kept; the most that a bucket can
+)
+
+// Streams says how the streams are to be.
+type Streams struct {
+	Replicas    int           // of every stream. Default 1 for new ones, and any for those that exist
+	EventMaxAge time.Duration // how long events are kept. Default 14 days
+	DeadMaxAge  time.Duration // how long dead letters are kept. Default 30 days
+	AckWait     time.Duration // without a sign of life a task is delivered again. Default 30 s
+}
+
+const day = 24 * time.Hour
+
+// Setup creates the streams, the bucket and the workers' consumer, or checks that those that exist have the settings
+// that the protocol needs. A different one is an error that says what to change; only the consumer's AckWait and
+// MaxAckPending are changed in place. It may be called at any time, by several processes at once.
+func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
+	js, err := newJetStream(nc)
+	if err != nil {
+		return err
+	}
+	if err := checkServer(ctx, nc, js); err != nil {
+		return err
+	}
+	for _, want := range s.configs() {
+		if err := ensureStream(ctx, js, want, s.Replicas > 0); err != nil {
+			return err
+		}
+	}
+	return ensureConsumer(ctx, js, cmp.Or(s.AckWait, 30*time.Second))
+}
+
+func checkServer(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error {
+	info, err := js.AccountInfo(ctx)
+	if err != nil {
+		return fmt.Errorf("ask NATS for its abilities: %w (is JetStream enabled?)", err)
+	}
+	if info.API.Level < minLevel {
+		return fmt.Errorf("NATS server too old: needs %s, has %s", minVersion, nc.ConnectedServerVersion())
+	}
+	return nil
+}
+
+func (s Streams) configs() []jetstream.StreamConfig {
+	base := jetstream.StreamConfig{
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Replicas: cmp.Or(s.Replicas, 1),
+		Duplicates: duplicateWindow, AllowDirect: true, MaxConsumers: maxConsumers,
+		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1,
+	}
+	tasks, runs, events, blobs, dead, agents := base, base, base, base, base, base
+
+	tasks.Name, tasks.Description = StreamTasks, "Tasks, wake-ups and schedules."
+	tasks.Subjects = []string{"tasks.>", "sched.>"}
+	tasks.Retention = jetstream.WorkQueuePolicy
+	tasks.SubjectTransform = &jetstream.SubjectTransformConfig{
+		Source:      "tasks.*.*.*",
+		Destination: "lanes.{{wildcard(1)}}.{{partition(16,2)}}.{{wildcard(2)}}.{{wildcard(3)}}",
+	}
+	tasks.AllowMsgSchedules, tasks.AllowMsgTTL, tasks.AllowRollup = true, true, true
+
+	runs.Name, runs.Description = StreamRuns, "The logs of runs."
+	runs.Subjects = []string{"runs.*.*.log"}
+	runs.DenyDelete = true
+
+	events.Name, events.Description = StreamEvents, "What the world sees of runs."
+	events.Subjects = []string{"events.*.*.*"}
+	events.MaxAge = cmp.Or(s.EventMaxAge, 14*day)
+	events.MaxConsumers = maxWatchers
+
+	blobs.Name, blobs.Description = StreamBlobs, "Payloads too large for a record."
+	blobs.Subjects = []string{"blobs.>"}
+
+	dead.Name, dead.Description = StreamDead, "Tasks that cannot be worked."
+	dead.Subjects = []string{"dead.>"}
+	dead.MaxAge = cmp.Or(s.DeadMaxAge, 30*day)
+
+	agents.Name, agents.Description = streamAgents, "Agents by name, every revision."
+	agents.Subjects = []string{"$KV." + BucketAgents + ".>"}
+	agents.MaxMsgsPerSubject = agentHistory
+	agents.DenyDelete, agents.AllowRollup, agents.Discard = true, true, jetstream.DiscardNew
+
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents}
+}
+
+// ensureStream creates a stream or checks the one that exists.
+func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, replicas bool) error {
+	stream, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = js.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+			stream, err = js.Stream(ctx, want.Name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set up stream %s: %w", want.Name, err)
+	}
+	return checkStream(want, stream.CachedInfo().Config, replicas)
+}
+
+// checkStream compares the settings that matter. Others, such as a size limit, are the operator's.
+func checkStream(want, has jetstream.StreamConfig, replicas bool) error {
+	settings := []struct {
+		name      string
+		want, has any
+	}{
+		{"subjects", sorted(want.Subjects), sorted(has.Subjects)},
+		{"retention", want.Retention, has.Retention},
+		{"storage", want.Storage, has.Storage},
+		{"discard", want.Discard, has.Discard},
+		{"subject_transform", transform(want), transform(has)},
+		{"allow_msg_schedules", want.AllowMsgSchedules, has.AllowMsgSchedules},
+		{"allow_msg_ttl", want.AllowMsgTTL, has.AllowMsgTTL},
+		{"allow_direct", want.AllowDirect, has.AllowDirect},
+		{"deny_delete", want.DenyDelete, has.DenyDelete},
+		{"deny_purge", want.DenyPurge, has.DenyPurge},
+		{"max_age", want.MaxAge, has.MaxAge},
+		{"max_msgs_per_subject", want.MaxMsgsPerSubject, has.MaxMsgsPerSubject},
+		{"max_consumers", want.MaxConsumers, has.MaxConsumers},
+		{"duplicate_window", want.Duplicates, has.Duplicates},
+		{"persist_mode", want.PersistMode, has.PersistMode},
+		{"no_ack", want.NoAck, has.NoAck},
+	}
+	if replicas {
+		settings = append(settings, struct {
+			name      string
+			want, has any
+		}{"num_replicas", want.Replicas, has.Replicas})
+	}
+	for _, s := range settings {
+		if !reflect.DeepEqual(s.want, s.has) {
+			return fmt.Errorf("stream %s: %s is %v, but must be %v: change it with `nats stream edit %s`, or, "+
+				"if it may not be changed, move the stream away and start again", want.Name, s.name, s.has, s.want, want.Name)
+		}
+	}
+	return nil
+}
+
+func sorted(s []string) string { return strings.Join(slices.Sorted(slices.Values(s)), " ") }
+
+func transform(c jetstream.StreamConfig) string {
+	if c.SubjectTransform == nil {
+		return ""
+	}
+	return c.SubjectTransform.Source + " to " + c.SubjectTransform.Destination
+}
+
+// ensureConsumer creates the consumer that all workers share, or checks the one that exists.
+func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Duration) error {
+	want := jetstream.ConsumerConfig{
+		Durable: ConsumerWorkers, Description: "All workers.", DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxDeliver: -1, MaxAckPending: maxAckPending,
+		FilterSubjects: []string{"lanes.>", "tasks.>"}, // tasks: what the transform left, which is no valid run
+	}
+	consumer, err := js.Consumer(ctx, StreamTasks, ConsumerWorkers)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		consumer, err = js.CreateConsumer(ctx, StreamTasks, want)
+		if errors.Is(err, jetstream.ErrConsumerExists) { // somebody was faster
+			consumer, err = js.Consumer(ctx, StreamTasks, ConsumerWorkers)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set up consumer %s: %w", ConsumerWorkers, err)
+	}
+	has := consumer.CachedInfo().Config
+	if err := checkConsumer(want, has); err != nil {
+		return err
+	}
+	if has.AckWait == want.AckWait && has.MaxAckPending == want.MaxAckPending {
+		return nil
+	}
+	has.AckWait, has.MaxAckPending = want.AckWait, want.MaxAckPending
+	if _, err := js.UpdateConsumer(ctx, StreamTasks, has); err != nil {
+		return fmt.Errorf("update consumer %s: %w", ConsumerWorkers, err)
+	}
+	return nil
+}
+
+func checkConsumer(want, has jetstream.ConsumerConfig) error {
+	for _, s := range []struct {
+		name      string
+		want, has any
+	}{
+		{"filter_subjects", sorted(want.FilterSubjects), sorted(has.FilterSubjects)},
+		{"deliver_subject", want.DeliverSubject, has.DeliverSubject},
+		{"ack_policy", want.AckPolicy, has.AckPolicy},
+		{"max_deliver", want.MaxDeliver, has.MaxDeliver},
+		{"backoff", len(want.BackOff), len(has.BackOff)},
+	} {
+		if !reflect.DeepEqual(s.want, s.has) {
+			return fmt.Errorf("consumer %s of stream %s: %s is %v, but must be %v: remove it with `nats consumer rm %s %s`, "+
+				"and it is made again", ConsumerWorkers, StreamTasks, s.name, s.has, s.want, StreamTasks, ConsumerWorkers)
+		}
+	}
+	return nil
+}

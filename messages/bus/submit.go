@@ -1,0 +1,70 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// maxHeaders is room for what a message carries besides its body; the server counts both.
+const maxHeaders = 1 << 10
+
+// Submit publishes a task. duplicate: the run has a queued message already, so the caller must find out whether it
+// is of the same task. The task is stored at most once while one is queued, and at least once when err is nil.
+func (b *Bus) Submit(ctx context.Context, t *messages.Task) (duplicate bool, err error) {
+	run := t.Ref()
+	if err := errors.Join(t.Validate(), run.Check()); err != nil {
+		return false, err
+	}
+	body := t.Encode()
+	if err := b.checkSize(body); err != nil {
+		return false, err
+	}
+	m := &nats.Msg{Subject: run.TaskSubject(t.Priority), Data: body, Header: nats.Header{
+		headerMsgID:     {run.MsgID()},
+		headerExpectFor: {run.QueuedFilter()}, // whatever its priority was
+	}}
+	expect(m, 0)
+	r, err := b.store(ctx, m)
+	if refused(err, codeWrongLast) {
+		return true, nil
+	}
+	return r.Duplicate, err
+}
+
+func (b *Bus) checkSize(body []byte) error {
+	if limit := b.nc.MaxPayload() - maxHeaders; int64(len(body)) > limit {
+		return fmt.Errorf("%d bytes, more than the server takes: raise its max_payload of %d", len(body), b.nc.MaxPayload())
+	}
+	return nil
+}
+
+// Queued is a message of a run in the queue: its task, or a wake-up.
+type Queued struct {
+	Subject string // as stored: tells the priority
+	Body    []byte
+	At      time.Time
+	Seq     uint64
+}
+
+// Queued returns the run's oldest message in the queue. The stream's leader answers.
+func (b *Bus) Queued(ctx context.Context, run messages.Ref) (q Queued, ok bool, err error) {
+	if err := run.Check(); err != nil {
+		return Queued{}, false, err //nolint:wrapcheck // it names the field
+	}
+	m, ok, err := b.get(ctx, StreamTasks, lookup{Seq: 1, Next: run.QueuedFilter()})
+	return Queued{m.subject, m.data, m.time, m.seq}, ok, err
+}
+
+// Unqueue removes every message of the run from the queue.
+func (b *Bus) Unqueue(ctx context.Context, run messages.Ref) error {
+	if err := run.Check(); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
+	return b.purge(ctx, StreamTasks, run.QueuedFilter())
+}

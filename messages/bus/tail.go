@@ -1,0 +1,193 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Timing of a tail. A server that is gone is noticed after two heartbeats are missing.
+const (
+	heartbeat = time.Second
+	silence   = 2*heartbeat + heartbeat/2
+)
+
+// errNothing means that a tail had nothing new until the time its caller asked for.
+var errNothing = errors.New("nothing new") //nolint:gochecknoglobals // a sentinel
+
+// tail reads a stream's messages of one subject filter in order, without a gap, for as long as its caller wants:
+// when the connection, the server or the consumer goes away, it goes on after the last message that it gave.
+// It belongs to one goroutine. The ephemeral consumer it uses acks nothing and needs no permission but its creation.
+type tail struct {
+	bus    *Bus
+	stream string
+	filter string
+	start  jetstream.ConsumerConfig // where to begin: its deliver policy
+
+	sub      *nats.Subscription // nil: to be opened
+	consumed uint64             // messages of this consumer
+	last     uint64             // sequence of the last message that was given
+	opened   bool               // once
+	tries    int                // to open it, in a row
+	since    time.Time          // when these began
+}
+
+// tailMessage is a message with how many of the filter follow it as of now.
+type tailMessage struct {
+	stored
+	pending uint64
+}
+
+// close ends the tail. The server removes the consumer when it finds that nobody listens.
+func (t *tail) close() {
+	if t.sub != nil {
+		_ = t.sub.Unsubscribe() // fails only when the connection is gone
+		t.sub = nil
+	}
+}
+
+// next waits for a message until a time (zero: for ever), when the error is errNothing. Any other error is final: of
+// ctx, of a closed connection, of a consumer that cannot be had.
+func (t *tail) next(ctx context.Context, until time.Time) (tailMessage, error) {
+	for {
+		if ctx.Err() != nil {
+			return tailMessage{}, context.Cause(ctx)
+		}
+		if t.sub == nil {
+			if err := t.open(ctx, until); err != nil {
+				return tailMessage{}, err
+			}
+			continue
+		}
+		m, err := t.receive(ctx, until)
+		if err == nil && m == nil {
+			continue
+		}
+		if err != nil {
+			return tailMessage{}, err
+		}
+		meta, err := m.Metadata()
+		if err != nil || meta.Sequence.Consumer != t.consumed+1 {
+			t.close() // something was lost on the way
+			continue
+		}
+		t.consumed++
+		t.last = meta.Sequence.Stream
+		return tailMessage{stored{m.Subject, t.last, m.Header, m.Data, meta.Timestamp}, meta.NumPending}, nil
+	}
+}
+
+// receive waits for one message. All nil: it was none, or the consumer is to be opened again.
+func (t *tail) receive(ctx context.Context, until time.Time) (*nats.Msg, error) {
+	deadline := time.Now().Add(silence)
+	early := !until.IsZero() && until.Before(deadline)
+	if early {
+		deadline = until
+	}
+	wait, cancel := context.WithDeadline(ctx, deadline)
+	m, err := t.sub.NextMsgWithContext(wait)
+	cancel()
+	switch {
+	case err == nil && m.Header.Get(statusHeader) == "":
+		return m, nil
+	case err == nil:
+		t.control(m)
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return nil, fmt.Errorf("follow %s: %w", t.filter, err)
+	case early && errors.Is(err, context.DeadlineExceeded):
+		return nil, errNothing
+	default: // silence, or too slow
+		t.close()
+		return nil, nil
+	}
+}
+
+// control obeys a message that carries no data: flow control, or a heartbeat.
+func (t *tail) control(m *nats.Msg) {
+	if m.Header.Get(statusHeader) != statusIdle {
+		t.close()
+		return
+	}
+	if m.Reply != "" {
+		_ = t.bus.nc.Publish(m.Reply, nil) // if it is lost, silence follows
+		return
+	}
+	if stalled := m.Header.Get("Nats-Consumer-Stalled"); stalled != "" {
+		_ = t.bus.nc.Publish(stalled, nil)
+	}
+	sent, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64)
+	if err == nil && sent != t.consumed {
+		t.close()
+	}
+}
+
+// open makes the consumer. The first must be there within the budget of the Bus; later ones are tried for ever, for
+// the caller's wait has its own end.
+func (t *tail) open(ctx context.Context, until time.Time) error {
+	if t.tries > 0 {
+		wait := backoff(t.tries)
+		if !until.IsZero() && time.Until(until) < wait {
+			if err := pause(ctx, time.Until(until)); err != nil {
+				return err
+			}
+			return errNothing
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	} else {
+		t.since = time.Now()
+	}
+	t.tries++
+	err := t.create(ctx)
+	switch {
+	case err == nil:
+		t.tries, t.opened = 0, true
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !transient(err), !t.opened && time.Since(t.since) > t.bus.budget:
+		return fmt.Errorf("follow %s: %w", t.filter, err)
+	}
+	t.bus.log.WarnContext(ctx, "follow stream again", "stream", t.stream, "err", err)
+	return nil
+}
+
+func (t *tail) create(ctx context.Context) error {
+	sub, err := t.bus.nc.SubscribeSync(t.bus.nc.NewInbox())
+	if err != nil {
+		return err //nolint:wrapcheck // open says what it is
+	}
+	name := "tail-" + sub.Subject[len(sub.Subject)-22:]
+	cfg := t.start
+	if t.last > 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, t.last+1, nil
+	}
+	cfg.Name, cfg.DeliverSubject, cfg.FilterSubject = name, sub.Subject, t.filter
+	cfg.AckPolicy, cfg.MaxDeliver, cfg.MemoryStorage, cfg.Replicas = jetstream.AckNonePolicy, 1, true, 1
+	cfg.FlowControl, cfg.IdleHeartbeat, cfg.InactiveThreshold = true, heartbeat, 10*heartbeat
+	req := struct {
+		Stream string                   `json:"stream_name"` //nolint:tagliatelle // JetStream's
+		Config jetstream.ConsumerConfig `json:"config"`
+		Action string                   `json:"action"`
+	}{t.stream, cfg, "create"}
+	var resp struct {
+		Config jetstream.ConsumerConfig `json:"config"`
+	}
+	attempt, cancel := context.WithTimeout(ctx, t.bus.answer)
+	defer cancel()
+	if err := t.bus.callOnce(attempt, "CONSUMER.CREATE."+t.stream+"."+name+"."+t.filter, req, &resp); err != nil {
+		_ = sub.Unsubscribe() // fails only when the connection is gone
+		return err
+	}
+	t.sub, t.consumed = sub, 0
+	return nil
+}

@@ -1,0 +1,139 @@
+package messages_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+var (
+	noon = time.Date(2026, 1, 2, 12, 0, 0, 123456000, time.UTC)
+	ref  = messages.Ref{Tenant: "acme", Run: "01KDZ6XV00000000000000000A"}
+)
+
+// fullTask has every field set.
+func fullTask() messages.Task {
+	return messages.Task{
+		ID: ref.Run, Tenant: ref.Tenant, Agent: "reviewer",
+		Input:   messages.Input{{Text: "Tell me about "}, {Text: "<a & b>"}},
+		Context: json.RawMessage(`{"repository":"longshore","lines":[1,2.50,null]}`), Session: "s-1",
+		Priority: messages.PriorityHigh, Labels: map[string]string{"team": "core", "stage": "test"},
+		Limits:      &messages.Limits{MaxSteps: 3},
+		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	}
+}
+
+func fullDefinition() messages.Definition {
+	return messages.Definition{
+		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerTools,
+		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.2),
+		OnToolError: messages.OnErrorFail,
+	}
+}
+
+func fullUsage() messages.Usage {
+	return messages.Usage{Input: 100, Output: 20, CacheRead: 50, CacheWrite: 10, Reasoning: 5, Total: 120}
+}
+
+func fullResult() messages.AgentResult {
+	return messages.AgentResult{
+		ID: ref.Run, Success: false, Result: "half of it",
+		Error:     &messages.RunError{Message: "no answer", Code: messages.CodeModelTimeout, Info: map[string]any{"after": "60s"}},
+		StartedAt: noon, FinishedAt: noon.Add(time.Minute), Status: messages.StatusFailed, SessionID: "s-1", Steps: 2,
+		Actions: []messages.ActionResult{{
+			Step: 1, Type: "tool", CallID: "c1", Name: "read_file", Input: `{"path":"a.go"}`, Output: "package a", OK: false,
+			Code: messages.CodeToolFailed, Millis: 3,
+		}},
+		ModelCalls: []messages.ModelCall{{
+			Step: 1, Provider: "openai", Model: "gpt-4o", Stop: messages.StopToolCalls, Usage: fullUsage(), Millis: 900,
+		}},
+		TokenUsage: fullUsage(), CostEstimate: new(0.0125), EventStream: ref.EventFilter(),
+		Provenance: &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
+		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"},
+		Metrics:   &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Truncated: true,
+	}
+}
+
+// fullRecords has every kind of record with every field set.
+func fullRecords() []messages.Record {
+	call := messages.ToolCall{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`}
+	until := noon.Add(time.Hour)
+	return []messages.Record{
+		&messages.Started{
+			Task: fullTask(), Agent: fullDefinition(), QueuedAt: noon, Raw: []byte{0xff, 0},
+			Tools: []messages.ToolSpec{{
+				Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(`{"type":"object"}`),
+				Effect: messages.EffectRead,
+			}},
+		},
+		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Resumes: "approval"},
+		&messages.StepStarted{Step: 1},
+		&messages.ModelReplied{
+			Step: 1, Message: messages.Message{
+				Role: messages.RoleAssistant, Content: []messages.Block{{Text: "Let me look."}, {ToolCall: &call}},
+			},
+			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900,
+		},
+		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}},
+		&messages.ToolStarted{Step: 1, Call: call},
+		&messages.ToolReturned{
+			Step: 1, Name: "read_file", Result: messages.ToolResult{
+				CallID: "c1", Content: messages.TextContent("not found"), IsError: true,
+			},
+			Code: messages.CodeToolFailed, Millis: 3,
+		},
+		&messages.StepEnded{Step: 1, Status: messages.StepCompleted},
+		&messages.Parked{Reason: "approval", Call: "c1", Until: &until},
+		&messages.Released{Reason: "drain", Spent: true},
+		&messages.Lost{Ticket: 7},
+		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
+		&messages.Answered{ID: "x2", Park: 9, By: "ann", Content: messages.TextContent("yes"), IsError: true},
+		&messages.Expired{Park: 9},
+		&messages.Finished{Result: fullResult(), Dead: true},
+	}
+}
+
+// emptyRecords has every kind of record with no field set.
+func emptyRecords() []messages.Record {
+	return []messages.Record{
+		&messages.Started{}, &messages.Claimed{}, &messages.StepStarted{}, &messages.ModelReplied{}, &messages.ModelFailed{},
+		&messages.ToolStarted{}, &messages.ToolReturned{}, &messages.StepEnded{}, &messages.Parked{}, &messages.Released{},
+		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
+	}
+}
+
+// story builds a log as workers and dispatcher would.
+type story struct {
+	t       *testing.T
+	entries []messages.Entry
+}
+
+// add appends an entry and returns its sequence. Sequences have gaps, for many runs share a stream.
+func (s *story) add(records ...messages.Record) uint64 {
+	s.t.Helper()
+	n := len(s.entries)
+	var prev messages.Head
+	if n > 0 {
+		prev = s.entries[n-1].Head
+	}
+	h := messages.Follow(ref, prev, records...)
+	h.Time = noon.Add(time.Duration(n) * time.Second)
+	h.ID = "01KDZ6XV0000000000000000" + string(rune('A'+n/10)) + string(rune('0'+n%10))
+	if n > 1 {
+		h.EventsThrough = s.entries[n-2].Seq
+	}
+	seq := uint64(11 + 3*n)
+	s.entries = append(s.entries, messages.Entry{Head: h, Records: records}.At(seq))
+	return seq
+}
+
+func noDiff(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

@@ -1,0 +1,257 @@
+package messages_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// wire is one value of every type that travels, by the name of its golden file.
+func wire() map[string]any {
+	until := noon
+	task := fullTask()
+	minimal := messages.Task{Input: messages.TextInput("do it")}
+	head := prior(messages.PhaseActive)
+	head.Cancel, head.Snapshot = true, 3
+	usage := fullUsage()
+	result, done := fullResult(), messages.AgentResult{
+		ID: ref.Run, Success: true, Result: "done", StartedAt: noon, FinishedAt: noon, Status: messages.StatusCompleted,
+		Steps: 1, TokenUsage: messages.Usage{Input: 1, Output: 1, Total: 2},
+	}
+	definition := fullDefinition()
+	all := map[string]any{
+		"task":              &task,
+		"task_minimal":      &minimal,
+		"definition":        &definition,
+		"head":              &head,
+		"head_first":        new(first()),
+		"agent_result":      &result,
+		"agent_result_done": &done,
+		"usage":             &usage,
+		"problem": &messages.Problem{
+			Type: "about:blank", Title: "Invalid input", Status: 400, Detail: "limits.maxSteps: unknown field",
+			Code: messages.CodeInvalidInput, Retryable: false, Field: "limits.maxSteps",
+		},
+		"problem_minimal": &messages.Problem{
+			Type: "about:blank", Title: "Internal error", Status: 500, Detail: "try again", Code: messages.CodeInternal, Retryable: true,
+		},
+		"wake":      &messages.Wake{After: 7},
+		"wake_none": &messages.Wake{},
+		"errand":    &messages.Wake{After: 7, Errand: messages.ErrandTimer},
+		"dead": &messages.Dead{
+			Error:   messages.RunError{Message: "task: is empty", Code: messages.CodeInvalidInput},
+			Subject: ref.TaskSubject(messages.PriorityLow), Task: []byte{0, 0xff}, Attempts: 3, Time: noon,
+		},
+		"run_status": &messages.RunStatus{
+			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12,
+		},
+		"submit_reply":           &messages.SubmitReply{ID: ref.Run},
+		"submit_reply_duplicate": &messages.SubmitReply{ID: ref.Run, Duplicate: true},
+		"run_request":            &messages.RunRequest{Tenant: ref.Tenant, ID: ref.Run},
+		"verify_request":         &messages.VerifyRequest{Tenant: ref.Tenant, ID: ref.Run, Fingerprint: strings.Repeat("0f", 32)},
+		"cancel_request":         &messages.CancelRequest{Tenant: ref.Tenant, ID: ref.Run, Reason: "too slow", By: "ann"},
+	}
+	for name, data := range map[string]any{
+		messages.EventRunQueued: messages.RunQueued{
+			Agent: "reviewer", Priority: messages.PriorityHigh, Session: "s-1", Labels: map[string]string{"team": "core"},
+			Input: "Tell me", QueuedAt: noon,
+		},
+		messages.EventRunStarted: messages.RunStarted{
+			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10,
+		},
+		messages.EventStepStart: messages.Step{StepID: "step-1", Step: 1},
+		messages.EventMessageEnd: messages.MessageEnd{
+			StepID: "step-1", Role: messages.RoleAssistant, Text: "Let me look.",
+			ToolCalls: []messages.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`}},
+			Stop:      messages.StopToolCalls, Usage: usage, Provider: "openai", Model: "gpt-4o", Millis: 900, Truncated: true,
+		},
+		messages.EventToolExecutionStart: messages.ToolExecution{
+			StepID: "step-1", CallID: "c1", ToolName: "read_file", Arguments: `{"path":"a.go"}`,
+		},
+		messages.EventToolExecutionEnd: messages.ToolExecution{
+			StepID: "step-1", CallID: "c1", ToolName: "read_file", Result: "not found", IsError: true,
+			Code: messages.CodeToolFailed, Millis: 3, Truncated: true,
+		},
+		messages.EventStepEnd:         messages.Step{StepID: "step-1", Step: 1, Status: messages.StepCompleted},
+		messages.EventRunWaiting:      messages.RunWaiting{Reason: "approval", CallID: "c1", Until: &until},
+		messages.EventRunResumed:      messages.RunWaiting{Reason: "approval"},
+		messages.EventCancelRequested: messages.CancelAsked{By: "ann", Reason: "too slow"},
+		messages.EventError: messages.ErrorData{
+			StepID: "step-1", Message: "busy", Code: messages.CodeModelOverloaded, Retryable: true,
+		},
+		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage},
+		messages.EventRunFinished: messages.RunFinished{Result: done},
+	} {
+		all["event_"+name] = event(name, data)
+	}
+	return all
+}
+
+// eventOf is an Event with its data still open, so that golden files hold both strictly.
+type eventOf struct {
+	messages.Event
+
+	Data any `json:"data"`
+}
+
+func event(name string, data any) *eventOf {
+	typed := reflect.New(reflect.TypeOf(data))
+	typed.Elem().Set(reflect.ValueOf(data))
+	return &eventOf{messages.Event{
+		SpecVersion: "1.0", ID: ref.Run + ".7", Source: "/tenants/" + ref.Tenant, Type: "longshore." + name + ".v1",
+		Subject: ref.Run, Time: noon, DataContentType: "application/json", Sequence: "7",
+		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	}, typed.Interface()}
+}
+
+func first() messages.Head {
+	h := messages.Follow(ref, messages.Head{}, &messages.Started{}, &messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7})
+	h.ID, h.Time = ref.Run, noon
+	return h
+}
+
+func TestGoldenWire(t *testing.T) {
+	t.Parallel()
+	all := wire()
+	for name, want := range all {
+		got := golden(t, name, encode(t, want))
+		v := reflect.New(reflect.TypeOf(want).Elem()).Interface()
+		if e, ok := want.(*eventOf); ok {
+			var whole messages.Event
+			decode(t, got, &whole)
+			data := reflect.New(reflect.TypeOf(e.Data).Elem()).Interface()
+			decode(t, whole.Data, data)
+			whole.Data = nil
+			v = &eventOf{whole, data}
+		} else {
+			decode(t, got, v)
+		}
+		noDiff(t, name, want, v)
+	}
+	for _, r := range fullRecords() {
+		name := "record_" + string(r.Kind())
+		b, err := messages.EncodeRecords([]messages.Record{r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[name] = r
+		got, err := messages.DecodeRecords(golden(t, name, b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		noDiff(t, name, []messages.Record{r}, got)
+	}
+	task, err := messages.DecodeTask(golden(t, "task", encode(t, all["task"])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	noDiff(t, "task", all["task"], any(task))
+	wantNoOtherFile(t, all)
+}
+
+// TestGoldenEventsAreAll compares the events that records have with those that have a golden file.
+func TestGoldenEventsAreAll(t *testing.T) {
+	t.Parallel()
+	all := wire()
+	seen := map[string]bool{}
+	for _, r := range fullRecords() {
+		h := messages.Follow(ref, messages.Head{}, r)
+		for _, e := range messages.Events(ref, messages.Entry{Head: h, Records: []messages.Record{r}}) {
+			seen[e.Name()] = true
+			want, ok := all["event_"+e.Name()].(*eventOf)
+			if !ok {
+				t.Errorf("%s has no golden file", e.Name())
+				continue
+			}
+			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
+		}
+	}
+	if len(seen) != 13 {
+		t.Errorf("the records have %d kinds of events, want 13", len(seen))
+	}
+}
+
+// TestGoldenFilesShowEveryField makes sure that a new field gets into a golden file.
+func TestGoldenFilesShowEveryField(t *testing.T) {
+	t.Parallel()
+	shown := map[string]bool{}
+	for _, v := range wire() {
+		if e, ok := v.(*eventOf); ok {
+			v = e.Data
+		}
+		typed := reflect.ValueOf(v).Elem()
+		for f, value := range typed.Fields() {
+			name := typed.Type().String() + "." + f.Name
+			shown[name] = shown[name] || !value.IsZero()
+		}
+	}
+	for name, ok := range shown {
+		if !ok {
+			t.Errorf("%s is in no golden file", name)
+		}
+	}
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// golden compares the JSON with its file and returns the file, white space removed.
+func golden(t *testing.T, name string, got []byte) []byte {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name+".json")
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, got, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	pretty.WriteByte('\n')
+	if *update {
+		if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(file), pretty.String()); diff != "" {
+		t.Errorf("%s differs; a change of the contract? -update rewrites it (-file +now):\n%s", path, diff)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, file); err != nil {
+		t.Fatal(err)
+	}
+	return compact.Bytes()
+}
+
+func wantNoOtherFile(t *testing.T, known map[string]any) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/golden/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if _, ok := known[strings.TrimSuffix(filepath.Base(f), ".json")]; !ok {
+			t.Errorf("%s is of nothing that travels", f)
+		}
+	}
+	if len(files) != len(known) {
+		t.Errorf("%d files for %d values", len(files), len(known))
+	}
+}

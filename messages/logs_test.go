@@ -1,0 +1,297 @@
+package messages_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+func agent() messages.Definition {
+	d := messages.Definition{Name: "reviewer", Revision: 4, Instructions: "Be brief.", Tools: []string{"read_file", "send_mail"}}
+	d.SetDefaults()
+	return d
+}
+
+func started() *messages.Started {
+	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
+	return &messages.Started{
+		Task: fullTask(), Agent: agent(), QueuedAt: noon.Add(-time.Second),
+		Tools: []messages.ToolSpec{
+			{Name: "read_file", Description: "Reads a file.", InputSchema: schema, Effect: messages.EffectRead},
+			{Name: "send_mail", Description: "Sends a mail.", InputSchema: schema, Effect: messages.EffectOnce},
+		},
+	}
+}
+
+func claimed(claim, worker string, ticket uint64) *messages.Claimed {
+	return &messages.Claimed{Claim: claim, Worker: worker, Ticket: ticket}
+}
+
+func call(id, name, args string) messages.ToolCall {
+	return messages.ToolCall{ID: id, Name: name, Arguments: args}
+}
+
+func replied(step int, text string, calls ...messages.ToolCall) *messages.ModelReplied {
+	r := &messages.ModelReplied{
+		Step: step, Message: messages.Message{Role: messages.RoleAssistant}, Stop: messages.StopEnd,
+		Usage:    messages.Usage{Input: int64(100 * step), Output: 20, Total: int64(100*step + 20)},
+		Provider: "scripted", Model: "script-1", Millis: 40,
+	}
+	if text != "" {
+		r.Message.Content = messages.TextContent(text)
+	}
+	for _, c := range calls {
+		r.Message.Content = append(r.Message.Content, messages.Block{ToolCall: &c})
+		r.Stop = messages.StopToolCalls
+	}
+	return r
+}
+
+func returned(step int, c messages.ToolCall, text string, code messages.Code) *messages.ToolReturned {
+	r := &messages.ToolReturned{
+		Step: step, Name: c.Name, Result: messages.ToolResult{CallID: c.ID, Content: messages.TextContent(text)}, Millis: 5,
+	}
+	if code != "" {
+		r.Result.IsError, r.Code, r.Millis = true, code, 0
+	}
+	return r
+}
+
+func stepStarted(n int) *messages.StepStarted { return &messages.StepStarted{Step: n} }
+
+func stepEnded(n int, s messages.StepStatus) *messages.StepEnded {
+	return &messages.StepEnded{Step: n, Status: s}
+}
+
+func finished(steps int, text string, failure *messages.RunError) *messages.Finished {
+	res := messages.AgentResult{
+		ID: ref.Run, Success: failure == nil, Result: text, Error: failure, StartedAt: noon, FinishedAt: noon.Add(time.Minute),
+		Status: messages.StatusCompleted, SessionID: "s-1", Steps: steps,
+		TokenUsage:  messages.Usage{Input: 300, Output: 40, Total: 340},
+		EventStream: ref.EventFilter(), Provenance: &messages.Provenance{Agent: "reviewer", Revision: 4},
+		Metrics: &messages.Metrics{DurationMs: 60_000},
+	}
+	if failure != nil {
+		res.Status = messages.StatusFailed
+		if failure.Code == messages.CodeCancelled {
+			res.Status, res.Aborted = messages.StatusCancelled, true
+		}
+	}
+	return &messages.Finished{Result: res}
+}
+
+// stories are the golden logs by file name. What is in a file must fold for ever: add stories, never change one.
+func stories(t *testing.T) map[string][]messages.Entry {
+	t.Helper()
+	return map[string][]messages.Entry{
+		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
+	}
+}
+
+// simple is a run of two steps with two tool calls.
+func simple(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t}
+	a, b := call("c1", "read_file", `{"path":"a.go"}`), call("c2", "read_file", `{"path":"b.go"}`)
+	s.add(started(), claimed("k1", "w1", 7))
+	s.add(stepStarted(1))
+	s.add(replied(1, "Let me look.", a, b))
+	s.add(returned(1, b, "package b", ""))
+	s.add(returned(1, a, "package a", ""))
+	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
+	s.add(replied(2, "Two empty packages."))
+	s.add(stepEnded(2, messages.StepCompleted), finished(2, "Two empty packages.", nil))
+	return s.entries
+}
+
+// crashRefusalPark is a run whose first worker dies after the intent of a call that must not be made twice; then a
+// call of an unknown tool is refused, and a call waits for an answer that another worker takes up after a drain.
+func crashRefusalPark(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t}
+	mail, unknown, ask := call("c1", "send_mail", `{"path":"x"}`), call("c2", "rm", `{}`), call("c3", "send_mail", `{"path":"y"}`)
+	s.add(started(), claimed("k1", "w1", 7))
+	s.add(stepStarted(1))
+	s.add(replied(1, "", mail, unknown))
+	s.add(&messages.ToolStarted{Step: 1, Call: mail})
+	s.add(claimed("k2", "w2", 7))
+	s.add(returned(1, mail, "it is unknown whether the mail was sent", messages.CodeToolUnknownOutcome))
+	s.add(returned(1, unknown, `Tool "rm" not found. Allowed tools: read_file, send_mail`, messages.CodeInvalidInput))
+	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
+	s.add(replied(2, "I must ask.", ask))
+	until := noon.Add(time.Hour)
+	park := s.add(&messages.Parked{Reason: "approval", Call: "c3", Until: &until})
+	s.add(&messages.Answered{ID: "x1", Park: park, By: "ann", Content: messages.TextContent("Go ahead.")})
+	s.add(&messages.Claimed{Claim: "k3", Worker: "w3", Ticket: 90, Resumes: "approval"})
+	s.add(&messages.Released{Reason: "drain"})
+	s.add(claimed("k4", "w4", 90))
+	s.add(returned(2, ask, "Go ahead.", ""))
+	s.add(stepEnded(2, messages.StepCompleted), stepStarted(3))
+	s.add(replied(3, "Done."))
+	s.add(stepEnded(3, messages.StepCompleted), finished(3, "Done.", nil))
+	return s.entries
+}
+
+// cancelled is a run that loses its worker and its ticket, and then is asked to stop while a park waits; the timer
+// of the park comes too late.
+func cancelled(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t}
+	ask := call("c1", "send_mail", `{"path":"x"}`)
+	s.add(started(), claimed("k1", "w1", 7))
+	s.add(&messages.Lost{Ticket: 7})
+	s.add(claimed("k2", "w2", 50))
+	s.add(stepStarted(1))
+	s.add(replied(1, "", ask))
+	park := s.add(&messages.Parked{Reason: "approval", Call: "c1"})
+	s.add(&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"})
+	s.add(&messages.Expired{Park: park})
+	s.add(&messages.Claimed{Claim: "k3", Worker: "w1", Ticket: 60, Resumes: "approval"})
+	s.add(stepEnded(1, messages.StepSkipped), finished(1, "", &messages.RunError{
+		Message: "cancelled by ann: too slow", Code: messages.CodeCancelled,
+	}))
+	return s.entries
+}
+
+// refused is a body that is no task.
+func refused(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t}
+	f := finished(0, "", &messages.RunError{Message: "task: not valid JSON at byte 0", Code: messages.CodeInvalidInput})
+	f.Dead = true
+	s.add(&messages.Started{Task: messages.Task{ID: ref.Run, Tenant: ref.Tenant, Input: messages.Input{}}, QueuedAt: noon, Raw: []byte("do it")}, f)
+	return s.entries
+}
+
+// line is an entry in a golden log.
+type line struct {
+	Seq     uint64          `json:"seq"`
+	Head    json.RawMessage `json:"head"`
+	Records json.RawMessage `json:"records"`
+}
+
+func TestGoldenLogs(t *testing.T) {
+	t.Parallel()
+	all := stories(t)
+	for name, entries := range all {
+		path := filepath.Join("testdata", "logs", name+".jsonl")
+		if *update {
+			writeLog(t, path, entries)
+		}
+		noDiff(t, name, entries, readLog(t, path))
+	}
+	files, err := filepath.Glob("testdata/logs/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(all) {
+		t.Errorf("%d files for %d stories", len(files), len(all))
+	}
+	for _, f := range files {
+		followLog(t, f, readLog(t, f))
+	}
+}
+
+// followLog checks that every head is what Follow says, and the events of the last entry.
+func followLog(t *testing.T, name string, entries []messages.Entry) {
+	t.Helper()
+	var prev messages.Head
+	for _, e := range entries {
+		want := messages.Entry{Head: messages.Follow(ref, prev, e.Records...), Records: e.Records}.At(e.Seq)
+		if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(messages.Head{}, "ID", "Time", "EventsThrough")); diff != "" {
+			t.Errorf("%s, entry %d (-follow +file):\n%s", name, e.Seq, diff)
+		}
+		if got := messages.Events(ref, e); len(got) != e.Head.Events {
+			t.Errorf("%s, entry %d: %d events", name, e.Seq, len(got))
+		}
+		prev = e.Head
+	}
+	if prev.Phase != messages.PhaseFinished {
+		t.Errorf("%s ends %s", name, prev.Phase)
+	}
+}
+
+func TestEventsOfGoldenLogs(t *testing.T) {
+	t.Parallel()
+	for name, entries := range stories(t) {
+		var all bytes.Buffer
+		for _, e := range entries {
+			for _, ev := range messages.Events(ref, e) {
+				all.Write(append(encode(t, ev), '\n'))
+			}
+		}
+		path := filepath.Join("testdata", "events", name+".jsonl")
+		if *update {
+			writeFile(t, path, all.Bytes())
+		}
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		noDiff(t, path, string(file), all.String())
+	}
+}
+
+func writeLog(t *testing.T, path string, entries []messages.Entry) {
+	t.Helper()
+	var out bytes.Buffer
+	for _, e := range entries {
+		head, err := messages.EncodeHead(e.Head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := messages.EncodeRecords(e.Records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(append(encode(t, line{e.Seq, json.RawMessage(head), records}), '\n'))
+	}
+	writeFile(t, path, out.Bytes())
+}
+
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readLog(t *testing.T, path string) []messages.Entry {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var out []messages.Entry
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var l line
+		decode(t, lines.Bytes(), &l)
+		head, err := messages.DecodeHead(string(l.Head))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var strict messages.Head // DecodeHead itself is not strict
+		decode(t, l.Head, &strict)
+		records, err := messages.DecodeRecords(l.Records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, messages.Entry{Seq: l.Seq, Head: head, Records: records})
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

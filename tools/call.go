@@ -1,0 +1,122 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// maxOutput is how many bytes of text one call may tell a model.
+const maxOutput = 1 << 20
+
+// errTimeout is the cause of a tool's context when its time is up.
+var errTimeout = errors.New("the tool's time is up")
+
+// Call makes a call that passed Check, at most once, and waits for it to end. The Result holds valid UTF-8 of bounded
+// size; a tool that takes too long or panics is a Result with IsError.
+//
+// An error means that nothing is known to have come of the call. When ctx ended it is the cause of ctx; an answer
+// that the tool still gave is kept, except a failure, which may be nothing but the end of ctx in other words.
+func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
+	m := s.members[name]
+	if m == nil {
+		return Result{}, fmt.Errorf("tool %q is unknown; known: %s", messages.Clip(name, maxShown), orNone(s.names))
+	}
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	limited, stop := context.WithTimeoutCause(ctx, m.timeout, errTimeout)
+	defer stop()
+	r, err := s.guarded(limited, m, c)
+	switch {
+	case err == nil && !r.IsError:
+	case ctx.Err() != nil:
+		return Result{}, context.Cause(ctx)
+	case errors.Is(context.Cause(limited), errTimeout):
+		r = m.late()
+	case err != nil:
+		return Result{}, fmt.Errorf("call tool %s: %w", name, err)
+	}
+	return r.normal(), nil
+}
+
+// guarded is the one place where a panic of a tool ends.
+func (s *Set) guarded(ctx context.Context, m *member, c Call) (r Result, err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if s.Log != nil {
+			// The value may hold anything, arguments included; only the runtime's own words are known to be harmless.
+			what := fmt.Sprintf("%T", p)
+			if e, ok := p.(runtime.Error); ok {
+				what = e.Error()
+			}
+			s.Log.LogAttrs(ctx, slog.LevelError, "tool panicked", slog.String("tool", m.spec.Name),
+				slog.String("run", c.Run.String()), slog.String("call_id", c.ID), slog.String("panic", what),
+				slog.String("stack", string(debug.Stack())))
+		}
+		r, err = m.broken(), nil
+	}()
+	return m.tool.Call(ctx, c)
+}
+
+// late is the Result of a call whose time was up.
+func (m *member) late() Result {
+	return m.unfinished(fmt.Sprintf("Tool %s did not finish within %v and was stopped.", m.spec.Name, m.timeout))
+}
+
+// broken is the Result of a call that panicked.
+func (m *member) broken() Result {
+	return m.unfinished(fmt.Sprintf("Tool %s broke down: a defect of the tool, not of the arguments.", m.spec.Name))
+}
+
+// unfinished adds what the effect of the tool means for a call that stopped somewhere.
+func (m *member) unfinished(text string) Result {
+	r := Failure(text)
+	switch m.spec.Effect {
+	case messages.EffectOnce:
+		r = Failure(text + " It may or may not have taken effect; check before you repeat it.")
+		r.Code = messages.CodeToolUnknownOutcome
+	case messages.EffectIdempotent:
+		r = Failure(text + " It may have taken effect; to repeat it does no harm.")
+	case messages.EffectRead:
+	}
+	return r
+}
+
+// normal keeps a Result within what others may rely on.
+func (r Result) normal() Result {
+	if r.Park != nil {
+		return Result{Park: r.Park}
+	}
+	if !r.IsError {
+		r.Code = ""
+	} else if r.Code == "" {
+		r.Code = messages.CodeToolFailed
+	}
+	left := maxOutput
+	content := make([]messages.Block, 0, max(1, len(r.Content)))
+	for i, b := range r.Content {
+		text := strings.ToValidUTF8(b.Text, "\uFFFD")
+		if len(text) > left {
+			rest := messages.Message{Content: r.Content[i:]} // so that the note counts everything that is gone
+			content = append(content, messages.Block{Text: messages.Clip(strings.ToValidUTF8(rest.Text(), "\uFFFD"), left)})
+			break
+		}
+		left -= len(text)
+		content = append(content, messages.Block{Text: text})
+	}
+	if len(content) == 0 {
+		content = messages.TextContent("")
+	}
+	r.Content = content
+	return r
+}

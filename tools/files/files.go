@@ -1,0 +1,124 @@
+// Package files is the family of tools with which a model lists, reads and writes the text files of its workspace.
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+)
+
+// maxListed is how many paths a model is told; more would drown its task.
+const maxListed = 1000
+
+// errNoWorkspace is an error of whoever wired the worker.
+var errNoWorkspace = errors.New("the run has no workspace")
+
+type (
+	listArgs struct{}
+	readArgs struct {
+		FilePath string `json:"filePath" jsonschema:"Path relative to the workspace, such as notes/a.txt"`
+	}
+	writeArgs struct {
+		FilePath string `json:"filePath" jsonschema:"Path relative to the workspace, such as notes/a.txt"`
+		Content  string `json:"content"  jsonschema:"The whole new content of the file"`
+	}
+)
+
+// Tools are list_files, read_file and write_file.
+func Tools() ([]tools.Tool, error) {
+	list, err := tools.Func(messages.ToolSpec{
+		Name: "list_files", Effect: messages.EffectRead,
+		Description: "Lists the files in the workspace and all its folders: one relative path per line. " +
+			"A path with unusual characters is written as a quoted string.",
+	}, listFiles)
+	if err != nil {
+		return nil, err
+	}
+	read, err := tools.Func(messages.ToolSpec{
+		Name: "read_file", Effect: messages.EffectRead,
+		Description: "Returns the content of a UTF-8 text file in the workspace.",
+	}, readFile)
+	if err != nil {
+		return nil, err
+	}
+	write, err := tools.Func(messages.ToolSpec{
+		Name: "write_file", Effect: messages.EffectIdempotent,
+		Description: "Writes a UTF-8 text file in the workspace. It replaces the whole file; missing folders are made.",
+	}, writeFile)
+	if err != nil {
+		return nil, err
+	}
+	return []tools.Tool{list, read, write}, nil
+}
+
+func listFiles(ctx context.Context, c tools.Call, _ listArgs) (tools.Result, error) {
+	if c.Workspace == nil {
+		return tools.Result{}, errNoWorkspace
+	}
+	names, err := c.Workspace.List(ctx)
+	more := errors.Is(err, sandbox.ErrMore)
+	if err != nil && !more {
+		return tools.Result{}, err
+	}
+	if len(names) > maxListed {
+		names, more = names[:maxListed], true
+	}
+	for i, name := range names {
+		names[i] = line(name)
+	}
+	text := strings.Join(names, "\n")
+	if more {
+		text += fmt.Sprintf("\n(There are more files; these are %d of them.)", len(names))
+	}
+	return tools.Text(text), nil
+}
+
+// line keeps a name on one line, and not to be taken for another name.
+func line(name string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == '\\' }
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, odd) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+func readFile(_ context.Context, c tools.Call, in readArgs) (tools.Result, error) {
+	if c.Workspace == nil {
+		return tools.Result{}, errNoWorkspace
+	}
+	data, err := c.Workspace.Read(in.FilePath)
+	if err != nil {
+		return failure(err)
+	}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return tools.Failure(fmt.Sprintf("%s: is not UTF-8 text but %d bytes of something else", in.FilePath, len(data))), nil
+	}
+	return tools.Text(string(data)), nil
+}
+
+func writeFile(_ context.Context, c tools.Call, in writeArgs) (tools.Result, error) {
+	if c.Workspace == nil {
+		return tools.Result{}, errNoWorkspace
+	}
+	if err := c.Workspace.Write(in.FilePath, []byte(in.Content)); err != nil {
+		return failure(err)
+	}
+	return tools.Text(fmt.Sprintf("Wrote %d bytes to %s", len(in.Content), in.FilePath)), nil
+}
+
+// failure tells the model what it can mend; the rest is the platform's.
+func failure(err error) (tools.Result, error) {
+	if pe, ok := errors.AsType[*sandbox.PathError](err); ok {
+		return tools.Failure(pe.Error()), nil
+	}
+	return tools.Result{}, err
+}

@@ -1,0 +1,200 @@
+package files_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/files"
+	"github.com/longshore-run/longshore/tools/toolstest"
+)
+
+func all(t *testing.T) []tools.Tool {
+	t.Helper()
+	ts, err := files.Tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ts
+}
+
+func TestConformance(t *testing.T) {
+	cases := map[string][]toolstest.Case{
+		"list_files": {{}, {Arguments: "{}", Files: map[string]string{"a": "", "b/c": ""}}},
+		"read_file": {
+			{Arguments: `{"filePath":"a"}`, Files: map[string]string{"a": "text"}},
+			{Arguments: `{"filePath":"a"}`, Files: map[string]string{"a": "\xff\xfe"}},
+			{Arguments: `{"filePath":"../a"}`},
+		},
+		"write_file": {
+			{Arguments: `{"filePath":"n/a","content":"text"}`},
+			{Arguments: `{"filePath":"a","content":""}`, Files: map[string]string{"a": "old"}},
+			{Arguments: `{"filePath":"/a","content":""}`},
+		},
+	}
+	for _, tool := range all(t) {
+		t.Run(tool.Spec().Name, func(t *testing.T) { toolstest.Run(t, tool, cases[tool.Spec().Name]...) })
+	}
+}
+
+func TestSpecs(t *testing.T) {
+	path := `"filePath":{"type":"string","description":"Path relative to the workspace, such as notes/a.txt"}`
+	want := map[string]messages.ToolSpec{
+		"list_files": {Effect: messages.EffectRead, InputSchema: json.RawMessage(
+			`{"type":"object","properties":{},"additionalProperties":false}`)},
+		"read_file": {Effect: messages.EffectRead, InputSchema: json.RawMessage(
+			`{"type":"object","properties":{` + path + `},"required":["filePath"],"additionalProperties":false}`)},
+		"write_file": {Effect: messages.EffectIdempotent, InputSchema: json.RawMessage(
+			`{"type":"object","properties":{` + path + `,"content":{"type":"string","description":` +
+				`"The whole new content of the file"}},"required":["filePath","content"],"additionalProperties":false}`)},
+	}
+	for _, tool := range all(t) {
+		got := tool.Spec()
+		w := want[got.Name]
+		if got.Effect != w.Effect {
+			t.Errorf("%s: effect %s, want %s", got.Name, got.Effect, w.Effect)
+		}
+		if diff := cmp.Diff(decode(t, w.InputSchema), decode(t, got.InputSchema)); diff != "" {
+			t.Errorf("%s: schema (-want +got):\n%s", got.Name, diff)
+		}
+	}
+}
+
+func decode(t *testing.T, raw json.RawMessage) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// desk makes calls as a runner does.
+type desk struct {
+	set *tools.Set
+	ws  *sandbox.Workspace
+	dir string
+}
+
+func newDesk(t *testing.T, l sandbox.Limits) desk {
+	t.Helper()
+	set, err := tools.NewSet(all(t)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	ws, err := sandbox.Open(dir, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	return desk{set, ws, dir}
+}
+
+// call returns the text of the result; that of a failure begins with "! ".
+func (d desk) call(t *testing.T, name, args string) string {
+	t.Helper()
+	specs, err := d.set.Specs([]string{"list_files", "read_file", "write_file"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, refusal := d.set.Check(messages.ToolCall{Name: name, Arguments: args}, specs)
+	if refusal != nil {
+		return "! " + refusal.Content[0].Text
+	}
+	r, err := d.set.Call(t.Context(), name, tools.Call{Arguments: raw, Workspace: d.ws})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.IsError {
+		return "! " + r.Content[0].Text
+	}
+	return r.Content[0].Text
+}
+
+func TestCalls(t *testing.T) {
+	d := newDesk(t, sandbox.Limits{FileSize: 100, Files: 6})
+	if err := os.WriteFile(filepath.Join(d.dir, "image.png"), []byte("\x89PNG\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tool, args, want string }{
+		{"list_files", ``, "image.png"},
+		{"write_file", `{"filePath":"notes/a.txt","content":"Grüße, dock"}`, "Wrote 13 bytes to notes/a.txt"},
+		{"write_file", `{"filePath":"./b.txt","content":""}`, "Wrote 0 bytes to ./b.txt"},
+		{"list_files", `{}`, "b.txt\nimage.png\nnotes/a.txt"},
+		{"read_file", `{"filePath":"notes/a.txt"}`, "Grüße, dock"},
+		{"read_file", `{"filePath":"b.txt"}`, ""},
+		{"read_file", `{"filePath":"image.png"}`, "! image.png: is not UTF-8 text but 6 bytes of something else"},
+		{"read_file", `{"filePath":"notes"}`, "! notes: is a folder"},
+		{"read_file", `{"filePath":"none"}`, "! none: does not exist"},
+		{"read_file", `{"filePath":"../x"}`, "! ../x: must stay inside the workspace"},
+		{"read_file", `{"path":"b.txt"}`, `! Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath).`},
+		{"write_file", `{"filePath":"/etc/x","content":""}`, `! /etc/x: must be relative to the workspace, without a leading "/"`},
+		{"write_file", `{"filePath":"big","content":"` + strings.Repeat("x", 101) + `"}`, "! big: the content has 101 bytes, and a file may have 100"},
+		{"write_file", `{"filePath":"1/2/3","content":""}`, "! 1/2/3: the workspace is full: it may have 6 files and folders, 32 deep"},
+		{"delete_file", `{}`, `! Tool "delete_file" not found. Allowed tools: list_files, read_file, write_file`},
+	} {
+		if diff := cmp.Diff(c.want, d.call(t, c.tool, c.args)); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", c.tool, c.args, diff)
+		}
+	}
+}
+
+func TestListOfOddNames(t *testing.T) {
+	d := newDesk(t, sandbox.Limits{})
+	for _, name := range []string{"two\nlines", `back\slash`, "\xff", `"quoted"`, "späť 文.txt", "with space"} {
+		if err := os.WriteFile(filepath.Join(d.dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := strings.Join([]string{
+		`"\"quoted\""`, `"back\\slash"`, "späť 文.txt", `"two\nlines"`, "with space", `"\xff"`,
+	}, "\n")
+	if diff := cmp.Diff(want, d.call(t, "list_files", "")); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+}
+
+func TestListIsBounded(t *testing.T) {
+	d := newDesk(t, sandbox.Limits{})
+	for i := range 1001 {
+		if err := os.WriteFile(filepath.Join(d.dir, fmt.Sprintf("f%04d", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(d.call(t, "list_files", ""), "\n")
+	if len(lines) != 1001 || lines[0] != "f0000" || lines[999] != "f0999" {
+		t.Errorf("%d lines: %s … %s", len(lines), lines[0], lines[len(lines)-1])
+	}
+	if got, want := lines[len(lines)-1], "(There are more files; these are 1000 of them.)"; got != want {
+		t.Errorf("last line is %q, want %q", got, want)
+	}
+}
+
+// What the model cannot mend is an error of the platform, so the call is made again elsewhere.
+func TestPlatformErrors(t *testing.T) {
+	d := newDesk(t, sandbox.Limits{})
+	if err := d.ws.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string]string{
+		"list_files": `{}`, "read_file": `{"filePath":"a"}`, "write_file": `{"filePath":"a","content":""}`,
+	} {
+		for _, ws := range []*sandbox.Workspace{d.ws, nil} {
+			_, err := d.set.Call(t.Context(), name, tools.Call{Arguments: json.RawMessage(args), Workspace: ws})
+			if err == nil {
+				t.Errorf("%s without a usable workspace gave a result", name)
+			} else if strings.Contains(err.Error(), d.dir) {
+				t.Errorf("%s: %v shows the host's path", name, err)
+			}
+		}
+	}
+}

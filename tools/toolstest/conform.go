@@ -1,0 +1,207 @@
+// Package toolstest checks that a tool keeps the promises of [tools.Tool]. A family of tools calls [Run] in its tests.
+package toolstest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+)
+
+// Case is a call that the tool is able to make, whatever comes of it.
+type Case struct {
+	Arguments string
+	Files     map[string]string // what the workspace holds before
+}
+
+// patience is how soon a call must end after its context, with room for a busy machine.
+const patience = 5 * time.Second
+
+// Run reports every promise that the tool breaks. It calls the tool several times, each with a fresh workspace; give
+// at least one case.
+func Run(t *testing.T, tool tools.Tool, good ...Case) {
+	t.Helper()
+	for _, err := range Broken(t.Context(), t.TempDir(), tool, good...) {
+		t.Error(err)
+	}
+}
+
+// Broken returns an error for every promise that the tool breaks. It makes workspaces below dir.
+func Broken(ctx context.Context, dir string, tool tools.Tool, good ...Case) []error {
+	counted := &counter{Tool: tool}
+	set, err := tools.NewSet(counted)
+	if err != nil {
+		return []error{err}
+	}
+	if len(good) == 0 {
+		return []error{errors.New("no case was given")}
+	}
+	b := bench{dir: dir, set: set, spec: tool.Spec(), tool: counted, name: "spec"}
+	if diff := cmp.Diff(b.spec, tool.Spec()); diff != "" {
+		b.broke("the spec changes:\n%s", diff)
+	}
+	b.rejects()
+	for i, c := range good {
+		b.name = fmt.Sprintf("case %d", i)
+		if args := b.answers(ctx, c); args != nil {
+			b.cancels(ctx, c, args)
+		}
+	}
+	return b.errs
+}
+
+// counter counts the calls that reach a tool.
+type counter struct {
+	tools.Tool
+	calls atomic.Int64
+}
+
+func (c *counter) Call(ctx context.Context, call tools.Call) (tools.Result, error) {
+	c.calls.Add(1)
+	return c.Tool.Call(ctx, call)
+}
+
+type bench struct {
+	dir        string
+	workspaces int
+	set        *tools.Set
+	spec       messages.ToolSpec
+	tool       *counter
+	name       string // of the case
+	errs       []error
+}
+
+func (b *bench) broke(format string, args ...any) {
+	b.errs = append(b.errs, fmt.Errorf("%s: "+format, append([]any{b.name}, args...)...))
+}
+
+func (b *bench) call(args json.RawMessage, ws *sandbox.Workspace) tools.Call {
+	run := messages.Ref{Tenant: "conformance", Run: "r1"}
+	return tools.Call{Run: run, ID: "c1", Key: "r1.1.c1", Arguments: args, Workspace: ws}
+}
+
+// rejects tries arguments that fit no tool, and none at all when something is required.
+func (b *bench) rejects() {
+	b.name = "bad arguments"
+	bad := []string{`{`, `nope`, `[]`, `null`, `"text"`, `{} {}`, `{"toolstest_unknown":1}`, `{"a":1,"a":2}`, "{\"\xff\":1}"}
+	var schema struct {
+		Required   []string                   `json:"required"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(b.spec.InputSchema, &schema); err != nil {
+		b.broke("%w", err)
+	}
+	if len(schema.Required) > 0 {
+		bad = append(bad, "", "{}")
+	}
+	for name := range schema.Properties {
+		key, err := json.Marshal(name)
+		if err != nil {
+			b.broke("%w", err)
+		}
+		bad = append(bad, fmt.Sprintf(`{%s:{"toolstest_unknown":[[1]]}}`, key)) // of a wrong type, or misses another
+	}
+	for _, arguments := range bad {
+		_, refusal := b.set.Check(messages.ToolCall{Name: b.spec.Name, Arguments: arguments}, []messages.ToolSpec{b.spec})
+		if refusal == nil {
+			b.broke("the schema lets %q pass", arguments)
+		}
+	}
+	if n := b.tool.calls.Load(); n != 0 {
+		b.broke("Check called the tool %d times", n)
+	}
+}
+
+// answers makes a call, and again with the same key where that must do no harm. It returns the arguments, nil when
+// they were refused.
+func (b *bench) answers(ctx context.Context, c Case) json.RawMessage {
+	args, refusal := b.set.Check(messages.ToolCall{Name: b.spec.Name, Arguments: c.Arguments}, []messages.ToolSpec{b.spec})
+	if refusal != nil {
+		b.broke("the arguments were refused: %s", text(*refusal))
+		return nil
+	}
+	ws := b.workspace(c)
+	defer func() { _ = ws.Close() }()
+	first, err := b.tool.Call(ctx, b.call(args, ws)) // not through the set, which mends what it can
+	if err != nil {
+		b.broke("the call ended with %w", err)
+		return args
+	}
+	for _, block := range first.Content {
+		if block.ToolCall != nil || block.ToolResult != nil || !utf8.ValidString(block.Text) {
+			b.broke("the result is not valid text: %q", block.Text)
+		}
+	}
+	if first.IsError && text(first) == "" {
+		b.broke("a failure without words")
+	}
+	if b.spec.Effect == messages.EffectOnce {
+		return args
+	}
+	again, err := b.tool.Call(ctx, b.call(args, ws))
+	if err != nil {
+		b.broke("the second call ended with %w", err)
+	} else if diff := cmp.Diff(first, again); diff != "" {
+		b.broke("the second call with the same key gave another result (-first +second):\n%s", diff)
+	}
+	return args
+}
+
+// cancels ends a call before it begins and as soon as it has begun.
+func (b *bench) cancels(ctx context.Context, c Case, args json.RawMessage) {
+	for _, begun := range []bool{false, true} {
+		ws := b.workspace(c)
+		ended, cancel := context.WithCancel(ctx)
+		if !begun {
+			cancel()
+		}
+		started, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			close(started)
+			_, _ = b.tool.Call(ended, b.call(args, ws))
+		}()
+		<-started
+		cancel()
+		select {
+		case <-done:
+			_ = ws.Close()
+		case <-time.After(patience):
+			b.broke("a call still ran %v after it was cancelled", patience)
+			return // with its workspace, which the call still holds
+		}
+	}
+}
+
+// workspace is a fresh one with the files of a case.
+func (b *bench) workspace(c Case) *sandbox.Workspace {
+	b.workspaces++
+	ws, err := sandbox.Open(filepath.Join(b.dir, strconv.Itoa(b.workspaces)), sandbox.Limits{})
+	if err != nil {
+		b.broke("%w", err)
+		return nil
+	}
+	for name, content := range c.Files {
+		if err := ws.Write(name, []byte(content)); err != nil {
+			b.broke("%w", err)
+		}
+	}
+	return ws
+}
+
+func text(r tools.Result) string {
+	m := messages.Message{Content: r.Content}
+	return m.Text()
+}

@@ -1,0 +1,97 @@
+package toolstest_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/toolstest"
+)
+
+// broken is a tool with a defect that each test chooses.
+type broken struct {
+	schema string
+	effect messages.Effect
+	call   func(context.Context, tools.Call) (tools.Result, error)
+}
+
+func (b broken) Spec() messages.ToolSpec {
+	return messages.ToolSpec{
+		Name: "broken", Description: "Does it wrong.", InputSchema: json.RawMessage(b.schema), Effect: b.effect,
+	}
+}
+
+func (b broken) Call(ctx context.Context, c tools.Call) (tools.Result, error) { return b.call(ctx, c) }
+
+const strict = `{"type":"object","properties":{},"additionalProperties":false}`
+
+func TestBrokenTools(t *testing.T) {
+	fine := func(context.Context, tools.Call) (tools.Result, error) { return tools.Text("ok"), nil }
+	var n atomic.Int64
+	for name, c := range map[string]struct {
+		tool broken
+		args string
+		want string // in one of the errors; empty: there are none
+	}{
+		"nothing wrong": {broken{strict, messages.EffectRead, fine}, "", ""},
+		"no schema":     {broken{"", messages.EffectRead, fine}, "", "input schema"},
+		"loose schema":  {broken{`{"type":"object"}`, messages.EffectRead, fine}, "", "lets"},
+		"bad case":      {broken{strict, messages.EffectRead, fine}, `{"x":1}`, "the arguments were refused"},
+		"not UTF-8": {broken{strict, messages.EffectRead, func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Text("\xff"), nil
+		}}, "", "not valid text"},
+		"silent failure": {broken{strict, messages.EffectRead, func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Failure(""), nil
+		}}, "", "without words"},
+		"not the same twice": {broken{strict, messages.EffectIdempotent, func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Text(strings.Repeat("x", int(n.Add(1)))), nil
+		}}, "", "gave another result"},
+		"once may differ": {broken{strict, messages.EffectOnce, func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Text(strings.Repeat("x", int(n.Add(1)))), nil
+		}}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := toolstest.Broken(t.Context(), t.TempDir(), c.tool, toolstest.Case{Arguments: c.args})
+			if c.want == "" {
+				if errs != nil {
+					t.Errorf("errors: %v", errs)
+				}
+				return
+			}
+			for _, err := range errs {
+				if strings.Contains(err.Error(), c.want) {
+					return
+				}
+			}
+			t.Errorf("errors are %v, want one with %q", errs, c.want)
+		})
+	}
+}
+
+func TestDeafTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		deaf := broken{strict, messages.EffectRead, func(ctx context.Context, _ tools.Call) (tools.Result, error) {
+			if ctx.Err() != nil {
+				<-release
+			}
+			return tools.Text("ok"), nil
+		}}
+		errs := toolstest.Broken(t.Context(), t.TempDir(), deaf, toolstest.Case{})
+		close(release)
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "still ran 5s after it was cancelled") {
+			t.Errorf("errors: %v", errs)
+		}
+	})
+}
+
+func TestNoCases(t *testing.T) {
+	if errs := toolstest.Broken(t.Context(), t.TempDir(), broken{schema: strict, effect: messages.EffectRead}); len(errs) != 1 {
+		t.Errorf("errors: %v", errs)
+	}
+}

@@ -1,0 +1,210 @@
+package worker_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/deploy/embedded"
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/files"
+	"github.com/longshore-run/longshore/worker"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/scripted"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// house is a dispatcher and the servers it needs; workers are added by the test.
+type house struct {
+	t       *testing.T
+	servers *embedded.Servers
+	nc      *nats.Conn
+	bus     *bus.Bus
+	client  *dispatcher.Client
+	dirs    *sandbox.Workspaces
+	log     *slog.Logger
+}
+
+// open starts servers and a dispatcher. ackWait is how long a silent worker keeps a task.
+func open(t *testing.T, ackWait time.Duration, agents ...messages.Definition) *house {
+	t.Helper()
+	h := &house{t: t, servers: embeddedtest.Start(t), log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
+	ctx := t.Context()
+	h.nc = h.conn()
+	if err := bus.Setup(ctx, h.nc, bus.Streams{AckWait: ackWait}); err != nil {
+		t.Fatal(err)
+	}
+	h.bus = h.open(h.nc)
+	svc := service.New(service.Config{Conn: h.nc, Bus: h.bus, Keeper: keeper(h.bus), Agents: agents, Version: "0.0.0", Log: h.log})
+	h.run(svc.Run)
+	select {
+	case <-svc.Ready():
+	case <-time.After(patience):
+		t.Fatal("the dispatcher is not ready")
+	}
+	var err error
+	if h.client, err = dispatcher.New(ctx, h.nc); err != nil {
+		t.Fatal(err)
+	}
+	if h.dirs, err = sandbox.NewWorkspaces(t.TempDir(), sandbox.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func (h *house) conn() *nats.Conn {
+	h.t.Helper()
+	opts, err := bus.Options(bus.ConnConfig{Log: h.log})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return embeddedtest.Conn(h.t, h.servers, opts...)
+}
+
+func (h *house) open(nc *nats.Conn) *bus.Bus {
+	h.t.Helper()
+	b, err := bus.Open(h.t.Context(), nc, bus.Config{Log: h.log})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return b
+}
+
+func keeper(b *bus.Bus) *runlog.Keeper {
+	return &runlog.Keeper{
+		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC() },
+		NewID: func() string { return messages.NewID(time.Now()) },
+	}
+}
+
+// run runs something until the test ends or stop is called, which waits for its end.
+func (h *house) run(f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := f(ctx); err != nil {
+			h.t.Errorf("run: %v", err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	h.t.Cleanup(stop)
+	return stop
+}
+
+// worker adds a worker. more tools stand beside the file tools.
+func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ...tools.Tool) (w *worker.Worker, stop func()) {
+	h.t.Helper()
+	fileTools, err := files.Tools()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	set, err := tools.NewSet(append(fileTools, more...)...)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	b := h.open(h.conn())
+	cfg.Bus, cfg.Keeper, cfg.Log = b, keeper(b), h.log
+	cfg.Runner = runner.New(runner.Config{
+		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,
+	})
+	w = worker.New(cfg)
+	return w, h.run(w.Run)
+}
+
+// script parses a script for the scripted model.
+func script(t *testing.T, yaml string) model.Provider {
+	t.Helper()
+	s, err := scripted.Parse([]byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scripted.New(s)
+}
+
+// submit submits a task and returns its run.
+func (h *house) submit(task messages.Task) messages.Ref {
+	h.t.Helper()
+	id, err := h.client.Submit(h.t.Context(), task)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ref := messages.Ref{Tenant: task.Tenant, Run: id}
+	if ref.Tenant == "" {
+		ref.Tenant = messages.DefaultTenant
+	}
+	return ref
+}
+
+// events waits for the end of a run and returns its events.
+func (h *house) events(run messages.Ref) []messages.Event {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	var out []messages.Event
+	for e, err := range h.client.Watch(ctx, run) {
+		if err != nil {
+			h.t.Fatalf("watch %s: %v after %v", run, err, names(out))
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// until waits for an event of a run.
+func (h *house) until(run messages.Ref, name string) messages.Event {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	for e, err := range h.client.Watch(ctx, run) {
+		if err != nil {
+			h.t.Fatalf("wait for %s: %v", name, err)
+		}
+		if e.Name() == name {
+			return e
+		}
+	}
+	h.t.Fatalf("the run ended without %s", name)
+	return messages.Event{}
+}
+
+// result waits for the end of a run.
+func (h *house) result(run messages.Ref) *messages.AgentResult {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	r, err := h.client.Wait(ctx, run)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r
+}
+
+func names(events []messages.Event) []string {
+	out := make([]string, len(events))
+	for i := range events {
+		out[i] = events[i].Name()
+	}
+	return out
+}

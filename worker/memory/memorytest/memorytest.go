@@ -1,0 +1,555 @@
+package memorytest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/memory"
+)
+
+// patience is how long the suite waits for what must happen.
+const patience = 10 * time.Second
+
+// probe is short, for the tests of outages.
+const probe = 20 * time.Millisecond
+
+// Server is a running server that the suite may empty, stop and start. It starts empty or not, as it likes.
+type Server struct {
+	Name        string
+	URL         string
+	Start, Stop func(testing.TB)
+}
+
+// Run runs the suite. Each test starts a server of its own.
+func Run(t *testing.T, start func(testing.TB) Server) {
+	for name, test := range map[string]func(*testing.T, Server){
+		"saves and loads":                          testSaveAndLoad,
+		"unknown run":                              testUnknownRun,
+		"greater sequence wins":                    testGreaterSequenceWins,
+		"huge sequences are exact":                 testHugeSequences,
+		"greater sequence wins under concurrency":  testConcurrency,
+		"expires":                                  testExpiry,
+		"keys of a run share a slot":               testKeys,
+		"delete removes everything of the run":     testDelete,
+		"save after delete comes back":             testSaveAfterDelete,
+		"scripts flushed":                          testScriptFlush,
+		"emptied":                                  testFlushAll,
+		"value of another type":                    testWrongType,
+		"damaged value":                            testDamagedValue,
+		"value too large":                          testHugeValue,
+		"server stopped and started in the middle": testOutage,
+		"run writes what waits at its end":         testFlushAtEnd,
+		"stream keeps its order":                   testStream,
+		"stream is bounded":                        testStreamBound,
+		"streams of a run are bounded":             testStreamsBound,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, start(t)) })
+	}
+}
+
+// Version asks the server for its version.
+func Version(tb testing.TB, s Server) string {
+	tb.Helper()
+	info, err := client(tb, s).Info(tb.Context(), "server").Result()
+	if err != nil {
+		return "unknown version"
+	}
+	for line := range strings.Lines(info) {
+		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return "unknown version"
+}
+
+func client(tb testing.TB, s Server) redis.UniversalClient {
+	tb.Helper()
+	rdb, err := memory.Connect(s.URL)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// unstarted returns a memory whose Run the test calls.
+func unstarted(tb testing.TB, s Server, c memory.Config) *memory.ShortTerm {
+	tb.Helper()
+	if c.Probe == 0 {
+		c.Probe = probe
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Second // a slow machine must not look like an outage
+	}
+	m, err := memory.New(client(tb, s), c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// started returns a memory whose Run goes on until the test ends.
+func started(tb testing.TB, s Server, c memory.Config) *memory.ShortTerm {
+	tb.Helper()
+	m := unstarted(tb, s, c)
+	stop := run(tb, m)
+	tb.Cleanup(stop)
+	return m
+}
+
+// run calls Run until the returned function is called.
+func run(tb testing.TB, m *memory.ShortTerm) func() {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			tb.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// eventually fails the test unless ok becomes true.
+func eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-timeout.C:
+			tb.Fatalf("not within %s: %s", patience, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// ref is a run of the test's own name.
+func ref(i int) messages.Ref { return messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)} }
+
+func snapshot(seq uint64) memory.Snapshot {
+	return memory.Snapshot{Seq: seq, EntryID: fmt.Sprintf("entry-%d", seq), Data: fmt.Appendf(nil, "state\x00%d", seq)}
+}
+
+// wantLoaded waits until the run's snapshot is want.
+func wantLoaded(tb testing.TB, m *memory.ShortTerm, r messages.Ref, want memory.Snapshot) {
+	tb.Helper()
+	eventually(tb, fmt.Sprintf("%s at %d", r, want.Seq), func() bool {
+		got, ok := m.Load(tb.Context(), r)
+		return ok && cmp.Equal(want, got)
+	})
+}
+
+// flushed waits until a snapshot of another run, saved now, is there: what was queued before has been written too.
+func flushed(tb testing.TB, m *memory.ShortTerm) {
+	tb.Helper()
+	r := messages.Ref{Tenant: "acme", Run: "mark-" + messages.NewID(time.Now())}
+	m.Save(r, snapshot(1))
+	wantLoaded(tb, m, r, snapshot(1))
+}
+
+func wantNone(tb testing.TB, m *memory.ShortTerm, r messages.Ref) {
+	tb.Helper()
+	if got, ok := m.Load(tb.Context(), r); ok {
+		tb.Errorf("%s: got a snapshot at %d, want none", r, got.Seq)
+	}
+}
+
+func testSaveAndLoad(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	m.Save(ref(1), snapshot(7))
+	m.Save(ref(2), memory.Snapshot{Seq: 3, EntryID: "e", Data: []byte{}})
+	wantLoaded(t, m, ref(1), snapshot(7))
+	wantLoaded(t, m, ref(2), memory.Snapshot{Seq: 3, EntryID: "e", Data: []byte{}})
+	got := m.Stats()
+	if got.Saves != 2 || got.Hits != 2 || got.Errors != 0 || got.Dropped != 0 || !got.Up {
+		t.Errorf("got %+v, want 2 saves, 2 hits, no errors, nothing dropped, up", got)
+	}
+}
+
+func testUnknownRun(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	wantNone(t, m, ref(1))
+	for _, r := range []messages.Ref{{}, {Tenant: "acme", Run: "*"}, {Tenant: "a}:{b", Run: "x"}} {
+		wantNone(t, m, r)
+		m.Save(r, snapshot(1))
+		m.Delete(r)
+	}
+	flushed(t, m)
+	if got := m.Stats(); got.Errors != 0 || got.Dropped != 6 || got.Saves != 1 {
+		t.Errorf("got %+v, want no errors, 6 dropped, 1 save", got)
+	}
+}
+
+func testGreaterSequenceWins(t *testing.T, s Server) {
+	one, other := started(t, s, memory.Config{}), started(t, s, memory.Config{})
+	one.Save(ref(1), snapshot(10))
+	wantLoaded(t, one, ref(1), snapshot(10))
+	other.Save(ref(1), memory.Snapshot{Seq: 10, EntryID: "other", Data: []byte("other")})
+	flushed(t, other)
+	wantLoaded(t, other, ref(1), snapshot(10))
+	other.Save(ref(1), snapshot(9))
+	flushed(t, other)
+	wantLoaded(t, other, ref(1), snapshot(10))
+	other.Save(ref(1), snapshot(11))
+	wantLoaded(t, one, ref(1), snapshot(11))
+	if got := other.Stats().Saves; got != 3 {
+		t.Errorf("got %d saves, want 3: two marks and one snapshot", got)
+	}
+}
+
+func testHugeSequences(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	const above2to53 = 1<<53 + 1
+	m.Save(ref(1), snapshot(above2to53))
+	wantLoaded(t, m, ref(1), snapshot(above2to53))
+	m.Save(ref(1), snapshot(above2to53-1))
+	flushed(t, m)
+	wantLoaded(t, m, ref(1), snapshot(above2to53))
+	m.Save(ref(1), snapshot(1<<64-1))
+	wantLoaded(t, m, ref(1), snapshot(1<<64-1))
+}
+
+func testConcurrency(t *testing.T, s Server) {
+	const writers, saves = 4, 300
+	var all sync.WaitGroup
+	var memories []*memory.ShortTerm
+	for range writers {
+		memories = append(memories, started(t, s, memory.Config{}))
+	}
+	for w, m := range memories {
+		all.Go(func() {
+			for i := range uint64(saves) {
+				m.Save(ref(1), snapshot(1+i*writers+uint64(w))) //nolint:gosec // a small number
+			}
+		})
+	}
+	var last uint64
+	eventually(t, "greatest sequence", func() bool {
+		got, ok := memories[0].Load(t.Context(), ref(1))
+		if ok && got.Seq < last {
+			t.Fatalf("sequence went from %d back to %d", last, got.Seq)
+		}
+		if ok && !cmp.Equal(snapshot(got.Seq), got) {
+			t.Fatalf("snapshots are mixed: %+v", got)
+		}
+		last = got.Seq
+		return ok && last == writers*saves
+	})
+	all.Wait()
+	for _, m := range memories {
+		flushed(t, m)
+	}
+	wantLoaded(t, memories[0], ref(1), snapshot(writers*saves))
+}
+
+func testExpiry(t *testing.T, s Server) {
+	const ttl = time.Hour
+	m := started(t, s, memory.Config{TTL: ttl})
+	m.Save(ref(1), snapshot(1))
+	wantLoaded(t, m, ref(1), snapshot(1))
+	if err := m.Append(t.Context(), ref(1), "notes", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	rdb := client(t, s)
+	for _, key := range keys(t, rdb) {
+		got, err := rdb.PTTL(t.Context(), key).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got <= ttl-time.Minute || got > ttl {
+			t.Errorf("%s: expires in %s, want %s", key, got, ttl)
+		}
+	}
+	brief := started(t, s, memory.Config{TTL: time.Millisecond})
+	brief.Save(ref(2), snapshot(1))
+	eventually(t, "saved", func() bool { return brief.Stats().Saves == 1 })
+	eventually(t, "expired", func() bool { _, ok := brief.Load(t.Context(), ref(2)); return !ok })
+}
+
+func keys(tb testing.TB, rdb redis.UniversalClient) []string {
+	tb.Helper()
+	got, err := rdb.Keys(tb.Context(), "*").Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return got
+}
+
+func testKeys(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{Prefix: "house"})
+	m.Save(ref(1), snapshot(1))
+	if err := m.Append(t.Context(), ref(1), "notes", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	wantLoaded(t, m, ref(1), snapshot(1))
+	got := map[string]bool{}
+	for _, key := range keys(t, client(t, s)) {
+		got[key] = true
+	}
+	want := map[string]bool{
+		"house:{acme.run-1}:state": true, "house:{acme.run-1}:streams": true, "house:{acme.run-1}:stream:notes": true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func testDelete(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	for i := range 2 {
+		m.Save(ref(i), snapshot(1))
+		for _, name := range []string{"notes", "plan"} {
+			if err := m.Append(t.Context(), ref(i), name, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	flushed(t, m)
+	m.Delete(ref(0))
+	rdb := client(t, s)
+	eventually(t, "deleted", func() bool {
+		n, err := rdb.Exists(t.Context(), "longshore:{acme.run-0}:state").Result()
+		return err == nil && n == 0
+	})
+	for _, key := range keys(t, rdb) {
+		if strings.Contains(key, "run-0") {
+			t.Errorf("%s is left", key)
+		}
+	}
+	wantLoaded(t, m, ref(1), snapshot(1))
+	if got, err := m.Read(t.Context(), ref(1), "plan", 0); err != nil || len(got) != 1 {
+		t.Errorf("stream of another run: got %d entries and %v, want 1", len(got), err)
+	}
+}
+
+func testSaveAfterDelete(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	m.Save(ref(1), snapshot(9))
+	flushed(t, m)
+	m.Delete(ref(1))
+	m.Save(ref(1), snapshot(2)) // another life of the log
+	wantLoaded(t, m, ref(1), snapshot(2))
+	// One pipeline of both, by source: the removal must stay ahead.
+	if err := client(t, s).ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m.Delete(ref(1))
+	m.Save(ref(1), snapshot(1))
+	wantLoaded(t, m, ref(1), snapshot(1))
+}
+
+func testScriptFlush(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	rdb := client(t, s)
+	for i := range uint64(3) {
+		m.Save(ref(1), snapshot(i+1))
+		wantLoaded(t, m, ref(1), snapshot(i+1))
+		if err := m.Append(t.Context(), ref(1), "notes", []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := m.Stats(); got.Errors != 0 || got.Saves != 3 {
+		t.Errorf("got %+v, want 3 saves and no errors", got)
+	}
+}
+
+func testFlushAll(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	m.Save(ref(1), snapshot(5))
+	flushed(t, m)
+	if err := client(t, s).FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	wantNone(t, m, ref(1))
+	m.Save(ref(1), snapshot(4))
+	wantLoaded(t, m, ref(1), snapshot(4))
+}
+
+func testWrongType(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	if err := client(t, s).Set(t.Context(), "longshore:{acme.run-1}:state", "a text", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	const more = 10 // than enough failures to open the circuit
+	for range more {
+		wantNone(t, m, ref(1))
+	}
+	m.Save(ref(1), snapshot(1))
+	flushed(t, m)
+	if got := m.Stats(); !got.Up || got.Errors < more {
+		t.Errorf("got %+v, want up with at least %d errors", got, more)
+	}
+	m.Delete(ref(1))
+	m.Save(ref(1), snapshot(2))
+	wantLoaded(t, m, ref(1), snapshot(2))
+}
+
+func testDamagedValue(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	rdb := client(t, s)
+	for i, fields := range [][]any{
+		{"seq", "x", "entry", "e", "data", "d"},
+		{"seq", "1", "entry", "e"},
+		{"data", "d"},
+		{"seq", "1", "entry", "e", "data", strings.Repeat("d", memory.MaxValue+1)},
+	} {
+		if err := rdb.HSet(t.Context(), fmt.Sprintf("longshore:{acme.run-%d}:state", i), fields...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		wantNone(t, m, ref(i))
+	}
+	if got := m.Stats(); !got.Up || got.Errors != 4 {
+		t.Errorf("got %+v, want up with 4 errors", got)
+	}
+}
+
+func testHugeValue(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	largest := memory.Snapshot{Seq: 1, EntryID: "e", Data: bytes.Repeat([]byte{0xff}, memory.MaxValue)}
+	m.Save(ref(1), largest)
+	m.Save(ref(2), memory.Snapshot{Seq: 1, EntryID: "e", Data: make([]byte, memory.MaxValue+1)})
+	wantLoaded(t, m, ref(1), largest)
+	flushed(t, m)
+	wantNone(t, m, ref(2))
+	if got := m.Stats(); got.Dropped != 1 || got.Errors != 0 {
+		t.Errorf("got %+v, want 1 dropped and no errors", got)
+	}
+}
+
+func testOutage(t *testing.T, s Server) {
+	m := started(t, s, memory.Config{})
+	m.Save(ref(1), snapshot(1))
+	wantLoaded(t, m, ref(1), snapshot(1))
+	s.Stop(t)
+	for i := range 100 {
+		m.Save(ref(i), snapshot(2))
+	}
+	eventually(t, "down", func() bool { wantNone(t, m, ref(1)); return !m.Stats().Up })
+	m.Save(ref(1), snapshot(3))
+	s.Start(t)
+	eventually(t, "up without any traffic", func() bool { return m.Stats().Up })
+	wantLoaded(t, m, ref(1), snapshot(3))
+	for i := range 100 {
+		if i != 1 {
+			wantLoaded(t, m, ref(i), snapshot(2))
+		}
+	}
+	if got := m.Stats(); got.Dropped != 0 || got.Errors == 0 {
+		t.Errorf("got %+v, want errors and nothing dropped", got)
+	}
+}
+
+func testFlushAtEnd(t *testing.T, s Server) {
+	const runs = 500 // several batches
+	m := unstarted(t, s, memory.Config{})
+	for i := range runs {
+		m.Save(ref(i), snapshot(1))
+	}
+	run(t, m)() // its context ends at once
+	for i := range runs {
+		wantLoaded(t, m, ref(i), snapshot(1))
+	}
+	m.Save(ref(1), snapshot(2))
+	if got := m.Stats(); got.Saves != runs || got.Dropped != 1 {
+		t.Errorf("got %+v, want %d saves and 1 dropped after the end", got, runs)
+	}
+	if err := m.Run(t.Context()); err == nil {
+		t.Error("second Run: want an error")
+	}
+}
+
+func testStream(t *testing.T, s Server) {
+	m := unstarted(t, s, memory.Config{})
+	ctx := t.Context()
+	want := [][]byte{[]byte("a"), {0, 0xff}, {}}
+	for _, entry := range want {
+		if err := m.Append(ctx, ref(1), "notes", entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, want := range map[int][][]byte{0: want, 2: want[1:], 9: want} {
+		got, err := m.Read(ctx, ref(1), "notes", limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("limit %d: %s", limit, diff)
+		}
+	}
+	if err := m.Clear(ctx, ref(1), "notes"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"notes", "unknown"} {
+		if got, err := m.Read(ctx, ref(1), name, 0); err != nil || len(got) != 0 {
+			t.Errorf("%s: got %d entries and %v, want none", name, len(got), err)
+		}
+	}
+	var field *messages.FieldError
+	if err := m.Append(ctx, ref(1), "a:b", nil); !errors.As(err, &field) || field.Field != "stream" {
+		t.Errorf("bad name: got %v, want an error about stream", err)
+	}
+	if err := m.Append(ctx, ref(1), "notes", make([]byte, memory.MaxEntry+1)); !errors.As(err, &field) || field.Field != "entry" {
+		t.Errorf("large entry: got %v, want an error about entry", err)
+	}
+	if _, err := m.Read(ctx, ref(1), "notes", -1); !errors.As(err, &field) || field.Field != "limit" {
+		t.Errorf("negative limit: got %v, want an error about limit", err)
+	}
+}
+
+func testStreamBound(t *testing.T, s Server) {
+	m := unstarted(t, s, memory.Config{})
+	const extra = 3
+	for i := range memory.MaxEntries + extra {
+		if err := m.Append(t.Context(), ref(1), "notes", fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := m.Read(t.Context(), ref(1), "notes", 0)
+	if err != nil || len(got) != memory.MaxEntries {
+		t.Fatalf("got %d entries and %v, want %d", len(got), err, memory.MaxEntries)
+	}
+	if diff := cmp.Diff(fmt.Append(nil, extra), got[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func testStreamsBound(t *testing.T, s Server) {
+	m := unstarted(t, s, memory.Config{})
+	appendTo := func(i int) error {
+		return m.Append(t.Context(), ref(1), fmt.Sprintf("stream-%d", i), []byte("x"))
+	}
+	for i := range memory.MaxStreams {
+		if err := appendTo(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := appendTo(memory.MaxStreams); err == nil {
+		t.Error("one stream too many: want an error")
+	}
+	if err := m.Clear(t.Context(), ref(1), "stream-0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := appendTo(memory.MaxStreams); err != nil {
+		t.Errorf("after Clear: %v", err)
+	}
+	if got := m.Stats(); !got.Up {
+		t.Errorf("got %+v, want up", got)
+	}
+}

@@ -1,0 +1,58 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// do asks Redis once, within the timeout, or returns ErrDown at once. It counts and judges the outcome.
+func (s *ShortTerm) do(ctx context.Context, operation func(context.Context) error) error {
+	if !s.circuit.allow() {
+		return ErrDown
+	}
+	return s.judge(ctx, s.try(ctx, operation))
+}
+
+func (s *ShortTerm) try(ctx context.Context, operation func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.config.Timeout, fmt.Errorf("no answer within %s", s.config.Timeout))
+	defer cancel()
+	err := operation(ctx)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// judge tells the circuit how an operation went. A caller that gave up says nothing about Redis.
+func (s *ShortTerm) judge(caller context.Context, err error) error {
+	switch {
+	case err == nil || errors.Is(err, redis.Nil):
+		s.closeCircuit()
+	case caller.Err() != nil:
+		s.errors.Add(1)
+	case isAboutValue(err):
+		s.errors.Add(1)
+		s.closeCircuit()
+	default:
+		s.errors.Add(1)
+		if s.circuit.fail() {
+			s.config.Log.Warn("short-term memory is down", "err", err)
+			s.signal() // Run looks after it from now on
+		}
+	}
+	return err
+}
+
+func (s *ShortTerm) closeCircuit() {
+	if s.circuit.succeed() {
+		s.config.Log.Info("short-term memory is up again")
+	}
+}
+
+// isAboutValue tells whether the error says something about one value and nothing about Redis as a whole.
+func isAboutValue(err error) bool {
+	return errors.Is(err, errBadValue) || errors.Is(err, errStreams) || redis.HasErrorPrefix(err, "WRONGTYPE")
+}

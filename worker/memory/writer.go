@@ -1,0 +1,175 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	maxBatch      = 64
+	maxBatchBytes = 1 << 20 // goes through within the timeout on any network that is fit for a cache
+	maxAttempts   = 5       // more than maxFailures: an outage alone drops nothing
+	retryPause    = 50 * time.Millisecond
+	flushTimeout  = time.Second
+)
+
+// Run writes what Save and Delete have queued until ctx ends, then what still waits, for at most a second, and drops
+// the rest. While Redis is down it asks once per Config.Probe whether it is back. It returns nil; a second Run is an
+// error. Changes queued after it has ended are dropped.
+func (s *ShortTerm) Run(ctx context.Context) error {
+	if !s.isRun.CompareAndSwap(false, true) {
+		return errors.New("run short-term memory: it has been run already")
+	}
+	for ctx.Err() == nil {
+		s.turn(ctx)
+	}
+	s.flush(context.WithoutCancel(ctx))
+	return nil
+}
+
+// turn writes one batch, or waits for a reason to.
+func (s *ShortTerm) turn(ctx context.Context) {
+	if !s.circuit.isUp() {
+		s.wait(ctx, s.circuit.untilProbe())
+		s.probe(ctx)
+		return
+	}
+	batch := s.pending.take(maxBatch, maxBatchBytes)
+	if len(batch) == 0 {
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		}
+		return
+	}
+	if !s.write(ctx, batch) {
+		s.wait(ctx, retryPause)
+	}
+}
+
+func (*ShortTerm) wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+func (s *ShortTerm) probe(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	// The outcome is the circuit's to keep; there is nobody else to tell.
+	_ = s.do(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+}
+
+// flush ends the writing. A Redis that is down is not waited for.
+func (s *ShortTerm) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	for ctx.Err() == nil && s.circuit.isUp() {
+		batch := s.pending.take(maxBatch, maxBatchBytes)
+		if len(batch) == 0 {
+			break
+		}
+		if !s.write(ctx, batch) {
+			s.wait(ctx, retryPause)
+		}
+	}
+	s.drop(s.pending.close(), nil)
+}
+
+// write sends a batch and tells whether all of it arrived. The end of ctx does not interrupt it: what was sent is
+// better known to be written.
+func (s *ShortTerm) write(ctx context.Context, batch []*change) bool {
+	var failure error
+	err := s.try(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		failure = s.send(ctx, batch)
+		return failure
+	})
+	_ = s.judge(context.WithoutCancel(ctx), err)
+	return failure == nil
+}
+
+// send writes the changes of a batch and settles each of them. It returns the worst that happened.
+func (s *ShortTerm) send(ctx context.Context, batch []*change) error {
+	var commands []command
+	for _, c := range batch {
+		commands = append(commands, s.commands(c)...)
+	}
+	failed := map[*change]error{}
+	var worst error
+	for i, err := range runScripts(ctx, s.rdb, commands) {
+		c := commands[i].change
+		switch {
+		case err != nil && failed[c] == nil:
+			failed[c] = err
+			if worst == nil || isAboutValue(worst) {
+				worst = err
+			}
+		case err == nil && commands[i].wrote():
+			s.saves.Add(1)
+		}
+	}
+	s.settle(batch, failed)
+	return worst
+}
+
+func (s *ShortTerm) settle(batch []*change, failed map[*change]error) {
+	dropped := 0
+	var why error
+	for _, c := range batch {
+		err := failed[c]
+		c.attempts++
+		switch {
+		case err == nil:
+			s.pending.done(c)
+		case isAboutValue(err) || c.attempts >= maxAttempts:
+			s.pending.done(c)
+			dropped, why = dropped+1, err
+		default:
+			s.pending.putBack(c)
+		}
+	}
+	s.drop(dropped, why)
+}
+
+func (s *ShortTerm) drop(n int, why error) {
+	if n == 0 {
+		return
+	}
+	s.dropped.Add(uint64(n)) //nolint:gosec // a count
+	s.config.Log.Warn("short-term memory dropped changes", "count", n, "err", why)
+}
+
+// command is one script call of a change.
+type command struct {
+	change *change
+	script *redis.Script
+	keys   []string
+	args   []any
+	reply  *redis.Cmd
+}
+
+// wrote tells whether the command wrote a snapshot.
+func (c command) wrote() bool {
+	n, err := c.reply.Int()
+	return c.script == saveScript && err == nil && n == 1
+}
+
+func (s *ShortTerm) commands(c *change) []command {
+	var out []command
+	if c.remove {
+		keys := []string{s.stateKey(c.run), s.indexKey(c.run)}
+		out = append(out, command{change: c, script: deleteScript, keys: keys, args: []any{s.streamKey(c.run, "")}})
+	}
+	if c.save {
+		args := []any{sequence(c.snapshot.Seq), c.snapshot.EntryID, c.snapshot.Data, s.config.TTL.Milliseconds()}
+		out = append(out, command{change: c, script: saveScript, keys: []string{s.stateKey(c.run)}, args: args})
+	}
+	return out
+}

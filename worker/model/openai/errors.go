@@ -1,0 +1,179 @@
+package openai
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// refusal is the error of an answer that is no 2xx.
+func (n *normaliser) refusal(resp *http.Response, body []byte, x *exchange) error {
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		e := &model.Error{
+			Class: model.InvalidRequest, Status: resp.StatusCode, RequestID: x.requestID,
+			Detail: "the endpoint redirects, and redirects are not followed",
+			Hint:   "set the base URL (OPENAI_BASE_URL) to the address that it redirects to",
+		}
+		if to, err := resp.Location(); err == nil {
+			e.Detail = n.secrets.clean("the endpoint redirects to " + to.Scheme + "://" + to.Host + ", and redirects are not followed")
+		}
+		return e
+	}
+	e := n.failure(x, parseFault(body))
+	e.RetryAfter = retryAfter(resp.Header, time.Now())
+	return e
+}
+
+// failure is the typed error of a fault.
+func (n *normaliser) failure(x *exchange, f fault) *model.Error {
+	e := &model.Error{
+		Class: classify(x.status, &f), Status: x.status, RequestID: x.requestID, Detail: n.secrets.clean(f.message),
+	}
+	if x.status < 300 && f.status != 0 {
+		e.Status = f.status // of the provider behind a gateway that had answered 200
+	}
+	if e.Detail == "" {
+		e.Detail = n.secrets.clean(f.code)
+	}
+	e.Hint = hint(e, &f)
+	return e
+}
+
+func requestID(h http.Header) string {
+	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Generation-Id", "Cf-Ray"} {
+		if id := h.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// classify goes by what the provider says where statuses are ambiguous, and by the status otherwise.
+func classify(status int, f *fault) model.Class {
+	if status < 400 {
+		status = f.status
+	}
+	said := strings.ToLower(f.code + " " + f.message)
+	switch {
+	case f.html && status < 400:
+		return model.ModelOutput
+	case status != http.StatusTooManyRequests && mentions(said, contextWords()):
+		return model.ContextLength
+	case mentions(said, []string{"insufficient_quota", "billing_hard_limit", "insufficient credits", "insufficient balance"}):
+		return model.Quota
+	case status < 500 && status != http.StatusTooManyRequests && mentions(said, filterWords()):
+		return model.ContentFilter
+	case mentions(said, []string{"tool_use_failed", "json_validate_failed"}):
+		return model.ModelOutput
+	case status == http.StatusBadRequest && mentions(said, []string{"invalid_api_key", "api key not valid", "invalid api key"}):
+		return model.Auth
+	}
+	if c := byStatus(status); c != model.Unknown {
+		return c
+	}
+	return byWord(said)
+}
+
+func contextWords() []string {
+	return []string{
+		"context_length", "context length", "context window", "maximum context", "context size", "prompt is too long",
+		"input is too long", "prompt too long", "maximum prompt length", "exceeds the maximum number of tokens",
+	}
+}
+
+func filterWords() []string {
+	return []string{"content_filter", "content_policy", "content policy", "responsibleai", "moderation", "flagged"}
+}
+
+func byStatus(status int) model.Class {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return model.Auth
+	case http.StatusPaymentRequired:
+		return model.Quota
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout, 522, 524:
+		return model.Timeout
+	case http.StatusConflict, http.StatusTooEarly:
+		return model.Overloaded
+	case http.StatusRequestEntityTooLarge:
+		return model.ContextLength
+	case http.StatusTooManyRequests:
+		return model.RateLimited
+	}
+	switch {
+	case status >= 500:
+		return model.Overloaded
+	case status >= 400:
+		return model.InvalidRequest
+	}
+	return model.Unknown
+}
+
+// byWord sorts an error in a stream, which has no status of its own.
+func byWord(said string) model.Class {
+	for _, w := range []struct {
+		word  string
+		class model.Class
+	}{
+		{"rate_limit", model.RateLimited},
+		{"rate limit", model.RateLimited},
+		{"too many requests", model.RateLimited},
+		{"overloaded", model.Overloaded},
+		{"server_error", model.Overloaded},
+		{"server error", model.Overloaded},
+		{"internal", model.Overloaded},
+		{"unavailable", model.Overloaded},
+		{"bad gateway", model.Overloaded},
+		{"timeout", model.Timeout},
+		{"timed out", model.Timeout},
+		{"authentication", model.Auth},
+		{"unauthorized", model.Auth},
+		{"api_key", model.Auth},
+		{"quota", model.Quota},
+		{"invalid_request", model.InvalidRequest},
+		{"invalid_argument", model.InvalidRequest},
+		{"bad_request", model.InvalidRequest},
+		{"not_found", model.InvalidRequest},
+		{"not found", model.InvalidRequest},
+	} {
+		if strings.Contains(said, w.word) {
+			return w.class
+		}
+	}
+	return model.Unknown
+}
+
+func mentions(said string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(said, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// hint says what the operator can do.
+func hint(e *model.Error, f *fault) string {
+	switch {
+	case f.html && (e.Class == model.ModelOutput || e.Class == model.InvalidRequest):
+		return "the address answers with a web page: check the base URL (OPENAI_BASE_URL), which usually ends in /v1"
+	case e.Class == model.Auth:
+		return "the endpoint refuses the key: check OPENAI_API_KEY, and that the key belongs to this base URL"
+	case e.Class == model.Quota:
+		return "the account has no credit left: check its billing"
+	case e.Class == model.RateLimited:
+		return "raise the account's limits or let fewer runs work at once"
+	case e.Class == model.ContextLength:
+		return "the conversation no longer fits the model: choose one with a larger context, or give it less to read"
+	case e.Class == model.ContentFilter:
+		return "the provider's filter refuses the conversation: change the task, or choose another provider"
+	case e.Class == model.InvalidRequest && strings.Contains(strings.ToLower(f.code+" "+f.message), "model"):
+		return "check the name of the model (OPENAI_MODEL) and what this endpoint takes for it"
+	case e.Status == http.StatusNotFound:
+		return "check the base URL (OPENAI_BASE_URL), which usually ends in /v1, and the name of the model"
+	default:
+		return ""
+	}
+}

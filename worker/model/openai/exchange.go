@@ -1,0 +1,34 @@
+package openai
+
+import (
+	"context"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// exchange is what one call's two layers tell each other past the client between them. The client calls the HTTP
+// layer from the goroutine of the call, so it needs no lock.
+type exchange struct {
+	temperature *float64 // down: the client omits a zero
+
+	status    int // up
+	requestID string
+	model     string
+	usage     messages.Usage
+	finish    string // the raw finish reason, the last that was not empty
+	refused   bool   // part of the text is a refusal
+	done      bool   // the provider said that the reply is complete
+}
+
+type exchangeKey struct{}
+
+func withExchange(ctx context.Context, x *exchange) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
+}
+
+func exchangeOf(ctx context.Context) *exchange {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x
+	}
+	return &exchange{}
+}

@@ -1,0 +1,200 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+
+	api "github.com/sashabaranov/go-openai"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// wireChunk is what a provider may send, in a stream or as a whole.
+type wireChunk struct {
+	Object  looseString            `json:"object"`
+	Model   looseString            `json:"model"`
+	Choices looseList[wireChoice]  `json:"choices"`
+	Usage   looseObject[wireUsage] `json:"usage"`
+	Groq    looseObject[wireGroq]  `json:"x_groq"`
+	Error   json.RawMessage        `json:"error"`
+	Detail  json.RawMessage        `json:"detail"`
+	Message json.RawMessage        `json:"message"`
+	Type    looseString            `json:"type"`
+}
+
+type wireGroq struct {
+	Usage looseObject[wireUsage] `json:"usage"`
+}
+
+type wireChoice struct {
+	Index        looseInt               `json:"index"`
+	Delta        looseObject[wireDelta] `json:"delta"`
+	Message      looseObject[wireDelta] `json:"message"` // instead of Delta in a reply in one piece
+	FinishReason looseString            `json:"finish_reason"`
+	Error        json.RawMessage        `json:"error"`
+}
+
+type wireDelta struct {
+	Content   looseText           `json:"content"`
+	Refusal   looseText           `json:"refusal"`
+	ToolCalls looseList[wireCall] `json:"tool_calls"`
+}
+
+type wireCall struct {
+	Index    looseInt                  `json:"index"`
+	ID       looseString               `json:"id"`
+	Function looseObject[wireFunction] `json:"function"`
+}
+
+type wireFunction struct {
+	Name      looseString    `json:"name"`
+	Arguments looseArguments `json:"arguments"`
+}
+
+type wireUsage struct {
+	PromptTokens     looseInt `json:"prompt_tokens"`
+	CompletionTokens looseInt `json:"completion_tokens"`
+	TotalTokens      looseInt `json:"total_tokens"`
+	CacheHitTokens   looseInt `json:"prompt_cache_hit_tokens"` // DeepSeek
+	PromptDetails    looseObject[struct {
+		CachedTokens     looseInt `json:"cached_tokens"`
+		CacheWriteTokens looseInt `json:"cache_write_tokens"`
+	}] `json:"prompt_tokens_details"`
+	CompletionDetails looseObject[struct {
+		ReasoningTokens looseInt `json:"reasoning_tokens"`
+	}] `json:"completion_tokens_details"`
+}
+
+// canonicalChunk is the part of the client's chunk that we give it.
+type canonicalChunk struct {
+	Choices []canonicalChoice `json:"choices"`
+}
+
+type canonicalChoice struct {
+	Delta canonicalDelta `json:"delta"`
+}
+
+type canonicalDelta struct {
+	Content   string         `json:"content,omitempty"`
+	ToolCalls []api.ToolCall `json:"tool_calls,omitempty"`
+}
+
+// normal turns the events of one reply into canonical chunks; what is no text and no call goes to the exchange.
+type normal struct {
+	x       *exchange
+	calls   callTracker
+	choices bool // one has been seen
+}
+
+// finished tells whether a finish reason has been seen.
+func (n *normal) finished() bool { return n.x.finish != "" }
+
+// chunk returns nil for an event without text or calls, and a *fault for an error that the provider reports.
+func (n *normal) chunk(ev event) ([]byte, error) {
+	if ev.name == "ping" || ev.name == "keepalive" || ev.name == "heartbeat" {
+		return nil, nil
+	}
+	if ev.name == "error" {
+		f := parseFault(ev.data)
+		return nil, &f
+	}
+	if len(ev.data) > 0 && ev.data[0] != '{' {
+		if !json.Valid(ev.data) {
+			var v any
+			return nil, json.Unmarshal(ev.data, &v)
+		}
+		return nil, nil // such as "", null or true: a ping
+	}
+	var c wireChunk
+	if err := json.Unmarshal(ev.data, &c); err != nil {
+		return nil, err
+	}
+	if c.isFault() {
+		f := parseFault(ev.data)
+		return nil, &f
+	}
+	if c.Model != "" {
+		n.x.model = string(c.Model)
+	}
+	n.count(&c)
+	for i := range c.Choices {
+		if c.Choices[i].Index.n == 0 { // one choice is asked for
+			return n.choice(&c.Choices[i])
+		}
+	}
+	return nil, nil
+}
+
+// isFault tells whether a chunk is an error, or holds one beside a choice.
+func (c *wireChunk) isFault() bool {
+	if holdsFault(c.Error) || c.Object == "error" || c.Type == "error" {
+		return true
+	}
+	for i := range c.Choices {
+		if holdsFault(c.Choices[i].Error) || c.Choices[i].FinishReason == "error" {
+			return true
+		}
+	}
+	return len(c.Choices) == 0 && (holdsFault(c.Detail) || holdsFault(c.Message))
+}
+
+// holdsFault is false for the ways to say that there is none.
+func holdsFault(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", `""`, "false":
+		return false
+	default:
+		return true
+	}
+}
+
+// count keeps the last usage: providers that send several count up.
+func (n *normal) count(c *wireChunk) {
+	u := c.Usage
+	if !u.ok {
+		u = c.Groq.value.Usage
+	}
+	if !u.ok {
+		return
+	}
+	w := &u.value
+	n.x.usage = messages.Usage{
+		Input: w.PromptTokens.count(), Output: w.CompletionTokens.count(), Total: w.TotalTokens.count(),
+		CacheRead:  max(w.PromptDetails.value.CachedTokens.count(), w.CacheHitTokens.count()),
+		CacheWrite: w.PromptDetails.value.CacheWriteTokens.count(),
+		Reasoning:  w.CompletionDetails.value.ReasoningTokens.count(),
+	}
+	if n.x.usage.Total == 0 {
+		n.x.usage.Total = n.x.usage.Input + n.x.usage.Output
+	}
+}
+
+func (n *normal) choice(c *wireChoice) ([]byte, error) {
+	n.choices = true
+	if c.FinishReason != "" {
+		n.x.finish = string(c.FinishReason)
+	}
+	d := c.Delta.value
+	if !c.Delta.ok {
+		d = c.Message.value
+	}
+	if d.Refusal != "" {
+		n.x.refused = true
+	}
+	out := canonicalDelta{Content: string(d.Content + d.Refusal)}
+	for i := range d.ToolCalls {
+		call, err := n.calls.place(&d.ToolCalls[i])
+		if err != nil {
+			return nil, err
+		}
+		out.ToolCalls = append(out.ToolCalls, call)
+	}
+	if out.Content == "" && len(out.ToolCalls) == 0 {
+		return nil, nil
+	}
+	chunk, err := json.Marshal(canonicalChunk{Choices: []canonicalChoice{{Delta: out}}})
+	if err != nil {
+		return nil, fmt.Errorf("write chunk: %w", err)
+	}
+	return chunk, nil
+}

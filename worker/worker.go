@@ -1,0 +1,278 @@
+// Package worker is a member of the fleet. [Worker.Run] pulls task messages into its slots, hands tickets to the
+// runner and errands to the keeper, keeps what it holds alive, and hands everything back when it stops.
+//
+// A worker has no state that matters: kill it at any moment and another one goes on from the logs.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// Defaults of Config.
+const (
+	DefaultSlots        = 64
+	DefaultDrainTimeout = 30 * time.Second
+)
+
+// Config is fixed for the life of a worker.
+type Config struct {
+	Bus          *bus.Bus
+	Keeper       *runlog.Keeper
+	Runner       *runner.Runner
+	Slots        int           // runs worked at once; default 64
+	DrainTimeout time.Duration // how long a stop waits for steps to end before it aborts them; default 30 s
+	Log          *slog.Logger  // default: discard
+}
+
+// Worker works task messages.
+type Worker struct {
+	cfg     Config
+	slots   *slots
+	suspect *suspectPlace
+	held    *held
+	jobs    sync.WaitGroup // messages being handled
+}
+
+// New returns a worker.
+func New(cfg Config) *Worker {
+	if cfg.Slots == 0 {
+		cfg.Slots = DefaultSlots
+	}
+	if cfg.DrainTimeout == 0 {
+		cfg.DrainTimeout = DefaultDrainTimeout
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld()}
+	w.suspect = newSuspectPlace(cfg.Slots)
+	return w
+}
+
+// Stats are what no event shows.
+type Stats struct {
+	Slots    int // in all
+	Busy     int // slots in use
+	Held     int // task messages in hand
+	Suspects int // runs that wait to be tried alone, or are
+	Runner   runner.Stats
+}
+
+// Stats returns the counts of this moment.
+func (w *Worker) Stats() Stats {
+	return Stats{
+		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.suspect.len(), Runner: w.cfg.Runner.Stats(),
+	}
+}
+
+// abortGrace is how long an aborted run has to hand itself back.
+const abortGrace = 10 * time.Second
+
+// Run works until ctx ends and then drains: no new messages; each run hands itself back after its current step, or
+// is aborted when the drain timeout is over. It returns when everything it started has ended.
+func (w *Worker) Run(ctx context.Context) error {
+	tasks, err := w.cfg.Bus.Tasks(ctx)
+	if err != nil {
+		return fmt.Errorf("open task queue: %w", err)
+	}
+	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abort(nil)
+	beat, stopBeat := context.WithCancel(work)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stopBeat()
+	background.Go(func() { w.heartbeat(beat, tasks.AckWait/3) })
+	background.Go(func() {
+		if err := w.cfg.Bus.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
+			w.cfg.Log.WarnContext(beat, "no nudges: controls are seen at the next heartbeat", "err", err)
+		}
+	})
+	w.pull(ctx, work, tasks)
+	w.drain(work, abort)
+	return nil
+}
+
+// drain waits for what is in hand, then aborts it.
+func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
+	w.cfg.Runner.Drain()
+	w.suspect.close()
+	done := make(chan struct{})
+	go func() {
+		w.jobs.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(w.cfg.DrainTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return
+	case <-timer.C:
+	}
+	w.cfg.Log.WarnContext(ctx, "drain timeout is over: runs are aborted and handed back", "held", w.held.len())
+	abort(runner.ErrShutdown)
+	timer.Reset(abortGrace)
+	select {
+	case <-done:
+	case <-timer.C:
+		w.cfg.Log.ErrorContext(ctx, "runs did not end after they were aborted", "held", w.held.len())
+		<-done
+	}
+}
+
+// pullWait is how long a pull request stays open; it bounds how long a drain waits for it when the server is away.
+const pullWait = 5 * time.Second
+
+// pull keeps as many messages requested as there are free slots.
+func (w *Worker) pull(ctx, work context.Context, tasks *bus.Tasks) {
+	var pulls sync.WaitGroup
+	defer pulls.Wait()
+	for {
+		n, err := w.slots.request(ctx)
+		if err != nil {
+			return
+		}
+		pulls.Go(func() {
+			left := n
+			for d, err := range tasks.Pull(ctx, n, pullWait) {
+				if err != nil {
+					w.cfg.Log.WarnContext(ctx, "pull tasks", "err", err)
+					break
+				}
+				left--
+				w.slots.arrived()
+				w.jobs.Go(func() { w.handle(work, d) })
+			}
+			w.slots.cancelled(left)
+		})
+	}
+}
+
+// handle works one message to its end. It is called with a slot, which it gives back.
+func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
+	slot := w.slots.take()
+	defer slot.free()
+	priority, run, ok := messages.ParseTaskSubject(d.Subject)
+	if !ok {
+		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -"})
+		return
+	}
+	t := runner.Ticket{
+		Run: run, Seq: d.Seq, Priority: priority, Queued: d.Queued, Delivered: d.Delivered, Body: d.Data,
+		Suspect: func(ctx context.Context) (func(), error) { return w.suspect.enter(ctx, slot) },
+	}
+	if priority.Wakes() {
+		var wake messages.Wake
+		err := messages.Decode(d.Data, &wake)
+		if err == nil && wake.Errand == "" && wake.After == 0 {
+			err = &messages.FieldError{Field: "after", Reason: "is missing"}
+		}
+		switch {
+		case err != nil:
+			w.refuse(ctx, d, err)
+			return
+		case wake.Errand != "":
+			w.errand(ctx, d, run, wake)
+			return
+		}
+		t.After, t.Body = wake.After, nil
+	}
+	w.ticket(ctx, d, t)
+}
+
+// ticket hands a ticket to the runner and does to its message what the outcome says.
+func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t runner.Ticket) {
+	h, mine := w.held.add(t, d)
+	if !mine {
+		return // worked here already: its owner goes on with the newer delivery
+	}
+	outcome, err := w.cfg.Runner.Run(ctx, t)
+	d = w.held.remove(h)
+	log := w.cfg.Log.With("tenant", t.Run.Tenant, "task_id", t.Run.Run, "attempt", t.Delivered)
+	if err != nil && !errors.Is(err, runner.ErrShutdown) {
+		log.WarnContext(ctx, "work a ticket", "err", err, "outcome", outcome.String())
+	}
+	switch outcome {
+	case runner.Done:
+		w.ack(ctx, d)
+	case runner.Lost:
+		log.InfoContext(ctx, "another worker owns the run")
+	case runner.Return:
+		if err := d.Nak(nakDelay(err, t.Delivered)); err != nil {
+			log.WarnContext(ctx, "give a task back", "err", err)
+		}
+	}
+}
+
+// Delays before a message that was given back comes again.
+const (
+	busyDelay    = time.Second
+	failDelay    = time.Second // times the deliveries so far
+	maxFailDelay = 30 * time.Second
+)
+
+func nakDelay(err error, delivered int) time.Duration {
+	switch {
+	case errors.Is(err, runner.ErrShutdown):
+		return 0
+	case errors.Is(err, runner.ErrBusy), errors.Is(err, errSuspectsFull):
+		return busyDelay
+	default:
+		return min(failDelay*time.Duration(delivered), maxFailDelay)
+	}
+}
+
+// ackTimeout bounds an ack. A lost ack costs a delivery that finds nothing to do.
+const ackTimeout = 10 * time.Second
+
+func (w *Worker) ack(ctx context.Context, d *bus.Delivery) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
+	defer cancel()
+	if err := d.Ack(ctx); err != nil {
+		w.cfg.Log.WarnContext(ctx, "ack a task", "subject", d.Subject, "err", err)
+	}
+}
+
+// refuse buries a message that names no run.
+func (w *Worker) refuse(ctx context.Context, d *bus.Delivery, why error) {
+	letter := messages.Dead{
+		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
+		Subject: d.Subject, Task: d.Data, Time: d.Queued,
+	}
+	if err := w.cfg.Bus.BuryRaw(ctx, d.Subject, letter); err != nil {
+		w.cfg.Log.WarnContext(ctx, "bury a task", "err", err)
+		return // it comes again
+	}
+	w.cfg.Log.WarnContext(ctx, "task refused", "subject", messages.Clip(d.Subject, 200), "err", why)
+	w.ack(ctx, d)
+}
+
+// errand runs an errand; it comes again if that fails.
+func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, wake messages.Wake) {
+	var err error
+	switch wake.Errand {
+	case messages.ErrandSweep:
+		var mended int
+		mended, err = w.cfg.Keeper.Sweep(ctx, w.cfg.Bus.Runs(ctx))
+		w.cfg.Log.InfoContext(ctx, "swept", "mended", mended)
+	case messages.ErrandTimer, messages.ErrandNet:
+		err = w.cfg.Keeper.Errand(ctx, run, wake)
+	default:
+		w.refuse(ctx, d, &messages.FieldError{Field: "errand", Reason: "is unknown"})
+		return
+	}
+	if err != nil {
+		w.cfg.Log.WarnContext(ctx, "run an errand", "errand", string(wake.Errand), "task_id", run.Run, "err", err)
+		return
+	}
+	w.ack(ctx, d)
+}
