@@ -74,7 +74,7 @@ type Started struct {
 	Agent    Definition `json:"agent"`
 	Tools    []ToolSpec `json:"tools,omitempty"`
 	QueuedAt time.Time  `json:"queuedAt"`
-	Raw      []byte     `json:"raw,omitempty"` // the body as it came, when it is not a task
+	Raw      []byte     `json:"raw,omitempty"` // the body as it came, of a task that cannot be worked
 }
 
 // Claimed makes a worker the owner. After it only that worker may append the owner's records.

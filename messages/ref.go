@@ -85,6 +85,15 @@ func (r Ref) DeadSubject(agent string) string {
 // MsgID deduplicates the submit of a run across tenants.
 func (r Ref) MsgID() string { return r.Tenant + "." + r.Run }
 
+// AsPublished is the subject that a message of the TASKS stream was published on.
+func AsPublished(stored string) string {
+	t := strings.SplitN(stored, ".", 4)
+	if len(t) < 4 || t[0] != "lanes" {
+		return stored
+	}
+	return "tasks." + t[1] + "." + t[3]
+}
+
 // ParseTaskSubject reads priority and run from a subject of the TASKS stream, as published
 // (tasks.<priority>.<tenant>.<run>) or as stored (lanes.<priority>.<lane>.<tenant>.<run>).
 // ok is false for anything else; the parts are then whatever could be read and must not be used in a subject.

@@ -253,11 +253,10 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"Context": func(t *messages.Task) {
 			t.Context = json.RawMessage(`{"repository":"longshore","lines":[1,2.51,null]}`)
 		},
-		"Session":     func(t *messages.Task) { t.Session = "other" },
-		"Priority":    func(t *messages.Task) { t.Priority = messages.PriorityLow },
-		"Labels":      func(t *messages.Task) { t.Labels["team"] = "other" },
-		"Limits":      func(t *messages.Task) { t.Limits.MaxSteps++ },
-		"Traceparent": func(t *messages.Task) { t.Traceparent = "" },
+		"Session":  func(t *messages.Task) { t.Session = "other" },
+		"Priority": func(t *messages.Task) { t.Priority = messages.PriorityLow },
+		"Labels":   func(t *messages.Task) { t.Labels["team"] = "other" },
+		"Limits":   func(t *messages.Task) { t.Limits.MaxSteps++ },
 	}
 	seen := map[string]string{}
 	task := fullTask()
@@ -270,8 +269,13 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		}
 		seen[task.Fingerprint()] = name
 	}
-	if n := reflect.TypeFor[messages.Task]().NumField(); n != len(changes) {
-		t.Errorf("a task has %d fields and %d were tried", n, len(changes))
+	if n := reflect.TypeFor[messages.Task]().NumField(); n != len(changes)+1 {
+		t.Errorf("a task has %d fields and %d were tried, besides Traceparent", n, len(changes))
+	}
+	retry := fullTask()
+	retry.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	if _, ok := seen[retry.Fingerprint()]; !ok {
+		t.Error("the same task sent again within another trace counts as another task")
 	}
 }
 

@@ -145,7 +145,9 @@ func (w *Worker) pull(ctx, work context.Context, tasks *bus.Tasks) {
 			left := n
 			for d, err := range tasks.Pull(ctx, n, pullWait) {
 				if err != nil {
-					w.cfg.Log.WarnContext(ctx, "pull tasks", "err", err)
+					if ctx.Err() == nil {
+						w.cfg.Log.WarnContext(ctx, "pull tasks", "err", err)
+					}
 					break
 				}
 				left--
@@ -244,15 +246,16 @@ func (w *Worker) ack(ctx context.Context, d *bus.Delivery) {
 
 // refuse buries a message that names no run.
 func (w *Worker) refuse(ctx context.Context, d *bus.Delivery, why error) {
+	subject := messages.AsPublished(d.Subject)
 	letter := messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
-		Subject: d.Subject, Task: d.Data, Time: d.Queued,
+		Subject: subject, Task: d.Data, Time: d.Queued,
 	}
-	if err := w.cfg.Bus.BuryRaw(ctx, d.Subject, letter); err != nil {
+	if err := w.cfg.Bus.BuryRaw(ctx, subject, letter); err != nil {
 		w.cfg.Log.WarnContext(ctx, "bury a task", "err", err)
 		return // it comes again
 	}
-	w.cfg.Log.WarnContext(ctx, "task refused", "subject", messages.Clip(d.Subject, 200), "err", why)
+	w.cfg.Log.WarnContext(ctx, "task refused", "subject", messages.Clip(subject, 200), "err", why)
 	w.ack(ctx, d)
 }
 

@@ -36,7 +36,9 @@ func took(d time.Duration) string {
 	}
 }
 
-func millis(n int64) string { return took(time.Duration(min(n, int64(day/time.Millisecond)*365)) * time.Millisecond) }
+func millis(n int64) string {
+	return took(time.Duration(min(n, int64(day/time.Millisecond)*365)) * time.Millisecond)
+}
 
 func tokens(n int64) string {
 	if n < 10_000 {

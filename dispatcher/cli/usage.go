@@ -27,12 +27,10 @@ func usage(err error) error {
 	if err == nil {
 		return nil
 	}
-	var already *UsageError
-	if errors.As(err, &already) {
+	if _, already := errors.AsType[*UsageError](err); already {
 		return err
 	}
-	var field *messages.FieldError
-	if errors.As(err, &field) {
+	if field, ok := errors.AsType[*messages.FieldError](err); ok {
 		err = &messages.FieldError{Field: flagOf(field.Field), Reason: field.Reason}
 	}
 	return &UsageError{oneLine(err)}

@@ -28,10 +28,12 @@ type Config struct {
 	Agents  []messages.Definition // published at the start, beside the agent "default"
 	Version string                // semantic version of the program
 	Sweep   time.Duration         // between sweeps; default 10 min
+	Retain  time.Duration         // how long a run's log is kept after its end; default 7 days
 	Log     *slog.Logger          // default: discard
 }
 
 const (
+	defaultRetain = 7 * 24 * time.Hour
 	// defaultSweep is how long a run may wait for what a loss of power took.
 	defaultSweep = 10 * time.Minute
 	// maxRequests bounds the requests that are answered at once; more wait in NATS.
@@ -50,6 +52,9 @@ type Service struct {
 func New(cfg Config) *Service {
 	if cfg.Sweep == 0 {
 		cfg.Sweep = defaultSweep
+	}
+	if cfg.Retain == 0 {
+		cfg.Retain = defaultRetain
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -95,6 +100,9 @@ func (s *Service) Run(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("subscribe: %w", err), svc.Stop())
 	}
 	close(s.ready)
+	if err := s.cfg.Bus.Retain(ctx, s.cfg.Retain); err != nil {
+		return errors.Join(err, svc.Stop())
+	}
 	<-ctx.Done()
 	if err := svc.Stop(); err != nil {
 		return fmt.Errorf("stop service: %w", err)

@@ -91,7 +91,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 // Skipped is how many messages on subjects of events were passed over because they are not events of that run.
 func (b *Bus) Skipped() uint64 { return b.skipped.Load() }
 
-// js is the JetStream context of a connection. Its own retries are never used.
+// newJetStream is the library's view of a connection. Only what is set up once goes through it.
 func newJetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {

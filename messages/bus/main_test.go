@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"iter"
 	"testing"
 	"time"
 
@@ -29,10 +30,20 @@ func startNATS(t testing.TB) *embedded.Servers {
 	return embeddedtest.Start(t, embedded.Config{NoRedis: true})
 }
 
+// connect connects in-process, and comes back fast after a restart.
+func connect(t testing.TB, s *embedded.Servers) *nats.Conn {
+	t.Helper()
+	opts, err := bus.Options(bus.ConnConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return embeddedtest.Conn(t, s, append(opts, nats.ReconnectWait(time.Millisecond))...)
+}
+
 // open sets up the streams of a server and opens a bus in-process.
 func open(t testing.TB, s *embedded.Servers, cfg bus.Config) (*bus.Bus, *nats.Conn) {
 	t.Helper()
-	return openOver(t, embeddedtest.Conn(t, s), cfg)
+	return openOver(t, connect(t, s), cfg)
 }
 
 func openOver(t testing.TB, nc *nats.Conn, cfg bus.Config) (*bus.Bus, *nats.Conn) {
@@ -64,4 +75,19 @@ func step(id string, n int) messages.Entry {
 	e.Head = messages.Follow(messages.Ref{}, messages.Head{}, e.Records...)
 	e.Head.ID, e.Head.Time = id, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return e
+}
+
+// values are those of a sequence without its errors, which fail the test.
+func values[V any](t testing.TB, seq iter.Seq2[V, error]) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for v, err := range seq {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if !yield(v) {
+				return
+			}
+		}
+	}
 }

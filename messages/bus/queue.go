@@ -99,7 +99,9 @@ func (b *Bus) bury(ctx context.Context, subject string, d messages.Dead) error {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}
 	if err := b.checkSize(body); err != nil {
-		d.Task = nil // base64 makes it larger than it was when it came; the reason must not be lost with it
+		// In base64 the task is larger than it was when it came. The reason must not be lost with it.
+		b.log.WarnContext(ctx, "dead letter without its task", "subject", d.Subject, "bytes", len(d.Task), "err", err)
+		d.Task = nil
 		if body, err = json.Marshal(d); err != nil {
 			return fmt.Errorf("encode dead letter: %w", err)
 		}

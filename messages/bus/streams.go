@@ -37,6 +37,8 @@ const (
 
 const (
 	duplicateWindow = 2 * time.Minute
+	defaultAckWait  = 30 * time.Second
+	setupWait       = 15 * time.Second // for one attempt to make all streams of a cluster
 	maxAckPending   = 65_536  // tasks that all workers together may hold; the server's default is 1000
 	maxConsumers    = 1_024   // explicit, for a default may change
 	maxWatchers     = 100_000 // consumers of EVENTS: one per watcher
@@ -61,15 +63,18 @@ func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := checkServer(ctx, nc, js); err != nil {
-		return err
-	}
-	for _, want := range s.configs() {
-		if err := ensureStream(ctx, js, want, s.Replicas > 0); err != nil {
+	b := &Bus{nc: nc, budget: defaultBudget, answer: setupWait}
+	return b.retry(ctx, func(ctx context.Context) error { // a cluster that starts may not have its leaders yet
+		if err := checkServer(ctx, nc, js); err != nil {
 			return err
 		}
-	}
-	return ensureConsumer(ctx, js, cmp.Or(s.AckWait, 30*time.Second))
+		for _, want := range s.configs() {
+			if err := ensureStream(ctx, js, want, s.Replicas > 0); err != nil {
+				return err
+			}
+		}
+		return ensureConsumer(ctx, js, cmp.Or(s.AckWait, defaultAckWait))
+	})
 }
 
 func checkServer(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error {

@@ -31,7 +31,7 @@ type tail struct {
 
 	sub      *nats.Subscription // nil: to be opened
 	consumed uint64             // messages of this consumer
-	last     uint64             // sequence of the last message that was given
+	last     uint64             // stream sequence of the last message that was given or passed over
 	opened   bool               // once
 	tries    int                // to open it, in a row
 	since    time.Time          // when these began
@@ -180,7 +180,9 @@ func (t *tail) create(ctx context.Context) error {
 		Action string                   `json:"action"`
 	}{t.stream, cfg, "create"}
 	var resp struct {
-		Config jetstream.ConsumerConfig `json:"config"`
+		Delivered struct {
+			Stream uint64 `json:"stream_seq"` //nolint:tagliatelle // JetStream's
+		} `json:"delivered"`
 	}
 	attempt, cancel := context.WithTimeout(ctx, t.bus.answer)
 	defer cancel()
@@ -189,5 +191,6 @@ func (t *tail) create(ctx context.Context) error {
 		return err
 	}
 	t.sub, t.consumed = sub, 0
+	t.last = max(t.last, resp.Delivered.Stream) // where it begins, should it be lost before its first message
 	return nil
 }

@@ -13,11 +13,21 @@ import (
 // forms are the ways in which a secret may be written, itself first.
 func forms(secret string) []string {
 	all := []string{secret, hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret)))}
+	all = append(all, numbers(secret, " "), numbers(secret, ","))
 	all = append(all, escapes(secret)...)
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		all = append(all, encodings(e, secret)...)
 	}
 	return all
+}
+
+// numbers are the bytes of the secret as Go and JSON print lists of them.
+func numbers(secret, separator string) string {
+	all := make([]string, len(secret))
+	for i := range len(secret) {
+		all[i] = strconv.Itoa(int(secret[i]))
+	}
+	return strings.Join(all, separator)
 }
 
 // escapes are the secret inside quotes and URLs. A secret in JSON that stands in JSON is escaped twice: so are the

@@ -21,7 +21,8 @@ type Redactor struct {
 }
 
 // NewRedactor returns a Redactor for exact values, white space around them left off. It also knows them in base64
-// (inside longer data too, as in the header of basic authentication), in hex, escaped for JSON, for Go and for URLs.
+// (inside longer data too, as in the header of basic authentication), in hex, as a list of numbers, and
+// escaped for JSON, for Go and for URLs.
 // Values shorter than MinSecret are ignored.
 func NewRedactor(secrets ...string) *Redactor {
 	r := &Redactor{}

@@ -67,20 +67,22 @@ func TestRedactorWithoutSecrets(t *testing.T) {
 
 func TestRedactorKnowsEncodings(t *testing.T) {
 	encodings := map[string]func(s string) string{
-		"base64":             func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
-		"base64 for URLs":    func(s string) string { return base64.URLEncoding.EncodeToString([]byte(s)) },
-		"base64 unpadded":    func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
-		"hex":                func(s string) string { return hex.EncodeToString([]byte(s)) },
-		"hex in upper case":  func(s string) string { return fmt.Sprintf("%X", s) },
-		"JSON":               inJSON,
-		"JSON without HTML":  inPlainJSON,
-		"JSON in JSON":       func(s string) string { return inJSON(inJSON(s)) },
-		"quoted":             func(s string) string { return trimQuotes(fmt.Sprintf("%q", s)) },
-		"quoted as ASCII":    func(s string) string { return trimQuotes(fmt.Sprintf("%+q", s)) },
-		"query":              url.QueryEscape,
-		"path":               url.PathEscape,
-		"user":               func(s string) string { return strings.TrimPrefix(url.UserPassword("", s).String(), ":") },
-		"query in lower hex": func(s string) string { return strings.ReplaceAll(strings.ToLower(url.QueryEscape(s)), "begin", "BEGIN") },
+		"base64":            func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+		"base64 for URLs":   func(s string) string { return base64.URLEncoding.EncodeToString([]byte(s)) },
+		"base64 unpadded":   func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
+		"hex":               func(s string) string { return hex.EncodeToString([]byte(s)) },
+		"hex in upper case": func(s string) string { return fmt.Sprintf("%X", s) },
+		"JSON":              inJSON,
+		"JSON without HTML": inPlainJSON,
+		"JSON in JSON":      func(s string) string { return inJSON(inJSON(s)) },
+		"quoted":            func(s string) string { return trimQuotes(fmt.Sprintf("%q", s)) },
+		"quoted as ASCII":   func(s string) string { return trimQuotes(fmt.Sprintf("%+q", s)) },
+		"query":             url.QueryEscape,
+		"path":              url.PathEscape,
+		"user":              func(s string) string { return strings.TrimPrefix(url.UserPassword("", s).String(), ":") },
+		"query in lower hex": func(s string) string {
+			return strings.ReplaceAll(strings.ToLower(url.QueryEscape(s)), "begin", "BEGIN")
+		},
 	}
 	for name, encode := range encodings {
 		for _, secret := range []string{key, password, pem} {

@@ -176,6 +176,7 @@ func (x *execution) begin(ctx context.Context, empty messages.Head) (bool, Outco
 
 // refuse ends a task that cannot be worked: its run has failed and the task goes to the dead letters.
 func (x *execution) refuse(ctx context.Context, started *messages.Started, why *messages.RunError) (bool, Outcome, error) {
+	started.Raw = x.ticket.Body // the dead letter shows it as it came
 	now := x.now()
 	res := messages.AgentResult{
 		ID: x.run.Run, Status: messages.StatusFailed, StartedAt: now, FinishedAt: now, SessionID: x.run.Run,
@@ -194,7 +195,6 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 	task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
 	if err != nil {
 		started.Task = messages.Task{ID: x.run.Run, Tenant: x.run.Tenant, Agent: "_", Priority: x.ticket.Priority}
-		started.Raw = x.ticket.Body
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}
 	started.Task = *task

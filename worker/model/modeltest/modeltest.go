@@ -205,7 +205,10 @@ func leave(t *testing.T, p model.Provider) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		for range p.Stream(t.Context(), Request()) {
+		for _, err := range p.Stream(t.Context(), Request()) {
+			if err != nil {
+				t.Error(err)
+			}
 			break
 		}
 	}()

@@ -152,12 +152,12 @@ func (b *body) whole(data []byte) {
 		}
 	}
 	f := parseFault(data)
+	if data[0] == '{' { // it was not seen to be an error
+		f.message = "the answer holds no choice: " + f.message
+	}
 	e := b.layer.failure(b.x, f)
 	if e.Class == model.Unknown {
 		e.Class = model.ModelOutput
-	}
-	if data[0] == '{' && f.message == "" {
-		e.Detail = "the answer holds no choice"
 	}
 	b.err = e
 }

@@ -75,7 +75,7 @@ func faultOfList(list []any, depth int) fault {
 func faultOfObject(o map[string]any, depth int) fault {
 	var f fault
 	for _, key := range []string{"error", "message", "detail", "msg", "errors", "error_description", "title"} {
-		if sub := faultOf(o[key], depth+1); sub.message != "" || sub.code != "" {
+		if sub := faultOf(o[key], depth+1); sub != (fault{}) {
 			f.fill(&sub)
 		}
 	}
@@ -104,7 +104,7 @@ func faultOfObject(o map[string]any, depth int) fault {
 		f.fill(&sub)
 	}
 	if f.message == "" && depth == 0 && f.code == "" {
-		f.message = "keys " + strings.Join(slices.Sorted(maps.Keys(o)), ", ")
+		f.message = "an object with " + strings.Join(slices.Sorted(maps.Keys(o)), ", ")
 	}
 	return f
 }

@@ -91,7 +91,7 @@ func (s *events) field(line []byte) ([]byte, bool) {
 		s.name = string(value[:min(len(value), maxEventName)])
 	case "", "id", "retry":
 	default:
-		if !s.known && s.strange == "" {
+		if !s.known && s.strange == "" && !bytes.HasPrefix([]byte("data"), line) { // else it is the beginning of a field
 			s.strange = messages.Clip(string(line[:min(len(line), maxDetail)]), maxDetail)
 		}
 	}
@@ -108,11 +108,11 @@ func (s *events) readLine() ([]byte, error) {
 	s.line = s.line[:0]
 	for {
 		part, err := s.src.ReadSlice('\n')
-		if err == nil && len(s.line) == 0 {
-			return bytes.TrimRight(part, "\r\n"), nil
-		}
 		if len(s.line)+len(part) > s.maxLine {
 			return nil, tooLong(s.maxLine)
+		}
+		if err == nil && len(s.line) == 0 {
+			return bytes.TrimRight(part, "\r\n"), nil
 		}
 		s.line = append(s.line, part...)
 		switch {

@@ -1,0 +1,230 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/deploy/embedded"
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/worker/model/scripted"
+)
+
+// DevConfig chooses how the fleet in one process is.
+type DevConfig struct {
+	HTTPAddr  string // default 127.0.0.1:0
+	NATSAddr  string // default 127.0.0.1:0
+	RedisAddr string // default 127.0.0.1:0
+	Dir       string // of queue, logs and files; empty: a temporary one
+	Agents    string // folder with definitions
+	Workspace string // a folder that every run works in, in place; empty: one for each run
+	NoWorker  bool
+	Models    settings.Models
+	Worker    settings.Worker // slots, timeouts …; addresses do not count
+	AckWait   time.Duration   // default 30 s
+	Sweep     time.Duration   // default 10 min
+	Retention time.Duration   // default 7 days
+	Version   string
+	Log       *slog.Logger
+	Parts     Parts
+}
+
+// Dev is a fleet in this process.
+type Dev struct {
+	API, NATS, Redis string // addresses
+	Scripted         bool   // no provider is configured: the built-in script answers
+
+	servers *embedded.Servers
+	conns   []*nats.Conn
+	cancel  context.CancelFunc
+	done    chan struct{}
+	err     error
+}
+
+// StartDev starts NATS and a Redis-compatible store inside the process, a dispatcher and, unless told otherwise, a
+// worker. It returns once they accept work. The fleet ends with Stop, or when one of its parts fails.
+func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
+	defs, err := loadAgents(cfg.Agents)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dev{done: make(chan struct{}), Scripted: !cfg.Models.Configured() && cfg.Parts.Model == nil}
+	if cfg.Parts.Model == nil {
+		if cfg.Parts.Model, err = models(cfg.Models, cfg.Worker.ModelTimeout, scripted.Demo()); err != nil {
+			return nil, err
+		}
+	}
+	d.servers, err = embedded.Start(ctx, embedded.Config{
+		Dir: cfg.Dir, NATSAddr: cfg.NATSAddr, RedisAddr: cfg.RedisAddr, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.NATS, d.Redis = d.servers.NATSURL, d.servers.RedisURL
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	d.cancel = cancel
+	parts, err := d.parts(run, cfg, defs)
+	if err != nil {
+		cancel()
+		d.close()
+		return nil, err
+	}
+	ready := make(chan struct{})
+	go d.run(run, parts, ready)
+	select {
+	case <-ready:
+		return d, nil
+	case <-d.done:
+		return nil, d.err
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), d.Stop())
+	}
+}
+
+// part is one process of the fleet; it calls up once it accepts work.
+type part func(ctx context.Context, up func(addr string)) error
+
+// parts are started in order, each once the one before is up, and stopped in the opposite order.
+func (d *Dev) parts(ctx context.Context, cfg DevConfig, defs []messages.Definition) ([]part, error) {
+	nc, err := d.connect(ctx, "longshore dispatcher", cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	ds := settings.Dispatcher{
+		HTTPAddr: or(cfg.HTTPAddr, "127.0.0.1:0"), AckWait: cfg.AckWait, Sweep: cfg.Sweep, Retention: cfg.Retention, Replicas: 1,
+	}
+	parts := []part{func(ctx context.Context, up func(string)) error {
+		return runDispatcher(ctx, nc, ds, defs, cfg.Version, cfg.Log, func(addr string) { d.API = addr; up(addr) })
+	}}
+	if cfg.NoWorker {
+		return parts, nil
+	}
+	wnc, err := d.connect(ctx, "longshore worker", cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	ws := cfg.Worker
+	ws.RedisURL, ws.HTTPAddr, ws.Models = d.servers.RedisURL, "127.0.0.1:0", cfg.Models
+	ws.Name = or(ws.Name, WorkerName())
+	if ws.MemoryTTL == 0 {
+		ws.MemoryTTL = 24 * time.Hour
+	}
+	files := cfg.Parts
+	switch {
+	case cfg.Workspace != "":
+		files.Files = sandbox.InPlace(cfg.Workspace, sandbox.Limits{})
+	case ws.Workspaces == "":
+		ws.Workspaces = filepath.Join(d.servers.Dir(), "workspaces")
+	}
+	return append(parts, func(ctx context.Context, up func(string)) error {
+		return runWorker(ctx, wnc, ws, cfg.Version, cfg.Log, files, up)
+	}), nil
+}
+
+func or(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+func (d *Dev) connect(ctx context.Context, name string, log *slog.Logger) (*nats.Conn, error) {
+	opts, err := bus.Options(bus.ConnConfig{Name: name, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	nc, err := d.servers.Conn(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the embedded NATS: %w", err)
+	}
+	d.conns = append(d.conns, nc)
+	return nc, nil
+}
+
+// run starts the parts and waits for the end.
+func (d *Dev) run(ctx context.Context, parts []part, ready chan<- struct{}) {
+	defer close(d.done)
+	defer d.close()
+	type running struct {
+		stop context.CancelFunc
+		done chan error
+	}
+	var all []running
+	failed := make(chan error, len(parts))
+	start := func(p part) bool {
+		own, stop := context.WithCancel(context.WithoutCancel(ctx))
+		r := running{stop, make(chan error, 1)}
+		all = append(all, r)
+		up := make(chan struct{})
+		go func() {
+			err := p(own, func(string) { close(up) })
+			r.done <- err
+			failed <- err
+		}()
+		select {
+		case <-up:
+			return true
+		case d.err = <-failed:
+			if d.err == nil {
+				d.err = errors.New("a part of the fleet ended at once")
+			}
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	ok := true
+	for _, p := range parts {
+		if ok = start(p); !ok {
+			break
+		}
+	}
+	if ok {
+		close(ready)
+		select {
+		case <-ctx.Done():
+		case d.err = <-failed:
+		}
+	}
+	for i := len(all) - 1; i >= 0; i-- { // the worker drains while its dispatcher still answers
+		all[i].stop()
+		if err := <-all[i].done; err != nil && d.err == nil {
+			d.err = err
+		}
+	}
+}
+
+func (d *Dev) close() {
+	for _, nc := range d.conns {
+		nc.Close()
+	}
+	d.servers.Stop()
+}
+
+// Client returns a client of this fleet; it ends with the fleet.
+func (d *Dev) Client(ctx context.Context) (*dispatcher.Client, error) {
+	nc, err := d.connect(ctx, "longshore client", nil)
+	if err != nil {
+		return nil, err
+	}
+	return dispatcher.New(ctx, nc)
+}
+
+// Done is closed when the fleet has ended; Stop then tells why.
+func (d *Dev) Done() <-chan struct{} { return d.done }
+
+// Stop drains and ends everything, and returns why it ended, if it did so by itself.
+func (d *Dev) Stop() error {
+	d.cancel()
+	<-d.done
+	return d.err
+}

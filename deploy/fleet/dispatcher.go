@@ -1,0 +1,123 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/agents"
+	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/observability"
+)
+
+// Dispatcher runs the dispatcher process until ctx ends. ready, if not nil, is called with the HTTP address once
+// requests are answered.
+func Dispatcher(ctx context.Context, s settings.Dispatcher, version string, log *slog.Logger, ready func(addr string)) error {
+	defs, err := loadAgents(s.Agents)
+	if err != nil {
+		return err
+	}
+	nc, err := Connect(ctx, s.NATS, "longshore dispatcher", log)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return runDispatcher(ctx, nc, s, defs, version, log, ready)
+}
+
+// loadAgents reads the definitions of a folder; none without one.
+func loadAgents(dir string) ([]messages.Definition, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	return agents.Load(dir)
+}
+
+func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, defs []messages.Definition, version string, log *slog.Logger, ready func(string)) error {
+	err := bus.Setup(ctx, nc, bus.Streams{
+		Replicas: s.Replicas, EventMaxAge: s.EventsMaxAge, DeadMaxAge: s.DeadMaxAge, AckWait: s.AckWait,
+	})
+	if err != nil {
+		return fmt.Errorf("set up streams: %w", err)
+	}
+	b, err := bus.Open(ctx, nc, bus.Config{Log: log})
+	if err != nil {
+		return err
+	}
+	svc := service.New(service.Config{
+		Conn: nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
+	})
+	metrics := observability.NewMetrics(version)
+	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return svc.Run(ctx) })
+	group.Go(func() error { return ended(ctx, metrics.Run(ctx, b.Follow(ctx, bus.EveryEvent))) })
+	group.Go(func() error {
+		select {
+		case <-svc.Ready():
+		case <-ctx.Done():
+			return nil
+		}
+		return serve(ctx, s.HTTPAddr, metrics, connected(nc), log, ready)
+	})
+	return group.Wait()
+}
+
+// keeper is the Keeper of a process.
+func keeper(b *bus.Bus) *runlog.Keeper {
+	return &runlog.Keeper{
+		Log: b, Queue: b, Events: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) },
+	}
+}
+
+// now is the time as the wire has it, so that a value and its copy that travelled are equal.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// ended turns the end of a context into no error.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// connected is the readiness of a process that can do nothing without its connection.
+func connected(nc *nats.Conn) func(context.Context) error {
+	return func(context.Context) error {
+		if !nc.IsConnected() {
+			return errors.New("no connection to NATS")
+		}
+		return nil
+	}
+}
+
+// serve serves metrics and health until ctx ends.
+func serve(ctx context.Context, addr string, m *observability.Metrics, ready func(context.Context) error, log *slog.Logger, up func(string)) error {
+	at, wait, err := observability.Serve(ctx, addr, observability.Handler(m, ready), log)
+	if err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "ready", "http", at.String())
+	if up != nil {
+		up(at.String())
+	}
+	return wait()
+}
+
+// Connect connects to the message store of a process.
+func Connect(ctx context.Context, s settings.NATS, name string, log *slog.Logger) (*nats.Conn, error) {
+	return bus.Connect(ctx, bus.ConnConfig{
+		URL: s.URL, Name: name, CredsFile: s.Credentials, NKeyFile: s.NKey, CAFile: s.CA, InboxPrefix: s.InboxPrefix, Log: log,
+	})
+}

@@ -1,0 +1,195 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/observability"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/files"
+	"github.com/longshore-run/longshore/worker"
+	"github.com/longshore-run/longshore/worker/memory"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/policy"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// Parts are what a worker may be given instead of the usual.
+type Parts struct {
+	Model model.Provider                                     // default: from the settings
+	Tools []tools.Tool                                       // beside the file tools
+	Files func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
+}
+
+// Worker runs a worker process until ctx ends and it has drained. ready, if not nil, is called with the HTTP address
+// once it takes tasks.
+func Worker(ctx context.Context, s settings.Worker, version string, log *slog.Logger, parts Parts, ready func(addr string)) error {
+	if parts.Model == nil {
+		var err error
+		if parts.Model, err = models(s.Models, s.ModelTimeout, nil); err != nil {
+			return err
+		}
+	}
+	nc, err := Connect(ctx, s.NATS, "longshore worker "+s.Name, log)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return runWorker(ctx, nc, s, version, log, parts, ready)
+}
+
+func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version string, log *slog.Logger, parts Parts, ready func(string)) error {
+	b, err := bus.Open(ctx, nc, bus.Config{Log: log})
+	if err != nil {
+		return err
+	}
+	set, err := toolset(parts.Tools)
+	if err != nil {
+		return err
+	}
+	metrics := observability.NewMetrics(version)
+	short, shut, err := shortTerm(s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = shut() }()
+	if parts.Files == nil {
+		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), sandbox.Limits{})
+		if err != nil {
+			return fmt.Errorf("open workspaces: %w", err)
+		}
+		parts.Files = dirs.Open
+	}
+	run := runner.New(runner.Config{
+		Worker: s.Name, Keeper: keeper(b), Cache: cache(short), Model: parts.Model, Tools: set,
+		Workspace: parts.Files, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
+		Redact: policy.NewRedactor(settings.Secrets(s)...).String, Log: log,
+	})
+	w := worker.New(worker.Config{
+		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,
+	})
+	if err := workerMetrics(metrics, w, short); err != nil {
+		return err
+	}
+	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
+	group, ctx := errgroup.WithContext(ctx)
+	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error {
+		defer stop()
+		return w.Run(ctx)
+	})
+	if short != nil {
+		group.Go(func() error { return ended(rest, short.Run(rest)) })
+	}
+	group.Go(func() error { return serve(rest, s.HTTPAddr, metrics, connected(nc), log, ready) })
+	return group.Wait()
+}
+
+func toolset(more []tools.Tool) (*tools.Set, error) {
+	fileTools, err := files.Tools()
+	if err != nil {
+		return nil, fmt.Errorf("make file tools: %w", err)
+	}
+	set, err := tools.NewSet(append(fileTools, more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("make toolset: %w", err)
+	}
+	return set, nil
+}
+
+// shortTerm is nil when the operator works without.
+func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
+	if s.RedisURL == "none" {
+		return nil, func() error { return nil }, nil
+	}
+	rdb, err := memory.Connect(s.RedisURL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	short, err := memory.New(rdb, memory.Config{TTL: s.MemoryTTL, Log: log})
+	if err != nil {
+		return nil, nil, fmt.Errorf("open short-term memory: %w", err)
+	}
+	return short, rdb.Close, nil
+}
+
+// states is short-term memory as the runner's cache.
+type states struct{ *memory.ShortTerm }
+
+var _ runner.Cache = states{}
+
+func cache(s *memory.ShortTerm) runner.Cache {
+	if s == nil {
+		return nil
+	}
+	return states{s}
+}
+
+func (c states) Load(ctx context.Context, run messages.Ref) (seq uint64, entryID string, data []byte, ok bool) {
+	snap, ok := c.ShortTerm.Load(ctx, run)
+	return snap.Seq, snap.EntryID, snap.Data, ok
+}
+
+func (c states) Save(run messages.Ref, seq uint64, entryID string, data []byte) {
+	c.ShortTerm.Save(run, memory.Snapshot{Seq: seq, EntryID: entryID, Data: data})
+}
+
+func (c states) Wants() bool { return true }
+
+// workerMetrics are the worker's own, beside what every event shows.
+func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.ShortTerm) error {
+	var errs []error
+	gauge := func(name, help string, f func(worker.Stats) int) {
+		errs = append(errs, m.Gauge(name, help, func() float64 { return float64(f(w.Stats())) }))
+	}
+	count := func(name, help string, f func(runner.Stats) uint64) {
+		errs = append(errs, m.Counter(name, help, func() float64 { return float64(f(w.Stats().Runner)) }))
+	}
+	gauge("worker_slots", "Runs that may be worked at once.", func(s worker.Stats) int { return s.Slots })
+	gauge("worker_slots_busy", "Slots in use.", func(s worker.Stats) int { return s.Busy })
+	gauge("worker_tickets_held", "Task messages in hand.", func(s worker.Stats) int { return s.Held })
+	gauge("worker_suspects", "Runs without progress that are tried one at a time, or wait for it.", func(s worker.Stats) int { return s.Suspects })
+	count("worker_claims_total", "Claims made.", func(s runner.Stats) uint64 { return s.Claims })
+	count("worker_reclaims_total", "Claims of runs whose worker was gone.", func(s runner.Stats) uint64 { return s.Reclaims })
+	count("worker_fenced_total", "Runs lost to another worker.", func(s runner.Stats) uint64 { return s.Fenced })
+	count("worker_released_total", "Runs handed back.", func(s runner.Stats) uint64 { return s.Released })
+	count("worker_poisoned_total", "Runs given up after too many attempts.", func(s runner.Stats) uint64 { return s.Poisoned })
+	if short == nil {
+		return errors.Join(errs...)
+	}
+	errs = append(errs, m.Gauge("memory_up", "Whether short-term memory answers; without it runs go on from their logs.", func() float64 {
+		if short.Stats().Up {
+			return 1
+		}
+		return 0
+	}))
+	stat := func(name, help string, f func(memory.Stats) uint64) {
+		errs = append(errs, m.Counter(name, help, func() float64 { return float64(f(short.Stats())) }))
+	}
+	stat("memory_hits_total", "States found in short-term memory.", func(s memory.Stats) uint64 { return s.Hits })
+	stat("memory_misses_total", "States rebuilt from the log.", func(s memory.Stats) uint64 { return s.Misses })
+	stat("memory_saves_total", "States written to short-term memory.", func(s memory.Stats) uint64 { return s.Saves })
+	stat("memory_dropped_total", "States not written.", func(s memory.Stats) uint64 { return s.Dropped })
+	stat("memory_errors_total", "Failures of short-term memory.", func(s memory.Stats) uint64 { return s.Errors })
+	return errors.Join(errs...)
+}
+
+// WorkerName is what a worker is called that was given no name.
+func WorkerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "worker"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+)
+
+func (c *commands) cancel() *cobra.Command {
+	var s shared
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Cancel a run",
+		Long:  "Ask a run to stop. The request is recorded when this returns; a run that was only queued has ended by then.",
+		Args:  oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := s.ref(args[0])
+			if err != nil {
+				return err
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				status, err := client.Cancel(cmd.Context(), run, reason)
+				switch {
+				case err != nil:
+					return explain(err, run)
+				case s.output.json:
+					return writeJSON(cmd.OutOrStdout(), status)
+				case status.Status.Ended():
+					return write(cmd.OutOrStdout(), fmt.Sprintf("run %s is %s\n", run.Run, visible(string(status.Status))))
+				default:
+					return write(cmd.OutOrStdout(), fmt.Sprintf("run %s was asked to stop: see `%s`\n", run.Run, command("watch", run)))
+				}
+			})
+		},
+	}
+	s.register(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "why; it is shown to whoever watches")
+	return cmd
+}

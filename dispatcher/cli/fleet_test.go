@@ -1,0 +1,410 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/deploy/embedded"
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// fleet is a real one without workers: a server, its streams and a dispatcher.
+type fleet struct {
+	servers *embedded.Servers
+	keeper  *runlog.Keeper
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	f := newStreams(t)
+	nc := embeddedtest.Conn(t, f.servers)
+	b, err := bus.Open(t.Context(), nc, bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.keeper = &runlog.Keeper{
+		Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+	}
+	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: f.keeper, Version: "0.0.0"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-s.Ready():
+	case err := <-done:
+		done <- nil
+		t.Fatal(err)
+	}
+	return f
+}
+
+// newStreams is a fleet without a dispatcher.
+func newStreams(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{servers: embeddedtest.Start(t, embedded.Config{NoRedis: true})}
+	if err := bus.Setup(t.Context(), embeddedtest.Conn(t, f.servers), bus.Streams{}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fleet) connect(ctx context.Context) (*dispatcher.Client, func(), error) {
+	nc, err := f.servers.Conn()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := dispatcher.New(ctx, nc)
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return c, nc.Close, nil
+}
+
+// run executes a command line that must succeed.
+func (f *fleet) run(t *testing.T, args ...string) (stdout, stderr string) {
+	t.Helper()
+	stdout, stderr, err := executeWith(t, f.connect, "from the standard input", args...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return stdout, stderr
+}
+
+// fails executes a command line that must fail with a text.
+func (f *fleet) fails(t *testing.T, want string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	stdout, stderr, err := executeWith(t, f.connect, "", args...)
+	if err == nil {
+		t.Fatalf("%v: no error", args)
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("%v: %s", args, diff)
+	}
+	if _, is := errors.AsType[*cli.UsageError](err); is {
+		t.Errorf("%v: a usage error", args)
+	}
+	return stdout, stderr
+}
+
+// execute executes a command line until ctx ends.
+func (f *fleet) execute(ctx context.Context, stderr io.Writer, args ...string) error {
+	root := &cobra.Command{Use: "longshore"}
+	root.AddCommand(cli.Commands(f.connect)...)
+	cli.Usage(root)
+	root.SetOut(io.Discard)
+	root.SetErr(stderr)
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+// work writes the log of a run as a worker would, from its claim to its end, and takes its task from the queue.
+func (f *fleet) work(t *testing.T, run messages.Ref, result messages.AgentResult) {
+	t.Helper()
+	task := messages.Task{ID: run.Run, Tenant: run.Tenant, Input: messages.TextInput("Say\x1b[2J hello.")}
+	task.SetDefaults()
+	now := time.Now()
+	result.ID, result.StartedAt, result.FinishedAt, result.Steps = run.Run, now, now, 1
+	if _, err := f.keeper.Begin(t.Context(), run,
+		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
+		&messages.Claimed{Claim: "c", Worker: "w", Ticket: 1},
+		&messages.StepStarted{Step: 1},
+		&messages.ModelReplied{Step: 1, Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent("Hello.")}, Stop: messages.StopEnd},
+		&messages.StepEnded{Step: 1, Status: messages.StepCompleted},
+		&messages.Finished{Result: result},
+	); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.keeper.Settle(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSubmit(t *testing.T) {
+	f := newFleet(t)
+	stdout, stderr := f.run(t, "submit", "Say hello.", "--id", "greeting")
+	if diff := cmp.Diff([]string{"greeting\n", "watch it with `longshore watch greeting`\n"}, []string{stdout, stderr}); diff != "" {
+		t.Error(diff)
+	}
+	if again, _ := f.run(t, "submit", "Say hello.", "--id", "greeting"); again != "greeting\n" {
+		t.Errorf("the same task again: %q", again)
+	}
+	f.fails(t, "the id greeting is taken by another task: choose another --id, or leave it out to get a new one",
+		"submit", "Say goodbye.", "--id", "greeting")
+	stdout, stderr = f.run(t, "submit", "-", "--id", "piped", "--tenant", "acme", "-o", "json")
+	if diff := cmp.Diff([]string{`{"id":"piped"}` + "\n", ""}, []string{stdout, stderr}); diff != "" {
+		t.Error(diff)
+	}
+	f.run(t, "submit", "from the standard input", "--id", "piped", "--tenant", "acme") // the same task
+	_, stderr = f.run(t, "submit", "x", "--id", "other", "--tenant", "acme")
+	if want := "watch it with `longshore watch other --tenant acme`\n"; stderr != want {
+		t.Errorf("got %q, want %q", stderr, want)
+	}
+	if id, _ := f.run(t, "submit", "x"); !messages.ValidToken(strings.TrimSpace(id)) {
+		t.Errorf("the new id is %q", id)
+	}
+}
+
+func TestSubmitToUnknownAgent(t *testing.T) {
+	f := newFleet(t)
+	_, _, err := executeWith(t, f.connect, "", "submit", "x", "--agent", "nobody")
+	if !errors.Is(err, dispatcher.ErrUnknownAgent) || !strings.Contains(err.Error(), "nobody") ||
+		!strings.HasSuffix(err.Error(), `leave out --agent for the agent "default"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSubmittedTaskHoldsEveryFlag(t *testing.T) {
+	f := newFleet(t)
+	f.run(t, "submit", "x", "--id", "full", "--agent", "default", "--session", "s", "--priority", "high",
+		"--label", "team=core", "--label", "q=a=b", "--max-steps", "3", "--context", ` {"a": 1} `)
+	c, done, err := f.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	// The same id is accepted for the same task alone.
+	if _, err := c.Submit(t.Context(), messages.Task{
+		ID: "full", Session: "s", Priority: messages.PriorityHigh, Input: messages.TextInput("x"),
+		Labels: map[string]string{"team": "core", "q": "a=b"}, Limits: &messages.Limits{MaxSteps: 3},
+		Context: json.RawMessage(`{"a":1}`),
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancelQueuedRun(t *testing.T) {
+	f := newFleet(t)
+	f.run(t, "submit", "Say hello.", "--id", "greeting")
+	if out, _ := f.run(t, "status", "greeting"); !strings.Contains(out, "status   queued\n") {
+		t.Errorf("status: %q", out)
+	}
+	f.fails(t, "run greeting has not ended: wait for it with `longshore result greeting --wait`, or follow it with `longshore watch greeting`",
+		"result", "greeting")
+	f.fails(t, "run greeting has not ended within 50ms and goes on: see `longshore status greeting`",
+		"result", "greeting", "--wait", "--timeout", "50ms")
+	if out, _ := f.run(t, "cancel", "greeting", "--reason", "no need"); out != "run greeting is cancelled\n" {
+		t.Errorf("cancel: %q", out)
+	}
+	f.fails(t, "run greeting has ended already: see `longshore result greeting`", "cancel", "greeting")
+	out, _ := f.run(t, "status", "greeting", "-o", "json")
+	var status messages.RunStatus
+	if err := messages.Decode([]byte(out), &status); err != nil || status.Status != messages.StatusCancelled {
+		t.Errorf("status: %q: %v", out, err)
+	}
+	const failed = "run greeting ended cancelled: cancelled: no need (cancelled)"
+	stdout, stderr := f.fails(t, failed, "result", "greeting")
+	if diff := cmp.Diff([]string{"", failed + "\n"}, []string{stdout, stderr}); diff != "" {
+		t.Error(diff)
+	}
+	stdout, _ = f.fails(t, failed, "watch", "greeting")
+	if stdout != "" {
+		t.Errorf("a result of a cancelled run: %q", stdout)
+	}
+}
+
+func TestFailedRunIsRunFailed(t *testing.T) {
+	f := newFleet(t)
+	run := dispatcher.Run("bad")
+	f.work(t, run, messages.AgentResult{
+		Status: messages.StatusFailed, Error: &messages.RunError{Code: messages.CodeBudget, Message: "too\x1b[2J dear"},
+	})
+	for _, args := range [][]string{{"result", "bad"}, {"watch", "bad"}, {"result", "bad", "--wait", "-o", "json"}, {"watch", "bad", "-o", "json"}} {
+		stdout, stderr, err := executeWith(t, f.connect, "", args...)
+		failed, ok := errors.AsType[*cli.RunFailed](err)
+		if !ok || failed.ID != "bad" || failed.Status != messages.StatusFailed || failed.Err.Code != messages.CodeBudget {
+			t.Errorf("%v: got %v", args, err)
+		}
+		if !strings.Contains(stderr, `too\x1b[2J dear`) || strings.Contains(stderr+err.Error()+stdout, "\x1b") {
+			t.Errorf("%v: %q, %q, %v", args, stdout, stderr, err)
+		}
+	}
+}
+
+func TestWatchAndResultOfCompletedRun(t *testing.T) {
+	f := newFleet(t)
+	run := messages.Ref{Tenant: "acme", Run: "greeting"}
+	long := strings.Repeat("Hello. ", 5000) // more than an event holds
+	f.work(t, run, messages.AgentResult{Success: true, Status: messages.StatusCompleted, Result: long})
+	stdout, stderr := f.run(t, "watch", "greeting", "--tenant", "acme")
+	if stdout != long+"\n" {
+		t.Errorf("watch printed %d bytes", len(stdout))
+	}
+	if !strings.Contains(stderr, `Say\x1b[2J hello.`) || !strings.Contains(stderr, " step 1: Hello. (0 tokens, 0ms)\n") {
+		t.Errorf("watch told %q", stderr)
+	}
+	if stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--wait"); stdout != long+"\n" {
+		t.Errorf("result printed %d bytes", len(stdout))
+	}
+	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "-o", "json")
+	var result messages.AgentResult
+	if err := messages.Decode([]byte(stdout), &result); err != nil || result.Result != long {
+		t.Errorf("result as JSON: %v", err)
+	}
+}
+
+func TestWatchWritesEventsAsStored(t *testing.T) {
+	f := newFleet(t)
+	run := dispatcher.Run("greeting")
+	f.work(t, run, messages.AgentResult{Success: true, Status: messages.StatusCompleted, Result: "<Hello> & \u2028 \u009b"})
+	stdout, stderr := f.run(t, "watch", "greeting", "-o", "json")
+	if stderr != "" {
+		t.Errorf("it told %q", stderr)
+	}
+	js, err := jetstream.New(embeddedtest.Conn(t, f.servers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	for seq := range stream.CachedInfo().State.LastSeq {
+		m, err := stream.GetMsg(t.Context(), seq+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Write(m.Data)
+		want.WriteByte('\n')
+	}
+	if diff := cmp.Diff(want.String(), stdout); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRecordedEventsKeepTheirBytes(t *testing.T) {
+	for _, file := range []string{"report.jsonl", "failed.jsonl"} {
+		events, lines := recorded(t, file)
+		for i, e := range events {
+			b, err := json.Marshal(&e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(lines[i], string(b)); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}
+}
+
+func TestWatchOfUnknownRunSaysSoAndWaits(t *testing.T) {
+	f := newFleet(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, done, err := f.connect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	for _, format := range []string{"text", "json"} {
+		id := "late-" + format
+		told := make(chan struct{})
+		stderr := writerFunc(func(p []byte) (int, error) {
+			if strings.Contains(string(p), "nobody knows a run "+id+" of tenant default (yet): waiting for its first event") {
+				close(told)
+			}
+			return len(p), nil
+		})
+		ended := make(chan error, 1)
+		go func() { ended <- f.execute(ctx, stderr, "watch", id, "-o", format) }()
+		<-told
+		if _, err := c.Submit(ctx, messages.Task{ID: id, Input: messages.TextInput("x")}); err != nil {
+			t.Fatal(err)
+		}
+		f.work(t, dispatcher.Run(id), messages.AgentResult{Success: true, Status: messages.StatusCompleted, Result: "Hello."})
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestInterruptedWatchSaysThatTheRunGoesOn(t *testing.T) {
+	f := newFleet(t)
+	f.run(t, "submit", "x", "--id", "slow")
+	for _, args := range [][]string{{"watch", "slow"}, {"watch", "slow", "-o", "json"}, {"result", "slow", "--wait"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		err := f.execute(ctx, &bytes.Buffer{}, args...)
+		cancel()
+		want := "stopped watching run slow, which goes on: see `longshore status slow`"
+		if err == nil || err.Error() != want || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestNobodyKnowsTheRun(t *testing.T) {
+	f := newFleet(t)
+	for _, name := range []string{"status", "result", "cancel"} {
+		f.fails(t, "no run x of tenant acme: `longshore list --tenant acme` shows those of the last day", name, "x", "--tenant", "acme")
+	}
+	f.fails(t, "no run x of tenant default: `longshore list` shows those of the last day", "result", "x", "--wait")
+}
+
+func TestNoDispatcher(t *testing.T) {
+	f := newStreams(t)
+	for _, name := range []string{"status", "result", "cancel"} {
+		f.fails(t, "no dispatcher answers: start one with `longshore dispatcher`, or a whole fleet with `longshore dev`", name, "x")
+	}
+}
+
+func TestList(t *testing.T) {
+	f := newFleet(t)
+	stdout, stderr := f.run(t, "list")
+	if diff := cmp.Diff([]string{"", "no runs of tenant default within 1d00h\n"}, []string{stdout, stderr}); diff != "" {
+		t.Error(diff)
+	}
+	f.work(t, dispatcher.Run("first"), messages.AgentResult{Success: true, Status: messages.StatusCompleted, Result: "Hello."})
+	f.work(t, dispatcher.Run("second"), messages.AgentResult{Status: messages.StatusFailed})
+	f.work(t, messages.Ref{Tenant: "acme", Run: "theirs"}, messages.AgentResult{Status: messages.StatusFailed})
+	f.run(t, "submit", "Say hello.", "--id", "third")
+	f.run(t, "cancel", "third")
+	stdout, stderr = f.run(t, "list")
+	var got [][]string
+	for l := range strings.Lines(stdout) {
+		cells := strings.Fields(l)
+		got = append(got, append(cells[:4:4], strings.Join(cells[6:], " ")))
+	}
+	want := [][]string{
+		{"ID", "AGENT", "STATUS", "STEPS", "INPUT"},
+		{"third", "default", "cancelled", "0", "Say hello."},
+		{"second", "default", "failed", "1", `Say\x1b[2J hello.`},
+		{"first", "default", "completed", "1", `Say\x1b[2J hello.`},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || stderr != "" {
+		t.Errorf("%s, told %q", diff, stderr)
+	}
+	stdout, stderr = f.run(t, "list", "--limit", "1", "--status", "completed,failed", "-o", "json")
+	var run struct{ ID, Status string }
+	if err := json.Unmarshal([]byte(stdout), &run); err != nil || run.ID != "second" || run.Status != "failed" {
+		t.Errorf("as JSON: %q: %v", stdout, err)
+	}
+	if want := "the newest 1 of 2 runs: see more with --limit\n"; stderr != want {
+		t.Errorf("got %q, want %q", stderr, want)
+	}
+	if stdout, _ = f.run(t, "list", "--tenant", "acme"); !strings.Contains(stdout, "theirs") || strings.Contains(stdout, "second") {
+		t.Errorf("of another tenant: %q", stdout)
+	}
+}

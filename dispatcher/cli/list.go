@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+const (
+	defaultListed = 100
+	maxListed     = 10_000 // bounds the memory of a list: of more runs the oldest are forgotten
+)
+
+// filter is what the flags of list ask for.
+type filter struct {
+	shared
+	since    time.Duration
+	statuses []string
+	limit    int
+}
+
+func (c *commands) list() *cobra.Command {
+	var f filter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the runs of the last day",
+		Long: "List runs by their events, newest first. A run has its first event when a worker takes it: those that are\n" +
+			"only queued are not listed; `longshore status ID` knows them. With -o json each run is a line.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error { return c.runList(cmd, &f, client) })
+		},
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.DurationVar(&f.since, "since", day, "how far back to look, such as 90m")
+	flags.StringSliceVar(&f.statuses, "status", nil, "only these: running, waiting, completed, failed, cancelled; may be repeated")
+	flags.IntVar(&f.limit, "limit", defaultListed, fmt.Sprintf("at most so many runs, up to %d", maxListed))
+	return cmd
+}
+
+func (f *filter) check() error {
+	if _, err := f.ref("_"); err != nil { // for the tenant
+		return err
+	}
+	if f.since <= 0 {
+		return usagef("--since: must be more than 0")
+	}
+	if f.limit < 1 || f.limit > maxListed {
+		return usagef("--limit: must be 1 to %d", maxListed)
+	}
+	for _, s := range f.statuses {
+		switch messages.Status(s) {
+		case messages.StatusRunning, messages.StatusWaiting, messages.StatusCompleted, messages.StatusFailed, messages.StatusCancelled:
+		case messages.StatusQueued:
+			return usagef("--status: queued runs have no events yet: ask for one with `longshore status ID`")
+		default:
+			return usagef("--status: %q is none of running, waiting, completed, failed, cancelled", messages.Clip(s, 64))
+		}
+	}
+	return nil
+}
+
+func (c *commands) runList(cmd *cobra.Command, f *filter, client *dispatcher.Client) error {
+	since := c.options.Now().Add(-f.since)
+	recent := newRecent(maxListed)
+	for e, err := range client.Recent(cmd.Context(), f.tenant, since) {
+		if err != nil {
+			return explain(err, messages.Ref{Tenant: f.tenant, Run: "_"})
+		}
+		recent.add(&e)
+	}
+	runs := recent.newestFirst(f.statuses)
+	found := len(runs)
+	runs = runs[:min(found, f.limit)]
+	var err error
+	if f.output.json {
+		err = writeRuns(cmd.OutOrStdout(), runs)
+	} else {
+		err = writeTable(cmd.OutOrStdout(), runs, c.options.Now())
+	}
+	if err != nil {
+		return err
+	}
+	return write(cmd.ErrOrStderr(), listNote(found, len(runs), recent.forgotten, f))
+}
+
+// listNote says what the list does not show.
+func listNote(found, shown, forgotten int, f *filter) string {
+	switch {
+	case forgotten > 0:
+		return fmt.Sprintf("the newest %d of more than %d runs: look less far back with --since\n", shown, maxListed)
+	case found > shown:
+		return fmt.Sprintf("the newest %d of %d runs: see more with --limit\n", shown, found)
+	case found == 0 && !f.output.json:
+		return fmt.Sprintf("no runs of tenant %s within %s\n", f.tenant, span(f.since))
+	default:
+		return ""
+	}
+}
+
+func writeRuns(w io.Writer, runs []*recentRun) error {
+	for _, r := range runs {
+		if err := writeJSON(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeTable(w io.Writer, runs []*recentRun, now time.Time) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	table := newTable(w)
+	if err := writeRow(table, "ID", "AGENT", "STATUS", "STEPS", "AGE", "DURATION", "INPUT"); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if err := writeRow(table, r.row(now)...); err != nil {
+			return err
+		}
+	}
+	return flush(table)
+}
+
+func (r *recentRun) row(now time.Time) []string {
+	age, duration := "?", "?"
+	if from := cmp.Or(r.Queued, r.Started); from != nil {
+		age = span(now.Sub(*from))
+	}
+	if r.Started != nil {
+		end := now
+		if r.Finished != nil {
+			end = *r.Finished
+		}
+		duration = took(end.Sub(*r.Started))
+	}
+	agent := r.Agent
+	if agent == "" {
+		agent = "?"
+	}
+	return []string{r.ID, agent, string(r.Status), strconv.Itoa(r.Steps), age, duration, r.Input}
+}
+
+func writeRow(table *tabwriter.Writer, cells ...string) error {
+	shown := slices.Clone(cells)
+	for i := range shown {
+		shown[i] = visible(shown[i])
+	}
+	return write(table, strings.Join(shown, "\t")+"\n")
+}

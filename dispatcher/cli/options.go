@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"io"
+	"time"
+)
+
+// Widths in columns.
+const (
+	defaultWidth = 80
+	minWidth     = 20  // a line that is cut to less tells nothing any more
+	plainWidth   = 240 // of a line's text where nobody knows the width; the result is shown whole anyway
+)
+
+// Options say how a Reporter shows runs. The zero value is safe anywhere.
+type Options struct {
+	Terminal bool              // the writer is a terminal that understands cursor control: show progress in place
+	Color    bool              // use colors; only on a terminal
+	Width    func() int        // columns of the terminal now, asked for each line. Default: 80
+	Out      io.Writer         // where results go. Default: the Reporter's writer
+	Raw      bool              // Out is no terminal: results go there byte for byte. Else what could steer a terminal is written out
+	Names    map[string]string // short names of the runs by id; with more than one, lines begin with them
+	Now      func() time.Time  // default: time.Now. Its location is that of the times in plain lines
+}
+
+func (o Options) withDefaults() Options {
+	if o.Width == nil {
+		o.Width = func() int { return defaultWidth }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+func happened(t *testing.T, run string, n int, name string, data any) *messages.Event {
+	t.Helper()
+	raw, err := json.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &messages.Event{
+		Source: "/tenants/default", Subject: run, Type: "longshore." + name + ".v1", Sequence: strconv.Itoa(n), Data: raw,
+		Time: time.Date(2026, 1, 2, 12, 0, n, 0, time.UTC),
+	}
+}
+
+func TestRecentForgetsTheOldest(t *testing.T) {
+	r := newRecent(3)
+	for i := range 10 {
+		r.add(happened(t, fmt.Sprintf("run-%d", i), 1, "run_queued", messages.RunQueued{Agent: "a"}))
+	}
+	r.add(happened(t, "run-2", 7, "run_finished", messages.RunFinished{Result: messages.AgentResult{ID: "run-2"}}))
+	var ids []string
+	for _, run := range r.newestFirst(nil) {
+		ids = append(ids, run.ID)
+	}
+	if diff := cmp.Diff([]string{"run-9", "run-8", "run-7"}, ids); diff != "" || r.forgotten != 7 || len(r.runs) != 3 {
+		t.Errorf("%s, forgot %d, holds %d", diff, r.forgotten, len(r.runs))
+	}
+	f := &filter{}
+	if note := listNote(3, 3, r.forgotten, f); !strings.HasPrefix(note, "the newest 3 of more than 10000 runs") {
+		t.Errorf("note: %q", note)
+	}
+}
+
+func TestRecentReadsARunsLife(t *testing.T) {
+	r := newRecent(10)
+	status := func(e *messages.Event, want messages.Status) {
+		t.Helper()
+		r.add(e)
+		if got := r.runs["x"].Status; got != want {
+			t.Errorf("after %s it is %s, not %s", e.Type, got, want)
+		}
+	}
+	status(happened(t, "x", 1, "run_queued", messages.RunQueued{Agent: "a", Input: strings.Repeat("long ", 99)}), messages.StatusRunning)
+	status(happened(t, "x", 2, "step_start", messages.Step{Step: 4}), messages.StatusRunning)
+	status(happened(t, "x", 3, "run_waiting", messages.RunWaiting{Reason: "approval"}), messages.StatusWaiting)
+	status(happened(t, "x", 4, "run_resumed", messages.RunWaiting{}), messages.StatusRunning)
+	status(happened(t, "x", 5, "run_queued", "not an object"), messages.StatusRunning)
+	status(happened(t, "x", 6, "run_finished", "not an object"), messages.StatusFailed)
+	status(happened(t, "x", 7, "run_waiting", messages.RunWaiting{}), messages.StatusFailed)
+	row := r.runs["x"].row(time.Date(2026, 1, 2, 13, 0, 0, 0, time.UTC))
+	if diff := cmp.Diff([]string{"x", "a", "failed", "4", "59m59s", "5.0s", strings.Repeat("long ", 11) + "long…"}, row); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRecentOfARunThatBeganBefore(t *testing.T) {
+	r := newRecent(10)
+	r.add(happened(t, "x", 9, "step_start", messages.Step{Step: 2}))
+	now := time.Date(2026, 1, 2, 13, 0, 0, 0, time.UTC)
+	if diff := cmp.Diff([]string{"x", "?", "running", "2", "?", "?", ""}, r.runs["x"].row(now)); diff != "" {
+		t.Error(diff)
+	}
+	r.add(happened(t, "x", 10, "run_finished", messages.RunFinished{Result: messages.AgentResult{
+		ID: "x", Status: messages.StatusCompleted, Steps: 2, StartedAt: now.Add(-time.Hour), Provenance: &messages.Provenance{Agent: "a"},
+	}}))
+	if diff := cmp.Diff([]string{"x", "a", "completed", "2", "1h00m", "10.0s", ""}, r.runs["x"].row(now)); diff != "" {
+		t.Error(diff)
+	}
+	r.add(happened(t, "_", 1, "agent_applied", nil))
+	r.add(happened(t, "\x1b", 1, "run_queued", nil))
+	if len(r.runs) != 1 {
+		t.Errorf("%d runs", len(r.runs))
+	}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// question is what the flags of result ask for.
+type question struct {
+	shared
+	wait    bool
+	timeout time.Duration
+}
+
+func (c *commands) result() *cobra.Command {
+	var q question
+	cmd := &cobra.Command{
+		Use:   "result ID",
+		Short: "Print the result of a run",
+		Long:  "Print the result of a run that has ended. It fails when the run failed. With -o json it is the whole AgentResult.",
+		Args:  oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := q.ref(args[0])
+			if err != nil {
+				return err
+			}
+			if err := q.check(cmd); err != nil {
+				return err
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				result, err := q.fetch(cmd.Context(), client, run)
+				if err != nil {
+					return err
+				}
+				return c.showResult(cmd, result, q.output)
+			})
+		},
+	}
+	q.register(cmd)
+	cmd.Flags().BoolVar(&q.wait, "wait", false, "wait until the run has ended")
+	cmd.Flags().DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s; as long as it takes by default")
+	return cmd
+}
+
+func (q *question) check(cmd *cobra.Command) error {
+	switch {
+	case !cmd.Flags().Changed("timeout"):
+		return nil
+	case !q.wait:
+		return usagef("--timeout: is only for --wait")
+	case q.timeout <= 0:
+		return usagef("--timeout: must be more than 0")
+	default:
+		return nil
+	}
+}
+
+func (q *question) fetch(ctx context.Context, client *dispatcher.Client, run messages.Ref) (*messages.AgentResult, error) {
+	result, err := client.Result(ctx, run) // also finds out at once that there is no such run
+	if !q.wait || !errors.Is(err, dispatcher.ErrNotEnded) {
+		return result, explain(err, run)
+	}
+	waiting := ctx
+	if q.timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, q.timeout)
+		defer cancel()
+	}
+	result, err = client.Wait(waiting, run)
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return nil, stoppedWatching(ctx, err, run)
+	case waiting.Err() != nil:
+		return nil, &lineError{fmt.Sprintf("run %s has not ended within %s and goes on: see `%s`", run.Run, q.timeout, command("status", run)), err}
+	default:
+		return nil, explain(err, run)
+	}
+}
+
+func (c *commands) showResult(cmd *cobra.Command, result *messages.AgentResult, output format) error {
+	var err error
+	if output.json {
+		err = writeJSON(cmd.OutOrStdout(), result)
+	} else {
+		err = write(cmd.OutOrStdout(), resultText(result, c.options.Raw))
+	}
+	if err != nil {
+		return err
+	}
+	return tell(cmd, result)
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// maxAtOnce bounds how many runs RunTasks watches at the same time.
+const maxAtOnce = 64
+
+// RunTasks submits tasks, shows their steps on steps while they are worked, and writes each result, as soon as it is
+// there, to results: its text, or the AgentResult as a line of JSON. The error is a *RunFailed of the first run that
+// did not complete, once all have ended. When ctx ends, what was submitted goes on without being watched.
+func RunTasks(
+	ctx context.Context, client *dispatcher.Client, tasks []messages.Task, steps, results io.Writer, options Options, asJSON bool,
+) error {
+	options.Out = results
+	if asJSON {
+		options.Out = io.Discard
+	}
+	options.Names = map[string]string{}
+	for i := range tasks {
+		t := &tasks[i]
+		name := t.ID
+		if name == "" {
+			name, t.ID = fmt.Sprintf("task %d", i+1), messages.NewID(time.Now())
+		}
+		options.Names[t.ID] = name
+	}
+	reporter := NewReporter(steps, options)
+	defer reporter.Close()
+	errs := make([]error, len(tasks))
+	places := make(chan struct{}, maxAtOnce)
+	var printing sync.Mutex
+	var wg sync.WaitGroup
+	for i, t := range tasks {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			result, err := runTask(ctx, client, t, reporter)
+			if errs[i] = err; result == nil || !asJSON {
+				return
+			}
+			printing.Lock()
+			defer printing.Unlock()
+			if err := json.NewEncoder(results).Encode(result); err != nil {
+				errs[i] = fmt.Errorf("write result: %w", err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runTask(ctx context.Context, client *dispatcher.Client, t messages.Task, r *Reporter) (*messages.AgentResult, error) {
+	id, err := client.Submit(ctx, t)
+	run := messages.Ref{Tenant: t.Tenant, Run: t.ID}
+	if err != nil {
+		return nil, explain(err, run)
+	}
+	run.Run = id
+	return WatchAndReport(ctx, client, run, r)
+}

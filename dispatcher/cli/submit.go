@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// fromInput as the text of a task means that it is on the standard input.
+const fromInput = "-"
+
+// order is what the flags of submit ask for.
+type order struct {
+	shared
+	task     messages.Task
+	priority string
+	labels   []string
+	maxSteps int
+	context  string
+}
+
+func (c *commands) submit() *cobra.Command {
+	var o order
+	cmd := &cobra.Command{
+		Use:   "submit TEXT|-",
+		Short: "Submit a task",
+		Long: "Submit a task and print its id, once it is stored. The text - reads the task from the standard input.\n" +
+			"The same task with the same --id may be submitted again: it is one run.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("needs the task's text as one argument, or - to read it from the standard input; got %d arguments: quote the text", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runSubmit(cmd, &o, args[0]) },
+	}
+	o.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.task.Agent, "agent", messages.DefaultAgent, "the agent that works it")
+	flags.StringVar(&o.task.ID, "id", "", "id of the run; a new one by default")
+	flags.StringVar(&o.task.Session, "session", "", "the conversation that it belongs to")
+	flags.StringVar(&o.priority, "priority", string(messages.PriorityNormal), "high, normal or low")
+	flags.StringArrayVar(&o.labels, "label", nil, "key=value; may be repeated")
+	flags.IntVar(&o.maxSteps, "max-steps", 0, "end it after so many steps; what the agent says by default")
+	flags.StringVar(&o.context, "context", "", "facts for the agent, as a JSON object")
+	return cmd
+}
+
+func (c *commands) runSubmit(cmd *cobra.Command, o *order, text string) error {
+	if err := o.fill(cmd); err != nil {
+		return err
+	}
+	if text == fromInput {
+		o.task.Input = messages.TextInput("-") // so that all else is checked before somebody types
+		if err := o.task.Validate(); err != nil {
+			return usage(err)
+		}
+		var err error
+		if text, err = readTask(cmd.Context(), cmd.InOrStdin()); err != nil {
+			return err
+		}
+	}
+	o.task.Input = messages.TextInput(text)
+	if err := o.task.Validate(); err != nil {
+		return usage(err)
+	}
+	return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+		id, err := client.Submit(cmd.Context(), o.task)
+		run := messages.Ref{Tenant: o.tenant, Run: id}
+		if err != nil {
+			run.Run = o.task.ID
+			return explain(err, run)
+		}
+		if o.output.json {
+			return writeJSON(cmd.OutOrStdout(), messages.SubmitReply{ID: id})
+		}
+		if err := write(cmd.OutOrStdout(), id+"\n"); err != nil {
+			return err
+		}
+		return write(cmd.ErrOrStderr(), fmt.Sprintf("watch it with `%s`\n", command("watch", run)))
+	})
+}
+
+// fill puts what the flags say into the task. A flag that is given counts, also when it is empty: a script's empty
+// variable must not become a default.
+func (o *order) fill(cmd *cobra.Command) error {
+	for _, f := range []struct{ name, value string }{
+		{"tenant", o.tenant}, {"id", o.task.ID}, {"agent", o.task.Agent}, {"session", o.task.Session},
+	} {
+		if cmd.Flags().Changed(f.name) && !messages.ValidToken(f.value) {
+			return usagef("--%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", f.name)
+		}
+	}
+	if cmd.Flags().Changed("priority") && o.priority == "" {
+		return usagef("--priority: must be high, normal or low")
+	}
+	if cmd.Flags().Changed("max-steps") {
+		if o.maxSteps == 0 {
+			return usagef("--max-steps: must be at least 1")
+		}
+		o.task.Limits = &messages.Limits{MaxSteps: o.maxSteps}
+	}
+	if cmd.Flags().Changed("context") {
+		o.task.Context = json.RawMessage(strings.TrimSpace(o.context))
+		if len(o.task.Context) == 0 {
+			return usagef("--context: must be an object")
+		}
+	}
+	o.task.Tenant, o.task.Priority = o.tenant, messages.Priority(o.priority)
+	var err error
+	o.task.Labels, err = parseLabels(o.labels)
+	return err
+}
+
+func parseLabels(given []string) (map[string]string, error) {
+	if len(given) == 0 {
+		return nil, nil //nolint:nilnil // no labels
+	}
+	labels := make(map[string]string, len(given))
+	for _, l := range given {
+		key, value, ok := strings.Cut(l, "=")
+		if !ok || key == "" {
+			return nil, usagef("--label: %q is not key=value", messages.Clip(l, 64))
+		}
+		if _, twice := labels[key]; twice {
+			return nil, usagef("--label: %q is given twice", messages.Clip(key, 64))
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}
+
+// readTask reads all of the input, which must not be larger than a task's.
+func readTask(ctx context.Context, in io.Reader) (string, error) {
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	// Nothing can interrupt a read from a terminal. When ctx ends first, the command ends, and the read with it.
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(in, messages.MaxInput+1))
+		done <- read{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", fmt.Errorf("read the task: %w", context.Cause(ctx))
+	case r := <-done:
+		if r.err != nil {
+			return "", fmt.Errorf("read the task: %w", r.err)
+		}
+		return string(r.text), nil
+	}
+}

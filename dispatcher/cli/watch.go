@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+func (c *commands) watch() *cobra.Command {
+	var s shared
+	cmd := &cobra.Command{
+		Use:   "watch ID",
+		Short: "Watch a run to its end",
+		Long: "Watch a run from its first event to its end, and print its result. It fails when the run failed.\n" +
+			"With -o json each event is a line, as it is stored.",
+		Args: oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := s.ref(args[0])
+			if err != nil {
+				return err
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				if s.output.json {
+					return watchJSON(cmd, client, run)
+				}
+				return c.watchText(cmd, client, run)
+			})
+		},
+	}
+	s.register(cmd)
+	return cmd
+}
+
+func (c *commands) watchText(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
+	options := c.options
+	options.Out = cmd.OutOrStdout()
+	reporter := NewReporter(cmd.ErrOrStderr(), options)
+	defer reporter.Close()
+	if unknown(cmd, client, run) {
+		reporter.Note(run.Run, notYet(run))
+	}
+	_, err := WatchAndReport(cmd.Context(), client, run, reporter)
+	return err
+}
+
+func watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
+	if unknown(cmd, client, run) {
+		if err := write(cmd.ErrOrStderr(), notYet(run)+"\n"); err != nil {
+			return err
+		}
+	}
+	var result *messages.AgentResult
+	for e, err := range client.Watch(cmd.Context(), run) {
+		if err != nil {
+			return stoppedWatching(cmd.Context(), err, run)
+		}
+		if err := writeJSON(cmd.OutOrStdout(), &e); err != nil {
+			return err
+		}
+		if e.Name() == messages.EventRunFinished {
+			result = resultOf(&e)
+		}
+	}
+	if result == nil {
+		return fmt.Errorf("run %s: its last event cannot be read: see `%s`", run.Run, command("result", run))
+	}
+	return tell(cmd, result)
+}
+
+// unknown asks whether nobody knows the run. It may be watched before it is submitted, and its events may outlive
+// its log, so this alone is no error; but a person who mistyped an id should be told.
+func unknown(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) bool {
+	_, err := client.Status(cmd.Context(), run)
+	return errors.Is(err, dispatcher.ErrNotFound)
+}
+
+func notYet(run messages.Ref) string {
+	return fmt.Sprintf("nobody knows a run %s of tenant %s (yet): waiting for its first event", run.Run, run.Tenant)
+}
+
+// tell says on the error output how a run failed, and returns the error that stands for it.
+func tell(cmd *cobra.Command, result *messages.AgentResult) error {
+	err := failed(result)
+	if err == nil {
+		return nil
+	}
+	if err := write(cmd.ErrOrStderr(), err.Error()+"\n"); err != nil {
+		return err
+	}
+	return err
+}

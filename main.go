@@ -1,0 +1,386 @@
+// Command longshore runs a fleet of AI agents and talks to one.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/deploy/embedded"
+	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/observability"
+)
+
+// version is set by the linker.
+var version = "0.1.0-dev"
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitSignal = 130
+)
+
+func main() {
+	ctx, stop := untilSignal()
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM. The second ends the process at once.
+func untilSignal() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(exitSignal)
+	}()
+	return ctx, cancel
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := &cobra.Command{
+		Use: "longshore", Short: "A dispatch hall for AI agents",
+		Long: "Longshore takes tasks from backends, puts them on NATS JetStream, and has a fleet of workers run the\n" +
+			"agents that do them. Every step is an event. Try: longshore run \"Write a haiku into haiku.txt\"",
+		Version: version, SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.AddCommand(devCommand(), dispatcherCommand(), workerCommand(), runCommand())
+	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
+	cli.Usage(root)
+	root.SetArgs(args)
+	return exitCode(root.ExecuteContext(ctx), stderr)
+}
+
+// exitCode prints an error, once and in one line, and says how the process ends.
+func exitCode(err error, stderr io.Writer) int {
+	var (
+		usage  *cli.UsageError
+		set    *settings.Error
+		failed *cli.RunFailed
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &failed): // its report is the message
+		return exitFailed
+	case errors.As(err, &usage), errors.As(err, &set):
+		fmt.Fprintln(stderr, "longshore:", err)
+		return exitUsage
+	default:
+		fmt.Fprintln(stderr, "longshore:", err)
+		return exitFailed
+	}
+}
+
+// connect opens a client by the environment.
+func connect(ctx context.Context) (*dispatcher.Client, func(), error) {
+	var s settings.Client
+	if err := settings.Load(&s, os.Environ()); err != nil {
+		return nil, nil, err
+	}
+	nc, err := fleet.Connect(ctx, s.NATS, "longshore client", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := dispatcher.New(ctx, nc)
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return c, nc.Close, nil
+}
+
+func logger(cmd *cobra.Command, s settings.Logs, secrets []string) (*slog.Logger, error) {
+	return observability.NewLogger(cmd.ErrOrStderr(), observability.LogConfig{Level: s.Level, Format: s.Format, Redact: secrets})
+}
+
+// terminal says how text is shown: steps on stderr, results on stdout.
+func terminal(stderr, stdout io.Writer) cli.Options {
+	_, noColor := os.LookupEnv("NO_COLOR")
+	tty := isTerminal(stderr) && os.Getenv("TERM") != "dumb"
+	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), Width: func() int {
+		n, _ := strconv.Atoi(os.Getenv("COLUMNS"))
+		return n
+	}}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func dispatcherCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "dispatcher", Short: "Run a dispatcher: the service that clients ask, and the keeper of the streams",
+		Long: "Run a dispatcher process. It is configured by its environment:\n\n" + settings.Describe(&settings.Dispatcher{}),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var s settings.Dispatcher
+			if err := settings.Load(&s, os.Environ()); err != nil {
+				return err
+			}
+			log, err := logger(cmd, s.Logs, settings.Secrets(s))
+			if err != nil {
+				return err
+			}
+			return fleet.Dispatcher(cmd.Context(), s, version, log, nil)
+		},
+	}
+}
+
+func workerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "worker", Short: "Run a worker: a member of the fleet that works tasks",
+		Long: "Run a worker process. It is configured by its environment:\n\n" + settings.Describe(&settings.Worker{}),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var s settings.Worker
+			if err := settings.Load(&s, os.Environ()); err != nil {
+				return err
+			}
+			if s.Name == "" {
+				s.Name = fleet.WorkerName()
+			}
+			log, err := logger(cmd, s.Logs, settings.Secrets(s))
+			if err != nil {
+				return err
+			}
+			return fleet.Worker(cmd.Context(), s, version, log, fleet.Parts{}, nil)
+		},
+	}
+}
+
+func devCommand() *cobra.Command {
+	var cfg fleet.DevConfig
+	var readyFile string
+	cmd := &cobra.Command{
+		Use: "dev", Short: "Run the whole fleet in one process, with NATS and a Redis-compatible store inside",
+		Long: "Run dispatcher, worker, NATS and a Redis-compatible store in one process. Workers and clients of other\n" +
+			"processes can connect to it. The store behind the Redis address is in memory; queue and logs are in --data.\n\n" +
+			"Its environment, where that is not said by a flag:\n\n" + settings.Describe(&settings.Dev{}),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dev, err := startDev(cmd, &cfg, "info")
+			if err != nil {
+				return err
+			}
+			if readyFile != "" {
+				if err := writeReady(readyFile, dev); err != nil {
+					return errors.Join(err, dev.Stop())
+				}
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "longshore is ready: http://%s, %s, %s\n", dev.API, dev.NATS, dev.Redis)
+			sayScripted(cmd, dev)
+			select {
+			case <-cmd.Context().Done():
+			case <-dev.Done():
+			}
+			return dev.Stop()
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.HTTPAddr, "addr", "127.0.0.1:8420", "address for HTTP; port 0 picks a free one")
+	f.StringVar(&cfg.NATSAddr, "nats-addr", "127.0.0.1:4222", "address for NATS")
+	f.StringVar(&cfg.RedisAddr, "redis-addr", "127.0.0.1:6379", "address for the Redis-compatible store")
+	f.StringVar(&cfg.Dir, "data", "longshore-data", "folder for queue, logs and files")
+	f.IntVar(&cfg.Worker.Slots, "slots", 0, "runs worked at once (default LONGSHORE_SLOTS)")
+	f.BoolVar(&cfg.NoWorker, "no-worker", false, "leave the worker out")
+	f.StringVar(&cfg.Agents, "agents", "", "folder with agent definitions")
+	f.StringVar(&readyFile, "ready-file", "", "file to write the addresses to once everything accepts work")
+	return cmd
+}
+
+// startDev starts the fleet in this process by its environment and flags.
+func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.Dev, error) {
+	var s settings.Dev
+	if err := settings.Load(&s, os.Environ()); err != nil {
+		return nil, err
+	}
+	if os.Getenv("LONGSHORE_LOG_LEVEL") == "" {
+		s.Level = level
+	}
+	log, err := logger(cmd, s.Logs, settings.Secrets(s))
+	if err != nil {
+		return nil, err
+	}
+	slots := cfg.Worker.Slots
+	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, version, log
+	cfg.Worker = s.Worker()
+	if slots != 0 {
+		cfg.Worker.Slots = slots
+	}
+	return fleet.StartDev(cmd.Context(), *cfg)
+}
+
+func sayScripted(cmd *cobra.Command, dev *fleet.Dev) {
+	if dev.Scripted {
+		fmt.Fprintln(cmd.ErrOrStderr(), "No model is configured: the built-in script answers. Set OPENAI_API_KEY and OPENAI_MODEL for a real one.")
+	}
+}
+
+// writeReady writes the addresses at once, so that a reader never sees half of them.
+func writeReady(file string, dev *fleet.Dev) error {
+	body, err := json.Marshal(map[string]string{"api": "http://" + dev.API, "nats": dev.NATS, "redis": dev.Redis})
+	if err != nil {
+		return fmt.Errorf("encode addresses: %w", err)
+	}
+	temp := file + ".tmp"
+	if err := os.WriteFile(temp, append(body, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write ready file: %w", err)
+	}
+	if err := os.Rename(temp, file); err != nil {
+		return fmt.Errorf("write ready file: %w", err)
+	}
+	return nil
+}
+
+// runFlags are those of `longshore run`.
+type runFlags struct {
+	agent, session, agents, workspace, tenant, output string
+	maxSteps                                          int
+	files                                             []string
+}
+
+func runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use: "run [TEXT]", Short: "Run a task from start to end and print its result",
+		Long: "Run one task, or the tasks of --file, and show the steps as they happen. Results go to stdout, steps to stderr.\n" +
+			"With NATS_URL the fleet there does it; else one is started in this process for as long as it takes.\n\n" +
+			"It ends with 0 when every run completed, 1 when one failed, 2 when it was asked for something impossible.",
+		Example: "  longshore run \"Write a haiku about harbours into haiku.txt\" --workspace .\n" +
+			"  longshore run --agents deploy/examples/agents --file deploy/examples/tasks/haiku.json",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return errors.New("give the task as one argument, in quotes")
+			case len(args) == 0 && len(f.files) == 0:
+				return errors.New("give a task: longshore run \"TEXT\"")
+			case len(args) == 1 && len(f.files) > 0:
+				return errors.New("give either a task or --file, not both")
+			default:
+				return nil
+			}
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tasks, err := f.tasks(args)
+			if err != nil {
+				return err
+			}
+			client, done, err := f.fleet(cmd)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.watch(cmd, client, tasks), done())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.agent, "agent", "", "agent that works the task (default \"default\")")
+	flags.StringVar(&f.session, "session", "", "name of the conversation that the task belongs to")
+	flags.StringVar(&f.tenant, "tenant", "", "whose task it is (default \"default\")")
+	flags.IntVar(&f.maxSteps, "max-steps", 0, "steps at most (default: the agent's)")
+	flags.StringVar(&f.workspace, "workspace", "", "folder to work in, in place; only with the fleet in this process")
+	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task; may be repeated")
+	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []messages.Task) error {
+	steps, results := cmd.ErrOrStderr(), cmd.OutOrStdout()
+	return cli.RunTasks(cmd.Context(), client, tasks, steps, results, terminal(steps, results), f.output == "json")
+}
+
+// tasks are those to run, checked.
+func (f *runFlags) tasks(args []string) ([]messages.Task, error) {
+	if f.output != "text" && f.output != "json" {
+		return nil, usageError("--output must be text or json")
+	}
+	if os.Getenv("NATS_URL") != "" && (f.workspace != "" || f.agents != "") {
+		return nil, usageError("--workspace and --agents need the fleet in this process: unset NATS_URL")
+	}
+	if f.workspace != "" {
+		if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {
+			return nil, usageError("--workspace " + f.workspace + " is not a folder")
+		}
+	}
+	var tasks []messages.Task
+	for _, file := range f.files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usageError("read task: " + err.Error())
+		}
+		t, err := messages.DecodeTask(data)
+		if err != nil {
+			return nil, usageError("read task " + file + ": " + err.Error())
+		}
+		tasks = append(tasks, *t)
+	}
+	if len(args) == 1 {
+		tasks = append(tasks, messages.Task{Input: messages.TextInput(args[0])})
+	}
+	for i := range tasks {
+		t := &tasks[i]
+		t.Agent, t.Session, t.Tenant = first(f.agent, t.Agent), first(f.session, t.Session), first(f.tenant, t.Tenant)
+		if f.maxSteps != 0 {
+			t.Limits = &messages.Limits{MaxSteps: f.maxSteps}
+		}
+		t.SetDefaults()
+		if err := t.Validate(); err != nil {
+			return nil, usageError(err.Error())
+		}
+	}
+	return tasks, nil
+}
+
+func usageError(text string) error { return &cli.UsageError{Err: errors.New(text)} }
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// fleet is a client of the fleet that NATS_URL names, or of one that is started here; done ends it.
+func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, error) {
+	if os.Getenv("NATS_URL") != "" {
+		c, closeConn, err := connect(cmd.Context())
+		return c, func() error { closeConn(); return nil }, err
+	}
+	cfg := fleet.DevConfig{NATSAddr: embedded.NoListen, Agents: f.agents, Workspace: f.workspace}
+	dev, err := startDev(cmd, &cfg, "error")
+	if err != nil {
+		return nil, nil, err
+	}
+	sayScripted(cmd, dev)
+	c, err := dev.Client(cmd.Context())
+	if err != nil {
+		return nil, nil, errors.Join(err, dev.Stop())
+	}
+	return c, dev.Stop, nil
+}

@@ -1,0 +1,70 @@
+package bus_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+func BenchmarkAppend(b *testing.B) {
+	log, _ := openNew(b)
+	last := uint64(0)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		seq, err := log.Append(b.Context(), run1(), last, step(fmt.Sprintf("%026d", i), i))
+		if err != nil {
+			b.Fatal(err)
+		}
+		last = seq
+	}
+}
+
+func BenchmarkEvents(b *testing.B) {
+	log, _ := openNew(b)
+	out := log.Open(run1())
+	b.ReportAllocs()
+	for i := 1; b.Loop(); i++ {
+		out.Publish(b.Context(), uint64(i), []messages.Event{event(run1(), i, messages.EventStepStart)})
+	}
+	if err := out.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkSubmit(b *testing.B) {
+	log, _ := openNew(b)
+	var n atomic.Int64
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", n.Add(1))}
+			if dup, err := log.Submit(b.Context(), newTask(run)); dup || err != nil {
+				b.Errorf("got %v, %v", dup, err)
+				return
+			}
+		}
+	})
+}
+
+func BenchmarkReadLog(b *testing.B) {
+	log, _ := openNew(b)
+	last := uint64(0)
+	for i := range 30 {
+		last = mustAppend(b, log, run1(), last, step(fmt.Sprintf("%026d", i), i))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for _, err := range log.Read(b.Context(), run1(), 0, last) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != 30 {
+			b.Fatalf("got %d entries", n)
+		}
+	}
+}

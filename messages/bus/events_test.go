@@ -1,0 +1,436 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// event is the n-th event of a run.
+func event(run messages.Ref, n int, name string) messages.Event {
+	num := strconv.Itoa(n)
+	return messages.Event{
+		SpecVersion: "1.0", ID: run.Run + "." + num, Source: "/tenants/" + run.Tenant, Type: "longshore." + name + ".v1",
+		Subject: run.Run, Time: time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC), DataContentType: "application/json",
+		Sequence: num, Data: json.RawMessage(`{"step":` + num + `}`),
+	}
+}
+
+func events(run messages.Ref, from, to int) []messages.Event {
+	var out []messages.Event
+	for n := from; n <= to; n++ {
+		out = append(out, event(run, n, messages.EventStepStart))
+	}
+	return out
+}
+
+// publishRaw stores an event as somebody else would, without an id.
+func publishRaw(t testing.TB, nc *nats.Conn, run messages.Ref, es ...messages.Event) {
+	t.Helper()
+	for _, e := range es {
+		body, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newJetStream(t, nc).Publish(ctxFor(t), run.EventSubject(e.Name()), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// watched is what a watch yields until it ends.
+func watched(t testing.TB, b *bus.Bus, run messages.Ref, patience time.Duration) []messages.Event {
+	t.Helper()
+	var got []messages.Event
+	for e, err := range b.WatchPatiently(ctxFor(t), run, patience) {
+		if err != nil {
+			t.Fatalf("after %d events: %v", len(got), err)
+		}
+		got = append(got, e)
+	}
+	return got
+}
+
+func storedNumbers(t testing.TB, b *bus.Bus, filter string) []uint64 {
+	t.Helper()
+	var got []uint64
+	for e, err := range b.Events(ctxFor(t), filter, time.Time{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Number())
+	}
+	return got
+}
+
+func numbers(from, to uint64) []uint64 {
+	var out []uint64
+	for n := from; n <= to; n++ {
+		out = append(out, n)
+	}
+	return out
+}
+
+func TestOutbox(t *testing.T) {
+	b, _ := openNew(t)
+	out := b.Open(run1())
+	if got := out.Through(); got != 0 {
+		t.Errorf("at first: through %d", got)
+	}
+	out.Publish(ctxFor(t), 10, events(run1(), 1, 3))
+	out.Publish(ctxFor(t), 20, nil)
+	out.Publish(ctxFor(t), 30, events(run1(), 4, 4))
+	if err := out.Flush(ctxFor(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.Through(); got != 30 {
+		t.Errorf("after the flush: through %d, want 30", got)
+	}
+	out.Publish(ctxFor(t), 40, nil)
+	if got := out.Through(); got != 40 {
+		t.Errorf("after an entry without events: through %d, want 40", got)
+	}
+	finished := event(run1(), 5, messages.EventRunFinished)
+	for range 3 { // whoever does it
+		if err := out.Finish(ctxFor(t), finished); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := append(events(run1(), 1, 4), finished)
+	if diff := cmp.Diff(want, watched(t, b, run1(), time.Minute)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(numbers(1, 5), storedNumbers(t, b, run1().EventFilter())); diff != "" {
+		t.Errorf("stored: %s", diff)
+	}
+}
+
+func TestOutboxWithMoreThanItsWindow(t *testing.T) {
+	b, _ := openNew(t)
+	out := b.Open(run1())
+	out.Publish(ctxFor(t), 1, events(run1(), 1, 2000))
+	if err := out.Flush(ctxFor(t)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(numbers(1, 2000), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An event that is lost is sent again with all that follow, and a watcher sees each once and in order.
+func TestOutboxAfterALoss(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		t.Run(fmt.Sprintf("of the answer %v", answer), func(t *testing.T) {
+			b, line, _ := openLossy(t, quickly())
+			out := b.Open(run1())
+			out.Publish(ctxFor(t), 5, events(run1(), 1, 1))
+			if err := out.Flush(ctxFor(t)); err != nil {
+				t.Fatal(err)
+			}
+			line.lose(run1().EventSubject(messages.EventStepStart), answer)
+			out.Publish(ctxFor(t), 10, events(run1(), 2, 2))
+			if err := out.Flush(ctxFor(t)); err != nil {
+				t.Fatal(err)
+			}
+			out.Publish(ctxFor(t), 15, events(run1(), 3, 5))
+			if err := out.Finish(ctxFor(t), event(run1(), 6, messages.EventRunFinished)); err != nil {
+				t.Fatal(err)
+			}
+			if lost, _ := line.counts(); lost != 1 || out.Through() != 15 {
+				t.Errorf("lost %d, through %d", lost, out.Through())
+			}
+			if diff := cmp.Diff(append(events(run1(), 1, 5), event(run1(), 6, messages.EventRunFinished)), watched(t, b, run1(), time.Minute)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(numbers(1, 6), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
+				t.Errorf("stored: %s", diff)
+			}
+		})
+	}
+}
+
+func TestOutboxThatCannotSend(t *testing.T) {
+	s := startNATS(t)
+	b, _ := open(t, s, bus.Config{Budget: 300 * time.Millisecond, Answer: 100 * time.Millisecond})
+	out := b.Open(run1())
+	out.Publish(ctxFor(t), 7, events(run1(), 1, 1))
+	if err := out.Flush(ctxFor(t)); err != nil {
+		t.Fatal(err)
+	}
+	s.StopNATS()
+	out.Publish(ctxFor(t), 10, events(run1(), 2, 3))
+	if err := out.Flush(ctxFor(t)); err == nil {
+		t.Error("flush: got no error")
+	}
+	if got := out.Through(); got != 7 {
+		t.Errorf("through %d, want 7", got)
+	}
+	ctx, cancel := context.WithCancelCause(ctxFor(t))
+	why := errors.New("enough")
+	cancel(why)
+	if err := out.Flush(ctx); !errors.Is(err, why) {
+		t.Errorf("got %v, want %v", err, why)
+	}
+	if err := s.StartNATS(); err != nil {
+		t.Fatal(err)
+	}
+	awaitConnected(t, b)
+	if err := out.Flush(ctxFor(t)); err != nil { // the same outbox goes on
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(numbers(1, 3), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// awaitConnected waits until a request is answered.
+func awaitConnected(t testing.TB, b *bus.Bus) {
+	t.Helper()
+	for {
+		_, err := b.Holds(ctxFor(t), 1)
+		if err == nil {
+			return
+		}
+		if ctxFor(t).Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOutboxRefusesForeignEvents(t *testing.T) {
+	b, _ := openNew(t)
+	for name, e := range map[string]messages.Event{
+		"type":     {Type: "longshore.*.v1", Sequence: "1"},
+		"any type": {Type: ">", Sequence: "1"},
+	} {
+		out := b.Open(run1())
+		out.Publish(ctxFor(t), 1, []messages.Event{e})
+		if err := out.Flush(ctxFor(t)); err == nil || out.Through() != 0 {
+			t.Errorf("%s: got %v, through %d", name, err, out.Through())
+		}
+	}
+	out := b.Open(messages.Ref{Tenant: "*", Run: ">"})
+	if err := out.Finish(ctxFor(t), event(run1(), 1, messages.EventRunFinished)); err == nil {
+		t.Error("a run that is none: got no error")
+	}
+}
+
+// Events of the outbox are stored once in order although the server goes away, and a watcher that was there before
+// sees each of them.
+func TestEventsOverARestart(t *testing.T) {
+	s := startNATS(t)
+	b, _ := open(t, s, quickly())
+	watcher, _ := open(t, s, quickly())
+	const n = 3000
+	got := make(chan []messages.Event, 1)
+	first := make(chan struct{})
+	go func() {
+		var all []messages.Event
+		for e, err := range watcher.WatchPatiently(ctxFor(t), run1(), 20*time.Second) {
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			if all = append(all, e); len(all) == 1 {
+				close(first)
+			}
+		}
+		got <- all
+	}()
+	followed := make(chan uint64, 1)
+	go func() {
+		last := uint64(0)
+		for e, err := range watcher.Follow(ctxFor(t), "events.*.*."+messages.EventRunFinished) {
+			if err != nil {
+				t.Error(err)
+			}
+			last = e.Number()
+			break
+		}
+		followed <- last
+	}()
+	out := b.Open(run1())
+	out.Publish(ctxFor(t), 1, events(run1(), 1, 1))
+	<-first
+	restarted := make(chan error, 1)
+	for i := 2; i < n; i++ {
+		if i == n/2 {
+			go func() {
+				s.StopNATS()
+				restarted <- s.StartNATS()
+			}()
+		}
+		out.Publish(ctxFor(t), uint64(i), events(run1(), i, i))
+	}
+	if err := <-restarted; err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Finish(ctxFor(t), event(run1(), n, messages.EventRunFinished)); err != nil {
+		t.Fatal(err)
+	}
+	all := <-got
+	if diff := cmp.Diff(append(events(run1(), 1, n-1), event(run1(), n, messages.EventRunFinished)), all); diff != "" {
+		t.Errorf("watched: %s", messages.Clip(diff, 4000))
+	}
+	if last := <-followed; last != n {
+		t.Errorf("followed to %d, want %d", last, n)
+	}
+}
+
+func TestWatchPutsEventsInOrder(t *testing.T) {
+	b, nc := openNew(t)
+	e := events(run1(), 1, 6)
+	publishRaw(t, nc, run1(), e[0], e[2], e[2], e[0], e[1], e[4], e[5], e[3])
+	end := event(run1(), 7, messages.EventRunFinished)
+	publishRaw(t, nc, run1(), end, e[5], end)
+	if diff := cmp.Diff(append(e, end), watched(t, b, run1(), time.Minute)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWatchMarksWhatIsMissing(t *testing.T) {
+	b, nc := openNew(t)
+	publishRaw(t, nc, run1(), event(run1(), 2, messages.EventStepStart), event(run1(), 5, messages.EventStepStart),
+		event(run1(), 6, messages.EventRunFinished))
+	var got []string
+	for _, e := range watched(t, b, run1(), 50*time.Millisecond) {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Name(), e.Sequence, e.Data))
+	}
+	want := []string{
+		`events_missing 1 {"first":1,"last":1}`, `step_start 2 {"step":2}`,
+		`events_missing 4 {"first":3,"last":4}`, `step_start 5 {"step":5}`, `run_finished 6 {"step":6}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWatchMarksWhatHasExpired(t *testing.T) {
+	b, nc := openNew(t)
+	publishRaw(t, nc, run1(), append(events(run1(), 1, 3), event(run1(), 4, messages.EventRunFinished))...)
+	s, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Purge(ctxFor(t), jetstream.WithPurgeSequence(3)); err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.GetMsg(ctxFor(t), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const patience = 20 * time.Millisecond
+	<-time.After(time.Until(info.Time.Add(13 * patience))) // until it counts as old
+	var got []string
+	for _, e := range watched(t, b, run1(), patience) {
+		got = append(got, e.Type+" "+e.Sequence)
+	}
+	want := []string{bus.TypeEventsExpired + " 2", "longshore.step_start.v1 3", "longshore.run_finished.v1 4"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWatchSkipsWhatIsNoEvent(t *testing.T) {
+	b, nc := openNew(t)
+	js := newJetStream(t, nc)
+	other := event(messages.Ref{Tenant: "acme", Run: "other"}, 1, messages.EventStepStart)
+	foreign, _ := json.Marshal(other)
+	misnamed, _ := json.Marshal(event(run1(), 1, messages.EventRunFinished))
+	for _, body := range []string{"", "{", "null", "[]", "{}", `{"sequence":"1"}`, `{"sequence":1}`, string(foreign), string(misnamed), `"\xff"`} {
+		if _, err := js.Publish(ctxFor(t), run1().EventSubject(messages.EventStepStart), []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := event(run1(), 1, messages.EventRunFinished)
+	publishRaw(t, nc, run1(), end)
+	if diff := cmp.Diff([]messages.Event{end}, watched(t, b, run1(), time.Minute)); diff != "" {
+		t.Error(diff)
+	}
+	if got := b.Skipped(); got != 10 {
+		t.Errorf("skipped %d, want 10", got)
+	}
+}
+
+func TestWatchEndsWithItsContext(t *testing.T) {
+	b, nc := openNew(t)
+	publishRaw(t, nc, run1(), events(run1(), 1, 2)...)
+	ctx, cancel := context.WithCancelCause(ctxFor(t))
+	defer cancel(nil)
+	why := errors.New("enough")
+	var errs []error
+	n := 0
+	for _, err := range b.Watch(ctx, run1()) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if n++; n == 2 {
+			cancel(why)
+		}
+	}
+	if n != 2 || len(errs) != 1 || !errors.Is(errs[0], why) {
+		t.Errorf("got %d events and %v, want 2 and the cause", n, errs)
+	}
+	for range b.Watch(ctxFor(t), run1()) {
+		break // a watcher may leave
+	}
+}
+
+func TestEventsSince(t *testing.T) {
+	b, nc := openNew(t)
+	other := messages.Ref{Tenant: "other", Run: "run-1"}
+	publishRaw(t, nc, run1(), events(run1(), 1, 700)...)
+	publishRaw(t, nc, other, events(other, 1, 2)...)
+	s, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.GetMsg(ctxFor(t), 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	for e, err := range b.Events(ctxFor(t), "events.acme.>", m.Time) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Number())
+	}
+	if diff := cmp.Diff(numbers(600, 700), got); diff != "" {
+		t.Error(diff)
+	}
+	if all := storedNumbers(t, b, bus.EveryEvent); len(all) != 702 {
+		t.Errorf("got %d events, want 702", len(all))
+	}
+	if none := storedNumbers(t, b, "events.nobody.>"); len(none) != 0 {
+		t.Errorf("got %v, want none", none)
+	}
+}
+
+func TestWatchersOfOneRun(t *testing.T) {
+	b, nc := openNew(t)
+	done := make(chan []messages.Event)
+	for range 20 {
+		go func() { done <- slices.Collect(values(t, b.Watch(ctxFor(t), run1()))) }()
+	}
+	want := append(events(run1(), 1, 20), event(run1(), 21, messages.EventRunFinished))
+	publishRaw(t, nc, run1(), want...)
+	for range 20 {
+		if diff := cmp.Diff(want, <-done); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

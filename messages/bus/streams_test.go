@@ -1,0 +1,128 @@
+package bus_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+func newJetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func TestSetupByManyAtOnce(t *testing.T) {
+	nc := connect(t, startNATS(t))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if _, err := bus.Open(ctxFor(t), nc, bus.Config{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenCreatesNothing(t *testing.T) {
+	nc := connect(t, startNATS(t))
+	_, err := bus.Open(ctxFor(t), nc, bus.Config{})
+	if want := "stream TASKS does not exist: it is created by a dispatcher"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	for name := range newJetStream(t, nc).StreamNames(ctxFor(t)).Name() {
+		t.Errorf("stream %s was created", name)
+	}
+}
+
+func TestSetupRefusesOtherSettings(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		stream     string
+		change     func(*jetstream.StreamConfig)
+		streams    bus.Streams
+	}{
+		{
+			"subjects", "stream RUNS: subjects is other.> runs.*.*.log, but must be runs.*.*.log", "RUNS",
+			func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "other.>") }, bus.Streams{},
+		},
+		{
+			"max age", "stream RUNS: max_age is 1h0m0s, but must be 0s", "RUNS",
+			func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, bus.Streams{},
+		},
+		{
+			"transform", "stream TASKS: subject_transform is , but must be tasks.*.*.* to lanes", "TASKS",
+			func(c *jetstream.StreamConfig) { c.SubjectTransform = nil }, bus.Streams{},
+		},
+		{"event age", "stream EVENTS: max_age is 336h0m0s, but must be 24h0m0s", "", nil, bus.Streams{EventMaxAge: 24 * time.Hour}},
+		{"replicas", "stream TASKS: num_replicas is 1, but must be 3", "", nil, bus.Streams{Replicas: 3}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, nc := openNew(t)
+			if tt.change != nil {
+				js := newJetStream(t, nc)
+				s, err := js.Stream(ctxFor(t), tt.stream)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cfg := s.CachedInfo().Config
+				tt.change(&cfg)
+				if _, err := js.UpdateStream(ctxFor(t), cfg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := bus.Setup(ctxFor(t), nc, tt.streams)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "nats stream edit") {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestSetupUpdatesAckWait(t *testing.T) {
+	b, nc := openNew(t)
+	tasks, err := b.Tasks(ctxFor(t))
+	if err != nil || tasks.AckWait != 30*time.Second {
+		t.Fatalf("got %v, %v", tasks, err)
+	}
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if tasks, err = b.Tasks(ctxFor(t)); err != nil || tasks.AckWait != time.Minute {
+		t.Errorf("got %v, %v, want 1m", tasks, err)
+	}
+}
+
+func TestSetupRefusesAnotherConsumer(t *testing.T) {
+	_, nc := openNew(t)
+	js := newJetStream(t, nc)
+	c, err := js.Consumer(ctxFor(t), bus.StreamTasks, bus.ConsumerWorkers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := c.CachedInfo().Config
+	cfg.MaxDeliver = 5
+	if _, err := js.UpdateConsumer(ctxFor(t), bus.StreamTasks, cfg); err != nil {
+		t.Fatal(err)
+	}
+	err = bus.Setup(ctxFor(t), nc, bus.Streams{})
+	if want := "consumer workers of stream TASKS: max_deliver is 5, but must be -1"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}

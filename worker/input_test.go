@@ -1,0 +1,185 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker"
+)
+
+// What is refused at submit is buried when it is published raw, with the same words.
+func TestBadInput(t *testing.T) {
+	h := open(t, 30*time.Second)
+	h.worker("w", script(t, hello), worker.Config{})
+	js, err := jetstream.New(h.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ name, subject, body, field string }{
+		{"not JSON", "tasks.normal.default.b1", `{"input":`, "input"},
+		{"an unknown field", "tasks.normal.default.b2", `{"input":"x","inptu":"y"}`, "inptu"},
+		{"a wrong type", "tasks.normal.default.b3", `{"input":"x","limits":{"maxSteps":"9"}}`, "limits.maxSteps"},
+		{"invalid UTF-8", "tasks.normal.default.b4", "{\"input\":\"\xff\"}", "input"},
+		{"an unknown agent", "tasks.normal.default.b5", `{"input":"x","agent":"nobody"}`, "agent"},
+		{"an empty input", "tasks.normal.default.b6", `{"input":""}`, "input"},
+		{"another run than the subject", "tasks.normal.default.b7", `{"input":"x","id":"other"}`, "id"},
+		{"another priority than the subject", "tasks.low.default.b8", `{"input":"x","priority":"high"}`, "priority"},
+		{"a star for an id", "tasks.normal.default.*", `{"input":"x"}`, "subject"},
+		{"a wildcard for an id", "tasks.normal.default.>", `{"input":"x"}`, "subject"},
+		{"too many tokens", "tasks.normal.default.a.b", `{"input":"x"}`, "subject"},
+		{"a long id", "tasks.normal.default." + strings.Repeat("x", 1000), `{"input":"x"}`, "subject"},
+		{"an unknown priority", "tasks.urgent.default.b9", `{"input":"x"}`, "subject"},
+		{"a wake-up without a record", "tasks.wake.default.b10", `{}`, "after"},
+		{"an unknown errand", "tasks.wake.default.b11", `{"errand":"shopping"}`, "errand"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if _, err := js.Publish(ctx, tc.subject, []byte(tc.body)); err != nil {
+				t.Fatal(err)
+			}
+			letter := h.letter(ctx, js, tc.subject)
+			if !strings.HasPrefix(letter.Error.Message, tc.field+": ") || string(letter.Task) != tc.body {
+				t.Errorf("dead letter: %q for %q", letter.Error.Message, letter.Task)
+			}
+			_, run, ok := messages.ParseTaskSubject(tc.subject)
+			if !ok || strings.HasPrefix(tc.subject, "tasks.wake") {
+				return
+			}
+			if r := h.result(run); r.Status != messages.StatusFailed || r.Error.Message != letter.Error.Message {
+				t.Errorf("result: %s %v", r.Status, r.Error)
+			}
+		})
+	}
+	// The worker is alive and the others were not harmed.
+	if r := h.result(h.submit(messages.Task{Input: messages.TextInput("hello")})); !r.Success {
+		t.Errorf("result after bad input: %+v", r)
+	}
+}
+
+// letter waits for the dead letter of a subject.
+func (h *house) letter(ctx context.Context, js jetstream.JetStream, subject string) messages.Dead {
+	h.t.Helper()
+	cons, err := js.OrderedConsumer(ctx, "DEAD", jetstream.OrderedConsumerConfig{FilterSubjects: []string{"dead.>"}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	iter, err := cons.Messages()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer iter.Stop()
+	for {
+		m, err := iter.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			h.t.Fatalf("no dead letter for %s: %v", messages.Clip(subject, 80), err)
+		}
+		var d messages.Dead
+		if err := json.Unmarshal(m.Data(), &d); err != nil {
+			h.t.Fatal(err)
+		}
+		if d.Subject == subject {
+			return d
+		}
+	}
+}
+
+// NATS itself refuses a subject that is longer than its protocol allows, and says so to the publisher.
+func TestTooLongForNATS(t *testing.T) {
+	h := open(t, 30*time.Second)
+	h.worker("w", script(t, hello), worker.Config{})
+	js, err := jetstream.New(h.conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), "tasks.normal.default."+strings.Repeat("x", 10_000), []byte(`{"input":"x"}`)); err == nil {
+		t.Error("a subject of 10 kB was published")
+	}
+	if r := h.result(h.submit(messages.Task{Input: messages.TextInput("hello")})); !r.Success {
+		t.Errorf("result: %+v", r)
+	}
+}
+
+func TestSubmitRefuses(t *testing.T) {
+	h := open(t, 30*time.Second)
+	for name, tc := range map[string]struct {
+		task  messages.Task
+		field string
+	}{
+		"an empty input":   {messages.Task{}, "input"},
+		"a hostile id":     {messages.Task{ID: "*", Input: messages.TextInput("x")}, "id"},
+		"a hostile tenant": {messages.Task{Tenant: "a.b", Input: messages.TextInput("x")}, "tenant"},
+		"a long session":   {messages.Task{Session: strings.Repeat("s", 65), Input: messages.TextInput("x")}, "session"},
+		"invalid UTF-8":    {messages.Task{Input: messages.TextInput("\xff")}, "input"},
+	} {
+		_, err := h.client.Submit(t.Context(), tc.task)
+		var fe *messages.FieldError
+		if !errors.As(err, &fe) || fe.Field != tc.field {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := h.client.Submit(t.Context(), messages.Task{Agent: "nobody", Input: messages.TextInput("x")})
+	if !errors.Is(err, dispatcher.ErrUnknownAgent) || !strings.HasPrefix(err.Error(), "agent: ") {
+		t.Errorf("an unknown agent: %v", err)
+	}
+}
+
+func TestDuplicateSubmit(t *testing.T) {
+	h := open(t, 30*time.Second)
+	ctx := t.Context()
+	task := messages.Task{ID: "d1", Input: messages.TextInput("hello")}
+	other := messages.Task{ID: "d1", Input: messages.TextInput("hello again")}
+	urgent := messages.Task{ID: "d1", Input: messages.TextInput("hello"), Priority: messages.PriorityHigh}
+	check := func(when string) {
+		t.Helper()
+		if id, err := h.client.Submit(ctx, task); err != nil || id != "d1" {
+			t.Errorf("%s: the same task: %q, %v", when, id, err)
+		}
+		for what, bad := range map[string]messages.Task{"another body": other, "another priority": urgent} {
+			if _, err := h.client.Submit(ctx, bad); !errors.Is(err, dispatcher.ErrConflict) {
+				t.Errorf("%s: %s: %v", when, what, err)
+			}
+		}
+	}
+	check("queued")
+	elsewhere := messages.Task{ID: "d1", Tenant: "other", Input: messages.TextInput("hello")}
+	if _, err := h.client.Submit(ctx, elsewhere); err != nil {
+		t.Errorf("the id of another tenant: %v", err)
+	}
+	h.worker("w", script(t, hello), worker.Config{})
+	h.result(dispatcher.Run("d1"))
+	h.result(messages.Ref{Tenant: "other", Run: "d1"})
+	check("ended")
+	if n := len(h.events(dispatcher.Run("d1"))); n != 12 {
+		t.Errorf("%d events, want those of one run", n)
+	}
+}
+
+// A second task with the id of a run that has ended, published raw beyond the window of duplicates, is buried: its
+// publisher must not take the run for its own.
+func TestLateConflictIsBuried(t *testing.T) {
+	h := open(t, 30*time.Second)
+	h.worker("w", script(t, hello), worker.Config{})
+	run := h.submit(messages.Task{ID: "d2", Input: messages.TextInput("hello")})
+	h.result(run)
+	js, err := jetstream.New(h.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), run.TaskSubject(messages.PriorityNormal), []byte(`{"input":"something else"}`)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if d := h.letter(ctx, js, run.TaskSubject(messages.PriorityNormal)); d.Error.Code != messages.CodeConflict {
+		t.Errorf("dead letter: %+v", d.Error)
+	}
+}

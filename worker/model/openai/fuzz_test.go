@@ -1,0 +1,139 @@
+package openai_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/openai"
+)
+
+// memory answers with a body, without a network.
+type memory struct {
+	status int
+	body   io.Reader
+}
+
+func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: m.status, Header: http.Header{}, Body: io.NopCloser(m.body), Request: r, ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
+
+// FuzzStream checks that whatever a server sends ends in one reply or one typed error, whichever way it is cut into
+// pieces, and in a reply only when the server said that it was complete.
+func FuzzStream(f *testing.F) {
+	for _, s := range []string{
+		data(text("Hello"), finish("stop"), usage),
+		events(text("a")),
+		"\xef\xbb\xbf: wait\r\ndata:" + text("a") + "\r\n\r\ndata: [DONE]",
+		"data: {\"choices\":\ndata: [{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n",
+		"event: error\ndata: {\"error\":{\"message\":\"m\",\"code\":429}}\n\n",
+		`{"choices":[{"message":{"content":["a"]},"finish_reason":"stop"}]}`,
+		`[{"error":{"code":400,"message":["a"]}}]`, "<html><title>x</title>", `{"detail":[{"loc":["a"],"msg":"m"}]}`,
+		data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":"}}`), calls(`{"index":0,"function":{"arguments":"1}"}}`), finish("tool_calls")),
+		data(calls(`{"function":{"arguments":{"a":1}}},{"id":"y","function":{"name":"g"}}`), finish("length")),
+		data(calls(`{"index":"0","id":7,"function":{"name":"f","arguments":"{"}}`), finish("tool_calls"), `{"choices":[],"usage":{"completion_tokens":"64"}}`),
+	} {
+		f.Add(200, []byte(s))
+	}
+	f.Add(429, []byte(`{"error":"x"}`))
+	f.Add(302, []byte(`moved`))
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		if status < 200 || status > 599 {
+			status = 200
+		}
+		whole := outcomeOf(t, status, bytes.NewReader(body))
+		bytewise := outcomeOf(t, status, iotest.OneByteReader(bytes.NewReader(body)))
+		if diff := cmp.Diff(whole, bytewise); diff != "" {
+			t.Errorf("the pieces matter: %s", diff)
+		}
+		if limit := 3 * len(body); len(whole.Text) > limit { // a broken byte becomes a character of three
+			t.Errorf("%d bytes of text from %d", len(whole.Text), len(body))
+		}
+		if whole.Reply != nil && !terminated(body) {
+			t.Errorf("a reply without an end: %+v", whole.Reply)
+		}
+	})
+}
+
+// terminated tells whether a body may be complete: it says so, or is JSON in one piece.
+func terminated(body []byte) bool {
+	body = bytes.ToLower(body)
+	return bytes.Contains(body, []byte("[done]")) || bytes.Contains(body, []byte("finish_reason")) ||
+		bytes.Contains(body, []byte(`\u`)) || // as a part of a key
+		bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))), []byte("{"))
+}
+
+func outcomeOf(t *testing.T, status int, body io.Reader) outcome {
+	t.Helper()
+	p, err := openai.New(openai.Config{
+		BaseURL: "http://host", NoAuth: true, Model: "m", Transport: memory{status, body}, MaxLine: 1 << 16, MaxReply: 1 << 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := hello()
+	r.MaxTokens = 64
+	o := call(t.Context(), p, r)
+	if (o.Reply == nil) == (o.Err == nil) {
+		t.Fatalf("reply %+v and error %v", o.Reply, o.Err)
+	}
+	if o.Err != nil {
+		if _, ok := errors.AsType[*model.Error](o.Err); !ok {
+			t.Fatalf("not a typed error: %v", o.Err)
+		}
+		return o
+	}
+	if status >= 300 {
+		t.Fatalf("a reply of status %d", status)
+	}
+	if got := o.Reply.Message.Text(); got != o.Text {
+		t.Fatalf("streamed %q, replied %q", o.Text, got)
+	}
+	for i, b := range o.Reply.Message.Content {
+		if b.ToolCall == nil {
+			continue
+		}
+		if b.ToolCall.ID == "" || b.ToolCall.Name == "" || b.ToolCall.Arguments == "" {
+			t.Fatalf("half a call: %+v", b.ToolCall)
+		}
+		if generated.MatchString(b.ToolCall.ID) {
+			o.Reply.Message.Content[i].ToolCall.ID = "new"
+		}
+	}
+	if calls := len(o.Reply.Message.Calls()); (calls > 0) != (o.Reply.Stop == messages.StopToolCalls) {
+		t.Fatalf("%d calls and stop %q", calls, o.Reply.Stop)
+	}
+	return o
+}
+
+// FuzzCut cuts a complete stream anywhere: what is left is an error unless it still tells why it ended.
+func FuzzCut(f *testing.F) {
+	stream := data(text("Hello"), calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}}`), finish("tool_calls"), usage)
+	for at := range len(stream) + 1 {
+		f.Add(at)
+	}
+	ends := strings.Index(stream, finish("tool_calls")) + len(finish("tool_calls"))
+	f.Fuzz(func(t *testing.T, at int) {
+		if at < 0 || at > len(stream) {
+			return
+		}
+		o := outcomeOf(t, 200, strings.NewReader(stream[:at]))
+		if complete := at >= ends; complete != (o.Reply != nil) {
+			t.Errorf("cut at %d of %d: %+v, %v", at, ends, o.Reply, o.Err)
+		}
+		e, _ := errors.AsType[*model.Error](o.Err)
+		if e != nil && e.Class != model.Truncated {
+			t.Errorf("cut at %d: %v", at, e)
+		}
+	})
+}

@@ -1,0 +1,250 @@
+package openai_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/openai"
+)
+
+// want is what a stream must come to: a reply, or an error when class is set.
+type want struct {
+	text   string
+	calls  []string // name(arguments)id, with the id "new" for one that we made
+	stop   messages.StopReason
+	usage  messages.Usage
+	class  model.Class
+	detail string // a part of the error's
+}
+
+var generated = regexp.MustCompile(`^call_[A-Z2-7]{16}$`)
+
+func check(t *testing.T, o outcome, w want) {
+	t.Helper()
+	if w.class != "" {
+		e, ok := errors.AsType[*model.Error](o.Err)
+		if !ok || e.Class != w.class || !strings.Contains(e.Detail, w.detail) || o.Reply != nil {
+			t.Fatalf("got reply %+v and error %v, want class %s with %q", o.Reply, o.Err, w.class, w.detail)
+		}
+		return
+	}
+	if o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	if o.Text != w.text || o.Reply.Message.Text() != w.text {
+		t.Errorf("streamed %q and replied %q, want %q", o.Text, o.Reply.Message.Text(), w.text)
+	}
+	var got []string
+	for _, c := range o.Reply.Message.Calls() {
+		if generated.MatchString(c.ID) {
+			c.ID = "new"
+		}
+		got = append(got, c.Name+"("+c.Arguments+")"+c.ID)
+	}
+	if diff := cmp.Diff(w.calls, got); diff != "" {
+		t.Error(diff)
+	}
+	if w.stop == "" {
+		w.stop = messages.StopEnd
+		if w.calls != nil {
+			w.stop = messages.StopToolCalls
+		}
+	}
+	if o.Reply.Stop != w.stop {
+		t.Errorf("stop %q, want %q", o.Reply.Stop, w.stop)
+	}
+	if w.usage != (messages.Usage{}) {
+		if diff := cmp.Diff(w.usage, o.Reply.Usage); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestStream(t *testing.T) {
+	plain := messages.Usage{Input: 10, Output: 5, Total: 15}
+	end := finish("stop")
+	called := finish("tool_calls")
+	for _, tt := range []struct {
+		name, body string
+		want       want
+	}{
+		{"plain", data(delta(`"role":"assistant","content":""`), text("Hel"), text("lo"), end, usage), want{text: "Hello", usage: plain}},
+
+		// Framing.
+		{"Q1 keepalive comments", ": OPENROUTER PROCESSING\n\n" + events(text("a")) + ": OPENROUTER PROCESSING\n\n" + data(end), want{text: "a"}},
+		{"Q2 a thousand keepalives", strings.Repeat(": wait\n\n", 1000) + data(text("a"), end), want{text: "a"}},
+		{"Q3 comment, then error", ": wait\n\ndata: {\"error\":{\"message\":\"upstream is down\",\"code\":502}}\n\n", want{class: model.Overloaded, detail: "upstream is down"}},
+		{"Q4 CRLF", strings.ReplaceAll(data(text("a"), end, usage), "\n", "\r\n"), want{text: "a", usage: plain}},
+		{"Q5 no space", strings.ReplaceAll(data(text("a"), end), "data: ", "data:"), want{text: "a"}},
+		{"Q6 byte order mark", "\xef\xbb\xbf" + data(text("a"), end), want{text: "a"}},
+		{"Q7 data on several lines", "data: {\"choices\":[{\"delta\":\ndata: {\"content\":\"a\"},\ndata: \"index\":0}]}\n\n" + data(end), want{text: "a"}},
+		{"events without blank lines", strings.ReplaceAll(data(text("a"), text("b"), end), "\n\n", "\n"), want{text: "ab"}},
+		{"Q8 cut", events(text("a")), want{class: model.Truncated}},
+		{"Q8 cut within a line", events(text("a")) + "data: {\"choices\":[{\"delta\":{\"con", want{class: model.Truncated}},
+		{"Q8 nothing at all", "", want{class: model.Truncated}},
+		{"Q9 no [DONE]", events(text("a"), end), want{text: "a"}},
+		{"Q9 no [DONE], usage cut", events(text("a"), end) + "data: {\"choices\":[],\"usa", want{text: "a"}},
+		{"[DONE] without finish reason", data(text("a")), want{text: "a"}},
+		{"Q10 last line without newline", events(text("a")) + "data: " + end, want{text: "a"}},
+		{"Q10 [DONE] without newline", events(text("a")) + "data: [DONE]", want{text: "a"}},
+		{"Q11 event and id lines", "event: chunk\nid: 7\nretry: 10\ndata: " + text("a") + "\n\n" + data(end), want{text: "a"}},
+		{"Q11 event: error", events(text("a")) + "event: error\ndata: {\"error\":{\"message\":\"broke\",\"type\":\"server_error\"}}\n\n", want{class: model.Overloaded, detail: "broke"}},
+		{"event: error with text", "event: error\ndata: service unavailable\n\n", want{class: model.Overloaded, detail: "service unavailable"}},
+		{"Q12 a line of 300 KB", data(text(strings.Repeat("x", 300_000)), end), want{text: strings.Repeat("x", 300_000)}},
+		{"Q13 wrapped keepalive", "data: : OPENROUTER PROCESSING\n\n" + data(text("a"), end), want{text: "a"}},
+		{"Q14 empty pings", "data: \"\"\n\ndata:\n\n" + events("null") + "event: ping\n" + data("{}", text("a"), end), want{text: "a"}},
+		{"Q15 malformed chunk", events(text("a")) + "data: {\"choices\":[}\n\n" + data(end), want{class: model.ModelOutput, detail: "cannot be read"}},
+		{"not an event stream", "upstream connect error or disconnect", want{class: model.ModelOutput, detail: "upstream connect error"}},
+
+		// Answers that are no stream.
+		{"Q16 JSON error", `{"error":{"message":"model is loading","type":"server_error"}}`, want{class: model.Overloaded, detail: "model is loading"}},
+		{"Q16 JSON error with code only", `{"error":{"code":429}}`, want{class: model.RateLimited}},
+		{
+			"Q17 reply in one piece",
+			`{"object":"chat.completion","model":"m-1","choices":[{"index":0,"message":{"role":"assistant","content":"a","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`,
+			want{text: "a", calls: []string{"f({})x"}, usage: plain},
+		},
+		{"Q17 cut", `{"object":"chat.completion","choices":[{"message":{"content":"a`, want{class: model.ModelOutput}},
+		{"Q18 HTML", "\n<!DOCTYPE html><html><head><title>Sign in</title></head></html>", want{class: model.ModelOutput, detail: "Sign in"}},
+		{"Q43 no choices", `{"object":"chat.completion","choices":[]}`, want{class: model.ModelOutput, detail: "no choice"}},
+		{"Q43 message is null", `{"choices":[{"message":null,"finish_reason":"content_filter"}]}`, want{stop: messages.StopContentFilter}},
+		{"JSON of something else", `{"status":"ok"}`, want{class: model.ModelOutput}},
+		{"[DONE] alone", data(), want{class: model.ModelOutput}},
+
+		// Errors in the stream.
+		{"Q19 error object", events(text("a"), `{"error":{"message":"Rate limit reached","type":"rate_limit_error"}}`), want{class: model.RateLimited, detail: "Rate limit"}},
+		{"error with a space", events(text("a"), `{ "error": {"message":"x","type":"overloaded_error"}}`), want{class: model.Overloaded}},
+		{"error is a string", events(text("a"), `{"error":"worker died, internal error"}`), want{class: model.Overloaded, detail: "worker died"}},
+		{"flat error", events(text("a"), `{"object":"error","message":"too long: maximum context length is 8","code":400}`), want{class: model.ContextLength}},
+		{"detail", events(`{"detail":"Internal server error"}`), want{class: model.Overloaded}},
+		{"bare JSON line", events(text("a")) + "{\"error\":{\"message\":\"bare\",\"code\":503}}\n", want{class: model.Overloaded, detail: "bare"}},
+		{"bare JSON on several lines", events(text("a")) + "{\n  \"error\": {\n    \"message\": \"bare\", \"code\": 503\n  }\n}\n", want{class: model.Overloaded, detail: "bare"}},
+		{"Q20 error beside a choice", data(text("a"), `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}],"error":{"code":502,"message":"provider returned error","metadata":{"raw":"engine lost"}}}`), want{class: model.Overloaded, detail: "engine lost"}},
+		{"Q20 error within a choice", data(`{"choices":[{"delta":{},"error":{"code":429,"message":"slow"},"finish_reason":"error"}]}`), want{class: model.RateLimited, detail: "slow"}},
+		{"finish reason error alone", data(text("a"), finish("error")), want{class: model.Unknown}},
+		{"Q21 code as a string", events(`{"error":{"message":"m","code":"insufficient_quota"}}`), want{class: model.Quota}},
+		{"Q21 message as a list", events(`{"error":{"message":["one","two"],"code":400}}`), want{class: model.InvalidRequest, detail: "one; two"}},
+		{"Q23 tool_use_failed", events(`{"error":{"message":"Failed to call a function","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<f>"}}`), want{class: model.ModelOutput}},
+		{"error is null", data(`{"error":null,"choices":[{"delta":{"content":"a"}}]}`, end), want{text: "a"}},
+		{"error after the finish reason", data(text("a"), end, `{"error":{"message":"late","code":500}}`), want{class: model.Overloaded}},
+
+		// Tool calls.
+		{"Q25 no index, ids", data(calls(`{"id":"x","function":{"name":"f","arguments":"{\"a\":"}}`), calls(`{"id":"x","function":{"arguments":"1}"}}`), calls(`{"id":"y","function":{"name":"f","arguments":"{}"}}`), called), want{calls: []string{`f({"a":1})x`, "f({})y"}}},
+		{"Q25 no index, no ids", data(calls(`{"function":{"name":"f","arguments":"{\"a\":"}}`), calls(`{"function":{"arguments":"1}"}}`), calls(`{"function":{"name":"f","arguments":"{}"}}`), called), want{calls: []string{`f({"a":1})new`, "f({})new"}}},
+		{"Q25 no index, id is the tool's name", data(calls(`{"id":"f","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"f","function":{"name":"f","arguments":"{\"a\":2}"}}`), called), want{calls: []string{`f({"a":1})f`, `f({"a":2})f`}}},
+		{"Q26 colliding index, new id", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}`), calls(`{"index":0,"id":"y","function":{"name":"g","arguments":"{\"b\""}}`), calls(`{"index":0,"function":{"arguments":":2}"}}`), called), want{calls: []string{"f({})x", `g({"b":2})y`}}},
+		{"Q26 colliding index, no ids", data(calls(`{"index":0,"function":{"name":"f","arguments":"{}"}}`), calls(`{"index":0,"function":{"name":"g","arguments":"{}"}}`), called), want{calls: []string{"f({})new", "g({})new"}}},
+		{"Q27 id only first", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":""}}`), calls(`{"index":0,"function":{"arguments":"{\"a\""}}`), calls(`{"index":0,"function":{"arguments":":1}"}}`), called), want{calls: []string{`f({"a":1})x`}}},
+		{"Q27 id in each", data(calls(`{"index":0,"id":"x","function":{"name":"f"}}`), calls(`{"index":0,"id":"x","function":{"arguments":"{\"a\""}}`), calls(`{"index":0,"id":"x","function":{"arguments":":1}"}}`), called), want{calls: []string{`f({"a":1})x`}}},
+		{"another id in each", data(calls(`{"index":0,"id":"x","function":{"name":"f"}}`), calls(`{"index":0,"id":"y","function":{"arguments":"{\"a\""}}`), calls(`{"index":0,"id":"z","function":{"arguments":":1}"}}`), called), want{calls: []string{`f({"a":1})x`}}},
+		{"Q28 id is null", data(calls(`{"index":0,"id":null,"function":{"name":"f","arguments":"{}"}}`), called), want{calls: []string{"f({})new"}}},
+		{"Q29 name in each", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\""}}`), calls(`{"index":0,"id":"x","function":{"name":"f","arguments":":1"}}`), calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"}"}}`), called), want{calls: []string{`f({"a":1})x`}}},
+		{"Q29 name in each, no id", data(calls(`{"index":0,"function":{"name":"f","arguments":"{\"a\""}}`), calls(`{"index":0,"function":{"name":"f","arguments":":\"}\"}"}}`), calls(`{"index":0,"function":{"name":"f","arguments":""}}`), called), want{calls: []string{`f({"a":"}"})new`}}},
+		{"Q30 several objects are handed on as written", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}{\"a\":2}"}}`), called), want{calls: []string{`f({"a":1}{"a":2})x`}}},
+		{"Q31 all in one delta", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}},{"index":1,"id":"y","function":{"name":"g","arguments":"{}"}}`), called), want{calls: []string{`f({"a":1})x`, "g({})y"}}},
+		{"interleaved", data(calls(`{"index":1,"id":"y","function":{"name":"g","arguments":"{"}},{"index":0,"id":"x","function":{"name":"f","arguments":"{"}}`), calls(`{"index":0,"function":{"arguments":"}"}},{"index":1,"function":{"arguments":"}"}}`), called), want{calls: []string{"g({})y", "f({})x"}}},
+		{"Q32 arguments are an object", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":{"a": [1, 2]}}}`), called), want{calls: []string{`f({"a":[1,2]})x`}}},
+		{"Q33 arguments empty", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":""}}`), called), want{calls: []string{"f({})x"}}},
+		{"Q33 arguments null", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":null}}`), called), want{calls: []string{"f({})x"}}},
+		{"Q33 arguments \"null\"", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"null"}}`), called), want{calls: []string{"f({})x"}}},
+		{"Q33 arguments absent", data(calls(`{"index":0,"id":"x","function":{"name":"f"}}`), called), want{calls: []string{"f({})x"}}},
+		{"Q34 arguments before name", data(calls(`{"index":0,"function":{"arguments":"{\"a\""}}`), calls(`{"index":0,"id":"x","function":{"name":"f","arguments":":1}"}}`), called), want{calls: []string{`f({"a":1})x`}}},
+		{"Q34 arguments before name, no index", data(calls(`{"function":{"arguments":"{\"a\":1}"}}`), calls(`{"id":"x","function":{"name":"f"}}`), called), want{calls: []string{`f({"a":1})x`}}},
+		{"Q35 strange ids", data(calls(`{"index":0,"id":"functions.add:0","function":{"name":"f","arguments":"{}"}},{"index":1,"id":7,"function":{"name":"g","arguments":"{}"}}`), called), want{calls: []string{"f({})functions.add:0", "g({})7"}}},
+		{"Q38 finish stop with calls", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}`), end), want{calls: []string{"f({})x"}}},
+		{"Q39 half a call, by the limit", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":\"lo"}}`), called, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":64}}`), want{stop: messages.StopLength}},
+		{"half a call, not by the limit", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":\"lo"}}`), called, usage), want{class: model.ModelOutput, detail: "within a tool call"}},
+		{"half a call after a whole one", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"y","function":{"name":"f","arguments":"{"}}`), called), want{calls: []string{"f({})x"}}},
+		{"no call at length", data(text("a"), calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}`), finish("length")), want{text: "a", stop: messages.StopLength}},
+		{"a call without name", data(calls(`{"index":0,"id":"x","function":{"arguments":"{}"}}`), called), want{class: model.ModelOutput}},
+		{"arguments that are no JSON", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{'a': 1}"}}`), called), want{calls: []string{"f({'a': 1})x"}}},
+		{"tool_calls without calls", data(text("a"), called), want{text: "a"}},
+		{"tool_calls is null", data(delta(`"content":"a","tool_calls":null`), end), want{text: "a"}},
+		{"too many calls", data(calls(manyCalls(300)), called), want{class: model.ModelOutput, detail: "tool calls"}},
+
+		// Finish reasons.
+		{"Q40 empty reason in the middle", data(`{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}`, text("b"), end), want{text: "ab"}},
+		{"Q40 empty reason, then cut", events(`{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}`), want{class: model.Truncated}},
+		{"Q41 a choice after the reason", data(text("a"), end, delta(`"content":""`), usage), want{text: "a", usage: plain}},
+		{"Q42 end_turn", data(text("a"), finish("end_turn")), want{text: "a"}},
+		{"Q42 PROHIBITED_CONTENT", data(finish("PROHIBITED_CONTENT")), want{stop: messages.StopContentFilter}},
+		{"Q42 max_tokens", data(text("a"), finish("max_tokens")), want{text: "a", stop: messages.StopLength}},
+		{"refusal", data(delta(`"refusal":"I will "`), delta(`"refusal":"not."`), end), want{text: "I will not.", stop: messages.StopRefusal}},
+
+		// Usage.
+		{"Q45 with the last choice", data(text("a"), `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":2},"completion_tokens_details":{"reasoning_tokens":3}}}`), want{text: "a", usage: messages.Usage{Input: 10, Output: 5, CacheRead: 4, CacheWrite: 2, Reasoning: 3, Total: 15}}},
+		{"Q46 several, counting up", data(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}}`, end, usage), want{text: "a", usage: plain}},
+		{"Q46 x_groq", data(text("a"), `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":10,"completion_tokens":5}}}`), want{text: "a", usage: plain}},
+		{"Q47 null after it", data(text("a"), end, usage, `{"choices":[],"usage":null}`), want{text: "a", usage: plain}},
+		{"DeepSeek cache", data(text("a"), end, `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":8}}`), want{text: "a", usage: messages.Usage{Input: 10, Output: 5, CacheRead: 8, Total: 15}}},
+		{"counts in strings, broken and negative", data(text("a"), end, `{"choices":[],"usage":{"prompt_tokens":"10","completion_tokens":5.0,"total_tokens":-3}}`), want{text: "a", usage: plain}},
+
+		// Chunks of other shapes.
+		{"Q48 Azure's first chunk", data(`{"id":"","model":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}`, text("a"), end), want{text: "a"}},
+		{"Q49 no delta", data(`{"choices":[{"index":0,"finish_reason":null,"content_filter_offsets":{}}]}`, text("a"), end), want{text: "a"}},
+		{"Q50 moderation chunk", data(`{"choices":[],"moderation":{"flagged":false},"usage":null}`, text("a"), end), want{text: "a"}},
+		{"Q51 content is a list", data(delta(`"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]`), delta(`"content":[{"type":"text","text":"a"},"b"]`), end), want{text: "ab"}},
+		{"Q52 reasoning is dropped", data(delta(`"content":"","reasoning":"hm","reasoning_content":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm"}]`), text("a"), end), want{text: "a"}},
+		{"Q53 unknown extras", data(`{"obfuscation":"xx","p":"abc","timings":{},"provider":"P","choices":[{"delta":{"content":"a","token_ids":[1]},"logprobs":null}]}`, end), want{text: "a"}},
+		{"Q54 types drift", data(`{"id":7,"created":1.5,"model":null,"choices":[{"index":"0","delta":{"role":null,"content":null}}]}`, calls(`{"index":"0","id":"x","function":{"name":"f","arguments":"{"}}`), calls(`{"index":0.0,"function":{"arguments":"}"}}`), called), want{calls: []string{"f({})x"}}},
+		{"another choice", data(`{"choices":[{"index":1,"delta":{"content":"b"}},{"index":0,"delta":{"content":"a"}}]}`, end), want{text: "a"}},
+		{"lists in lists", data(delta(`"content":`+strings.Repeat("[", 2000)+`"x"`+strings.Repeat("]", 2000)), text("a"), end), want{text: "a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, piece := range []int{0, 1, 7} {
+				if piece > 0 && len(tt.body) > 20_000 {
+					piece *= 1000
+				}
+				t.Run(fmt.Sprintf("in pieces of %d", piece), func(t *testing.T) {
+					r := hello()
+					r.MaxTokens = 64
+					check(t, call(t.Context(), serve(t, streaming(tt.body, piece)), r), tt.want)
+				})
+			}
+		})
+	}
+}
+
+func manyCalls(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"index":%d,"function":{"name":"f","arguments":"{}"}}`, i)
+	}
+	return strings.Join(list, ",")
+}
+
+func TestBounds(t *testing.T) {
+	small := func(c *openai.Config) { c.MaxLine, c.MaxReply = 1000, 5000 }
+	for _, tt := range []struct{ name, body, detail string }{
+		{"a line", "data: " + strings.Repeat("x", 2000), "longer than 1000"},
+		{"a line in a line's buffer", "data: {\"a\":\"" + strings.Repeat("x", 2000) + "\"}\n\n", "longer than 1000"},
+		{"data on many lines", strings.Repeat("data: [\n", 600), "longer than 1000"},
+		{"a reply in one piece", "{\"a\":\"" + strings.Repeat("x", 2000) + "\"}", "larger than 1000"},
+		{"a stream", strings.Repeat("data: "+text("abc")+"\n\n", 200), "larger than 5000"},
+		{"comments", strings.Repeat(": wait\n\n", 1000), "larger than 5000"},
+		{"an endless line of comment", ": " + strings.Repeat("x", 6000), "longer than 1000"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := call(t.Context(), serve(t, streaming(tt.body, 0), small), hello())
+			check(t, o, want{class: model.ModelOutput, detail: tt.detail})
+		})
+	}
+}
+
+func TestReplyNames(t *testing.T) {
+	o := call(t.Context(), serve(t, streaming(data(text("a"), finish("stop")), 0)), hello())
+	if o.Err != nil || o.Reply.Provider != "openai" || o.Reply.Model != "m-1" || o.Reply.Message.Role != messages.RoleAssistant {
+		t.Errorf("got %+v, %v", o.Reply, o.Err)
+	}
+	o = call(t.Context(), serve(t, streaming(data(`{"choices":[{"delta":{"content":"a"}}]}`), 0)), hello())
+	if o.Err != nil || o.Reply.Model != "test-model" {
+		t.Errorf("got %+v, %v", o.Reply, o.Err)
+	}
+}
