@@ -24,7 +24,7 @@ func Events(run Ref, e Entry) []Event {
 	var out []Event
 	for _, r := range e.Records {
 		eventsOf(run, r, func(name string, data any) {
-			n := strconv.FormatUint(e.Head.FirstEvent+uint64(len(out)), 10) //nolint:gosec // a count
+			n := strconv.FormatUint(e.Head.FirstEvent+uint64(len(out)), 10)
 			raw, err := json.Marshal(data)
 			if err != nil {
 				raw = []byte(`{}`) // our own data types always encode

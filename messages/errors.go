@@ -76,7 +76,7 @@ func (e *RunError) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Messa
 
 // Problem is an error reply to a request, over NATS and HTTP alike: RFC 9457 problem details with a code and
 // whether a retry helps.
-type Problem struct {
+type Problem struct { //nolint:errname // the RFC's word
 	Type      string `json:"type"` // always "about:blank"; Code tells problems apart
 	Title     string `json:"title"`
 	Status    int    `json:"status"` // as in HTTP

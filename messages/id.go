@@ -12,8 +12,8 @@ const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 // NewID returns a ULID: 26 characters that sort by the time t (milliseconds) and hold 80 random bits.
 func NewID(t time.Time) string {
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(t.UnixMilli())<<16) //nolint:gosec // a time before 1970 still gives a valid id
-	_, _ = rand.Read(b[6:])                                      // crypto/rand.Read never fails
+	binary.BigEndian.PutUint64(b[:8], uint64(t.UnixMilli())<<16)
+	_, _ = rand.Read(b[6:]) // crypto/rand.Read never fails
 	hi, lo := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 	var out [26]byte
 	for i := range out {

@@ -96,7 +96,7 @@ func AsPublished(stored string) string {
 
 // ParseTaskSubject reads priority and run from a subject of the TASKS stream, as published
 // (tasks.<priority>.<tenant>.<run>) or as stored (lanes.<priority>.<lane>.<tenant>.<run>).
-// ok is false for anything else; the parts are then whatever could be read and must not be used in a subject.
+// Ok is false for anything else; the parts are then whatever could be read and must not be used in a subject.
 func ParseTaskSubject(subject string) (p Priority, r Ref, ok bool) {
 	t := strings.Split(subject, ".")
 	switch {

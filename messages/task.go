@@ -32,7 +32,7 @@ const (
 	MaxPayload = 64 << 10 // an encoded entry, beyond which it goes to blobs
 	maxLabels  = 64
 	maxLabel   = 256 // a label's key or value
-	// maxLabelsSize is for all labels as JSON. They fit an event; only labels full of characters that JSON escapes
+	// MaxLabelsSize is for all labels as JSON. They fit an event; only labels full of characters that JSON escapes
 	// reach it.
 	maxLabelsSize = 40 << 10
 	maxContext    = 256 << 10

@@ -102,7 +102,9 @@ func TestReasonsAreBounded(t *testing.T) {
 		all = append(all, errors.New(strings.Repeat("é", 500)))
 	}
 	w := ask(t, func(context.Context) error { return errors.Join(all...) }, http.MethodGet, "/readyz")
-	var body struct{ Reasons []string }
+	var body struct {
+		Reasons []string `json:"reasons"`
+	}
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatal(err)
 	}

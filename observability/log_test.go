@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -74,7 +75,9 @@ func TestLoggerLevels(t *testing.T) {
 		log.Error("m")
 		var got []string
 		for line := range strings.Lines(out.String()) {
-			var l struct{ Level string }
+			var l struct {
+				Level string `json:"level"`
+			}
 			if err := json.Unmarshal([]byte(line), &l); err != nil {
 				t.Fatal(err)
 			}
@@ -112,11 +115,12 @@ func TestNewLoggerRefuses(t *testing.T) {
 type (
 	stringer     struct{ s string }
 	valuer       struct{ v any }
-	panicking    struct{ err error }
+	panicking    struct{}
+	pointed      struct{ err error }
 	withText     struct{ s string }
 	unmarshaling struct {
 		S string
-		F func() `json:",omitempty"`
+		F func()
 	}
 	nested struct {
 		Name   string
@@ -128,15 +132,15 @@ type (
 
 func (s stringer) String() string               { return "stringer " + s.s }
 func (v valuer) LogValue() slog.Value           { return slog.AnyValue(v.v) }
-func (p *panicking) Error() string              { return p.err.Error() }
-func (p panicking) String() string              { panic(secret) }
+func (p *pointed) Error() string                { return p.err.Error() }
+func (panicking) String() string                { panic(secret) }
 func (w withText) MarshalText() ([]byte, error) { return []byte(w.s), nil }
 
 // loggings are ways for a secret to reach a line.
 func loggings(s string) map[string]func(*slog.Logger) {
 	group := slog.Group("g", "inner", s, slog.Group("deep", "n", 1, "key", s))
 	return map[string]func(*slog.Logger){
-		"message":        func(l *slog.Logger) { l.Info("x" + s + "y") },
+		"message":        func(l *slog.Logger) { l.Info("x" + s + "y") }, //nolint:sloglint // what must not leak
 		"string":         func(l *slog.Logger) { l.Info("m", "k", "x"+s+"y") },
 		"error":          func(l *slog.Logger) { l.Info("m", "err", fmt.Errorf("call: %w", errors.New("key "+s))) },
 		"joined errors":  func(l *slog.Logger) { l.Info("m", "err", errors.Join(errors.New(s), errors.New(s))) },
@@ -153,19 +157,21 @@ func loggings(s string) map[string]func(*slog.Logger) {
 		"base64":                   func(l *slog.Logger) { l.Info("m", "k", base64.StdEncoding.EncodeToString([]byte("user:"+s))) },
 		"group":                    func(l *slog.Logger) { l.Info("m", group) },
 		"group without name":       func(l *slog.Logger) { l.Info("m", slog.Group("", "k", s)) },
-		"attributes of the logger": func(l *slog.Logger) { l.With("k", s, group).Info("m") },
-		"group of the logger":      func(l *slog.Logger) { l.WithGroup("a").With("k", s).WithGroup("b").Info("m", "k", s, group) },
-		"valuer":                   func(l *slog.Logger) { l.Info("m", "k", valuer{s}) },
-		"valuer of a valuer":       func(l *slog.Logger) { l.Info("m", "k", valuer{valuer{errors.New(s)}}) },
-		"valuer of a group":        func(l *slog.Logger) { l.Info("m", "k", valuer{[]slog.Attr{slog.String("k", s), group}}) },
-		"valuer of the logger":     func(l *slog.Logger) { l.With("k", valuer{nested{Name: s}}).Info("m") },
-		"struct":                   func(l *slog.Logger) { l.Info("m", "k", nested{s, &s, []byte("x" + s), map[string]any{s: []any{s}}}) },
-		"map":                      func(l *slog.Logger) { l.Info("m", "k", map[string][]string{"authorization": {"Bearer " + s}}) },
-		"value that is no JSON":    func(l *slog.Logger) { l.Info("m", "k", unmarshaling{S: s, F: func() {}}) },
-		"attribute of no kind":     func(l *slog.Logger) { l.Info("m", slog.Any("k", &s)) },
-		"value without a key":      func(l *slog.Logger) { l.Info("m", []any{"k", 1, s}...) },
-		"names of ours":            func(l *slog.Logger) { l.Info("m", "time", s, "level", s, "msg", s) },
-		"panic":                    func(l *slog.Logger) { l.Info("m", "k", panicking{}) },
+		"attributes of the logger": func(l *slog.Logger) { l.With(slog.String("k", s), group).Info("m") },
+		"group of the logger": func(l *slog.Logger) {
+			l.WithGroup("a").With("k", s).WithGroup("b").Info("m", slog.String("k", s), group)
+		},
+		"valuer":                func(l *slog.Logger) { l.Info("m", "k", valuer{s}) },
+		"valuer of a valuer":    func(l *slog.Logger) { l.Info("m", "k", valuer{valuer{errors.New(s)}}) },
+		"valuer of a group":     func(l *slog.Logger) { l.Info("m", "k", valuer{[]slog.Attr{slog.String("k", s), group}}) },
+		"valuer of the logger":  func(l *slog.Logger) { l.With("k", valuer{nested{Name: s}}).Info("m") },
+		"struct":                func(l *slog.Logger) { l.Info("m", "k", nested{s, &s, []byte("x" + s), map[string]any{s: []any{s}}}) },
+		"map":                   func(l *slog.Logger) { l.Info("m", "k", map[string][]string{"authorization": {"Bearer " + s}}) },
+		"value that is no JSON": func(l *slog.Logger) { l.Info("m", "k", unmarshaling{S: s, F: func() {}}) },
+		"attribute of no kind":  func(l *slog.Logger) { l.Info("m", slog.Any("k", &s)) },
+		"value without a key":   func(l *slog.Logger) { l.Info("m", []any{"k", 1, s}...) },
+		"names of ours":         func(l *slog.Logger) { l.Info("m", "time", s, "level", s, "msg", s) },
+		"panic":                 func(l *slog.Logger) { l.Info("m", "k", panicking{}) },
 	}
 }
 
@@ -212,7 +218,7 @@ func TestLoggerRedactsNumbers(t *testing.T) {
 
 func TestLoggerSurvivesValuesThatPanic(t *testing.T) {
 	log, out := newLogger(t, observability.LogConfig{Redact: []string{secret}})
-	var nobody *panicking
+	var nobody *pointed
 	log.Info("m", "err", error(nobody), "after", 1)
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
@@ -231,13 +237,14 @@ func FuzzRedact(f *testing.F) {
 	f.Add(`{"Name":"`, "", "")
 	f.Fuzz(func(t *testing.T, s, before, after string) {
 		s = strings.TrimSpace(s)
-		if len(s) < policy.MinSecret || strings.Contains(policy.Mark, s) {
-			return
+		if len(s) < policy.MinSecret || strings.Contains(policy.Mark, s) || !utf8.ValidString(s) {
+			return // half a character at the end of a secret is another one in JSON
 		}
 		log, out := newLogger(t, observability.LogConfig{Redact: []string{s}})
 		text := before + s + after
-		log.With("k", text).WithGroup("g").Info(text, "err", errors.New(text), "any", nested{Name: text, Map: map[string]any{text: text}},
-			"bytes", []byte(text), slog.Group("h", "v", valuer{text}))
+		value := nested{Name: text, Map: map[string]any{text: text}}
+		log.With("k", text).WithGroup("g").LogAttrs(t.Context(), slog.LevelInfo, text, //nolint:sloglint // what must not leak
+			slog.Any("err", errors.New(text)), slog.Any("any", value), slog.Any("bytes", []byte(text)), slog.Group("h", "v", valuer{text}))
 		var line map[string]any
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 			t.Fatalf("not JSON: %s", out)

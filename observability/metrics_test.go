@@ -313,8 +313,11 @@ func ours(text string) string {
 func TestObserveForeignEvents(t *testing.T) {
 	m := observability.NewMetrics("")
 	for _, e := range []messages.Event{
-		{}, {Type: "com.example.thing"}, {Type: "longshore.run_started.v2", Data: json.RawMessage(`{"new":1}`)},
-		{Type: "longshore.\xff.v1", Data: json.RawMessage("\xff")}, {Type: messages.EventRunStarted + "x", Data: json.RawMessage("[")},
+		{},
+		{Type: "com.example.thing"},
+		{Type: "longshore.run_started.v2", Data: json.RawMessage(`{"new":1}`)},
+		{Type: "longshore.\xff.v1", Data: json.RawMessage("\xff")},
+		{Type: messages.EventRunStarted + "x", Data: json.RawMessage("[")},
 	} {
 		m.Observe(e)
 	}

@@ -67,7 +67,9 @@ func (s *server) run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.shutdown(context.WithoutCancel(ctx))
-	_ = <-stopped // that it was shut down
+	if err := <-stopped; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve metrics and health: %w", err) // it failed just before
+	}
 	return nil
 }
 

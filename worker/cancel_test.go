@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -211,11 +210,4 @@ scenes:
 			}
 		})
 	}
-}
-
-// stream adapts a function to a Provider.
-type stream func(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error]
-
-func (f stream) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
-	return f(ctx, r)
 }

@@ -39,7 +39,7 @@ type house struct {
 	log     *slog.Logger
 }
 
-// open starts servers and a dispatcher. ackWait is how long a silent worker keeps a task.
+// open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
 func open(t *testing.T, ackWait time.Duration, agents ...messages.Definition) *house {
 	t.Helper()
 	h := &house{t: t, servers: embeddedtest.Start(t), log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
@@ -113,7 +113,7 @@ func (h *house) run(f func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// worker adds a worker. more tools stand beside the file tools.
+// worker adds a worker. More tools stand beside the file tools.
 func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ...tools.Tool) (w *worker.Worker, stop func()) {
 	h.t.Helper()
 	fileTools, err := files.Tools()

@@ -142,8 +142,10 @@ func TestPlainClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		var e struct {
-			SpecVersion, Type, Subject, Sequence string
-			Data                                 json.RawMessage
+			SpecVersion string          `json:"specversion"`
+			Type        string          `json:"type"`
+			Subject     string          `json:"subject"`
+			Data        json.RawMessage `json:"data"`
 		}
 		if err := json.Unmarshal(m.Data, &e); err != nil || e.SpecVersion != "1.0" || e.Subject != "plain-1" {
 			t.Fatalf("event %s: %v", m.Data, err)

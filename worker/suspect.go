@@ -29,7 +29,7 @@ func newSuspectPlace(limit int) *suspectPlace {
 	return p
 }
 
-// enter waits for the place, without a slot meanwhile. done gives it back and takes a slot again.
+// enter waits for the place, without a slot meanwhile. Done gives it back and takes a slot again.
 func (p *suspectPlace) enter(ctx context.Context, sl *slot) (done func(), err error) {
 	p.mu.Lock()
 	full := p.waiting >= p.limit

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -44,10 +46,12 @@ type Dev struct {
 	Scripted         bool   // no provider is configured: the built-in script answers
 
 	servers *embedded.Servers
-	conns   []*nats.Conn
 	cancel  context.CancelFunc
 	done    chan struct{}
-	err     error
+	err     error // once done is closed
+
+	mu    sync.Mutex
+	conns []*nats.Conn
 }
 
 // StartDev starts NATS and a Redis-compatible store inside the process, a dispatcher and, unless told otherwise, a
@@ -72,7 +76,7 @@ func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
 	d.NATS, d.Redis = d.servers.NATSURL, d.servers.RedisURL
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.cancel = cancel
-	parts, err := d.parts(run, cfg, defs)
+	parts, err := d.parts(cfg, defs)
 	if err != nil {
 		cancel()
 		d.close()
@@ -94,8 +98,8 @@ func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
 type part func(ctx context.Context, up func(addr string)) error
 
 // parts are started in order, each once the one before is up, and stopped in the opposite order.
-func (d *Dev) parts(ctx context.Context, cfg DevConfig, defs []messages.Definition) ([]part, error) {
-	nc, err := d.connect(ctx, "longshore dispatcher", cfg.Log)
+func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
+	nc, err := d.connect("longshore dispatcher", cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ func (d *Dev) parts(ctx context.Context, cfg DevConfig, defs []messages.Definiti
 	if cfg.NoWorker {
 		return parts, nil
 	}
-	wnc, err := d.connect(ctx, "longshore worker", cfg.Log)
+	wnc, err := d.connect("longshore worker", cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +141,7 @@ func or(s, def string) string {
 	return s
 }
 
-func (d *Dev) connect(ctx context.Context, name string, log *slog.Logger) (*nats.Conn, error) {
+func (d *Dev) connect(name string, log *slog.Logger) (*nats.Conn, error) {
 	opts, err := bus.Options(bus.ConnConfig{Name: name, Log: log})
 	if err != nil {
 		return nil, err
@@ -146,6 +150,8 @@ func (d *Dev) connect(ctx context.Context, name string, log *slog.Logger) (*nats
 	if err != nil {
 		return nil, fmt.Errorf("connect to the embedded NATS: %w", err)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.conns = append(d.conns, nc)
 	return nc, nil
 }
@@ -195,24 +201,28 @@ func (d *Dev) run(ctx context.Context, parts []part, ready chan<- struct{}) {
 		case d.err = <-failed:
 		}
 	}
-	for i := len(all) - 1; i >= 0; i-- { // the worker drains while its dispatcher still answers
-		all[i].stop()
-		if err := <-all[i].done; err != nil && d.err == nil {
+	for _, r := range slices.Backward(all) { // the worker drains while its dispatcher still answers
+		r.stop()
+		if err := <-r.done; err != nil && d.err == nil {
 			d.err = err
 		}
 	}
 }
 
 func (d *Dev) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, nc := range d.conns {
 		nc.Close()
 	}
-	d.servers.Stop()
+	if err := d.servers.Stop(); err != nil && d.err == nil {
+		d.err = err
+	}
 }
 
 // Client returns a client of this fleet; it ends with the fleet.
 func (d *Dev) Client(ctx context.Context) (*dispatcher.Client, error) {
-	nc, err := d.connect(ctx, "longshore client", nil)
+	nc, err := d.connect("longshore client", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return svc.Run(ctx) })
-	group.Go(func() error { return ended(ctx, metrics.Run(ctx, b.Follow(ctx, bus.EveryEvent))) })
+	group.Go(func() error { return metrics.Run(ctx, b.Follow(ctx, bus.EveryEvent)) })
 	group.Go(func() error {
 		select {
 		case <-svc.Ready():
@@ -83,14 +83,6 @@ func keeper(b *bus.Bus) *runlog.Keeper {
 
 // now is the time as the wire has it, so that a value and its copy that travelled are equal.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
-// ended turns the end of a context into no error.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
 
 // connected is the readiness of a process that can do nothing without its connection.
 func connected(nc *nats.Conn) func(context.Context) error {

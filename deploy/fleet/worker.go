@@ -90,7 +90,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return w.Run(ctx)
 	})
 	if short != nil {
-		group.Go(func() error { return ended(rest, short.Run(rest)) })
+		group.Go(func() error { return short.Run(rest) })
 	}
 	group.Go(func() error { return serve(rest, s.HTTPAddr, metrics, connected(nc), log, ready) })
 	return group.Wait()

@@ -137,8 +137,7 @@ func parse(v any, environ []string) error {
 
 // parseProblem names the first variable that cannot be read; the library's error names the Go field.
 func parseProblem(v any, vars map[string]string, err error) error {
-	var pe env.ParseError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[env.ParseError](err); ok {
 		for _, f := range fields(v) {
 			if f.field == pe.Name {
 				return problem("%s: %q is not a %s", f.name, vars[f.name], f.kind)
@@ -153,7 +152,7 @@ func (s *NATS) Check() error {
 	if s.URL == "" {
 		return problem("NATS_URL is missing: the address of the message store, such as nats://127.0.0.1:4222")
 	}
-	for _, u := range strings.Split(s.URL, ",") {
+	for u := range strings.SplitSeq(s.URL, ",") {
 		p, err := url.Parse(strings.TrimSpace(u))
 		if err != nil || p.Host == "" {
 			return problem("NATS_URL: not an address such as nats://127.0.0.1:4222")
@@ -262,8 +261,7 @@ func (s *Client) Check() error { return s.NATS.Check() }
 
 // first is the first of joined errors: one clear line.
 func first(err error) error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return err
@@ -278,8 +276,8 @@ func fields(v any) []field {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
+		f := f
 		if f.Anonymous {
 			out = append(out, fields(reflect.New(f.Type).Interface())...)
 			continue
@@ -349,7 +347,7 @@ func collect(v reflect.Value, out *[]string) {
 // passwords are those in comma-separated URLs.
 func passwords(text string) []string {
 	var out []string
-	for _, u := range strings.Split(text, ",") {
+	for u := range strings.SplitSeq(text, ",") {
 		p, err := url.Parse(strings.TrimSpace(u))
 		if err != nil || p.User == nil {
 			continue

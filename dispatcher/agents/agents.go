@@ -102,7 +102,7 @@ func Load(dir string) ([]messages.Definition, error) {
 		}
 		slices.Sort(files)
 		for _, file := range files {
-			data, err := os.ReadFile(file) //nolint:gosec // the operator names the folder
+			data, err := os.ReadFile(file)
 			if err != nil {
 				return nil, fmt.Errorf("read agents: %w", err)
 			}

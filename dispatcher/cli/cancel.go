@@ -27,7 +27,7 @@ func (c *commands) cancel() *cobra.Command {
 				case err != nil:
 					return explain(err, run)
 				case s.output.json:
-					return writeJSON(cmd.OutOrStdout(), status)
+					return c.writeJSON(cmd, status)
 				case status.Status.Ended():
 					return write(cmd.OutOrStdout(), fmt.Sprintf("run %s is %s\n", run.Run, visible(string(status.Status))))
 				default:

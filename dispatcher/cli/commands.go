@@ -19,8 +19,9 @@ type commands struct {
 }
 
 // Commands are submit, watch, result, cancel, status and list. They write to the command's own outputs. Connect is
-// called once what was asked for is known to be sound. At most one Options says how text is shown, of which Out and
-// Names do not count; without one nothing is a terminal.
+// called once what was asked for is known to be sound. At most one Options says how they show text, of which Out and
+// Names do not count: Terminal and Color are about the error output, Raw is about the output. Without one there is no
+// live progress, and the output is fit for a terminal.
 func Commands(connect Connect, options ...Options) []*cobra.Command {
 	c := &commands{connect: connect}
 	if len(options) > 0 {

@@ -1,7 +1,8 @@
 package cli
 
 import (
-	"fmt"
+	"cmp"
+	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -14,11 +15,28 @@ type RunFailed struct { //nolint:errname // it is the outcome of a run, not of t
 }
 
 func (e *RunFailed) Error() string {
-	s := fmt.Sprintf("run %s ended %s", e.ID, e.Status)
-	if e.Err != nil {
-		s += fmt.Sprintf(": %s (%s)", e.Err.Message, e.Err.Code)
+	text, code := outcome(e.Status, e.Err)
+	if code != "" {
+		code = " (" + code + ")"
 	}
-	return visible(s)
+	return visible("run " + e.ID + " " + text + code)
+}
+
+// outcome is how a run ended, in words, and the code of its error unless the words say the same.
+func outcome(status messages.Status, err *messages.RunError) (text, code string) {
+	text = cmp.Or(string(status), "ended")
+	if err == nil {
+		return text, ""
+	}
+	if strings.HasPrefix(err.Message, text) { // as that of a cancelled run does
+		text = err.Message
+	} else {
+		text += ": " + err.Message
+	}
+	if code = string(err.Code); code == string(status) {
+		code = ""
+	}
+	return text, code
 }
 
 // Unwrap returns why the run failed, a *messages.RunError.

@@ -93,6 +93,22 @@ func (f *fleet) run(t *testing.T, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
+// raw is run with an output that is no terminal.
+func (f *fleet) raw(t *testing.T, args ...string) string {
+	t.Helper()
+	root := &cobra.Command{Use: "longshore"}
+	root.AddCommand(cli.Commands(f.connect, cli.Options{Raw: true})...)
+	cli.Usage(root)
+	var out, errs bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	root.SetArgs(args)
+	if err := root.ExecuteContext(t.Context()); err != nil || errs.Len() > 0 {
+		t.Fatalf("%v: %v, told %q", args, err, &errs)
+	}
+	return out.String()
+}
+
 // fails executes a command line that must fail with a text.
 func (f *fleet) fails(t *testing.T, want string, args ...string) (stdout, stderr string) {
 	t.Helper()
@@ -110,10 +126,7 @@ func (f *fleet) fails(t *testing.T, want string, args ...string) (stdout, stderr
 }
 
 // execute executes a command line until ctx ends.
-func (f *fleet) execute(ctx context.Context, stderr io.Writer, args ...string) error {
-	root := &cobra.Command{Use: "longshore"}
-	root.AddCommand(cli.Commands(f.connect)...)
-	cli.Usage(root)
+func execute(ctx context.Context, root *cobra.Command, stderr io.Writer, args ...string) error {
 	root.SetOut(io.Discard)
 	root.SetErr(stderr)
 	root.SetArgs(args)
@@ -214,7 +227,7 @@ func TestCancelQueuedRun(t *testing.T) {
 	if err := messages.Decode([]byte(out), &status); err != nil || status.Status != messages.StatusCancelled {
 		t.Errorf("status: %q: %v", out, err)
 	}
-	const failed = "run greeting ended cancelled: cancelled: no need (cancelled)"
+	const failed = "run greeting cancelled: no need"
 	stdout, stderr := f.fails(t, failed, "result", "greeting")
 	if diff := cmp.Diff([]string{"", failed + "\n"}, []string{stdout, stderr}); diff != "" {
 		t.Error(diff)
@@ -269,10 +282,7 @@ func TestWatchWritesEventsAsStored(t *testing.T) {
 	f := newFleet(t)
 	run := dispatcher.Run("greeting")
 	f.work(t, run, messages.AgentResult{Success: true, Status: messages.StatusCompleted, Result: "<Hello> & \u2028 \u009b"})
-	stdout, stderr := f.run(t, "watch", "greeting", "-o", "json")
-	if stderr != "" {
-		t.Errorf("it told %q", stderr)
-	}
+	stdout := f.raw(t, "watch", "greeting", "-o", "json")
 	js, err := jetstream.New(embeddedtest.Conn(t, f.servers))
 	if err != nil {
 		t.Fatal(err)
@@ -292,6 +302,15 @@ func TestWatchWritesEventsAsStored(t *testing.T) {
 	}
 	if diff := cmp.Diff(want.String(), stdout); diff != "" {
 		t.Error(diff)
+	}
+
+	// A terminal gets the same with escapes.
+	shown, _ := f.run(t, "watch", "greeting", "-o", "json")
+	if strings.Contains(shown, "\u009b") || !strings.Contains(shown, `\u009b`) {
+		t.Errorf("a terminal gets %q", shown)
+	}
+	if want := strings.ReplaceAll(want.String(), "\u009b", `\u009b`); shown != want {
+		t.Error(cmp.Diff(want, shown))
 	}
 }
 
@@ -329,7 +348,8 @@ func TestWatchOfUnknownRunSaysSoAndWaits(t *testing.T) {
 			return len(p), nil
 		})
 		ended := make(chan error, 1)
-		go func() { ended <- f.execute(ctx, stderr, "watch", id, "-o", format) }()
+		root := newRoot(t, f.connect)
+		go func() { ended <- execute(ctx, root, stderr, "watch", id, "-o", format) }()
 		<-told
 		if _, err := c.Submit(ctx, messages.Task{ID: id, Input: messages.TextInput("x")}); err != nil {
 			t.Fatal(err)
@@ -345,11 +365,14 @@ func TestInterruptedWatchSaysThatTheRunGoesOn(t *testing.T) {
 	f := newFleet(t)
 	f.run(t, "submit", "x", "--id", "slow")
 	for _, args := range [][]string{{"watch", "slow"}, {"watch", "slow", "-o", "json"}, {"result", "slow", "--wait"}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		err := f.execute(ctx, &bytes.Buffer{}, args...)
-		cancel()
-		want := "stopped watching run slow, which goes on: see `longshore status slow`"
-		if err == nil || err.Error() != want || !errors.Is(err, context.DeadlineExceeded) {
+		ctx, cancel := context.WithCancel(t.Context())
+		root := newRoot(t, func(ctx context.Context) (*dispatcher.Client, func(), error) {
+			defer cancel() // once it is connected
+			return f.connect(ctx)
+		})
+		err := execute(ctx, root, io.Discard, args...)
+		want := "stopped waiting for run slow, which does not stop it: see `longshore status slow`"
+		if err == nil || err.Error() != want || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
@@ -397,7 +420,10 @@ func TestList(t *testing.T) {
 		t.Errorf("%s, told %q", diff, stderr)
 	}
 	stdout, stderr = f.run(t, "list", "--limit", "1", "--status", "completed,failed", "-o", "json")
-	var run struct{ ID, Status string }
+	var run struct {
+		ID     string `json:"id"`
+		Status string `json:"status"`
+	}
 	if err := json.Unmarshal([]byte(stdout), &run); err != nil || run.ID != "second" || run.Status != "failed" {
 		t.Errorf("as JSON: %q: %v", stdout, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/spf13/cobra"
 )
 
 // format of a command's output; it is a flag.
@@ -32,13 +34,18 @@ func (f *format) Set(s string) error {
 // Type implements pflag.Value.
 func (*format) Type() string { return "format" }
 
-// writeJSON writes v on a line. Our own types are written as they are stored and sent.
-func writeJSON(w io.Writer, v any) error {
+// writeJSON writes v on a line. Our own types are written as they are stored and sent; where a terminal may show
+// them, characters that could steer it are written as escapes, which means the same.
+func (c *commands) writeJSON(cmd *cobra.Command, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode output: %w", err)
 	}
-	return write(w, string(b)+"\n")
+	line := string(b)
+	if !c.options.Raw {
+		line = visibleJSON(line)
+	}
+	return write(cmd.OutOrStdout(), line+"\n")
 }
 
 func write(w io.Writer, s string) error {

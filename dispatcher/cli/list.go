@@ -88,7 +88,7 @@ func (c *commands) runList(cmd *cobra.Command, f *filter, client *dispatcher.Cli
 	runs = runs[:min(found, f.limit)]
 	var err error
 	if f.output.json {
-		err = writeRuns(cmd.OutOrStdout(), runs)
+		err = c.writeRuns(cmd, runs)
 	} else {
 		err = writeTable(cmd.OutOrStdout(), runs, c.options.Now())
 	}
@@ -112,9 +112,9 @@ func listNote(found, shown, forgotten int, f *filter) string {
 	}
 }
 
-func writeRuns(w io.Writer, runs []*recentRun) error {
+func (c *commands) writeRuns(cmd *cobra.Command, runs []*recentRun) error {
 	for _, r := range runs {
-		if err := writeJSON(w, r); err != nil {
+		if err := c.writeJSON(cmd, r); err != nil {
 			return err
 		}
 	}

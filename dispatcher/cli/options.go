@@ -18,7 +18,7 @@ type Options struct {
 	Color    bool              // use colors; only on a terminal
 	Width    func() int        // columns of the terminal now, asked for each line. Default: 80
 	Out      io.Writer         // where results go. Default: the Reporter's writer
-	Raw      bool              // Out is no terminal: results go there byte for byte. Else what could steer a terminal is written out
+	Raw      bool              // Out is no terminal: results go there byte for byte. Else what could steer a terminal is made visible
 	Names    map[string]string // short names of the runs by id; with more than one, lines begin with them
 	Now      func() time.Time  // default: time.Now. Its location is that of the times in plain lines
 }

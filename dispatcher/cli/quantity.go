@@ -36,8 +36,11 @@ func took(d time.Duration) string {
 	}
 }
 
+// maxMillis is far beyond any call, and still a Duration.
+const maxMillis = int64(365 * day / time.Millisecond)
+
 func millis(n int64) string {
-	return took(time.Duration(min(n, int64(day/time.Millisecond)*365)) * time.Millisecond)
+	return took(time.Duration(min(max(n, 0), maxMillis)) * time.Millisecond)
 }
 
 func tokens(n int64) string {

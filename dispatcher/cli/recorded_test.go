@@ -22,11 +22,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // recorded are the events of a file, and its lines as they were stored.
-func recorded(t testing.TB, name string) ([]messages.Event, []string) {
-	t.Helper()
+func recorded(tb testing.TB, name string) ([]messages.Event, []string) {
+	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var events []messages.Event
 	var lines []string
@@ -35,27 +35,27 @@ func recorded(t testing.TB, name string) ([]messages.Event, []string) {
 	for in.Scan() {
 		var e messages.Event
 		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		events = append(events, e)
 		lines = append(lines, in.Text())
 	}
 	if err := in.Err(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return events, lines
 }
 
 // event is one of a run, with data as the program writes it.
-func event(t testing.TB, run string, n uint64, name string, data any) messages.Event {
-	t.Helper()
+func event(tb testing.TB, run string, n uint64, name string, data any) messages.Event {
+	tb.Helper()
 	raw, err := json.Marshal(data)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	seq, err := json.Marshal(n)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return messages.Event{
 		Source: "/tenants/default", Type: "longshore." + name + ".v1", Subject: run, Sequence: string(seq),

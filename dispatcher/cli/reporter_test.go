@@ -170,34 +170,34 @@ func TestReporterShowsResultsOfOtherTypes(t *testing.T) {
 }
 
 // hostileEvents have the text wherever somebody else may put one.
-func hostileEvents(t testing.TB, text string) []messages.Event {
-	t.Helper()
+func hostileEvents(tb testing.TB, text string) []messages.Event {
+	tb.Helper()
 	until := noon
-	call := messages.ToolCall{ID: text, Name: text, Arguments: `{"path":` + quoted(t, text) + `}`}
-	odd := event(t, text, 20, "run_started", 1)
+	call := messages.ToolCall{ID: text, Name: text, Arguments: `{"path":` + quoted(tb, text) + `}`}
+	odd := event(tb, text, 20, "run_started", 1)
 	odd.Type, odd.Sequence = "longshore."+text+".v1", text
 	return []messages.Event{
-		event(t, text, 1, "run_queued", messages.RunQueued{Agent: text, Priority: messages.Priority(text), Input: text, QueuedAt: noon.Add(time.Hour)}),
-		event(t, text, 2, "run_started", messages.RunStarted{Agent: text, Model: text, Tools: []string{text, text}, MaxSteps: -1}),
-		event(t, text, 3, "step_start", messages.Step{Step: 1 << 40}),
-		event(t, text, 4, "message_end", messages.MessageEnd{
+		event(tb, text, 1, "run_queued", messages.RunQueued{Agent: text, Priority: messages.Priority(text), Input: text, QueuedAt: noon.Add(time.Hour)}),
+		event(tb, text, 2, "run_started", messages.RunStarted{Agent: text, Model: text, Tools: []string{text, text}, MaxSteps: -1}),
+		event(tb, text, 3, "step_start", messages.Step{Step: 1 << 40}),
+		event(tb, text, 4, "message_end", messages.MessageEnd{
 			Text: text, ToolCalls: []messages.ToolCall{call, {ID: "b", Name: text, Arguments: text}}, Stop: messages.StopReason(text),
 			Usage: messages.Usage{Input: -1, Total: -7}, Millis: 1 << 62,
 		}),
-		event(t, text, 5, "tool_execution_start", messages.ToolExecution{CallID: text, ToolName: text, Arguments: text}),
-		event(t, text, 6, "run_waiting", messages.RunWaiting{Reason: text, CallID: text, Until: &until}),
-		event(t, text, 7, "run_resumed", messages.RunWaiting{Reason: text}),
-		event(t, text, 8, "tool_execution_end", messages.ToolExecution{CallID: text, ToolName: text, Result: text, IsError: true, Code: messages.Code(text), Millis: -5}),
-		event(t, text, 9, "tool_execution_end", messages.ToolExecution{CallID: "unknown", ToolName: text, Result: text}),
-		event(t, text, 10, "cancel_requested", messages.CancelAsked{By: text, Reason: text}),
-		event(t, text, 11, "error", messages.ErrorData{Message: text, Code: messages.Code(text)}),
-		event(t, text, 12, "step_end", messages.Step{Step: -1, Status: messages.StepStatus(text)}),
-		event(t, text, 13, "events_expired", map[string]int{"first": 13, "last": 13}),
-		event(t, text, 14, "events_missing", text),
-		event(t, text, 15, "turn_end", text),
-		event(t, text, 16, "message_end", []string{text}),
+		event(tb, text, 5, "tool_execution_start", messages.ToolExecution{CallID: text, ToolName: text, Arguments: text}),
+		event(tb, text, 6, "run_waiting", messages.RunWaiting{Reason: text, CallID: text, Until: &until}),
+		event(tb, text, 7, "run_resumed", messages.RunWaiting{Reason: text}),
+		event(tb, text, 8, "tool_execution_end", messages.ToolExecution{CallID: text, ToolName: text, Result: text, IsError: true, Code: messages.Code(text), Millis: -5}),
+		event(tb, text, 9, "tool_execution_end", messages.ToolExecution{CallID: "unknown", ToolName: text, Result: text}),
+		event(tb, text, 10, "cancel_requested", messages.CancelAsked{By: text, Reason: text}),
+		event(tb, text, 11, "error", messages.ErrorData{Message: text, Code: messages.Code(text)}),
+		event(tb, text, 12, "step_end", messages.Step{Step: -1, Status: messages.StepStatus(text)}),
+		event(tb, text, 13, "events_expired", map[string]int{"first": 13, "last": 13}),
+		event(tb, text, 14, "events_missing", text),
+		event(tb, text, 15, "turn_end", text),
+		event(tb, text, 16, "message_end", []string{text}),
 		odd,
-		event(t, text, 17, "run_finished", messages.RunFinished{Result: messages.AgentResult{
+		event(tb, text, 17, "run_finished", messages.RunFinished{Result: messages.AgentResult{
 			ID: text, Status: messages.Status(text), Result: text, Error: &messages.RunError{Message: text, Code: messages.Code(text)},
 		}}),
 	}

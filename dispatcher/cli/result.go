@@ -64,6 +64,9 @@ func (q *question) check(cmd *cobra.Command) error {
 
 func (q *question) fetch(ctx context.Context, client *dispatcher.Client, run messages.Ref) (*messages.AgentResult, error) {
 	result, err := client.Result(ctx, run) // also finds out at once that there is no such run
+	if err != nil && ctx.Err() != nil {
+		return nil, stoppedWatching(ctx, err, run)
+	}
 	if !q.wait || !errors.Is(err, dispatcher.ErrNotEnded) {
 		return result, explain(err, run)
 	}
@@ -89,7 +92,7 @@ func (q *question) fetch(ctx context.Context, client *dispatcher.Client, run mes
 func (c *commands) showResult(cmd *cobra.Command, result *messages.AgentResult, output format) error {
 	var err error
 	if output.json {
-		err = writeJSON(cmd.OutOrStdout(), result)
+		err = c.writeJSON(cmd, result)
 	} else {
 		err = write(cmd.OutOrStdout(), resultText(result, c.options.Raw))
 	}

@@ -79,11 +79,11 @@ func finished(t *testing.T, e messages.Event) *messages.AgentResult {
 	return &d.Result
 }
 
-func quoted(t testing.TB, s string) string {
-	t.Helper()
+func quoted(tb testing.TB, s string) string {
+	tb.Helper()
 	b, err := json.Marshal(s)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(b)
 }

@@ -30,7 +30,7 @@ func (c *commands) status() *cobra.Command {
 				case err != nil:
 					return explain(err, run)
 				case s.output.json:
-					return writeJSON(cmd.OutOrStdout(), status)
+					return c.writeJSON(cmd, status)
 				default:
 					return writeStatus(cmd.OutOrStdout(), status, c.options.Now())
 				}

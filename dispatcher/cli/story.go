@@ -192,17 +192,11 @@ func (r *run) modelFailed(d messages.ErrorData) line {
 
 func (r *run) finished(result *messages.AgentResult) line {
 	r.ended, r.calls, r.doing = true, nil, string(result.Status)
-	l := line{mark: fine, text: string(result.Status)}
-	if result.Status == "" {
-		l.text = "ended"
-	}
+	l := line{mark: fine}
 	if !result.Success {
 		l.mark = bad
 	}
-	if e := result.Error; e != nil {
-		l.text += ": " + e.Message
-		l.note = string(e.Code)
-	}
+	l.text, l.note = outcome(result.Status, result.Error)
 	l.note = joined(l.note, count(int64(result.Steps), "step"))
 	if result.TokenUsage.Total > 0 {
 		l.note = joined(l.note, tokens(result.TokenUsage.Total))

@@ -79,7 +79,7 @@ func (c *commands) runSubmit(cmd *cobra.Command, o *order, text string) error {
 			return explain(err, run)
 		}
 		if o.output.json {
-			return writeJSON(cmd.OutOrStdout(), messages.SubmitReply{ID: id})
+			return c.writeJSON(cmd, messages.SubmitReply{ID: id})
 		}
 		if err := write(cmd.OutOrStdout(), id+"\n"); err != nil {
 			return err

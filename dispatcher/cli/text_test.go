@@ -28,6 +28,18 @@ func TestVisible(t *testing.T) {
 	}
 }
 
+func TestVisibleJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		"{\"a\":\"é 二 👩\u200d🚀\"}":       "{\"a\":\"é 二 👩\u200d🚀\"}",
+		"\"\u009b\x7f\u202e\U000e0041\"": `"\u009b\u007f\u202e\udb40\udc41"`,
+		"\"\x9b\"":                       "\"\ufffd\"",
+	} {
+		if got := visibleJSON(in); got != want {
+			t.Errorf("visibleJSON(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestColumns(t *testing.T) {
 	for in, want := range map[string]int{
 		"": 0, "abc": 3, "é": 1, "e\u0301": 1, "二": 2, "🚀": 2, "✓": 1, "☂\ufe0f": 2, "ﾊ": 1, "ハ": 2, "가": 2, "…": 1, "👩\u200d🚀": 4,

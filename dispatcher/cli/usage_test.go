@@ -16,8 +16,8 @@ import (
 
 var errConnected = errors.New("connected")
 
-// execute runs a command line as main does, with a connection that counts.
-func execute(t *testing.T, in string, args ...string) (stdout, stderr string, connects int, err error) {
+// dry runs a command line as main does, with a connection that counts and fails.
+func dry(t *testing.T, in string, args ...string) (stdout, stderr string, connects int, err error) {
 	t.Helper()
 	connect := func(context.Context) (*dispatcher.Client, func(), error) {
 		connects++
@@ -123,7 +123,7 @@ func TestMistakesAreUsageErrorsAndNeverConnect(t *testing.T) {
 		"bad flag before reading": {"submit|-|--priority|urgent", "never read", "--priority: must be high, normal or low"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, connects, err := execute(t, tc.in, strings.Split(tc.args, "|")...)
+			stdout, stderr, connects, err := dry(t, tc.in, strings.Split(tc.args, "|")...)
 			if err == nil {
 				t.Fatal("it was accepted")
 			}
@@ -149,7 +149,7 @@ func TestSoundCommandsConnect(t *testing.T) {
 		"cancel|a|--reason|x", "status|a|--tenant|acme|-o|text", "submit|-",
 		`submit|x|--agent|a|--id|i|--session|s|--priority|low|--label|a=1|--label|b=c=d|--max-steps|3|--context| {"a":1}`,
 	} {
-		_, _, connects, err := execute(t, "a task", strings.Split(args, "|")...)
+		_, _, connects, err := dry(t, "a task", strings.Split(args, "|")...)
 		if !errors.Is(err, errConnected) || connects != 1 {
 			t.Errorf("%s: connected %d times: %v", args, connects, err)
 		}
@@ -165,7 +165,7 @@ func TestHelpIsNoMistake(t *testing.T) {
 		if args != "" {
 			given = strings.Split(args, "|")
 		}
-		stdout, _, connects, err := execute(t, "", append([]string{}, given...)...)
+		stdout, _, connects, err := dry(t, "", append([]string{}, given...)...)
 		if err != nil || connects != 0 || !strings.Contains(stdout, "Usage:") {
 			t.Errorf("%q: %v, printed %q", args, err, stdout)
 		}

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
 const (
 	zeroWidthNonJoiner = '\u200c' // Persian and others need it
 	zeroWidthJoiner    = '\u200d' // emoji of several parts need it
-	// maxMarks is how many marks may be stacked on one character: more is a trick, not a script.
-	maxMarks = 4
+	maxMarks           = 4        // on one character: more is a trick, not a script
 )
 
 // visible is s on one line of a terminal: white space is folded, and whatever could steer the terminal, hide text or
@@ -51,9 +51,28 @@ func visibleLines(s string) string {
 	return b.String()
 }
 
+// visibleJSON is the same JSON with escapes for what could steer a terminal; outside its strings there is none.
+func visibleJSON(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsPrint(r), isJoiner(r):
+			b.WriteRune(r)
+		case r <= 0xffff:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return b.String()
+}
+
+func isJoiner(r rune) bool { return r == zeroWidthJoiner || r == zeroWidthNonJoiner }
+
 // writeVisible writes the character r, with which s begins, after a number of marks; it returns their number after it.
 func writeVisible(b *strings.Builder, s string, r rune, marks int) int {
-	isMark := unicode.Is(unicode.M, r) || r == zeroWidthJoiner || r == zeroWidthNonJoiner
+	isMark := unicode.Is(unicode.M, r) || isJoiner(r)
 	switch {
 	case r == utf8.RuneError && !strings.HasPrefix(s, string(utf8.RuneError)): // a byte that is no UTF-8
 		fmt.Fprintf(b, `\x%02x`, s[0])

@@ -25,7 +25,7 @@ func (c *commands) watch() *cobra.Command {
 			}
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
 				if s.output.json {
-					return watchJSON(cmd, client, run)
+					return c.watchJSON(cmd, client, run)
 				}
 				return c.watchText(cmd, client, run)
 			})
@@ -47,7 +47,7 @@ func (c *commands) watchText(cmd *cobra.Command, client *dispatcher.Client, run 
 	return err
 }
 
-func watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
+func (c *commands) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
 	if unknown(cmd, client, run) {
 		if err := write(cmd.ErrOrStderr(), notYet(run)+"\n"); err != nil {
 			return err
@@ -58,7 +58,7 @@ func watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) 
 		if err != nil {
 			return stoppedWatching(cmd.Context(), err, run)
 		}
-		if err := writeJSON(cmd.OutOrStdout(), &e); err != nil {
+		if err := c.writeJSON(cmd, &e); err != nil {
 			return err
 		}
 		if e.Name() == messages.EventRunFinished {

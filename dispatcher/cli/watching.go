@@ -47,7 +47,7 @@ func stoppedWatching(ctx context.Context, err error, run messages.Ref) error {
 	if ctx.Err() == nil {
 		return explain(err, run)
 	}
-	return &lineError{fmt.Sprintf("stopped watching run %s, which goes on: see `%s`", run.Run, command("status", run)), err}
+	return &lineError{fmt.Sprintf("stopped waiting for run %s, which does not stop it: see `%s`", run.Run, command("status", run)), err}
 }
 
 // resultOf is the result in run_finished; nil when it cannot be read.

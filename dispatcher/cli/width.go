@@ -84,7 +84,7 @@ func columnsOf(r rune) int {
 		return 1
 	case r == emojiStyle:
 		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me), r == zeroWidthJoiner, r == zeroWidthNonJoiner:
+	case unicode.In(r, unicode.Mn, unicode.Me), isJoiner(r):
 		return 0
 	case unicode.Is(wide, r):
 		return 2

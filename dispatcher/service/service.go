@@ -34,11 +34,11 @@ type Config struct {
 
 const (
 	defaultRetain = 7 * 24 * time.Hour
-	// defaultSweep is how long a run may wait for what a loss of power took.
+	// DefaultSweep is how long a run may wait for what a loss of power took.
 	defaultSweep = 10 * time.Minute
-	// maxRequests bounds the requests that are answered at once; more wait in NATS.
+	// MaxRequests bounds the requests that are answered at once; more wait in NATS.
 	maxRequests = 256
-	// answerTimeout bounds one request.
+	// AnswerTimeout bounds one request.
 	answerTimeout = 10 * time.Second
 )
 

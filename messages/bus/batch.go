@@ -69,19 +69,16 @@ func (b *Bus) readPage(ctx context.Context, stream string, p page, yield func(st
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("encode request: %w", err)
 	}
-	inbox := b.nc.NewInbox()
-	sub, err := b.nc.SubscribeSync(inbox)
+	in, err := openInbox(b.nc, p.Batch+1)
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("subscribe: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
-	if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, inbox, body); err != nil {
+	defer in.close()
+	if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, in.sub.Subject, body); err != nil {
 		return 0, 0, false, fmt.Errorf("ask for messages: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.answer)
-	defer cancel()
 	for {
-		m, err := sub.NextMsgWithContext(ctx)
+		m, err := in.next(ctx, b.answer)
 		if err != nil {
 			return 0, 0, false, fmt.Errorf("wait for messages: %w", err)
 		}

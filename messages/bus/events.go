@@ -16,6 +16,9 @@ import (
 // EveryEvent matches the events of all runs.
 const EveryEvent = "events.>"
 
+// followRoom is for a follower of all events, of which there are few.
+const followRoom = 64 << 10
+
 // Events yields the events that are stored now and match a filter of subjects, such as EveryEvent or Ref.EventFilter,
 // in the order they were stored: all, or those stored since a time. Of those stored a moment ago the newest may be
 // missing. What is not an event of its subject's run is skipped and counted. An error ends it.
@@ -41,7 +44,7 @@ func (b *Bus) Events(ctx context.Context, filter string, since time.Time) iter.S
 // until ctx ends; then its error comes. None is lost while the connection is, up to the age limit of the stream.
 func (b *Bus) Follow(ctx context.Context, filter string) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
-		t := &tail{bus: b, stream: StreamEvents, filter: filter}
+		t := &tail{bus: b, stream: StreamEvents, filter: filter, room: followRoom}
 		t.start.DeliverPolicy = jetstream.DeliverNewPolicy
 		defer t.close()
 		for {

@@ -58,7 +58,8 @@ type flight struct {
 // land tells how a flight ended.
 func (f *flight) land(err error) {
 	if err != nil {
-		f.err.Store(&err)
+		failure := err // only this one need live on
+		f.err.Store(&failure)
 		f.state.Store(failed)
 	} else {
 		f.state.Store(arrived)

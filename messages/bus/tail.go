@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,13 +29,14 @@ type tail struct {
 	stream string
 	filter string
 	start  jetstream.ConsumerConfig // where to begin: its deliver policy
+	room   int                      // for messages that its caller has not taken yet; beyond it begins anew
 
-	sub      *nats.Subscription // nil: to be opened
-	consumed uint64             // messages of this consumer
-	last     uint64             // stream sequence of the last message that was given or passed over
-	opened   bool               // once
-	tries    int                // to open it, in a row
-	since    time.Time          // when these began
+	in       *inbox    // nil: to be opened
+	consumed uint64    // messages of this consumer
+	last     uint64    // stream sequence of the last message that was given or passed over
+	opened   bool      // once
+	tries    int       // to open it, in a row
+	since    time.Time // when these began
 }
 
 // tailMessage is a message with how many of the filter follow it as of now.
@@ -45,9 +47,9 @@ type tailMessage struct {
 
 // close ends the tail. The server removes the consumer when it finds that nobody listens.
 func (t *tail) close() {
-	if t.sub != nil {
-		_ = t.sub.Unsubscribe() // fails only when the connection is gone
-		t.sub = nil
+	if t.in != nil {
+		t.in.close()
+		t.in = nil
 	}
 }
 
@@ -58,7 +60,7 @@ func (t *tail) next(ctx context.Context, until time.Time) (tailMessage, error) {
 		if ctx.Err() != nil {
 			return tailMessage{}, context.Cause(ctx)
 		}
-		if t.sub == nil {
+		if t.in == nil {
 			if err := t.open(ctx, until); err != nil {
 				return tailMessage{}, err
 			}
@@ -84,14 +86,13 @@ func (t *tail) next(ctx context.Context, until time.Time) (tailMessage, error) {
 
 // receive waits for one message. All nil: it was none, or the consumer is to be opened again.
 func (t *tail) receive(ctx context.Context, until time.Time) (*nats.Msg, error) {
-	deadline := time.Now().Add(silence)
-	early := !until.IsZero() && until.Before(deadline)
-	if early {
-		deadline = until
+	wait, early := silence, false
+	if !until.IsZero() {
+		if left := time.Until(until); left < wait {
+			wait, early = left, true
+		}
 	}
-	wait, cancel := context.WithDeadline(ctx, deadline)
-	m, err := t.sub.NextMsgWithContext(wait)
-	cancel()
+	m, err := t.in.next(ctx, wait)
 	switch {
 	case err == nil && m.Header.Get(statusHeader) == "":
 		return m, nil
@@ -100,11 +101,9 @@ func (t *tail) receive(ctx context.Context, until time.Time) (*nats.Msg, error) 
 		return nil, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, nats.ErrConnectionClosed):
-		return nil, fmt.Errorf("follow %s: %w", t.filter, err)
-	case early && errors.Is(err, context.DeadlineExceeded):
+	case early:
 		return nil, errNothing
-	default: // silence, or too slow
+	default: // silence
 		t.close()
 		return nil, nil
 	}
@@ -162,16 +161,16 @@ func (t *tail) open(ctx context.Context, until time.Time) error {
 }
 
 func (t *tail) create(ctx context.Context) error {
-	sub, err := t.bus.nc.SubscribeSync(t.bus.nc.NewInbox())
+	in, err := openInbox(t.bus.nc, t.room)
 	if err != nil {
-		return err //nolint:wrapcheck // open says what it is
+		return err
 	}
-	name := "tail-" + sub.Subject[len(sub.Subject)-22:]
+	name := "tail-" + in.sub.Subject[strings.LastIndexByte(in.sub.Subject, '.')+1:] // as random as the inbox
 	cfg := t.start
 	if t.last > 0 {
 		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, t.last+1, nil
 	}
-	cfg.Name, cfg.DeliverSubject, cfg.FilterSubject = name, sub.Subject, t.filter
+	cfg.Name, cfg.DeliverSubject, cfg.FilterSubject = name, in.sub.Subject, t.filter
 	cfg.AckPolicy, cfg.MaxDeliver, cfg.MemoryStorage, cfg.Replicas = jetstream.AckNonePolicy, 1, true, 1
 	cfg.FlowControl, cfg.IdleHeartbeat, cfg.InactiveThreshold = true, heartbeat, 10*heartbeat
 	req := struct {
@@ -187,10 +186,10 @@ func (t *tail) create(ctx context.Context) error {
 	attempt, cancel := context.WithTimeout(ctx, t.bus.answer)
 	defer cancel()
 	if err := t.bus.callOnce(attempt, "CONSUMER.CREATE."+t.stream+"."+name+"."+t.filter, req, &resp); err != nil {
-		_ = sub.Unsubscribe() // fails only when the connection is gone
+		in.close()
 		return err
 	}
-	t.sub, t.consumed = sub, 0
+	t.in, t.consumed = in, 0
 	t.last = max(t.last, resp.Delivered.Stream) // where it begins, should it be lost before its first message
 	return nil
 }

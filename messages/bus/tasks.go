@@ -15,8 +15,12 @@ const (
 	// pullSlack is how much longer than the server a pull waits, for the answer to arrive.
 	pullSlack = 500 * time.Millisecond
 	// maxHeartbeat bounds how long a pull goes on with a server that is gone.
-	maxHeartbeat = 2 * time.Second
+	maxHeartbeat = time.Second
 	minHeartbeat = 100 * time.Millisecond
+	// controlRoom is for heartbeats among the messages of a pull.
+	controlRoom = 16
+	// drainWait bounds the wait for messages that were on their way when a caller left.
+	drainWait = time.Second
 )
 
 // Tasks are the messages that workers share: tickets and errands. Safe for concurrent use.
@@ -96,11 +100,11 @@ type pull struct {
 
 // request makes one pull request. Its error is transient when the server or the consumer's leader is gone.
 func (p *pull) request(ctx context.Context, yield func(*Delivery, error) bool) error {
-	sub, err := p.bus.nc.SubscribeSync(p.bus.nc.NewInbox())
+	in, err := openInbox(p.bus.nc, p.left+controlRoom)
 	if err != nil {
-		return err //nolint:wrapcheck // Pull says what it is
+		return err
 	}
-	defer p.handBack(sub)
+	defer func() { p.close(ctx, in) }()
 	wait := time.Until(p.end)
 	beat := min(max(wait/4, minHeartbeat), maxHeartbeat)
 	if wait < 4*minHeartbeat {
@@ -115,11 +119,11 @@ func (p *pull) request(ctx context.Context, yield func(*Delivery, error) bool) e
 		return fmt.Errorf("encode request: %w", err)
 	}
 	subject := apiPrefix + "CONSUMER.MSG.NEXT." + StreamTasks + "." + ConsumerWorkers
-	if err := p.bus.nc.PublishRequest(subject, sub.Subject, body); err != nil {
+	if err := p.bus.nc.PublishRequest(subject, in.sub.Subject, body); err != nil {
 		return err //nolint:wrapcheck // Pull says what it is
 	}
 	for p.left > 0 {
-		m, err := p.receive(ctx, sub, beat)
+		m, err := p.receive(ctx, in, beat)
 		if err != nil {
 			return err
 		}
@@ -144,18 +148,16 @@ func (p *pull) request(ctx context.Context, yield func(*Delivery, error) bool) e
 }
 
 // receive waits for a message no longer than two heartbeats, or the rest of the pull.
-func (p *pull) receive(ctx context.Context, sub *nats.Subscription, beat time.Duration) (*nats.Msg, error) {
+func (p *pull) receive(ctx context.Context, in *inbox, beat time.Duration) (*nats.Msg, error) {
 	wait := time.Until(p.end) + pullSlack
 	if beat > 0 {
 		wait = min(wait, 2*beat+pullSlack)
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	m, err := sub.NextMsgWithContext(ctx)
+	m, err := in.next(ctx, wait)
 	if err == nil && m.Header.Get(statusHeader) != statusNobody {
 		p.answered = true
 	}
-	return m, err //nolint:wrapcheck // Pull says what it is
+	return m, err
 }
 
 // status reads an answer without a message: done when the request is over.
@@ -172,18 +174,19 @@ func (p *pull) status(m *nats.Msg) (done bool, err error) {
 	}
 }
 
-// handBack ends a request, and returns to the queue what came and nobody took.
-func (p *pull) handBack(sub *nats.Subscription) {
-	for {
-		m, err := sub.NextMsg(0)
-		if err != nil {
-			break
-		}
+// close ends a request, and returns to the queue what was on its way to a caller that left.
+func (p *pull) close(ctx context.Context, in *inbox) {
+	if !p.stopped && ctx.Err() == nil {
+		in.close()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWait)
+	defer cancel()
+	for _, m := range in.drain(ctx) {
 		if m.Header.Get(statusHeader) == "" && m.Reply != "" {
 			_ = p.bus.nc.Publish(m.Reply, []byte("-NAK")) // else the ack wait returns it
 		}
 	}
-	_ = sub.Unsubscribe() // fails only when the connection is gone
 }
 
 func (b *Bus) delivery(m *nats.Msg) (*Delivery, error) {

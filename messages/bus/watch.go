@@ -32,6 +32,8 @@ const (
 	// settledAfter times the patience is how old a stored event is when nothing can still come before it, whatever the
 	// clocks of server and watcher say.
 	settledAfter = 12
+	// watchRoom is small, for there are many watchers.
+	watchRoom = 1024
 	// maxHeld bounds the events that wait for one before them.
 	maxHeld = 4096
 )
@@ -52,7 +54,7 @@ func (b *Bus) WatchPatiently(ctx context.Context, run messages.Ref, patience tim
 			return
 		}
 		w := watching{bus: b, run: run, patience: patience, next: 1, held: map[uint64]heldEvent{}}
-		w.tail = &tail{bus: b, stream: StreamEvents, filter: run.EventFilter()}
+		w.tail = &tail{bus: b, stream: StreamEvents, filter: run.EventFilter(), room: watchRoom}
 		w.tail.start.DeliverPolicy = jetstream.DeliverAllPolicy
 		defer w.tail.close()
 		for {

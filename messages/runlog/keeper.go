@@ -19,12 +19,9 @@ var (
 )
 
 const (
-	// netDelay is when the net looks after a control record: long enough for its writer to have sent the wake-up.
-	netDelay = 5 * time.Second
-	// controlTimeout keeps the record ahead of its net: a net that looks too early catches nothing.
-	controlTimeout = 4 * time.Second
-	// maxConflicts bounds how often a control record races with a worker that appends back to back.
-	maxConflicts = 100
+	netDelay       = 5 * time.Second // until the net looks: its control record's writer has long sent the wake-up by then
+	controlTimeout = 4 * time.Second // keeps the record ahead of its net, which catches nothing when it looks too early
+	maxConflicts   = 100             // bounds the race of a control record with a worker that appends back to back
 )
 
 // Keeper is what any party may do to a run without owning it. Safe for concurrent use.

@@ -39,7 +39,7 @@ func (s *ShortTerm) judge(caller context.Context, err error) error {
 	default:
 		s.errors.Add(1)
 		if s.circuit.fail() {
-			s.config.Log.Warn("short-term memory is down", "err", err)
+			s.config.Log.WarnContext(caller, "short-term memory is down", "err", err)
 			s.signal() // Run looks after it from now on
 		}
 	}

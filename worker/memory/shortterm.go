@@ -40,7 +40,7 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if strings.ContainsAny(c.Prefix, "{}") {
-		return c, errors.New("Prefix: must not contain braces: they decide on the cluster slot")
+		return c, &messages.FieldError{Field: "Prefix", Reason: "must not contain braces: they decide on the cluster slot"}
 	}
 	if c.TTL < 0 || c.Timeout < 0 || c.Probe < 0 || c.MaxPending < 0 || c.MaxPendingBytes < 0 {
 		return c, errors.New("TTL, Timeout, Probe, MaxPending, MaxPendingBytes: must not be negative")

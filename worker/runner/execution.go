@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -168,7 +169,7 @@ func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (a
 	if err != nil {
 		return nil, err
 	}
-	records := append(reports[:len(reports):len(reports)], decisions...)
+	records := append(slices.Clip(reports), decisions...)
 	if len(records) == 0 {
 		return action, nil
 	}
@@ -274,8 +275,8 @@ func stepStatus(s messages.Status) messages.StepStatus {
 	}
 }
 
-// catchUp folds what others appended and publishes its events, for only the owner does. errFenced: somebody else owns
-// the run, or the log is not the one that was folded; nothing of it is published then. must says that there is
+// catchUp folds what others appended and publishes its events, for only the owner does. ErrFenced: somebody else owns
+// the run, or the log is not the one that was folded; nothing of it is published then. Must says that there is
 // something to find.
 func (x *execution) catchUp(ctx context.Context, must bool) error {
 	var tail []messages.Entry

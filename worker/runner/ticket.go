@@ -9,11 +9,11 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// claim judges the ticket and, if it may own the run, claims it. owned false: the outcome is final.
+// claim judges the ticket and, if it may own the run, claims it. Owned false: the outcome is final.
 func (x *execution) claim(ctx context.Context) (owned bool, outcome Outcome, err error) {
 	if x.ticket.After == 0 && x.ticket.Delivered <= 1 {
 		// The common case costs no read: only the first claim of a run can succeed at 0.
-		owned, outcome, err = x.begin(ctx, messages.Head{})
+		owned, outcome, err = x.begin(ctx)
 		if !errors.Is(err, runlog.ErrConflict) {
 			return owned, outcome, err
 		}
@@ -38,7 +38,7 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 	}
 	switch {
 	case last.Seq == 0 && x.ticket.After == 0:
-		return x.begin(ctx, messages.Head{})
+		return x.begin(ctx)
 	case last.Seq == 0: // purged: only a start ticket makes a log
 		return false, Done, nil
 	case last.Head.Phase == messages.PhaseFinished:
@@ -156,7 +156,7 @@ func (x *execution) poison(ctx context.Context, last messages.Entry) (bool, Outc
 }
 
 // begin makes the log: the first claim, or the end of a task that cannot be worked.
-func (x *execution) begin(ctx context.Context, empty messages.Head) (bool, Outcome, error) {
+func (x *execution) begin(ctx context.Context) (bool, Outcome, error) {
 	started, refused := x.open(ctx)
 	if refused != nil {
 		var re *messages.RunError

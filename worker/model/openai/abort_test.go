@@ -225,6 +225,22 @@ func TestManyCallsShareConnections(t *testing.T) {
 	}
 }
 
+// TestOneCallAfterAnotherSharesAConnection also when the end of an answer comes later than its [DONE].
+func TestOneCallAfterAnotherSharesAConnection(t *testing.T) {
+	remotes := map[string]bool{}
+	p := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		remotes[r.RemoteAddr] = true
+		write(w, data(text("a"), finish("stop")), 0)
+		<-time.After(10 * time.Millisecond)
+	})
+	for range 5 {
+		check(t, call(t.Context(), p, hello()), want{text: "a"})
+	}
+	if len(remotes) != 1 {
+		t.Errorf("%d connections for calls that follow each other", len(remotes))
+	}
+}
+
 func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 	p := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		part := strings.Repeat("data: "+text(strings.Repeat("x", 1000))+"\n\n", 100)

@@ -146,6 +146,18 @@ func TestKeyNeverShows(t *testing.T) {
 	}
 }
 
+func TestAKeyOfAnyShapeNeverShows(t *testing.T) {
+	for _, own := range []string{"hunter2", "x/y+z==", "7d1f4c0a9b3e4e55a1"} {
+		p := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+			write(w, `{"error":"no such key: `+own+`."}`, 0)
+		}, func(c *openai.Config) { c.APIKey = own })
+		if e := fails(t, p); e.Detail != "no such key: [key]." {
+			t.Errorf("%s", e.Detail)
+		}
+	}
+}
+
 func TestDeadEndpoint(t *testing.T) {
 	p := serve(t, nil, func(c *openai.Config) { c.BaseURL = "http://127.0.0.1:1/v1" })
 	e := fails(t, p)

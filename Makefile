@@ -1,0 +1,38 @@
+# Longshore. `make help` lists what there is.
+
+BIN     := bin/longshore
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test test-race lint fmt bench fuzz sim clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/longshore
+	go build $(GOFLAGS_BUILD) -o $(BIN) .
+
+run: build ## start the whole fleet in one process and work the example tasks
+	./$(BIN) run --agents deploy/examples/agents $(addprefix --file ,$(wildcard deploy/examples/tasks/*.json))
+
+test: ## run the whole test suite, with the race detector where it matters; needs only Go
+	@.ci/test
+
+lint: ## run golangci-lint, as CI does
+	golangci-lint run ./...
+
+fmt: ## format the code
+	golangci-lint fmt ./...
+
+bench: ## measure speed against a floor of the same run; prints JSON lines
+	go run ./deploy/bench
+
+fuzz: ## run each fuzz target for a moment
+	@.ci/fuzz 20s
+
+sim: ## play 60,000 seeds of the crash simulation
+	LONGSHORE_SIM_SEEDS=60000 go test ./worker/runner -run TestSimulation -v -timeout 20m
+
+clean: ## remove what the build made
+	rm -rf bin

@@ -1,0 +1,146 @@
+package bus_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
+)
+
+// startCluster starts three servers that replicate, and returns their client URLs.
+func startCluster(t *testing.T) string {
+	t.Helper()
+	var listeners [3]net.Listener
+	var routes []*url.URL
+	for i := range listeners {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners[i] = l
+		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
+	}
+	var urls []string
+	var servers []*server.Server
+	for i, l := range listeners {
+		addr := l.Addr().(*net.TCPAddr)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := server.NewServer(&server.Options{
+			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
+			JetStream: true, StoreDir: t.TempDir(), Routes: routes,
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: addr.Port, PoolSize: -1},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		if !s.ReadyForConnections(10 * time.Second) {
+			t.Fatal("a server does not start")
+		}
+		servers, urls = append(servers, s), append(urls, s.ClientURL())
+	}
+	for !slices.ContainsFunc(servers, (*server.Server).JetStreamIsLeader) {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctxFor(t).Done():
+			t.Fatal("the cluster has no leader")
+		}
+	}
+	return strings.Join(urls, ",")
+}
+
+// A replicated log is one too, although replicas lag, and a leader that steps down costs nothing that was acked.
+func TestBusIsALogOnACluster(t *testing.T) {
+	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: startCluster(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{Replicas: 3}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.Open(ctxFor(t), nc, bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("conformance", func(t *testing.T) {
+		runlogtest.Run(t, func(*testing.T) runlog.Log { return b })
+	})
+	t.Run("a read right after an append", func(t *testing.T) {
+		run := messages.Ref{Tenant: "acme", Run: "lag"}
+		last := uint64(0)
+		for i := range 500 {
+			last = mustAppend(t, b, run, last, step(fmt.Sprint(i), i+1))
+			var got uint64
+			for e := range values(t, b.Read(ctxFor(t), run, last-1, last)) {
+				got = e.Seq
+			}
+			if got != last {
+				t.Fatalf("read through %d: got %d", last, got)
+			}
+		}
+	})
+	t.Run("leaders step down", func(t *testing.T) {
+		run := messages.Ref{Tenant: "acme", Run: "steps"}
+		var want []string
+		last := uint64(0)
+		out := b.Open(run)
+		for i := range 100 {
+			id := fmt.Sprintf("%03d", i)
+			last = mustAppend(t, b, run, last, step(id, i+1))
+			want = append(want, id)
+			out.Publish(ctxFor(t), last, events(run, i+1, i+1))
+			if i%33 == 20 {
+				for _, stream := range []string{bus.StreamRuns, bus.StreamEvents} {
+					if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, 5*time.Second); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if err := out.Finish(ctxFor(t), event(run, 101, messages.EventRunFinished)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, ids(t, b, run)); diff != "" {
+			t.Errorf("acked, stored:\n%s", diff)
+		}
+		var seen []uint64
+		for _, e := range watched(t, b, run, time.Minute) {
+			seen = append(seen, e.Number())
+		}
+		if diff := cmp.Diff(numbers(1, 101), seen); diff != "" {
+			t.Errorf("watched:\n%s", diff)
+		}
+	})
+	t.Run("submit", func(t *testing.T) {
+		for i, want := range []bool{false, true} {
+			if dup, err := b.Submit(ctxFor(t), newTask(run1())); dup != want || err != nil {
+				t.Errorf("submit %d: got %v, %v, want %v", i, dup, err, want)
+			}
+		}
+		d := pull(t, b, 1)[0]
+		if err := b.Wake(ctxFor(t), run1(), 5); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Ack(ctxFor(t)); err != nil {
+			t.Fatal(err)
+		}
+		if got := pull(t, b, 1)[0]; got.Seq == d.Seq {
+			t.Error("the wake-up is gone")
+		}
+	})
+}

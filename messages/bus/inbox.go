@@ -1,0 +1,67 @@
+package bus
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// inbox receives the answers to one request. It belongs to one goroutine. The library's own synchronous subscription
+// would take half a megabyte for each.
+type inbox struct {
+	nc    *nats.Conn
+	sub   *nats.Subscription
+	msgs  chan *nats.Msg
+	timer *time.Timer
+}
+
+// openInbox makes an inbox with room for so many messages at once; what comes beyond is lost.
+func openInbox(nc *nats.Conn, room int) (*inbox, error) {
+	msgs := make(chan *nats.Msg, room)
+	sub, err := nc.ChanSubscribe(nc.NewInbox(), msgs)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it asked for
+	}
+	return &inbox{nc, sub, msgs, time.NewTimer(time.Hour)}, nil
+}
+
+// next waits for a message; context.DeadlineExceeded: not within that time.
+func (i *inbox) next(ctx context.Context, wait time.Duration) (*nats.Msg, error) {
+	select { // what is there needs no timer
+	case m := <-i.msgs:
+		return m, nil
+	default:
+	}
+	i.timer.Reset(wait)
+	select {
+	case m := <-i.msgs:
+		return m, nil
+	case <-i.timer.C:
+		return nil, context.DeadlineExceeded
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (i *inbox) close() {
+	i.timer.Stop()
+	_ = i.sub.Unsubscribe() // fails only when the connection is gone
+}
+
+// drain closes the inbox and returns what had been sent to it until then.
+func (i *inbox) drain(ctx context.Context) []*nats.Msg {
+	i.timer.Stop()
+	if i.sub.Drain() == nil {
+		_ = i.nc.FlushWithContext(ctx) // the server has then sent what it ever will
+	}
+	var rest []*nats.Msg
+	for {
+		select {
+		case m := <-i.msgs:
+			rest = append(rest, m)
+		default:
+			return rest
+		}
+	}
+}
