@@ -1,0 +1,150 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/longshore-run/longshore/"
+
+// What each part of the house must not link, by prefix of the import path. docs/architecture.md draws the same picture.
+var forbidden = map[string][]string{
+	"messages":           {"!std"},
+	"messages/runlog":    {"!own", "net/http"},
+	"messages/bus":       {"worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server", "github.com/spf13", "net/http/httptest"},
+	"dispatcher":         {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/spf13", "github.com/nats-io/nats-server", "database/sql", "github.com/prometheus"},
+	"dispatcher/service": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
+	"worker/agent":       {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
+	"worker/runner":      {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
+	"worker/model":       {"github.com/nats-io", "github.com/redis", "net/http"},
+	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
+	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
+	"observability":      {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
+}
+
+func TestImportsPointInwards(t *testing.T) {
+	for pkg, rules := range forbidden {
+		for _, dep := range deps(t, "./"+pkg) {
+			for _, rule := range rules {
+				if breaks(dep, pkg, rule) {
+					t.Errorf("%s links %s, which it must not (%s)", pkg, dep, rule)
+				}
+			}
+		}
+	}
+}
+
+// breaks tells whether a dependency is against a rule: a prefix of a path of ours or of others, "!std" for anything
+// beyond the standard library, "!own" for anything but that and our messages.
+func breaks(dep, pkg, rule string) bool {
+	own, isOwn := strings.CutPrefix(dep, module)
+	std := !strings.Contains(strings.SplitN(dep, "/", 2)[0], ".")
+	switch rule {
+	case "!std":
+		return !std && own != pkg
+	case "!own":
+		return !std && own != pkg && own != "messages"
+	default:
+		if isOwn {
+			return own == rule || strings.HasPrefix(own, rule+"/")
+		}
+		return dep == rule || strings.HasPrefix(dep, rule+"/")
+	}
+}
+
+// Leaves are chosen by the wiring: nobody else imports them.
+func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
+	leaves := []string{
+		"worker/model/openai", "worker/model/scripted", "tools/files", "observability", "dispatcher/cli", "dispatcher/service",
+		"deploy/embedded", "deploy/fleet", "worker/memory",
+	}
+	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
+	for line := range strings.Lines(out) {
+		path, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		pkg := strings.TrimPrefix(path, module)
+		if path == strings.TrimSuffix(module, "/") || strings.HasPrefix(pkg, "deploy/") {
+			continue
+		}
+		for imp := range strings.FieldsSeq(imports) {
+			leaf := strings.TrimPrefix(imp, module)
+			if slices.Contains(leaves, leaf) && !strings.HasPrefix(pkg, leaf) {
+				t.Errorf("%s imports the leaf %s", pkg, leaf)
+			}
+		}
+	}
+}
+
+func TestTopLevel(t *testing.T) {
+	allowed := []string{
+		"worker", "dispatcher", "messages", "tools", "sandbox", "observability", "deploy", "docs", "main.go", "arch_test.go",
+		"go.mod", "go.sum", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Dockerfile",
+	}
+	for name := range strings.FieldsSeq(output(t, "git", "ls-tree", "--name-only", "HEAD")) {
+		if !strings.HasPrefix(name, ".") && !slices.Contains(allowed, name) {
+			t.Errorf("%s stands at the top level", name)
+		}
+	}
+}
+
+func deps(t *testing.T, pkg string) []string {
+	t.Helper()
+	return strings.Fields(output(t, "go", "list", "-deps", pkg))
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return string(out)
+}
+
+// A backend that imports the client links the contract and the NATS client, and nothing of the fleet.
+func TestClientIsLight(t *testing.T) {
+	dir := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSuffix(module, "/")
+	backend := strings.Replace(string(mod), "module "+name, "module example.com/backend", 1) +
+		"\nrequire " + name + " v0.0.0\nreplace " + name + " => " + here + "\n"
+	for file, content := range map[string]string{
+		"go.mod": backend, "go.sum": string(sum),
+		"main.go": "package main\n\nimport \"" + module + "dispatcher\"\n\nfunc main() { _ = dispatcher.New }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("GOPROXY", "off")
+	linked := output(t, "go", "list", "-deps", ".")
+	for _, heavy := range []string{
+		"github.com/redis/", "github.com/sashabaranov/", "github.com/spf13/", "github.com/nats-io/nats-server", "github.com/alicebob/",
+		"github.com/prometheus/", module + "worker", module + "deploy", module + "tools",
+	} {
+		if strings.Contains(linked, heavy) {
+			t.Errorf("a backend links %s", heavy)
+		}
+	}
+	if !strings.Contains(linked, module+"dispatcher") {
+		t.Errorf("the client is missing:\n%s", linked)
+	}
+	output(t, "go", "build", "-o", filepath.Join(dir, "backend"), ".")
+}
