@@ -3,6 +3,8 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 )
@@ -29,8 +31,7 @@ func (s *Servers) StartRedis() error {
 	if err := m.StartAddr(s.config.RedisAddr); err != nil {
 		return fmt.Errorf("start redis on %s: %w", s.config.RedisAddr, err)
 	}
-	m.ClockTTL(true) // without it no key would ever expire
-	s.redis = m
+	s.redis, s.clock = m, startClock(m)
 	if s.RedisURL == "" { // never written again: others read it without the lock
 		s.config.RedisAddr = m.Addr()
 		s.RedisURL = "redis://" + s.config.RedisAddr + "/0"
@@ -49,6 +50,35 @@ func (s *Servers) stopRedis() {
 	if s.redis == nil {
 		return
 	}
+	s.clock()
 	s.redis.Close()
 	s.redis = nil
+}
+
+// clockTick is how coarse the expiry of keys is. The double's own clock goes through all keys at every command, which
+// is slow with thousands of them.
+const clockTick = time.Second
+
+// startClock lets keys expire, until stop is called, which waits.
+func startClock(m *miniredis.Miniredis) (stop func()) {
+	stopped := make(chan struct{})
+	var ticking sync.WaitGroup
+	ticking.Go(func() {
+		ticker := time.NewTicker(clockTick)
+		defer ticker.Stop()
+		last := time.Now()
+		for {
+			select {
+			case now := <-ticker.C:
+				m.FastForward(now.Sub(last))
+				last = now
+			case <-stopped:
+				return
+			}
+		}
+	})
+	return func() {
+		close(stopped)
+		ticking.Wait()
+	}
 }

@@ -23,6 +23,7 @@ type Servers struct {
 	// Fixed once Start has returned.
 	config    Config // with the ports that were picked
 	store     *store
+	clock     func()     // stops the clock of redis
 	mu        sync.Mutex // guards what follows, and is held while a server starts or stops
 	nats      *server.Server
 	redis     *miniredis.Miniredis

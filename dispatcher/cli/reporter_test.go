@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,6 +113,32 @@ func TestReporterTicks(t *testing.T) {
 	})
 }
 
+func TestReporterOfRunsAtOnce(t *testing.T) {
+	var out safeBuffer
+	r := cli.NewReporter(&out, cli.Options{Terminal: true, Names: map[string]string{"a": "a", "b": "b", "c": "c"}})
+	var runs sync.WaitGroup
+	for _, id := range []string{"a", "b", "c"} {
+		runs.Go(func() {
+			r.Begin(id)
+			for n := range uint64(50) {
+				r.Event(event(t, id, n+1, "message_end", messages.MessageEnd{Text: "text", Usage: messages.Usage{Total: 1}}))
+			}
+			if err := r.Done(&messages.AgentResult{ID: id, Success: true, Status: messages.StatusCompleted}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	runs.Wait()
+	r.Close()
+	shown := strings.Join(screen(t, out.String(), 80), "\n")
+	if n := strings.Count(shown, " ✓ text (1 token, 0ms)"); n != 150 {
+		t.Errorf("%d replies of 150 on the screen", n)
+	}
+	if n := strings.Count(shown, " ✓ completed (0 steps, 0ms)"); n != 3 || strings.Contains(shown, "done ·") {
+		t.Errorf("%d ends of 3 on the screen:\n%s", n, shown)
+	}
+}
+
 func TestReporterWritesResultsElsewhere(t *testing.T) {
 	hostile := "done\x1b]0;gone\x07\r\nline \u202e2\x9b"
 	for name, tc := range map[string]struct {
@@ -179,7 +206,7 @@ func hostileEvents(tb testing.TB, text string) []messages.Event {
 	return []messages.Event{
 		event(tb, text, 1, "run_queued", messages.RunQueued{Agent: text, Priority: messages.Priority(text), Input: text, QueuedAt: noon.Add(time.Hour)}),
 		event(tb, text, 2, "run_started", messages.RunStarted{Agent: text, Model: text, Tools: []string{text, text}, MaxSteps: -1}),
-		event(tb, text, 3, "step_start", messages.Step{Step: 1 << 40}),
+		event(tb, text, 3, "step_start", messages.Step{Step: 3}),
 		event(tb, text, 4, "message_end", messages.MessageEnd{
 			Text: text, ToolCalls: []messages.ToolCall{call, {ID: "b", Name: text, Arguments: text}}, Stop: messages.StopReason(text),
 			Usage: messages.Usage{Input: -1, Total: -7}, Millis: 1 << 62,
@@ -209,6 +236,7 @@ func FuzzReporterNeverLetsTextSteerATerminal(f *testing.F) {
 		"Z" + strings.Repeat("\u0301", 500), "👩‍👩‍👧 二二二 ﷽", "\xff\xfe", strings.Repeat("二", 300), "\ufeff\u200b\U000e0041", "a\tb",
 	} {
 		f.Add(s, uint8(40))
+		f.Add(s, uint8(250))
 	}
 	f.Fuzz(func(t *testing.T, text string, columns uint8) {
 		width := max(int(columns), 20)

@@ -26,11 +26,14 @@ type Config struct {
 	Bus     *bus.Bus
 	Keeper  *runlog.Keeper
 	Agents  []messages.Definition // published at the start, beside the agent "default"
-	Version string                // semantic version of the program
+	Version string                // of the program; shown in the service's metadata
 	Sweep   time.Duration         // between sweeps; default 10 min
 	Retain  time.Duration         // how long a run's log is kept after its end; default 7 days
 	Log     *slog.Logger          // default: discard
 }
+
+// apiVersion is the semantic version of the requests and replies.
+const apiVersion = "1.0.0"
 
 const (
 	defaultRetain = 7 * 24 * time.Hour
@@ -74,7 +77,8 @@ func (s *Service) Run(ctx context.Context) error {
 		return fmt.Errorf("schedule the sweep: %w", err)
 	}
 	svc, err := micro.AddService(s.cfg.Conn, micro.Config{
-		Name: "longshore", Version: s.cfg.Version, Description: "Submit tasks to the fleet, ask about runs, cancel them.",
+		Name: "longshore", Version: apiVersion, Description: "Submit tasks to the fleet, ask about runs, cancel them.",
+		Metadata: map[string]string{"program": s.cfg.Version},
 	})
 	if err != nil {
 		return fmt.Errorf("add service: %w", err)

@@ -16,12 +16,9 @@ import (
 )
 
 const (
-	// agentTTL is how long an agent that was read counts as current: an edit is seen by new runs within this time.
-	agentTTL = 2 * time.Second
-	// maxCached bounds the cache; beyond it begins anew.
-	maxCached = 1024
-	// maxPuts bounds how often a put races with another.
-	maxPuts = 10
+	agentTTL  = 2 * time.Second // what was read counts as current: an edit is seen by new runs within this time
+	maxCached = 1024            // bounds the cache, which then begins anew
+	maxPuts   = 10              // bounds how often a put races with another
 
 	agentPrefix = "$KV." + BucketAgents + "."
 )
@@ -103,7 +100,7 @@ func isRemoved(m stored) bool {
 }
 
 // Agent is the current definition of an agent, at most two seconds old. "default" is built in unless the bucket has
-// one. messages.ErrUnknownAgent comes with the names that there are.
+// one. With messages.ErrUnknownAgent come the names that there are.
 func (b *Bus) Agent(ctx context.Context, name string) (messages.Definition, error) {
 	if !messages.ValidToken(name) {
 		return messages.Definition{}, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)

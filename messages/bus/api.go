@@ -16,7 +16,7 @@ import (
 const apiPrefix = "$JS.API."
 
 // call makes one request of the JetStream API, again while nobody answers. All requests of this package may be made
-// twice. req and resp may be nil.
+// twice. Both req and resp may be nil.
 func (b *Bus) call(ctx context.Context, subject string, req, resp any) error {
 	return b.retry(ctx, func(ctx context.Context) error { return b.callOnce(ctx, subject, req, resp) })
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,21 +24,21 @@ func quickly() bus.Config {
 	return bus.Config{Answer: 250 * time.Millisecond, Budget: 10 * time.Second}
 }
 
-func mustAppend(t testing.TB, b *bus.Bus, run messages.Ref, last uint64, e messages.Entry) uint64 {
-	t.Helper()
-	seq, err := b.Append(ctxFor(t), run, last, e)
+func mustAppend(tb testing.TB, b *bus.Bus, run messages.Ref, last uint64, e messages.Entry) uint64 {
+	tb.Helper()
+	seq, err := b.Append(ctxFor(tb), run, last, e)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return seq
 }
 
-func ids(t testing.TB, b *bus.Bus, run messages.Ref) []string {
-	t.Helper()
+func ids(tb testing.TB, b *bus.Bus, run messages.Ref) []string {
+	tb.Helper()
 	var got []string
-	for e, err := range b.Read(ctxFor(t), run, 0, runlog.Tail) {
+	for e, err := range b.Read(ctxFor(tb), run, 0, runlog.Tail) {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		got = append(got, e.Head.ID)
 	}
@@ -192,9 +194,7 @@ func third[A, B any](_ A, _ B, err error) error { return err }
 func forge(t *testing.T, nc *nats.Conn, to messages.Ref, from *jetstream.RawStreamMsg, change func(*nats.Msg)) {
 	t.Helper()
 	m := &nats.Msg{Subject: to.LogSubject(), Data: from.Data, Header: nats.Header{}}
-	for k, v := range from.Header {
-		m.Header[k] = v
-	}
+	maps.Copy(m.Header, from.Header)
 	change(m)
 	if _, err := newJetStream(t, nc).PublishMsg(ctxFor(t), m); err != nil {
 		t.Fatal(err)
@@ -210,10 +210,10 @@ func TestASealedEntryIsBound(t *testing.T) {
 		change func(m *nats.Msg, last uint64)
 	}{
 		{"to its run", other, func(m *nats.Msg, _ uint64) { m.Header.Set(expected, "0") }},
-		{"to its place", run1(), func(m *nats.Msg, last uint64) { m.Header.Set(expected, fmt.Sprint(last)) }},
+		{"to its place", run1(), func(m *nats.Msg, last uint64) { m.Header.Set(expected, strconv.FormatUint(last, 10)) }},
 		{"to its place, not told", run1(), func(m *nats.Msg, _ uint64) { m.Header.Del(expected) }},
 		{"to its head", run1(), func(m *nats.Msg, last uint64) {
-			m.Header.Set(expected, fmt.Sprint(last))
+			m.Header.Set(expected, strconv.FormatUint(last, 10))
 			m.Header.Set("Longshore-Head", strings.Replace(m.Header.Get("Longshore-Head"), `"01"`, `"02"`, 1))
 		}},
 	} {

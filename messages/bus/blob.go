@@ -18,8 +18,7 @@ import (
 const (
 	blobPart = 256 << 10
 	maxBlob  = 64 << 20
-	// blobRoom is kept free in a message for its subject and headers, when the server allows less than a part.
-	blobRoom = 4 << 10
+	blobRoom = 4 << 10 // kept free in a message for subject and headers, when the server allows less than a part
 )
 
 // blobRef says where a payload is: parts of size bytes in all, on subjects of the run named by the hash.

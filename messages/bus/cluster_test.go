@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 	if err := bus.Setup(ctxFor(t), nc, bus.Streams{Replicas: 3}); err != nil {
 		t.Fatal(err)
 	}
-	b, err := bus.Open(ctxFor(t), nc, bus.Config{})
+	b, err := bus.Open(ctxFor(t), nc, bus.Config{Answer: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		run := messages.Ref{Tenant: "acme", Run: "lag"}
 		last := uint64(0)
 		for i := range 500 {
-			last = mustAppend(t, b, run, last, step(fmt.Sprint(i), i+1))
+			last = mustAppend(t, b, run, last, step(strconv.Itoa(i), i+1))
 			var got uint64
 			for e := range values(t, b.Read(ctxFor(t), run, last-1, last)) {
 				got = e.Seq

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
@@ -50,5 +53,76 @@ func TestConnectErrors(t *testing.T) {
 				t.Errorf("the error shows a secret: %v", err)
 			}
 		})
+	}
+}
+
+// plainServer is a server of its own options, without JetStream.
+func plainServer(t *testing.T, opts server.Options) *server.Server {
+	t.Helper()
+	opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	s, err := server.NewServer(&opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	return s
+}
+
+func TestConnectIsRefusedAtOnce(t *testing.T) {
+	s := plainServer(t, server.Options{Username: "user", Password: "secret"})
+	start := time.Now()
+	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: "nats://user:hunter2@" + s.Addr().String(), Wait: 30 * time.Second})
+	if err == nil {
+		nc.Close()
+		t.Fatal("got a connection")
+	}
+	if !strings.Contains(err.Error(), "(are the credentials right?)") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestConnectWaitsForAServer(t *testing.T) {
+	s := startNATS(t)
+	s.StopNATS()
+	got := make(chan error, 1)
+	go func() {
+		nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: s.NATSURL, Wait: 30 * time.Second})
+		if err == nil {
+			nc.Close()
+		}
+		got <- err
+	}()
+	if err := s.StartNATS(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSetupNeedsANewServer(t *testing.T) {
+	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: plainServer(t, server.Options{}).ClientURL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err == nil || !strings.Contains(err.Error(), "(is JetStream enabled?)") {
+		t.Errorf("without JetStream: got %v", err)
+	}
+	if _, err := nc.Subscribe("$JS.API.INFO", func(m *nats.Msg) { // as an older server answers
+		_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.account_info_response","api":{"level":3}}`))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := "NATS server too old: needs 2.14, has " + nc.ConnectedServerVersion()
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

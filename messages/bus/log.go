@@ -70,7 +70,7 @@ func (a *appending) try(ctx context.Context) (uint64, error) {
 }
 
 // errStaleLeader means that the stream knew of an entry that it then did not show. It is transient.
-var errStaleLeader = &jetstream.APIError{ //nolint:gochecknoglobals // a constant
+var errStaleLeader = &jetstream.APIError{
 	Code: 503, Description: "the log has grown and does not show it yet",
 }
 
@@ -98,8 +98,8 @@ func (a *appending) isOwn(m stored) bool {
 // isShorter tells whether the stream refused the append because the log ends before last: it was purged, or the
 // stream lost its end with its machine's power.
 func (a *appending) isShorter() bool {
-	var refusal *jetstream.APIError
-	if !errors.As(a.doubt, &refusal) || refusal.ErrorCode != codeWrongLast {
+	refusal, ok := errors.AsType[*jetstream.APIError](a.doubt)
+	if !ok || refusal.ErrorCode != codeWrongLast {
 		return false
 	}
 	_, number, _ := strings.Cut(refusal.Description, ": ")

@@ -40,17 +40,17 @@ func testLog(t *testing.T, b *bus.Bus) {
 // gcm is a small Sealer.
 type gcm struct{ cipher.AEAD }
 
-func newSealer(t testing.TB) gcm {
-	t.Helper()
+func newSealer(tb testing.TB) gcm {
+	tb.Helper()
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return gcm{aead}
 }

@@ -18,49 +18,49 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // ctxFor is the test's context with a deadline, so that a test that waits in vain says where.
-func ctxFor(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+func ctxFor(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	tb.Cleanup(cancel)
 	return ctx
 }
 
-func startNATS(t testing.TB) *embedded.Servers {
-	t.Helper()
-	return embeddedtest.Start(t, embedded.Config{NoRedis: true})
+func startNATS(tb testing.TB) *embedded.Servers {
+	tb.Helper()
+	return embeddedtest.Start(tb, embedded.Config{NoRedis: true})
 }
 
 // connect connects in-process, and comes back fast after a restart.
-func connect(t testing.TB, s *embedded.Servers) *nats.Conn {
-	t.Helper()
+func connect(tb testing.TB, s *embedded.Servers) *nats.Conn {
+	tb.Helper()
 	opts, err := bus.Options(bus.ConnConfig{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return embeddedtest.Conn(t, s, append(opts, nats.ReconnectWait(time.Millisecond))...)
+	return embeddedtest.Conn(tb, s, append(opts, nats.ReconnectWait(time.Millisecond))...)
 }
 
 // open sets up the streams of a server and opens a bus in-process.
-func open(t testing.TB, s *embedded.Servers, cfg bus.Config) (*bus.Bus, *nats.Conn) {
-	t.Helper()
-	return openOver(t, connect(t, s), cfg)
+func open(tb testing.TB, s *embedded.Servers, cfg bus.Config) (*bus.Bus, *nats.Conn) {
+	tb.Helper()
+	return openOver(tb, connect(tb, s), cfg)
 }
 
-func openOver(t testing.TB, nc *nats.Conn, cfg bus.Config) (*bus.Bus, *nats.Conn) {
-	t.Helper()
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err != nil {
-		t.Fatal(err)
+func openOver(tb testing.TB, nc *nats.Conn, cfg bus.Config) (*bus.Bus, *nats.Conn) {
+	tb.Helper()
+	if err := bus.Setup(ctxFor(tb), nc, bus.Streams{}); err != nil {
+		tb.Fatal(err)
 	}
-	b, err := bus.Open(ctxFor(t), nc, cfg)
+	b, err := bus.Open(ctxFor(tb), nc, cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b, nc
 }
 
-func openNew(t testing.TB) (*bus.Bus, *nats.Conn) {
-	t.Helper()
-	return open(t, startNATS(t), bus.Config{})
+func openNew(tb testing.TB) (*bus.Bus, *nats.Conn) {
+	tb.Helper()
+	return open(tb, startNATS(tb), bus.Config{})
 }
 
 func newTask(run messages.Ref) *messages.Task {
@@ -78,11 +78,12 @@ func step(id string, n int) messages.Entry {
 }
 
 // values are those of a sequence without its errors, which fail the test.
-func values[V any](t testing.TB, seq iter.Seq2[V, error]) iter.Seq[V] {
+func values[V any](tb testing.TB, seq iter.Seq2[V, error]) iter.Seq[V] {
+	tb.Helper()
 	return func(yield func(V) bool) {
 		for v, err := range seq {
 			if err != nil {
-				t.Error(err)
+				tb.Error(err)
 				return
 			}
 			if !yield(v) {

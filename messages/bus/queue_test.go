@@ -17,31 +17,31 @@ import (
 func run1() messages.Ref { return messages.Ref{Tenant: "acme", Run: "run-1"} }
 
 // pull takes n deliveries.
-func pull(t testing.TB, b *bus.Bus, n int) []*bus.Delivery {
-	t.Helper()
-	tasks, err := b.Tasks(ctxFor(t))
+func pull(tb testing.TB, b *bus.Bus, n int) []*bus.Delivery {
+	tb.Helper()
+	tasks, err := b.Tasks(ctxFor(tb))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var got []*bus.Delivery
-	for d, err := range tasks.Pull(ctxFor(t), n, 20*time.Second) {
+	for d, err := range tasks.Pull(ctxFor(tb), n, 20*time.Second) {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		got = append(got, d)
 	}
 	if len(got) != n {
-		t.Fatalf("got %d deliveries, want %d", len(got), n)
+		tb.Fatalf("got %d deliveries, want %d", len(got), n)
 	}
 	return got
 }
 
 // streamLength is how many messages a stream holds.
-func streamLength(t testing.TB, nc *nats.Conn, stream string) uint64 {
-	t.Helper()
-	s, err := newJetStream(t, nc).Stream(ctxFor(t), stream)
+func streamLength(tb testing.TB, nc *nats.Conn, stream string) uint64 {
+	tb.Helper()
+	s, err := newJetStream(tb, nc).Stream(ctxFor(tb), stream)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s.CachedInfo().State.Msgs
 }

@@ -16,9 +16,11 @@ import (
 const (
 	codeWrongLast    jetstream.ErrorCode = 10071 // the subject does not end where the publish expected
 	codeLastInFlight jetstream.ErrorCode = 10164 // another publish to the subject is under way
+	codeNotEnabled   jetstream.ErrorCode = 10076 // JetStream on this server
+	codeNotAllowed   jetstream.ErrorCode = 10039 // JetStream for this account
+	codeIDInFlight   jetstream.ErrorCode = 10158 // another publish with the same id is under way
 	codeNoMessage    jetstream.ErrorCode = 10037
 	codeNoStream     jetstream.ErrorCode = 10059
-	codeStreamInUse  jetstream.ErrorCode = 10058
 )
 
 // Waits between attempts.
@@ -70,9 +72,15 @@ func (b *Bus) retry(ctx context.Context, try func(context.Context) error) error 
 
 // transient tells whether the same request may succeed later: nobody answered, or the server said so.
 func transient(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
-		return api.Code == http.StatusServiceUnavailable || api.ErrorCode == codeLastInFlight
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		switch api.ErrorCode {
+		case codeLastInFlight, codeIDInFlight:
+			return true
+		case codeNotEnabled, codeNotAllowed:
+			return false
+		default:
+			return api.Code == http.StatusServiceUnavailable || api.Code == http.StatusTooManyRequests
+		}
 	}
 	for _, t := range []error{
 		context.DeadlineExceeded, context.Canceled, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse,
@@ -87,6 +95,6 @@ func transient(err error) bool {
 
 // refused tells whether the server answered with a code.
 func refused(err error, code jetstream.ErrorCode) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == code
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == code
 }

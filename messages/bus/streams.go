@@ -39,10 +39,10 @@ const (
 	duplicateWindow = 2 * time.Minute
 	defaultAckWait  = 30 * time.Second
 	setupWait       = 5 * time.Second // for one attempt to make all streams of a cluster
-	maxAckPending   = 65_536  // tasks that all workers together may hold; the server's default is 1000
-	maxConsumers    = 1_024   // explicit, for a default may change
-	maxWatchers     = 100_000 // consumers of EVENTS: one per watcher
-	agentHistory    = 64      // revisions kept; the most that a bucket can
+	maxAckPending   = 65_536          // tasks that all workers together may hold; the server's default is 1000
+	maxConsumers    = 1_024           // explicit, for a default may change
+	maxWatchers     = 100_000         // consumers of EVENTS: one per watcher
+	agentHistory    = 64              // revisions kept; the most that a bucket can
 )
 
 // Streams says how the streams are to be.

@@ -12,11 +12,11 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-func newJetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
-	t.Helper()
+func newJetStream(tb testing.TB, nc *nats.Conn) jetstream.JetStream {
+	tb.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return js
 }
@@ -60,15 +60,18 @@ func TestSetupRefusesOtherSettings(t *testing.T) {
 	}{
 		{
 			"subjects", "stream RUNS: subjects is other.> runs.*.*.log, but must be runs.*.*.log", "RUNS",
-			func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "other.>") }, bus.Streams{},
+			func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "other.>") },
+			bus.Streams{},
 		},
 		{
 			"max age", "stream RUNS: max_age is 1h0m0s, but must be 0s", "RUNS",
-			func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, bus.Streams{},
+			func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+			bus.Streams{},
 		},
 		{
 			"transform", "stream TASKS: subject_transform is , but must be tasks.*.*.* to lanes", "TASKS",
-			func(c *jetstream.StreamConfig) { c.SubjectTransform = nil }, bus.Streams{},
+			func(c *jetstream.StreamConfig) { c.SubjectTransform = nil },
+			bus.Streams{},
 		},
 		{"event age", "stream EVENTS: max_age is 336h0m0s, but must be 24h0m0s", "", nil, bus.Streams{EventMaxAge: 24 * time.Hour}},
 		{"replicas", "stream TASKS: num_replicas is 1, but must be 3", "", nil, bus.Streams{Replicas: 3}},

@@ -14,8 +14,8 @@ import (
 // maxHeaders is room for what a message carries besides its body; the server counts both.
 const maxHeaders = 1 << 10
 
-// Submit publishes a task. duplicate: the run has a queued message already, so the caller must find out whether it
-// is of the same task. The task is stored at most once while one is queued, and at least once when err is nil.
+// Submit publishes a task. A duplicate means that the run has a queued message already, so the caller must find out
+// whether it is of the same task. While one is queued no second is stored; when err is nil one was.
 func (b *Bus) Submit(ctx context.Context, t *messages.Task) (duplicate bool, err error) {
 	run := t.Ref()
 	if err := errors.Join(t.Validate(), run.Check()); err != nil {

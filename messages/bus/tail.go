@@ -19,7 +19,7 @@ const (
 )
 
 // errNothing means that a tail had nothing new until the time its caller asked for.
-var errNothing = errors.New("nothing new") //nolint:gochecknoglobals // a sentinel
+var errNothing = errors.New("nothing new")
 
 // tail reads a stream's messages of one subject filter in order, without a gap, for as long as its caller wants:
 // when the connection, the server or the consumer goes away, it goes on after the last message that it gave.

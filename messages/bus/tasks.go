@@ -12,15 +12,11 @@ import (
 )
 
 const (
-	// pullSlack is how much longer than the server a pull waits, for the answer to arrive.
-	pullSlack = 500 * time.Millisecond
-	// maxHeartbeat bounds how long a pull goes on with a server that is gone.
-	maxHeartbeat = time.Second
+	pullSlack    = 500 * time.Millisecond // a pull waits so much longer than the server, for the answer to arrive
+	maxHeartbeat = time.Second            // bounds how long a pull goes on with a server that is gone
 	minHeartbeat = 100 * time.Millisecond
-	// controlRoom is for heartbeats among the messages of a pull.
-	controlRoom = 16
-	// drainWait bounds the wait for messages that were on their way when a caller left.
-	drainWait = time.Second
+	controlRoom  = 16          // for heartbeats among the messages of a pull
+	drainWait    = time.Second // bounds the wait for messages that were on their way when a caller left
 )
 
 // Tasks are the messages that workers share: tickets and errands. Safe for concurrent use.

@@ -15,20 +15,20 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-func submitMany(t testing.TB, b *bus.Bus, from, to int) {
-	t.Helper()
+func submitMany(tb testing.TB, b *bus.Bus, from, to int) {
+	tb.Helper()
 	for i := from; i < to; i++ {
-		if _, err := b.Submit(ctxFor(t), newTask(messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)})); err != nil {
-			t.Fatal(err)
+		if _, err := b.Submit(ctxFor(tb), newTask(messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)})); err != nil {
+			tb.Fatal(err)
 		}
 	}
 }
 
-func mustTasks(t testing.TB, b *bus.Bus) *bus.Tasks {
-	t.Helper()
-	tasks, err := b.Tasks(ctxFor(t))
+func mustTasks(tb testing.TB, b *bus.Bus) *bus.Tasks {
+	tb.Helper()
+	tasks, err := b.Tasks(ctxFor(tb))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return tasks
 }

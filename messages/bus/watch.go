@@ -29,13 +29,10 @@ type Gap struct {
 
 const (
 	defaultPatience = 5 * time.Second
-	// settledAfter times the patience is how old a stored event is when nothing can still come before it, whatever the
-	// clocks of server and watcher say.
+	// An event is old, so that nothing can still come before it whatever the clocks say, after so many patiences.
 	settledAfter = 12
-	// watchRoom is small, for there are many watchers.
-	watchRoom = 1024
-	// maxHeld bounds the events that wait for one before them.
-	maxHeld = 4096
+	watchRoom    = 1024 // of a tail; there are many watchers
+	maxHeld      = 4096 // events that wait for one before them
 )
 
 // Watch yields the events of a run, from the first one on and then live, by running number, each once. It ends after

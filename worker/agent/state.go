@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -28,8 +29,8 @@ type State struct {
 	Stop       messages.StopReason      `json:"stop,omitempty"`    // of the last reply
 	Usage      messages.Usage           `json:"usage"`
 	ModelCalls []messages.ModelCall     `json:"modelCalls,omitempty"`
-	ToolMillis map[string]int64         `json:"toolMillis,omitempty"` // by call id
-	Codes      map[string]messages.Code `json:"codes,omitempty"`      // of failed calls, by call id
+	ToolMillis map[string]int64         `json:"toolMillis,omitempty"` // by CallKey
+	Codes      map[string]messages.Code `json:"codes,omitempty"`      // of failed calls, by CallKey
 	Attempts   int                      `json:"attempts"`             // claims, less those that ended a park
 
 	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
@@ -154,13 +155,13 @@ func (s *State) returned(r *messages.ToolReturned) error {
 		if s.ToolMillis == nil {
 			s.ToolMillis = map[string]int64{}
 		}
-		s.ToolMillis[r.Result.CallID] = r.Millis
+		s.ToolMillis[CallKey(r.Step, r.Result.CallID)] = r.Millis
 	}
 	if r.Code != "" {
 		if s.Codes == nil {
 			s.Codes = map[string]messages.Code{}
 		}
-		s.Codes[r.Result.CallID] = r.Code
+		s.Codes[CallKey(r.Step, r.Result.CallID)] = r.Code
 	}
 	if r.Result.IsError && s.Agent.OnToolError == messages.OnErrorFail && s.Failure == nil {
 		m := messages.Message{Content: r.Result.Content}
@@ -179,6 +180,9 @@ func (s *State) returned(r *messages.ToolReturned) error {
 	s.Transcript, s.Open = append(s.Transcript, m), nil
 	return nil
 }
+
+// CallKey tells calls of a run apart: providers use the same id again in a later step.
+func CallKey(step int, id string) string { return strconv.Itoa(step) + "." + id }
 
 func (s *State) answer(park uint64, res messages.ToolResult) {
 	if s.Parked == nil || s.Head.ParkSeq != park {

@@ -103,6 +103,7 @@ func equal(t *testing.T, what string, want, got []messages.Entry) {
 }
 
 func testUnknown(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("unknown")
 	if _, ok, err := log.Last(t.Context(), run); ok || err != nil {
 		t.Errorf("last: got %v, %v, want false, nil", ok, err)
@@ -118,6 +119,7 @@ func testUnknown(t *testing.T, log runlog.Log) {
 }
 
 func testEntry(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run, until := Ref("entry"), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	want := entry("01", &messages.Started{
 		Task:     messages.Task{ID: run.Run, Tenant: run.Tenant, Agent: "a", Input: messages.TextInput("Grüße \x7f \u2028 <&>"), Priority: messages.PriorityHigh},
@@ -137,6 +139,7 @@ func testEntry(t *testing.T, log runlog.Log) {
 }
 
 func testOwnSequence(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("own")
 	claim := mustAppend(t, log, run, 0, entry("01", &messages.Claimed{Claim: "c", Worker: "w", Ticket: 5}))
 	park := mustAppend(t, log, run, claim, entry("02", &messages.Parked{Reason: "answer"}))
@@ -157,6 +160,7 @@ func testOwnSequence(t *testing.T, log runlog.Log) {
 }
 
 func testConflict(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("conflict")
 	other := mustAppend(t, log, Ref("conflict-other"), 0, step(1))
 	first := mustAppend(t, log, run, 0, step(1))
@@ -170,6 +174,7 @@ func testConflict(t *testing.T, log runlog.Log) {
 }
 
 func testRepeat(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("repeat")
 	first := mustAppend(t, log, run, 0, step(1))
 	second := mustAppend(t, log, run, first, step(2))
@@ -188,6 +193,7 @@ func testRepeat(t *testing.T, log runlog.Log) {
 }
 
 func testRead(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("read")
 	want := fill(t, log, run, 5)
 	for after := range 6 {
@@ -220,6 +226,7 @@ func emptyNil(entries []messages.Entry) []messages.Entry {
 }
 
 func testBreak(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("break")
 	want := fill(t, log, run, 3)
 	for range 2 {
@@ -239,6 +246,7 @@ func testBreak(t *testing.T, log runlog.Log) {
 }
 
 func testInterleaved(t *testing.T, log runlog.Log) {
+	t.Helper()
 	runs := []messages.Ref{Ref("a"), Ref("b"), Ref("a-b"), {Tenant: "suite-a", Run: "a"}}
 	want := map[messages.Ref][]messages.Entry{}
 	last := map[messages.Ref]uint64{}
@@ -255,6 +263,7 @@ func testInterleaved(t *testing.T, log runlog.Log) {
 }
 
 func testConcurrent(t *testing.T, log runlog.Log) {
+	t.Helper()
 	const writers, each = 8, 20
 	run := Ref("concurrent")
 	var wg sync.WaitGroup
@@ -300,6 +309,7 @@ func appendSomewhere(ctx context.Context, log runlog.Log, run messages.Ref, id s
 }
 
 func testLarge(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("large")
 	text := strings.Repeat("Schöne Grüße aus dem Hafen. ", 5<<20/30)
 	large := entry("01", &messages.ToolReturned{Step: 1, Name: "read_file", Result: messages.ToolResult{
@@ -321,6 +331,7 @@ func testLarge(t *testing.T, log runlog.Log) {
 }
 
 func testLong(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("long")
 	want := fill(t, log, run, long)
 	equal(t, "all", want, read(t, log, run, 0, runlog.Tail))
@@ -329,6 +340,7 @@ func testLong(t *testing.T, log runlog.Log) {
 
 // testContext allows a log that need not wait to do its work all the same; nothing may be done by halves.
 func testContext(t *testing.T, log runlog.Log) {
+	t.Helper()
 	run := Ref("context")
 	want := fill(t, log, run, 2)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -1,0 +1,125 @@
+package settings_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+)
+
+func good() []string {
+	return []string{
+		"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=redis://user:pa55word@127.0.0.1:6379", "OPENAI_API_KEY=sk-123456", "OPENAI_MODEL=m",
+	}
+}
+
+func TestWorkerSettings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set  []string // over the good ones; NAME= unsets
+		want string   // begin of the error; empty: none
+	}{
+		"enough":                   {},
+		"no NATS":                  {[]string{"NATS_URL="}, "NATS_URL is missing"},
+		"no address":               {[]string{"NATS_URL=here"}, "NATS_URL: not an address"},
+		"a strange scheme":         {[]string{"NATS_URL=http://x"}, "NATS_URL: the scheme"},
+		"two credentials":          {[]string{"NATS_CREDS=a", "NATS_NKEY=b"}, "NATS_CREDS and NATS_NKEY contradict"},
+		"no Redis":                 {[]string{"REDIS_URL="}, "REDIS_URL is missing"},
+		"Redis on purpose not":     {[]string{"REDIS_URL=none"}, ""},
+		"no provider":              {[]string{"OPENAI_API_KEY=", "OPENAI_MODEL="}, "no model provider configured"},
+		"the scripted one":         {[]string{"OPENAI_API_KEY=", "OPENAI_MODEL=", "LONGSHORE_SCRIPT=s.yaml"}, ""},
+		"no model":                 {[]string{"OPENAI_MODEL="}, "OPENAI_MODEL is missing"},
+		"no key":                   {[]string{"OPENAI_API_KEY="}, "OPENAI_API_KEY is missing"},
+		"a strange endpoint":       {[]string{"OPENAI_BASE_URL=here"}, "OPENAI_BASE_URL: not an address"},
+		"slots that are no number": {[]string{"LONGSHORE_SLOTS=many"}, `LONGSHORE_SLOTS: "many" is not a int`},
+		"no slots":                 {[]string{"LONGSHORE_SLOTS=0"}, "LONGSHORE_SLOTS: must be"},
+		"a time that is none":      {[]string{"LONGSHORE_DRAIN_TIMEOUT=soon"}, `LONGSHORE_DRAIN_TIMEOUT: "soon" is not a duration`},
+		"no attempts":              {[]string{"LONGSHORE_MAX_ATTEMPTS=0"}, "LONGSHORE_MAX_ATTEMPTS: must be"},
+		"a strange level":          {[]string{"LONGSHORE_LOG_LEVEL=loud"}, "LONGSHORE_LOG_LEVEL:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s settings.Worker
+			check(t, settings.Load(&s, with(tc.set)), tc.want)
+		})
+	}
+}
+
+func TestDispatcherSettings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set  []string
+		want string
+	}{
+		"enough":                    {},
+		"an ack wait too short":     {[]string{"LONGSHORE_ACK_WAIT=1ms"}, "LONGSHORE_ACK_WAIT: must be"},
+		"two replicas":              {[]string{"LONGSHORE_REPLICAS=2"}, "LONGSHORE_REPLICAS: must be"},
+		"events gone before purges": {[]string{"LONGSHORE_EVENTS_MAX_AGE=24h"}, "LONGSHORE_EVENTS_MAX_AGE must be longer"},
+		"a sweep without a pause":   {[]string{"LONGSHORE_SWEEP=1ms"}, "LONGSHORE_SWEEP: must be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s settings.Dispatcher
+			check(t, settings.Load(&s, with(tc.set)), tc.want)
+		})
+	}
+}
+
+func with(set []string) []string {
+	out := good()
+	for _, kv := range set {
+		name, value, _ := strings.Cut(kv, "=")
+		out = slices.DeleteFunc(out, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+		if value != "" {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+func check(t *testing.T, err error, want string) {
+	t.Helper()
+	var se *settings.Error
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case want != "" && (!errors.As(err, &se) || !strings.HasPrefix(err.Error(), want)):
+		t.Errorf("error %v, want %q", err, want)
+	case err != nil && (strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "sk-123456") || strings.Contains(err.Error(), "pa55word")):
+		t.Errorf("the error is not one clean line: %q", err)
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	var s settings.Worker
+	if err := settings.Load(&s, append(with([]string{"NATS_URL=nats://me:s3cret-nats@h:4222,nats://t0ken-of-nats@h2"}), "X=y")); err != nil {
+		t.Fatal(err)
+	}
+	got := settings.Secrets(s)
+	for _, want := range []string{"sk-123456", "pa55word", "s3cret-nats", "t0ken-of-nats"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is not among the secrets %q", want, got)
+		}
+	}
+}
+
+// The page on configuration lists every variable with its default.
+func TestEveryVariableIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range slices.Concat(settings.Variables(settings.Dispatcher{}), settings.Variables(settings.Worker{}), settings.Variables(settings.Dev{})) {
+		found := false
+		for line := range strings.Lines(string(page)) {
+			found = found || strings.Contains(line, "`"+v.Name+"`") && strings.Contains(line, v.Default)
+		}
+		if !found {
+			t.Errorf("%s with its default %q is not on the page", v.Name, v.Default)
+		}
+	}
+	for _, v := range settings.Variables(settings.Worker{}) {
+		if help := settings.Describe(&settings.Worker{}); !strings.Contains(help, v.Name) {
+			t.Errorf("%s is not in the help", v.Name)
+		}
+	}
+}
