@@ -41,6 +41,8 @@ type Worker struct {
 	suspect *suspectPlace
 	held    *held
 	jobs    sync.WaitGroup // messages being handled
+
+	beatEvery time.Duration // set by Run before anything is pulled
 }
 
 // New returns a worker.
@@ -91,7 +93,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stopBeat()
-	background.Go(func() { w.heartbeat(beat, tasks.AckWait/3) })
+	w.beatEvery = tasks.AckWait / 3
+	background.Go(func() { w.heartbeat(beat, w.beatEvery) })
 	background.Go(func() {
 		if err := w.cfg.Bus.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
 			w.cfg.Log.WarnContext(beat, "no nudges: controls are seen at the next heartbeat", "err", err)
@@ -183,6 +186,7 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 			w.refuse(ctx, d, err)
 			return
 		case wake.Errand != "":
+			slot.free() // an errand owns nothing
 			w.errand(ctx, d, run, wake)
 			return
 		}
@@ -264,9 +268,7 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 	var err error
 	switch wake.Errand {
 	case messages.ErrandSweep:
-		var mended int
-		mended, err = w.cfg.Keeper.Sweep(ctx, w.cfg.Bus.Runs(ctx))
-		w.cfg.Log.InfoContext(ctx, "swept", "mended", mended)
+		err = w.sweep(ctx, d)
 	case messages.ErrandTimer, messages.ErrandNet:
 		err = w.cfg.Keeper.Errand(ctx, run, wake)
 	default:
@@ -278,4 +280,29 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 		return
 	}
 	w.ack(ctx, d)
+}
+
+// sweep looks at every run, which may take longer than the queue waits for a sign of life.
+func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var beating sync.WaitGroup
+	defer beating.Wait()
+	defer cancel()
+	beating.Go(func() {
+		ticker := time.NewTicker(w.beatEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				if err := d.Working(); err != nil {
+					w.cfg.Log.DebugContext(ctx, "heartbeat of a sweep", "err", err)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	mended, err := w.cfg.Keeper.Sweep(ctx, w.cfg.Bus.Runs(ctx))
+	w.cfg.Log.InfoContext(ctx, "swept", "mended", mended)
+	return err
 }

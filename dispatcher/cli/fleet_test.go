@@ -48,7 +48,7 @@ func newFleet(t *testing.T) *fleet {
 	t.Cleanup(func() {
 		cancel()
 		// A test may end while the dispatcher still starts what it does on the side.
-		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})

@@ -66,6 +66,7 @@ func startCluster(t *testing.T) string {
 
 // A replicated log is one too, although replicas lag, and a leader that steps down costs nothing that was acked.
 func TestBusIsALogOnACluster(t *testing.T) {
+	t.Parallel()
 	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: startCluster(t)})
 	if err != nil {
 		t.Fatal(err)

@@ -46,37 +46,47 @@ func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e 
 	return m, nil
 }
 
-// decodeEntry reads a message of a log. The entry of an error still has what could be read of its head.
-func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (messages.Entry, error) {
-	fail := func(e messages.Entry, err error) (messages.Entry, error) {
-		return e, fmt.Errorf("read entry %d of %s: %w", m.seq, run, err)
-	}
+// decodeHead reads the head of a message of a log. The entry of an error still has what could be read of it.
+func decodeHead(run messages.Ref, m stored) (messages.Entry, error) {
 	header := m.header.Get(headerHead)
 	if header == "" {
-		return fail(messages.Entry{Seq: m.seq}, errors.New("it has no head"))
+		return messages.Entry{Seq: m.seq}, badEntry(run, m, errors.New("it has no head"))
 	}
 	head, err := messages.DecodeHead(header)
 	e := messages.Entry{Head: head}.At(m.seq)
 	if err != nil {
-		return fail(e, err)
+		return e, badEntry(run, m, err)
+	}
+	return e, nil
+}
+
+func badEntry(run messages.Ref, m stored, err error) error {
+	return fmt.Errorf("read entry %d of %s: %w", m.seq, run, err)
+}
+
+// decodeEntry reads a message of a log whole. The entry of an error still has what could be read of its head.
+func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (messages.Entry, error) {
+	e, err := decodeHead(run, m)
+	if err != nil {
+		return e, err
 	}
 	body := m.data
 	if ref := m.header.Get(headerBlob); ref != "" {
 		if body, err = b.getBlob(ctx, run, ref); err != nil {
-			return fail(e, err)
+			return e, badEntry(run, m, err)
 		}
 	}
 	if b.sealer != nil {
 		after, err := follows(m)
 		if err != nil {
-			return fail(e, err)
+			return e, badEntry(run, m, err)
 		}
-		if body, err = b.sealer.Open(body, associated(run, after, header)); err != nil {
-			return fail(e, fmt.Errorf("open sealed records: %w", err))
+		if body, err = b.sealer.Open(body, associated(run, after, m.header.Get(headerHead))); err != nil {
+			return e, badEntry(run, m, fmt.Errorf("open sealed records: %w", err))
 		}
 	}
 	if e.Records, err = messages.DecodeRecords(body); err != nil {
-		return fail(e, err)
+		return e, badEntry(run, m, err)
 	}
 	return e, nil
 }

@@ -64,10 +64,15 @@ func (b *Bus) Follow(ctx context.Context, filter string) iter.Seq2[messages.Even
 func (b *Bus) event(m stored) (messages.Event, bool) {
 	var e messages.Event
 	subject := strings.Split(m.subject, ".")
-	if len(subject) != 4 || json.Unmarshal(m.data, &e) != nil || e.Number() == 0 ||
-		e.Ref() != (messages.Ref{Tenant: subject[1], Run: subject[2]}) || e.Name() != subject[3] {
+	if len(subject) != 4 || json.Unmarshal(m.data, &e) != nil || !isOf(&e, messages.Ref{Tenant: subject[1], Run: subject[2]}, subject[3]) {
 		b.skipped.Add(1)
 		return messages.Event{}, false
 	}
 	return e, true
+}
+
+// isOf tells whether an event is one of a run and has a name.
+func isOf(e *messages.Event, run messages.Ref, name string) bool {
+	return run.Check() == nil && messages.ValidToken(name) && e.Number() > 0 && e.Source == "/tenants/"+run.Tenant &&
+		e.Subject == run.Run && e.Type == "longshore."+name+".v1"
 }

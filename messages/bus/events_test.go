@@ -230,6 +230,7 @@ func TestOutboxRefusesForeignEvents(t *testing.T) {
 // Events of the outbox are stored once in order although the server goes away, and a watcher that was there before
 // sees each of them.
 func TestEventsOverARestart(t *testing.T) {
+	t.Parallel()
 	s := startNATS(t)
 	b, nc := open(t, s, quickly())
 	watcher, _ := open(t, s, quickly())

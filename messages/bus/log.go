@@ -112,6 +112,20 @@ func (a *appending) isShorter() bool {
 //
 // An error ends it. The entry that comes with messages.ErrNewerVersion has its head.
 func (b *Bus) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	return b.read(ctx, run, after, through, b.decodeEntry)
+}
+
+// Heads implements runlog.Log: it fetches no blob, opens no seal and decodes no record.
+func (b *Bus) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	return b.read(ctx, run, after, through, func(_ context.Context, run messages.Ref, m stored) (messages.Entry, error) {
+		return decodeHead(run, m)
+	})
+}
+
+// decoder reads a message of a log.
+type decoder func(ctx context.Context, run messages.Ref, m stored) (messages.Entry, error)
+
+func (b *Bus) read(ctx context.Context, run messages.Ref, after, through uint64, decode decoder) iter.Seq2[messages.Entry, error] {
 	return func(yield func(messages.Entry, error) bool) {
 		if err := run.Check(); err != nil {
 			yield(messages.Entry{}, err)
@@ -121,7 +135,7 @@ func (b *Bus) Read(ctx context.Context, run messages.Ref, after, through uint64)
 			yield(messages.Entry{}, context.Cause(ctx))
 			return
 		}
-		r := reading{b, run, after, after == 0}
+		r := reading{b, decode, run, after, after == 0}
 		if r.quick(ctx, yield) && r.at < through {
 			r.slow(ctx, through, yield)
 		}
@@ -130,10 +144,11 @@ func (b *Bus) Read(ctx context.Context, run messages.Ref, after, through uint64)
 
 // reading is a read on its way.
 type reading struct {
-	bus *Bus
-	run messages.Ref
-	at  uint64 // the entry that was yielded last
-	is  bool   // whether at is an entry of the log or its begin; else it is just a number below the rest
+	bus    *Bus
+	decode decoder
+	run    messages.Ref
+	at     uint64 // the entry that was yielded last
+	is     bool   // whether at is an entry of the log or its begin; else it is just a number below the rest
 }
 
 // quick yields what a replica has. It is false when the caller has had enough, or an error.
@@ -178,7 +193,7 @@ func (r *reading) misses(m stored) bool {
 }
 
 func (r *reading) yield(ctx context.Context, m stored, yield func(messages.Entry, error) bool) bool {
-	e, err := r.bus.decodeEntry(ctx, r.run, m)
+	e, err := r.decode(ctx, r.run, m)
 	r.at, r.is = m.seq, true
 	return yield(e, err) && err == nil
 }

@@ -21,6 +21,15 @@ func (b *Bus) Open(run messages.Ref) runlog.Outbox {
 	return &outbox{bus: b, run: run, landed: make(chan struct{}, 1)}
 }
 
+// Ended implements runlog.Events; the stream's leader answers.
+func (b *Bus) Ended(ctx context.Context, run messages.Ref) (bool, error) {
+	if err := run.Check(); err != nil {
+		return false, err //nolint:wrapcheck // it names the field
+	}
+	_, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	return ok, err
+}
+
 // outbox publishes the events of one run. Events are sent in order without waiting; when one fails, it and all after
 // it are sent again in order.
 type outbox struct {

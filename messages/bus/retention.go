@@ -32,7 +32,10 @@ func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
 		Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
 		AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1, MaxDeliver: -1,
 	})
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return fmt.Errorf("create consumer %s: %w", consumerRetention, err)
 	}
 	for ctx.Err() == nil {

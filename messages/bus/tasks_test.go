@@ -34,6 +34,7 @@ func mustTasks(tb testing.TB, b *bus.Bus) *bus.Tasks {
 }
 
 func TestPullEnds(t *testing.T) {
+	t.Parallel()
 	b, _ := openNew(t)
 	tasks := mustTasks(t, b)
 	for _, wait := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second} {
@@ -103,18 +104,18 @@ func TestPullsShareTheQueue(t *testing.T) {
 
 func TestNakAndWorking(t *testing.T) {
 	b, nc := openNew(t)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: 300 * time.Millisecond}); err != nil {
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: 500 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	submitMany(t, b, 0, 1)
 	d := pull(t, b, 1)[0]
 	start := time.Now()
-	if err := d.Nak(150 * time.Millisecond); err != nil {
+	if err := d.Nak(100 * time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	d = pull(t, b, 1)[0]
-	if took := time.Since(start); d.Delivered != 2 || took < 140*time.Millisecond || took > 290*time.Millisecond {
-		t.Errorf("delivery %d after %v, want the second after 150 ms", d.Delivered, took)
+	if took := time.Since(start); d.Delivered != 2 || took < 90*time.Millisecond || took > 450*time.Millisecond {
+		t.Errorf("delivery %d after %v, want the second after 100 ms", d.Delivered, took)
 	}
 	beat := time.NewTicker(100 * time.Millisecond)
 	defer beat.Stop()
@@ -125,18 +126,19 @@ func TestNakAndWorking(t *testing.T) {
 		}
 	}()
 	start = time.Now()
-	for range 6 { // twice the ack wait
+	for range 7 { // longer than the ack wait
 		<-beat.C
 		if err := d.Working(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if at := <-again; at.Sub(start) < 600*time.Millisecond {
+	if at := <-again; at.Sub(start) < 700*time.Millisecond {
 		t.Errorf("delivered again after %v although it was worked", at.Sub(start))
 	}
 }
 
 func TestPullOverARestart(t *testing.T) {
+	t.Parallel()
 	s := startNATS(t)
 	b, nc := open(t, s, quickly())
 	tasks := mustTasks(t, b)

@@ -51,7 +51,7 @@ func (k *Keeper) expire(ctx context.Context, run messages.Ref, last messages.Ent
 }
 
 // Sweep looks at every run and repairs what a loss of power or of a message may have broken: a claim whose ticket is
-// no longer queued, a satisfied park without its wake-up, a park without its timer. It returns how many it mended.
+// no longer queued, a satisfied park without its wake-up, a park without its timer, an end that nobody was told of. It returns how many it mended.
 func (k *Keeper) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error]) (mended int, err error) {
 	for run, err := range runs {
 		if err != nil {
@@ -92,8 +92,22 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 	case messages.PhaseParked:
 		return false, k.armTimer(ctx, run, last)
 	case messages.PhaseFinished:
-		return false, nil
+		return k.mendEnd(ctx, run, last)
 	default:
 		return false, nil
 	}
+}
+
+// endsFor is how long a sweep looks after runs that ended: a loss of power takes the last moments only.
+const endsFor = time.Hour
+
+// mendEnd settles a run whose ticket and last events were lost together after it had ended.
+func (k *Keeper) mendEnd(ctx context.Context, run messages.Ref, last messages.Entry) (bool, error) {
+	if k.Now().Sub(last.Head.Time) > endsFor {
+		return false, nil
+	}
+	if ended, err := k.Events.Ended(ctx, run); ended || err != nil {
+		return false, err
+	}
+	return true, k.Settle(ctx, run)
 }

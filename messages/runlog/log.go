@@ -26,6 +26,8 @@ type Log interface {
 	// Read yields the entries after a sequence, oldest first. It reaches at least through, if the log does; what
 	// lies beyond may be missing, for reads are answered by replicas that lag. With Tail nothing is missing.
 	Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error]
+	// Heads is Read without the records: nothing of an entry is opened.
+	Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error]
 	// Last is the newest entry, never a stale one; ok is false for a run without a log.
 	Last(ctx context.Context, run messages.Ref) (e messages.Entry, ok bool, err error)
 }
@@ -49,6 +51,8 @@ type Queue interface {
 type Events interface {
 	// Open begins to publish for a run. The outbox belongs to one goroutine.
 	Open(run messages.Ref) Outbox
+	// Ended tells whether run_finished of the run is stored; never stale.
+	Ended(ctx context.Context, run messages.Ref) (bool, error)
 }
 
 // Outbox publishes one run's events in log order.

@@ -63,6 +63,17 @@ func (l *Memory) Read(_ context.Context, run messages.Ref, after, through uint64
 	}
 }
 
+// Heads implements Log.
+func (l *Memory) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	return func(yield func(messages.Entry, error) bool) {
+		for e, err := range l.Read(ctx, run, after, through) {
+			if e.Records = nil; !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
 // Last implements Log.
 func (l *Memory) Last(_ context.Context, run messages.Ref) (messages.Entry, bool, error) {
 	l.mu.Lock()

@@ -70,7 +70,7 @@ func (r *Router) route(name string) (Provider, string, bool) {
 }
 
 func (r *Router) unknown(name string) error {
-	e := &Error{Class: NoProvider, Detail: "no model provider is configured", Hint: "set OPENAI_API_KEY and OPENAI_MODEL, or LONGSHORE_PROVIDERS"}
+	e := &Error{Class: NoProvider, Detail: "no model provider is configured", Hint: "set OPENAI_API_KEY and OPENAI_MODEL"}
 	if len(r.providers) > 0 {
 		e.Detail = fmt.Sprintf("model %q names no provider, and none is the default; known providers: %s", name, names(r.providers))
 		e.Hint = `name the model as "provider/model"`

@@ -27,6 +27,7 @@ type execution struct {
 	ticket  Ticket
 	claimID string
 	out     runlog.Outbox
+	claims  int    // by this ticket, as far as the log was read
 	suspect func() // gives the suspect place back; nil: not held
 	planner agent.Planner
 

@@ -37,6 +37,8 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 		return false, Return, err
 	}
 	switch {
+	case last.Seq == 0 && x.ticket.After == 0 && x.blown():
+		return x.refuse(ctx, x.unread(), poisonError(x.ticket.Delivered))
 	case last.Seq == 0 && x.ticket.After == 0:
 		return x.begin(ctx)
 	case last.Seq == 0: // purged: only a start ticket makes a log
@@ -59,18 +61,23 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 	}
 }
 
-// heads reads the entry that the ticket names and the newest one that can be seen.
+// heads reads the entry that the ticket names and the newest one that can be seen, and counts the ticket's claims.
+// Nothing of an entry is opened: what kills a worker there must be counted first.
 func (x *execution) heads(ctx context.Context) (named, last messages.Entry, err error) {
+	x.claims = 0
 	after := uint64(0)
 	if x.ticket.After > 0 {
 		after = x.ticket.After - 1
 	}
-	for e, err := range x.log.Read(ctx, x.run, after, x.ticket.After) {
+	for e, err := range x.log.Heads(ctx, x.run, after, x.ticket.After) {
 		if err != nil {
 			return named, last, fmt.Errorf("read log: %w", err)
 		}
 		if e.Seq == x.ticket.After {
 			named = e
+		}
+		if e.Head.Has(messages.KindClaimed) && e.Head.Ticket == x.ticket.Seq {
+			x.claims++
 		}
 		last = e
 	}
@@ -111,7 +118,7 @@ func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
 // reclaim claims a run that has a log, before anything of it is opened or folded.
 func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
 	h := last.Head
-	if h.Attempt >= x.cfg.MaxAttempts {
+	if h.Attempt >= x.cfg.MaxAttempts || x.blown() {
 		return x.poison(ctx, last)
 	}
 	if h.Attempt > 0 && x.ticket.Suspect != nil && x.suspect == nil {
@@ -143,16 +150,37 @@ func (x *execution) poison(ctx context.Context, last messages.Entry) (bool, Outc
 	res := messages.AgentResult{
 		ID: x.run.Run, Status: messages.StatusFailed, StartedAt: x.ticket.Queued, FinishedAt: x.now(), SessionID: x.run.Run,
 		EventStream: x.run.EventFilter(), RetryInfo: &messages.RetryInfo{Attempts: last.Head.Attempt},
-		Error: &messages.RunError{
-			Code:    messages.CodePoison,
-			Message: fmt.Sprintf("given up after %d attempts without progress: its workers died or were cut off", last.Head.Attempt),
-		},
+		Error: poisonError(last.Head.Attempt),
 	}
 	if _, err := x.append(ctx, last.Seq, last.Head, &messages.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}
 	x.r.count(func(s *Stats) { s.Poisoned++ })
 	return x.settled(ctx)
+}
+
+func poisonError(attempts int) *messages.RunError {
+	return &messages.RunError{
+		Code:    messages.CodePoison,
+		Message: fmt.Sprintf("given up after %d attempts without progress: its workers died or were cut off", attempts),
+	}
+}
+
+// fuse is how many deliveries, in multiples of the attempts, may come to nothing before a claim is even tried.
+const fuse = 3
+
+// blown tells whether the ticket was delivered so often without a claim that what kills its worker must be in the
+// judging itself.
+func (x *execution) blown() bool {
+	return x.ticket.Delivered-1-x.claims >= fuse*x.cfg.MaxAttempts
+}
+
+// unread is the first record of a task that nobody dares to open.
+func (x *execution) unread() *messages.Started {
+	return &messages.Started{
+		Task:     messages.Task{ID: x.run.Run, Tenant: x.run.Tenant, Agent: "_", Priority: x.ticket.Priority},
+		QueuedAt: x.ticket.Queued,
+	}
 }
 
 // begin makes the log: the first claim, or the end of a task that cannot be worked.
@@ -194,8 +222,7 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 	started := &messages.Started{QueuedAt: x.ticket.Queued}
 	task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
 	if err != nil {
-		started.Task = messages.Task{ID: x.run.Run, Tenant: x.run.Tenant, Agent: "_", Priority: x.ticket.Priority}
-		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
+		return x.unread(), &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}
 	started.Task = *task
 	def, err := x.cfg.Agent(ctx, task.Agent)
