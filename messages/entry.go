@@ -181,11 +181,10 @@ func DecodeRecords(data []byte) ([]Record, error) {
 
 // EncodeHead writes the header form of a head.
 func EncodeHead(h Head) (string, error) {
-	b, err := json.Marshal(h)
-	if err != nil {
-		return "", fmt.Errorf("encode head: %w", err)
+	if y := h.Time.Year(); y < 0 || y > 9999 {
+		return "", fmt.Errorf("encode head: the year %d is not one of RFC 3339", y)
 	}
-	return string(b), nil
+	return string(appendHead(make([]byte, 0, 384), &h)), nil
 }
 
 // DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that

@@ -22,6 +22,9 @@ var ErrMore = errors.New("the workspace has more files than were listed")
 // links nor what is on another file system nor files that are just being written. With ErrMore it returns what it
 // has seen. Names that other programs made may hold newlines or invalid UTF-8.
 func (w *Workspace) List(ctx context.Context) ([]string, error) {
+	if err := w.ready(); err != nil {
+		return nil, err
+	}
 	var names []string
 	more, err := w.walk(w.limits.Listed, func(p string, d fs.DirEntry) error {
 		if d.Type().IsRegular() && !isTemp(p) {

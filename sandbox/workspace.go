@@ -14,9 +14,13 @@ import (
 // Workspace is a run's folder; nothing outside can be named through it. Symbolic links are neither followed nor
 // listed. Safe for concurrent use.
 type Workspace struct {
-	root   *os.Root
-	device uint64
 	limits Limits
+
+	opening sync.Once // the fields below are set by it
+	open    func() (*os.Root, error)
+	root    *os.Root
+	device  uint64
+	err     error
 
 	writing sync.Mutex // a write must see what the one before it left of the quota
 }
@@ -27,26 +31,36 @@ func Open(dir string, l Limits) (*Workspace, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create workspace: %w", err)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open workspace: %w", err)
-	}
-	return newWorkspace(root, l)
+	w := &Workspace{limits: l.withDefaults(), open: func() (*os.Root, error) { return os.OpenRoot(dir) }}
+	return w, w.ready()
 }
 
-// newWorkspace takes over root.
-func newWorkspace(root *os.Root, l Limits) (*Workspace, error) {
-	info, err := root.Stat(".")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open workspace: %w", bare(err)), root.Close())
-	}
-	return &Workspace{root: root, device: idOf(info).device, limits: l.withDefaults()}, nil
+// ready opens the folder, once: a run whose tools touch no files has none.
+func (w *Workspace) ready() error {
+	w.opening.Do(func() {
+		root, err := w.open()
+		if err != nil {
+			w.err = fmt.Errorf("open workspace: %w", bare(err))
+			return
+		}
+		info, err := root.Stat(".")
+		if err != nil {
+			w.err = errors.Join(fmt.Errorf("open workspace: %w", bare(err)), root.Close())
+			return
+		}
+		w.root, w.device = root, idOf(info).device
+	})
+	return w.err
 }
 
 // Close ends the use of the folder; its files stay. Calls after it fail with an error that wraps os.ErrClosed. A nil
 // Workspace, of a run without files, may be closed.
 func (w *Workspace) Close() error {
 	if w == nil {
+		return nil
+	}
+	w.opening.Do(func() { w.err = fmt.Errorf("open workspace: %w", os.ErrClosed) })
+	if w.root == nil {
 		return nil
 	}
 	if err := w.root.Close(); err != nil {
@@ -57,6 +71,9 @@ func (w *Workspace) Close() error {
 
 // Read returns the content of a regular file. It never waits for a writer, as reading a pipe would.
 func (w *Workspace) Read(name string) ([]byte, error) {
+	if err := w.ready(); err != nil {
+		return nil, err
+	}
 	data, err := w.read(name)
 	if err != nil {
 		return nil, translate("read", name, err)

@@ -286,7 +286,10 @@ func TestWorkspacesRefuseALinkOutAndAFile(t *testing.T) {
 	defer all.Close()
 	for _, tenant := range []string{"out", "file"} {
 		w, err := all.Open(messages.Ref{Tenant: tenant, Run: "r"})
-		if err == nil {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = w.Write("a.txt", []byte("a")); err == nil {
 			t.Errorf("%s was opened: %v", tenant, w.Close())
 			continue
 		}

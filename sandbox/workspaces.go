@@ -27,20 +27,18 @@ func NewWorkspaces(dir string, l Limits) (*Workspaces, error) {
 	return &Workspaces{root: root, limits: l}, nil
 }
 
-// Open opens a run's folder and creates it when it is missing. A name that is not a valid token is a
-// *messages.FieldError. The caller closes the workspace.
+// Open returns a run's workspace. Its folder is opened, and created when it is missing, at the first use: most calls
+// of most tools touch no file. A name that is not a valid token is a *messages.FieldError. The caller closes it.
 func (w *Workspaces) Open(run messages.Ref) (*Workspace, error) {
 	if err := run.Check(); err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	if err := w.root.MkdirAll(run.String(), 0o700); err != nil {
-		return nil, fmt.Errorf("create workspace of %s: %w", run, bare(err))
-	}
-	root, err := w.root.OpenRoot(run.String())
-	if err != nil {
-		return nil, fmt.Errorf("open workspace of %s: %w", run, bare(err))
-	}
-	return newWorkspace(root, w.limits)
+	return &Workspace{limits: w.limits.withDefaults(), open: func() (*os.Root, error) {
+		if err := w.root.MkdirAll(run.String(), 0o700); err != nil {
+			return nil, err
+		}
+		return w.root.OpenRoot(run.String())
+	}}, nil
 }
 
 // Close ends the use of the root folder. Workspaces that are open stay so.

@@ -22,6 +22,9 @@ const staleTemp = time.Hour
 // Quotas are counted before each write. Two Workspace values of one folder may together exceed them by the writes
 // that they make at the same time.
 func (w *Workspace) Write(name string, data []byte) error {
+	if err := w.ready(); err != nil {
+		return err
+	}
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	if err := w.write(name, data); err != nil {

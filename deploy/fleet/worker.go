@@ -117,7 +117,7 @@ func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut f
 	if err != nil {
 		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
 	}
-	short, err := memory.New(rdb, memory.Config{TTL: s.MemoryTTL, Log: log})
+	short, err := memory.New(rdb, memory.Config{TTL: s.MemoryTTL, MaxPending: 4 * max(s.Slots, 1024), Log: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("open short-term memory: %w", err)
 	}

@@ -67,7 +67,8 @@ func startCluster(t *testing.T) string {
 // A replicated log is one too, although replicas lag, and a leader that steps down costs nothing that was acked.
 func TestBusIsALogOnACluster(t *testing.T) {
 	t.Parallel()
-	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: startCluster(t)})
+	urls := startCluster(t)
+	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: urls})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,15 +85,30 @@ func TestBusIsALogOnACluster(t *testing.T) {
 	})
 	t.Run("a read right after an append", func(t *testing.T) {
 		run := messages.Ref{Tenant: "acme", Run: "lag"}
-		last := uint64(0)
-		for i := range 500 {
-			last = mustAppend(t, b, run, last, step(strconv.Itoa(i), i+1))
-			var got uint64
-			for e := range values(t, b.Read(ctxFor(t), run, last-1, last)) {
-				got = e.Seq
+		var readers []*bus.Bus
+		for u := range strings.SplitSeq(urls, ",") { // each is answered by the replica it is connected to
+			nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: u})
+			if err != nil {
+				t.Fatal(err)
 			}
-			if got != last {
-				t.Fatalf("read through %d: got %d", last, got)
+			t.Cleanup(nc.Close)
+			reader, err := bus.Open(ctxFor(t), nc, bus.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			readers = append(readers, reader)
+		}
+		last := uint64(0)
+		for i := range 300 {
+			last = mustAppend(t, b, run, last, step(strconv.Itoa(i), i+1))
+			for n, reader := range readers {
+				var got uint64
+				for e := range values(t, reader.Read(ctxFor(t), run, last-1, last)) {
+					got = e.Seq
+				}
+				if got != last {
+					t.Fatalf("reader %d through %d: got %d", n, last, got)
+				}
 			}
 		}
 	})

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -113,12 +112,8 @@ func (o *outbox) message(e *messages.Event) (nats.Msg, error) {
 	if !messages.ValidToken(name) {
 		return nats.Msg{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
 	}
-	body, err := json.Marshal(e)
-	if err != nil {
-		return nats.Msg{}, fmt.Errorf("encode event %s: %w", e.Sequence, err)
-	}
 	return nats.Msg{
-		Subject: o.run.EventSubject(name), Data: body,
+		Subject: o.run.EventSubject(name), Data: e.AppendJSON(make([]byte, 0, len(e.Data)+256)),
 		Header: nats.Header{headerMsgID: {o.run.MsgID() + "." + e.Sequence}},
 	}, nil
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,6 +37,9 @@ func (b *Bus) publish(ctx context.Context, m *nats.Msg) (receipt, error) {
 }
 
 func decodeReceipt(data []byte) (receipt, error) {
+	if seq, ok := plainReceipt(data); ok {
+		return receipt{Seq: seq}, nil
+	}
 	var r receipt
 	if err := json.Unmarshal(data, &r); err != nil {
 		return receipt{}, fmt.Errorf("decode acknowledgement: %w", err)
@@ -45,6 +49,24 @@ func decodeReceipt(data []byte) (receipt, error) {
 	}
 	return r, nil
 }
+
+// plainReceipt reads the common answer, {"stream":"RUNS", "seq":7}, without decoding it.
+func plainReceipt(data []byte) (seq uint64, ok bool) {
+	const before = `"seq":`
+	at := bytes.Index(data, []byte(before))
+	if at < 0 || len(data) > maxPlainReceipt || bytes.Count(data, []byte{':'}) != 2 {
+		return 0, false
+	}
+	digits := data[at+len(before):]
+	for len(digits) > 0 && digits[0] >= '0' && digits[0] <= '9' {
+		seq = seq*10 + uint64(digits[0]-'0')
+		digits = digits[1:]
+	}
+	return seq, seq > 0 && len(digits) == 1 && digits[0] == '}'
+}
+
+// maxPlainReceipt keeps the sequence in plainReceipt from overflowing.
+const maxPlainReceipt = 48
 
 // store publishes a message at least once.
 func (b *Bus) store(ctx context.Context, m *nats.Msg) (receipt, error) {
