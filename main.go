@@ -220,6 +220,12 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	if err := settings.Load(&s, os.Environ()); err != nil {
 		return nil, err
 	}
+	if slots := cfg.Worker.Slots; slots != 0 {
+		s.Slots = slots
+		if err := s.Check(); err != nil {
+			return nil, usageError("--slots: " + err.Error())
+		}
+	}
 	if os.Getenv("LONGSHORE_LOG_LEVEL") == "" {
 		s.Level = level
 	}
@@ -227,12 +233,8 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	if err != nil {
 		return nil, err
 	}
-	slots := cfg.Worker.Slots
 	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, version, log
 	cfg.Worker = s.Worker()
-	if slots != 0 {
-		cfg.Worker.Slots = slots
-	}
 	return fleet.StartDev(cmd.Context(), *cfg)
 }
 

@@ -22,13 +22,13 @@ func Events(run Ref, e Entry) []Event {
 		return nil
 	}
 	var out []Event
+	var buf []byte // of all data
 	for _, r := range e.Records {
 		eventsOf(run, r, func(name string, data any) {
 			n := strconv.FormatUint(e.Head.FirstEvent+uint64(len(out)), 10)
-			raw, err := json.Marshal(data)
-			if err != nil {
-				raw = []byte(`{}`) // our own data types always encode
-			}
+			from := len(buf)
+			buf = appendData(buf, data)
+			raw := buf[from:len(buf):len(buf)]
 			out = append(out, Event{
 				SpecVersion: "1.0", ID: run.Run + "." + n, Source: sourcePrefix + run.Tenant,
 				Type: typePrefix + name + typeSuffix, Subject: run.Run, Time: e.Head.Time,
@@ -163,6 +163,9 @@ func clipped(s string, cut int) string {
 
 // fit is Clip to n bytes as JSON, which writes some characters as six bytes.
 func fit(s string, n int) (_ string, cut bool) {
+	if len(s) <= n/len(`\u0000`) {
+		return s, false
+	}
 	for i, r := range s {
 		if n -= sizeInJSON(r); n < 0 {
 			return clipped(s, i), true

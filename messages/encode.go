@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
-// Events and heads are written by hand: they are most of what a run writes. The result is that of encoding/json.
+// Heads, events and the data of the most frequent ones are written by hand: they are most of what a run writes. The
+// result is that of encoding/json.
 
 // AppendJSON appends the event as JSON.
 func (e *Event) AppendJSON(b []byte) []byte {
@@ -74,15 +76,138 @@ func appendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendString appends a JSON string. Tokens, ids and the like need no escapes; the rest takes the long way.
+// appendString appends a JSON string.
 func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			q, _ := json.Marshal(s) // a string always encodes
-			return append(b, q...)
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= utf8.RuneSelf { // may be invalid, or a line break to JavaScript
+			q, _ := json.Marshal(s[i:]) // a string always encodes
+			b = append(b, s[from:i]...)
+			return append(b, q[1:]...)
+		}
+		if c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		case '\b':
+			b = append(b, '\\', 'b')
+		case '\f':
+			b = append(b, '\\', 'f')
+		default:
+			const hex = "0123456789abcdef"
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
 	}
-	b = append(b, '"')
-	b = append(b, s...)
+	b = append(b, s[from:]...)
 	return append(b, '"')
+}
+
+// appendData appends the data of an event.
+func appendData(b []byte, data any) []byte {
+	switch d := data.(type) {
+	case Step:
+		return d.appendJSON(b)
+	case ToolExecution:
+		return d.appendJSON(b)
+	case MessageEnd:
+		return d.appendJSON(b)
+	default:
+		raw, err := json.Marshal(data)
+		if err != nil {
+			raw = []byte(`{}`) // our own data types always encode
+		}
+		return append(b, raw...)
+	}
+}
+
+func (d *Step) appendJSON(b []byte) []byte {
+	b = appendString(append(b, `{"stepId":`...), d.StepID)
+	b = strconv.AppendInt(append(b, `,"step":`...), int64(d.Step), 10)
+	b = appendOptional(b, `,"status":`, string(d.Status))
+	return append(b, '}')
+}
+
+func (d *ToolExecution) appendJSON(b []byte) []byte {
+	b = appendString(append(b, `{"stepId":`...), d.StepID)
+	b = appendString(append(b, `,"callId":`...), d.CallID)
+	b = appendString(append(b, `,"toolName":`...), d.ToolName)
+	b = appendOptional(b, `,"arguments":`, d.Arguments)
+	b = appendOptional(b, `,"result":`, d.Result)
+	b = appendTrue(b, `,"isError":`, d.IsError)
+	b = appendOptional(b, `,"code":`, string(d.Code))
+	if d.Millis != 0 {
+		b = strconv.AppendInt(append(b, `,"millis":`...), d.Millis, 10)
+	}
+	b = appendTrue(b, `,"truncated":`, d.Truncated)
+	return append(b, '}')
+}
+
+func (d *MessageEnd) appendJSON(b []byte) []byte {
+	b = appendString(append(b, `{"stepId":`...), d.StepID)
+	b = appendString(append(b, `,"role":`...), string(d.Role))
+	b = appendString(append(b, `,"text":`...), d.Text)
+	for i, c := range d.ToolCalls {
+		if i == 0 {
+			b = append(b, `,"toolCalls":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, `{"id":`...), c.ID)
+		b = appendString(append(b, `,"name":`...), c.Name)
+		b = appendString(append(b, `,"arguments":`...), c.Arguments)
+		b = append(b, '}')
+	}
+	if len(d.ToolCalls) > 0 {
+		b = append(b, ']')
+	}
+	b = appendString(append(b, `,"stop":`...), string(d.Stop))
+	b = d.Usage.appendJSON(append(b, `,"usage":`...))
+	b = appendOptional(b, `,"provider":`, d.Provider)
+	b = appendOptional(b, `,"model":`, d.Model)
+	b = strconv.AppendInt(append(b, `,"millis":`...), d.Millis, 10)
+	b = appendTrue(b, `,"truncated":`, d.Truncated)
+	return append(b, '}')
+}
+
+func (u *Usage) appendJSON(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"input":`...), u.Input, 10)
+	b = strconv.AppendInt(append(b, `,"output":`...), u.Output, 10)
+	for _, f := range [...]struct {
+		name string
+		n    int64
+	}{{`,"cacheRead":`, u.CacheRead}, {`,"cacheWrite":`, u.CacheWrite}, {`,"reasoning":`, u.Reasoning}} {
+		if f.n != 0 {
+			b = strconv.AppendInt(append(b, f.name...), f.n, 10)
+		}
+	}
+	b = strconv.AppendInt(append(b, `,"total":`...), u.Total, 10)
+	return append(b, '}')
+}
+
+// appendOptional appends a field unless it is empty.
+func appendOptional(b []byte, name, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return appendString(append(b, name...), s)
+}
+
+// appendTrue appends a field unless it is false.
+func appendTrue(b []byte, name string, v bool) []byte {
+	if !v {
+		return b
+	}
+	return append(append(b, name...), "true"...)
 }

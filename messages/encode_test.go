@@ -49,4 +49,43 @@ func TestHandWrittenJSON(t *testing.T) {
 	if err := quick.Check(event, nil); err != nil {
 		t.Error(err)
 	}
+	var raw messages.Event
+	data := func(text, name string, calls []string, u messages.Usage, millis int64, flags [2]bool) bool {
+		e := messages.Entry{Head: messages.Head{FirstEvent: 1, Events: 4}, Records: []messages.Record{
+			&messages.ToolStarted{Step: 3, Call: messages.ToolCall{ID: name, Name: text, Arguments: text}},
+			&messages.ToolReturned{Step: 4, Name: name, Millis: millis, Code: messages.Code(name), Result: messages.ToolResult{
+				CallID: text, IsError: flags[0], Content: messages.TextContent(text),
+			}},
+			&messages.StepEnded{Step: 5, Status: messages.StepStatus(name)},
+		}}
+		msg := messages.Message{Role: messages.Role(name), Content: messages.TextContent(text)}
+		for _, c := range calls {
+			msg.Content = append(msg.Content, messages.Block{ToolCall: &messages.ToolCall{ID: c, Name: c, Arguments: c}})
+		}
+		e.Records = append(e.Records, &messages.ModelReplied{Message: msg, Usage: u, Millis: millis, Model: name, Stop: messages.StopReason(text)})
+		for _, ev := range messages.Events(messages.Ref{Tenant: "t", Run: "r"}, e) {
+			var back any
+			switch ev.Name() {
+			case messages.EventStepEnd:
+				back = &messages.Step{}
+			case messages.EventMessageEnd:
+				back = &messages.MessageEnd{}
+			default:
+				back = &messages.ToolExecution{}
+			}
+			if err := json.Unmarshal(ev.Data, back); err != nil {
+				t.Errorf("%s: %v", ev.Data, err)
+				return false
+			}
+			if want, err := json.Marshal(back); err != nil || string(want) != string(ev.Data) {
+				t.Errorf("%s\n%s", ev.Data, want)
+				return false
+			}
+			raw = ev
+		}
+		return raw.ID != ""
+	}
+	if err := quick.Check(data, nil); err != nil {
+		t.Error(err)
+	}
 }

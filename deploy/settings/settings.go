@@ -233,8 +233,16 @@ func (s *Worker) Check() error {
 		return problem("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or LONGSHORE_SCRIPT for the scripted model")
 	case s.RedisURL == "":
 		return problem("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
+	case !isRedis(s.RedisURL):
+		return problem("REDIS_URL: must be an address such as redis://host:6379, rediss:// for TLS, or none")
 	}
 	return s.checkLimits()
+}
+
+// isRedis only tells whether it may be an address; who connects reads it closely.
+func isRedis(address string) bool {
+	u, err := url.Parse(address)
+	return address == "none" || err == nil && u.Host != "" && (u.Scheme == "redis" || u.Scheme == "rediss")
 }
 
 func (s *Worker) checkLimits() error {

@@ -112,6 +112,28 @@ func TestAppendGivenUp(t *testing.T) {
 	}
 }
 
+// What no replica answers the leader does.
+func TestReadWithoutAReplica(t *testing.T) {
+	b, line, _ := openLossy(t, quickly())
+	last := uint64(0)
+	for i, id := range []string{"01", "02", "03"} {
+		last = mustAppend(t, b, run1(), last, step(id, i+1))
+	}
+	for _, through := range []uint64{last, runlog.Tail} {
+		line.lose("$JS.API.DIRECT.GET.RUNS", false)
+		var got []string
+		for e := range values(t, b.Read(ctxFor(t), run1(), 0, through)) {
+			got = append(got, e.Head.ID)
+		}
+		if diff := cmp.Diff([]string{"01", "02", "03"}, got); diff != "" {
+			t.Errorf("through %d: %s", through, diff)
+		}
+		if lost, _ := line.counts(); lost != 1 {
+			t.Errorf("lost %d requests, want 1", lost)
+		}
+	}
+}
+
 func TestAppendToAPurgedLog(t *testing.T) {
 	b, nc := openNew(t)
 	first := mustAppend(t, b, run1(), 0, step("01", 1))

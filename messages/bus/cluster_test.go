@@ -1,12 +1,14 @@
 package bus_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +100,19 @@ func TestBusIsALogOnACluster(t *testing.T) {
 			}
 			readers = append(readers, reader)
 		}
+		ctx, stop := context.WithCancel(ctxFor(t))
+		var others sync.WaitGroup
+		for i := range 4 { // so that the replicas have something to lag behind with
+			others.Go(func() {
+				large := step("large", 1)
+				large.Records = []messages.Record{&messages.CancelRequested{ID: "c", Reason: strings.Repeat("x", 50<<10)}}
+				for last := uint64(0); ctx.Err() == nil; {
+					last, _ = b.Append(ctx, messages.Ref{Tenant: "acme", Run: fmt.Sprintf("other-%d", i)}, last, large)
+				}
+			})
+		}
+		defer others.Wait()
+		defer stop()
 		last := uint64(0)
 		for i := range 300 {
 			last = mustAppend(t, b, run, last, step(strconv.Itoa(i), i+1))

@@ -16,6 +16,7 @@ import (
 const (
 	codeWrongLast    jetstream.ErrorCode = 10071 // the subject does not end where the publish expected
 	codeLastInFlight jetstream.ErrorCode = 10164 // another publish to the subject is under way
+	codeNoPeers      jetstream.ErrorCode = 10005 // a cluster that starts has not met all its servers
 	codeNotEnabled   jetstream.ErrorCode = 10076 // JetStream on this server
 	codeNotAllowed   jetstream.ErrorCode = 10039 // JetStream for this account
 	codeIDInFlight   jetstream.ErrorCode = 10158 // another publish with the same id is under way
@@ -74,7 +75,7 @@ func (b *Bus) retry(ctx context.Context, try func(context.Context) error) error 
 func transient(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch api.ErrorCode {
-		case codeLastInFlight, codeIDInFlight:
+		case codeLastInFlight, codeIDInFlight, codeNoPeers:
 			return true
 		case codeNotEnabled, codeNotAllowed:
 			return false

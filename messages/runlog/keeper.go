@@ -182,8 +182,7 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last messages.Entr
 }
 
 func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
-	events := messages.Events(run, last)
-	if err := out.Finish(ctx, events[len(events)-1]); err != nil {
+	if err := out.Finish(ctx, finishedEvent(run, last)); err != nil {
 		return fmt.Errorf("publish events of %s: %w", run, err)
 	}
 	for _, r := range last.Records {
@@ -192,6 +191,16 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messa
 		}
 	}
 	return nil
+}
+
+// finishedEvent is run_finished, the last event of the last record of the last entry.
+func finishedEvent(run messages.Ref, last messages.Entry) messages.Event {
+	end := last
+	end.Head.Events = 2 // turn_end goes before it
+	end.Head.FirstEvent = last.Head.FirstEvent + uint64(max(0, last.Head.Events-end.Head.Events)) //nolint:gosec // a count
+	end.Records = last.Records[len(last.Records)-1:]
+	events := messages.Events(run, end)
+	return events[len(events)-1]
 }
 
 // bury puts the task of a finished run into the dead letters, as it came.

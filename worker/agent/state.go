@@ -16,10 +16,10 @@ type State struct {
 	Seq  uint64        `json:"seq"` // of the last entry folded; with Head.ID it says which log this is
 	Head messages.Head `json:"head"`
 
-	Task      messages.Task       `json:"task"`
-	Agent     messages.Definition `json:"agent"`
-	Tools     []messages.ToolSpec `json:"tools,omitempty"`
-	StartedAt time.Time           `json:"startedAt"`
+	Task      *messages.Task       `json:"task"`
+	Agent     *messages.Definition `json:"agent"`
+	Tools     []messages.ToolSpec  `json:"tools,omitempty"`
+	StartedAt time.Time            `json:"startedAt"`
 
 	Transcript []messages.Message       `json:"transcript"`
 	Open       []OpenCall               `json:"open,omitempty"` // calls of the last reply until all have a result
@@ -77,6 +77,9 @@ func (s *State) Advance(r messages.Record) error {
 	if s.Result != nil {
 		return nil // nothing after the end counts
 	}
+	if _, first := r.(*messages.Started); first != (s.Task == nil) {
+		return fmt.Errorf("%s is out of place: a log begins with what it is about", r.Kind())
+	}
 	switch r := r.(type) {
 	case *messages.Started:
 		s.start(r)
@@ -120,7 +123,7 @@ func (s *State) Advance(r messages.Record) error {
 }
 
 func (s *State) start(r *messages.Started) {
-	s.Task, s.Agent, s.Tools = r.Task, r.Agent, r.Tools
+	s.Task, s.Agent, s.Tools = &r.Task, &r.Agent, r.Tools
 	if r.Agent.Instructions != "" {
 		s.Transcript = append(s.Transcript, messages.Message{
 			Role: messages.RoleSystem, Content: messages.TextContent(r.Agent.Instructions),

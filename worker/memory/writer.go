@@ -14,9 +14,6 @@ const (
 	maxAttempts   = 5       // more than maxFailures: an outage alone drops nothing
 	retryPause    = 50 * time.Millisecond
 	flushTimeout  = time.Second
-	// linger is how long a change may wait for a newer one of the same run to take its place. A crash within it costs
-	// the next owner a few entries more to fold.
-	linger = 100 * time.Millisecond
 )
 
 // Run writes what Save and Delete have queued until ctx ends, then what still waits, for at most a second, and drops
@@ -45,7 +42,6 @@ func (s *ShortTerm) turn(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
-			s.wait(ctx, linger)
 		}
 		return
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +19,7 @@ import (
 // handBackTimeout bounds the append of a release and the flush of its events, when everything else must stop.
 const handBackTimeout = 5 * time.Second
 
-// execution is one ticket being worked. One goroutine owns it; hint, abort and position are for others.
+// execution is one ticket being worked. One goroutine owns it; hint, abort, interrupt and position are for others.
 type execution struct {
 	r       *Runner
 	cfg     *Config
@@ -32,36 +33,37 @@ type execution struct {
 	planner agent.Planner
 
 	state  *agent.State
-	tip    messages.Entry         // what this owner appended last
-	flying map[string]bool        // tool calls on their way, by call id
-	parks  map[string]*tools.Park // wishes of calls to wait, by call id
+	tip    messages.Entry             // what this owner appended last
+	args   map[string]json.RawMessage // of calls that may be made, by call id
+	flying map[string]bool            // tool calls on their way, by call id
+	parks  map[string]*tools.Park     // wishes of calls to wait, by call id
 
-	nudged chan struct{}
-	left   chan struct{} // closed when the ticket is done with
-	abort  context.CancelCauseFunc
+	remembered time.Time // when the state was cached last
 
-	mu      sync.Mutex
-	seen    uint64 // last sequence known to this owner
-	claimed bool
+	left  chan struct{}   // closed when the ticket is done with
+	ctx   context.Context //nolint:containedctx // of Run; for looks, which end before Run does
+	abort context.CancelCauseFunc
+	looks sync.WaitGroup
+
+	mu          sync.Mutex
+	seen        uint64 // last sequence known to this owner
+	claimed     bool
+	stopCall    context.CancelCauseFunc // of the call that goes on
+	interrupted bool                    // a record was seen that must be heeded before the next call
+	looking     bool                    // a look at the log goes on
+	again       bool                    // and shall be followed by another
+	ended       bool                    // no look may begin any more
 }
 
 func (r *Runner) newExecution(t Ticket) *execution {
 	return &execution{
 		r: r, cfg: &r.cfg, log: r.cfg.Keeper.Log, run: t.Run, ticket: t, claimID: r.cfg.Keeper.NewID(),
-		out: r.cfg.Keeper.Events.Open(t.Run), state: &agent.State{}, flying: map[string]bool{},
-		parks: map[string]*tools.Park{}, nudged: make(chan struct{}, 1), left: make(chan struct{}),
+		out: r.cfg.Keeper.Events.Open(t.Run), state: &agent.State{}, args: map[string]json.RawMessage{},
+		flying: map[string]bool{}, parks: map[string]*tools.Park{}, left: make(chan struct{}),
 	}
 }
 
 func (x *execution) now() time.Time { return x.cfg.Keeper.Now() }
-
-// hint asks the owner to read its log soon.
-func (x *execution) hint() {
-	select {
-	case x.nudged <- struct{}{}:
-	default: // it will look anyway
-	}
-}
 
 // position is the last sequence that this owner knows and its claim; the claim is empty before it is made.
 func (x *execution) position() (uint64, string) {
@@ -276,33 +278,6 @@ func stepStatus(s messages.Status) messages.StepStatus {
 	}
 }
 
-// catchUp folds what others appended and publishes its events, for only the owner does. ErrFenced: somebody else owns
-// the run, or the log is not the one that was folded; nothing of it is published then. Must says that there is
-// something to find.
-func (x *execution) catchUp(ctx context.Context, must bool) error {
-	var tail []messages.Entry
-	for e, err := range x.log.Read(ctx, x.run, x.state.Seq, runlog.Tail) {
-		if err != nil {
-			return fmt.Errorf("read log: %w", err)
-		}
-		if e.Head.Claim != x.claimID || e.Head.Phase != messages.PhaseActive {
-			return errFenced
-		}
-		tail = append(tail, e)
-	}
-	if must && len(tail) == 0 { // shorter than what we know: another life of the log
-		return errFenced
-	}
-	for _, e := range tail {
-		if err := x.state.Apply(e); err != nil {
-			return err
-		}
-		x.moved(e.Seq, false)
-		runlog.Publish(ctx, x.run, e, x.out)
-	}
-	return nil
-}
-
 // hydrate rebuilds the state after a claim of a run that others have worked: from the cache if it is of this log,
 // else from the log alone. Events that the others may not have got stored are published again.
 func (x *execution) hydrate(ctx context.Context) error {
@@ -364,11 +339,20 @@ func (x *execution) recall(ctx context.Context) *agent.State {
 	return s
 }
 
-// remember hands the state to the cache when a step begins and when the run parks.
+// rememberEvery bounds how often a run's state is cached: a run of quick steps would write little else. A crash costs
+// the next owner the few entries more to fold.
+const rememberEvery = 100 * time.Millisecond
+
+// remember hands the state to the cache when a step begins, from the second on, and when the run parks.
 func (x *execution) remember() {
-	if !x.cfg.Cache.Wants() || !x.state.Calling && x.state.Parked == nil {
+	if !x.state.Calling && x.state.Parked == nil || x.state.Step < 2 && x.state.Parked == nil || !x.cfg.Cache.Wants() {
 		return
 	}
+	now := time.Now()
+	if x.state.Parked == nil && now.Sub(x.remembered) < rememberEvery {
+		return
+	}
+	x.remembered = now
 	if data, err := x.state.Encode(); err == nil {
 		x.cfg.Cache.Save(x.run, x.state.Seq, x.state.Head.ID, data)
 	}

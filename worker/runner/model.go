@@ -15,29 +15,10 @@ import (
 func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Action, error) {
 	call, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
+	defer x.listen(abort)()
 	began := x.now()
-	type answer struct {
-		reply *model.Reply
-		err   error
-	}
-	answers := make(chan answer, 1)
-	req := x.request(a)
-	go func() {
-		reply, err := x.stream(call, req)
-		answers <- answer{reply, err}
-	}()
-	for {
-		select {
-		case <-x.nudged:
-			if err := x.heed(call, a, abort); err != nil {
-				abort(err)
-				<-answers
-				return nil, err
-			}
-		case got := <-answers:
-			return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), got.reply, got.err)
-		}
-	}
+	reply, err := x.stream(call, x.request(a))
+	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err)
 }
 
 func (x *execution) request(a *agent.CallModel) model.Request {
@@ -59,30 +40,6 @@ func (x *execution) stream(ctx context.Context, req model.Request) (*model.Reply
 	return nil, &model.Error{Class: model.Truncated, Detail: "the stream ended without a reply"}
 }
 
-// heed reads the tail of the log during a call and aborts the call when the plan is no longer to make it.
-func (x *execution) heed(ctx context.Context, during agent.Action, abort context.CancelCauseFunc) error {
-	if err := x.catchUp(ctx, false); err != nil {
-		return err
-	}
-	if !sameKind(x.planner.Plan(x.state), during) {
-		abort(errHeed)
-	}
-	return nil
-}
-
-func sameKind(a, b agent.Action) bool {
-	switch a.(type) {
-	case *agent.CallModel:
-		_, ok := b.(*agent.CallModel)
-		return ok
-	case *agent.CallTools:
-		_, ok := b.(*agent.CallTools)
-		return ok
-	default:
-		return false
-	}
-}
-
 // replied commits what came of a model call.
 func (x *execution) replied(ctx context.Context, step int, millis int64, reply *model.Reply, err error) (agent.Action, error) {
 	var failed *model.Error
@@ -92,6 +49,8 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 		msg.Role = messages.RoleAssistant
 		msg.Content = x.redact(msg.Content)
 		uniqueIDs(&msg)
+		clear(x.args) // ids may come again
+		clear(x.parks)
 		return x.commit(ctx, &messages.ModelReplied{
 			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
 			Provider: reply.Provider, Model: reply.Model, Millis: millis,
@@ -99,7 +58,7 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):
-		return x.commit(ctx)
+		return x.replan(ctx)
 	case errors.As(err, &failed):
 		return x.commit(ctx, &messages.ModelFailed{
 			Step: step, Error: messages.RunError{Code: failed.Code(), Message: x.cfg.Redact(failed.Error())},

@@ -161,7 +161,7 @@ func (r *Runner) count(f func(*Stats)) {
 	f(&r.stats)
 }
 
-// Nudge makes the run, if it is in hand, look at its log now.
+// Nudge makes the run, if it is in hand, look at its log soon. It does not wait for that.
 func (r *Runner) Nudge(run messages.Ref) {
 	r.mu.Lock()
 	x := r.active[run]
@@ -190,8 +190,8 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 	case !ok, last.Seq < seen, last.Head.Claim != claim:
 		x.abort(errFenced)
 		return false, nil
-	case last.Seq > seen:
-		x.hint()
+	case last.Seq > seen && last.Head.Cancel:
+		x.interrupt()
 	}
 	return true, nil
 }
@@ -203,7 +203,7 @@ func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
 	x := r.newExecution(t)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.abort = cancel
+	x.ctx, x.abort = ctx, cancel
 	if err := r.enter(ctx, x); err != nil {
 		return Return, err
 	}
@@ -242,6 +242,7 @@ func (r *Runner) enter(ctx context.Context, x *execution) error {
 }
 
 func (r *Runner) leave(x *execution) {
+	x.finish()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.active, x.run)

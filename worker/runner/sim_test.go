@@ -121,6 +121,7 @@ type process struct {
 	dead   bool
 	done   bool
 	cancel context.CancelFunc
+	runner *runner.Runner // of a worker that works a ticket
 	outbox []stored // events that were sent and are not stored yet
 }
 
@@ -550,7 +551,7 @@ func (w *world) deliver(t *testing.T, m *message) {
 			ack()
 			return
 		}
-		if p.runner(t).run(ctx, m, delivered) == runner.Done {
+		if p.newRunner(t).run(ctx, p, m, delivered) == runner.Done {
 			ack()
 		}
 	})
@@ -567,7 +568,7 @@ type simRunner struct {
 	w *world
 }
 
-func (p *process) runner(t *testing.T) simRunner {
+func (p *process) newRunner(t *testing.T) simRunner {
 	set, err := tools.NewSet(simTool{p, "read", messages.EffectRead}, simTool{p, "idem", messages.EffectIdempotent},
 		simTool{p, "once", messages.EffectOnce}, simTool{p, "ask", messages.EffectRead})
 	if err != nil {
@@ -584,7 +585,7 @@ func (p *process) runner(t *testing.T) simRunner {
 	}), p.w}
 }
 
-func (r simRunner) run(ctx context.Context, m *message, delivered int) runner.Outcome {
+func (r simRunner) run(ctx context.Context, p *process, m *message, delivered int) runner.Outcome {
 	t := runner.Ticket{Run: simRun, Seq: m.seq, After: m.wake.After, Delivered: delivered, Priority: messages.PriorityNormal, Queued: simTime}
 	if m.start {
 		t.Body = []byte(`{"input":"go"}`)
@@ -592,6 +593,9 @@ func (r simRunner) run(ctx context.Context, m *message, delivered int) runner.Ou
 	if r.w.rules == anyTicket {
 		t.Seq = 1
 	}
+	p.w.mu.Lock()
+	p.runner = r.Runner
+	p.w.mu.Unlock()
 	outcome, _ := r.Run(ctx, t)
 	return outcome
 }
@@ -602,6 +606,7 @@ func (w *world) control(cancel bool) {
 		k := p.keeper(simTime)
 		if cancel {
 			_, _ = k.Control(ctx, simRun, &messages.CancelRequested{ID: "x", Reason: "enough"})
+			w.nudge()
 			return
 		}
 		last, ok, err := k.Log.Last(ctx, simRun)
@@ -614,6 +619,21 @@ func (w *world) control(cancel bool) {
 		}
 		_, _ = k.Control(ctx, simRun, &messages.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("yes")})
 	})
+}
+
+// nudge hints to every worker that the log has grown.
+func (w *world) nudge() {
+	w.mu.Lock()
+	var runners []*runner.Runner
+	for _, p := range w.procs {
+		if p.runner != nil && !p.done && !p.dead {
+			runners = append(runners, p.runner)
+		}
+	}
+	w.mu.Unlock()
+	for _, r := range runners {
+		r.Nudge(simRun)
+	}
 }
 
 // trial runs one seed to its end. Calm: no crash, no redelivery, no cancel: the reference.

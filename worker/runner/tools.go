@@ -1,10 +1,13 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -63,18 +66,27 @@ func (x *execution) foregone(s *agent.State, c *agent.OpenCall) messages.Record 
 		return returned(*c.Answer, messages.CodeToolFailed)
 	case c.Answer != nil:
 		return returned(*c.Answer, "")
-	case c.Started == "":
-		if _, refusal := x.cfg.Tools.Check(c.Call, s.Tools); refusal != nil {
-			return returned(messages.ToolResult{Content: refusal.Content, IsError: true}, refusal.Code)
-		}
-		return nil
-	case c.Started != x.claimID && x.cfg.Tools.Effect(c.Call.Name) == messages.EffectOnce:
+	case c.Started != "" && c.Started != x.claimID && x.cfg.Tools.Effect(c.Call.Name) == messages.EffectOnce:
 		return returned(messages.ToolResult{Content: messages.TextContent(
 			"The outcome of this call is unknown: the worker was lost while it ran. It may or may not have taken effect; " +
 				"check before you repeat it."), IsError: true}, messages.CodeToolUnknownOutcome)
-	default:
+	}
+	if refusal := x.check(c.Call, s.Tools); refusal != nil {
+		return returned(messages.ToolResult{Content: refusal.Content, IsError: true}, refusal.Code)
+	}
+	return nil
+}
+
+// check checks a call, once, and keeps its arguments.
+func (x *execution) check(c messages.ToolCall, allowed []messages.ToolSpec) (refusal *tools.Result) {
+	if x.args[c.ID] != nil {
 		return nil
 	}
+	args, refusal := x.cfg.Tools.Check(c, allowed)
+	if refusal == nil {
+		x.args[c.ID] = args
+	}
+	return refusal
 }
 
 // wave is the calls to make next: neighbouring reads together, anything else alone, in the model's order.
@@ -98,6 +110,14 @@ func (x *execution) wave(s *agent.State) []agent.OpenCall {
 	return nil
 }
 
+// answer is what came of a call.
+type answer struct {
+	call   messages.ToolCall
+	result tools.Result
+	err    error
+	millis int64
+}
+
 // callTools makes the calls of the wave and commits each result as it comes. Only this goroutine touches the state;
 // the calls answer it on a channel. It returns when the plan is no longer to make calls of this wave.
 func (x *execution) callTools(ctx context.Context) (action agent.Action, err error) {
@@ -106,29 +126,20 @@ func (x *execution) callTools(ctx context.Context) (action agent.Action, err err
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
 	defer func() { _ = ws.Close() }()
-	type answer struct {
-		call   messages.ToolCall
-		result tools.Result
-		err    error
-		millis int64
-	}
 	calls, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	defer x.listen(abort)()
 	wave := x.wave(x.state)
-	answers := make(chan answer, len(wave)) // a call never waits for an append
-	pending := 0
-	for _, c := range wave {
-		args, _ := x.cfg.Tools.Check(c.Call, x.state.Tools)
-		tc := tools.Call{
-			Run: x.run, ID: c.Call.ID, Key: x.key(x.state.Step, c.Call.ID), Arguments: args, Workspace: ws,
-		}
-		began := x.now()
-		x.flying[c.Call.ID] = true
-		pending++
-		go func() {
-			res, err := x.cfg.Tools.Call(calls, c.Call.Name, tc)
-			answers <- answer{c.Call, res, err, x.now().Sub(began).Milliseconds()}
-		}()
+	if len(wave) == 1 {
+		return x.answered(ctx, x.callTool(calls, wave[0].Call, ws))
 	}
+	answers := make(chan answer, len(wave)) // a call never waits for an append
+	for _, c := range wave {
+		x.flying[c.Call.ID] = true
+		call := x.toolCall(c.Call, ws)
+		go func() { answers <- x.perform(calls, c.Call, call) }()
+	}
+	pending := len(wave)
 	defer func() { // whatever ends the wave, no call outlives it
 		abort(err)
 		for ; pending > 0; pending-- {
@@ -136,52 +147,59 @@ func (x *execution) callTools(ctx context.Context) (action agent.Action, err err
 		}
 		clear(x.flying)
 	}()
-	action = &agent.CallTools{}
 	for pending > 0 {
-		select {
-		case <-x.nudged:
-			if err := x.heed(ctx, action, abort); err != nil {
-				return nil, err
-			}
-		case a := <-answers:
-			pending--
-			delete(x.flying, a.call.ID)
-			if action, err = x.answered(ctx, a.call, a.result, a.err, a.millis); err != nil {
-				return nil, err
-			}
-			if _, more := action.(*agent.CallTools); !more {
-				return action, nil
-			}
+		a := <-answers
+		pending--
+		delete(x.flying, a.call.ID)
+		if action, err = x.answered(ctx, a); err != nil {
+			return nil, err
+		}
+		if _, more := action.(*agent.CallTools); !more {
+			return action, nil
 		}
 	}
 	return action, nil
 }
 
+// callTool makes one call in this goroutine.
+func (x *execution) callTool(ctx context.Context, c messages.ToolCall, ws *sandbox.Workspace) answer {
+	return x.perform(ctx, c, x.toolCall(c, ws))
+}
+
+func (x *execution) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Call {
+	return tools.Call{Run: x.run, ID: c.ID, Key: x.key(x.state.Step, c.ID), Arguments: x.args[c.ID], Workspace: ws}
+}
+
+// perform runs in any goroutine.
+func (x *execution) perform(ctx context.Context, c messages.ToolCall, call tools.Call) answer {
+	began := x.now()
+	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
+	return answer{c, res, err, x.now().Sub(began).Milliseconds()}
+}
+
 // answered commits what came of a call.
-func (x *execution) answered(ctx context.Context, c messages.ToolCall, res tools.Result, err error, millis int64) (agent.Action, error) {
+func (x *execution) answered(ctx context.Context, a answer) (agent.Action, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case err != nil && !sameKind(x.planner.Plan(x.state), &agent.CallTools{}): // aborted by a control record
-		return x.commit(ctx)
-	case err != nil:
-		return nil, fmt.Errorf("call tool %s: %w", c.Name, err)
-	case res.Park != nil:
-		x.parks[c.ID] = res.Park
+	case errors.Is(a.err, errHeed):
+		return x.replan(ctx)
+	case a.err != nil:
+		return nil, fmt.Errorf("call tool %s: %w", a.call.Name, a.err)
+	case a.result.Park != nil:
+		x.parks[a.call.ID] = a.result.Park
 		return x.commit(ctx)
 	}
-	if len(res.Content) == 0 {
-		res.Content = messages.TextContent("")
+	content := a.result.Content
+	if len(content) == 0 {
+		content = messages.TextContent("")
 	}
-	res.Content = x.redact(res.Content)
 	r := &messages.ToolReturned{
-		Step: x.state.Step, Name: c.Name, Millis: millis,
-		Result: messages.ToolResult{CallID: c.ID, Content: res.Content, IsError: res.IsError},
+		Step: x.state.Step, Name: a.call.Name, Millis: a.millis,
+		Result: messages.ToolResult{CallID: a.call.ID, Content: x.redact(content), IsError: a.result.IsError},
 	}
-	if res.IsError {
-		if r.Code = res.Code; r.Code == "" {
-			r.Code = messages.CodeToolFailed
-		}
+	if a.result.IsError {
+		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)
 	}
 	return x.commit(ctx, r)
 }

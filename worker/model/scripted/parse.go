@@ -3,6 +3,7 @@ package scripted
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -142,7 +143,9 @@ func readTurn(at string, f *turnFile) (t turn, err error) {
 			return turn{}, err
 		}
 		t.calls = append(t.calls, c)
+		t.hasPlaceholders = t.hasPlaceholders || strings.Contains(fmt.Sprint(c.arguments), "${")
 	}
+	t.hasPlaceholders = t.hasPlaceholders || strings.Contains(t.text, "${")
 	return t, nil
 }
 

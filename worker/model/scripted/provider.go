@@ -40,10 +40,7 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 			yield(model.Delta{}, err)
 			return
 		}
-		placeholders := strings.NewReplacer(
-			"${lastToolResult}", messages.Clip(lastToolResult(r.Messages), maxFilled),
-			"${task}", messages.Clip(firstUserText(r.Messages), maxFilled),
-		)
+		placeholders := placeholdersOf(r, t)
 		text := placeholders.Replace(t.text)
 		wait := t.delay
 		for rest := text; ; wait = t.pause {
@@ -69,6 +66,17 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 		}
 		yield(model.Delta{Reply: p.reply(r, t, n, text, placeholders)}, nil)
 	}
+}
+
+// placeholdersOf is what a turn's placeholders stand for; making it costs more than most turns.
+func placeholdersOf(r model.Request, t *turn) *strings.Replacer {
+	if !t.hasPlaceholders {
+		return strings.NewReplacer()
+	}
+	return strings.NewReplacer(
+		"${lastToolResult}", messages.Clip(lastToolResult(r.Messages), maxFilled),
+		"${task}", messages.Clip(firstUserText(r.Messages), maxFilled),
+	)
 }
 
 // turn finds turn number n, counted from 0, of the first scene that fits.

@@ -28,6 +28,8 @@ type turn struct {
 	chunk        int
 	delay, pause time.Duration
 	failure      *model.Error // comes after the text
+
+	hasPlaceholders bool // in text or arguments
 }
 
 type call struct {

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher"
+)
+
+// cost is what runs cost.
+type cost struct {
+	span       time.Duration // from the end of the warm-up to the last run
+	ended      int           // runs in that time
+	runs       int           // all runs, the warm-up too: what follows is theirs
+	work       usage         // of the worker or the floor
+	servers    usage
+	traffic    traffic // of the connection of the worker or the floor
+	peakMemory uint64
+	redisName  string
+}
+
+// cpuSeconds are those of all processes but the driver.
+func (c cost) cpuSeconds() float64 {
+	return c.work.CPUSeconds + c.servers.CPUSeconds + c.servers.RedisSeconds
+}
+
+func (c cost) rate() float64 { return float64(c.ended) / c.span.Seconds() }
+
+// throughput measures many runs at once and then the floor of the same, each time on fresh servers, in rounds.
+func (b *bench) throughput(ctx context.Context) error {
+	var rounds []round
+	for n := range b.plan.Rounds {
+		profile := b.profile
+		if n > 0 {
+			profile = "" // one round is enough
+		}
+		ours, s, submits, err := b.throughputOurs(ctx, profile)
+		if err != nil {
+			return err
+		}
+		b.report.submit(b.plan.Warmup+b.plan.Runs, b.plan.Submitters, submits)
+		b.report.throughput(b.plan, ours, s)
+		floor, err := b.throughputFloor(ctx, s, profile)
+		if err != nil {
+			return fmt.Errorf("floor: %w", err)
+		}
+		rounds = append(rounds, round{ours, floor})
+		b.report.floor(b.plan, rounds[n])
+	}
+	b.report.ratio(rounds)
+	return nil
+}
+
+// round is a throughput and its floor.
+type round struct{ ours, floor cost }
+
+func (r round) ratio() float64 { return r.ours.rate() / r.floor.rate() }
+
+// cpuRatio is what the ratio would be if both had the machine for themselves and used all of it.
+func (r round) cpuRatio() float64 {
+	return (r.floor.cpuSeconds() / float64(r.floor.runs)) / (r.ours.cpuSeconds() / float64(r.ours.runs))
+}
+
+func (b *bench) throughputOurs(ctx context.Context, profile string) (c cost, s shape, submits time.Duration, err error) {
+	stage, err := b.openStage(ctx, suffixed(profile, ".servers"))
+	if err != nil {
+		return c, s, 0, err
+	}
+	defer func() { err = errors.Join(err, stage.close()) }()
+	if submits, err = stage.fill(ctx, b.plan.Warmup+b.plan.Runs, b.plan.Submitters); err != nil {
+		return c, s, 0, err
+	}
+	setup := stage.worker(b.plan.Slots)
+	setup.Profile = profile
+	work, err := b.spawn(ctx, roleWorker, setup, nil)
+	if err != nil {
+		return c, s, 0, err
+	}
+	defer func() { err = errors.Join(err, work.stop()) }()
+	if c, err = b.watch(ctx, stage, work, workerName); err != nil {
+		return c, s, 0, err
+	}
+	if s, err = b.sample(ctx, stage); err != nil {
+		return c, s, 0, err
+	}
+	s.States = float64(c.work.Written) / float64(c.runs)
+	s.StateBytes = int(c.work.SaveBytes / max(1, c.work.Saves)) //nolint:gosec // kilobytes
+	return c, s, submits, nil
+}
+
+// sample has one more run worked, and reads its shape.
+func (b *bench) sample(ctx context.Context, stage *stage) (shape, error) {
+	id, err := stage.client.Submit(ctx, task())
+	if err != nil {
+		return shape{}, err
+	}
+	result, err := stage.client.Wait(ctx, dispatcher.Run(id))
+	if err != nil {
+		return shape{}, err
+	}
+	if !result.Success || len(result.ModelCalls) != 3 || len(result.Actions) != 2 {
+		return shape{}, fmt.Errorf("the run is not the workload: status %s, %d model calls, %d tool calls", result.Status, len(result.ModelCalls), len(result.Actions))
+	}
+	return shapeOf(ctx, stage.nc, dispatcher.Run(id))
+}
+
+func (b *bench) throughputFloor(ctx context.Context, s shape, profile string) (c cost, err error) {
+	stage, err := b.openStage(ctx, suffixed(profile, ".floor.servers"))
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, stage.close()) }()
+	if _, err := stage.fill(ctx, b.plan.Warmup+b.plan.Runs, b.plan.Submitters); err != nil {
+		return c, err
+	}
+	work, err := b.spawn(ctx, roleFloor, floorConfig{
+		NATSURL: stage.ready.NATSURL, RedisURL: stage.ready.RedisURL, Slots: b.plan.Slots, Shape: s,
+		Profile: suffixed(profile, ".floor"),
+	}, nil)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, work.stop()) }()
+	return b.watch(ctx, stage, work, floorName)
+}
+
+func suffixed(file, suffix string) string {
+	if file == "" {
+		return ""
+	}
+	return file + suffix
+}
+
+// reading is what the processes have used at a moment.
+type reading struct {
+	work, servers usage
+	traffic       traffic
+}
+
+func read(ctx context.Context, stage *stage, work *process, connection string) (r reading, err error) {
+	if r.work, err = work.usage(); err != nil {
+		return r, err
+	}
+	if r.servers, err = stage.servers.usage(); err != nil {
+		return r, err
+	}
+	r.traffic, err = trafficOf(ctx, stage.nc, connection)
+	return r, err
+}
+
+// watch starts the work on the tasks that wait, and measures it until the last run. The time is that after the
+// warm-up; what is used is that of all runs, for only at the begin and the end no run is half done.
+func (b *bench) watch(ctx context.Context, stage *stage, work *process, connection string) (cost, error) {
+	all := b.plan.Warmup + b.plan.Runs
+	f, err := watchFinishes(ctx, stage.nc, all)
+	if err != nil {
+		return cost{}, err
+	}
+	defer f.stop()
+	from, err := read(ctx, stage, work, connection)
+	if err != nil {
+		return cost{}, err
+	}
+	if err := work.ask(opStart, nil, nil); err != nil {
+		return cost{}, err
+	}
+	if err := f.await(ctx, work.role); err != nil {
+		return cost{}, err
+	}
+	to, err := read(ctx, stage, work, connection)
+	if err != nil {
+		return cost{}, err
+	}
+	return cost{
+		span: f.at(all).Sub(f.at(b.plan.Warmup)), ended: b.plan.Runs, runs: all,
+		work: to.work.minus(from.work), servers: to.servers.minus(from.servers), traffic: to.traffic.minus(from.traffic),
+		peakMemory: to.work.PeakBytes, redisName: stage.ready.Redis,
+	}, nil
+}

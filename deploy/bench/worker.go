@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker"
+	"github.com/longshore-run/longshore/worker/memory"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/policy"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// workerConfig is the setup of a worker.
+type workerConfig struct {
+	NATSURL  string        `json:"natsUrl"`
+	RedisURL string        `json:"redisUrl"`
+	Dir      string        `json:"dir"` // for the files of runs
+	Slots    int           `json:"slots"`
+	Delay    time.Duration `json:"delay"` // of each model call
+	Profile  string        `json:"profile,omitempty"`
+}
+
+// fleetWorker is a worker put together as a fleet has it: with short-term memory, redaction, the router and the
+// retries of models.
+type fleetWorker struct {
+	worker *worker.Worker
+	memory *memory.ShortTerm
+	redis  redis.UniversalClient
+	saves  *saves
+}
+
+// drainTimeout is short: at the end of a measurement nothing is in hand, and after a time limit nobody waits.
+const drainTimeout = time.Second
+
+func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.Logger) (*fleetWorker, error) {
+	b, err := bus.Open(ctx, nc, bus.Config{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	provider, err := models(cfg.Delay)
+	if err != nil {
+		return nil, err
+	}
+	tool, err := noop()
+	if err != nil {
+		return nil, err
+	}
+	set, err := tools.NewSet(tool)
+	if err != nil {
+		return nil, fmt.Errorf("make toolset: %w", err)
+	}
+	dirs, err := sandbox.NewWorkspaces(cfg.Dir, sandbox.Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("open workspaces: %w", err)
+	}
+	rdb, err := memory.Connect(cfg.RedisURL)
+	if err != nil {
+		return nil, err
+	}
+	short, err := memory.New(rdb, memory.Config{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	f := &fleetWorker{memory: short, redis: rdb, saves: &saves{memory: short}}
+	run := runner.New(runner.Config{
+		Worker: "bench", Keeper: keeper(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
+		Agent: b.Agent, Redact: policy.NewRedactor("the-key-of-a-model-provider").String, Log: log,
+	})
+	f.worker = worker.New(worker.Config{Bus: b, Keeper: keeper(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
+	return f, nil
+}
+
+func models(delay time.Duration) (model.Provider, error) {
+	played, err := script(delay)
+	if err != nil {
+		return nil, err
+	}
+	router, err := model.NewRouter(model.RouterConfig{
+		Providers: map[string]model.Provider{"scripted": played}, Default: "scripted",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("route models: %w", err)
+	}
+	return model.NewRetry(router, model.RetryConfig{}), nil
+}
+
+func keeper(b *bus.Bus) *runlog.Keeper {
+	return &runlog.Keeper{
+		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		NewID: func() string { return messages.NewID(time.Now()) },
+	}
+}
+
+// run works until ctx ends. Memory outlives the worker: the last states are written.
+func (f *fleetWorker) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error {
+		defer stop()
+		return f.worker.Run(ctx)
+	})
+	group.Go(func() error { return f.memory.Run(rest) })
+	return errors.Join(group.Wait(), f.redis.Close())
+}
+
+// saves is short-term memory as the runner's cache. It counts.
+type saves struct {
+	memory       *memory.ShortTerm
+	count, bytes atomic.Uint64
+}
+
+var _ runner.Cache = (*saves)(nil)
+
+// Load implements runner.Cache.
+func (s *saves) Load(ctx context.Context, run messages.Ref) (seq uint64, entryID string, data []byte, ok bool) {
+	snap, ok := s.memory.Load(ctx, run)
+	return snap.Seq, snap.EntryID, snap.Data, ok
+}
+
+// Save implements runner.Cache.
+func (s *saves) Save(run messages.Ref, seq uint64, entryID string, data []byte) {
+	s.count.Add(1)
+	s.bytes.Add(uint64(len(data)))
+	s.memory.Save(run, memory.Snapshot{Seq: seq, EntryID: entryID, Data: data})
+}
+
+// Wants implements runner.Cache.
+func (*saves) Wants() bool { return true }
+
+// workerName is the name of the worker's connection, by which the server's statistics are found.
+const workerName = "bench worker"
+
+// workerRole is a worker in a process of its own.
+type workerRole struct {
+	log     *slog.Logger
+	nc      *nats.Conn
+	worker  *fleetWorker
+	profile func() error
+	cancel  context.CancelFunc
+	done    chan error
+}
+
+func (w *workerRole) setup(ctx context.Context, args json.RawMessage) (any, error) {
+	var cfg workerConfig
+	err := json.Unmarshal(args, &cfg)
+	if err != nil {
+		return nil, fmt.Errorf("read setup: %w", err)
+	}
+	if w.nc, err = bus.Connect(ctx, bus.ConnConfig{URL: cfg.NATSURL, Name: workerName, Log: w.log}); err != nil {
+		return nil, err
+	}
+	if w.worker, err = newWorker(ctx, w.nc, cfg, w.log); err != nil {
+		return nil, err
+	}
+	w.profile, err = profile(cfg.Profile)
+	return nil, err
+}
+
+func (w *workerRole) start(ctx context.Context) error {
+	ctx, w.cancel = context.WithCancel(ctx)
+	w.done = make(chan error, 1)
+	go func() { w.done <- w.worker.run(ctx) }()
+	return nil
+}
+
+func (w *workerRole) usage(context.Context) (usage, error) {
+	u, err := ownUsage()
+	stats := w.worker.memory.Stats()
+	u.Saves, u.SaveBytes = w.worker.saves.count.Load(), w.worker.saves.bytes.Load()
+	u.Written, u.Dropped = stats.Saves, stats.Dropped
+	return u, err
+}
+
+func (w *workerRole) stop() error {
+	var errs []error
+	if w.cancel != nil {
+		w.cancel()
+		errs = append(errs, <-w.done)
+	}
+	if w.profile != nil {
+		errs = append(errs, w.profile())
+	}
+	if w.nc != nil {
+		w.nc.Close()
+	}
+	return errors.Join(errs...)
+}
