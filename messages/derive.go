@@ -21,8 +21,8 @@ func Events(run Ref, e Entry) []Event {
 	if e.Head.Events == 0 {
 		return nil
 	}
-	var out []Event
-	var buf []byte // of all data
+	out := make([]Event, 0, 2*len(e.Records))  // no record has more
+	buf := make([]byte, 0, roomFor(e.Records)) // of all data
 	for _, r := range e.Records {
 		eventsOf(run, r, func(name string, data any) {
 			n := strconv.FormatUint(e.Head.FirstEvent+uint64(len(out)), 10)
@@ -37,6 +37,36 @@ func Events(run Ref, e Entry) []Event {
 		})
 	}
 	return out
+}
+
+// roomFor is about how long the data of the records' events is.
+func roomFor(records []Record) int {
+	const each = 192
+	n := each * len(records)
+	for _, r := range records {
+		switch r := r.(type) {
+		case *ModelReplied:
+			n += each + textRoom(r.Message.Content)
+		case *ToolReturned:
+			n += textRoom(r.Result.Content)
+		case *ToolStarted:
+			n += min(len(r.Call.Arguments), maxEventText)
+		case *Started, *Finished:
+			n += 5 * each
+		}
+	}
+	return n
+}
+
+func textRoom(content []Block) int {
+	n := 0
+	for _, b := range content {
+		n += len(b.Text)
+		if b.ToolCall != nil {
+			n += min(len(b.ToolCall.Arguments), maxEventArgs)
+		}
+	}
+	return min(n, maxEventText)
 }
 
 // countEvents is how many events eventsOf emits, without making them.

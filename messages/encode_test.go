@@ -14,7 +14,7 @@ func TestHandWrittenJSON(t *testing.T) {
 	t.Parallel()
 	head := func(id, claim, waits string, kinds []string, n [5]uint32, attempt uint16, cancel bool, ms int64) bool {
 		h := messages.Head{
-			ID: id, Version: 1, Time: time.UnixMilli((ms % 1e14 + 1e14) / 2).UTC(), Phase: messages.PhaseActive, Claim: claim, Waits: waits,
+			ID: id, Version: 1, Time: time.UnixMilli((ms%1e14 + 1e14) / 2).UTC(), Phase: messages.PhaseActive, Claim: claim, Waits: waits,
 			Ticket: uint64(n[0]), ClaimSeq: uint64(n[1]), ParkSeq: uint64(n[2]), FirstEvent: uint64(n[3]), EventsThrough: uint64(n[4]),
 			Attempt: int(attempt), Events: int(attempt % 7), Cancel: cancel, Kinds: []messages.Kind{},
 		}
@@ -38,7 +38,7 @@ func TestHandWrittenJSON(t *testing.T) {
 		}
 		e := messages.Event{
 			SpecVersion: "1.0", ID: id, Source: source, Type: typ, Traceparent: trace, Sequence: "7", Subject: id,
-			Time: time.UnixMilli((ms % 1e14 + 1e14) / 2).UTC(), DataContentType: "application/json", Data: raw,
+			Time: time.UnixMilli((ms%1e14 + 1e14) / 2).UTC(), DataContentType: "application/json", Data: raw,
 		}
 		want, err := json.Marshal(e)
 		if err != nil {

@@ -56,8 +56,9 @@ func (a *acks) send(f *flight) {
 		maps.DeleteFunc(a.waiting, func(_ uint64, old *flight) bool { return f.sent.Sub(old.sent) > abandoned })
 	}
 	a.mu.Unlock()
-	f.msg.Reply = a.prefix + strconv.FormatUint(f.token, 36)
-	if err := a.nc.PublishMsg(&f.msg); err != nil {
+	f.box.header[headerMsgID] = append(f.box.header[headerMsgID][:0], f.id)
+	m := nats.Msg{Subject: f.subject, Reply: a.prefix + strconv.FormatUint(f.token, 36), Header: f.box.header, Data: f.body}
+	if err := a.nc.PublishMsg(&m); err != nil {
 		a.forget(f)
 		f.land(err)
 	}

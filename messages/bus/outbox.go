@@ -17,7 +17,7 @@ const window = 256
 
 // Open implements runlog.Events.
 func (b *Bus) Open(run messages.Ref) runlog.Outbox {
-	return &outbox{bus: b, run: run, landed: make(chan struct{}, 1)}
+	return &outbox{bus: b, run: run, landed: make(chan struct{}, 1), header: nats.Header{}}
 }
 
 // Ended implements runlog.Events; the stream's leader answers.
@@ -35,6 +35,7 @@ type outbox struct {
 	bus    *Bus
 	run    messages.Ref
 	landed chan struct{} // has an element after a flight has ended
+	header nats.Header   // of the message that is being sent: a publish copies it
 
 	flights []*flight // not known to be stored, in order
 	given   uint64    // the last entry that was given to Publish
@@ -52,8 +53,8 @@ const (
 
 // flight is one event on its way.
 type flight struct {
-	box    *outbox
-	msg    nats.Msg
+	box *outbox
+	letter
 	before uint64 // the entry before the event's
 	sent   time.Time
 	token  uint64
@@ -90,12 +91,12 @@ func (o *outbox) Publish(ctx context.Context, seq uint64, events []messages.Even
 		if len(o.flights) >= window {
 			_ = o.drain(ctx, window-1) // shows in Flush
 		}
-		m, err := o.message(&events[i])
+		l, err := o.letter(&events[i])
 		if err != nil {
 			o.err, o.given = err, before
 			return
 		}
-		f := &flight{box: o, msg: m, before: before}
+		f := &flight{box: o, letter: l, before: before}
 		o.flights = append(o.flights, f)
 		o.bus.acks.send(f)
 	}
@@ -103,18 +104,22 @@ func (o *outbox) Publish(ctx context.Context, seq uint64, events []messages.Even
 	o.mend()
 }
 
-// message encodes an event, once for all the times it may be sent.
-func (o *outbox) message(e *messages.Event) (nats.Msg, error) {
+// letter is an event, encoded once for all the times it may be sent.
+type letter struct {
+	subject, id string
+	body        []byte
+}
+
+func (o *outbox) letter(e *messages.Event) (letter, error) {
 	if err := o.run.Check(); err != nil {
-		return nats.Msg{}, err //nolint:wrapcheck // it names the field
+		return letter{}, err //nolint:wrapcheck // it names the field
 	}
 	name := e.Name()
 	if !messages.ValidToken(name) {
-		return nats.Msg{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
+		return letter{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
 	}
-	return nats.Msg{
-		Subject: o.run.EventSubject(name), Data: e.AppendJSON(make([]byte, 0, len(e.Data)+256)),
-		Header: nats.Header{headerMsgID: {o.run.MsgID() + "." + e.Sequence}},
+	return letter{
+		o.run.EventSubject(name), o.run.MsgID() + "." + e.Sequence, e.AppendJSON(make([]byte, 0, len(e.Data)+256)),
 	}, nil
 }
 
@@ -140,11 +145,11 @@ func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
 	if err := o.Flush(ctx); err != nil {
 		return err
 	}
-	m, err := o.message(&e)
+	l, err := o.letter(&e)
 	if err != nil {
 		return err
 	}
-	return o.bus.storeFirst(ctx, &m)
+	return o.bus.storeFirst(ctx, &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{headerMsgID: {l.id}}})
 }
 
 // collect forgets the events that are stored, up to the first that is not.
@@ -191,11 +196,11 @@ func (o *outbox) drain(ctx context.Context, most int) error {
 		}
 		first := o.flights[0]
 		if first.state.Load() == failed && !transient(*first.err.Load()) {
-			return fmt.Errorf("publish %s: %w", first.msg.Subject, *first.err.Load())
+			return fmt.Errorf("publish %s: %w", first.subject, *first.err.Load())
 		}
 		o.mend()
 		if err := o.wait(ctx, patience.C); err != nil {
-			return fmt.Errorf("publish %s: %w", first.msg.Subject, err)
+			return fmt.Errorf("publish %s: %w", first.subject, err)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messa
 // finishedEvent is run_finished, the last event of the last record of the last entry.
 func finishedEvent(run messages.Ref, last messages.Entry) messages.Event {
 	end := last
-	end.Head.Events = 2 // turn_end goes before it
+	end.Head.Events = 2                                                                           // turn_end goes before it
 	end.Head.FirstEvent = last.Head.FirstEvent + uint64(max(0, last.Head.Events-end.Head.Events)) //nolint:gosec // a count
 	end.Records = last.Records[len(last.Records)-1:]
 	events := messages.Events(run, end)
