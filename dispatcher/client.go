@@ -80,7 +80,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	}
 	duplicate, err := c.bus.Submit(ctx, &t)
 	if err != nil {
-		return "", fmt.Errorf("submit %s: %w", t.ID, err)
+		return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)
 	}
 	if !duplicate {
 		return t.ID, nil

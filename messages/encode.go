@@ -46,6 +46,7 @@ func appendHead(b []byte, h *Head) []byte {
 		b = appendString(append(b, `,"claim":`...), h.Claim)
 	}
 	b = appendCount(b, `,"ticket":`, h.Ticket)
+	b = appendCount(b, `,"delivery":`, uint64(max(h.Delivery, 0))) //nolint:gosec // a count
 	b = appendCount(b, `,"claimSeq":`, h.ClaimSeq)
 	b = appendCount(b, `,"parkSeq":`, h.ParkSeq)
 	b = appendCount(b, `,"attempt":`, uint64(max(h.Attempt, 0))) //nolint:gosec // a count

@@ -16,7 +16,7 @@ func TestHandWrittenJSON(t *testing.T) {
 		h := messages.Head{
 			ID: id, Version: 1, Time: time.UnixMilli((ms%1e14 + 1e14) / 2).UTC(), Phase: messages.PhaseActive, Claim: claim, Waits: waits,
 			Ticket: uint64(n[0]), ClaimSeq: uint64(n[1]), ParkSeq: uint64(n[2]), FirstEvent: uint64(n[3]), EventsThrough: uint64(n[4]),
-			Attempt: int(attempt), Events: int(attempt % 7), Cancel: cancel, Kinds: []messages.Kind{},
+			Attempt: int(attempt), Delivery: int(attempt), Events: int(attempt % 7), Cancel: cancel, Kinds: []messages.Kind{},
 		}
 		for _, k := range kinds {
 			h.Kinds = append(h.Kinds, messages.Kind(k))

@@ -32,6 +32,7 @@ type Head struct {
 	Phase    Phase     `json:"phase"`
 	Claim    string    `json:"claim,omitempty"`    // of the last claim
 	Ticket   uint64    `json:"ticket,omitempty"`   // of the last claim
+	Delivery int       `json:"delivery,omitempty"` // of the last claim
 	ClaimSeq uint64    `json:"claimSeq,omitempty"` // sequence of the last claim
 	ParkSeq  uint64    `json:"parkSeq,omitempty"`  // sequence of the last park
 	Attempt  int       `json:"attempt,omitempty"`  // claims since the last progress, less the released ones
@@ -66,7 +67,7 @@ func (h *Head) Has(k Kind) bool { return slices.Contains(h.Kinds, k) }
 // empty log). It fills everything but ID, Time and EventsThrough. Pure.
 func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
-		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, ClaimSeq: prev.ClaimSeq,
+		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Cancel: prev.Cancel, Waits: prev.Waits,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
@@ -89,7 +90,7 @@ func (h *Head) follow(r Record) {
 	}
 	switch r := r.(type) {
 	case *Claimed:
-		h.Phase, h.Claim, h.Ticket, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, 0
+		h.Phase, h.Claim, h.Ticket, h.Delivery, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, r.Delivery, 0
 		h.Waits = ""
 		h.Attempt++
 	case *ModelReplied, *ModelFailed, *ToolReturned:

@@ -79,10 +79,12 @@ type Started struct {
 
 // Claimed makes a worker the owner. After it only that worker may append the owner's records.
 type Claimed struct {
-	Claim   string `json:"claim"` // random, one per claim: the fence compares it, not the worker's name
-	Worker  string `json:"worker"`
-	Ticket  uint64 `json:"ticket"`            // the task message: its sequence in TASKS
-	Resumes string `json:"resumes,omitempty"` // the reason of the park that this claim ends
+	Claim  string `json:"claim"` // random, one per claim: the fence compares it, not the worker's name
+	Worker string `json:"worker"`
+	Ticket uint64 `json:"ticket"` // the task message: its sequence in TASKS
+	// Delivery is how often the message had been delivered. Only a newer delivery of it may take the run from this claim.
+	Delivery int    `json:"delivery,omitempty"`
+	Resumes  string `json:"resumes,omitempty"` // the reason of the park that this claim ends
 }
 
 // StepStarted begins a turn of plan, act, reflect: its model call is made next.

@@ -43,6 +43,18 @@ type AgentResult struct {
 	Truncated    bool           `json:"truncated,omitempty"` // this is the shortened copy of an event
 }
 
+// EndedResult is the result of a run that ended without having been worked to its end.
+func EndedResult(run Ref, task *Task, status Status, why *RunError, began, now time.Time) AgentResult {
+	r := AgentResult{
+		ID: run.Run, Status: status, Error: why, StartedAt: began, FinishedAt: now, SessionID: run.Run,
+		EventStream: run.EventFilter(), Aborted: status == StatusCancelled,
+	}
+	if task != nil && task.Session != "" {
+		r.SessionID = task.Session
+	}
+	return r
+}
+
 // ActionResult is one tool call of a run.
 type ActionResult struct {
 	Step   int    `json:"step"`

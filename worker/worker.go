@@ -42,7 +42,9 @@ type Worker struct {
 	held    *held
 	jobs    sync.WaitGroup // messages being handled
 
-	beatEvery time.Duration // set by Run before anything is pulled
+	// Set by Run before anything is pulled.
+	beatEvery time.Duration
+	running   context.Context //nolint:containedctx // ends when the worker is told to stop
 }
 
 // New returns a worker.
@@ -93,7 +95,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stopBeat()
-	w.beatEvery = tasks.AckWait / 3
+	w.beatEvery, w.running = tasks.AckWait/3, ctx
 	background.Go(func() { w.heartbeat(beat, w.beatEvery) })
 	background.Go(func() {
 		if err := w.cfg.Bus.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
@@ -186,7 +188,9 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 			w.refuse(ctx, d, err)
 			return
 		case wake.Errand != "":
-			slot.free() // an errand owns nothing
+			if wake.Errand == messages.ErrandSweep {
+				slot.free() // it takes long, and there is one
+			}
 			w.errand(ctx, d, run, wake)
 			return
 		}
@@ -302,7 +306,13 @@ func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
 			}
 		}
 	})
+	stop := context.AfterFunc(w.running, cancel) // a worker that stops leaves the rest to the next sweep
+	defer stop()
 	mended, err := w.cfg.Keeper.Sweep(ctx, w.cfg.Bus.Runs(ctx))
+	if err != nil {
+		w.cfg.Log.WarnContext(ctx, "sweep", "mended", mended, "err", err)
+		return nil // the next one comes anyway
+	}
 	w.cfg.Log.InfoContext(ctx, "swept", "mended", mended)
-	return err
+	return nil
 }

@@ -58,6 +58,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
+	set.Log = log
 	metrics := observability.NewMetrics(version)
 	short, shut, err := shortTerm(s, log)
 	if err != nil {

@@ -98,6 +98,9 @@ func (s *Dev) Check() error {
 	if err := w.checkLimits(); err != nil {
 		return err
 	}
+	if s.Retention <= 0 {
+		return problem("LONGSHORE_RETENTION: must be above 0")
+	}
 	return checkAckWait(s.AckWait)
 }
 
@@ -215,6 +218,8 @@ func (s *Dispatcher) Check() error {
 	switch {
 	case s.Replicas != 1 && s.Replicas != 3 && s.Replicas != 5:
 		return problem("LONGSHORE_REPLICAS: must be 1, 3 or 5")
+	case s.Retention <= 0 || s.DeadMaxAge <= 0:
+		return problem("LONGSHORE_RETENTION and LONGSHORE_DEAD_MAX_AGE must be above 0")
 	case s.EventsMaxAge <= s.Retention:
 		return problem("LONGSHORE_EVENTS_MAX_AGE must be longer than LONGSHORE_RETENTION: a run's end is what its purge waits for")
 	case s.Sweep < time.Second:

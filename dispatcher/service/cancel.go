@@ -42,7 +42,7 @@ func (s *Service) cancel(ctx context.Context, body []byte) (any, error) {
 		if err := s.cfg.Bus.Nudge(ctx, ref); err != nil {
 			s.cfg.Log.DebugContext(ctx, "nudge", "task_id", ref.Run, "err", err) // a hint: the heartbeat sees it too
 		}
-		return statusOf(ref, messages.Entry{Head: head}), nil
+		return s.statusOf(ctx, ref, messages.Entry{Head: head})
 	}
 }
 
@@ -55,7 +55,10 @@ func (s *Service) cancelQueued(ctx context.Context, ref messages.Ref, record *me
 	if !ok {
 		return nil, runlog.ErrNotFound
 	}
-	last, err := s.cfg.Keeper.Begin(ctx, ref, s.begun(ref, q), record, &messages.Finished{Result: s.cancelled(ref, q, record)})
+	started := s.begun(ref, q)
+	why := &messages.RunError{Code: messages.CodeCancelled, Message: record.Text()}
+	res := messages.EndedResult(ref, &started.Task, messages.StatusCancelled, why, q.at, s.cfg.Keeper.Now())
+	last, err := s.cfg.Keeper.Begin(ctx, ref, started, record, &messages.Finished{Result: res})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +68,7 @@ func (s *Service) cancelQueued(ctx context.Context, ref messages.Ref, record *me
 	if err := s.cfg.Bus.Unqueue(ctx, ref); err != nil {
 		s.cfg.Log.DebugContext(ctx, "unqueue", "task_id", ref.Run, "err", err) // a worker will find the run ended
 	}
-	return statusOf(ref, last), nil
+	return s.statusOf(ctx, ref, last)
 }
 
 func (s *Service) begun(ref messages.Ref, q queued) *messages.Started {
@@ -78,12 +81,4 @@ func (s *Service) begun(ref messages.Ref, q queued) *messages.Started {
 		started.Raw = q.body
 	}
 	return started
-}
-
-func (s *Service) cancelled(ref messages.Ref, q queued, c *messages.CancelRequested) messages.AgentResult {
-	return messages.AgentResult{
-		ID: ref.Run, Status: messages.StatusCancelled, StartedAt: q.at, FinishedAt: s.cfg.Keeper.Now(), SessionID: ref.Run,
-		EventStream: ref.EventFilter(), Aborted: true,
-		Error: &messages.RunError{Code: messages.CodeCancelled, Message: c.Text()},
-	}
 }

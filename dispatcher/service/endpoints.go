@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/longshore-run/longshore/messages"
@@ -37,15 +38,16 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 	reply, err := do(ctx, req.Data())
 	if err == nil {
 		err = req.RespondJSON(reply)
-	} else {
-		p := problem(err)
-		if p.Code == messages.CodeInternal {
-			s.cfg.Log.WarnContext(ctx, "answer a request", "subject", req.Subject(), "err", err)
-		}
-		body, _ := json.Marshal(p) // strings and numbers always encode
-		err = req.Error(strconv.Itoa(p.Status), p.Detail, body)
 	}
-	if err != nil {
+	if err == nil {
+		return
+	}
+	p := problem(err)
+	if p.Code == messages.CodeInternal {
+		s.cfg.Log.WarnContext(ctx, "answer a request", "subject", req.Subject(), "err", err)
+	}
+	body, _ := json.Marshal(p) // strings and numbers always encode
+	if err := req.Error(strconv.Itoa(p.Status), p.Detail, body); err != nil {
 		s.cfg.Log.WarnContext(ctx, "reply to a request", "subject", req.Subject(), "err", err)
 	}
 }
@@ -68,6 +70,8 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such run"
 	case errors.Is(err, runlog.ErrEnded):
 		p.Status, p.Code, p.Detail = http.StatusConflict, messages.CodeConflict, "the run has ended"
+	case errors.Is(err, nats.ErrMaxPayload):
+		p.Status, p.Detail = http.StatusRequestEntityTooLarge, "the answer is larger than the server's max_payload"
 	case errors.Is(err, context.DeadlineExceeded):
 		p.Status, p.Detail = http.StatusGatewayTimeout, "the message store did not answer in time"
 	}
@@ -145,14 +149,16 @@ func (s *Service) task(ctx context.Context, ref messages.Ref) (*messages.Task, e
 			return &started.Task, nil
 		}
 	}
-	q, ok, err := s.queued(ctx, ref)
+	last, q, err := s.find(ctx, ref)
 	switch {
 	case err != nil:
 		return nil, err
-	case !ok:
-		return nil, runlog.ErrNotFound
-	default:
+	case q != nil:
 		return messages.DecodeTaskFor(ref, q.priority, q.body)
+	case last.Seq != 0:
+		return s.task(ctx, ref) // begun meanwhile
+	default:
+		return nil, runlog.ErrNotFound
 	}
 }
 
@@ -178,52 +184,64 @@ func (s *Service) status(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
+	last, q, err := s.find(ctx, ref)
 	switch {
 	case err != nil:
 		return nil, err
-	case ok:
-		return statusOf(ref, last), nil
-	}
-	q, ok, err := s.queued(ctx, ref)
-	switch {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return nil, runlog.ErrNotFound
-	default:
+	case q != nil:
 		return messages.RunStatus{Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusQueued, Updated: q.at}, nil
+	default:
+		return s.statusOf(ctx, ref, last)
 	}
+}
+
+// find returns the newest entry of a run's log or, if it has none, its queued task. runlog.ErrNotFound: neither.
+func (s *Service) find(ctx context.Context, ref messages.Ref) (last messages.Entry, q *queued, err error) {
+	for range 2 { // a short run may begin and end between the two looks
+		last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
+		if err != nil || ok {
+			return last, nil, err
+		}
+		q, ok, err := s.queued(ctx, ref)
+		if err != nil || ok {
+			return last, &q, err
+		}
+	}
+	return last, nil, runlog.ErrNotFound
 }
 
 // statusOf reads a status off the newest entry.
-func statusOf(ref messages.Ref, last messages.Entry) messages.RunStatus {
+func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.Entry) (messages.RunStatus, error) {
 	h := last.Head
 	st := messages.RunStatus{
-		Tenant: ref.Tenant, ID: ref.Run, Attempt: h.Attempt, Updated: h.Time, Waits: h.Waits,
+		Tenant: ref.Tenant, ID: ref.Run, Attempt: h.Attempt, Updated: h.Time, Waits: h.Waits, Status: messages.StatusRunning,
 		Sequence: h.FirstEvent + uint64(h.Events) - 1, //nolint:gosec // a count
+		Cancel:   h.Cancel && h.Phase != messages.PhaseFinished,
 	}
-	switch h.Phase {
-	case messages.PhaseParked, messages.PhaseReady:
-		st.Status = messages.StatusWaiting
-	case messages.PhaseFinished:
-		if r := resultOf(last); r != nil {
-			st.Status = r.Status
+	switch {
+	case h.Phase == messages.PhaseFinished:
+		r, err := s.resultOf(ctx, ref, last)
+		if err != nil {
+			return st, err
 		}
-	case messages.PhaseActive:
-		st.Status = messages.StatusRunning
+		st.Status = r.Status
+	case h.Waits != "":
+		st.Status = messages.StatusWaiting
 	}
-	st.Cancel = h.Cancel && h.Phase != messages.PhaseFinished
-	return st
+	return st, nil
 }
 
-func resultOf(last messages.Entry) *messages.AgentResult {
-	for _, r := range last.Records {
-		if f, ok := r.(*messages.Finished); ok {
-			return &f.Result
+// resultOf is the result in the last entry of a run that has ended.
+func (s *Service) resultOf(ctx context.Context, ref messages.Ref, last messages.Entry) (*messages.AgentResult, error) {
+	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, last.Seq-1, last.Seq) {
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := e.Records[len(e.Records)-1].(*messages.Finished); ok {
+			return &f.Result, nil
 		}
 	}
-	return nil
+	return nil, runlog.ErrNotFound // purged meanwhile
 }
 
 func (s *Service) result(ctx context.Context, body []byte) (any, error) {
@@ -231,24 +249,29 @@ func (s *Service) result(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
+	last, q, err := s.find(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case q != nil || last.Head.Phase != messages.PhaseFinished:
+		return nil, conflict("the run has not ended")
+	}
+	r, err := s.resultOf(ctx, ref, last)
 	if err != nil {
 		return nil, err
 	}
-	if ok {
-		if r := resultOf(last); r != nil {
-			return r, nil
-		}
-		return nil, conflict("the run has not ended")
+	return s.fitting(r), nil
+}
+
+// fitting is a result that can be sent: without its details if they are too much for one message.
+func (s *Service) fitting(r *messages.AgentResult) *messages.AgentResult {
+	body, err := json.Marshal(r)
+	if err != nil || int64(len(body)) <= s.cfg.Conn.MaxPayload() {
+		return r
 	}
-	switch _, ok, err := s.queued(ctx, ref); {
-	case err != nil:
-		return nil, err
-	case ok:
-		return nil, conflict("the run has not ended")
-	default:
-		return nil, runlog.ErrNotFound
-	}
+	short := *r
+	short.Actions, short.ModelCalls, short.Truncated = nil, nil, true
+	return &short
 }
 
 func runOf(body []byte) (messages.Ref, error) {

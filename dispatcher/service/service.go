@@ -37,11 +37,11 @@ const apiVersion = "1.0.0"
 
 const (
 	defaultRetain = 7 * 24 * time.Hour
-	// DefaultSweep is how long a run may wait for what a loss of power took.
+	// How long a run may wait for what a loss of power took.
 	defaultSweep = 10 * time.Minute
-	// MaxRequests bounds the requests that are answered at once; more wait in NATS.
+	// How many requests are answered at once; more wait in NATS.
 	maxRequests = 256
-	// AnswerTimeout bounds one request.
+	// How long one request may take.
 	answerTimeout = 10 * time.Second
 )
 

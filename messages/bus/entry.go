@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -87,6 +88,9 @@ func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (mess
 	}
 	if e.Records, err = messages.DecodeRecords(body); err != nil {
 		return e, badEntry(run, m, err)
+	}
+	if !slices.EqualFunc(e.Records, e.Head.Kinds, func(r messages.Record, k messages.Kind) bool { return r.Kind() == k }) {
+		return e, badEntry(run, m, errors.New("its head names other records"))
 	}
 	return e, nil
 }

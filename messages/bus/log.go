@@ -210,6 +210,6 @@ func (b *Bus) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool,
 	if !ok {
 		return messages.Entry{}, false, nil
 	}
-	e, err := b.decodeEntry(ctx, run, m)
+	e, err := decodeHead(run, m)
 	return e, true, err
 }

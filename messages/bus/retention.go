@@ -86,8 +86,8 @@ func (b *Bus) retire(ctx context.Context, m jetstream.Msg, keep time.Duration) {
 	}
 }
 
-// Purge removes all of a run but its events: what is queued or scheduled, its blobs and, last, its log. Its id may be
-// used again.
+// Purge removes all of a run but its events: what is queued or scheduled, its blobs and, last, its log. Its id
+// must not be used again before its events have expired: watchers would see two runs as one.
 func (b *Bus) Purge(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the field

@@ -52,24 +52,31 @@ func (k *Keeper) expire(ctx context.Context, run messages.Ref, last messages.Ent
 
 // Sweep looks at every run and repairs what a loss of power or of a message may have broken: a claim whose ticket is
 // no longer queued, a satisfied park without its wake-up, a park without its timer, an end that nobody was told of. It returns how many it mended.
+// A run that cannot be looked at does not keep it from the others; the first maxSweepErrors of them are the error.
 func (k *Keeper) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error]) (mended int, err error) {
+	var failed []error
 	for run, err := range runs {
 		if err != nil {
-			return mended, fmt.Errorf("list runs: %w", err)
+			return mended, errors.Join(append(failed, fmt.Errorf("list runs: %w", err))...)
+		}
+		if ctx.Err() != nil {
+			return mended, context.Cause(ctx)
 		}
 		did, err := k.mend(ctx, run)
 		for try := 0; errors.Is(err, ErrConflict) && try < maxConflicts; try++ {
 			did, err = k.mend(ctx, run) // who appended meanwhile need not be an owner
 		}
-		if err != nil {
-			return mended, err
+		if err != nil && len(failed) < maxSweepErrors {
+			failed = append(failed, fmt.Errorf("mend %s: %w", run, err))
 		}
 		if did {
 			mended++
 		}
 	}
-	return mended, nil
+	return mended, errors.Join(failed...)
 }
+
+const maxSweepErrors = 10
 
 func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 	last, ok, err := k.Log.Last(ctx, run)

@@ -126,14 +126,38 @@ func (k *Keeper) Begin(ctx context.Context, run messages.Ref, rs ...messages.Rec
 // It reads all it needs, so anybody may do it again. Only after it may the ticket be acked.
 func (k *Keeper) Settle(ctx context.Context, run messages.Ref) error {
 	last, ok, err := k.Log.Last(ctx, run)
-	if err != nil || !ok {
-		return err
+	if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
+		return err // its owner will
 	}
 	out := k.Events.Open(run)
 	if err := Replay(ctx, k.Log, run, last, out); err != nil {
 		return err
 	}
+	return k.close(ctx, run, last, out)
+}
+
+// SettleBare is Settle for a run whose log kills whoever opens all of it: only its last entry is read, and of its
+// events only the end is published.
+func (k *Keeper) SettleBare(ctx context.Context, run messages.Ref) error {
+	last, ok, err := k.Log.Last(ctx, run)
+	if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
+		return err
+	}
+	return k.close(ctx, run, last, k.Events.Open(run))
+}
+
+// close is Close after the last entry was read whole.
+func (k *Keeper) close(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
+	last, err := k.entry(ctx, run, last.Seq)
+	if err != nil {
+		return err
+	}
 	return k.Close(ctx, run, last, out)
+}
+
+// entry reads one entry whole.
+func (k *Keeper) entry(ctx context.Context, run messages.Ref, seq uint64) (messages.Entry, error) {
+	return firstOf(k.Log.Read(ctx, run, seq-1, seq), run)
 }
 
 // Replay publishes again every event after the entry's mark, up to that entry, but for run_finished.
@@ -182,25 +206,29 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last messages.Entr
 }
 
 func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
-	if err := out.Finish(ctx, finishedEvent(run, last)); err != nil {
+	n := len(last.Records)
+	if n == 0 {
+		return fmt.Errorf("settle %s: its end has no records", run)
+	}
+	end, ok := last.Records[n-1].(*messages.Finished)
+	if !ok {
+		return fmt.Errorf("settle %s: its last record is %s", run, last.Records[n-1].Kind())
+	}
+	if err := out.Finish(ctx, finishedEvent(run, last, end)); err != nil {
 		return fmt.Errorf("publish events of %s: %w", run, err)
 	}
-	for _, r := range last.Records {
-		if f, ok := r.(*messages.Finished); ok && f.Dead {
-			return k.bury(ctx, run, last, f)
-		}
+	if end.Dead {
+		return k.bury(ctx, run, last, end)
 	}
 	return nil
 }
 
-// finishedEvent is run_finished, the last event of the last record of the last entry.
-func finishedEvent(run messages.Ref, last messages.Entry) messages.Event {
-	end := last
-	end.Head.Events = 2                                                                           // turn_end goes before it
-	end.Head.FirstEvent = last.Head.FirstEvent + uint64(max(0, last.Head.Events-end.Head.Events)) //nolint:gosec // a count
-	end.Records = last.Records[len(last.Records)-1:]
-	events := messages.Events(run, end)
-	return events[len(events)-1]
+// finishedEvent is run_finished: the last event of the last record of the last entry.
+func finishedEvent(run messages.Ref, last messages.Entry, end *messages.Finished) messages.Event {
+	const own = 2 // turn_end goes before it
+	h := last.Head
+	h.FirstEvent, h.Events = h.FirstEvent+uint64(max(0, h.Events-own)), own
+	return messages.Events(run, messages.Entry{Head: h, Records: []messages.Record{end}})[own-1]
 }
 
 // bury puts the task of a finished run into the dead letters, as it came.
@@ -260,9 +288,9 @@ func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last messages.E
 // until is when the current park expires; nil: never.
 func (k *Keeper) until(ctx context.Context, run messages.Ref, last messages.Entry) (*time.Time, error) {
 	e := last
-	if e.Seq != last.Head.ParkSeq {
+	if e.Seq != last.Head.ParkSeq || e.Records == nil {
 		var err error
-		if e, err = firstOf(k.Log.Read(ctx, run, last.Head.ParkSeq-1, last.Head.ParkSeq), run); err != nil {
+		if e, err = k.entry(ctx, run, last.Head.ParkSeq); err != nil {
 			return nil, err
 		}
 	}

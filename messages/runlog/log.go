@@ -28,7 +28,7 @@ type Log interface {
 	Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error]
 	// Heads is Read without the records: nothing of an entry is opened.
 	Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error]
-	// Last is the newest entry, never a stale one; ok is false for a run without a log.
+	// Last is the newest entry without its records, never a stale one; ok is false for a run without a log.
 	Last(ctx context.Context, run messages.Ref) (e messages.Entry, ok bool, err error)
 }
 

@@ -82,7 +82,9 @@ func (l *Memory) Last(_ context.Context, run messages.Ref) (messages.Entry, bool
 	if len(entries) == 0 {
 		return messages.Entry{}, false, nil
 	}
-	return entries[len(entries)-1], true, nil
+	last := entries[len(entries)-1]
+	last.Records = nil
+	return last, true, nil
 }
 
 // Runs are all runs that have a log.

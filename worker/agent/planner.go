@@ -84,7 +84,9 @@ func final(s *State, m *messages.Message) *Finish {
 			fmt.Sprintf("the reply was cut at the limit of %d tokens; raise maxTokens of the agent", s.Agent.MaxTokens))
 	case messages.StopContentFilter:
 		return fail(messages.CodeModelContentFilter, "the provider's content filter stopped the reply")
-	case messages.StopEnd, messages.StopToolCalls, messages.StopRefusal, messages.StopError:
+	case messages.StopError:
+		return fail(messages.CodeModelInvalidOutput, "the provider ended the reply with an error")
+	case messages.StopEnd, messages.StopToolCalls, messages.StopRefusal:
 	}
 	if text == "" {
 		return fail(messages.CodeModelInvalidOutput, "the model answered with nothing")

@@ -89,6 +89,8 @@ func (x *execution) work(ctx context.Context) (Outcome, error) {
 		err = x.drive(ctx)
 	}
 	switch {
+	case err != nil && x.rests():
+		return Return, err // ended or parked: nothing is left to hand back, and anybody may settle it
 	case err == nil && !owned:
 		return outcome, nil
 	case err == nil:
@@ -101,6 +103,9 @@ func (x *execution) work(ctx context.Context) (Outcome, error) {
 		return x.handBack(ctx, err)
 	}
 }
+
+// rests tells whether this owner has ended or parked the run.
+func (x *execution) rests() bool { return x.state.Result != nil || x.state.Parked != nil }
 
 // unsuspect gives the suspect place back once the run has shown that it can be worked, or is let go.
 func (x *execution) unsuspect() {
@@ -158,6 +163,17 @@ func (x *execution) commit(ctx context.Context, reports ...messages.Record) (age
 			return nil, err
 		}
 	}
+}
+
+// commitPaid is commit of a report that is in hand although the worker is told to stop at once: what was paid for is
+// recorded before the run is handed back.
+func (x *execution) commitPaid(ctx context.Context, report messages.Record) (agent.Action, error) {
+	if errors.Is(context.Cause(ctx), ErrShutdown) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
+		defer cancel()
+	}
+	return x.commit(ctx, report)
 }
 
 // commitAt is commit at the position that is known. ErrConflict: the log has grown.
@@ -365,10 +381,15 @@ func (x *execution) handBack(ctx context.Context, cause error) (Outcome, error) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 	defer cancel()
 	r := &messages.Released{Reason: messages.Clip(cause.Error(), maxReason), Spent: !stopped}
+	at, head := x.state.Seq, x.state.Head
+	if at == 0 { // claimed, and not folded yet
+		at, head = x.tip.Seq, x.tip.Head
+	}
 	for {
-		_, err := x.append(ctx, x.state.Seq, x.state.Head, r)
-		if errors.Is(err, runlog.ErrConflict) {
+		_, err := x.append(ctx, at, head, r)
+		if errors.Is(err, runlog.ErrConflict) && x.state.Seq != 0 {
 			if err = x.catchUp(ctx, true); err == nil {
+				at, head = x.state.Seq, x.state.Head
 				continue
 			}
 		}

@@ -37,7 +37,9 @@ func (x *execution) look() {
 		seen, claim := x.position()
 		for e, err := range x.log.Heads(x.ctx, x.run, seen, runlog.Tail) {
 			switch {
-			case err != nil || claim == "":
+			case err != nil:
+			case claim == "": // it is being made; what the log says must be heeded first
+				x.interrupt()
 			case e.Head.Claim != claim:
 				x.abort(errFenced)
 			case e.Head.Cancel:

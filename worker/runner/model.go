@@ -51,7 +51,7 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 		uniqueIDs(&msg)
 		clear(x.args) // ids may come again
 		clear(x.parks)
-		return x.commit(ctx, &messages.ModelReplied{
+		return x.commitPaid(ctx, &messages.ModelReplied{
 			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
 			Provider: reply.Provider, Model: reply.Model, Millis: millis,
 		})

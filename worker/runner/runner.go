@@ -185,8 +185,8 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case claim == "":
-		return true, nil // not claimed yet: the ticket is ours to hold
+	case claim == "": // the ticket is ours to hold, unless a newer delivery of it has claimed
+		return !ok || last.Head.Ticket != x.ticket.Seq || last.Head.Delivery <= x.ticket.Delivered, nil
 	case !ok, last.Seq < seen, last.Head.Claim != claim:
 		x.abort(errFenced)
 		return false, nil

@@ -115,14 +115,15 @@ type waiter struct {
 
 // process is one life of a worker or a dispatcher's request. Once dead, nothing it does has an effect.
 type process struct {
-	w      *world
-	id     int
-	msg    *message
-	dead   bool
-	done   bool
-	cancel context.CancelFunc
-	runner *runner.Runner // of a worker that works a ticket
-	outbox []stored // events that were sent and are not stored yet
+	w        *world
+	id       int
+	msg      *message
+	dead     bool
+	done     bool
+	cancel   context.CancelFunc
+	delivery int            // of msg
+	runner   *runner.Runner // of a worker that works a ticket
+	outbox   []stored       // events that were sent and are not stored yet
 }
 
 type stored struct {
@@ -192,7 +193,8 @@ func (w *world) appended(p *process, last uint64, e messages.Entry) {
 	w.claims[e.Head.Claim] = p
 	for prev := range w.log.Read(context.Background(), simRun, last-1, runlog.Tail) {
 		if prev.Seq == last && prev.Head.Phase == messages.PhaseActive {
-			if old := w.claims[prev.Head.Claim]; old != nil && !old.dead && !old.done && old.msg != p.msg {
+			old := w.claims[prev.Head.Claim]
+			if old != nil && !old.dead && !old.done && (old.msg != p.msg || p.delivery <= old.delivery) {
 				w.violate(&w.found.steals, "stolen from a live owner")
 			}
 		}
@@ -528,6 +530,7 @@ func (w *world) deliver(t *testing.T, m *message) {
 	m.delivered++
 	delivered := m.delivered
 	w.spawn(m, func(ctx context.Context, p *process) {
+		p.delivery = delivered
 		ack := func() {
 			if p.op("ack") == nil {
 				w.mu.Lock()

@@ -49,9 +49,14 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 		}
 		return x.settled(ctx)
 	case last.Head.ClaimSeq > x.ticket.After && last.Head.Ticket != x.ticket.Seq: // another ticket took it up
-		return false, Done, x.checkSame(ctx, last)
+		if err := x.checkSame(ctx, last); err != nil {
+			return false, Return, err
+		}
+		return false, Done, nil
 	case last.Head.ClaimSeq > x.ticket.After && last.Head.Phase != messages.PhaseActive: // ours, and spent
 		return x.settled(ctx)
+	case last.Head.ClaimSeq > x.ticket.After && last.Head.Delivery >= x.ticket.Delivered: // by a newer delivery: this one is stale
+		return false, Lost, nil
 	case last.Head.ClaimSeq > x.ticket.After: // ours, and open: its worker is gone
 		return x.reclaim(ctx, last)
 	case x.ticket.After != 0 && (named.Seq != x.ticket.After || named.Head.Phase != messages.PhaseReady):
@@ -86,7 +91,11 @@ func (x *execution) heads(ctx context.Context) (named, last messages.Entry, err 
 
 // settled settles on behalf of whoever ended or parked the run and may have died before it was done.
 func (x *execution) settled(ctx context.Context) (bool, Outcome, error) {
-	if err := x.cfg.Keeper.Settle(ctx, x.run); err != nil {
+	settle := x.cfg.Keeper.Settle
+	if x.blown() {
+		settle = x.cfg.Keeper.SettleBare
+	}
+	if err := settle(ctx, x.run); err != nil {
 		return false, Return, fmt.Errorf("settle: %w", err)
 	}
 	return false, Done, nil
@@ -95,7 +104,7 @@ func (x *execution) settled(ctx context.Context) (bool, Outcome, error) {
 // checkSame buries a second task that was published with the id of another: its publisher must not take the first
 // one's run for its own.
 func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
-	if x.ticket.After != 0 || last.Head.Ticket == x.ticket.Seq || last.Head.Ticket == 0 {
+	if x.ticket.After != 0 || last.Head.Ticket == x.ticket.Seq {
 		return nil
 	}
 	for e, err := range x.log.Read(ctx, x.run, 0, 1) {
@@ -118,7 +127,7 @@ func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
 // reclaim claims a run that has a log, before anything of it is opened or folded.
 func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
 	h := last.Head
-	if h.Attempt >= x.cfg.MaxAttempts || x.blown() {
+	if h.Attempt >= x.cfg.MaxAttempts {
 		return x.poison(ctx, last)
 	}
 	if h.Attempt > 0 && x.ticket.Suspect != nil && x.suspect == nil {
@@ -129,10 +138,13 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 		x.suspect = done
 		return false, 0, runlog.ErrConflict // judge again: the wait may have been long
 	}
-	c := &messages.Claimed{Claim: x.claimID, Worker: x.cfg.Worker, Ticket: x.ticket.Seq, Resumes: h.Waits}
-	if _, err := x.append(ctx, last.Seq, h, c); err != nil {
+	c := x.newClaim()
+	c.Resumes = h.Waits
+	e, err := x.append(ctx, last.Seq, h, c)
+	if err != nil {
 		return false, Return, err
 	}
+	x.tip = e
 	x.r.count(func(s *Stats) {
 		s.Claims++
 		if h.Phase == messages.PhaseActive {
@@ -145,13 +157,14 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	return true, 0, nil
 }
 
+func (x *execution) newClaim() *messages.Claimed {
+	return &messages.Claimed{Claim: x.claimID, Worker: x.cfg.Worker, Ticket: x.ticket.Seq, Delivery: x.ticket.Delivered}
+}
+
 // poison ends a run that was claimed too often without getting any further.
 func (x *execution) poison(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
-	res := messages.AgentResult{
-		ID: x.run.Run, Status: messages.StatusFailed, StartedAt: x.ticket.Queued, FinishedAt: x.now(), SessionID: x.run.Run,
-		EventStream: x.run.EventFilter(), RetryInfo: &messages.RetryInfo{Attempts: last.Head.Attempt},
-		Error: poisonError(last.Head.Attempt),
-	}
+	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(last.Head.Attempt), x.ticket.Queued, x.now())
+	res.RetryInfo = &messages.RetryInfo{Attempts: last.Head.Attempt}
 	if _, err := x.append(ctx, last.Seq, last.Head, &messages.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}
@@ -169,8 +182,8 @@ func poisonError(attempts int) *messages.RunError {
 // fuse is how many deliveries, in multiples of the attempts, may come to nothing before a claim is even tried.
 const fuse = 3
 
-// blown tells whether the ticket was delivered so often without a claim that what kills its worker must be in the
-// judging itself.
+// blown tells whether the ticket was delivered so often without a claim that what kills its worker must come before
+// one: the task that is decoded, or the log that is settled.
 func (x *execution) blown() bool {
 	return x.ticket.Delivered-1-x.claims >= fuse*x.cfg.MaxAttempts
 }
@@ -193,9 +206,7 @@ func (x *execution) begin(ctx context.Context) (bool, Outcome, error) {
 		}
 		return x.refuse(ctx, started, re)
 	}
-	claimed := &messages.Claimed{Claim: x.claimID, Worker: x.cfg.Worker, Ticket: x.ticket.Seq}
-	x.state.Head.Claim = x.claimID
-	if _, err := x.commitAt(ctx, started, claimed); err != nil {
+	if _, err := x.commitAt(ctx, started, x.newClaim()); err != nil {
 		return false, Return, err
 	}
 	x.r.count(func(s *Stats) { s.Claims++ })
@@ -206,10 +217,7 @@ func (x *execution) begin(ctx context.Context) (bool, Outcome, error) {
 func (x *execution) refuse(ctx context.Context, started *messages.Started, why *messages.RunError) (bool, Outcome, error) {
 	started.Raw = x.ticket.Body // the dead letter shows it as it came
 	now := x.now()
-	res := messages.AgentResult{
-		ID: x.run.Run, Status: messages.StatusFailed, StartedAt: now, FinishedAt: now, SessionID: x.run.Run,
-		EventStream: x.run.EventFilter(), Error: why,
-	}
+	res := messages.EndedResult(x.run, &started.Task, messages.StatusFailed, why, now, now)
 	if _, err := x.append(ctx, 0, messages.Head{}, started, &messages.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}

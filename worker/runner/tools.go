@@ -180,7 +180,7 @@ func (x *execution) perform(ctx context.Context, c messages.ToolCall, call tools
 // answered commits what came of a call.
 func (x *execution) answered(ctx context.Context, a answer) (agent.Action, error) {
 	switch {
-	case ctx.Err() != nil:
+	case a.err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(a.err, errHeed):
 		return x.replan(ctx)
@@ -201,5 +201,5 @@ func (x *execution) answered(ctx context.Context, a answer) (agent.Action, error
 	if a.result.IsError {
 		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)
 	}
-	return x.commit(ctx, r)
+	return x.commitPaid(ctx, r)
 }

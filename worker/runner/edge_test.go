@@ -1,0 +1,381 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+type rq struct {
+	mu     sync.Mutex
+	wakes  []uint64
+	buried []messages.Dead
+	fail   error
+}
+
+func (q *rq) Wake(_ context.Context, _ messages.Ref, n uint64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.wakes = append(q.wakes, n)
+	return nil
+}
+func (q *rq) Timer(context.Context, messages.Ref, uint64, time.Time) error { return nil }
+func (q *rq) Net(context.Context, messages.Ref, string, time.Time) error   { return nil }
+func (q *rq) Holds(context.Context, uint64) (bool, error)                  { return true, nil }
+func (q *rq) Bury(_ context.Context, _ messages.Ref, _ string, d messages.Dead) error {
+	if q.fail != nil {
+		return q.fail
+	}
+	q.buried = append(q.buried, d)
+	return nil
+}
+
+type re struct{ failFinish error }
+
+func (e *re) Open(messages.Ref) runlog.Outbox                   { return &ro{e: e} }
+func (e *re) Ended(context.Context, messages.Ref) (bool, error) { return false, nil }
+
+type ro struct {
+	e   *re
+	seq uint64
+}
+
+func (o *ro) Publish(_ context.Context, seq uint64, _ []messages.Event) { o.seq = seq }
+func (o *ro) Through() uint64                                           { return 0 }
+func (o *ro) Flush(context.Context) error                               { return nil }
+func (o *ro) Finish(context.Context, messages.Event) error              { return o.e.failFinish }
+
+type rmodel func(ctx context.Context, req model.Request) (*model.Reply, error)
+
+func (m rmodel) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		r, err := m(ctx, req)
+		if err != nil {
+			yield(model.Delta{}, err)
+			return
+		}
+		yield(model.Delta{Reply: r}, nil)
+	}
+}
+
+func say(s string) *model.Reply {
+	return &model.Reply{Message: messages.Message{Content: messages.TextContent(s)}, Stop: messages.StopEnd}
+}
+
+var ids struct {
+	sync.Mutex
+	n int
+}
+
+func rnew(log runlog.Log, q runlog.Queue, e runlog.Events, m rmodel) (*runner.Runner, *runlog.Keeper) {
+	k := &runlog.Keeper{Log: log, Queue: q, Events: e, Now: time.Now, NewID: func() string {
+		ids.Lock()
+		defer ids.Unlock()
+		ids.n++
+		return fmt.Sprint("x", ids.n)
+	}}
+	set, err := tools.NewSet()
+	if err != nil {
+		panic(err)
+	}
+	return runner.New(runner.Config{
+		Worker: "w", Keeper: k, Model: m, Tools: set,
+		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
+		Agent: func(context.Context, string) (messages.Definition, error) {
+			d := messages.Definition{Name: "a"}
+			d.SetDefaults()
+			return d, nil
+		},
+	}), k
+}
+
+var rrun = messages.Ref{Tenant: "t", Run: "r"}
+
+func rticket(delivered int) runner.Ticket {
+	b, _ := json.Marshal(map[string]string{"input": "hello"})
+	return runner.Ticket{Run: rrun, Seq: 7, Body: b, Priority: messages.PriorityNormal, Queued: time.Now(), Delivered: delivered}
+}
+
+func rdump(t *testing.T, l *runlog.Memory) {
+	for e := range l.Read(context.Background(), rrun, 0, runlog.Tail) {
+		t.Logf("%d %v %s attempt=%d events=%d", e.Seq, e.Head.Kinds, e.Head.Phase, e.Head.Attempt, e.Head.Events)
+	}
+}
+
+// A settle that fails after the end hands nothing back: the next delivery settles.
+func TestSettleFailsAfterTheEnd(t *testing.T) {
+	log := &runlog.Memory{}
+	ev := &re{failFinish: errors.New("EVENTS is full")}
+	r, _ := rnew(log, &rq{}, ev, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
+	out, err := r.Run(context.Background(), rticket(1))
+	t.Log(out, err)
+	rdump(t, log)
+	ev.failFinish = nil
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("PANIC: %v", p)
+		}
+	}()
+	out, err = r.Run(context.Background(), rticket(2))
+	t.Log(out, err)
+}
+
+// Hand-backs because the suspect place is full are no deaths.
+func TestFullSuspectPlaceIsNoDeath(t *testing.T) {
+	log := &runlog.Memory{}
+	q := &rq{}
+	r, k := rnew(log, q, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
+	// the first owner died in its first model call
+	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+	start.Agent.SetDefaults()
+	if _, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &messages.StepStarted{Step: 1}); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("too many suspect runs wait")
+	for n := 2; n < 40; n++ {
+		tk := rticket(n)
+		tk.Suspect = func(context.Context) (func(), error) { return nil, full }
+		out, err := r.Run(context.Background(), tk)
+		if out == runner.Done {
+			t.Errorf("delivery %d: %v %v", n, out, err)
+			rdump(t, log)
+			t.Logf("buried: %+v", q.buried[0].Error)
+			return
+		}
+	}
+}
+
+// A delivery that was in the socket of a stopped worker takes nothing from the live owner by a newer delivery.
+func TestStaleDeliveryTakesNothing(t *testing.T) {
+	log := &runlog.Memory{}
+	calling, goOn := make(chan struct{}), make(chan struct{})
+	w2, _ := rnew(log, &rq{}, &re{}, func(ctx context.Context, _ model.Request) (*model.Reply, error) {
+		close(calling)
+		<-goOn
+		return say("w2"), nil
+	})
+	w1, _ := rnew(log, &rq{}, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("w1"), nil })
+	done := make(chan runner.Outcome)
+	go func() { o, _ := w2.Run(context.Background(), rticket(2)); done <- o }()
+	<-calling
+	o1, err := w1.Run(context.Background(), rticket(1)) // SIGCONT: reads its old delivery now
+	t.Log("w1 (delivery 1):", o1, err)
+	close(goOn)
+	o2 := <-done
+	t.Log("w2 (delivery 2):", o2)
+	rdump(t, log)
+	if o1 == runner.Done && o2 == runner.Lost {
+		t.Error("the older delivery took the run from the live owner of the newer one")
+	}
+}
+
+// A ticket that waits to be claimed is not kept alive once a newer delivery of it has claimed.
+func TestWaitingTicketIsNotKeptAlive(t *testing.T) {
+	log := &runlog.Memory{}
+	r, k := rnew(log, &rq{}, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
+	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+	start.Agent.SetDefaults()
+	e, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &messages.StepStarted{Step: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits, goOn := make(chan struct{}), make(chan struct{})
+	tk := rticket(2)
+	tk.Suspect = func(context.Context) (func(), error) { close(waits); <-goOn; return func() {}, nil }
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = r.Run(context.Background(), tk) }()
+	<-waits
+	h := messages.Follow(rrun, e.Head, &messages.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3})
+	h.ID = "other"
+	if _, err := log.Append(context.Background(), rrun, e.Seq, messages.Entry{Head: h, Records: []messages.Record{&messages.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3}}}); err != nil {
+		t.Fatal(err)
+	}
+	if ours, _ := r.Owns(context.Background(), rrun); ours {
+		t.Error("w2 has claimed the ticket, and a waiting worker still keeps it alive")
+	}
+	close(goOn)
+	<-done
+}
+
+type failingLog struct {
+	*runlog.Memory
+	fail func(after, through uint64) error
+}
+
+func (l failingLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	if err := l.fail(after, through); err != nil {
+		return func(yield func(messages.Entry, error) bool) { yield(messages.Entry{}, err) }
+	}
+	return l.Memory.Read(ctx, run, after, through)
+}
+
+// A run that cannot be folded after its claim is released, with no attempt burnt when the worker stops.
+func TestHydrateFailureIsReleased(t *testing.T) {
+	mem := &runlog.Memory{}
+	log := failingLog{mem, nil}
+	n := 0
+	log.fail = func(after, through uint64) error {
+		if n++; n == 1 {
+			return runner.ErrShutdown
+		}
+		return nil
+	}
+	r, k := rnew(log, &rq{}, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
+	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+	start.Agent.SetDefaults()
+	if _, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &messages.StepStarted{Step: 1}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Run(context.Background(), rticket(2))
+	t.Log(out, err)
+	rdump(t, mem)
+	last, _, _ := mem.Last(context.Background(), rrun)
+	if out != runner.Return || last.Head.Attempt != 1 {
+		t.Errorf("outcome %v, attempt %d: want return and 1", out, last.Head.Attempt)
+	}
+}
+
+type ctxLog struct{ *runlog.Memory } // reads fail when their context has ended, as those of bus do
+
+func (l ctxLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	if ctx.Err() != nil {
+		return func(yield func(messages.Entry, error) bool) { yield(messages.Entry{}, context.Cause(ctx)) }
+	}
+	return l.Memory.Read(ctx, run, after, through)
+}
+
+// A second nudge while an aborted call winds up changes nothing.
+func TestSecondNudge(t *testing.T) {
+	mem := &runlog.Memory{}
+	calling, aborted, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r, k := rnew(ctxLog{mem}, &rq{}, &re{}, func(ctx context.Context, _ model.Request) (*model.Reply, error) {
+		close(calling)
+		<-ctx.Done()
+		close(aborted)
+		<-goOn // closing a connection takes a moment
+		return nil, context.Cause(ctx)
+	})
+	type res struct {
+		o   runner.Outcome
+		err error
+	}
+	done := make(chan res)
+	go func() { o, err := r.Run(context.Background(), rticket(1)); done <- res{o, err} }()
+	<-calling
+	if _, err := k.Control(context.Background(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	r.Nudge(rrun)
+	<-aborted
+	r.Nudge(rrun) // cancel pressed twice
+	close(goOn)
+	got := <-done
+	t.Log(got.o, got.err)
+	rdump(t, mem)
+	if got.o != runner.Done {
+		t.Error("the run was handed back instead of cancelled")
+	}
+}
+
+type badLast struct {
+	*runlog.Memory
+	bad messages.Ref
+}
+
+func (l badLast) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool, error) {
+	if run == l.bad {
+		return messages.Entry{}, true, messages.ErrNewerVersion
+	}
+	return l.Memory.Last(ctx, run)
+}
+
+// One log that cannot be read does not keep the sweep from the others.
+func TestSweepGoesOnAfterABadLog(t *testing.T) {
+	mem := &runlog.Memory{}
+	q := &rq{}
+	_, k := rnew(badLast{mem, messages.Ref{Tenant: "t", Run: "bad"}}, q, &re{}, nil)
+	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+	if _, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "c", Worker: "w0", Ticket: 7}, &messages.Lost{Ticket: 7}); err != nil {
+		t.Fatal(err)
+	}
+	n, err := k.Sweep(context.Background(), func(yield func(messages.Ref, error) bool) {
+		_ = yield(messages.Ref{Tenant: "t", Run: "bad"}, nil) && yield(rrun, nil)
+	})
+	if len(q.wakes) == 0 {
+		t.Errorf("mended %d, %v: the second run was not looked at", n, err)
+	}
+}
+
+// A conflicting task whose dead letter could not be written is not acked.
+func TestConflictIsKeptUntilBuried(t *testing.T) {
+	mem := &runlog.Memory{}
+	q := &rq{fail: errors.New("DEAD is full")}
+	r, k := rnew(mem, q, &re{}, nil)
+	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("another")}}
+	if _, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "c", Worker: "w0", Ticket: 3}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Run(context.Background(), rticket(1))
+	if out == runner.Done {
+		t.Errorf("%v %v", out, err)
+	}
+}
+
+type slowAppend struct {
+	ctxLog
+	stored, looked, goOn chan struct{}
+	once, first          *sync.Once
+}
+
+func (l slowAppend) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+	defer l.first.Do(func() { close(l.looked) })
+	return l.ctxLog.Heads(ctx, run, after, through)
+}
+
+func (l slowAppend) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+	seq, err := l.ctxLog.Append(ctx, run, last, e)
+	if e.Head.Has(messages.KindClaimed) {
+		l.once.Do(func() { close(l.stored); <-l.goOn })
+	}
+	return seq, err
+}
+
+// A nudge between the claim's being stored and its answer is heeded.
+func TestNudgeDuringClaim(t *testing.T) {
+	mem := &runlog.Memory{}
+	l := slowAppend{ctxLog{mem}, make(chan struct{}), make(chan struct{}), make(chan struct{}), &sync.Once{}, &sync.Once{}}
+	r, k := rnew(l, &rq{}, &re{}, func(ctx context.Context, _ model.Request) (*model.Reply, error) {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(time.Second):
+			return say("not cancelled for a second"), nil
+		}
+	})
+	done := make(chan runner.Outcome)
+	began := time.Now()
+	go func() { o, _ := r.Run(context.Background(), rticket(1)); done <- o }()
+	<-l.stored
+	if _, err := k.Control(context.Background(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	r.Nudge(rrun)
+	<-l.looked
+	close(l.goOn)
+	t.Log(<-done)
+	if d := time.Since(began); d > 500*time.Millisecond {
+		t.Errorf("cancelled after %v", d)
+	}
+}
