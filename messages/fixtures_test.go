@@ -70,7 +70,7 @@ func fullRecords() []messages.Record {
 				Effect: messages.EffectRead,
 			}},
 		},
-		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Resumes: "approval"},
+		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval"},
 		&messages.StepStarted{Step: 1},
 		&messages.ModelReplied{
 			Step: 1, Message: messages.Message{

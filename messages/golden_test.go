@@ -116,7 +116,7 @@ func event(name string, data any) *eventOf {
 }
 
 func first() messages.Head {
-	h := messages.Follow(ref, messages.Head{}, &messages.Started{}, &messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7})
+	h := messages.Follow(ref, messages.Head{}, &messages.Started{}, &messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2})
 	h.ID, h.Time = ref.Run, noon
 	return h
 }

@@ -33,7 +33,7 @@ func started() *messages.Started {
 }
 
 func claimed(claim, worker string, ticket uint64) *messages.Claimed {
-	return &messages.Claimed{Claim: claim, Worker: worker, Ticket: ticket}
+	return &messages.Claimed{Claim: claim, Worker: worker, Ticket: ticket, Delivery: 1}
 }
 
 func call(id, name, args string) messages.ToolCall {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -135,7 +136,29 @@ func testEntry(t *testing.T, log runlog.Log) {
 	if !ok || err != nil {
 		t.Fatalf("last: got %v, %v", ok, err)
 	}
-	equal(t, "last", []messages.Entry{want}, []messages.Entry{got})
+	equal(t, "last", heads(want), []messages.Entry{got})
+	equal(t, "heads", heads(want), readHeads(t, log, run, 0, runlog.Tail))
+}
+
+// heads are entries without their records.
+func heads(entries ...messages.Entry) []messages.Entry {
+	out := slices.Clone(entries)
+	for i := range out {
+		out[i].Records = nil
+	}
+	return out
+}
+
+func readHeads(t *testing.T, log runlog.Log, run messages.Ref, after, through uint64) []messages.Entry {
+	t.Helper()
+	var out []messages.Entry
+	for e, err := range log.Heads(t.Context(), run, after, through) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 func testOwnSequence(t *testing.T, log runlog.Log) {
@@ -327,7 +350,7 @@ func testLarge(t *testing.T, log runlog.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "last", want[2:], []messages.Entry{last})
+	equal(t, "last", heads(want[2]), []messages.Entry{last})
 }
 
 func testLong(t *testing.T, log runlog.Log) {
@@ -336,6 +359,8 @@ func testLong(t *testing.T, log runlog.Log) {
 	want := fill(t, log, run, long)
 	equal(t, "all", want, read(t, log, run, 0, runlog.Tail))
 	equal(t, "the end", want[long-10:], read(t, log, run, want[long-11].Seq, want[long-1].Seq))
+	equal(t, "heads", heads(want...), readHeads(t, log, run, 0, runlog.Tail))
+	equal(t, "heads of the end", heads(want[long-10:]...), readHeads(t, log, run, want[long-11].Seq, want[long-1].Seq))
 }
 
 // testContext allows a log that need not wait to do its work all the same; nothing may be done by halves.
