@@ -11,7 +11,8 @@ import (
 
 const module = "github.com/longshore-run/longshore/"
 
-// What each part of the house must not link, by prefix of the import path. docs/architecture.md draws the same picture.
+// No part of the house may link what stands beside it here, by prefix of the import path. The same picture is drawn in
+// docs/architecture.md.
 var forbidden = map[string][]string{
 	"messages":           {"!std"},
 	"messages/runlog":    {"!own", "net/http"},

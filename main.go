@@ -7,18 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strconv"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/agents"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/observability"
@@ -71,6 +74,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitCode(root.ExecuteContext(ctx), stderr)
 }
 
+// errInterrupted means that a person stopped what only lives in this process.
+var errInterrupted = errors.New("interrupted: the run was given up together with the fleet in this process")
+
 // exitCode prints an error, once and in one line, and says how the process ends.
 func exitCode(err error, stderr io.Writer) int {
 	var (
@@ -83,7 +89,10 @@ func exitCode(err error, stderr io.Writer) int {
 		return exitOK
 	case errors.As(err, &failed): // its report is the message
 		return exitFailed
-	case errors.As(err, &usage), errors.As(err, &set):
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintln(stderr, "longshore:", err)
+		return exitSignal
+	case errors.As(err, &usage), errors.As(err, &set), errors.Is(err, dispatcher.ErrUnknownAgent):
 		fmt.Fprintln(stderr, "longshore:", err)
 		return exitUsage
 	default:
@@ -98,7 +107,8 @@ func connect(ctx context.Context) (*dispatcher.Client, func(), error) {
 	if err := settings.Load(&s, os.Environ()); err != nil {
 		return nil, nil, err
 	}
-	nc, err := fleet.Connect(ctx, s.NATS, "longshore client", nil)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	nc, err := fleet.Connect(ctx, s.NATS, fleet.Client, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,19 +128,24 @@ func logger(cmd *cobra.Command, s settings.Logs, secrets []string) (*slog.Logger
 func terminal(stderr, stdout io.Writer) cli.Options {
 	_, noColor := os.LookupEnv("NO_COLOR")
 	tty := isTerminal(stderr) && os.Getenv("TERM") != "dumb"
-	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), Width: func() int {
-		n, _ := strconv.Atoi(os.Getenv("COLUMNS"))
-		return n
-	}}
+	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), Width: func() int { return width(stderr) }}
 }
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor is small
+}
+
+// unknownWidth is taken for a terminal that does not say how wide it is.
+const unknownWidth = 80
+
+func width(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 { //nolint:gosec // a file descriptor is small
+			return n
+		}
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return unknownWidth
 }
 
 func dispatcherCommand() *cobra.Command {
@@ -194,7 +209,9 @@ func devCommand() *cobra.Command {
 				}
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "longshore is ready: http://%s, %s, %s\n", dev.API, dev.NATS, dev.Redis)
-			sayScripted(cmd, dev)
+			if !cfg.NoWorker {
+				sayScripted(cmd, dev)
+			}
 			select {
 			case <-cmd.Context().Done():
 			case <-dev.Done():
@@ -220,10 +237,15 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	if err := settings.Load(&s, os.Environ()); err != nil {
 		return nil, err
 	}
-	if slots := cfg.Worker.Slots; slots != 0 {
+	if slots := cfg.Worker.Slots; slots != 0 || cmd.Flags().Changed("slots") {
 		s.Slots = slots
 		if err := s.Check(); err != nil {
 			return nil, usageError("--slots: " + err.Error())
+		}
+	}
+	if cfg.Agents != "" {
+		if _, err := agents.Load(cfg.Agents); err != nil {
+			return nil, &cli.UsageError{Err: err}
 		}
 	}
 	if os.Getenv("LONGSHORE_LOG_LEVEL") == "" {
@@ -234,7 +256,9 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 		return nil, err
 	}
 	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, version, log
+	workspaces := cfg.Worker.Workspaces
 	cfg.Worker = s.Worker()
+	cfg.Worker.Workspaces = workspaces
 	return fleet.StartDev(cmd.Context(), *cfg)
 }
 
@@ -270,7 +294,7 @@ type runFlags struct {
 func runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use: "run [TEXT]", Short: "Run a task from start to end and print its result",
+		Use: "run [TEXT|-]", Short: "Run a task from start to end and print its result",
 		Long: "Run one task, or the tasks of --file, and show the steps as they happen. Results go to stdout, steps to stderr.\n" +
 			"With NATS_URL the fleet there does it; else one is started in this process for as long as it takes.\n\n" +
 			"It ends with 0 when every run completed, 1 when one failed, 2 when it was asked for something impossible.",
@@ -289,7 +313,7 @@ func runCommand() *cobra.Command {
 			}
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tasks, err := f.tasks(args)
+			tasks, err := f.tasks(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -297,7 +321,11 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(f.watch(cmd, client, tasks), done())
+			err = f.watch(cmd, client, tasks)
+			if cmd.Context().Err() != nil && os.Getenv("NATS_URL") == "" {
+				err = errInterrupted
+			}
+			return errors.Join(err, done())
 		},
 	}
 	flags := cmd.Flags()
@@ -318,7 +346,10 @@ func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []
 }
 
 // tasks are those to run, checked.
-func (f *runFlags) tasks(args []string) ([]messages.Task, error) {
+func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, error) {
+	if cmd.Flags().Changed("max-steps") && f.maxSteps < 1 {
+		return nil, usageError("--max-steps must be at least 1")
+	}
 	if f.output != "text" && f.output != "json" {
 		return nil, usageError("--output must be text or json")
 	}
@@ -343,7 +374,15 @@ func (f *runFlags) tasks(args []string) ([]messages.Task, error) {
 		tasks = append(tasks, *t)
 	}
 	if len(args) == 1 {
-		tasks = append(tasks, messages.Task{Input: messages.TextInput(args[0])})
+		text := args[0]
+		if text == "-" {
+			data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), messages.MaxInput+1))
+			if err != nil {
+				return nil, fmt.Errorf("read the task: %w", err)
+			}
+			text = string(data)
+		}
+		tasks = append(tasks, messages.Task{Input: messages.TextInput(text)})
 	}
 	for i := range tasks {
 		t := &tasks[i]
@@ -374,15 +413,49 @@ func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, 
 		c, closeConn, err := connect(cmd.Context())
 		return c, func() error { closeConn(); return nil }, err
 	}
-	cfg := fleet.DevConfig{NATSAddr: embedded.NoListen, Agents: f.agents, Workspace: f.workspace}
+	cfg := fleet.DevConfig{NATSAddr: embedded.NoListen, Agents: f.agents, Workspace: f.workspace, Abrupt: true}
+	if f.workspace == "" {
+		dir, err := os.MkdirTemp("", "longshore-files-")
+		if err != nil {
+			return nil, nil, fmt.Errorf("make a folder for files: %w", err)
+		}
+		cfg.Worker.Workspaces = dir
+	}
 	dev, err := startDev(cmd, &cfg, "error")
 	if err != nil {
 		return nil, nil, err
 	}
 	sayScripted(cmd, dev)
+	stop := func() error { return errors.Join(dev.Stop(), keepFiles(cmd, cfg.Worker.Workspaces)) }
 	c, err := dev.Client(cmd.Context())
 	if err != nil {
-		return nil, nil, errors.Join(err, dev.Stop())
+		return nil, nil, errors.Join(err, stop())
 	}
-	return c, dev.Stop, nil
+	return c, stop, nil
+}
+
+// keepFiles says where the files of runs are, or removes their folder when there are none.
+func keepFiles(cmd *cobra.Command, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	files := 0
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files++
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for files in %s: %w", dir, err)
+	case files == 0:
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("remove %s: %w", dir, err)
+		}
+		return nil
+	default:
+		fmt.Fprintf(cmd.ErrOrStderr(), "Files are in %s; --workspace DIR works in a folder of yours.\n", dir)
+		return nil
+	}
 }

@@ -181,7 +181,7 @@ func (c *Client) request(ctx context.Context, subject string, req, reply any) er
 	}
 	switch {
 	case p.Code == messages.CodeNotFound:
-		return fmt.Errorf("%w: %w", ErrNotFound, &p)
+		return ErrNotFound
 	case p.Code == messages.CodeUnknownAgent:
 		return fmt.Errorf("%w: %w", ErrUnknownAgent, &p)
 	case p.Field != "":

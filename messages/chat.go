@@ -113,7 +113,7 @@ type Usage struct {
 }
 
 // Add returns the sum.
-func (u Usage) Add(v Usage) Usage {
+func (u *Usage) Add(v Usage) Usage {
 	return Usage{
 		u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead,
 		u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning, u.Total + v.Total,

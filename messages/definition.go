@@ -76,6 +76,14 @@ func (d *Definition) SetDefaults() {
 	}
 }
 
+// Steps is how many steps a run may take: the agent's limit, which a task may narrow.
+func (d *Definition) Steps(l *Limits) int {
+	if l != nil && l.MaxSteps > 0 && l.MaxSteps < d.MaxSteps {
+		return l.MaxSteps
+	}
+	return d.MaxSteps
+}
+
 // Validate returns a *FieldError for the first field that is wrong.
 func (d *Definition) Validate() error {
 	if err := checkToken("name", d.Name); err != nil {

@@ -96,7 +96,7 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		})
 		emit(EventRunStarted, RunStarted{
 			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Tools: r.Agent.Tools,
-			MaxSteps: r.Agent.MaxSteps,
+			MaxSteps: r.Agent.Steps(r.Task.Limits),
 		})
 	case *Claimed:
 		if r.Resumes != "" {

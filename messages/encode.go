@@ -46,10 +46,10 @@ func appendHead(b []byte, h *Head) []byte {
 		b = appendString(append(b, `,"claim":`...), h.Claim)
 	}
 	b = appendCount(b, `,"ticket":`, h.Ticket)
-	b = appendCount(b, `,"delivery":`, uint64(max(h.Delivery, 0))) //nolint:gosec // a count
+	b = appendCount(b, `,"delivery":`, uint64(max(h.Delivery, 0)))
 	b = appendCount(b, `,"claimSeq":`, h.ClaimSeq)
 	b = appendCount(b, `,"parkSeq":`, h.ParkSeq)
-	b = appendCount(b, `,"attempt":`, uint64(max(h.Attempt, 0))) //nolint:gosec // a count
+	b = appendCount(b, `,"attempt":`, uint64(max(h.Attempt, 0)))
 	if h.Cancel {
 		b = append(b, `,"cancel":true`...)
 	}
@@ -57,7 +57,7 @@ func appendHead(b []byte, h *Head) []byte {
 		b = appendString(append(b, `,"waits":`...), h.Waits)
 	}
 	b = strconv.AppendUint(append(b, `,"firstEvent":`...), h.FirstEvent, 10)
-	b = appendCount(b, `,"events":`, uint64(max(h.Events, 0))) //nolint:gosec // a count
+	b = appendCount(b, `,"events":`, uint64(max(h.Events, 0)))
 	b = appendCount(b, `,"eventsThrough":`, h.EventsThrough)
 	b = appendCount(b, `,"snapshot":`, h.Snapshot)
 	return append(b, '}')

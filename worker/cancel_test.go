@@ -49,6 +49,7 @@ type hanging struct {
 }
 
 func newHanging(t *testing.T) *hanging {
+	t.Helper()
 	m := &hanging{began: make(chan time.Time, 8), gone: make(chan time.Time, 8)}
 	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -63,6 +64,7 @@ func newHanging(t *testing.T) *hanging {
 }
 
 func (m *hanging) provider(t *testing.T) model.Provider {
+	t.Helper()
 	p, err := openai.New(openai.Config{BaseURL: m.URL, APIKey: "k-123456", Model: "m"})
 	if err != nil {
 		t.Fatal(err)

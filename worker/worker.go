@@ -306,7 +306,7 @@ func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
 			}
 		}
 	})
-	stop := context.AfterFunc(w.running, cancel) // a worker that stops leaves the rest to the next sweep
+	stop := context.AfterFunc(w.running, cancel) //nolint:contextcheck // a worker that stops leaves the rest to the next sweep
 	defer stop()
 	mended, err := w.cfg.Keeper.Sweep(ctx, w.cfg.Bus.Runs(ctx))
 	if err != nil {

@@ -30,6 +30,7 @@ type DevConfig struct {
 	Agents    string // folder with definitions
 	Workspace string // a folder that every run works in, in place; empty: one for each run
 	NoWorker  bool
+	Abrupt    bool // do not wait for steps in hand when it stops
 	Models    settings.Models
 	Worker    settings.Worker // slots, timeouts …; addresses do not count
 	AckWait   time.Duration   // default 30 s
@@ -119,6 +120,9 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	ws := cfg.Worker
 	ws.RedisURL, ws.HTTPAddr, ws.Models = d.servers.RedisURL, "127.0.0.1:0", cfg.Models
 	ws.Name = or(ws.Name, WorkerName())
+	if cfg.Abrupt {
+		ws.DrainTimeout = time.Millisecond
+	}
 	if ws.MemoryTTL == 0 {
 		ws.MemoryTTL = 24 * time.Hour
 	}
@@ -222,7 +226,7 @@ func (d *Dev) close() {
 
 // Client returns a client of this fleet; it ends with the fleet.
 func (d *Dev) Client(ctx context.Context) (*dispatcher.Client, error) {
-	nc, err := d.connect("longshore client", nil)
+	nc, err := d.connect(Client, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/longshore-run/longshore/observability"
 )
 
-// Dispatcher runs the dispatcher process until ctx ends. ready, if not nil, is called with the HTTP address once
-// requests are answered.
+// Dispatcher runs the dispatcher process until ctx ends. Once requests are answered it calls ready, unless that is
+// nil, with the HTTP address.
 func Dispatcher(ctx context.Context, s settings.Dispatcher, version string, log *slog.Logger, ready func(addr string)) error {
 	defs, err := loadAgents(s.Agents)
 	if err != nil {
@@ -107,9 +107,19 @@ func serve(ctx context.Context, addr string, m *observability.Metrics, ready fun
 	return wait()
 }
 
+// Client is the name of a connection that a person waits for; it gives up sooner.
+const (
+	Client     = "longshore client"
+	clientWait = 3 * time.Second
+)
+
 // Connect connects to the message store of a process.
 func Connect(ctx context.Context, s settings.NATS, name string, log *slog.Logger) (*nats.Conn, error) {
+	var wait time.Duration
+	if name == Client {
+		wait = clientWait
+	}
 	return bus.Connect(ctx, bus.ConnConfig{
-		URL: s.URL, Name: name, CredsFile: s.Credentials, NKeyFile: s.NKey, CAFile: s.CA, InboxPrefix: s.InboxPrefix, Log: log,
+		Wait: wait, URL: s.URL, Name: name, CredsFile: s.Credentials, NKeyFile: s.NKey, CAFile: s.CA, InboxPrefix: s.InboxPrefix, Log: log,
 	})
 }

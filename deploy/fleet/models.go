@@ -17,24 +17,24 @@ const (
 	providerScripted = "scripted"
 )
 
-// models makes the providers that the settings name. script, if not nil, is played when they name none.
+// models makes the providers that the settings name. When they name none, the script is played, unless it is nil.
 func models(s settings.Models, silence time.Duration, script *scripted.Script) (model.Provider, error) {
 	providers := map[string]model.Provider{}
 	first := ""
 	if s.OpenAIKey != "" {
 		p, err := openai.New(openai.Config{BaseURL: s.OpenAIURL, APIKey: s.OpenAIKey, Model: s.OpenAIModel, IdleTimeout: silence})
 		if err != nil {
-			return nil, fmt.Errorf("make provider %s: %w", providerOpenAI, err)
+			return nil, settings.Errorf("OPENAI_BASE_URL, OPENAI_API_KEY or OPENAI_MODEL: %v", err)
 		}
 		providers[providerOpenAI], first = p, providerOpenAI
 	}
 	if s.Script != "" {
 		data, err := os.ReadFile(s.Script)
 		if err != nil {
-			return nil, fmt.Errorf("LONGSHORE_SCRIPT: %w", err)
+			return nil, settings.Errorf("LONGSHORE_SCRIPT: %v", err)
 		}
 		if script, err = scripted.Parse(data); err != nil {
-			return nil, fmt.Errorf("LONGSHORE_SCRIPT: %s: %w", s.Script, err)
+			return nil, settings.Errorf("LONGSHORE_SCRIPT: %s: %v", s.Script, err)
 		}
 	}
 	if script != nil {

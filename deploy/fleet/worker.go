@@ -32,8 +32,8 @@ type Parts struct {
 	Files func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
 }
 
-// Worker runs a worker process until ctx ends and it has drained. ready, if not nil, is called with the HTTP address
-// once it takes tasks.
+// Worker runs a worker process until ctx ends and it has drained. Once its HTTP address answers it calls ready, unless
+// that is nil.
 func Worker(ctx context.Context, s settings.Worker, version string, log *slog.Logger, parts Parts, ready func(addr string)) error {
 	if parts.Model == nil {
 		var err error

@@ -99,7 +99,7 @@ func (s *Dev) Check() error {
 		return err
 	}
 	if s.Retention <= 0 {
-		return problem("LONGSHORE_RETENTION: must be above 0")
+		return Errorf("LONGSHORE_RETENTION: must be above 0")
 	}
 	return checkAckWait(s.AckWait)
 }
@@ -112,7 +112,8 @@ type Error struct{ msg string }
 
 func (e *Error) Error() string { return e.msg }
 
-func problem(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+// Errorf returns an *Error.
+func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
 // Checker is a settings struct that can check itself.
 type Checker interface{ Check() error }
@@ -143,31 +144,31 @@ func parseProblem(v any, vars map[string]string, err error) error {
 	if pe, ok := errors.AsType[env.ParseError](err); ok {
 		for _, f := range fields(v) {
 			if f.field == pe.Name {
-				return problem("%s: %q is not a %s", f.name, vars[f.name], f.kind)
+				return Errorf("%s: %q is not a %s", f.name, vars[f.name], f.kind)
 			}
 		}
 	}
-	return problem("read settings: %v", err)
+	return Errorf("read settings: %v", err)
 }
 
 // Check returns an *Error.
 func (s *NATS) Check() error {
 	if s.URL == "" {
-		return problem("NATS_URL is missing: the address of the message store, such as nats://127.0.0.1:4222")
+		return Errorf("NATS_URL is missing: the address of the message store, such as nats://127.0.0.1:4222")
 	}
 	for u := range strings.SplitSeq(s.URL, ",") {
 		p, err := url.Parse(strings.TrimSpace(u))
 		if err != nil || p.Host == "" {
-			return problem("NATS_URL: not an address such as nats://127.0.0.1:4222")
+			return Errorf("NATS_URL: not an address such as nats://127.0.0.1:4222")
 		}
 		switch p.Scheme {
 		case "nats", "tls", "ws", "wss":
 		default:
-			return problem("NATS_URL: the scheme must be nats, tls, ws or wss")
+			return Errorf("NATS_URL: the scheme must be nats, tls, ws or wss")
 		}
 	}
 	if s.Credentials != "" && s.NKey != "" {
-		return problem("NATS_CREDS and NATS_NKEY contradict each other: give one")
+		return Errorf("NATS_CREDS and NATS_NKEY contradict each other: give one")
 	}
 	return nil
 }
@@ -179,13 +180,13 @@ func (s *Models) Configured() bool { return s.OpenAIKey != "" || s.Script != "" 
 func (s *Models) Check() error {
 	switch {
 	case s.OpenAIKey != "" && s.OpenAIModel == "":
-		return problem("OPENAI_MODEL is missing: the name of the model to use with OPENAI_API_KEY")
+		return Errorf("OPENAI_MODEL is missing: the name of the model to use with OPENAI_API_KEY")
 	case s.OpenAIKey == "" && (s.OpenAIURL != "" || s.OpenAIModel != ""):
-		return problem("OPENAI_API_KEY is missing: OPENAI_BASE_URL or OPENAI_MODEL is set (any text will do for a server that needs no key)")
+		return Errorf("OPENAI_API_KEY is missing: OPENAI_BASE_URL or OPENAI_MODEL is set (any text will do for a server that needs no key)")
 	}
 	if s.OpenAIURL != "" {
 		if p, err := url.Parse(s.OpenAIURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
-			return problem("OPENAI_BASE_URL: not an address such as https://api.openai.com/v1")
+			return Errorf("OPENAI_BASE_URL: not an address such as https://api.openai.com/v1")
 		}
 	}
 	return nil
@@ -196,10 +197,10 @@ func (s *Logs) Check() error {
 	switch s.Level {
 	case "debug", "info", "warn", "error":
 	default:
-		return problem("LONGSHORE_LOG_LEVEL: %q is not debug, info, warn or error", s.Level)
+		return Errorf("LONGSHORE_LOG_LEVEL: %q is not debug, info, warn or error", s.Level)
 	}
 	if s.Format != "json" && s.Format != "text" {
-		return problem("LONGSHORE_LOG_FORMAT: %q is not json or text", s.Format)
+		return Errorf("LONGSHORE_LOG_FORMAT: %q is not json or text", s.Format)
 	}
 	return nil
 }
@@ -217,13 +218,13 @@ func (s *Dispatcher) Check() error {
 	}
 	switch {
 	case s.Replicas != 1 && s.Replicas != 3 && s.Replicas != 5:
-		return problem("LONGSHORE_REPLICAS: must be 1, 3 or 5")
+		return Errorf("LONGSHORE_REPLICAS: must be 1, 3 or 5")
 	case s.Retention <= 0 || s.DeadMaxAge <= 0:
-		return problem("LONGSHORE_RETENTION and LONGSHORE_DEAD_MAX_AGE must be above 0")
+		return Errorf("LONGSHORE_RETENTION and LONGSHORE_DEAD_MAX_AGE must be above 0")
 	case s.EventsMaxAge <= s.Retention:
-		return problem("LONGSHORE_EVENTS_MAX_AGE must be longer than LONGSHORE_RETENTION: a run's end is what its purge waits for")
+		return Errorf("LONGSHORE_EVENTS_MAX_AGE must be longer than LONGSHORE_RETENTION: a run's end is what its purge waits for")
 	case s.Sweep < time.Second:
-		return problem("LONGSHORE_SWEEP: must be at least 1s")
+		return Errorf("LONGSHORE_SWEEP: must be at least 1s")
 	}
 	return nil
 }
@@ -235,11 +236,11 @@ func (s *Worker) Check() error {
 	}
 	switch {
 	case !s.Configured():
-		return problem("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or LONGSHORE_SCRIPT for the scripted model")
+		return Errorf("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or LONGSHORE_SCRIPT for the scripted model")
 	case s.RedisURL == "":
-		return problem("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
+		return Errorf("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
 	case !isRedis(s.RedisURL):
-		return problem("REDIS_URL: must be an address such as redis://host:6379, rediss:// for TLS, or none")
+		return Errorf("REDIS_URL: must be an address such as redis://host:6379, rediss:// for TLS, or none")
 	}
 	return s.checkLimits()
 }
@@ -253,18 +254,18 @@ func isRedis(address string) bool {
 func (s *Worker) checkLimits() error {
 	switch {
 	case s.Slots < 1 || s.Slots > 100_000:
-		return problem("LONGSHORE_SLOTS: must be 1 to 100000")
+		return Errorf("LONGSHORE_SLOTS: must be 1 to 100000")
 	case s.MaxAttempts < 1:
-		return problem("LONGSHORE_MAX_ATTEMPTS: must be at least 1")
+		return Errorf("LONGSHORE_MAX_ATTEMPTS: must be at least 1")
 	case s.DrainTimeout <= 0 || s.ModelTimeout <= 0 || s.MemoryTTL <= 0:
-		return problem("LONGSHORE_DRAIN_TIMEOUT, LONGSHORE_MODEL_TIMEOUT and LONGSHORE_MEMORY_TTL must be above 0")
+		return Errorf("LONGSHORE_DRAIN_TIMEOUT, LONGSHORE_MODEL_TIMEOUT and LONGSHORE_MEMORY_TTL must be above 0")
 	}
 	return nil
 }
 
 func checkAckWait(d time.Duration) error {
 	if d < minAckWait {
-		return problem("LONGSHORE_ACK_WAIT: must be at least %s", minAckWait)
+		return Errorf("LONGSHORE_ACK_WAIT: must be at least %s", minAckWait)
 	}
 	return nil
 }
@@ -290,7 +291,6 @@ func fields(v any) []field {
 		t = t.Elem()
 	}
 	for f := range t.Fields() {
-		f := f
 		if f.Anonymous {
 			out = append(out, fields(reflect.New(f.Type).Interface())...)
 			continue

@@ -90,8 +90,11 @@ func Parse(data []byte) (messages.Definition, error) {
 
 // Load reads every .yaml and .yml file of a folder, sorted by name. Two of the same agent are an error.
 func Load(dir string) ([]messages.Definition, error) {
-	if _, err := os.Stat(dir); err != nil {
+	switch info, err := os.Stat(dir); {
+	case err != nil:
 		return nil, fmt.Errorf("read agents: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("read agents: %s is not a folder", dir)
 	}
 	var out []messages.Definition
 	from := map[string]string{}
@@ -116,6 +119,9 @@ func Load(dir string) ([]messages.Definition, error) {
 			from[d.Name] = file
 			out = append(out, d)
 		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("read agents: no .yaml file in %s", dir)
 	}
 	return out, nil
 }

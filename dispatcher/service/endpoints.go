@@ -195,7 +195,8 @@ func (s *Service) status(ctx context.Context, body []byte) (any, error) {
 	}
 }
 
-// find returns the newest entry of a run's log or, if it has none, its queued task. runlog.ErrNotFound: neither.
+// find returns the newest entry of a run's log or, if it has none, its queued task. With neither it is
+// runlog.ErrNotFound.
 func (s *Service) find(ctx context.Context, ref messages.Ref) (last messages.Entry, q *queued, err error) {
 	for range 2 { // a short run may begin and end between the two looks
 		last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)

@@ -53,11 +53,10 @@ func decodeReceipt(data []byte) (receipt, error) {
 // plainReceipt reads the common answer, {"stream":"RUNS", "seq":7}, without decoding it.
 func plainReceipt(data []byte) (seq uint64, ok bool) {
 	const before = `"seq":`
-	at := bytes.Index(data, []byte(before))
-	if at < 0 || len(data) > maxPlainReceipt || bytes.Count(data, []byte{':'}) != 2 {
+	_, digits, found := bytes.Cut(data, []byte(before))
+	if !found || len(data) > maxPlainReceipt || bytes.Count(data, []byte{':'}) != 2 {
 		return 0, false
 	}
-	digits := data[at+len(before):]
 	for len(digits) > 0 && digits[0] >= '0' && digits[0] <= '9' {
 		seq = seq*10 + uint64(digits[0]-'0')
 		digits = digits[1:]

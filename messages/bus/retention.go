@@ -15,9 +15,10 @@ import (
 
 const (
 	consumerRetention = "retention"
-	// maxRetentionWait is how long the end that is due next stays unlooked at; a shorter retention takes effect then.
+	// How long the end that is due next stays unlooked at; a shorter retention takes effect then.
 	maxRetentionWait = time.Hour
 	retentionFetch   = 5 * time.Second
+	retentionPause   = time.Second
 )
 
 // Retain purges each run when its end is older than keep, until ctx ends. The stream of events is the delay line: one
@@ -32,34 +33,31 @@ func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
 		Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
 		AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1, MaxDeliver: -1,
 	})
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
+	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("create consumer %s: %w", consumerRetention, err)
 	}
 	for ctx.Err() == nil {
-		fetch, cancel := context.WithTimeout(ctx, retentionFetch)
-		batch, err := cons.Fetch(1, jetstream.FetchContext(fetch))
-		if err != nil {
-			cancel()
-			b.log.WarnContext(ctx, "look for runs to purge", "err", err)
-			if err := pause(ctx, retentionFetch); err != nil {
-				break
-			}
-			continue
-		}
-		for m := range batch.Messages() {
-			b.retire(ctx, m, keep)
-		}
-		cancel()
-		if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
-			if err := pause(ctx, time.Second); err != nil {
-				break
-			}
+		if !b.retireNext(ctx, cons, keep) {
+			_ = pause(ctx, retentionPause) // cut short by the end of ctx
 		}
 	}
 	return nil
+}
+
+// retireNext looks at the end that is due next. It is false when the server was no help.
+func (b *Bus) retireNext(ctx context.Context, cons jetstream.Consumer, keep time.Duration) bool {
+	fetch, cancel := context.WithTimeout(ctx, retentionFetch)
+	defer cancel()
+	batch, err := cons.Fetch(1, jetstream.FetchContext(fetch))
+	if err != nil {
+		b.log.WarnContext(ctx, "look for runs to purge", "err", err)
+		return false
+	}
+	for m := range batch.Messages() {
+		b.retire(ctx, m, keep)
+	}
+	err = batch.Error()
+	return err == nil || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // retire purges the run of an end that is due, and puts an end that is not due back.

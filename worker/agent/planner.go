@@ -69,8 +69,8 @@ func (ToolCalling) Plan(s *State) Action {
 	if last := &s.Transcript[len(s.Transcript)-1]; last.Role == messages.RoleAssistant {
 		return final(s, last)
 	}
-	if limit := maxSteps(s); s.Step >= limit {
-		return fail(messages.CodeMaxSteps, fmt.Sprintf("no final answer after %d steps", limit))
+	if limit := s.Agent.Steps(s.Task.Limits); s.Step >= limit {
+		return fail(messages.CodeMaxSteps, fmt.Sprintf("no final answer within the limit of steps, %d", limit))
 	}
 	return &CallModel{Step: s.Step + 1, Messages: s.Transcript, Tools: s.Tools}
 }
@@ -96,13 +96,4 @@ func final(s *State, m *messages.Message) *Finish {
 
 func fail(code messages.Code, text string) *Finish {
 	return &Finish{Status: messages.StatusFailed, Err: &messages.RunError{Code: code, Message: text}}
-}
-
-// maxSteps is the agent's limit, which the task may narrow.
-func maxSteps(s *State) int {
-	limit := s.Agent.MaxSteps
-	if l := s.Task.Limits; l != nil && l.MaxSteps > 0 && l.MaxSteps < limit {
-		limit = l.MaxSteps
-	}
-	return limit
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,23 +54,23 @@ func TestToolCallingPlans(t *testing.T) {
 		"with all results the model is next": {records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "model 2"},
 		"an answer ends the run":             {records: []messages.Record{started, replied(1, messages.StopEnd, "ok")}, want: "completed ok"},
 		"a refusal is an answer":             {records: []messages.Record{started, replied(1, messages.StopRefusal, "I will not")}, want: "completed I will not"},
-		"a cut answer is a failure":          {records: []messages.Record{started, replied(1, messages.StopLength, "o")}, want: "failed model_truncated"},
-		"a filtered answer is a failure":     {records: []messages.Record{started, replied(1, messages.StopContentFilter, "")}, want: "failed model_content_filter"},
-		"no answer is a failure":             {records: []messages.Record{started, replied(1, messages.StopEnd, "")}, want: "failed model_invalid_output"},
+		"a cut answer is a failure":          {records: []messages.Record{started, replied(1, messages.StopLength, "o")}, want: "failed (model_truncated)"},
+		"a filtered answer is a failure":     {records: []messages.Record{started, replied(1, messages.StopContentFilter, "")}, want: "failed (model_content_filter)"},
+		"no answer is a failure":             {records: []messages.Record{started, replied(1, messages.StopEnd, "")}, want: "failed (model_invalid_output)"},
 		"a failed model call ends the run": {
 			records: []messages.Record{started, &messages.ModelFailed{Step: 1, Error: messages.RunError{Code: messages.CodeModelAuth}}},
-			want:    "failed model_auth",
+			want:    "failed (model_auth)",
 		},
-		"the agent's limit holds":  {def: messages.Definition{MaxSteps: 1}, records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed max_steps"},
-		"the task narrows it":      {limit: 1, records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed max_steps"},
-		"the task cannot widen it": {def: messages.Definition{MaxSteps: 1}, limit: 9, records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed max_steps"},
-		"a cancel goes before all": {records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), &messages.CancelRequested{Reason: "no"}}, want: "cancelled cancelled"},
+		"the agent's limit holds":  {def: messages.Definition{MaxSteps: 1}, records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed (max_steps)"},
+		"the task narrows it":      {limit: 1, records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed (max_steps)"},
+		"the task cannot widen it": {def: messages.Definition{MaxSteps: 1}, limit: 9, records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed (max_steps)"},
+		"a cancel goes before all": {records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), &messages.CancelRequested{Reason: "no"}}, want: "cancelled (cancelled)"},
 		"a failed call may end the run": {
 			def: messages.Definition{OnToolError: messages.OnErrorFail},
 			records: []messages.Record{started, replied(1, messages.StopToolCalls, "", "a"), &messages.ToolReturned{
 				Step: 1, Result: messages.ToolResult{CallID: "a", IsError: true, Content: messages.TextContent("broken")},
 			}},
-			want: "failed tool_failed",
+			want: "failed (tool_failed)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +98,7 @@ func describe(a agent.Action) string {
 		return "tools"
 	case *agent.Finish:
 		if a.Err != nil {
-			return string(a.Status) + " " + string(a.Err.Code)
+			return fmt.Sprintf("%s (%s)", a.Status, a.Err.Code)
 		}
 		return string(a.Status) + " " + a.Result
 	default:

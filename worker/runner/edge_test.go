@@ -109,6 +109,7 @@ func rticket(delivered int) runner.Ticket {
 }
 
 func rdump(t *testing.T, l *runlog.Memory) {
+	t.Helper()
 	for e := range l.Read(context.Background(), rrun, 0, runlog.Tail) {
 		t.Logf("%d %v %s attempt=%d events=%d", e.Seq, e.Head.Kinds, e.Head.Phase, e.Head.Attempt, e.Head.Events)
 	}

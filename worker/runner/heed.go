@@ -93,9 +93,9 @@ func (x *execution) replan(ctx context.Context) (agent.Action, error) {
 	return x.commit(ctx)
 }
 
-// catchUp folds what others appended and publishes its events, for only the owner does. errFenced: somebody else owns
-// the run, or the log is not the one that was folded; nothing of it is published then. must says that there is
-// something to find.
+// catchUp folds what others appended and publishes its events, for only the owner does. With errFenced somebody else
+// owns the run, or the log is not the one that was folded, and nothing of it is published. If there must be something
+// and is not, the log is not ours either.
 func (x *execution) catchUp(ctx context.Context, must bool) error {
 	x.mu.Lock()
 	x.interrupted = false

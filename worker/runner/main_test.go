@@ -12,6 +12,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // seeds is how many seeds the simulation plays: LONGSHORE_SIM_SEEDS, else what fits an everyday test run.
 func seeds(t *testing.T) uint64 {
+	t.Helper()
 	s := os.Getenv("LONGSHORE_SIM_SEEDS")
 	if s == "" {
 		return 3000

@@ -526,6 +526,7 @@ func (p *process) keeper(now time.Time) *runlog.Keeper {
 
 // deliver hands a message to a fresh worker. The caller holds mu.
 func (w *world) deliver(t *testing.T, m *message) {
+	t.Helper()
 	m.busy++
 	m.delivered++
 	delivered := m.delivered
@@ -572,6 +573,7 @@ type simRunner struct {
 }
 
 func (p *process) newRunner(t *testing.T) simRunner {
+	t.Helper()
 	set, err := tools.NewSet(simTool{p, "read", messages.EffectRead}, simTool{p, "idem", messages.EffectIdempotent},
 		simTool{p, "once", messages.EffectOnce}, simTool{p, "ask", messages.EffectRead})
 	if err != nil {
@@ -641,6 +643,7 @@ func (w *world) nudge() {
 
 // trial runs one seed to its end. Calm: no crash, no redelivery, no cancel: the reference.
 func trial(t *testing.T, seed uint64, rules ablation, calm bool) (*world, violations) {
+	t.Helper()
 	w := &world{
 		seed: seed, rules: rules, rnd: rand.New(rand.NewPCG(seed, 1)), log: &runlog.Memory{}, script: newScript(seed), calm: calm,
 		tasks: map[uint64]*message{}, timers: map[string]*message{}, once: map[string]int{}, claims: map[string]*process{},
@@ -664,6 +667,7 @@ func trial(t *testing.T, seed uint64, rules ablation, calm bool) (*world, violat
 }
 
 func (w *world) play(t *testing.T) {
+	t.Helper()
 	crashes, cancel, outage := 0, !w.calm && w.seed%4 == 1, !w.calm && w.seed%5 == 2
 	for step := 0; ; step++ {
 		synctest.Wait()
@@ -715,6 +719,7 @@ func (w *world) play(t *testing.T) {
 
 // happen lets the world act: deliveries, timers, people. The caller holds mu.
 func (w *world) happen(t *testing.T, chaos bool, cancel *bool) {
+	t.Helper()
 	for _, key := range sortedKeys(w.timers) {
 		if m := w.timers[key]; m.by != nil && !m.by.dead && !m.by.done {
 			continue
@@ -786,6 +791,7 @@ func (w *world) finished() bool {
 
 // judge looks at the world at rest.
 func (w *world) judge(t *testing.T) {
+	t.Helper()
 	if !w.finished() {
 		w.violate(&w.found.stranded, "stranded")
 		return
@@ -851,6 +857,7 @@ func (w *world) undisturbed() bool {
 
 // simulate runs seeds in parallel and sums up.
 func simulate(t *testing.T, from, n uint64, rules ablation) (sum violations) {
+	t.Helper()
 	var mu sync.Mutex
 	t.Run("seeds", func(t *testing.T) {
 		const chunks = 8

@@ -1,0 +1,109 @@
+package agents_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/dispatcher/agents"
+	"github.com/longshore-run/longshore/messages"
+)
+
+const writer = `
+apiVersion: longshore.run/v1
+kind: Agent
+metadata: {name: writer, description: Writes.}
+spec:
+  instructions: You write.
+  tools: [write_file]
+  maxSteps: 8
+  temperature: 0
+`
+
+func TestParse(t *testing.T) {
+	got, err := agents.Parse([]byte(writer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero := 0.0
+	want := messages.Definition{
+		Name: "writer", Description: "Writes.", Instructions: "You write.", Planner: messages.PlannerTools,
+		Tools: []string{"write_file"}, MaxSteps: 8, MaxTokens: messages.DefaultMaxTokens, Temperature: &zero,
+		OnToolError: messages.OnErrorModel,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ old, new, field string }{
+		"a typo":           {"instructions", "instructoins", "spec.instructoins"},
+		"another kind":     {"kind: Agent", "kind: Agents", "kind"},
+		"another version":  {"run/v1", "run/v9", "apiVersion"},
+		"a hostile name":   {"name: writer", "name: '>'", "name"},
+		"a wrong type":     {"maxSteps: 8", "maxSteps: many", "spec.maxSteps"},
+		"no steps":         {"maxSteps: 8", "maxSteps: -1", "maxSteps"},
+		"a tool twice":     {"[write_file]", "[a, a]", "tools[1]"},
+		"a hot model":      {"temperature: 0", "temperature: 3", "temperature"},
+		"a strange loader": {"temperature: 0", "planner: lisp", "planner"},
+	} {
+		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))
+		var fe *messages.FieldError
+		if !errors.As(err, &fe) || fe.Field != tc.field {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{"not YAML": "a: [", "not a mapping": "- a", "nothing": ""} {
+		if _, err := agents.Parse([]byte(text)); err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("writer.yaml", writer)
+	write("notes.txt", "not an agent")
+	defs, err := agents.Load(dir)
+	if err != nil || len(defs) != 1 {
+		t.Fatalf("load: %v, %v", defs, err)
+	}
+	write("again.yml", writer)
+	if _, err := agents.Load(dir); err == nil || !strings.Contains(err.Error(), "again.yml") {
+		t.Errorf("two of a name: %v", err)
+	}
+	if _, err := agents.Load(filepath.Join(dir, "nowhere")); err == nil {
+		t.Error("a folder that is not there was read")
+	}
+}
+
+// The examples that we ship are right.
+func TestExamples(t *testing.T) {
+	defs, err := agents.Load("../../deploy/examples/agents")
+	if err != nil || len(defs) == 0 {
+		t.Fatalf("%v, %v", defs, err)
+	}
+	tasks, err := filepath.Glob("../../deploy/examples/tasks/*.json")
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("%v, %v", tasks, err)
+	}
+	for _, file := range tasks {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := messages.DecodeTask(data); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
