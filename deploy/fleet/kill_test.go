@@ -1,0 +1,156 @@
+//go:build unix
+
+package fleet_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+const (
+	shortAckWait = 2 * time.Second
+	// How long after a worker's death its run may take to end that has nothing else to wait for.
+	takeover = shortAckWait + 2*time.Second
+)
+
+// killOwner kills the first worker, lets the second one finish, and checks who claimed the run.
+func killOwner(t *testing.T, first *process, g *watching, owners ...string) *messages.AgentResult {
+	t.Helper()
+	killed := time.Now()
+	first.kill()
+	r := g.end()
+	if took := time.Since(killed); took > takeover {
+		t.Errorf("the run ended %v after the death of its worker, want at most %v", took, takeover)
+	}
+	if diff := cmp.Diff(owners, g.w.owners(g.run)); diff != "" {
+		t.Errorf("owners: %s", diff)
+	}
+	return r
+}
+
+func TestKillInModelCall(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	w := open(t, shortAckWait, func(c *modelCall) reply {
+		r := turn(c, 3)
+		r.Hold = c.Turn == 1 && calls.Add(1) == 1
+		return r
+	})
+	first := w.worker("first")
+	g := w.watch(w.submit("work"))
+	w.model.next(t)
+	w.worker("second")
+	completed(t, killOwner(t, first, g, "first", "second"), "Done: Wrote 2 bytes to step-1.txt")
+	if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 2, "work 2": 1}, w.model.counts()); diff != "" {
+		t.Errorf("model calls: %s", diff)
+	}
+}
+
+// gateServer is what the tool gate asks. It tells the key of each call and holds the first one.
+type gateServer struct {
+	*httptest.Server
+	keys chan string
+}
+
+func newGate(t *testing.T) *gateServer {
+	t.Helper()
+	g := &gateServer{keys: make(chan string, 8)}
+	var calls atomic.Int32
+	over := make(chan struct{})
+	g.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		key, _ := io.ReadAll(r.Body)
+		g.keys <- string(key)
+		if calls.Add(1) == 1 {
+			select {
+			case <-r.Context().Done():
+			case <-over:
+			}
+		}
+	}))
+	t.Cleanup(func() {
+		close(over)
+		g.Close()
+	})
+	return g
+}
+
+// call waits for a call and returns its key.
+func (g *gateServer) call(t *testing.T) string {
+	t.Helper()
+	select {
+	case key := <-g.keys:
+		return key
+	case <-time.After(patience):
+		t.Fatal("the tool is not called")
+		return ""
+	}
+}
+
+func TestKillInToolCall(t *testing.T) {
+	t.Parallel()
+	w := open(t, shortAckWait, func(c *modelCall) reply {
+		if c.Turn == 0 {
+			return reply{Tool: "gate", Args: "{}"}
+		}
+		return reply{Text: "Done: " + c.Last}
+	})
+	gate := newGate(t)
+	first := w.toolWorker("first", gateVariable+"="+gate.URL)
+	g := w.watch(w.submit("work", withTools))
+	key := gate.call(t)
+	w.toolWorker("second", gateVariable+"="+gate.URL)
+	completed(t, killOwner(t, first, g, "first", "second"), "Done: passed")
+	if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 1}, w.model.counts()); diff != "" {
+		t.Errorf("model calls: %s", diff)
+	}
+	if again := gate.call(t); again != key || key == "" || len(gate.keys) != 0 {
+		t.Errorf("the call was made with the keys %q and %q, and %d more times", key, again, len(gate.keys))
+	}
+}
+
+// TestKillBetweenSteps kills a worker whose append has just been stored, or has just not been stored.
+func TestKillBetweenSteps(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		kind   messages.Kind // of a record in the append at which the worker dies
+		cut    verdict
+		owners []string
+	}{
+		{"reply stored", messages.KindModelReplied, cutAfter, []string{"first", "second"}},
+		{"step ended", messages.KindStepEnded, cutAfter, []string{"first", "second"}},
+		{"step end lost", messages.KindStepEnded, cutBefore, []string{"first", "second"}},
+		{"run ended and not settled", messages.KindFinished, cutAfter, []string{"first"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t, shortAckWait, func(c *modelCall) reply { return turn(c, 3) })
+			line := newTap(t, w.nats, func(m published) verdict {
+				if m.isAppend(string(tc.kind)) {
+					return tc.cut
+				}
+				return pass
+			})
+			first := w.worker("first", "NATS_URL="+line.url)
+			g := w.watch(w.submit("work"))
+			select {
+			case <-line.dead:
+			case <-time.After(patience):
+				t.Fatal("the worker does not get there")
+			}
+			w.worker("second")
+			completed(t, killOwner(t, first, g, tc.owners...), "Done: Wrote 2 bytes to step-1.txt")
+			if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 1, "work 2": 1}, w.model.counts()); diff != "" {
+				t.Errorf("model calls: %s", diff)
+			}
+		})
+	}
+}
