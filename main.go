@@ -180,6 +180,7 @@ func workerCommand() *cobra.Command {
 			if s.Name == "" {
 				s.Name = fleet.WorkerName()
 			}
+			tuneGC(s.Slots)
 			log, err := logger(cmd, s.Logs, settings.Secrets(s))
 			if err != nil {
 				return err
@@ -259,7 +260,15 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	workspaces := cfg.Worker.Workspaces
 	cfg.Worker = s.Worker()
 	cfg.Worker.Workspaces = workspaces
+	tuneGC(cfg.Worker.Slots)
 	return fleet.StartDev(cmd.Context(), *cfg)
+}
+
+// tuneGC leaves the collector as the operator wants it.
+func tuneGC(slots int) {
+	if os.Getenv("GOGC") == "" {
+		fleet.TuneGC(slots)
+	}
 }
 
 func sayScripted(cmd *cobra.Command, dev *fleet.Dev) {

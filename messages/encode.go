@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Heads, events and the data of the most frequent ones are written by hand: they are most of what a run writes. The
+// Heads, events and the most frequent records and data are written by hand: they are most of what a run writes. The
 // result is that of encoding/json.
 
 // AppendJSON appends the event as JSON.
@@ -159,16 +159,13 @@ func (d *MessageEnd) appendJSON(b []byte) []byte {
 	b = appendString(append(b, `{"stepId":`...), d.StepID)
 	b = appendString(append(b, `,"role":`...), string(d.Role))
 	b = appendString(append(b, `,"text":`...), d.Text)
-	for i, c := range d.ToolCalls {
+	for i := range d.ToolCalls {
 		if i == 0 {
 			b = append(b, `,"toolCalls":[`...)
 		} else {
 			b = append(b, ',')
 		}
-		b = appendString(append(b, `{"id":`...), c.ID)
-		b = appendString(append(b, `,"name":`...), c.Name)
-		b = appendString(append(b, `,"arguments":`...), c.Arguments)
-		b = append(b, '}')
+		b = appendCall(b, &d.ToolCalls[i])
 	}
 	if len(d.ToolCalls) > 0 {
 		b = append(b, ']')
@@ -211,4 +208,118 @@ func appendTrue(b []byte, name string, v bool) []byte {
 		return b
 	}
 	return append(append(b, name...), "true"...)
+}
+
+// appendRecords appends records as EncodeRecords writes them.
+func appendRecords(b []byte, records []Record) ([]byte, error) {
+	b = append(b, '[')
+	for i, r := range records {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, `{"kind":`...), string(r.Kind()))
+		b = append(b, `,"data":`...)
+		switch r := r.(type) {
+		case *Claimed:
+			b = r.appendJSON(b)
+		case *StepStarted:
+			b = strconv.AppendInt(append(b, `{"step":`...), int64(r.Step), 10)
+			b = append(b, '}')
+		case *ModelReplied:
+			b = r.appendJSON(b)
+		case *ToolStarted:
+			b = strconv.AppendInt(append(b, `{"step":`...), int64(r.Step), 10)
+			b = append(appendCall(append(b, `,"call":`...), &r.Call), '}')
+		case *ToolReturned:
+			b = r.appendJSON(b)
+		case *StepEnded:
+			b = strconv.AppendInt(append(b, `{"step":`...), int64(r.Step), 10)
+			b = append(appendString(append(b, `,"status":`...), string(r.Status)), '}')
+		default:
+			raw, err := json.Marshal(r)
+			if err != nil {
+				return nil, err //nolint:wrapcheck // the caller says what it encoded
+			}
+			b = append(b, raw...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, ']'), nil
+}
+
+func (r *Claimed) appendJSON(b []byte) []byte {
+	b = appendString(append(b, `{"claim":`...), r.Claim)
+	b = appendString(append(b, `,"worker":`...), r.Worker)
+	b = strconv.AppendUint(append(b, `,"ticket":`...), r.Ticket, 10)
+	if r.Delivery != 0 {
+		b = strconv.AppendInt(append(b, `,"delivery":`...), int64(r.Delivery), 10)
+	}
+	b = appendOptional(b, `,"resumes":`, r.Resumes)
+	return append(b, '}')
+}
+
+func (r *ModelReplied) appendJSON(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"step":`...), int64(r.Step), 10)
+	b = appendString(append(b, `,"message":{"role":`...), string(r.Message.Role))
+	b = appendBlocks(append(b, `,"content":`...), r.Message.Content)
+	b = appendString(append(b, `},"stop":`...), string(r.Stop))
+	b = r.Usage.appendJSON(append(b, `,"usage":`...))
+	b = appendOptional(b, `,"provider":`, r.Provider)
+	b = appendOptional(b, `,"model":`, r.Model)
+	b = strconv.AppendInt(append(b, `,"millis":`...), r.Millis, 10)
+	return append(b, '}')
+}
+
+func (r *ToolReturned) appendJSON(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"step":`...), int64(r.Step), 10)
+	b = appendString(append(b, `,"name":`...), r.Name)
+	b = appendResult(append(b, `,"result":`...), &r.Result)
+	b = appendOptional(b, `,"code":`, string(r.Code))
+	b = strconv.AppendInt(append(b, `,"millis":`...), r.Millis, 10)
+	return append(b, '}')
+}
+
+func appendBlocks(b []byte, blocks []Block) []byte {
+	if blocks == nil {
+		return append(b, "null"...)
+	}
+	b = append(b, '[')
+	for i, bl := range blocks {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '{')
+		n := len(b)
+		b = appendOptional(b, `"text":`, bl.Text)
+		if bl.ToolCall != nil {
+			b = appendCall(append(comma(b, n), `"toolCall":`...), bl.ToolCall)
+		}
+		if bl.ToolResult != nil {
+			b = appendResult(append(comma(b, n), `"toolResult":`...), bl.ToolResult)
+		}
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// comma separates a field from those that begin at n, if there are any.
+func comma(b []byte, n int) []byte {
+	if len(b) > n {
+		return append(b, ',')
+	}
+	return b
+}
+
+func appendCall(b []byte, c *ToolCall) []byte {
+	b = appendString(append(b, `{"id":`...), c.ID)
+	b = appendString(append(b, `,"name":`...), c.Name)
+	b = appendString(append(b, `,"arguments":`...), c.Arguments)
+	return append(b, '}')
+}
+
+func appendResult(b []byte, r *ToolResult) []byte {
+	b = appendString(append(b, `{"callId":`...), r.CallID)
+	b = appendBlocks(append(b, `,"content":`...), r.Content)
+	b = appendTrue(b, `,"isError":`, r.IsError)
+	return append(b, '}')
 }

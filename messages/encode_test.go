@@ -89,3 +89,49 @@ func TestHandWrittenJSON(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Records written by hand are what encoding/json would write, for every kind, full and empty.
+func TestHandWrittenRecords(t *testing.T) {
+	t.Parallel()
+	check := func(r messages.Record) bool {
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, _ := json.Marshal(r.Kind())
+		want := `[{"kind":` + string(kind) + `,"data":` + string(data) + `}]`
+		got, err := messages.EncodeRecords([]messages.Record{r})
+		if err != nil || string(got) != want {
+			t.Errorf("%s\n%s\n%v", got, want, err)
+			return false
+		}
+		return true
+	}
+	random := func(text, name string, calls []string, u messages.Usage, millis int64, step int, isError, none bool) bool {
+		call := messages.ToolCall{ID: name, Name: text, Arguments: text}
+		content := []messages.Block{{Text: text}, {}, {ToolCall: &call}, {Text: name, ToolResult: &messages.ToolResult{CallID: text, IsError: isError}}}
+		for _, c := range calls {
+			content = append(content, messages.Block{ToolCall: &messages.ToolCall{ID: c, Name: c, Arguments: c}})
+		}
+		if none {
+			content = nil
+		}
+		return check(&messages.Claimed{Claim: name, Worker: text, Ticket: uint64(step), Delivery: step % 3, Resumes: name}) &&
+			check(&messages.StepStarted{Step: step}) && check(&messages.StepEnded{Step: step, Status: messages.StepStatus(name)}) &&
+			check(&messages.ToolStarted{Step: step, Call: call}) &&
+			check(&messages.ToolReturned{Step: step, Name: name, Millis: millis, Code: messages.Code(name), Result: messages.ToolResult{
+				CallID: text, Content: content, IsError: isError,
+			}}) &&
+			check(&messages.ModelReplied{Step: step, Message: messages.Message{Role: messages.Role(text), Content: content}, Usage: u,
+				Stop: messages.StopReason(name), Provider: name, Model: text, Millis: millis})
+	}
+	if err := quick.Check(random, nil); err != nil {
+		t.Error(err)
+	}
+	for _, r := range []messages.Record{
+		&messages.Claimed{}, &messages.StepStarted{}, &messages.ModelReplied{}, &messages.ToolStarted{}, &messages.ToolReturned{},
+		&messages.StepEnded{}, &messages.Parked{}, &messages.Finished{},
+	} {
+		check(r)
+	}
+}

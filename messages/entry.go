@@ -139,18 +139,9 @@ func (e Entry) At(seq uint64) Entry {
 	return e
 }
 
-type wireRecord struct {
-	Kind Kind   `json:"kind"`
-	Data Record `json:"data"`
-}
-
 // EncodeRecords writes [{"kind":…,"data":…}].
 func EncodeRecords(records []Record) ([]byte, error) {
-	out := make([]wireRecord, len(records))
-	for i, r := range records {
-		out[i] = wireRecord{r.Kind(), r}
-	}
-	b, err := json.Marshal(out)
+	b, err := appendRecords(make([]byte, 0, roomFor(records)+256), records)
 	if err != nil {
 		return nil, fmt.Errorf("encode records: %w", err)
 	}

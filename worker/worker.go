@@ -109,6 +109,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // drain waits for what is in hand, then aborts it.
 func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
+	w.cfg.Log.InfoContext(ctx, "draining", "held", w.held.len())
 	w.cfg.Runner.Drain()
 	w.suspect.close()
 	done := make(chan struct{})
@@ -207,7 +208,7 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t runner.Ticket) {
 	}
 	outcome, err := w.cfg.Runner.Run(ctx, t)
 	d = w.held.remove(h)
-	log := w.cfg.Log.With("tenant", t.Run.Tenant, "task_id", t.Run.Run, "attempt", t.Delivered)
+	log := w.cfg.Log.With("tenant", t.Run.Tenant, "task_id", t.Run.Run, "delivery", t.Delivered)
 	if err != nil && !errors.Is(err, runner.ErrShutdown) {
 		log.WarnContext(ctx, "work a ticket", "err", err, "outcome", outcome.String())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -81,6 +82,7 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 		Worker: "bench", Keeper: keeper(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
 		Agent: b.Agent, Redact: policy.NewRedactor("the-key-of-a-model-provider").String, Log: log,
 	})
+	fleet.TuneGC(cfg.Slots) // as the command does
 	f.worker = worker.New(worker.Config{Bus: b, Keeper: keeper(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
 	return f, nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/deploy/settings"
@@ -114,6 +115,7 @@ func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut f
 	if s.RedisURL == "none" {
 		return nil, func() error { return nil }, nil
 	}
+	redis.SetLogger(redisLog{log}) // its own goes to stderr as it likes
 	rdb, err := memory.Connect(s.RedisURL)
 	if err != nil {
 		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
@@ -123,6 +125,14 @@ func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut f
 		return nil, nil, fmt.Errorf("open short-term memory: %w", err)
 	}
 	return short, rdb.Close, nil
+}
+
+// redisLog takes what the Redis client would print.
+type redisLog struct{ log *slog.Logger }
+
+// Printf implements the client's logger.
+func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
+	l.log.DebugContext(ctx, "redis client", "text", fmt.Sprintf(format, v...))
 }
 
 // states is short-term memory as the runner's cache.

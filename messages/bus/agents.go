@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -25,6 +26,8 @@ const (
 
 // agentCache holds the agents that were read lately, so that a task costs no request.
 type agentCache struct {
+	reading singleflight.Group
+
 	mu     sync.Mutex
 	byName map[string]cachedAgent
 }
@@ -108,6 +111,18 @@ func (b *Bus) Agent(ctx context.Context, name string) (messages.Definition, erro
 	if def, ok := b.agents.get(name); ok {
 		return def, nil
 	}
+	// One read serves all that ask meanwhile: a worker may begin thousands of runs of an agent at once.
+	read := b.agents.reading.DoChan(name, func() (any, error) { return b.loadAgent(context.WithoutCancel(ctx), name) })
+	select {
+	case r := <-read:
+		def, _ := r.Val.(messages.Definition)
+		return def, r.Err
+	case <-ctx.Done():
+		return messages.Definition{}, context.Cause(ctx)
+	}
+}
+
+func (b *Bus) loadAgent(ctx context.Context, name string) (messages.Definition, error) {
 	def, ok, err := b.readAgent(ctx, agentPrefix+name)
 	switch {
 	case err != nil:
