@@ -133,7 +133,7 @@ func terminal(stderr, stdout io.Writer) cli.Options {
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor is small
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // unknownWidth is taken for a terminal that does not say how wide it is.
@@ -141,7 +141,7 @@ const unknownWidth = 80
 
 func width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 { //nolint:gosec // a file descriptor is small
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
 		}
 	}

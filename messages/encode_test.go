@@ -122,8 +122,10 @@ func TestHandWrittenRecords(t *testing.T) {
 			check(&messages.ToolReturned{Step: step, Name: name, Millis: millis, Code: messages.Code(name), Result: messages.ToolResult{
 				CallID: text, Content: content, IsError: isError,
 			}}) &&
-			check(&messages.ModelReplied{Step: step, Message: messages.Message{Role: messages.Role(text), Content: content}, Usage: u,
-				Stop: messages.StopReason(name), Provider: name, Model: text, Millis: millis})
+			check(&messages.ModelReplied{
+				Step: step, Message: messages.Message{Role: messages.Role(text), Content: content}, Usage: u,
+				Stop: messages.StopReason(name), Provider: name, Model: text, Millis: millis,
+			})
 	}
 	if err := quick.Check(random, nil); err != nil {
 		t.Error(err)

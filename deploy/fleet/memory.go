@@ -3,10 +3,9 @@ package fleet
 import "runtime/debug"
 
 const (
-	// fewSlots is how many runs a worker may work and still be called small: their states take some 20 MB.
-	fewSlots = 1024
-	// smallHeapGC is the collector's target of a small worker, in percent. Its live heap is so small that the default of
-	// 100 collects many times a second under load, for a few megabytes saved.
+	fewSlots = 1024 // so many runs take some 20 MB
+	// The live heap of few runs is so small that the default of 100 percent collects many times a second under load, for
+	// a few megabytes saved.
 	smallHeapGC = 300
 )
 
