@@ -4,13 +4,16 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /longshore .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /longshore . && mkdir -p /data/workspaces
 
-FROM gcr.io/distroless/static-debian12:nonroot
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /longshore /usr/local/bin/longshore
 # Files of runs; mount a volume here, they stay on this machine.
-WORKDIR /home/nonroot
-ENV LONGSHORE_HTTP_ADDR=0.0.0.0:8420 LONGSHORE_WORKSPACES=/home/nonroot/workspaces
+COPY --from=build --chown=65532:65532 /data /data
+USER 65532:65532
+WORKDIR /data
+ENV LONGSHORE_HTTP_ADDR=0.0.0.0:8420 LONGSHORE_WORKSPACES=/data/workspaces
 EXPOSE 8420
 ENTRYPOINT ["/usr/local/bin/longshore"]
 CMD ["worker"]

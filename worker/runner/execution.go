@@ -28,6 +28,7 @@ type execution struct {
 	ticket  Ticket
 	claimID string
 	out     runlog.Outbox
+	raced   bool   // others appended while it was judged
 	claims  int    // by this ticket, as far as the log was read
 	suspect func() // gives the suspect place back; nil: not held
 	planner agent.Planner

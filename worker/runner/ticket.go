@@ -18,16 +18,21 @@ func (x *execution) claim(ctx context.Context) (owned bool, outcome Outcome, err
 			return owned, outcome, err
 		}
 	}
-	for {
+	for range maxRaces {
 		owned, outcome, err = x.judge(ctx)
 		if !errors.Is(err, runlog.ErrConflict) {
 			return owned, outcome, err
 		}
+		x.raced = true
 		if ctx.Err() != nil {
 			return false, Return, context.Cause(ctx)
 		}
 	}
+	return false, Return, fmt.Errorf("claim: %w after %d tries", err, maxRaces)
 }
+
+// maxRaces bounds how often a claim races with others that append to the run.
+const maxRaces = 100
 
 // judge decides by the heads alone, and only on what stays true: the entry that the ticket names, a claim that
 // exists, a compare-and-set that succeeds. ErrConflict: judge again.
@@ -70,11 +75,14 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 // Nothing of an entry is opened: what kills a worker there must be counted first.
 func (x *execution) heads(ctx context.Context) (named, last messages.Entry, err error) {
 	x.claims = 0
-	after := uint64(0)
+	after, through := uint64(0), x.ticket.After
 	if x.ticket.After > 0 {
 		after = x.ticket.After - 1
 	}
-	for e, err := range x.log.Heads(ctx, x.run, after, x.ticket.After) {
+	if x.raced { // what was read before was behind
+		through = runlog.Tail
+	}
+	for e, err := range x.log.Heads(ctx, x.run, after, through) {
 		if err != nil {
 			return named, last, fmt.Errorf("read log: %w", err)
 		}
