@@ -68,7 +68,8 @@ func TestMeasure(t *testing.T) {
 	ours, floor, capacity, summary := got[1], got[2], got[5], got[6]
 	// 3 model calls and 2 tool calls: a claim with the first step, one entry for each of the others but the last
 	// reply, and that with the end.
-	if ours["appendsPerRun"] != 6.0 || ours["statesSavedPerRun"] != 3.0 || ours["eventsPerRun"].(float64) < 12 {
+	saved := ours["statesSavedPerRun"].(float64) // with the second step, and with the third unless that comes at once
+	if ours["appendsPerRun"] != 6.0 || saved < 1 || saved > 2 || ours["eventsPerRun"].(float64) < 12 {
 		t.Errorf("a run is not the workload: %v", ours)
 	}
 	for _, l := range []map[string]any{ours, floor} {
