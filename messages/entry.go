@@ -63,6 +63,19 @@ const (
 // Has tells whether the entry holds a record of the kind.
 func (h *Head) Has(k Kind) bool { return slices.Contains(h.Kinds, k) }
 
+// Matches tells whether the head is one of these records: a writer of ours never makes another.
+func (h *Head) Matches(records []Record) bool {
+	events := 0
+	for _, r := range records {
+		events += countEvents(r)
+	}
+	if h.Phase == PhaseFinished && !h.Has(KindFinished) {
+		events = 0 // it stands behind the end
+	}
+	return h.Events == events &&
+		slices.EqualFunc(records, h.Kinds, func(r Record, k Kind) bool { return r.Kind() == k })
+}
+
 // Follow is the head of an entry with these records right after an entry with the head prev (the zero Head: an
 // empty log). It fills everything but ID, Time and EventsThrough. Pure.
 func Follow(run Ref, prev Head, records ...Record) Head {

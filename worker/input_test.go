@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/dispatcher"
@@ -62,6 +63,36 @@ func TestBadInput(t *testing.T) {
 	// The worker is alive and the others were not harmed.
 	if r := h.result(h.submit(messages.Task{Input: messages.TextInput("hello")})); !r.Success {
 		t.Errorf("result after bad input: %+v", r)
+	}
+}
+
+// A task that somebody had scheduled onto another tenant's subject is refused.
+func TestScheduledOntoAnother(t *testing.T) {
+	h := open(t, 30*time.Second)
+	js, err := jetstream.New(h.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	stolen := messages.Ref{Tenant: "victim", Run: "stolen"}
+	m := &nats.Msg{Subject: "tasks.normal.evil.s1", Data: []byte(`{"input":"x"}`), Header: nats.Header{
+		"Nats-Schedule":        {"@at " + time.Now().UTC().Format(time.RFC3339Nano)},
+		"Nats-Schedule-Target": {stolen.TaskSubject(messages.PriorityHigh)},
+	}}
+	if _, err := js.PublishMsg(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	for { // before there is a worker, which would take the carrier first
+		if _, ok, err := h.bus.Queued(ctx, stolen); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			break
+		}
+	}
+	h.worker("w", script(t, hello), worker.Config{})
+	if d := h.letter(ctx, js, stolen.TaskSubject(messages.PriorityHigh)); !strings.HasPrefix(d.Error.Message, "subject: ") {
+		t.Errorf("dead letter: %q", d.Error.Message)
 	}
 }
 

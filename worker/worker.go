@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,8 @@ type Worker struct {
 	suspect *suspectPlace
 	held    *held
 	jobs    sync.WaitGroup // messages being handled
+
+	sweeping sync.Mutex
 
 	// Set by Run before anything is pulled.
 	beatEvery time.Duration
@@ -170,6 +173,10 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 	slot := w.slots.take()
 	defer slot.free()
 	priority, run, ok := messages.ParseTaskSubject(d.Subject)
+	if ok && d.Scheduler != "" && (!priority.Wakes() || !strings.HasPrefix(d.Scheduler, "sched.")) {
+		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "tasks are published, not scheduled on another's subject"})
+		return
+	}
 	if !ok {
 		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -"})
 		return
@@ -189,9 +196,6 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 			w.refuse(ctx, d, err)
 			return
 		case wake.Errand != "":
-			if wake.Errand == messages.ErrandSweep {
-				slot.free() // it takes long, and there is one
-			}
 			w.errand(ctx, d, run, wake)
 			return
 		}
@@ -289,6 +293,10 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 
 // sweep looks at every run, which may take longer than the queue waits for a sign of life.
 func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
+	if !w.sweeping.TryLock() {
+		return nil // the one that goes on will do
+	}
+	defer w.sweeping.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	var beating sync.WaitGroup
 	defer beating.Wait()

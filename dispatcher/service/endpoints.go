@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"net/http"
@@ -128,7 +129,7 @@ func (s *Service) verify(ctx context.Context, body []byte) (any, error) {
 
 // same returns a conflict unless the task of a run, queued or logged, has the fingerprint.
 func (s *Service) same(ctx context.Context, ref messages.Ref, fingerprint string) error {
-	task, err := s.task(ctx, ref)
+	task, err := s.task(ctx, ref, true)
 	switch {
 	case err != nil:
 		return err
@@ -140,23 +141,25 @@ func (s *Service) same(ctx context.Context, ref messages.Ref, fingerprint string
 }
 
 // task is what a run was asked to do: from its log, or else from the queue.
-func (s *Service) task(ctx context.Context, ref messages.Ref) (*messages.Task, error) {
+func (s *Service) task(ctx context.Context, ref messages.Ref, again bool) (*messages.Task, error) {
 	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, 0, 1) {
 		if err != nil {
 			return nil, err
 		}
-		if started, ok := e.Records[0].(*messages.Started); ok {
-			return &started.Task, nil
+		started, ok := e.Records[0].(*messages.Started)
+		if !ok {
+			return nil, fmt.Errorf("the log of %s does not begin with its task", ref)
 		}
+		return &started.Task, nil
 	}
-	last, q, err := s.find(ctx, ref)
+	q, ok, err := s.queued(ctx, ref)
 	switch {
 	case err != nil:
 		return nil, err
-	case q != nil:
+	case ok:
 		return messages.DecodeTaskFor(ref, q.priority, q.body)
-	case last.Seq != 0:
-		return s.task(ctx, ref) // begun meanwhile
+	case again:
+		return s.task(ctx, ref, false) // it may have begun between the two looks
 	default:
 		return nil, runlog.ErrNotFound
 	}

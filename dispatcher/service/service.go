@@ -104,6 +104,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("subscribe: %w", err), svc.Stop())
 	}
 	close(s.ready)
+	working.Go(func() { s.keepSweeping(ctx) })
 	if err := s.cfg.Bus.Retain(ctx, s.cfg.Retain); err != nil {
 		return errors.Join(err, svc.Stop())
 	}
@@ -112,6 +113,22 @@ func (s *Service) Run(ctx context.Context) error {
 		return fmt.Errorf("stop service: %w", err)
 	}
 	return nil
+}
+
+// keepSweeping sets the schedule again from time to time: whoever may publish tasks can also remove it.
+func (s *Service) keepSweeping(ctx context.Context) {
+	ticker := time.NewTicker(s.cfg.Sweep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if err := s.cfg.Bus.ScheduleSweep(ctx, s.cfg.Sweep); err != nil && ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "schedule the sweep", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func endpointName(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ const (
 
 	agentPrefix = "$KV." + BucketAgents + "."
 )
+
+// errBadAgent means that the bucket holds something that is no definition.
+var errBadAgent = errors.New("unreadable definition of agent")
 
 // agentCache holds the agents that were read lately, so that a task costs no request.
 type agentCache struct {
@@ -159,15 +163,15 @@ func (b *Bus) readAgent(ctx context.Context, subject string) (def messages.Defin
 		return def, false, nil
 	}
 	if err := messages.Decode(m.data, &def); err != nil {
-		return def, false, fmt.Errorf("read agent %s: %w", name, err)
+		return def, false, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
 	}
 	if def.Name != name {
-		return def, false, fmt.Errorf("read agent %s: its name is %q", name, messages.Clip(def.Name, 64))
+		return def, false, fmt.Errorf("%w %s: its name is %q", errBadAgent, name, messages.Clip(def.Name, 64))
 	}
 	def.SetDefaults()
 	def.Revision = m.seq
 	if err := def.Validate(); err != nil {
-		return def, false, fmt.Errorf("read agent %s: %w", name, err)
+		return def, false, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
 	}
 	return def, true, nil
 }
@@ -181,6 +185,10 @@ func (b *Bus) Agents(ctx context.Context) ([]messages.Definition, error) {
 			return nil, fmt.Errorf("list agents: %w", err)
 		}
 		def, ok, err := b.readAgent(ctx, subject)
+		if errors.Is(err, errBadAgent) { // one that cannot be read does not hide the others
+			b.log.WarnContext(ctx, "agent skipped", "err", err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -62,6 +61,10 @@ func decodeHead(run messages.Ref, m stored) (messages.Entry, error) {
 }
 
 func badEntry(run messages.Ref, m stored, err error) error {
+	var field *messages.FieldError
+	if errors.As(err, &field) { // the log's mistake, not one of whoever asked
+		return fmt.Errorf("read entry %d of %s: %v", m.seq, run, err) //nolint:errorlint // see above
+	}
 	return fmt.Errorf("read entry %d of %s: %w", m.seq, run, err)
 }
 
@@ -89,7 +92,7 @@ func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (mess
 	if e.Records, err = messages.DecodeRecords(body); err != nil {
 		return e, badEntry(run, m, err)
 	}
-	if !slices.EqualFunc(e.Records, e.Head.Kinds, func(r messages.Record, k messages.Kind) bool { return r.Kind() == k }) {
+	if !e.Head.Matches(e.Records) {
 		return e, badEntry(run, m, errors.New("its head names other records"))
 	}
 	return e, nil

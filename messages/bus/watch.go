@@ -31,8 +31,9 @@ const (
 	defaultPatience = 5 * time.Second
 	// An event is old, so that nothing can still come before it whatever the clocks say, after so many patiences.
 	settledAfter = 12
-	watchRoom    = 1024 // of a tail; there are many watchers
-	maxHeld      = 4096 // events that wait for one before them
+	watchRoom    = 1024      // of a tail; there are many watchers
+	maxHeld      = 4096      // events that wait for one before them
+	maxAhead     = 1_000_000 // how far the number of an event may be beyond the one that is awaited
 )
 
 // Watch yields the events of a run, from the first one on and then live, by running number, each once. It ends after
@@ -113,6 +114,10 @@ func (w *watching) take(m tailMessage) {
 	w.live = m.pending == 0
 	e, ok := w.bus.event(m.stored)
 	if !ok || e.Number() < w.next {
+		return
+	}
+	if e.Number()-w.next > maxAhead { // no event of ours is so far ahead of the others
+		w.bus.skipped.Add(1)
 		return
 	}
 	if _, known := w.held[e.Number()]; !known {

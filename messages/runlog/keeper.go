@@ -177,8 +177,8 @@ func Replay(ctx context.Context, log Log, run messages.Ref, last messages.Entry,
 // Publish sends the events of an entry, but for run_finished, which only Close may send.
 func Publish(ctx context.Context, run messages.Ref, e messages.Entry, out Outbox) {
 	events := messages.Events(run, e)
-	if e.Head.Has(messages.KindFinished) {
-		events = events[:len(events)-1]
+	if n := len(events); n > 0 && events[n-1].Name() == messages.EventRunFinished {
+		events = events[:n-1]
 	}
 	out.Publish(ctx, e.Seq, events)
 }

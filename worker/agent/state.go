@@ -215,6 +215,14 @@ func (s *State) Encode() ([]byte, error) {
 	return b, nil
 }
 
+// Of tells whether the state is one of this run and can be planned on. A cache may hold anything.
+func (s *State) Of(run messages.Ref) bool {
+	if s.Task == nil || s.Agent == nil || s.Task.Ref() != run || len(s.Transcript) == 0 {
+		return false
+	}
+	return s.Agent.Validate() == nil && Planners()[s.Agent.Planner] != nil
+}
+
 // Decode reads what Encode wrote.
 func Decode(data []byte) (*State, error) {
 	var s State

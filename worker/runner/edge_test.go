@@ -380,3 +380,75 @@ func TestNudgeDuringClaim(t *testing.T) {
 		t.Errorf("cancelled after %v", d)
 	}
 }
+
+// garbage is a cache that holds a state that is none, or another run's, under the right identity.
+type garbage struct {
+	seq  uint64
+	id   string
+	data string
+}
+
+func (g garbage) Load(context.Context, messages.Ref) (uint64, string, []byte, bool) {
+	return g.seq, g.id, []byte(g.data), true
+}
+func (garbage) Save(messages.Ref, uint64, string, []byte) {}
+func (garbage) Wants() bool                               { return true }
+
+// Whatever a cache answers, the log decides.
+func TestCacheHoldsGarbage(t *testing.T) {
+	for name, data := range map[string]string{
+		"nothing":            `{"seq":1,"head":{"id":"one"}}`,
+		"no agent":           `{"seq":1,"head":{"id":"one"},"task":{"id":"r","tenant":"t","input":"x"}}`,
+		"another run":        `{"seq":1,"head":{"id":"one"},"task":{"id":"q","tenant":"t","input":"x"},"agent":{"name":"a","planner":"tools","maxSteps":3,"maxTokens":9,"onToolError":"model"},"transcript":[{"role":"user","content":[{"text":"evil"}]}]}`,
+		"an unknown planner": `{"seq":1,"head":{"id":"one"},"task":{"id":"r","tenant":"t","input":"x"},"agent":{"name":"a","planner":"evil","maxSteps":3,"maxTokens":9,"onToolError":"model"},"transcript":[{"role":"user","content":[{"text":"evil"}]}]}`,
+		"not JSON":           `{`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &runlog.Memory{}
+			asked := ""
+			m := rmodel(func(_ context.Context, req model.Request) (*model.Reply, error) {
+				asked = req.Messages[len(req.Messages)-1].Text()
+				return say("ok"), nil
+			})
+			_, k := rnew(log, &rq{}, &re{}, m)
+			start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+			start.Agent.Name = "a"
+			start.Agent.SetDefaults()
+			h := messages.Follow(rrun, messages.Head{}, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1})
+			h.ID, h.Time = "one", time.Now()
+			seq, err := log.Append(context.Background(), rrun, 0, messages.Entry{Head: h, Records: []messages.Record{
+				start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			set, err := tools.NewSet()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := runner.New(runner.Config{
+				Worker: "w", Keeper: k, Model: m, Tools: set, Cache: garbage{seq, "one", data},
+				Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
+			})
+			if out, err := r.Run(context.Background(), rticket(2)); out != runner.Done || asked != "hello" {
+				t.Errorf("%v, %v: the model was asked %q", out, err, asked)
+			}
+		})
+	}
+}
+
+// A foreign end of a log, whose head does not fit its records, ends nobody's process.
+func TestForeignEnd(t *testing.T) {
+	log := &runlog.Memory{}
+	_, k := rnew(log, &rq{}, &re{}, nil)
+	h := messages.Head{ID: "x", Version: 1, Time: time.Now(), Kinds: []messages.Kind{messages.KindFinished}, Phase: messages.PhaseFinished, FirstEvent: 1}
+	for _, records := range [][]messages.Record{nil, {&messages.Finished{}}, {&messages.StepEnded{}}} {
+		run := messages.Ref{Tenant: "t", Run: fmt.Sprint("f", len(records), len(h.ID))}
+		h.ID += "x"
+		if _, err := log.Append(context.Background(), run, 0, messages.Entry{Head: h, Records: records}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := k.Sweep(context.Background(), func(yield func(messages.Ref, error) bool) { yield(run, nil) })
+		t.Log(err)
+	}
+}

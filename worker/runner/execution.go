@@ -301,9 +301,11 @@ func (x *execution) hydrate(ctx context.Context) error {
 	through, _ := x.position()
 	s := x.recall(ctx)
 	if s != nil {
-		if ok, err := x.replay(ctx, s, s.Seq-1, through); err != nil {
-			return err
-		} else if !ok {
+		ok, err := x.replay(ctx, s, s.Seq-1, through)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil || !ok: // whatever is wrong with the cache, the log decides
 			s = nil
 		}
 	}
@@ -349,8 +351,8 @@ func (x *execution) recall(ctx context.Context) *agent.State {
 		return nil
 	}
 	s, err := agent.Decode(data)
-	if err != nil || s.Seq != seq || s.Head.ID != id || seq == 0 {
-		x.cfg.Log.WarnContext(ctx, "cached state ignored", "run", x.run.Run, "tenant", x.run.Tenant, "err", err)
+	if err != nil || s.Seq != seq || s.Head.ID != id || seq == 0 || !s.Of(x.run) {
+		x.cfg.Log.WarnContext(ctx, "cached state ignored", "task_id", x.run.Run, "tenant", x.run.Tenant, "err", err)
 		return nil
 	}
 	return s

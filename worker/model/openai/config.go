@@ -19,7 +19,7 @@ const (
 	defaultIdleTimeout   = 60 * time.Second
 	defaultHeaderTimeout = 2 * time.Minute // local servers read the whole prompt before they answer
 	defaultMaxLine       = 4 << 20         // recorded lines reach tens of KiB; images and audio are not asked for
-	defaultMaxReply      = 64 << 20        // framing included: a token costs some 300 bytes on the wire
+	defaultMaxReply      = 16 << 20        // framing included: a token costs some 300 bytes on the wire
 )
 
 // Limits of the transport that New makes.
