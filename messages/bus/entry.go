@@ -61,8 +61,7 @@ func decodeHead(run messages.Ref, m stored) (messages.Entry, error) {
 }
 
 func badEntry(run messages.Ref, m stored, err error) error {
-	var field *messages.FieldError
-	if errors.As(err, &field) { // the log's mistake, not one of whoever asked
+	if _, ok := errors.AsType[*messages.FieldError](err); ok { // the log's mistake, not one of whoever asked
 		return fmt.Errorf("read entry %d of %s: %v", m.seq, run, err) //nolint:errorlint // see above
 	}
 	return fmt.Errorf("read entry %d of %s: %w", m.seq, run, err)
