@@ -16,9 +16,6 @@ import (
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
-// handBackTimeout bounds the append of a release and the flush of its events, when everything else must stop.
-const handBackTimeout = 5 * time.Second
-
 // execution is one ticket being worked. One goroutine owns it; hint, abort, interrupt and position are for others.
 type execution struct {
 	r       *Runner
@@ -294,124 +291,6 @@ func stepStatus(s messages.Status) messages.StepStatus {
 		return messages.StepFailed
 	}
 }
-
-// hydrate rebuilds the state after a claim of a run that others have worked: from the cache if it is of this log,
-// else from the log alone. Events that the others may not have got stored are published again.
-func (x *execution) hydrate(ctx context.Context) error {
-	through, _ := x.position()
-	s := x.recall(ctx)
-	if s != nil {
-		ok, err := x.replay(ctx, s, s.Seq-1, through)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil || !ok: // whatever is wrong with the cache, the log decides
-			s = nil
-		}
-	}
-	if s == nil {
-		s = &agent.State{}
-		if _, err := x.replay(ctx, s, 0, through); err != nil {
-			return err
-		}
-	}
-	if s.Seq != through || s.Head.Claim != x.claimID {
-		return fmt.Errorf("read log: it ends at %d, not at the claim %d", s.Seq, through)
-	}
-	x.state = s
-	return runlog.Replay(ctx, x.log, x.run, messages.Entry{Seq: s.Seq, Head: s.Head}, x.out)
-}
-
-// replay folds the entries after a sequence into s. When s is from the cache the first of them must be the one that s
-// reflects; false: it is not.
-func (x *execution) replay(ctx context.Context, s *agent.State, after, through uint64) (bool, error) {
-	first := s.Seq != 0
-	for e, err := range x.log.Read(ctx, x.run, after, through) {
-		switch {
-		case err != nil:
-			return false, fmt.Errorf("read log: %w", err)
-		case first && (e.Seq != s.Seq || e.Head.ID != s.Head.ID):
-			return false, nil
-		case first:
-			first = false
-			continue
-		case e.Seq > through:
-			return true, nil
-		}
-		if err := s.Apply(e); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-func (x *execution) recall(ctx context.Context) *agent.State {
-	seq, id, data, ok := x.cfg.Cache.Load(ctx, x.run)
-	if !ok {
-		return nil
-	}
-	s, err := agent.Decode(data)
-	if err != nil || s.Seq != seq || s.Head.ID != id || seq == 0 || !s.Of(x.run) {
-		x.cfg.Log.WarnContext(ctx, "cached state ignored", "task_id", x.run.Run, "tenant", x.run.Tenant, "err", err)
-		return nil
-	}
-	return s
-}
-
-// rememberEvery bounds how often a run's state is cached: a run of quick steps would write little else. A crash costs
-// the next owner the few entries more to fold.
-const rememberEvery = 100 * time.Millisecond
-
-// remember hands the state to the cache when a step begins, from the second on, and when the run parks.
-func (x *execution) remember() {
-	if !x.state.Calling && x.state.Parked == nil || x.state.Step < 2 && x.state.Parked == nil || !x.cfg.Cache.Wants() {
-		return
-	}
-	now := time.Now()
-	if x.state.Parked == nil && now.Sub(x.remembered) < rememberEvery {
-		return
-	}
-	x.remembered = now
-	if data, err := x.state.Encode(); err == nil {
-		x.cfg.Cache.Save(x.run, x.state.Seq, x.state.Head.ID, data)
-	}
-}
-
-// handBack releases the claim, which proves that the run is still ours, so that the ticket may be given back at once.
-// A worker that stops gives the attempt back too; after a failure it is spent.
-func (x *execution) handBack(ctx context.Context, cause error) (Outcome, error) {
-	stopped := errors.Is(cause, ErrShutdown) || errors.Is(context.Cause(ctx), ErrShutdown)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
-	defer cancel()
-	r := &messages.Released{Reason: messages.Clip(cause.Error(), maxReason), Spent: !stopped}
-	at, head := x.state.Seq, x.state.Head
-	if at == 0 { // claimed, and not folded yet
-		at, head = x.tip.Seq, x.tip.Head
-	}
-	for {
-		_, err := x.append(ctx, at, head, r)
-		if errors.Is(err, runlog.ErrConflict) && x.state.Seq != 0 {
-			if err = x.catchUp(ctx, true); err == nil {
-				at, head = x.state.Seq, x.state.Head
-				continue
-			}
-		}
-		if err != nil { // fenced, or no log to be had: the ticket comes back by itself
-			return Lost, errors.Join(cause, err)
-		}
-		break
-	}
-	x.r.count(func(s *Stats) { s.Released++ })
-	if err := x.out.Flush(ctx); err != nil {
-		cause = errors.Join(cause, err) // the next owner publishes them again
-	}
-	if stopped {
-		cause = ErrShutdown
-	}
-	return Return, cause
-}
-
-const maxReason = 256
 
 // key is stable for the same thing in the same step of the same run, over attempts.
 func (x *execution) key(step int, what string) string {
