@@ -29,7 +29,7 @@ bench: ## measure speed against a floor of the same run; prints JSON lines
 	go run ./deploy/bench
 
 fuzz: ## run each fuzz target for a moment
-	@.ci/fuzz 20s
+	@.ci/fuzz 20000x
 
 sim: ## play 60,000 seeds of the crash simulation
 	LONGSHORE_SIM_SEEDS=60000 go test ./worker/runner -run TestSimulation -v -timeout 20m
