@@ -105,7 +105,11 @@ func (w *town) isDead(run messages.Ref, text string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if n := stream.CachedInfo().State.Msgs; n != 1 {
+	info, err := stream.Info(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if n := info.State.Msgs; n != 1 {
 		w.t.Errorf("%d dead letters, want 1", n)
 	}
 	var d messages.Dead

@@ -214,11 +214,13 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messa
 	if !ok {
 		return fmt.Errorf("settle %s: its last record is %s", run, last.Records[n-1].Kind())
 	}
+	if end.Dead { // before the world hears of the end: whoever does then finds the letter
+		if err := k.bury(ctx, run, last, end); err != nil {
+			return err
+		}
+	}
 	if err := out.Finish(ctx, finishedEvent(run, last, end)); err != nil {
 		return fmt.Errorf("publish events of %s: %w", run, err)
-	}
-	if end.Dead {
-		return k.bury(ctx, run, last, end)
 	}
 	return nil
 }
