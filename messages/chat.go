@@ -48,8 +48,26 @@ func (m *Message) Calls() []ToolCall {
 // Block is one part of a message; exactly one field is set.
 type Block struct {
 	Text       string      `json:"text,omitempty"`
+	Image      *Image      `json:"image,omitempty"`
+	Reasoning  *Reasoning  `json:"reasoning,omitempty"`
 	ToolCall   *ToolCall   `json:"toolCall,omitempty"`
 	ToolResult *ToolResult `json:"toolResult,omitempty"`
+}
+
+// Image is a picture, either its bytes or where the provider finds it.
+type Image struct {
+	MediaType string `json:"mediaType,omitempty"` // such as image/png; needed with Data
+	Data      []byte `json:"data,omitempty"`
+	URL       string `json:"url,omitempty"` // https only
+}
+
+// Reasoning is what a model thought before it answered. It means something to the family of providers that wrote it
+// and is never sent to another.
+type Reasoning struct {
+	Family    string `json:"family"` // Reply.Provider of the reply that holds it
+	Text      string `json:"text,omitempty"`
+	Signature string `json:"signature,omitempty"` // proves to the provider that Text is its own
+	Opaque    string `json:"opaque,omitempty"`    // what only the provider can read, as it wrote it
 }
 
 // TextContent is content of one text block.
@@ -66,7 +84,7 @@ type ToolCall struct {
 // ToolResult answers a ToolCall.
 type ToolResult struct {
 	CallID  string  `json:"callId"`
-	Content []Block `json:"content"` // text blocks only
+	Content []Block `json:"content"` // text and image blocks only
 	IsError bool    `json:"isError,omitempty"`
 }
 

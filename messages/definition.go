@@ -34,6 +34,7 @@ type Definition struct {
 	MaxSteps     int      `json:"maxSteps,omitempty"`  // default 25
 	MaxTokens    int      `json:"maxTokens,omitempty"` // of one reply; default 4096
 	Temperature  *float64 `json:"temperature,omitempty"`
+	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
 }
 
@@ -44,6 +45,13 @@ const PlannerTools = "tools"
 const (
 	OnErrorModel = "model"
 	OnErrorFail  = "fail"
+)
+
+// Values of Definition.Reasoning.
+const (
+	ReasoningDrop = "drop"
+	ReasoningKeep = "keep"
+	ReasoningEcho = "echo"
 )
 
 // BuiltinAgent is the agent "default": native tool calling with the three file tools.
@@ -112,6 +120,9 @@ func (d *Definition) Validate() error {
 	}
 	if d.OnToolError != OnErrorModel && d.OnToolError != OnErrorFail {
 		return &FieldError{"onToolError", "must be model or fail"}
+	}
+	if d.Reasoning != "" && d.Reasoning != ReasoningDrop && d.Reasoning != ReasoningKeep && d.Reasoning != ReasoningEcho {
+		return &FieldError{"reasoning", "must be drop, keep or echo"}
 	}
 	if len(d.Tools) > maxTools {
 		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}

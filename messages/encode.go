@@ -291,6 +291,12 @@ func appendBlocks(b []byte, blocks []Block) []byte {
 		b = append(b, '{')
 		n := len(b)
 		b = appendOptional(b, `"text":`, bl.Text)
+		if bl.Image != nil {
+			b = appendRest(append(comma(b, n), `"image":`...), bl.Image)
+		}
+		if bl.Reasoning != nil {
+			b = appendRest(append(comma(b, n), `"reasoning":`...), bl.Reasoning)
+		}
 		if bl.ToolCall != nil {
 			b = appendCall(append(comma(b, n), `"toolCall":`...), bl.ToolCall)
 		}
@@ -300,6 +306,12 @@ func appendBlocks(b []byte, blocks []Block) []byte {
 		b = append(b, '}')
 	}
 	return append(b, ']')
+}
+
+// appendRest appends what is too rare to be written by hand.
+func appendRest(b []byte, v any) []byte {
+	q, _ := json.Marshal(v) // of strings and bytes, which always encode
+	return append(b, q...)
 }
 
 // comma separates a field from those that begin at n, if there are any.

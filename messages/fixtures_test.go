@@ -32,6 +32,7 @@ func fullDefinition() messages.Definition {
 		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerTools,
 		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.2),
 		OnToolError: messages.OnErrorFail,
+		Reasoning:   messages.ReasoningKeep,
 	}
 }
 

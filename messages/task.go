@@ -204,7 +204,7 @@ func (t *Task) Validate() error {
 func (in Input) check() error {
 	size := 0
 	for i, b := range in {
-		if b.ToolCall != nil || b.ToolResult != nil {
+		if b != (Block{Text: b.Text}) {
 			return &FieldError{fmt.Sprintf("input[%d]", i), "only text blocks are allowed"}
 		}
 		size += len(b.Text)

@@ -83,7 +83,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"large input in blocks": {`{"input":[{"text":"` + strings.Repeat("x", mebi) + `"},{"text":"x"}]}`, "input", "larger than 1048576 bytes"},
 		"a number as input":     {`{"input":[1]}`, "input[0]", "must be an object, not a number"},
 		"a string as block":     {`{"input":["x"]}`, "input[0]", "must be an object, not a string"},
-		"an image":              {`{"input":[{"text":"x"},{"image":"x"}]}`, "input[1].image", "unknown field"},
+		"an image":              {`{"input":[{"text":"x"},{"image":"x"}]}`, "input[1].image", "must be an object, not a string"},
 		"a tool call":           {`{"input":[{"text":"x"},{"toolCall":{"id":"1","name":"rm","arguments":"{}"}}]}`, "input[1]", "only text blocks are allowed"},
 		"a tool result":         {`{"input":[{"toolResult":{"callId":"1","content":[]}}]}`, "input[0]", "only text blocks are allowed"},
 		"both names":            {`{"input":"x","description":"x"}`, "description", "give either input or description, not both"},

@@ -4,6 +4,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 
 	"github.com/longshore-run/longshore/messages"
@@ -19,18 +20,28 @@ type Provider interface {
 // Request is immutable: a provider must not change what it points to.
 type Request struct {
 	Key         string // stable for the same step of the same run, over attempts
+	Tenant      string // who the call is made for
 	Model       string // the provider's name of the model; empty: the provider's default
 	Messages    []messages.Message
 	Tools       []messages.ToolSpec
 	MaxTokens   int      // of the reply; 0: the provider's default
 	Temperature *float64 // nil: the provider's default
+	Format      *Format  // of the reply's text; nil: free
+	Echo        bool     // send reasoning of the provider's own family back to it
+}
+
+// Format asks for JSON. A provider that has neither schema nor JSON mode is asked by the prompt alone.
+type Format struct {
+	Name   string          // of the schema, for providers that want one
+	Schema json.RawMessage // JSON Schema of an object; nil: any JSON object
 }
 
 // Delta is one piece of a reply; exactly one field is set.
 type Delta struct {
-	Text  string
-	Reset bool // a retry begins: forget the text so far
-	Reply *Reply
+	Text      string
+	Reasoning string
+	Reset     bool // a retry begins: forget text and reasoning so far
+	Reply     *Reply
 }
 
 // Reply is the whole answer.
@@ -40,4 +51,5 @@ type Reply struct {
 	Usage    messages.Usage
 	Provider string // family: "openai", "anthropic", "scripted"
 	Model    string // as the provider names it
+	Cached   bool   // from the reply cache: nothing was paid for it
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/longshore-run/longshore/messages"
@@ -23,7 +24,7 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 
 func (x *execution) request(a *agent.CallModel) model.Request {
 	return model.Request{
-		Key: x.key(a.Step, "model"), Model: x.state.Agent.Model, Messages: a.Messages, Tools: a.Tools,
+		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho, Model: x.state.Agent.Model, Messages: a.Messages, Tools: a.Tools,
 		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature,
 	}
 }
@@ -47,7 +48,7 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 	case err == nil:
 		msg := reply.Message
 		msg.Role = messages.RoleAssistant
-		msg.Content = x.redact(msg.Content)
+		msg.Content = x.redact(x.kept(msg.Content))
 		uniqueIDs(&msg)
 		clear(x.args) // ids may come again
 		clear(x.parks)
@@ -68,11 +69,26 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 	}
 }
 
+// kept is what the agent keeps of a reply.
+func (x *execution) kept(in []messages.Block) []messages.Block {
+	if r := x.state.Agent.Reasoning; r == messages.ReasoningKeep || r == messages.ReasoningEcho {
+		return in
+	}
+	return slices.DeleteFunc(slices.Clone(in), func(b messages.Block) bool { return b.Reasoning != nil })
+}
+
 // redact takes secrets out of what a model or a tool said, before it becomes a record, an event or a file.
 func (x *execution) redact(in []messages.Block) []messages.Block {
 	out := make([]messages.Block, len(in))
 	for i, b := range in {
 		b.Text = x.cfg.Redact(b.Text)
+		if b.Reasoning != nil {
+			r := *b.Reasoning
+			if r.Text = x.cfg.Redact(r.Text); r.Text != b.Reasoning.Text {
+				r.Signature = "" // of another text
+			}
+			b.Reasoning = &r
+		}
 		if b.ToolCall != nil {
 			c := *b.ToolCall
 			c.Arguments = x.cfg.Redact(c.Arguments)
