@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // DefaultAgent works a task that names none.
@@ -36,10 +37,20 @@ type Definition struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
+
+	// Of planner "plan".
+	Plan            *Plan             `json:"plan,omitempty"`            // makes a planning call needless; the planner is then "plan"
+	Observe         string            `json:"observe,omitempty"`         // when the model is asked how to go on; default "always", with a given plan "never"
+	OnNetworkError  string            `json:"onNetworkError,omitempty"`  // "park" (default), "retry", "abort": when the model cannot be reached
+	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"` // "model" (default): told once, then the run fails; "fail": it fails at once
+	Prompts         map[string]string `json:"prompts,omitempty"`         // templates by purpose: "plan", "observe", "summary"; default: built in
 }
 
-// PlannerTools is native tool calling.
-const PlannerTools = "tools"
+// Planners that an agent may name.
+const (
+	PlannerTools = "tools" // native tool calling
+	PlannerPlan  = "plan"  // plan first
+)
 
 // Values of Definition.OnToolError.
 const (
@@ -72,6 +83,9 @@ func BuiltinAgent() Definition {
 func (d *Definition) SetDefaults() {
 	if d.Planner == "" {
 		d.Planner = PlannerTools
+		if d.Plan != nil {
+			d.Planner = PlannerPlan
+		}
 	}
 	if d.MaxSteps == 0 {
 		d.MaxSteps = DefaultMaxSteps
@@ -97,8 +111,8 @@ func (d *Definition) Validate() error {
 	if err := checkToken("name", d.Name); err != nil {
 		return err
 	}
-	if d.Planner != PlannerTools {
-		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", shown(d.Planner), PlannerTools)}
+	if planners := []string{PlannerTools, PlannerPlan}; !slices.Contains(planners, d.Planner) {
+		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", shown(d.Planner), strings.Join(planners, ", "))}
 	}
 	if err := checkText("description", d.Description, maxDescription); err != nil {
 		return err
@@ -135,5 +149,5 @@ func (d *Definition) Validate() error {
 			return &FieldError{fmt.Sprintf("tools[%d]", i), "named twice"}
 		}
 	}
-	return nil
+	return d.checkPlanning()
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -50,6 +51,7 @@ type Task struct {
 	Priority    Priority          `json:"priority,omitempty"` // default normal
 	Labels      map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
 	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
+	Plan        *Plan             `json:"plan,omitempty"`     // what to do, step by step; no planning call is made
 	Traceparent string            `json:"traceparent,omitempty"`
 }
 
@@ -97,7 +99,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
 	"workspace": true, "files": true, "deadline": true, "notBefore": true, "outputSchema": true,
-	"plan": true, "seed": true, "parent": true, "webhook": true,
+	"seed": true, "parent": true, "webhook": true,
 }
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
@@ -198,6 +200,11 @@ func (t *Task) Validate() error {
 	if t.Limits != nil && (t.Limits.MaxSteps < 0 || t.Limits.MaxSteps > maxStepsOf) {
 		return &FieldError{"limits.maxSteps", fmt.Sprintf("must be 1 to %d", maxStepsOf)}
 	}
+	if t.Plan != nil {
+		if err := t.Plan.Validate(); err != nil {
+			return under("plan", err)
+		}
+	}
 	return checkText("traceparent", t.Traceparent, 128)
 }
 
@@ -266,17 +273,29 @@ func (t *Task) Fingerprint() string {
 	if c.Limits != nil && *c.Limits == (Limits{}) {
 		c.Limits = nil
 	}
-	if len(c.Context) > 0 {
-		var v any // re-encoded so that spacing and key order do not count
-		in := json.NewDecoder(bytes.NewReader(c.Context))
-		in.UseNumber() // large numbers that differ must not become the same
-		if in.Decode(&v) == nil {
-			c.Context, _ = json.Marshal(v)
+	c.Context = canonical(c.Context)
+	if c.Plan != nil {
+		p := *c.Plan
+		p.Steps = slices.Clone(p.Steps)
+		for i := range p.Steps {
+			p.Steps[i].Args = canonical(p.Steps[i].Args)
 		}
+		c.Plan = &p
 	}
 	b, _ := json.Marshal(c) // a decoded Task always encodes
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// canonical writes JSON anew, so that spacing and key order do not count.
+func canonical(raw json.RawMessage) json.RawMessage {
+	var v any
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.UseNumber() // large numbers that differ must not become the same
+	if len(raw) > 0 && in.Decode(&v) == nil {
+		raw, _ = json.Marshal(v)
+	}
+	return raw
 }
 
 // Wake is the body of a message on tasks.wake.<tenant>.<run>: a wake-up ticket (Errand empty, After the sequence of

@@ -54,6 +54,12 @@ type spec struct {
 	MaxTokens    int      `json:"maxTokens,omitempty"`
 	Temperature  *float64 `json:"temperature,omitempty"`
 	OnToolError  string   `json:"onToolError,omitempty"`
+
+	Plan            *messages.Plan    `json:"plan,omitempty"`
+	Observe         string            `json:"observe,omitempty"`
+	OnNetworkError  string            `json:"onNetworkError,omitempty"`
+	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`
+	Prompts         map[string]string `json:"prompts,omitempty"`
 }
 
 // Parse reads one definition, strictly: an unknown field is an error that names it.
@@ -83,6 +89,8 @@ func Parse(data []byte) (messages.Definition, error) {
 		Name: doc.Metadata.Name, Description: doc.Metadata.Description, Instructions: doc.Spec.Instructions,
 		Planner: doc.Spec.Planner, Model: doc.Spec.Model, Tools: doc.Spec.Tools, MaxSteps: doc.Spec.MaxSteps,
 		MaxTokens: doc.Spec.MaxTokens, Temperature: doc.Spec.Temperature, OnToolError: doc.Spec.OnToolError,
+		Plan: doc.Spec.Plan, Observe: doc.Spec.Observe, OnNetworkError: doc.Spec.OnNetworkError,
+		OnInvalidOutput: doc.Spec.OnInvalidOutput, Prompts: doc.Spec.Prompts,
 	}
 	d.SetDefaults()
 	return d, d.Validate()

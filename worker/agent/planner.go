@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -11,7 +13,7 @@ type Planner interface {
 	Plan(s *State) Action
 }
 
-// Action is *CallModel, *CallTools, *Park or *Finish.
+// Action is *CallModel, *CallTools, *Park, *Decide or *Finish.
 type Action interface{ action() }
 
 // CallModel asks the model for the reply of a step.
@@ -19,6 +21,19 @@ type CallModel struct {
 	Step     int
 	Messages []messages.Message
 	Tools    []messages.ToolSpec
+	Purpose  messages.Purpose // empty: a turn of native tool calling
+	Format   *Format          // of the reply's text; nil: free
+}
+
+// Format asks for a JSON object. It is what a model.Format says.
+type Format struct {
+	Name   string
+	Schema json.RawMessage
+}
+
+// Decide has records appended that have no effect outside, and then plans again.
+type Decide struct {
+	Records []messages.Record
 }
 
 // CallTools makes the open calls; the performer decides which of them run together.
@@ -27,23 +42,26 @@ type CallTools struct{}
 // Park waits for a record from outside, holding no worker.
 type Park struct {
 	Parked messages.Parked
+	For    time.Duration // the wait expires so long from now; 0: when Parked says
 }
 
 // Finish ends the run.
 type Finish struct {
-	Status messages.Status
-	Result string
-	Err    *messages.RunError
+	Status  messages.Status
+	Result  string
+	Summary string // of what was done; may be empty
+	Err     *messages.RunError
 }
 
 func (*CallModel) action() {}
 func (*CallTools) action() {}
 func (*Park) action()      {}
 func (*Finish) action()    {}
+func (*Decide) action()    {}
 
 // Planners are all planners by the name that an agent calls them.
 func Planners() map[string]Planner {
-	return map[string]Planner{messages.PlannerTools: ToolCalling{}}
+	return map[string]Planner{messages.PlannerTools: ToolCalling{}, messages.PlannerPlan: PlanFirst{}}
 }
 
 // ToolCalling is the native tool-calling planner: ask the model, make the calls it wants, ask again with the

@@ -245,7 +245,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 					return nil, nil, err
 				}
 			}
-			if err := add(&messages.StepStarted{Step: a.Step}); err != nil {
+			if err := add(&messages.StepStarted{Step: a.Step, Purpose: a.Purpose}); err != nil {
 				return nil, nil, err
 			}
 		case *agent.CallTools:
@@ -261,7 +261,17 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			case len(rs) == 0:
 				return decisions, a, nil
 			}
+		case *agent.Decide:
+			for _, r := range a.Records {
+				if err := add(r); err != nil {
+					return nil, nil, err
+				}
+			}
 		case *agent.Park:
+			if a.For > 0 {
+				until := x.now().Add(a.For)
+				a.Parked.Until = &until
+			}
 			return decisions, a, add(&a.Parked)
 		case *agent.Finish:
 			if s.StepOpen {

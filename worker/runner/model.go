@@ -23,7 +23,13 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 }
 
 func (x *execution) request(a *agent.CallModel) model.Request {
+	var format *model.Format
+	if a.Format != nil {
+		format = &model.Format{Name: a.Format.Name, Schema: a.Format.Schema}
+	}
 	return model.Request{
+		Format: format,
+
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho, Model: x.state.Agent.Model, Messages: a.Messages, Tools: a.Tools,
 		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature,
 	}
@@ -63,6 +69,7 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 	case errors.As(err, &failed):
 		return x.commit(ctx, &messages.ModelFailed{
 			Step: step, Error: messages.RunError{Code: failed.Code(), Message: x.cfg.Redact(failed.Error())},
+			Fallback: agent.Fallback(x.state, failed.Code(), failed.Class == model.Network),
 		})
 	default:
 		return nil, fmt.Errorf("call model: %w", err)
