@@ -22,8 +22,8 @@ func TestDefinitionValidate(t *testing.T) {
 	}{
 		"no name":               {func(d *messages.Definition) { d.Name = "" }, "name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
 		"hostile name":          {func(d *messages.Definition) { d.Name = "a.>" }, "name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
-		"no planner":            {func(d *messages.Definition) { d.Planner = "" }, "planner", `"" is not a planner; known: tools`},
-		"long planner":          {func(d *messages.Definition) { d.Planner = long }, "planner", `"` + long[:64] + `…" is not a planner; known: tools`},
+		"no planner":            {func(d *messages.Definition) { d.Planner = "" }, "planner", `"" is not a planner; known: tools, plan`},
+		"long planner":          {func(d *messages.Definition) { d.Planner = long }, "planner", `"` + long[:64] + `…" is not a planner; known: tools, plan`},
 		"long description":      {func(d *messages.Definition) { d.Description = long }, "description", "larger than 4096 bytes"},
 		"NUL in instructions":   {func(d *messages.Definition) { d.Instructions = "\x00" }, "instructions", "holds a NUL character"},
 		"broken instructions":   {func(d *messages.Definition) { d.Instructions = "\xff" }, "instructions", "invalid UTF-8"},
@@ -37,6 +37,14 @@ func TestDefinitionValidate(t *testing.T) {
 		"unknown on tool error": {func(d *messages.Definition) { d.OnToolError = "stop" }, "onToolError", "must be model or fail"},
 		"hostile tool":          {func(d *messages.Definition) { d.Tools = []string{"a", "*"} }, "tools[1]", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
 		"tool twice":            {func(d *messages.Definition) { d.Tools = []string{"a", "b", "a"} }, "tools[2]", "named twice"},
+		"unknown observe":       {func(d *messages.Definition) { d.Observe = "often" }, "observe", `"often" is not one of ["always" "on_failure" "never"]`},
+		"unknown network error": {func(d *messages.Definition) { d.OnNetworkError = "wait" }, "onNetworkError", `"wait" is not one of ["park" "retry" "abort"]`},
+		"unknown invalid":       {func(d *messages.Definition) { d.OnInvalidOutput = "retry" }, "onInvalidOutput", `"retry" is not one of ["model" "fail"]`},
+		"unknown prompt":        {func(d *messages.Definition) { d.Prompts = map[string]string{"system": "x"} }, "prompts.system", `is not one of ["plan" "observe" "summary"]`},
+		"empty prompt":          {func(d *messages.Definition) { d.Prompts = map[string]string{"plan": ""} }, "prompts.plan", "is empty"},
+		"plan without planner":  {func(d *messages.Definition) { d.Planner = messages.PlannerTools }, "plan", "needs planner plan, not tools"},
+		"plan with a bad step":  {func(d *messages.Definition) { d.Plan.Steps[1].ID = "a" }, "plan.steps[1].id", `"a" is the id of steps[0] already`},
+		"plan with a tool more": {func(d *messages.Definition) { d.Tools = []string{"b"} }, "plan.steps[0].tool", `Tool "read_file" not found. Allowed tools: b`},
 		"too many tools":        {func(d *messages.Definition) { d.Tools = many }, "tools", "more than 256"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,16 +23,33 @@ func fullTask() messages.Task {
 		Context: json.RawMessage(`{"repository":"longshore","lines":[1,2.50,null]}`), Session: "s-1",
 		Priority: messages.PriorityHigh, Labels: map[string]string{"team": "core", "stage": "test"},
 		Limits:      &messages.Limits{MaxSteps: 3},
+		Plan:        fullPlan(),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	}
+}
+
+// fullPlan has every field set.
+func fullPlan() *messages.Plan {
+	return &messages.Plan{
+		Steps: []messages.PlanStep{
+			{ID: "a", Description: "Read a.go.", Tool: "read_file", Args: json.RawMessage(`{"path":"a.go"}`), EstimatedDuration: 1.5},
+			{
+				ID: "b", Description: "Read what a.go names.", Tool: "read_file", Args: json.RawMessage(`{"path":"${steps.a.output}"}`),
+				DependsOn: []string{"a"}, RequiredApprovals: []string{"ann"}, Critical: new(false),
+			},
+		},
+		EstimatedDuration: 3, RequiredApprovals: []string{"a"},
 	}
 }
 
 func fullDefinition() messages.Definition {
 	return messages.Definition{
-		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerTools,
+		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerPlan,
 		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.2),
 		OnToolError: messages.OnErrorFail,
 		Reasoning:   messages.ReasoningKeep,
+		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry,
+		OnInvalidOutput: messages.OnErrorFail, Prompts: map[string]string{"plan": "Plan {task.description}"},
 	}
 }
 
@@ -52,8 +69,9 @@ func fullResult() messages.AgentResult {
 		ModelCalls: []messages.ModelCall{{
 			Step: 1, Provider: "openai", Model: "gpt-4o", Stop: messages.StopToolCalls, Usage: fullUsage(), Millis: 900,
 		}},
-		TokenUsage: fullUsage(), CostEstimate: new(0.0125), EventStream: ref.EventFilter(),
-		Provenance: &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
+		TokenUsage: fullUsage(), CostEstimate: new(0.0125), Summary: "One file was read.", Outputs: []string{"review.md"}, Logs: ref.LogSubject(),
+		EventStream: ref.EventFilter(),
+		Provenance:  &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
 		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"},
 		Metrics:   &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Truncated: true,
 	}
@@ -72,22 +90,22 @@ func fullRecords() []messages.Record {
 			}},
 		},
 		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval"},
-		&messages.StepStarted{Step: 1},
+		&messages.StepStarted{Step: 1, StepID: "a", Purpose: messages.PurposeObserve},
 		&messages.ModelReplied{
 			Step: 1, Message: messages.Message{
 				Role: messages.RoleAssistant, Content: []messages.Block{{Text: "Let me look."}, {ToolCall: &call}},
 			},
 			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900,
 		},
-		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}},
-		&messages.ToolStarted{Step: 1, Call: call},
+		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: messages.FallbackPark},
+		&messages.ToolStarted{Step: 1, Call: call, StepID: "a"},
 		&messages.ToolReturned{
 			Step: 1, Name: "read_file", Result: messages.ToolResult{
 				CallID: "c1", Content: messages.TextContent("not found"), IsError: true,
 			},
-			Code: messages.CodeToolFailed, Millis: 3,
+			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
 		},
-		&messages.StepEnded{Step: 1, Status: messages.StepCompleted},
+		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
 		&messages.Parked{Reason: "approval", Call: "c1", Until: &until},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
@@ -95,6 +113,9 @@ func fullRecords() []messages.Record {
 		&messages.Answered{ID: "x2", Park: 9, By: "ann", Content: messages.TextContent("yes"), IsError: true},
 		&messages.Expired{Park: 9},
 		&messages.Finished{Result: fullResult(), Dead: true},
+		&messages.Planned{
+			Step: 1, Decision: messages.DecisionAdapt, Reason: "b failed", Plan: fullPlan(), Renewed: []string{"b"}, Fallback: true,
+		},
 	}
 }
 
@@ -104,6 +125,7 @@ func emptyRecords() []messages.Record {
 		&messages.Started{}, &messages.Claimed{}, &messages.StepStarted{}, &messages.ModelReplied{}, &messages.ModelFailed{},
 		&messages.ToolStarted{}, &messages.ToolReturned{}, &messages.StepEnded{}, &messages.Parked{}, &messages.Released{},
 		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
+		&messages.Planned{},
 	}
 }
 

@@ -23,8 +23,10 @@ func agent() messages.Definition {
 
 func started() *messages.Started {
 	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
+	task := fullTask()
+	task.Plan = nil
 	return &messages.Started{
-		Task: fullTask(), Agent: agent(), QueuedAt: noon.Add(-time.Second),
+		Task: task, Agent: agent(), QueuedAt: noon.Add(-time.Second),
 		Tools: []messages.ToolSpec{
 			{Name: "read_file", Description: "Reads a file.", InputSchema: schema, Effect: messages.EffectRead},
 			{Name: "send_mail", Description: "Sends a mail.", InputSchema: schema, Effect: messages.EffectOnce},
