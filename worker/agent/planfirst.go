@@ -58,9 +58,7 @@ func (PlanFirst) Plan(s *State) Action {
 	}
 	a := r.next()
 	if f, ends := a.(*Finish); ends && r.p.Plan != nil {
-		if left := r.leave(f); left != nil {
-			return left
-		}
+		r.leave(f)
 	}
 	return a
 }
@@ -100,8 +98,8 @@ func (r *planRun) next() Action {
 	case p.Decision == messages.DecisionAbort:
 		return fail(messages.CodeToolFailed, "the plan was aborted: "+p.Reason)
 	case p.Decision == messages.DecisionComplete:
-		if skip := r.skipRest("the goal is achieved already"); skip != nil {
-			return skip
+		if skip := r.rest("the goal is achieved already"); skip != nil {
+			return decide(skip...)
 		}
 		return r.conclude()
 	case r.observes():
@@ -152,7 +150,14 @@ func (r *planRun) observe() string {
 
 // gather ends the steps whose calls have a result and goes on with the other calls.
 func (r *planRun) gather() Action {
-	d := &Decide{}
+	if d := (&Decide{Records: r.ends()}); d.Records != nil {
+		return d
+	}
+	return &CallTools{}
+}
+
+// ends are the ends of the steps whose calls have a result.
+func (r *planRun) ends() (out []messages.Record) {
 	for i := range r.Open {
 		c := &r.Open[i]
 		if c.Result == nil {
@@ -166,12 +171,9 @@ func (r *planRun) gather() Action {
 				end.Status = messages.StepSkipped
 			}
 		}
-		d.Records = append(d.Records, end)
+		out = append(out, end)
 	}
-	if d.Records != nil {
-		return d
-	}
-	return &CallTools{}
+	return out
 }
 
 // maxReason bounds a reason in the log, in bytes.
@@ -263,37 +265,24 @@ func (r *planRun) skipped(id, why string) messages.Record {
 	return &messages.StepEnded{Step: r.Step, StepID: id, Status: messages.StepSkipped, Reason: messages.Clip(why, maxReason)}
 }
 
-// skipRest ends all steps that have not ended; nil: there is none.
-func (r *planRun) skipRest(why string) *Decide {
-	var d *Decide
+// rest ends all steps that have not ended and have no result.
+func (r *planRun) rest(why string) (out []messages.Record) {
 	for i := range r.p.Plan.Steps {
 		id := r.p.Plan.Steps[i].ID
-		if r.p.Steps[id].Status != "" {
-			continue
+		if c := r.open(id); r.p.Steps[id].Status == "" && (c == nil || c.Result == nil) {
+			out = append(out, r.skipped(id, why))
 		}
-		if d == nil {
-			d = &Decide{}
-		}
-		d.Records = append(d.Records, r.skipped(id, why))
 	}
-	return d
+	return out
 }
 
 // leave has every step reported before the run ends, with the results that are in.
-func (r *planRun) leave(f *Finish) Action {
-	for i := range r.Open {
-		if r.Open[i].Result != nil {
-			return r.gather()
-		}
-	}
+func (r *planRun) leave(f *Finish) {
 	why := "the run has ended"
 	if f.Err != nil {
 		why += ": " + f.Err.Message
 	}
-	if d := r.skipRest(why); d != nil {
-		return d
-	}
-	return nil
+	f.Before = append(r.ends(), r.rest(why)...)
 }
 
 // exhausted tells whether another turn, and the summary after it, would be more than the steps that the run may take.

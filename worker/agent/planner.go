@@ -51,6 +51,7 @@ type Finish struct {
 	Result  string
 	Summary string // of what was done; may be empty
 	Err     *messages.RunError
+	Before  []messages.Record // that are appended with the end, such as the ends of a plan's steps
 }
 
 func (*CallModel) action() {}

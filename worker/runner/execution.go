@@ -274,6 +274,11 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			}
 			return decisions, a, add(&a.Parked)
 		case *agent.Finish:
+			for _, r := range a.Before {
+				if err := add(r); err != nil {
+					return nil, nil, err
+				}
+			}
 			if s.StepOpen {
 				if err := add(&messages.StepEnded{Step: s.Step, Status: stepStatus(a.Status)}); err != nil {
 					return nil, nil, err
