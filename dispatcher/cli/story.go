@@ -48,6 +48,8 @@ func (r *run) tell(e *messages.Event) line {
 		return told(e, r.cancelAsked)
 	case messages.EventError:
 		return told(e, r.modelFailed)
+	case messages.EventPlan:
+		return told(e, r.planned)
 	case messages.EventRunFinished:
 		return told(e, func(d messages.RunFinished) line { return r.finished(&d.Result) })
 	case nameOf(bus.TypeEventsExpired):
@@ -92,6 +94,10 @@ func (r *run) started(d messages.RunStarted) line {
 }
 
 func (r *run) stepStarted(d messages.Step) line {
+	if ofPlan(&d) {
+		r.step, r.doing = d.Step, "step "+visible(d.StepID)
+		return line{}
+	}
 	r.step, r.doing, r.calls = d.Step, "calling the model", nil
 	return line{}
 }
@@ -147,6 +153,9 @@ func (r *run) toolEnded(d messages.ToolExecution) line {
 }
 
 func (r *run) stepEnded(d messages.Step) line {
+	if ofPlan(&d) {
+		return planStepEnded(&d)
+	}
 	r.doing, r.calls = "between steps", nil
 	if d.Status == messages.StepCompleted {
 		return line{}
@@ -187,6 +196,9 @@ func (r *run) cancelAsked(d messages.CancelAsked) line {
 
 func (r *run) modelFailed(d messages.ErrorData) line {
 	r.doing = "ending after an error"
+	if d.Fallback != "" {
+		r.doing = "going on after an error: " + d.Fallback
+	}
 	return line{mark: bad, text: r.inStep("the model call failed: " + d.Message), note: string(d.Code)}
 }
 
