@@ -38,7 +38,9 @@ func (r *run) planned(d messages.PlanData) line {
 }
 
 // ofPlan tells whether a step is one of a plan and not a turn.
-func ofPlan(d *messages.Step) bool { return d.StepID != "" && d.StepID != fmt.Sprintf("step-%d", d.Step) }
+func ofPlan(d *messages.Step) bool {
+	return d.StepID != "" && d.StepID != fmt.Sprintf("step-%d", d.Step)
+}
 
 // planStepEnded tells of a step of the plan that did not complete; of the others the call tells.
 func planStepEnded(d *messages.Step) line {

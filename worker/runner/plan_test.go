@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -188,10 +189,7 @@ func TestPlanSurvivesAKillAnywhere(t *testing.T) {
 				}
 			}
 		}
-		before := map[string]int{}
-		for id, n := range w.calls {
-			before[id] = n
-		}
+		before := maps.Clone(w.calls)
 		if !over {
 			next, _ := w.worker(t, nil)
 			if out, err := next.Run(t.Context(), rticket(2)); out != runner.Done || err != nil {
