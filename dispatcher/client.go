@@ -68,7 +68,8 @@ func New(ctx context.Context, nc *nats.Conn) (*Client, error) {
 // id may be submitted again: it is one run. A field that is wrong is a *messages.FieldError; ErrConflict says that
 // the id belongs to another task. Transient failures are retried with the same id until ctx ends.
 func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err error) {
-	if t.ID == "" {
+	fresh := t.ID == ""
+	if fresh {
 		t.ID = messages.NewID(time.Now())
 	}
 	t.SetDefaults()
@@ -78,7 +79,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if _, err := c.bus.Agent(ctx, t.Agent); err != nil {
 		return "", fmt.Errorf("agent: %w", err)
 	}
-	duplicate, err := c.bus.Submit(ctx, &t)
+	duplicate, err := c.bus.Submit(ctx, &t, fresh)
 	if err != nil {
 		return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)
 	}
