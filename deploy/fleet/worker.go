@@ -94,7 +94,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if short != nil {
 		group.Go(func() error { return short.Run(rest) })
 	}
-	group.Go(func() error { return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), log, ready) })
+	group.Go(func() error {
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), log, ready)
+	})
 	return group.Wait()
 }
 

@@ -30,13 +30,13 @@ type Config struct {
 const (
 	defaultKeepAlive   = 15 * time.Second
 	defaultLiteTimeout = 2 * time.Minute
-	// maxBody is for a task: its input and context, twice over for JSON's escapes.
+	// A task: its input and context, twice over for JSON's escapes.
 	maxBody = 4 << 20
-	// bodyTimeout is for a body, or an answer, over a slow line.
+	// A body, or an answer, over a slow line.
 	bodyTimeout = 30 * time.Second
-	// requestTimeout is for a request that does not wait for a run.
+	// A request that does not wait for a run.
 	requestTimeout = 15 * time.Second
-	// maxWait is how long a submit may wait for the result.
+	// How long a submit may wait for the result.
 	maxWait = 60 * time.Second
 )
 

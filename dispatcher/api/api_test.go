@@ -346,7 +346,7 @@ func TestOpenAPIIsGolden(t *testing.T) {
 	}
 	// Every operation of the document answers, and no other.
 	var doc struct {
-		Paths map[string]map[string]json.RawMessage
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
 	if err := json.Unmarshal(got, &doc); err != nil {
 		t.Fatal(err)
@@ -371,7 +371,7 @@ func TestManyWatchers(t *testing.T) {
 	const watchers = 50
 	done := make(chan string, watchers)
 	for range watchers {
-		resp := h.send("GET", "/v1/tasks/crowd/events", "")
+		resp := h.send("GET", "/v1/tasks/crowd/events", "") //nolint:bodyclose // below
 		go func() {
 			defer func() { _ = resp.Body.Close() }()
 			var names []string

@@ -41,7 +41,7 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	go func() {
 		ended <- q.api.forward(ctx, run, after, types, events)
 	}()
-	defer func() { stop(); <-ended }()
+	defer func() { stop(); _ = <-ended }() // nobody is left to tell
 	for {
 		select {
 		case e := <-events:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -95,9 +96,7 @@ func (a *API) write(ctx context.Context, w http.ResponseWriter, op *operation, r
 		status = http.StatusOK
 	}
 	if r, ok := reply.(*replyOf); ok {
-		for k, v := range r.header {
-			w.Header()[k] = v
-		}
+		maps.Copy(w.Header(), r.header)
 		if r.status != 0 {
 			status = r.status
 		}

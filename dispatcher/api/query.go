@@ -88,17 +88,6 @@ func (q *query) number(name string, def, least, most int) (int, error) {
 	return n, nil
 }
 
-func (q *query) flag(name string) (bool, error) {
-	switch q.text(name) {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, &messages.FieldError{Field: name, Reason: "must be true or false"}
-	}
-}
-
 func (q *query) duration(name string, most time.Duration) (time.Duration, error) {
 	v := q.text(name)
 	if v == "" {
