@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -38,10 +39,10 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	defer stop()
 	s := startStream(w, q.api.cfg.KeepAlive)
 	events, ended := make(chan messages.Event), make(chan error, 1)
-	go func() {
-		ended <- q.api.forward(ctx, run, after, types, events)
-	}()
-	defer func() { stop(); _ = <-ended }() // nobody is left to tell
+	var forwarding sync.WaitGroup
+	forwarding.Go(func() { ended <- q.api.forward(ctx, run, after, types, events) })
+	defer forwarding.Wait()
+	defer stop()
 	for {
 		select {
 		case e := <-events:
@@ -49,7 +50,6 @@ func watchTask(w http.ResponseWriter, q *query) error {
 				return nil
 			}
 		case err := <-ended:
-			ended <- err
 			if err != nil && !errors.Is(err, errDraining) && ctx.Err() == nil {
 				_ = s.comment("error: the stream is cut: come back with Last-Event-ID")
 			}
