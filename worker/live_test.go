@@ -49,11 +49,31 @@ func (p *breaking) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.
 	}
 }
 
-// A retry after text tells watchers to forget it. Reasoning that the agent drops is not shown.
+// A retry after text tells watchers to forget it. Reasoning is shown only when the agent keeps it.
 func TestLiveTextOfARetry(t *testing.T) {
-	h := open(t, 30*time.Second)
+	const text, idea, reset = messages.LiveText, messages.LiveReasoning, messages.LiveReset
+	for name, tc := range map[string]struct {
+		reasoning string
+		kinds     []messages.LiveKind
+		thoughts  string
+	}{
+		"reasoning dropped": {messages.ReasoningDrop, []messages.LiveKind{text, reset, text}, ""},
+		"reasoning kept":    {messages.ReasoningKeep, []messages.LiveKind{idea, text, reset, idea, text}, "Secret thoughts. "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testLiveRetry(t, tc.reasoning, tc.kinds, tc.thoughts)
+		})
+	}
+}
+
+func testLiveRetry(t *testing.T, reasoning string, want []messages.LiveKind, thoughts string) {
+	t.Helper()
+	thinker := messages.BuiltinAgent()
+	thinker.Name, thinker.Reasoning = "thinker", reasoning
+	h := open(t, 30*time.Second, thinker)
 	p := &breaking{seen: make(chan struct{})}
-	id, err := h.client.Submit(t.Context(), messages.Task{Input: messages.TextInput("work")})
+	id, err := h.client.Submit(t.Context(), messages.Task{Agent: "thinker", Input: messages.TextInput("work")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +111,10 @@ func TestLiveTextOfARetry(t *testing.T) {
 	h.probe(dispatcher.Run(id), subscribed)
 	h.worker("w", model.NewRetry(p, model.RetryConfig{Random: func() float64 { return 0 }}), worker.Config{Slots: 1})
 	<-watched
-	want := []messages.LiveKind{messages.LiveText, messages.LiveReset, messages.LiveText}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Error(diff)
 	}
-	if reply.Text != "Other words." || reply.Reasoning != "" || reply.Step != 1 || reply.Attempt != 1 || reply.Try != 2 || reply.Incomplete {
+	if reply.Text != "Other words." || reply.Reasoning != thoughts || reply.Step != 1 || reply.Attempt != 1 || reply.Try != 2 || reply.Incomplete {
 		t.Errorf("got %+v", reply)
 	}
 	close(p.seen)
