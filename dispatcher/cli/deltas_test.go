@@ -172,10 +172,13 @@ func TestWatchDeltas(t *testing.T) {
 		piece   string // what shows that a piece was seen
 		errs    func(out io.Writer) io.Writer
 	}{
-		"terminal": {cli.Options{Terminal: true}, nil, "  Hel", func(out io.Writer) io.Writer { return out }},
+		"terminal": {
+			options: cli.Options{Terminal: true}, piece: "  Hel",
+			errs: func(out io.Writer) io.Writer { return out },
+		},
 		"json": {
-			cli.Options{Raw: true}, []string{"-o", "json"}, `{"type":"longshore.live.v1","run":"`,
-			func(io.Writer) io.Writer { return io.Discard },
+			options: cli.Options{Raw: true}, args: []string{"-o", "json"}, piece: `{"type":"longshore.live.v1","run":"`,
+			errs: func(io.Writer) io.Writer { return io.Discard },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,14 +54,14 @@ func (r *Reporter) progress() string {
 		tail += " · " + tokens(total)
 	}
 	r.drawn = true
-	written := ""
+	var written strings.Builder
 	if !r.several() {
 		for _, row := range active[0].rows(r.width() - len(indent) - 1) {
-			written += indent + row + "\n"
+			written.WriteString(indent + row + "\n")
 			r.above++
 		}
 	}
-	return written + fitted(head, doing, tail, r.width()-1) // the last column stays free: a terminal may wrap there
+	return written.String() + fitted(head, doing, tail, r.width()-1) // the last column stays free: a terminal may wrap there
 }
 
 // fitted puts a line together in which the middle is cut first.
