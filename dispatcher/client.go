@@ -104,6 +104,13 @@ func (c *Client) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 	return c.bus.Watch(ctx, run)
 }
 
+// Live yields the replies of a run while they are written, from now on, until ctx ends; then its error comes. It is
+// for people's eyes: messages may be lost, as their numbers show, and a slow consumer loses them. A
+// messages.LiveReply puts them together; message_end of the same step, in Watch, brings the reply whole.
+func (c *Client) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.Live, error] {
+	return c.bus.Live(ctx, run)
+}
+
 // Recent yields the stored events of all runs of a tenant since a time, oldest first, up to now.
 func (c *Client) Recent(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
 	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {

@@ -20,6 +20,8 @@ type run struct {
 	tokens   int64
 	calls    []call // of this step that have not returned, in the model's order
 	ended    bool
+	written  messages.LiveReply // the reply that is being written
+	told     int                // the last step whose reply is known whole, or will not come
 }
 
 // tell takes an event into account and returns the line that it is worth.
@@ -97,6 +99,7 @@ func (r *run) stepStarted(d messages.Step) line {
 }
 
 func (r *run) replied(d messages.MessageEnd) line {
+	r.whole(r.step)
 	used := d.Usage.Total
 	if used == 0 {
 		used = d.Usage.Input + d.Usage.Output
@@ -147,6 +150,7 @@ func (r *run) toolEnded(d messages.ToolExecution) line {
 }
 
 func (r *run) stepEnded(d messages.Step) line {
+	r.whole(d.Step)
 	r.doing, r.calls = "between steps", nil
 	if d.Status == messages.StepCompleted {
 		return line{}
@@ -186,12 +190,14 @@ func (r *run) cancelAsked(d messages.CancelAsked) line {
 }
 
 func (r *run) modelFailed(d messages.ErrorData) line {
+	r.whole(r.step)
 	r.doing = "ending after an error"
 	return line{mark: bad, text: r.inStep("the model call failed: " + d.Message), note: string(d.Code)}
 }
 
 func (r *run) finished(result *messages.AgentResult) line {
 	r.ended, r.calls, r.doing = true, nil, string(result.Status)
+	r.written = messages.LiveReply{}
 	l := line{mark: fine}
 	if !result.Success {
 		l.mark = bad
