@@ -68,7 +68,8 @@ func New(ctx context.Context, nc *nats.Conn) (*Client, error) {
 // id may be submitted again: it is one run. A field that is wrong is a *messages.FieldError; ErrConflict says that
 // the id belongs to another task. Transient failures are retried with the same id until ctx ends.
 func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err error) {
-	if t.ID == "" {
+	fresh := t.ID == ""
+	if fresh {
 		t.ID = messages.NewID(time.Now())
 	}
 	t.SetDefaults()
@@ -78,7 +79,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if _, err := c.bus.Agent(ctx, t.Agent); err != nil {
 		return "", fmt.Errorf("agent: %w", err)
 	}
-	duplicate, err := c.bus.Submit(ctx, &t)
+	duplicate, err := c.bus.Submit(ctx, &t, fresh)
 	if err != nil {
 		return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)
 	}
@@ -101,6 +102,13 @@ func (c *Client) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
 	}
 	return c.bus.Watch(ctx, run)
+}
+
+// Live yields the replies of a run while they are written, from now on, until ctx ends; then its error comes. It is
+// for people's eyes: messages may be lost, as their numbers show, and a slow consumer loses them. A
+// messages.LiveReply puts them together; message_end of the same step, in Watch, brings the reply whole.
+func (c *Client) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.Live, error] {
+	return c.bus.Live(ctx, run)
 }
 
 // Recent yields the stored events of all runs of a tenant since a time, oldest first, up to now.

@@ -71,3 +71,19 @@ func Example() {
 	// 7 run_finished
 	// completed Hello, harbour.
 }
+
+// Show a reply while it is written. What is shown here may have holes; message_end, in Watch, brings the whole.
+func ExampleClient_Live() {
+	show := func(ctx context.Context, client *dispatcher.Client, run messages.Ref) {
+		var reply messages.LiveReply
+		for piece, err := range client.Live(ctx, run) { // until ctx ends
+			if err != nil {
+				return
+			}
+			if reply.Add(&piece) {
+				fmt.Printf("\rstep %d: %s", reply.Step, reply.Text)
+			}
+		}
+	}
+	_ = show
+}

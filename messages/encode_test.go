@@ -109,8 +109,14 @@ func TestHandWrittenRecords(t *testing.T) {
 	}
 	random := func(text, name string, calls []string, u messages.Usage, millis int64, step int, isError, none bool) bool {
 		call := messages.ToolCall{ID: name, Name: text, Arguments: text}
-		content := []messages.Block{{Text: text}, {}, {ToolCall: &call}, {Text: name, ToolResult: &messages.ToolResult{CallID: text, IsError: isError}},
-			{Image: &messages.Image{MediaType: name, Data: []byte(text)}}, {Text: text, Reasoning: &messages.Reasoning{Family: name, Text: text, Opaque: text}}}
+		content := []messages.Block{
+			{Text: text},
+			{},
+			{ToolCall: &call},
+			{Text: name, ToolResult: &messages.ToolResult{CallID: text, IsError: isError}},
+			{Image: &messages.Image{MediaType: name, Data: []byte(text)}},
+			{Text: text, Reasoning: &messages.Reasoning{Family: name, Text: text, Opaque: text}},
+		}
 		for _, c := range calls {
 			content = append(content, messages.Block{ToolCall: &messages.ToolCall{ID: c, Name: c, Arguments: c}})
 		}

@@ -66,6 +66,10 @@ func wire() map[string]any {
 		"run_request":            &messages.RunRequest{Tenant: ref.Tenant, ID: ref.Run},
 		"verify_request":         &messages.VerifyRequest{Tenant: ref.Tenant, ID: ref.Run, Fingerprint: strings.Repeat("0f", 32)},
 		"cancel_request":         &messages.CancelRequest{Tenant: ref.Tenant, ID: ref.Run, Reason: "too slow", By: "ann"},
+		"live": &messages.Live{
+			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 9, Dropped: 120, Kind: messages.LiveText, Text: "Let me ",
+		},
+		"live_reset": &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
 	}
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{

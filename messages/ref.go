@@ -66,6 +66,16 @@ func (r Ref) EventSubject(name string) string {
 	return "events." + r.Tenant + "." + r.Run + "." + name
 }
 
+// RunOfEvent is the run of the subject of an event.
+func RunOfEvent(subject string) (run Ref, ok bool) {
+	parts := strings.Split(subject, ".")
+	if len(parts) != 4 || parts[0] != "events" {
+		return Ref{}, false
+	}
+	run = Ref{parts[1], parts[2]}
+	return run, run.Check() == nil
+}
+
 // EventFilter matches all events of the run.
 func (r Ref) EventFilter() string { return "events." + r.Tenant + "." + r.Run + ".>" }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/worker"
+	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -126,8 +127,10 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	}
 	b := h.open(h.conn())
 	cfg.Bus, cfg.Keeper, cfg.Log = b, keeper(b), h.log
+	text := live.New(live.Config{Publish: b.PublishLive})
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,
+		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 	})
 	w = worker.New(cfg)
 	return w, h.run(w.Run)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/worker"
 )
 
@@ -191,6 +192,58 @@ func TestDuplicateSubmit(t *testing.T) {
 	check("ended")
 	if n := len(h.events(dispatcher.Run("d1"))); n != 12 {
 		t.Errorf("%d events, want those of one run", n)
+	}
+}
+
+// The id of a run that has ended is refused to another task, however long ago the queue forgot it.
+func TestLateConflictIsRefused(t *testing.T) {
+	h := open(t, 30*time.Second)
+	_, stop := h.worker("w", script(t, hello), worker.Config{})
+	task := messages.Task{ID: "d3", Input: messages.TextInput("hello")}
+	run := h.submit(task)
+	h.result(run)
+	stop()
+	h.forgetDuplicates()
+	if _, err := h.client.Submit(t.Context(), messages.Task{ID: "d3", Input: messages.TextInput("else")}); !errors.Is(err, dispatcher.ErrConflict) {
+		t.Errorf("another task: %v", err)
+	}
+	if id, err := h.client.Submit(t.Context(), task); err != nil || id != "d3" {
+		t.Errorf("the same task: %q, %v", id, err)
+	}
+	if err := h.bus.Purge(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client.Submit(t.Context(), task); !errors.Is(err, dispatcher.ErrConflict) {
+		t.Errorf("after the log was removed: %v", err)
+	}
+}
+
+// forgetDuplicates shortens the queue's window of duplicates and waits until what is in it now has left it.
+func (h *house) forgetDuplicates() {
+	h.t.Helper()
+	js, err := jetstream.New(h.nc)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	stream, err := js.Stream(ctx, bus.StreamTasks)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.Duplicates = 100 * time.Millisecond
+	if _, err := js.UpdateStream(ctx, cfg); err != nil {
+		h.t.Fatal(err)
+	}
+	for seen := 0; seen < 2; { // the id leaves the window after all that came before it
+		ack, err := js.Publish(ctx, "tasks.low.default.probe", nil, jetstream.WithMsgID("probe"))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if !ack.Duplicate {
+			seen++
+		}
 	}
 }
 

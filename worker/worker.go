@@ -89,7 +89,10 @@ const abortGrace = 10 * time.Second
 // is aborted when the drain timeout is over. It returns when everything it started has ended.
 func (w *Worker) Run(ctx context.Context) error {
 	tasks, err := w.cfg.Bus.Tasks(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // it stops before it began
+	case err != nil:
 		return fmt.Errorf("open task queue: %w", err)
 	}
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
+	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/memory"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -78,9 +79,12 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 		return nil, err
 	}
 	f := &fleetWorker{memory: short, redis: rdb, saves: &saves{memory: short}}
+	redact := policy.NewRedactor("the-key-of-a-model-provider")
+	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: "bench", Keeper: keeper(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
-		Agent: b.Agent, Redact: policy.NewRedactor("the-key-of-a-model-provider").String, Log: log,
+		Agent: b.Agent, Redact: redact.String, Log: log,
+		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 	})
 	fleet.TuneGC(cfg.Slots) // as the command does
 	f.worker = worker.New(worker.Config{Bus: b, Keeper: keeper(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/agents"
+	"github.com/longshore-run/longshore/dispatcher/api"
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -60,8 +63,17 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
+	front, hub, err := frontDoor(ctx, nc, b, version, log)
+	if err != nil {
+		return err
+	}
+	if err := metrics.Gauge("watchers", "Clients that follow a run over HTTP.", func() float64 { return float64(hub.Watchers()) }); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, front.Drain)()
 	group.Go(func() error { return svc.Run(ctx) })
+	group.Go(func() error { return hub.Run(ctx) })
 	group.Go(func() error { return metrics.Run(ctx, b.Follow(ctx, bus.EveryEvent)) })
 	group.Go(func() error {
 		select {
@@ -69,9 +81,30 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		case <-ctx.Done():
 			return nil
 		}
-		return serve(ctx, s.HTTPAddr, metrics, connected(nc), log, ready)
+		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, connected(nc))), log, ready)
 	})
 	return group.Wait()
+}
+
+// frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
+func frontDoor(ctx context.Context, nc *nats.Conn, b *bus.Bus, version string, log *slog.Logger) (*api.API, *bus.Hub, error) {
+	client, err := dispatcher.New(ctx, nc)
+	if err != nil {
+		return nil, nil, err
+	}
+	hub := b.NewHub()
+	front, err := api.New(api.Config{Client: client, Hub: hub, Version: version, Log: log})
+	return front, hub, err
+}
+
+// beside serves probes and scrapes at their paths, and everything else by the API.
+func beside(front, probes http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", front)
+	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+		mux.Handle(path, probes)
+	}
+	return mux
 }
 
 // keeper is the Keeper of a process.
@@ -94,9 +127,9 @@ func connected(nc *nats.Conn) func(context.Context) error {
 	}
 }
 
-// serve serves metrics and health until ctx ends.
-func serve(ctx context.Context, addr string, m *observability.Metrics, ready func(context.Context) error, log *slog.Logger, up func(string)) error {
-	at, wait, err := observability.Serve(ctx, addr, observability.Handler(m, ready), log)
+// serve serves HTTP until ctx ends.
+func serve(ctx context.Context, addr string, h http.Handler, log *slog.Logger, up func(string)) error {
+	at, wait, err := observability.Serve(ctx, addr, h, log)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ type modelCall struct {
 
 // reply is what the model says.
 type reply struct {
+	Begin  string // text that comes before the call is held
 	Text   string
 	Tool   string // a call of it, with Args
 	Args   any
@@ -101,6 +102,9 @@ func (m *modelServer) play(w http.ResponseWriter, c *modelCall) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk(w, map[string]any{"role": "assistant", "content": ""}, nil)
+	if answer.Begin != "" {
+		chunk(w, map[string]any{"content": answer.Begin}, nil)
+	}
 	if answer.Hold {
 		select {
 		case m.held <- c:

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/worker"
+	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/memory"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -73,15 +74,18 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		}
 		parts.Files = dirs.Open
 	}
+	redact := policy.NewRedactor(settings.Secrets(s)...)
+	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Keeper: keeper(b), Cache: cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
-		Redact: policy.NewRedactor(settings.Secrets(s)...).String, Log: log,
+		Redact: redact.String, Log: log,
+		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,
 	})
-	if err := workerMetrics(metrics, w, short); err != nil {
+	if err := errors.Join(workerMetrics(metrics, w, short), liveMetrics(metrics, text)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
@@ -94,7 +98,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if short != nil {
 		group.Go(func() error { return short.Run(rest) })
 	}
-	group.Go(func() error { return serve(rest, s.HTTPAddr, metrics, connected(nc), log, ready) })
+	group.Go(func() error {
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), log, ready)
+	})
 	return group.Wait()
 }
 
@@ -194,6 +200,15 @@ func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.Sho
 	stat("memory_dropped_total", "States not written.", func(s memory.Stats) uint64 { return s.Dropped })
 	stat("memory_errors_total", "Failures of short-term memory.", func(s memory.Stats) uint64 { return s.Errors })
 	return errors.Join(errs...)
+}
+
+func liveMetrics(m *observability.Metrics, p *live.Publisher) error {
+	return errors.Join(
+		m.Counter("worker_live_messages_total", "Pieces of replies published while they were written.",
+			func() float64 { return float64(p.Stats().Published) }),
+		m.Counter("worker_live_dropped_bytes_total", "Bytes of replies that were not published while they were written.",
+			func() float64 { return float64(p.Stats().Dropped) }),
+	)
 }
 
 // WorkerName is what a worker is called that was given no name.

@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -34,32 +35,15 @@ const (
 const maxFile = 1 << 20
 
 type document struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata"`
-	Spec       spec     `json:"spec"`
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   metadata        `json:"metadata"`
+	Spec       json.RawMessage `json:"spec"` // a Definition without what metadata holds
 }
 
 type metadata struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-}
-
-type spec struct {
-	Instructions string   `json:"instructions,omitempty"`
-	Planner      string   `json:"planner,omitempty"`
-	Model        string   `json:"model,omitempty"`
-	Tools        []string `json:"tools,omitempty"`
-	MaxSteps     int      `json:"maxSteps,omitempty"`
-	MaxTokens    int      `json:"maxTokens,omitempty"`
-	Temperature  *float64 `json:"temperature,omitempty"`
-	OnToolError  string   `json:"onToolError,omitempty"`
-
-	Plan            *messages.Plan    `json:"plan,omitempty"`
-	Observe         string            `json:"observe,omitempty"`
-	OnNetworkError  string            `json:"onNetworkError,omitempty"`
-	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`
-	Prompts         map[string]string `json:"prompts,omitempty"`
 }
 
 // Parse reads one definition, strictly: an unknown field is an error that names it.
@@ -85,15 +69,31 @@ func Parse(data []byte) (messages.Definition, error) {
 	case doc.Kind != Kind:
 		return messages.Definition{}, &messages.FieldError{Field: "kind", Reason: "must be " + Kind}
 	}
-	d := messages.Definition{
-		Name: doc.Metadata.Name, Description: doc.Metadata.Description, Instructions: doc.Spec.Instructions,
-		Planner: doc.Spec.Planner, Model: doc.Spec.Model, Tools: doc.Spec.Tools, MaxSteps: doc.Spec.MaxSteps,
-		MaxTokens: doc.Spec.MaxTokens, Temperature: doc.Spec.Temperature, OnToolError: doc.Spec.OnToolError,
-		Plan: doc.Spec.Plan, Observe: doc.Spec.Observe, OnNetworkError: doc.Spec.OnNetworkError,
-		OnInvalidOutput: doc.Spec.OnInvalidOutput, Prompts: doc.Spec.Prompts,
+	var d messages.Definition
+	if len(doc.Spec) > 0 {
+		if err := messages.Decode(doc.Spec, &d); err != nil {
+			return messages.Definition{}, within(err)
+		}
 	}
+	if d.Name != "" || d.Description != "" || d.Revision != 0 {
+		return messages.Definition{}, &messages.FieldError{Field: "spec", Reason: "name and description are fields of metadata, and revisions are given"}
+	}
+	d.Name, d.Description = doc.Metadata.Name, doc.Metadata.Description
 	d.SetDefaults()
-	return d, d.Validate()
+	return d, within(d.Validate())
+}
+
+// within names a field of a definition as its file does.
+func within(err error) error {
+	field, ok := errors.AsType[*messages.FieldError](err)
+	switch {
+	case !ok:
+		return err
+	case field.Field == "name" || field.Field == "description":
+		return &messages.FieldError{Field: "metadata." + field.Field, Reason: field.Reason}
+	default:
+		return &messages.FieldError{Field: strings.TrimSuffix("spec."+field.Field, "."), Reason: field.Reason}
+	}
 }
 
 // Load reads every .yaml and .yml file of a folder, sorted by name. Two of the same agent are an error.

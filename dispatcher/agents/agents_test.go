@@ -42,15 +42,16 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ old, new, field string }{
+		"a name in spec":   {"maxSteps: 8", "name: other", "spec"},
 		"a typo":           {"instructions", "instructoins", "spec.instructoins"},
 		"another kind":     {"kind: Agent", "kind: Agents", "kind"},
 		"another version":  {"run/v1", "run/v9", "apiVersion"},
-		"a hostile name":   {"name: writer", "name: '>'", "name"},
+		"a hostile name":   {"name: writer", "name: '>'", "metadata.name"},
 		"a wrong type":     {"maxSteps: 8", "maxSteps: many", "spec.maxSteps"},
-		"no steps":         {"maxSteps: 8", "maxSteps: -1", "maxSteps"},
-		"a tool twice":     {"[write_file]", "[a, a]", "tools[1]"},
-		"a hot model":      {"temperature: 0", "temperature: 3", "temperature"},
-		"a strange loader": {"temperature: 0", "planner: lisp", "planner"},
+		"no steps":         {"maxSteps: 8", "maxSteps: -1", "spec.maxSteps"},
+		"a tool twice":     {"[write_file]", "[a, a]", "spec.tools[1]"},
+		"a hot model":      {"temperature: 0", "temperature: 3", "spec.temperature"},
+		"a strange loader": {"temperature: 0", "planner: lisp", "spec.planner"},
 	} {
 		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))
 		var fe *messages.FieldError

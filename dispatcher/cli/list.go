@@ -18,7 +18,9 @@ import (
 
 const (
 	defaultListed = 100
-	maxListed     = 10_000 // bounds the memory of a list: of more runs the oldest are forgotten
+	maxListed     = dispatcher.MaxRuns
+	listedInput   = 60 // columns
+	listedToken   = 64
 )
 
 // filter is what the flags of list ask for.
@@ -74,28 +76,30 @@ func (f *filter) check() error {
 	return nil
 }
 
-func (c *commands) runList(cmd *cobra.Command, f *filter, client *dispatcher.Client) error {
-	since := c.options.Now().Add(-f.since)
-	recent := newRecent(maxListed)
-	for e, err := range client.Recent(cmd.Context(), f.tenant, since) {
-		if err != nil {
-			return explain(err, messages.Ref{Tenant: f.tenant, Run: "_"})
-		}
-		recent.add(&e)
+func (f *filter) wanted() []messages.Status {
+	out := make([]messages.Status, len(f.statuses))
+	for i, s := range f.statuses {
+		out[i] = messages.Status(s)
 	}
-	runs := recent.newestFirst(f.statuses)
-	found := len(runs)
-	runs = runs[:min(found, f.limit)]
-	var err error
+	return out
+}
+
+func (c *commands) runList(cmd *cobra.Command, f *filter, client *dispatcher.Client) error {
+	list, err := client.Runs(cmd.Context(), dispatcher.RunFilter{
+		Tenant: f.tenant, Since: c.options.Now().Add(-f.since), Statuses: f.wanted(), Limit: f.limit,
+	})
+	if err != nil {
+		return explain(err, messages.Ref{Tenant: f.tenant, Run: "_"})
+	}
 	if f.output.json {
-		err = c.writeRuns(cmd, runs)
+		err = c.writeRuns(cmd, list.Runs)
 	} else {
-		err = writeTable(cmd.OutOrStdout(), runs, c.options.Now())
+		err = writeTable(cmd.OutOrStdout(), list.Runs, c.options.Now())
 	}
 	if err != nil {
 		return err
 	}
-	return write(cmd.ErrOrStderr(), listNote(found, len(runs), recent.forgotten, f))
+	return write(cmd.ErrOrStderr(), listNote(list.Found, len(list.Runs), list.Forgotten, f))
 }
 
 // listNote says what the list does not show.
@@ -112,7 +116,7 @@ func listNote(found, shown, forgotten int, f *filter) string {
 	}
 }
 
-func (c *commands) writeRuns(cmd *cobra.Command, runs []*recentRun) error {
+func (c *commands) writeRuns(cmd *cobra.Command, runs []*messages.RunSummary) error {
 	for _, r := range runs {
 		if err := c.writeJSON(cmd, r); err != nil {
 			return err
@@ -121,7 +125,7 @@ func (c *commands) writeRuns(cmd *cobra.Command, runs []*recentRun) error {
 	return nil
 }
 
-func writeTable(w io.Writer, runs []*recentRun, now time.Time) error {
+func writeTable(w io.Writer, runs []*messages.RunSummary, now time.Time) error {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -130,14 +134,14 @@ func writeTable(w io.Writer, runs []*recentRun, now time.Time) error {
 		return err
 	}
 	for _, r := range runs {
-		if err := writeRow(table, r.row(now)...); err != nil {
+		if err := writeRow(table, row(r, now)...); err != nil {
 			return err
 		}
 	}
 	return flush(table)
 }
 
-func (r *recentRun) row(now time.Time) []string {
+func row(r *messages.RunSummary, now time.Time) []string {
 	age, duration := "?", "?"
 	if from := cmp.Or(r.Queued, r.Started); from != nil {
 		age = span(now.Sub(*from))
@@ -149,11 +153,8 @@ func (r *recentRun) row(now time.Time) []string {
 		}
 		duration = took(end.Sub(*r.Started))
 	}
-	agent := r.Agent
-	if agent == "" {
-		agent = "?"
-	}
-	return []string{r.ID, agent, string(r.Status), strconv.Itoa(r.Steps), age, duration, r.Input}
+	agent := cmp.Or(truncate(r.Agent, listedToken), "?")
+	return []string{r.ID, agent, string(r.Status), strconv.Itoa(r.Steps), age, duration, truncate(visible(r.Input), listedInput)}
 }
 
 func writeRow(table *tabwriter.Writer, cells ...string) error {

@@ -15,6 +15,7 @@ const (
 // Options say how a Reporter shows runs. The zero value is safe anywhere.
 type Options struct {
 	Terminal bool              // the writer is a terminal that understands cursor control: show progress in place
+	Deltas   bool              // show replies while they are written; on a terminal, of a single run
 	Color    bool              // use colors; only on a terminal
 	Width    func() int        // columns of the terminal now, asked for each line. Default: 80
 	Out      io.Writer         // where results go. Default: the Reporter's writer

@@ -9,6 +9,9 @@ import (
 // spinner are the frames of the progress line.
 const spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
+// indent stands before the rows of a reply that is being written.
+const indent = "  "
+
 // maxShortID is how long an id may be to be shown whole where room is short.
 const maxShortID = 12
 
@@ -51,7 +54,14 @@ func (r *Reporter) progress() string {
 		tail += " · " + tokens(total)
 	}
 	r.drawn = true
-	return fitted(head, doing, tail, r.width()-1) // the last column stays free: a terminal may wrap there
+	var written strings.Builder
+	if !r.several() {
+		for _, row := range active[0].rows(r.width() - len(indent) - 1) {
+			written.WriteString(indent + row + "\n")
+			r.above++
+		}
+	}
+	return written.String() + fitted(head, doing, tail, r.width()-1) // the last column stays free: a terminal may wrap there
 }
 
 // fitted puts a line together in which the middle is cut first.

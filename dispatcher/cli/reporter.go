@@ -16,6 +16,9 @@ const frameTime = 120 * time.Millisecond
 // eraseLine goes to the line's start and clears it.
 const eraseLine = "\r\x1b[K"
 
+// eraseAbove goes to the line above and clears it.
+const eraseAbove = "\x1b[A" + eraseLine
+
 // Reporter shows a person how runs come along. On a terminal each thing that is done becomes a line, and one line at
 // the bottom, rewritten in place, says what goes on. Elsewhere there are plain lines alone. Safe for concurrent use.
 //
@@ -33,6 +36,7 @@ type Reporter struct {
 	began time.Time
 	frame int
 	drawn bool // the progress line is on the screen
+	above int  // rows of a reply that is being written, above the progress line
 }
 
 // NewReporter returns a Reporter that writes to w, which is best the error output: then results can be redirected
@@ -182,8 +186,9 @@ func (r *Reporter) erase() string {
 	if !r.drawn {
 		return ""
 	}
-	r.drawn = false
-	return eraseLine
+	above := r.above
+	r.drawn, r.above = false, 0
+	return eraseLine + strings.Repeat(eraseAbove, above)
 }
 
 func (r *Reporter) print(s string) {

@@ -15,13 +15,14 @@ import (
 // maxAtOnce bounds how many runs RunTasks watches at the same time.
 const maxAtOnce = 64
 
-// RunTasks submits tasks, shows their steps on steps while they are worked, and writes each result, as soon as it is
+// RunTasks submits tasks, shows their steps on steps while they are worked, and of a single task on a terminal the
+// replies while they are written, and writes each result, as soon as it is
 // there, to results: its text, or the AgentResult as a line of JSON. The error is a *RunFailed of the first run that
 // did not complete, once all have ended. When ctx ends, what was submitted goes on without being watched.
 func RunTasks(
 	ctx context.Context, client *dispatcher.Client, tasks []messages.Task, steps, results io.Writer, options Options, asJSON bool,
 ) error {
-	options.Out = results
+	options.Out, options.Deltas = results, true
 	if asJSON {
 		options.Out = io.Discard
 	}

@@ -20,6 +20,8 @@ type run struct {
 	tokens   int64
 	calls    []call // of this step that have not returned, in the model's order
 	ended    bool
+	written  messages.LiveReply // the reply that is being written
+	told     int                // the last step whose reply is known whole, or will not come
 }
 
 // tell takes an event into account and returns the line that it is worth.
@@ -103,6 +105,7 @@ func (r *run) stepStarted(d messages.Step) line {
 }
 
 func (r *run) replied(d messages.MessageEnd) line {
+	r.whole(r.step)
 	used := d.Usage.Total
 	if used == 0 {
 		used = d.Usage.Input + d.Usage.Output
@@ -156,6 +159,7 @@ func (r *run) stepEnded(d messages.Step) line {
 	if ofPlan(&d) {
 		return planStepEnded(&d)
 	}
+	r.whole(d.Step)
 	r.doing, r.calls = "between steps", nil
 	if d.Status == messages.StepCompleted {
 		return line{}
@@ -195,6 +199,7 @@ func (r *run) cancelAsked(d messages.CancelAsked) line {
 }
 
 func (r *run) modelFailed(d messages.ErrorData) line {
+	r.whole(r.step)
 	r.doing = "ending after an error"
 	if d.Fallback != "" {
 		r.doing = "going on after an error: " + d.Fallback
@@ -204,6 +209,7 @@ func (r *run) modelFailed(d messages.ErrorData) line {
 
 func (r *run) finished(result *messages.AgentResult) line {
 	r.ended, r.calls, r.doing = true, nil, string(result.Status)
+	r.written = messages.LiveReply{}
 	l := line{mark: fine}
 	if !result.Success {
 		l.mark = bad

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -12,11 +13,13 @@ import (
 
 func (c *commands) watch() *cobra.Command {
 	var s shared
+	deltas := false
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "Watch a run to its end",
 		Long: "Watch a run from its first event to its end, and print its result. It fails when the run failed.\n" +
-			"With -o json each event is a line, as it is stored.",
+			"With -o json each event is a line, as it is stored.\n" +
+			"With --deltas replies are shown while they are written: on a terminal, or as lines of type " + messages.TypeLive + ".",
 		Args: oneRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := s.ref(args[0])
@@ -25,18 +28,20 @@ func (c *commands) watch() *cobra.Command {
 			}
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
 				if s.output.json {
-					return c.watchJSON(cmd, client, run)
+					return c.watchJSON(cmd, client, run, deltas)
 				}
-				return c.watchText(cmd, client, run)
+				return c.watchText(cmd, client, run, deltas)
 			})
 		},
 	}
 	s.register(cmd)
+	cmd.Flags().BoolVar(&deltas, "deltas", false, "show replies while they are written")
 	return cmd
 }
 
-func (c *commands) watchText(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
+func (c *commands) watchText(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, deltas bool) error {
 	options := c.options
+	options.Deltas = deltas
 	options.Out = cmd.OutOrStdout()
 	reporter := NewReporter(cmd.ErrOrStderr(), options)
 	defer reporter.Close()
@@ -47,18 +52,29 @@ func (c *commands) watchText(cmd *cobra.Command, client *dispatcher.Client, run 
 	return err
 }
 
-func (c *commands) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
+func (c *commands) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, deltas bool) error {
 	if unknown(cmd, client, run) {
 		if err := write(cmd.ErrOrStderr(), notYet(run)+"\n"); err != nil {
 			return err
 		}
+	}
+	var printing sync.Mutex
+	line := func(v any) error {
+		printing.Lock()
+		defer printing.Unlock()
+		return c.writeJSON(cmd, v)
+	}
+	if deltas {
+		defer showDeltas(cmd.Context(), client, run, func(l messages.Live) {
+			_ = line(&l) // the next event meets the same error
+		})()
 	}
 	var result *messages.AgentResult
 	for e, err := range client.Watch(cmd.Context(), run) {
 		if err != nil {
 			return stoppedWatching(cmd.Context(), err, run)
 		}
-		if err := c.writeJSON(cmd, &e); err != nil {
+		if err := line(&e); err != nil {
 			return err
 		}
 		if e.Name() == messages.EventRunFinished {

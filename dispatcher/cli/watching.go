@@ -18,6 +18,9 @@ func WatchAndReport(
 	ctx context.Context, client *dispatcher.Client, run messages.Ref, reporter *Reporter,
 ) (*messages.AgentResult, error) {
 	reporter.Begin(run.Run)
+	if reporter.wantsDeltas() {
+		defer showDeltas(ctx, client, run, reporter.Live)()
+	}
 	var shortened *messages.AgentResult
 	for e, err := range client.Watch(ctx, run) {
 		if err != nil {

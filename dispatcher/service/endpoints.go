@@ -93,13 +93,14 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.ID == "" {
+	fresh := t.ID == ""
+	if fresh {
 		t.ID = s.cfg.Keeper.NewID()
 	}
 	if _, err := s.cfg.Bus.Agent(ctx, t.Agent); err != nil {
 		return nil, err
 	}
-	duplicate, err := s.cfg.Bus.Submit(ctx, t)
+	duplicate, err := s.cfg.Bus.Submit(ctx, t, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +132,8 @@ func (s *Service) verify(ctx context.Context, body []byte) (any, error) {
 func (s *Service) same(ctx context.Context, ref messages.Ref, fingerprint string) error {
 	task, err := s.task(ctx, ref, true)
 	switch {
+	case errors.Is(err, runlog.ErrNotFound): // its events are left, its log is not
+		return conflict("id: " + ref.Run + " was that of a run which is gone; take another")
 	case err != nil:
 		return err
 	case task.Fingerprint() != fingerprint:

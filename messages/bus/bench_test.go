@@ -40,7 +40,7 @@ func BenchmarkSubmit(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", n.Add(1))}
-			if dup, err := log.Submit(b.Context(), newTask(run)); dup || err != nil {
+			if dup, err := log.Submit(b.Context(), newTask(run), true); dup || err != nil {
 				b.Errorf("got %v, %v", dup, err)
 				return
 			}

@@ -88,7 +88,8 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	return b, nil
 }
 
-// Skipped is how many messages on subjects of events were passed over because they are not events of that run.
+// Skipped is how many messages on subjects of events and of live text were passed over because they are none of that
+// run.
 func (b *Bus) Skipped() uint64 { return b.skipped.Load() }
 
 // newJetStream is the library's view of a connection. Only what is set up once goes through it.

@@ -161,7 +161,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 	})
 	t.Run("submit", func(t *testing.T) {
 		for i, want := range []bool{false, true} {
-			if dup, err := b.Submit(ctxFor(t), newTask(run1())); dup != want || err != nil {
+			if dup, err := b.Submit(ctxFor(t), newTask(run1()), false); dup != want || err != nil {
 				t.Errorf("submit %d: got %v, %v, want %v", i, dup, err, want)
 			}
 		}

@@ -49,18 +49,18 @@ func streamLength(tb testing.TB, nc *nats.Conn, stream string) uint64 {
 func TestSubmit(t *testing.T) {
 	b, _ := openNew(t)
 	task := newTask(run1())
-	if dup, err := b.Submit(ctxFor(t), task); dup || err != nil {
+	if dup, err := b.Submit(ctxFor(t), task, false); dup || err != nil {
 		t.Fatalf("got %v, %v", dup, err)
 	}
 	for _, p := range []messages.Priority{messages.PriorityNormal, messages.PriorityHigh, messages.PriorityLow} {
 		again := *task
 		again.Priority = p
-		if dup, err := b.Submit(ctxFor(t), &again); !dup || err != nil {
+		if dup, err := b.Submit(ctxFor(t), &again, false); !dup || err != nil {
 			t.Errorf("again with priority %s: got %v, %v, want a duplicate", p, dup, err)
 		}
 	}
 	other := newTask(messages.Ref{Tenant: "other", Run: "run-1"})
-	if dup, err := b.Submit(ctxFor(t), other); dup || err != nil {
+	if dup, err := b.Submit(ctxFor(t), other, false); dup || err != nil {
 		t.Errorf("the same id of another tenant: got %v, %v", dup, err)
 	}
 	q, ok, err := b.Queued(ctxFor(t), run1())
@@ -85,7 +85,7 @@ func TestSubmitAfterTheWindowSeesTheQueue(t *testing.T) {
 	if err := nc.Publish(run1().TaskSubject(messages.PriorityLow), newTask(run1()).Encode()); err != nil {
 		t.Fatal(err)
 	}
-	if dup, err := b.Submit(ctxFor(t), newTask(run1())); !dup || err != nil {
+	if dup, err := b.Submit(ctxFor(t), newTask(run1()), false); !dup || err != nil {
 		t.Errorf("got %v, %v, want a duplicate", dup, err)
 	}
 }
@@ -94,14 +94,14 @@ func TestSubmitErrors(t *testing.T) {
 	b, nc := openNew(t)
 	var fe *messages.FieldError
 	for _, id := range []string{"", "*", ">", "a.b", "a b", "ü", strings.Repeat("a", 65)} {
-		if _, err := b.Submit(ctxFor(t), newTask(messages.Ref{Tenant: "acme", Run: id})); !errors.As(err, &fe) || fe.Field != "id" {
+		if _, err := b.Submit(ctxFor(t), newTask(messages.Ref{Tenant: "acme", Run: id}), false); !errors.As(err, &fe) || fe.Field != "id" {
 			t.Errorf("id %q: got %v", id, err)
 		}
 	}
 	large := newTask(run1())
 	large.Context, _ = json.Marshal(map[string]string{"k": strings.Repeat("x", 200<<10)})
 	large.Input = messages.TextInput(strings.Repeat("\x01", int(nc.MaxPayload())/6))
-	if _, err := b.Submit(ctxFor(t), large); err == nil || !strings.Contains(err.Error(), "more than the server takes: raise its max_payload") {
+	if _, err := b.Submit(ctxFor(t), large, false); err == nil || !strings.Contains(err.Error(), "more than the server takes: raise its max_payload") {
 		t.Errorf("got %v", err)
 	}
 	if n := streamLength(t, nc, bus.StreamTasks); n != 0 {
@@ -113,7 +113,7 @@ func TestUnqueueIsOfOneRun(t *testing.T) {
 	b, _ := openNew(t)
 	others := []messages.Ref{{Tenant: "acme", Run: "run-2"}, {Tenant: "other", Run: "run-1"}}
 	for _, r := range append(others, run1()) {
-		if _, err := b.Submit(ctxFor(t), newTask(r)); err != nil {
+		if _, err := b.Submit(ctxFor(t), newTask(r), false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestCancelTimer(t *testing.T) {
 
 func TestHolds(t *testing.T) {
 	b, _ := openNew(t)
-	if _, err := b.Submit(ctxFor(t), newTask(run1())); err != nil {
+	if _, err := b.Submit(ctxFor(t), newTask(run1()), false); err != nil {
 		t.Fatal(err)
 	}
 	holds := func(seq uint64) bool {

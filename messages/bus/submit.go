@@ -14,9 +14,10 @@ import (
 // maxHeaders is room for what a message carries besides its body; the server counts both.
 const maxHeaders = 1 << 10
 
-// Submit publishes a task. A duplicate means that the run has a queued message already, so the caller must find out
-// whether it is of the same task. While one is queued no second is stored; when err is nil one was.
-func (b *Bus) Submit(ctx context.Context, t *messages.Task) (duplicate bool, err error) {
+// Submit publishes a task. A duplicate means that the run has a queued message already, or began before, so the caller
+// must find out whether it is of the same task; nothing more is stored then. An id that is not fresh may be that of a
+// run which has left the queue: events tell, at the price of one more request.
+func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplicate bool, err error) {
 	run := t.Ref()
 	if err := errors.Join(t.Validate(), run.Check()); err != nil {
 		return false, err
@@ -24,6 +25,11 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task) (duplicate bool, err
 	body := t.Encode()
 	if err := b.checkSize(body); err != nil {
 		return false, err
+	}
+	if !fresh {
+		if known, err := b.known(ctx, run); err != nil || known {
+			return known, err
+		}
 	}
 	m := &nats.Msg{Subject: run.TaskSubject(t.Priority), Data: body, Header: nats.Header{
 		headerMsgID:     {run.MsgID()},

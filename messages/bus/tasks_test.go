@@ -18,7 +18,7 @@ import (
 func submitMany(tb testing.TB, b *bus.Bus, from, to int) {
 	tb.Helper()
 	for i := from; i < to; i++ {
-		if _, err := b.Submit(ctxFor(tb), newTask(messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)})); err != nil {
+		if _, err := b.Submit(ctxFor(tb), newTask(messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}), false); err != nil {
 			tb.Fatal(err)
 		}
 	}

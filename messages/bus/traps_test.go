@@ -18,7 +18,7 @@ func TestAckIsNoFence(t *testing.T) {
 	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: 200 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Submit(ctxFor(t), newTask(run1())); err != nil {
+	if _, err := b.Submit(ctxFor(t), newTask(run1()), false); err != nil {
 		t.Fatal(err)
 	}
 	zombie, owner := pull(t, b, 1)[0], pull(t, b, 1)[0]
@@ -39,7 +39,7 @@ func TestAckIsNoFence(t *testing.T) {
 // A wake-up must not expect an empty subject, nor have the id of the submit.
 func TestWakeUpWouldBeSwallowed(t *testing.T) {
 	b, nc := openNew(t)
-	if _, err := b.Submit(ctxFor(t), newTask(run1())); err != nil {
+	if _, err := b.Submit(ctxFor(t), newTask(run1()), false); err != nil {
 		t.Fatal(err)
 	}
 	ticket := pull(t, b, 1)[0]

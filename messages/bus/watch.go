@@ -46,14 +46,26 @@ func (b *Bus) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Ev
 
 // WatchPatiently is Watch with another time to wait for an event that is missing.
 func (b *Bus) WatchPatiently(ctx context.Context, run messages.Ref, patience time.Duration) iter.Seq2[messages.Event, error] {
+	return b.watch(ctx, run, patience, func() source {
+		t := &tail{bus: b, stream: StreamEvents, filter: run.EventFilter(), room: watchRoom}
+		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
+		return t
+	})
+}
+
+// source gives the messages of a run's events as they were stored. With until, it gives errNothing at that time.
+type source interface {
+	next(ctx context.Context, until time.Time) (tailMessage, error)
+	close()
+}
+
+func (b *Bus) watch(ctx context.Context, run messages.Ref, patience time.Duration, open func() source) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
 		if err := run.Check(); err != nil {
 			yield(messages.Event{}, err)
 			return
 		}
-		w := watching{bus: b, run: run, patience: patience, next: 1, held: map[uint64]heldEvent{}}
-		w.tail = &tail{bus: b, stream: StreamEvents, filter: run.EventFilter(), room: watchRoom}
-		w.tail.start.DeliverPolicy = jetstream.DeliverAllPolicy
+		w := watching{bus: b, run: run, patience: patience, tail: open(), next: 1, held: map[uint64]heldEvent{}}
 		defer w.tail.close()
 		for {
 			e, err := w.event(ctx)
@@ -69,7 +81,7 @@ type watching struct {
 	bus      *Bus
 	run      messages.Ref
 	patience time.Duration
-	tail     *tail
+	tail     source
 
 	next  uint64 // the running number to yield
 	held  map[uint64]heldEvent

@@ -32,6 +32,7 @@ type State struct {
 	ToolMillis map[string]int64         `json:"toolMillis,omitempty"` // by CallKey
 	Codes      map[string]messages.Code `json:"codes,omitempty"`      // of failed calls, by CallKey
 	Attempts   int                      `json:"attempts"`             // claims, less those that ended a park
+	Claims     int                      `json:"claims,omitempty"`     // all of them
 	Outputs    []string                 `json:"outputs,omitempty"`    // workspace paths that calls wrote
 	Purpose    messages.Purpose         `json:"purpose,omitempty"`    // of the last model call begun
 	Plan       *Planning                `json:"plan,omitempty"`       // of a run that works a plan
@@ -94,6 +95,7 @@ func (s *State) Advance(r messages.Record) error {
 		if r.Resumes == "" {
 			s.Attempts++
 		}
+		s.Claims++
 		s.Head.Claim = r.Claim
 		s.Parked = nil
 	case *messages.StepStarted:

@@ -32,8 +32,8 @@ type Retried struct {
 
 // Retry repeats a provider's failed calls. An *Error that is retryable is followed by another attempt after 1 s, 2 s,
 // 4 s and so on up to 30 s, each made up to half shorter or longer by chance, and never shorter than the provider
-// asked for; when it asked for more than 30 s the error is returned at once. When an attempt had yielded text, a
-// Delta with Reset comes before the text of the next one. Nothing is repeated after a Reply.
+// asked for; when it asked for more than 30 s the error is returned at once. When an attempt had yielded text or
+// reasoning, a Delta with Reset comes before those of the next one. Nothing is repeated after a Reply.
 type Retry struct {
 	provider Provider
 	config   RetryConfig
@@ -83,7 +83,7 @@ func (r *Retry) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 // attempt is how one attempt went.
 type attempt struct {
 	over bool  // a reply was yielded, or the consumer left
-	text bool  // text was yielded
+	text bool  // text or reasoning was yielded
 	err  error // not yielded yet
 }
 
@@ -93,7 +93,7 @@ func (r *Retry) try(ctx context.Context, req Request, yield func(Delta, error) b
 			a.err = err
 			return a
 		}
-		a.text = d.Text != "" || a.text && !d.Reset
+		a.text = d.Text != "" || d.Reasoning != "" || a.text && !d.Reset
 		if !yield(d, nil) || d.Reply != nil {
 			a.over = true
 			return a

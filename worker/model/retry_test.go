@@ -23,14 +23,18 @@ type attempts struct {
 
 type attempt struct {
 	text string
-	err  error // instead of a reply
-	none bool  // neither reply nor error
+	idea string // reasoning, before the text
+	err  error  // instead of a reply
+	none bool   // neither reply nor error
 }
 
 func (a *attempts) Stream(context.Context, model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		now := a.list[min(len(a.calls), len(a.list)-1)]
 		a.calls = append(a.calls, time.Since(a.began))
+		if now.idea != "" && !yield(model.Delta{Reasoning: now.idea}, nil) {
+			return
+		}
 		if now.text != "" && !yield(model.Delta{Text: now.text}, nil) {
 			return
 		}
@@ -53,7 +57,7 @@ func heard(ctx context.Context, p model.Provider) (out []string, last error) {
 		case d.Reply != nil:
 			out = append(out, "reply")
 		default:
-			out = append(out, d.Text)
+			out = append(out, d.Text+d.Reasoning)
 		}
 	}
 	return out, last
@@ -78,6 +82,7 @@ func TestRetry(t *testing.T) {
 		{"once", model.RetryConfig{}, []attempt{{err: busy()}, {text: "a"}}, []string{"a", "reply"}, []time.Duration{0, s}},
 		{"text is taken back", model.RetryConfig{}, []attempt{{text: "a", err: busy()}, {err: busy()}, {text: "b"}}, []string{"a", "reset", "b", "reply"}, []time.Duration{0, s, 3 * s}},
 		{"text is taken back twice", model.RetryConfig{}, []attempt{{text: "a", err: busy()}, {text: "b", err: busy()}, {text: "c"}}, []string{"a", "reset", "b", "reset", "c", "reply"}, []time.Duration{0, s, 3 * s}},
+		{"reasoning is taken back", model.RetryConfig{}, []attempt{{idea: "a", err: busy()}, {text: "b"}}, []string{"a", "reset", "b", "reply"}, []time.Duration{0, s}},
 		{"in vain", model.RetryConfig{}, []attempt{{err: busy()}}, []string{"error"}, []time.Duration{0, s, 3 * s, 7 * s}},
 		{"waits are capped", model.RetryConfig{Retries: 7}, []attempt{{err: busy()}}, []string{"error"}, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 61 * s, 91 * s}},
 		{"shortest wait", model.RetryConfig{Random: func() float64 { return 0 }}, []attempt{{err: busy()}, {}}, []string{"reply"}, []time.Duration{0, s / 2}},

@@ -47,6 +47,29 @@ func TestWriterInPieces(t *testing.T) {
 	}
 }
 
+func TestWriterSplitAnywhere(t *testing.T) {
+	r := policy.NewRedactor(key, "other-secret")
+	text := "first " + key + "other-secret" + key[:9] + " last"
+	for cut := range len(text) {
+		var out strings.Builder
+		w := r.Writer(&out)
+		for _, piece := range []string{text[:cut], text[cut:]} {
+			if _, err := w.Write([]byte(piece)); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(out.String(), key[:10]) {
+				t.Errorf("cut at %d: the beginning of a secret is passed on: %q", cut, out.String())
+			}
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(r.String(text), out.String()); diff != "" {
+			t.Errorf("cut at %d: %s", cut, diff)
+		}
+	}
+}
+
 func TestWriterHoldsBackOnlyWhatMayBeASecret(t *testing.T) {
 	var out strings.Builder
 	w := policy.NewRedactor(key).Writer(&out)

@@ -18,7 +18,7 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	defer abort(nil)
 	defer x.listen(abort)()
 	began := x.now()
-	reply, err := x.stream(call, x.request(a))
+	reply, err := x.stream(call, a.Step, x.request(a))
 	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err)
 }
 
@@ -35,13 +35,21 @@ func (x *execution) request(a *agent.CallModel) model.Request {
 	}
 }
 
-func (x *execution) stream(ctx context.Context, req model.Request) (*model.Reply, error) {
+func (x *execution) stream(ctx context.Context, step int, req model.Request) (reply *model.Reply, _ error) {
+	live := x.live(step)
+	defer func() { live.Close(reply != nil) }()
 	for d, err := range x.cfg.Model.Stream(ctx, req) {
 		switch {
 		case err != nil:
 			return nil, err
 		case d.Reply != nil:
 			return d.Reply, nil
+		case d.Reset:
+			live.Reset()
+		case d.Text != "":
+			live.Add(messages.LiveText, d.Text)
+		case d.Reasoning != "" && x.keepsReasoning():
+			live.Add(messages.LiveReasoning, d.Reasoning)
 		}
 	}
 	return nil, &model.Error{Class: model.Truncated, Detail: "the stream ended without a reply"}
@@ -78,10 +86,15 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 
 // kept is what the agent keeps of a reply.
 func (x *execution) kept(in []messages.Block) []messages.Block {
-	if r := x.state.Agent.Reasoning; r == messages.ReasoningKeep || r == messages.ReasoningEcho {
+	if x.keepsReasoning() {
 		return in
 	}
 	return slices.DeleteFunc(slices.Clone(in), func(b messages.Block) bool { return b.Reasoning != nil })
+}
+
+func (x *execution) keepsReasoning() bool {
+	r := x.state.Agent.Reasoning
+	return r == messages.ReasoningKeep || r == messages.ReasoningEcho
 }
 
 // redact takes secrets out of what a model or a tool said, before it becomes a record, an event or a file.

@@ -1,4 +1,4 @@
-package cli
+package dispatcher
 
 import (
 	"encoding/json"
@@ -26,26 +26,47 @@ func happened(t *testing.T, run string, n int, name string, data any) *messages.
 }
 
 func TestRecentForgetsTheOldest(t *testing.T) {
-	r := newRecent(3)
+	r := newRecent("default", 3)
 	for i := range 10 {
 		r.add(happened(t, fmt.Sprintf("run-%d", i), 1, "run_queued", messages.RunQueued{Agent: "a"}))
 	}
 	r.add(happened(t, "run-2", 7, "run_finished", messages.RunFinished{Result: messages.AgentResult{ID: "run-2"}}))
 	var ids []string
-	for _, run := range r.newestFirst(nil) {
+	for _, run := range r.list(RunFilter{}).Runs {
 		ids = append(ids, run.ID)
 	}
 	if diff := cmp.Diff([]string{"run-9", "run-8", "run-7"}, ids); diff != "" || r.forgotten != 7 || len(r.runs) != 3 {
 		t.Errorf("%s, forgot %d, holds %d", diff, r.forgotten, len(r.runs))
 	}
-	f := &filter{}
-	if note := listNote(3, 3, r.forgotten, f); !strings.HasPrefix(note, "the newest 3 of more than 10000 runs") {
-		t.Errorf("note: %q", note)
+}
+
+func TestRunsAreFilteredAndPaged(t *testing.T) {
+	r := newRecent("default", 100)
+	for i := range 10 {
+		labels := map[string]string{"even": strconv.FormatBool(i%2 == 0)}
+		r.add(happened(t, fmt.Sprintf("run-%d", i), 1, "run_queued", messages.RunQueued{Agent: "a", Labels: labels}))
+	}
+	f := RunFilter{Labels: map[string]string{"even": "true"}, Limit: 2}
+	var pages []string
+	for range 5 {
+		l := r.list(f)
+		for _, run := range l.Runs {
+			pages = append(pages, run.ID)
+		}
+		if f.After = l.Next; l.Next == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"run-8", "run-6", "run-4", "run-2", "run-0"}, pages); diff != "" {
+		t.Error(diff)
+	}
+	if got := r.list(RunFilter{Statuses: []messages.Status{messages.StatusFailed}}); got.Found != 0 {
+		t.Errorf("found %d failed runs", got.Found)
 	}
 }
 
 func TestRecentReadsARunsLife(t *testing.T) {
-	r := newRecent(10)
+	r := newRecent("default", 10)
 	status := func(e *messages.Event, want messages.Status) {
 		t.Helper()
 		r.add(e)
@@ -60,24 +81,23 @@ func TestRecentReadsARunsLife(t *testing.T) {
 	status(happened(t, "x", 5, "run_queued", "not an object"), messages.StatusRunning)
 	status(happened(t, "x", 6, "run_finished", "not an object"), messages.StatusFailed)
 	status(happened(t, "x", 7, "run_waiting", messages.RunWaiting{}), messages.StatusFailed)
-	row := r.runs["x"].row(time.Date(2026, 1, 2, 13, 0, 0, 0, time.UTC))
-	if diff := cmp.Diff([]string{"x", "a", "failed", "4", "59m59s", "5.0s", strings.Repeat("long ", 11) + "long…"}, row); diff != "" {
-		t.Error(diff)
+	if got := r.runs["x"]; got.Steps != 4 || got.Agent != "a" || got.Finished == nil {
+		t.Errorf("%+v", got)
 	}
 }
 
 func TestRecentOfARunThatBeganBefore(t *testing.T) {
-	r := newRecent(10)
+	r := newRecent("default", 10)
 	r.add(happened(t, "x", 9, "step_start", messages.Step{Step: 2}))
 	now := time.Date(2026, 1, 2, 13, 0, 0, 0, time.UTC)
-	if diff := cmp.Diff([]string{"x", "?", "running", "2", "?", "?", ""}, r.runs["x"].row(now)); diff != "" {
-		t.Error(diff)
+	if got := r.runs["x"]; got.Started != nil || got.Steps != 2 {
+		t.Errorf("%+v", got)
 	}
 	r.add(happened(t, "x", 10, "run_finished", messages.RunFinished{Result: messages.AgentResult{
 		ID: "x", Status: messages.StatusCompleted, Steps: 2, StartedAt: now.Add(-time.Hour), Provenance: &messages.Provenance{Agent: "a"},
 	}}))
-	if diff := cmp.Diff([]string{"x", "a", "completed", "2", "1h00m", "10.0s", ""}, r.runs["x"].row(now)); diff != "" {
-		t.Error(diff)
+	if got := r.runs["x"]; got.Agent != "a" || got.Started == nil || got.Status != messages.StatusCompleted {
+		t.Errorf("%+v", got)
 	}
 	r.add(happened(t, "_", 1, "agent_applied", nil))
 	r.add(happened(t, "\x1b", 1, "run_queued", nil))

@@ -1,0 +1,109 @@
+// Package api is the HTTP face of the dispatcher: tasks, their events as server-sent events, agents, and /run-lite.
+//
+// Every request is answered with the JSON of the NATS service, and every error with an RFC 9457 problem of the same
+// codes (messages.Problem). The OpenAPI 3.1 document at /openapi.json is generated from the same table that serves
+// the requests (operations), and from the Go types.
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// Config is fixed for the life of an API.
+type Config struct {
+	Client      *dispatcher.Client
+	Hub         *bus.Hub      // serves the watchers
+	Version     string        // of the program
+	LiteTimeout time.Duration // how long /run-lite waits for its run; default 2 min
+	KeepAlive   time.Duration // between comments in a stream of events; default 15 s
+	Log         *slog.Logger  // default: discard
+}
+
+const (
+	defaultKeepAlive   = 15 * time.Second
+	defaultLiteTimeout = 2 * time.Minute
+	// A task: its input and context, twice over for JSON's escapes.
+	maxBody = 4 << 20
+	// A body, or an answer, over a slow line.
+	bodyTimeout = 30 * time.Second
+	// A request that does not wait for a run.
+	requestTimeout = 15 * time.Second
+	// How long a submit may wait for the result.
+	maxWait = 60 * time.Second
+)
+
+// API is an http.Handler.
+type API struct {
+	cfg     Config
+	mux     *http.ServeMux
+	openapi []byte
+
+	drain chan struct{} // closed when streams and waits are to end
+	once  sync.Once
+}
+
+// New returns the API.
+func New(cfg Config) (*API, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.KeepAlive == 0 {
+		cfg.KeepAlive = defaultKeepAlive
+	}
+	if cfg.LiteTimeout == 0 {
+		cfg.LiteTimeout = defaultLiteTimeout
+	}
+	a := &API{cfg: cfg, mux: http.NewServeMux(), drain: make(chan struct{})}
+	var err error
+	if a.openapi, err = document(operations(), cfg.Version); err != nil {
+		return nil, err
+	}
+	paths := map[string][]string{}
+	for _, op := range operations() {
+		a.mux.Handle(op.method+" "+op.path, a.serve(op))
+		paths[op.path] = append(paths[op.path], op.method)
+	}
+	for path, methods := range paths {
+		a.mux.HandleFunc(path, wrongMethod(methods))
+	}
+	a.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(a.openapi)
+	})
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		writeProblem(w, problemf(http.StatusNotFound, "not_found", "there is no such path; GET /openapi.json lists them"))
+	})
+	return a, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// Drain ends streams and waits, so that the server can stop: clients come back to another dispatcher.
+func (a *API) Drain() { a.once.Do(func() { close(a.drain) }) }
+
+// errDraining ends what waits when the process stops.
+var errDraining = errors.New("the dispatcher stops: try again")
+
+// untilDrain is a context that also ends when the process drains.
+func (a *API) untilDrain(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := make(chan struct{})
+	go func() {
+		select {
+		case <-a.drain:
+			cancel(errDraining)
+		case <-ctx.Done():
+		case <-stop:
+		}
+	}()
+	return ctx, sync.OnceFunc(func() { close(stop); cancel(nil) })
+}

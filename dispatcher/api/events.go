@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// writeTimeout is how long a client may take to receive one event.
+const writeTimeout = 15 * time.Second
+
+// watchTask streams a run's events: what was, then what comes, until the run has ended.
+func watchTask(w http.ResponseWriter, q *query) error {
+	run, err := q.run()
+	if err != nil {
+		return err
+	}
+	after, err := q.after()
+	if err != nil {
+		return err
+	}
+	types := map[string]bool{}
+	for _, name := range q.list("types") {
+		types[name] = true
+	}
+	lookup, cancel := context.WithTimeout(q.r.Context(), requestTimeout)
+	_, err = q.api.cfg.Client.Status(lookup, run) // a stream of a run that nobody knows would be silent for ever
+	cancel()
+	if err != nil {
+		return err
+	}
+	ctx, stop := q.api.untilDrain(q.r.Context())
+	defer stop()
+	s := startStream(w, q.api.cfg.KeepAlive)
+	events, ended := make(chan messages.Event), make(chan error, 1)
+	var forwarding sync.WaitGroup
+	forwarding.Go(func() { ended <- q.api.forward(ctx, run, after, types, events) })
+	defer forwarding.Wait()
+	defer stop()
+	for {
+		select {
+		case e := <-events:
+			if s.event(e.Sequence, e.Name(), e.AppendJSON(nil)) != nil {
+				return nil
+			}
+		case err := <-ended:
+			if err != nil && !errors.Is(err, errDraining) && ctx.Err() == nil {
+				_ = s.comment("error: the stream is cut: come back with Last-Event-ID")
+			}
+			return nil
+		case <-s.quiet.C:
+			if s.comment("keep-alive") != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// forward hands on the events of a run that were asked for.
+func (a *API) forward(ctx context.Context, run messages.Ref, after uint64, types map[string]bool, to chan<- messages.Event) error {
+	for e, err := range a.cfg.Hub.Watch(ctx, run) {
+		if err != nil {
+			return err
+		}
+		if e.Number() <= after || len(types) > 0 && !types[e.Name()] {
+			continue
+		}
+		select {
+		case to <- e:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// after is the number of the last event that the client has.
+func (q *query) after() (uint64, error) {
+	name, v := "Last-Event-ID", q.r.Header.Get("Last-Event-ID")
+	if v == "" {
+		name, v = "after", q.text("after")
+	}
+	if v == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(v, 10, 63)
+	if err != nil {
+		return 0, &messages.FieldError{Field: name, Reason: "must be the number of an event"}
+	}
+	return n, nil
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	every time.Duration
+	quiet *time.Timer // fires when nothing was written for a while
+}
+
+func startStream(w http.ResponseWriter, every time.Duration) *stream {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	s := &stream{w, http.NewResponseController(w), every, time.NewTimer(every)}
+	_ = s.comment("longshore")
+	return s
+}
+
+func (s *stream) event(id, name string, data []byte) error {
+	return s.write(fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", id, name, data))
+}
+
+func (s *stream) comment(text string) error { return s.write([]byte(": " + text + "\n\n")) }
+
+func (s *stream) write(b []byte) error {
+	s.quiet.Reset(s.every)
+	if err := s.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("write to a stream: %w", err)
+	}
+	if _, err := s.w.Write(b); err != nil {
+		return fmt.Errorf("write to a stream: %w", err)
+	}
+	if err := s.rc.Flush(); err != nil {
+		return fmt.Errorf("write to a stream: %w", err)
+	}
+	return nil
+}

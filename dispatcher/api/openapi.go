@@ -1,0 +1,135 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+func listType() any { return dispatcher.RunList{} }
+
+// document is the OpenAPI 3.1 document of operations.
+func document(ops []operation, version string) ([]byte, error) {
+	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	schemas.RegisterTypeAlias(reflect.TypeFor[json.RawMessage](), reflect.TypeFor[anyJSON]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[messages.Input](), reflect.TypeFor[input]())
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Longshore", Version: version,
+			Description: "Submit tasks to a fleet of agents, follow them, take their results. Errors are RFC 9457 problem details.",
+		},
+		Paths: map[string]*huma.PathItem{}, Components: &huma.Components{Schemas: schemas},
+	}
+	problem := schemas.Schema(reflect.TypeFor[messages.Problem](), true, "Problem")
+	for _, op := range ops {
+		item := doc.Paths[op.path]
+		if item == nil {
+			item = &huma.PathItem{}
+			doc.Paths[op.path] = item
+		}
+		o := describe(&op, schemas, problem)
+		switch op.method {
+		case http.MethodGet:
+			item.Get = o
+		case http.MethodPost:
+			item.Post = o
+		case http.MethodPut:
+			item.Put = o
+		case http.MethodDelete:
+			item.Delete = o
+		default:
+			return nil, fmt.Errorf("describe %s: no place for method %s", op.id, op.method)
+		}
+	}
+	body, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("describe the API: %w", err)
+	}
+	return append(body, '\n'), nil
+}
+
+func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.Operation {
+	o := &huma.Operation{
+		OperationID: op.id, Summary: op.summary, Description: op.text, Tags: []string{op.tag},
+		Responses: map[string]*huma.Response{"default": {
+			Description: "What went wrong",
+			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
+		}},
+	}
+	for part := range strings.SplitSeq(op.path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			token := &huma.Schema{Type: huma.TypeString, Pattern: "^[A-Za-z0-9_-]{1,64}$"}
+			o.Parameters = append(o.Parameters, &huma.Param{Name: strings.TrimSuffix(name, "}"), In: "path", Required: true, Schema: token})
+		}
+	}
+	for _, p := range op.query {
+		o.Parameters = append(o.Parameters, p.describe("query"))
+	}
+	tenant := parameter{name: headerTenant, text: "For whom the request is made; by default the tenant default."}
+	for _, p := range append([]parameter{tenant}, op.headers...) {
+		o.Parameters = append(o.Parameters, p.describe("header"))
+	}
+	if op.body != nil {
+		t := reflect.TypeOf(op.body)
+		o.RequestBody = &huma.RequestBody{Required: !op.optional, Content: map[string]*huma.MediaType{
+			"application/json": {Schema: schemas.Schema(t, true, t.Name())},
+		}}
+	}
+	t := reflect.TypeOf(op.reply)
+	media := op.media
+	if media == "" {
+		media = "application/json"
+	}
+	content := map[string]*huma.MediaType{media: {Schema: schemas.Schema(t, true, t.Name())}}
+	for _, status := range []int{max(op.status, http.StatusOK), op.also} {
+		if status != 0 {
+			o.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: content}
+		}
+	}
+	return o
+}
+
+func (p parameter) describe(in string) *huma.Param {
+	s := &huma.Schema{Type: huma.TypeString}
+	switch p.kind {
+	case "integer", "boolean":
+		s.Type = p.kind
+	case "date-time", "duration":
+		s.Format = p.kind
+		if p.kind == "duration" {
+			s.Format = "" // ISO 8601 has another form
+		}
+	}
+	if p.many {
+		s = &huma.Schema{Type: huma.TypeArray, Items: s}
+	}
+	out := &huma.Param{Name: p.name, In: in, Description: p.text, Schema: s}
+	if p.example != "" {
+		out.Example = p.example
+	}
+	return out
+}
+
+// anyJSON is described as any JSON value.
+type anyJSON struct{}
+
+// Schema implements huma.SchemaProvider.
+func (anyJSON) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
+
+// input is described as what messages.Input reads.
+type input struct{}
+
+// Schema implements huma.SchemaProvider.
+func (input) Schema(r huma.Registry) *huma.Schema {
+	blocks := r.Schema(reflect.TypeFor[[]messages.Block](), true, "Block")
+	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString}, blocks}}
+}

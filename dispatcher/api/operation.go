@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// operation is one thing that can be asked for. The same table routes requests and describes them.
+type operation struct {
+	method, path string
+	id           string // of the OpenAPI document
+	tag          string
+	summary      string
+	text         string // more about it
+	query        []parameter
+	headers      []parameter
+	body         any // a value of the type of the body; nil: it has none
+	optional     bool
+	reply        any // a value of the type of the reply
+	status       int // of success; default 200
+	also         int // another status of success, with a reply of another kind
+	waits        bool
+	answer       func(ctx context.Context, q *query) (any, error)
+	stream       func(w http.ResponseWriter, q *query) error // instead of answer; nothing may be written before an error
+	media        string                                      // of a stream
+}
+
+// parameter of a query or a header.
+type parameter struct {
+	name, text string
+	kind       string // string, integer, boolean, duration, date-time
+	many       bool   // may be given more than once
+	example    string
+}
+
+// replyOf is an answer with another status or with headers.
+type replyOf struct {
+	status int
+	header http.Header
+	body   any
+}
+
+// serve makes an operation a handler.
+func (a *API) serve(op operation) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := &query{api: a, op: &op, w: w, r: r}
+		rc := http.NewResponseController(w)
+		reading, writing := time.Now().Add(bodyTimeout), time.Now().Add(requestTimeout+bodyTimeout)
+		if op.waits || op.stream != nil { // a deadline for reading would end the request, once it has been read
+			reading, writing = time.Time{}, time.Time{}
+		}
+		if err := errors.Join(rc.SetReadDeadline(reading), rc.SetWriteDeadline(writing)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return // the connection is gone
+		}
+		if err := q.check(); err != nil {
+			writeProblem(w, problemOf(err))
+			return
+		}
+		ctx := r.Context()
+		if !op.waits && op.stream == nil {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+			defer cancel()
+		}
+		if op.stream != nil {
+			if err := op.stream(w, q); err != nil {
+				a.fail(ctx, w, &op, err)
+			}
+			return
+		}
+		reply, err := op.answer(ctx, q)
+		if err != nil {
+			a.fail(ctx, w, &op, err)
+			return
+		}
+		a.write(ctx, w, &op, reply)
+	})
+}
+
+func (a *API) fail(ctx context.Context, w http.ResponseWriter, op *operation, err error) {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError {
+		a.cfg.Log.WarnContext(ctx, "answer a request", "operation", op.id, "status", p.Status, "err", err)
+	}
+	writeProblem(w, p)
+}
+
+func (a *API) write(ctx context.Context, w http.ResponseWriter, op *operation, reply any) {
+	status := op.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	if r, ok := reply.(*replyOf); ok {
+		maps.Copy(w.Header(), r.header)
+		if r.status != 0 {
+			status = r.status
+		}
+		reply = r.body
+	}
+	body, err := json.Marshal(reply)
+	if err != nil {
+		a.fail(ctx, w, op, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// wrongMethod says what a path takes.
+func wrongMethod(methods []string) http.HandlerFunc {
+	allow := strings.Join(methods, ", ")
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", allow)
+		writeProblem(w, problemf(http.StatusMethodNotAllowed, "invalid_input", "this path takes "+allow))
+	}
+}

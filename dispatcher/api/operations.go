@@ -1,0 +1,67 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// operations are all that can be asked for.
+func operations() []operation {
+	run := "{id}"
+	return []operation{
+		{
+			method: "POST", path: "/v1/tasks", id: "submitTask", tag: "tasks", summary: "Submit a task",
+			text: "The task is stored when this returns; then it ends in exactly one terminal state, or waits visibly for something. " +
+				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run.",
+			headers: []parameter{{name: headerIdempotency, text: "Becomes the id of a task that has none."}},
+			query:   []parameter{{name: "wait", text: "Wait so long for the result, 60s at most.", kind: "duration", example: "30s"}},
+			body:    messages.Task{}, reply: Submitted{}, status: http.StatusAccepted, also: http.StatusOK, waits: true, answer: submitTask,
+		},
+		{
+			method: "GET", path: "/v1/tasks", id: "listTasks", tag: "tasks", summary: "List runs, newest first",
+			text: "A run has its first event when a worker takes it: those that are only queued are not listed.",
+			query: append(filterParameters(),
+				parameter{name: "limit", text: "At most so many, 1000 at most; 100 by default.", kind: "integer"},
+				parameter{name: "after", text: "Go on after this task: `next` of the page before."}),
+			reply: listType(), answer: listTasks,
+		},
+		{
+			method: "POST", path: "/v1/tasks:cancel", id: "cancelTasks", tag: "tasks", summary: "Cancel all runs that fit",
+			query: filterParameters(), body: Reason{}, optional: true, reply: BulkCancel{}, answer: cancelTasks,
+		},
+		{
+			method: "GET", path: "/v1/tasks/" + run, id: "getTask", tag: "tasks", summary: "What a run is up to, and its result",
+			reply: TaskState{}, answer: getTask,
+		},
+		{
+			method: "GET", path: "/v1/tasks/" + run + "/result", id: "getResult", tag: "tasks", summary: "The result of a run that has ended",
+			reply: messages.AgentResult{}, answer: getResult,
+		},
+		{
+			method: "GET", path: "/v1/tasks/" + run + "/events", id: "watchTask", tag: "tasks", summary: "Follow a run",
+			text: "Server-sent events: all events of the run in order, each once, from the first or the one after Last-Event-ID; then live " +
+				"until run_finished. The id of an event is its number in the run, its data a CloudEvents 1.0 event. Lines that begin with a " +
+				"colon keep the connection open.",
+			headers: []parameter{{name: "Last-Event-ID", text: "The number of the last event that is known.", kind: "integer"}},
+			query: []parameter{
+				{name: "after", text: "As Last-Event-ID, for clients that cannot set headers.", kind: "integer"},
+				{name: "types", text: "Only events of these names.", many: true, example: "message_end,run_finished"},
+			},
+			reply: messages.Event{}, stream: watchTask, media: "text/event-stream",
+		},
+		{
+			method: "POST", path: "/v1/tasks/" + run + "/cancel", id: "cancelTask", tag: "tasks", summary: "Cancel a run",
+			text: "The request is recorded when this returns; a run that was only queued has ended by then.",
+			body: Reason{}, optional: true, reply: messages.RunStatus{}, answer: cancelTask,
+		},
+		{
+			method: "GET", path: "/v1/agents", id: "listAgents", tag: "agents", summary: "List the agents",
+			reply: AgentList{}, answer: listAgents,
+		},
+		{
+			method: "GET", path: "/v1/agents/{name}", id: "getAgent", tag: "agents", summary: "The definition of an agent",
+			reply: messages.Definition{}, answer: getAgent,
+		},
+	}
+}

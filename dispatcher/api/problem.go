@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// problemf is a problem of a status and a code.
+func problemf(status int, code messages.Code, detail string) *messages.Problem {
+	return &messages.Problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail, Retryable: code.Retryable(),
+	}
+}
+
+// problemOf is the public form of an error. What is not meant for the caller stays in the log.
+func problemOf(err error) *messages.Problem {
+	var (
+		own   *messages.Problem
+		field *messages.FieldError
+		large *http.MaxBytesError
+	)
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &field):
+		p := problemf(http.StatusBadRequest, messages.CodeInvalidInput, field.Reason)
+		p.Field = field.Field
+		return p
+	case errors.As(err, &large):
+		return problemf(http.StatusRequestEntityTooLarge, messages.CodeInvalidInput, "the body is larger than "+strconv.FormatInt(large.Limit, 10)+" bytes")
+	case errors.Is(err, messages.ErrUnknownAgent):
+		p := problemf(http.StatusBadRequest, messages.CodeUnknownAgent, err.Error())
+		p.Field = "agent"
+		return p
+	case errors.Is(err, dispatcher.ErrNotFound):
+		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such run")
+	case errors.Is(err, dispatcher.ErrConflict), errors.Is(err, dispatcher.ErrEnded), errors.Is(err, dispatcher.ErrNotEnded):
+		return problemf(http.StatusConflict, messages.CodeConflict, err.Error())
+	case errors.Is(err, errDraining), errors.Is(err, dispatcher.ErrUnavailable):
+		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, err.Error())
+		p.Retryable = true
+		return p
+	case errors.Is(err, context.DeadlineExceeded):
+		return problemf(http.StatusGatewayTimeout, messages.CodeInternal, "the message store did not answer in time")
+	case errors.Is(err, context.Canceled): // nobody reads it
+		return problemf(http.StatusServiceUnavailable, messages.CodeInternal, "the request was given up")
+	default:
+		return problemf(http.StatusInternalServerError, messages.CodeInternal, "internal error")
+	}
+}
+
+func writeProblem(w http.ResponseWriter, p *messages.Problem) {
+	body, _ := json.Marshal(p) // strings and numbers always encode
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if p.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}

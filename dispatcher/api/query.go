@@ -1,0 +1,148 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// headerTenant says for whom a request is made; absent it is the default tenant.
+const headerTenant = "Longshore-Tenant"
+
+// query is a request that is being answered.
+type query struct {
+	api *API
+	op  *operation
+	w   http.ResponseWriter // for deadlines; the answer is the operation's to return
+	r   *http.Request
+}
+
+// check refuses parameters that the operation does not know.
+func (q *query) check() error {
+	for name, values := range q.r.URL.Query() {
+		i := slices.IndexFunc(q.op.query, func(p parameter) bool { return p.name == name })
+		switch {
+		case i < 0:
+			return &messages.FieldError{Field: messages.Clip(name, 64), Reason: "is no parameter of this request"}
+		case len(values) > 1 && !q.op.query[i].many:
+			return &messages.FieldError{Field: name, Reason: "is given twice"}
+		}
+	}
+	_, err := q.tenant()
+	return err
+}
+
+// tenant for whom the request is made.
+func (q *query) tenant() (string, error) {
+	t := q.r.Header.Get(headerTenant)
+	if t == "" {
+		return messages.DefaultTenant, nil
+	}
+	if !messages.ValidToken(t) {
+		return "", &messages.FieldError{Field: headerTenant, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
+	}
+	return t, nil
+}
+
+// run is the run of the path.
+func (q *query) run() (messages.Ref, error) {
+	t, err := q.tenant()
+	if err != nil {
+		return messages.Ref{}, err
+	}
+	ref := messages.Ref{Tenant: t, Run: q.r.PathValue("id")}
+	return ref, ref.Check()
+}
+
+func (q *query) text(name string) string { return q.r.URL.Query().Get(name) }
+
+// list is the values of a parameter that may be repeated or separated by commas.
+func (q *query) list(name string) []string {
+	var out []string
+	for _, v := range q.r.URL.Query()[name] {
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+func (q *query) number(name string, def, least, most int) (int, error) {
+	v := q.text(name)
+	if v == "" {
+		return def, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least || n > most {
+		return 0, &messages.FieldError{Field: name, Reason: fmt.Sprintf("must be a number from %d to %d", least, most)}
+	}
+	return n, nil
+}
+
+func (q *query) duration(name string, most time.Duration) (time.Duration, error) {
+	v := q.text(name)
+	if v == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 || d > most {
+		return 0, &messages.FieldError{Field: name, Reason: fmt.Sprintf("must be a time such as 10s, %s at most", most)}
+	}
+	return d, nil
+}
+
+func (q *query) time(name string, def time.Time) (time.Time, error) {
+	v := q.text(name)
+	if v == "" {
+		return def, nil
+	}
+	t, err := time.Parse(time.RFC3339, v)
+	if err != nil {
+		return def, &messages.FieldError{Field: name, Reason: "must be a time such as 2026-01-02T15:04:05Z"}
+	}
+	return t, nil
+}
+
+// raw reads the body, bounded.
+func (q *query) raw() ([]byte, error) {
+	if ct := q.r.Header.Get("Content-Type"); ct != "" {
+		media, _, err := mime.ParseMediaType(ct)
+		if err != nil || media != "application/json" && media != "application/x-www-form-urlencoded" { // what curl -d says
+			return nil, problemf(http.StatusUnsupportedMediaType, messages.CodeInvalidInput, "the body must be application/json")
+		}
+	}
+	if q.op.waits { // which has no deadline for reading of its own
+		rc := http.NewResponseController(q.w)
+		if rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
+			defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+		}
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, maxBody))
+	if err != nil {
+		return nil, fmt.Errorf("read the body: %w", err)
+	}
+	return data, nil
+}
+
+// read reads the body into v, strictly. An optional body may be empty.
+func (q *query) read(v any) error {
+	data, err := q.raw()
+	switch {
+	case err != nil:
+		return err
+	case len(data) == 0 && q.op.optional:
+		return nil
+	case len(data) == 0:
+		return &messages.FieldError{Field: "body", Reason: "is missing"}
+	}
+	return messages.Decode(data, v)
+}

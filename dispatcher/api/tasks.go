@@ -1,0 +1,286 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// headerIdempotency makes a submit safe to repeat: it becomes the id of a task that has none.
+const headerIdempotency = "Idempotency-Key"
+
+// Submitted answers a submit.
+type Submitted struct {
+	Tenant string                `json:"tenant"`
+	ID     string                `json:"id"`
+	Status messages.Status       `json:"status"`           // queued, or how it ended
+	Result *messages.AgentResult `json:"result,omitempty"` // when it was waited for and came in time
+}
+
+func submitTask(ctx context.Context, q *query) (any, error) {
+	data, err := q.raw()
+	if err != nil {
+		return nil, err
+	}
+	wait, err := q.duration("wait", maxWait)
+	if err != nil {
+		return nil, err
+	}
+	task, err := q.task(data)
+	if err != nil {
+		return nil, err
+	}
+	submit, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := q.api.cfg.Client.Submit(submit, *task); err != nil {
+		return nil, err
+	}
+	run := task.Ref()
+	reply := &replyOf{
+		status: http.StatusAccepted, header: http.Header{"Location": {"/v1/tasks/" + run.Run}},
+		body: Submitted{Tenant: run.Tenant, ID: run.Run, Status: messages.StatusQueued},
+	}
+	if wait == 0 {
+		return reply, nil
+	}
+	result, err := q.await(ctx, run, wait)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errDraining):
+		return reply, nil // it is stored: the caller asks again
+	case err != nil:
+		return nil, err
+	}
+	reply.status = http.StatusOK
+	reply.body = Submitted{Tenant: run.Tenant, ID: run.Run, Status: result.Status, Result: result}
+	return reply, nil
+}
+
+// task reads the task of a submit, with its tenant and id.
+func (q *query) task(data []byte) (*messages.Task, error) {
+	task, err := messages.DecodeTask(data)
+	if err != nil {
+		return nil, err
+	}
+	tenant, err := q.tenant()
+	if err != nil {
+		return nil, err
+	}
+	if q.r.Header.Get(headerTenant) != "" {
+		if task.Tenant != messages.DefaultTenant && task.Tenant != tenant {
+			return nil, &messages.FieldError{Field: "tenant", Reason: "is not that of the header " + headerTenant}
+		}
+		task.Tenant = tenant
+	}
+	key := q.r.Header.Get(headerIdempotency)
+	switch {
+	case len(key) > 256:
+		return nil, &messages.FieldError{Field: headerIdempotency, Reason: "is longer than 256 characters"}
+	case task.ID == "" && key != "":
+		task.ID = keyID(key)
+	case task.ID == "":
+		task.ID = messages.NewID(time.Now())
+	}
+	return task, nil
+}
+
+// keyID is the id of an idempotency key: the key itself where it can be one.
+func keyID(key string) string {
+	key = strings.Trim(key, `"`) // a structured field is quoted
+	if messages.ValidToken(key) && key != "_" {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "key-" + hex.EncodeToString(sum[:16])
+}
+
+// await waits for the end of a run.
+func (q *query) await(ctx context.Context, run messages.Ref, most time.Duration) (*messages.AgentResult, error) {
+	ctx, stop := q.api.untilDrain(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for _, err := range q.api.cfg.Hub.Watch(ctx, run) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return q.api.cfg.Client.Result(ctx, run)
+}
+
+// TaskState is a task and, once it has ended, its result.
+type TaskState struct {
+	messages.RunStatus
+	Result *messages.AgentResult `json:"result,omitempty"`
+}
+
+func getTask(ctx context.Context, q *query) (any, error) {
+	run, err := q.run()
+	if err != nil {
+		return nil, err
+	}
+	status, err := q.api.cfg.Client.Status(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	state := TaskState{RunStatus: *status}
+	if status.Status.Ended() {
+		if state.Result, err = q.api.cfg.Client.Result(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	return state, nil
+}
+
+func getResult(ctx context.Context, q *query) (any, error) {
+	run, err := q.run()
+	if err != nil {
+		return nil, err
+	}
+	return q.api.cfg.Client.Result(ctx, run)
+}
+
+// Reason is the body of a cancel.
+type Reason struct {
+	Reason string `json:"reason,omitempty"` // it is shown to whoever watches
+}
+
+// maxReason bounds what a person says.
+const maxReason = 1 << 10
+
+func (r Reason) check() error {
+	if len(r.Reason) > maxReason {
+		return &messages.FieldError{Field: "reason", Reason: "is longer than 1024 bytes"}
+	}
+	return nil
+}
+
+func cancelTask(ctx context.Context, q *query) (any, error) {
+	run, err := q.run()
+	if err != nil {
+		return nil, err
+	}
+	var body Reason
+	if err := errors.Join(q.read(&body), body.check()); err != nil {
+		return nil, err
+	}
+	return q.api.cfg.Client.Cancel(ctx, run, body.Reason)
+}
+
+const (
+	defaultListed = 100
+	maxListed     = 1000
+	listedBack    = 24 * time.Hour
+)
+
+// filterParameters are those that say which runs are meant.
+func filterParameters() []parameter {
+	return []parameter{
+		{name: "status", text: "Only these: running, waiting, completed, failed, cancelled.", many: true, example: "failed"},
+		{name: "agent", text: "Only runs of this agent."},
+		{name: "session", text: "Only runs of this conversation."},
+		{name: "label", text: "Only runs with this label, as key=value.", many: true, example: "team=search"},
+		{name: "since", text: "Only runs with an event since this time; by default the last 24 hours.", kind: "date-time"},
+	}
+}
+
+func (q *query) filter() (f dispatcher.RunFilter, err error) {
+	if f.Tenant, err = q.tenant(); err != nil {
+		return f, err
+	}
+	for _, s := range q.list("status") {
+		switch st := messages.Status(s); st {
+		case messages.StatusRunning, messages.StatusWaiting, messages.StatusCompleted, messages.StatusFailed, messages.StatusCancelled:
+			f.Statuses = append(f.Statuses, st)
+		case messages.StatusQueued:
+			return f, &messages.FieldError{Field: "status", Reason: "queued runs have no events yet; ask for one by its id"}
+		default:
+			return f, &messages.FieldError{Field: "status", Reason: "must be running, waiting, completed, failed or cancelled"}
+		}
+	}
+	for _, l := range q.r.URL.Query()["label"] {
+		k, v, ok := strings.Cut(l, "=")
+		if !ok || k == "" {
+			return f, &messages.FieldError{Field: "label", Reason: "must be key=value"}
+		}
+		if f.Labels == nil {
+			f.Labels = map[string]string{}
+		}
+		f.Labels[k] = v
+	}
+	f.Agent, f.Session = q.text("agent"), q.text("session")
+	f.Since, err = q.time("since", time.Now().Add(-listedBack))
+	return f, err
+}
+
+func listTasks(ctx context.Context, q *query) (any, error) {
+	f, err := q.filter()
+	if err != nil {
+		return nil, err
+	}
+	if f.Limit, err = q.number("limit", defaultListed, 1, maxListed); err != nil {
+		return nil, err
+	}
+	if f.After = q.text("after"); f.After != "" && !messages.ValidToken(f.After) {
+		return nil, &messages.FieldError{Field: "after", Reason: "must be the id of a task"}
+	}
+	return q.api.cfg.Client.Runs(ctx, f)
+}
+
+// BulkCancel answers a cancel of many tasks.
+type BulkCancel struct {
+	Cancelled []string          `json:"cancelled"`        // these were asked to stop
+	Failed    map[string]string `json:"failed,omitempty"` // these were not, and why
+	More      bool              `json:"more,omitempty"`   // there are more: ask again
+}
+
+// maxBulk is how many one request cancels.
+const maxBulk = 200
+
+func cancelTasks(ctx context.Context, q *query) (any, error) {
+	f, err := q.filter()
+	if err != nil {
+		return nil, err
+	}
+	if f.Agent == "" && f.Session == "" && len(f.Labels) == 0 && len(f.Statuses) == 0 {
+		return nil, &messages.FieldError{Field: "query", Reason: "says of no task that it is meant: give status, agent, session or label"}
+	}
+	for _, s := range f.Statuses {
+		if s.Ended() {
+			return nil, &messages.FieldError{Field: "status", Reason: "a task that is " + string(s) + " cannot be cancelled"}
+		}
+	}
+	if len(f.Statuses) == 0 {
+		f.Statuses = []messages.Status{messages.StatusRunning, messages.StatusWaiting}
+	}
+	var body Reason
+	if err := errors.Join(q.read(&body), body.check()); err != nil {
+		return nil, err
+	}
+	f.Limit = maxBulk
+	list, err := q.api.cfg.Client.Runs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	out := BulkCancel{Cancelled: []string{}, More: list.Next != ""}
+	for _, r := range list.Runs {
+		_, err := q.api.cfg.Client.Cancel(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, body.Reason)
+		switch {
+		case errors.Is(err, dispatcher.ErrEnded): // meanwhile
+		case err != nil:
+			if out.Failed == nil {
+				out.Failed = map[string]string{}
+			}
+			out.Failed[r.ID] = problemOf(err).Detail
+		default:
+			out.Cancelled = append(out.Cancelled, r.ID)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,125 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// MaxRuns bounds what Runs gathers: of more runs the oldest are forgotten.
+const MaxRuns = 10_000
+
+// RunFilter says which runs to list. Zero fields do not restrict.
+type RunFilter struct {
+	Tenant   string // default "default"
+	Since    time.Time
+	Statuses []messages.Status
+	Agent    string
+	Session  string
+	Labels   map[string]string
+	After    string // the id after which a list goes on, newest first
+	Limit    int    // default MaxRuns
+}
+
+// RunList is what was found.
+type RunList struct {
+	Runs      []*messages.RunSummary `json:"runs"`           // newest first
+	Next      string                 `json:"next,omitempty"` // the id to go on after; empty: that was all
+	Found     int                    `json:"found"`          // that fit, beyond the limit too
+	Forgotten int                    `json:"forgotten"`      // older runs that were not looked at any more
+}
+
+// Runs lists runs by their events. A run has its first event when a worker takes it: those that are only queued are
+// not listed.
+func (c *Client) Runs(ctx context.Context, f RunFilter) (*RunList, error) {
+	if f.Tenant == "" {
+		f.Tenant = messages.DefaultTenant
+	}
+	all := newRecent(f.Tenant, MaxRuns)
+	for e, err := range c.Recent(ctx, f.Tenant, f.Since) {
+		if err != nil {
+			return nil, fmt.Errorf("read events: %w", err)
+		}
+		all.add(&e)
+	}
+	return all.list(f), nil
+}
+
+func (f *RunFilter) matches(r *messages.RunSummary) bool {
+	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.Status) ||
+		f.Agent != "" && r.Agent != f.Agent || f.Session != "" && r.Session != f.Session {
+		return false
+	}
+	for k, v := range f.Labels {
+		if got, ok := r.Labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// recent gathers runs from events, oldest event first. It keeps at most limit runs.
+type recent struct {
+	tenant    string
+	limit     int
+	runs      map[string]*messages.RunSummary
+	order     []string // of their first events
+	forgotten int
+}
+
+func newRecent(tenant string, limit int) *recent {
+	return &recent{tenant: tenant, limit: limit, runs: map[string]*messages.RunSummary{}}
+}
+
+// add takes an event into account.
+func (r *recent) add(e *messages.Event) {
+	if !messages.ValidToken(e.Subject) || e.Subject == "_" { // events without a run
+		return
+	}
+	run, ok := r.runs[e.Subject]
+	if !ok {
+		if r.forgotten > 0 && e.Number() > 1 {
+			return // of a run that was forgotten, or began before the first event
+		}
+		run = r.begin(e.Subject)
+	}
+	run.Apply(e)
+}
+
+func (r *recent) begin(id string) *messages.RunSummary {
+	if len(r.order) == r.limit {
+		delete(r.runs, r.order[0])
+		r.order = r.order[1:]
+		r.forgotten++
+	}
+	run := messages.NewRunSummary(messages.Ref{Tenant: r.tenant, Run: id})
+	r.runs[id] = run
+	r.order = append(r.order, id)
+	return run
+}
+
+// list is the newest runs that fit, by when they began to be known.
+func (r *recent) list(f RunFilter) *RunList {
+	out := &RunList{Runs: []*messages.RunSummary{}, Forgotten: r.forgotten}
+	on := f.After == "" || r.runs[f.After] == nil
+	for _, id := range slices.Backward(r.order) {
+		run := r.runs[id]
+		if !on {
+			on = id == f.After
+			continue
+		}
+		if !f.matches(run) {
+			continue
+		}
+		out.Found++
+		if f.Limit > 0 && len(out.Runs) == f.Limit {
+			out.Next = out.Runs[len(out.Runs)-1].ID
+			continue
+		}
+		out.Runs = append(out.Runs, run)
+	}
+	return out
+}

@@ -1,0 +1,219 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Hub serves many watchers in one process with one subscription: a watcher reads what is stored of its run once, and
+// gets what comes later from memory.
+type Hub struct {
+	bus *Bus
+
+	mu       sync.Mutex
+	watchers map[messages.Ref]map[*hubTail]struct{}
+	over     error // why the hub has ended
+}
+
+// hubRoom is how many new events wait for a watcher; one that is slower reads them from the stream again.
+const hubRoom = 64
+
+// NewHub returns a hub; it serves once Run does.
+func (b *Bus) NewHub() *Hub {
+	return &Hub{bus: b, watchers: map[messages.Ref]map[*hubTail]struct{}{}}
+}
+
+// Run follows all events until ctx ends. Watchers that are left then get ctx's cause.
+func (h *Hub) Run(ctx context.Context) error {
+	t := &tail{bus: h.bus, stream: StreamEvents, filter: EveryEvent, room: followRoom}
+	t.start.DeliverPolicy = jetstream.DeliverNewPolicy
+	defer t.close()
+	for {
+		m, err := t.next(ctx, time.Time{})
+		if err != nil {
+			h.end(err)
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("follow events: %w", err)
+		}
+		if run, ok := messages.RunOfEvent(m.subject); ok {
+			h.give(run, m)
+		}
+	}
+}
+
+func (h *Hub) give(run messages.Ref, m tailMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers[run] {
+		select {
+		case w.in <- m:
+		default:
+			w.lag()
+		}
+	}
+}
+
+func (h *Hub) end(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = err
+	for _, ws := range h.watchers {
+		for w := range ws {
+			close(w.ended)
+		}
+	}
+	clear(h.watchers)
+}
+
+// Watchers is how many there are.
+func (h *Hub) Watchers() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, ws := range h.watchers {
+		n += len(ws)
+	}
+	return n
+}
+
+// Watch is Bus.Watch by way of the hub.
+func (h *Hub) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
+	return h.bus.watch(ctx, run, defaultPatience, func() source { return h.join(run) })
+}
+
+func (h *Hub) join(run messages.Ref) *hubTail {
+	w := &hubTail{
+		hub: h, run: run, in: make(chan tailMessage, hubRoom), lagged: make(chan struct{}, 1), ended: make(chan struct{}),
+		behind: true,
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over != nil {
+		close(w.ended)
+		return w
+	}
+	if h.watchers[run] == nil {
+		h.watchers[run] = map[*hubTail]struct{}{}
+	}
+	h.watchers[run][w] = struct{}{}
+	return w
+}
+
+// hubTail is the source of one watcher. It belongs to one goroutine, but for what the hub gives it.
+type hubTail struct {
+	hub    *Hub
+	run    messages.Ref
+	in     chan tailMessage
+	lagged chan struct{} // the hub had to drop something
+	ended  chan struct{}
+
+	behind bool // what is stored after last is to be read
+	last   uint64
+	ready  []tailMessage // was read and is to be given
+}
+
+// hubPage is how many stored events a watcher holds at most.
+const hubPage = 256
+
+func (w *hubTail) lag() {
+	select {
+	case w.lagged <- struct{}{}:
+	default:
+	}
+}
+
+func (w *hubTail) close() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	if ws := w.hub.watchers[w.run]; ws != nil {
+		delete(ws, w)
+		if len(ws) == 0 {
+			delete(w.hub.watchers, w.run)
+		}
+	}
+}
+
+// next implements source.
+func (w *hubTail) next(ctx context.Context, until time.Time) (tailMessage, error) {
+	var timer <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		timer = t.C
+	}
+	for {
+		if w.behind {
+			if err := w.read(ctx); err != nil {
+				return tailMessage{}, err
+			}
+		}
+		if len(w.ready) > 0 {
+			m := w.ready[0]
+			w.ready = w.ready[1:]
+			w.behind = len(w.ready) == 0 && m.pending > 0
+			return m, nil
+		}
+		select {
+		case m := <-w.in:
+			if m.seq <= w.last {
+				continue
+			}
+			w.last, m.pending = m.seq, 0
+			return m, nil
+		case <-w.lagged:
+			w.behind = true
+		case <-timer:
+			w.behind = true // a replica may not have had all that was asked of it
+			if err := w.read(ctx); err != nil {
+				return tailMessage{}, err
+			}
+			if len(w.ready) == 0 {
+				return tailMessage{}, errNothing
+			}
+		case <-w.ended:
+			if ctx.Err() != nil {
+				return tailMessage{}, context.Cause(ctx)
+			}
+			return tailMessage{}, fmt.Errorf("watch %s: %w", w.run, w.hub.over)
+		case <-ctx.Done():
+			return tailMessage{}, context.Cause(ctx)
+		}
+	}
+}
+
+// read takes one page of what is stored after last.
+func (w *hubTail) read(ctx context.Context) error {
+	p := page{Seq: w.last + 1, Next: w.run.EventFilter(), Batch: hubPage, Bytes: pageBytes}
+	err := w.hub.bus.retry(ctx, func(ctx context.Context) error {
+		w.ready = w.ready[:0]
+		last, pending, _, err := w.hub.bus.readPage(ctx, StreamEvents, p, func(m stored, err error) bool {
+			if err == nil {
+				w.ready = append(w.ready, tailMessage{stored: m})
+			}
+			return err == nil
+		})
+		if err != nil {
+			return err
+		}
+		for i := range w.ready {
+			w.ready[i].pending = uint64(len(w.ready)-1-i) + pending //nolint:gosec // a count
+		}
+		w.last = max(w.last, last)
+		return nil
+	})
+	if err != nil && errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	w.behind = false
+	return err
+}

@@ -1,0 +1,81 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// openHub runs a hub until the test ends, or stop is called with the reason.
+func openHub(t *testing.T, b *bus.Bus) (h *bus.Hub, stop func(error)) {
+	t.Helper()
+	h = b.NewHub()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel(nil)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return h, cancel
+}
+
+// A watcher that is slower than the hub's room misses nothing: it reads from the stream what was dropped.
+func TestHubServesSlowWatchers(t *testing.T) {
+	b, nc := openNew(t)
+	h, _ := openHub(t, b)
+	run := run1()
+	const n = 400
+	publishRaw(t, nc, run, events(run, 1, 10)...)
+	next := uint64(0)
+	for e, err := range h.Watch(ctxFor(t), run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next++; e.Number() != next {
+			t.Fatalf("event %d came after %d", e.Number(), next-1)
+		}
+		if next == 5 { // while it is not looking
+			publishRaw(t, nc, run, events(run, 11, n-1)...)
+			publishRaw(t, nc, run, event(run, n, messages.EventRunFinished))
+		}
+	}
+	if next != n {
+		t.Errorf("%d events, want %d", next, n)
+	}
+	if h.Watchers() != 0 {
+		t.Errorf("%d watchers are left", h.Watchers())
+	}
+}
+
+func TestHubTellsItsEnd(t *testing.T) {
+	b, nc := openNew(t)
+	h, stop := openHub(t, b)
+	run := run1()
+	publishRaw(t, nc, run, events(run, 1, 2)...)
+	why := errors.New("over")
+	for e, err := range h.Watch(ctxFor(t), run) {
+		if err != nil {
+			if !errors.Is(err, why) {
+				t.Errorf("got %v", err)
+			}
+			break
+		}
+		if e.Number() == 2 {
+			stop(why)
+		}
+	}
+	for _, err := range h.Watch(ctxFor(t), run) {
+		if err != nil {
+			if !errors.Is(err, why) {
+				t.Errorf("a late watcher got %v", err)
+			}
+			break
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+func piece(run messages.Ref, n int, text string) messages.Live {
+	return messages.Live{
+		Type: messages.TypeLive, Run: run.Run, Step: 1, Attempt: 1, Try: 1, N: n, Kind: messages.LiveText, Text: text,
+	}
+}
+
+// liveWatch is a watcher of live text that hands on what it sees, until stop is called.
+func liveWatch(t *testing.T, b *bus.Bus, run messages.Ref) (got chan messages.Live, stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(ctxFor(t))
+	got = make(chan messages.Live)
+	ended := make(chan error, 1)
+	go func() {
+		for l, err := range b.Live(ctx, run) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case got <- l:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return got, func() error {
+		cancel(errEnough)
+		return <-ended
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// awaitLive publishes until the watcher sees something.
+func awaitLive(t *testing.T, b *bus.Bus, run messages.Ref, got <-chan messages.Live) {
+	t.Helper()
+	probe := piece(run, 1, "probe")
+	for {
+		if err := b.PublishLive(run, &probe); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-got:
+			return
+		case <-time.After(10 * time.Millisecond):
+		case <-ctxFor(t).Done():
+			t.Fatal("the watcher sees nothing")
+		}
+	}
+}
+
+// after is the first message with at least a number.
+func after(t *testing.T, got <-chan messages.Live, n int) messages.Live {
+	t.Helper()
+	for {
+		select {
+		case l := <-got:
+			if l.N >= n {
+				return l
+			}
+		case <-ctxFor(t).Done():
+			t.Fatalf("message %d does not come", n)
+		}
+	}
+}
+
+func TestLive(t *testing.T) {
+	b, nc := openNew(t)
+	got, stop := liveWatch(t, b, run1())
+	awaitLive(t, b, run1(), got)
+	other := messages.Ref{Tenant: "other", Run: run1().Run}
+	foreign := piece(other, 7, "of another tenant")
+	if err := b.PublishLive(other, &foreign); err != nil {
+		t.Fatal(err)
+	}
+	stranger, _ := json.Marshal(piece(messages.Ref{Tenant: "acme", Run: "other"}, 8, "of another run"))
+	for _, junk := range []string{"", "{", "null", `{"n":9}`, string(stranger)} {
+		if err := nc.Publish(run1().LiveSubject(), []byte(junk)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := piece(run1(), 2, "Hello, <wörld>")
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.PublishLive(run1(), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, after(t, got, 2)); diff != "" {
+		t.Error(diff)
+	}
+	if n := b.Skipped(); n != 5 {
+		t.Errorf("skipped %d, want 5", n)
+	}
+	if err := stop(); !errors.Is(err, errEnough) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A watcher that does not read loses messages and sees that; the publisher and other watchers do not notice.
+func TestSlowLiveWatcherHarmsNobody(t *testing.T) {
+	s := startNATS(t)
+	b, _ := open(t, s, bus.Config{})
+	slowBus, _ := open(t, s, bus.Config{})
+	fastBus, _ := open(t, s, bus.Config{})
+	slow, stopSlow := liveWatch(t, slowBus, run1())
+	fast, stopFast := liveWatch(t, fastBus, run1())
+	awaitLive(t, b, run1(), slow)
+	awaitLive(t, b, run1(), fast)
+	const count = 3000
+	const text = "x"
+	for n := 2; n <= count; n++ {
+		l := piece(run1(), n, text)
+		if err := b.PublishLive(run1(), &l); err != nil {
+			t.Fatal(err)
+		}
+		if n%100 != 0 {
+			continue
+		}
+		if l := after(t, fast, n); l.N != n {
+			t.Fatalf("the fast watcher got %d, want %d", l.N, n)
+		}
+	}
+	l := piece(run1(), count+1, "end")
+	var reply messages.LiveReply
+	for reply.Text == "" || !strings.HasSuffix(reply.Text, "end") { // it reads at last; until then all is dropped
+		if err := b.PublishLive(run1(), &l); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case seen := <-slow:
+			reply.Add(&seen)
+		case <-ctxFor(t).Done():
+			t.Fatal("the slow watcher does not come to the end")
+		}
+	}
+	if !reply.Incomplete {
+		t.Errorf("the slow watcher missed nothing of %d messages", count)
+	}
+	for _, stop := range []func() error{stopSlow, stopFast} {
+		if err := stop(); !errors.Is(err, errEnough) {
+			t.Errorf("ended with %v", err)
+		}
+	}
+}
+
+func TestLiveIsChecked(t *testing.T) {
+	b, nc := openNew(t)
+	run := messages.Ref{Tenant: "acme", Run: ">"}
+	l := piece(run, 1, "")
+	if fe, ok := errors.AsType[*messages.FieldError](b.PublishLive(run, &l)); !ok {
+		t.Errorf("publish: got %v", fe)
+	}
+	for _, err := range b.Live(ctxFor(t), run) {
+		if _, ok := errors.AsType[*messages.FieldError](err); !ok {
+			t.Errorf("live: got %v", err)
+		}
+	}
+	nc.Close()
+	if err := b.PublishLive(run1(), &l); err == nil {
+		t.Error("publish on a closed connection: got no error")
+	}
+	for _, err := range b.Live(ctxFor(t), run1()) {
+		if err == nil {
+			t.Error("live on a closed connection: got no error")
+		}
+	}
+}

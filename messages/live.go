@@ -1,0 +1,137 @@
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// TypeLive is the type of a live message, beside those of events.
+const TypeLive = "longshore.live.v1"
+
+// LiveKind says what a live message brings.
+type LiveKind string
+
+// Kinds of live messages. A watcher ignores others: a newer worker may send them.
+const (
+	LiveText      LiveKind = "text"      // goes on with the reply's text
+	LiveReasoning LiveKind = "reasoning" // goes on with its reasoning; only when the agent keeps or echoes that
+	LiveReset     LiveKind = "reset"     // the reply begins anew: forget what was shown of it
+)
+
+// Live is a piece of a reply that is being written, on Ref.LiveSubject. It is stored nowhere and may be lost; the
+// whole reply follows in message_end of the same step, which replaces all of it.
+//
+// Step, Attempt and Try are ordered, in this order, and only grow: a piece with lower ones is of a reply that was
+// given up, and one with higher ones begins a new reply.
+type Live struct {
+	Type    string   `json:"type"` // TypeLive
+	Run     string   `json:"run"`
+	Step    int      `json:"step"`              // from 1
+	Attempt int      `json:"attempt"`           // claims of the run so far: it grows when another worker goes on
+	Try     int      `json:"try"`               // of the call by this worker, from 1: it grows when the call is repeated
+	N       int      `json:"n"`                 // of the messages of this step and attempt, from 1: what lacks was lost on the way
+	Dropped int      `json:"dropped,omitempty"` // bytes that the worker left out right before this piece
+	Kind    LiveKind `json:"kind"`
+	Text    string   `json:"text,omitempty"`
+}
+
+// maxLiveText bounds the text of one message in bytes; writers stay far below.
+const maxLiveText = 1 << 20
+
+// DecodeLive reads a live message of a run. It takes fields and kinds that it does not know. The error is a
+// *FieldError.
+func DecodeLive(run Ref, data []byte) (Live, error) {
+	var l Live
+	if err := json.Unmarshal(data, &l); err != nil {
+		return Live{}, &FieldError{wholeBody, "is not a live message"}
+	}
+	for _, number := range []struct {
+		field string
+		value int
+	}{{"step", l.Step}, {"attempt", l.Attempt}, {"try", l.Try}, {"n", l.N}} {
+		if number.value < 1 || number.value > math.MaxInt32 {
+			return Live{}, &FieldError{number.field, fmt.Sprintf("must be 1 to %d", math.MaxInt32)}
+		}
+	}
+	switch {
+	case l.Type != TypeLive:
+		return Live{}, &FieldError{"type", "must be " + TypeLive}
+	case l.Run != run.Run:
+		return Live{}, &FieldError{"run", "is another one than in the subject"}
+	case l.Dropped < 0:
+		return Live{}, &FieldError{"dropped", "must not be negative"}
+	case !ValidToken(string(l.Kind)):
+		return Live{}, checkToken("kind", string(l.Kind))
+	case len(l.Text) > maxLiveText:
+		return Live{}, &FieldError{"text", fmt.Sprintf("larger than %d bytes", maxLiveText)}
+	}
+	return l, nil
+}
+
+// LiveSubject carries the run's replies while they are written. It is in no stream.
+func (r Ref) LiveSubject() string { return "live." + r.Tenant + "." + r.Run }
+
+// maxLiveReply bounds what a LiveReply keeps of text and of reasoning, in bytes each.
+const maxLiveReply = 64 << 10
+
+// LiveReply is a reply while it is written, put together from live messages. The zero value is ready for use.
+type LiveReply struct {
+	Step, Attempt, Try int
+	Text               string // its end, if it is long
+	Reasoning          string // as Text
+	Incomplete         bool   // something before the end of what is here was lost or cut
+
+	n int // of the newest message
+}
+
+// Add takes a message into account. False: it is of a reply that was given up, or seen before, and changes nothing.
+func (r *LiveReply) Add(l *Live) bool {
+	switch order := r.compare(l); {
+	case order < 0, order == 0 && l.N <= r.n:
+		return false
+	case order > 0:
+		next := LiveReply{Step: l.Step, Attempt: l.Attempt, Try: l.Try}
+		if l.Step == r.Step && l.Attempt == r.Attempt {
+			next.n = r.n // the messages of an attempt are numbered on
+		}
+		*r = next
+	}
+	r.Incomplete = r.Incomplete || l.Dropped > 0 || l.N != r.n+1 && l.Kind != LiveReset
+	r.n = l.N
+	switch l.Kind {
+	case LiveText:
+		r.Text = r.longer(r.Text, l.Text)
+	case LiveReasoning:
+		r.Reasoning = r.longer(r.Reasoning, l.Text)
+	case LiveReset:
+		r.Text, r.Reasoning, r.Incomplete = "", "", false
+	}
+	return true
+}
+
+// compare is below 0 when the message is of an older reply, and above when of a newer one.
+func (r *LiveReply) compare(l *Live) int {
+	for _, d := range []int{l.Step - r.Step, l.Attempt - r.Attempt, l.Try - r.Try} {
+		if d != 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+// longer is a text with more at its end, cut at its beginning where it is too long.
+func (r *LiveReply) longer(text, more string) string {
+	text += more
+	if len(text) <= maxLiveReply {
+		return text
+	}
+	r.Incomplete = true
+	from := len(text) - maxLiveReply
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	return strings.Clone(text[from:])
+}

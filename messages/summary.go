@@ -1,0 +1,93 @@
+package messages
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// RunSummary is a run in a list, as its events tell it.
+type RunSummary struct {
+	Tenant   string            `json:"tenant"`
+	ID       string            `json:"id"`
+	Agent    string            `json:"agent,omitempty"`
+	Status   Status            `json:"status"`
+	Priority Priority          `json:"priority,omitempty"`
+	Session  string            `json:"sessionId,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Steps    int               `json:"steps"`
+	Waits    string            `json:"waits,omitempty"` // what a waiting run waits for
+	Queued   *time.Time        `json:"queuedAt,omitempty"`
+	Started  *time.Time        `json:"startedAt,omitempty"` // absent when it began before the events that were read
+	Finished *time.Time        `json:"finishedAt,omitempty"`
+	Code     Code              `json:"code,omitempty"`  // why it failed
+	Input    string            `json:"input,omitempty"` // its beginning
+	Usage    Usage             `json:"tokenUsage"`
+}
+
+// NewRunSummary is the summary of a run of which no event has been applied.
+func NewRunSummary(run Ref) *RunSummary {
+	return &RunSummary{Tenant: run.Tenant, ID: run.Run, Status: StatusRunning}
+}
+
+// Apply takes an event of the run into account, in their order. What cannot be read of it is left out, and nothing
+// counts after the end.
+func (r *RunSummary) Apply(e *Event) {
+	if r.Finished != nil {
+		return
+	}
+	switch e.Name() {
+	case EventRunQueued:
+		var d RunQueued
+		if json.Unmarshal(e.Data, &d) == nil {
+			r.Agent, r.Priority, r.Session, r.Labels, r.Input = d.Agent, d.Priority, d.Session, d.Labels, d.Input
+			r.Queued, r.Started = known(d.QueuedAt), known(e.Time)
+		}
+	case EventStepStart:
+		var d Step
+		if json.Unmarshal(e.Data, &d) == nil {
+			r.Steps = max(r.Steps, d.Step)
+		}
+	case EventMessageEnd:
+		var d MessageEnd
+		if json.Unmarshal(e.Data, &d) == nil {
+			r.Usage = r.Usage.Add(d.Usage)
+		}
+	case EventRunWaiting:
+		var d RunWaiting
+		_ = json.Unmarshal(e.Data, &d) // it waits, for whatever
+		r.Status, r.Waits = StatusWaiting, d.Reason
+	case EventRunResumed:
+		r.Status, r.Waits = StatusRunning, ""
+	case EventRunFinished:
+		r.finish(e)
+	default:
+	}
+}
+
+func (r *RunSummary) finish(e *Event) {
+	var d RunFinished
+	if json.Unmarshal(e.Data, &d) != nil || d.Result.ID == "" {
+		d.Result = AgentResult{Status: StatusFailed, Steps: r.Steps, TokenUsage: r.Usage} // it ended; more is not known
+	}
+	res := &d.Result
+	r.Status, r.Waits, r.Steps, r.Finished, r.Usage = res.Status, "", res.Steps, known(e.Time), res.TokenUsage
+	if r.Started == nil {
+		r.Started = known(res.StartedAt)
+	}
+	if res.Provenance != nil && r.Agent == "" {
+		r.Agent = res.Provenance.Agent
+	}
+	if res.Error != nil {
+		r.Code = res.Error.Code
+	}
+	if !r.Status.Ended() {
+		r.Status = StatusFailed
+	}
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,28 @@
+package runner
+
+import "github.com/longshore-run/longshore/messages"
+
+// LiveReply shows a reply while it is written. It takes secrets out itself. One goroutine uses it; none of its
+// methods waits for anything outside.
+type LiveReply interface {
+	// Add goes on with the reply.
+	Add(kind messages.LiveKind, text string)
+	// Reset says that the reply begins anew.
+	Reset()
+	// Close ends the reply; whole tells whether all of it was added. Nothing is called after it.
+	Close(whole bool)
+}
+
+// live is where the reply of a step is shown.
+func (x *execution) live(step int) LiveReply {
+	if x.cfg.Live == nil {
+		return unseen{}
+	}
+	return x.cfg.Live(x.run, step, x.state.Claims)
+}
+
+type unseen struct{}
+
+func (unseen) Add(messages.LiveKind, string) {}
+func (unseen) Reset()                        {}
+func (unseen) Close(bool)                    {}
