@@ -54,6 +54,14 @@ type spec struct {
 	MaxTokens    int      `json:"maxTokens,omitempty"`
 	Temperature  *float64 `json:"temperature,omitempty"`
 	OnToolError  string   `json:"onToolError,omitempty"`
+
+	Reasoning       string            `json:"reasoning,omitempty"`
+	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`
+	OnTruncated     string            `json:"onTruncated,omitempty"`
+	Parallel        int               `json:"parallel,omitempty"`
+	RepeatLimit     *int              `json:"repeatLimit,omitempty"`
+	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`
+	Prompts         map[string]string `json:"prompts,omitempty"`
 }
 
 // Parse reads one definition, strictly: an unknown field is an error that names it.
@@ -83,6 +91,9 @@ func Parse(data []byte) (messages.Definition, error) {
 		Name: doc.Metadata.Name, Description: doc.Metadata.Description, Instructions: doc.Spec.Instructions,
 		Planner: doc.Spec.Planner, Model: doc.Spec.Model, Tools: doc.Spec.Tools, MaxSteps: doc.Spec.MaxSteps,
 		MaxTokens: doc.Spec.MaxTokens, Temperature: doc.Spec.Temperature, OnToolError: doc.Spec.OnToolError,
+		Reasoning: doc.Spec.Reasoning, OnInvalidOutput: doc.Spec.OnInvalidOutput, OnTruncated: doc.Spec.OnTruncated,
+		Parallel: doc.Spec.Parallel, RepeatLimit: doc.Spec.RepeatLimit, OutputSchema: doc.Spec.OutputSchema,
+		Prompts: doc.Spec.Prompts,
 	}
 	d.SetDefaults()
 	return d, d.Validate()

@@ -33,7 +33,38 @@ func TestParse(t *testing.T) {
 	want := messages.Definition{
 		Name: "writer", Description: "Writes.", Instructions: "You write.", Planner: messages.PlannerTools,
 		Tools: []string{"write_file"}, MaxSteps: 8, MaxTokens: messages.DefaultMaxTokens, Temperature: &zero,
-		OnToolError: messages.OnErrorModel,
+		OnToolError: messages.OnErrorModel, OnInvalidOutput: messages.OnErrorModel, OnTruncated: messages.TruncatedFail,
+		Parallel: messages.DefaultParallel, RepeatLimit: new(messages.DefaultRepeatLimit),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseTheLoop(t *testing.T) {
+	got, err := agents.Parse([]byte(strings.Replace(writer, "  temperature: 0\n", `
+  planner: json
+  reasoning: keep
+  onInvalidOutput: fail
+  onTruncated: continue
+  parallel: 1
+  repeatLimit: 0
+  outputSchema:
+    type: object
+    required: [name]
+    properties: {name: {type: string}}
+  prompts:
+    protocol: "Reply in JSON. {{tools}}"
+`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := messages.Definition{
+		Name: "writer", Description: "Writes.", Instructions: "You write.", Planner: messages.PlannerJSON,
+		Tools: []string{"write_file"}, MaxSteps: 8, MaxTokens: messages.DefaultMaxTokens, OnToolError: messages.OnErrorModel,
+		Reasoning: messages.ReasoningKeep, OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue,
+		Parallel: 1, RepeatLimit: new(0), Prompts: map[string]string{"protocol": "Reply in JSON. {{tools}}"},
+		OutputSchema: []byte(`{"properties":{"name":{"type":"string"}},"required":["name"],"type":"object"}`),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -50,6 +81,9 @@ func TestParseRefuses(t *testing.T) {
 		"no steps":         {"maxSteps: 8", "maxSteps: -1", "maxSteps"},
 		"a tool twice":     {"[write_file]", "[a, a]", "tools[1]"},
 		"a hot model":      {"temperature: 0", "temperature: 3", "temperature"},
+		"a wild schema":    {"temperature: 0", "outputSchema: [a]", "outputSchema"},
+		"a strange prompt": {"temperature: 0", "prompts: {poem: x}", "prompts.poem"},
+		"many at once":     {"temperature: 0", "parallel: 65", "parallel"},
 		"a strange loader": {"temperature: 0", "planner: lisp", "planner"},
 	} {
 		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))
