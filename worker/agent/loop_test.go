@@ -51,26 +51,28 @@ func TestRepeatedCalls(t *testing.T) {
 	same := func(int) (string, string) { return `{"a":1,"b":2}`, "R" }
 	for name, tc := range map[string]struct {
 		limit *int // of the definition; nil: the default
+		steps int
 		n     int
 		call  func(int) (string, string)
 		told  bool
 		want  string
 	}{
-		"twice is nothing":           {n: 2, call: same, want: "model 3"},
-		"three times is told":        {n: 3, call: same, told: true, want: "model 4"},
-		"five times is told":         {n: 5, call: same, told: true, want: "model 6"},
-		"six times is the end":       {n: 6, call: same, want: "failed (max_steps) the model goes in circles: 6 times in a row the same call of t with the same result (repeatLimit is 3)"},
-		"the agent's limit":          {limit: new(1), n: 1, call: same, told: true, want: "model 2"},
-		"twice the agent's limit":    {limit: new(1), n: 2, call: same, want: "failed (max_steps) the model goes in circles: 2 times in a row the same call of t with the same result (repeatLimit is 1)"},
-		"never":                      {limit: new(0), n: 9, call: same, want: "model :"},
-		"another result is progress": {n: 9, call: func(i int) (string, string) { return "{}", fmt.Sprint(i) }, want: "model :"},
-		"another call is progress":   {n: 9, call: func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i), "R" }, want: "model :"},
-		"one between is progress":    {n: 9, call: func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i/2%2), "R" }, want: "model :"},
-		"spacing and order are none": {n: 3, call: func(i int) (string, string) { return []string{`{"a":1,"b":2}`, ` {"b":2, "a":1}`}[i%2], "R" }, told: true, want: "model 4"},
-		"what is not JSON counts":    {n: 3, call: func(int) (string, string) { return "{", "R" }, told: true, want: "model 4"},
+		"twice is nothing":            {n: 2, call: same, want: "model 3"},
+		"three times is told":         {n: 3, call: same, told: true, want: "model 4"},
+		"five times is told":          {n: 5, call: same, told: true, want: "model 6"},
+		"six times is the end":        {n: 6, call: same, want: "failed (max_steps) the model goes in circles: 6 times in a row the same call of t with the same result (repeatLimit is 3)"},
+		"the agent's limit":           {limit: new(1), n: 1, call: same, told: true, want: "model 2"},
+		"twice the agent's limit":     {limit: new(1), n: 2, call: same, want: "failed (max_steps) the model goes in circles: 2 times in a row the same call of t with the same result (repeatLimit is 1)"},
+		"never":                       {limit: new(0), n: 9, call: same, want: "model :"},
+		"another result is progress":  {n: 9, call: func(i int) (string, string) { return "{}", fmt.Sprint(i) }, want: "model :"},
+		"another call is progress":    {n: 9, call: func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i), "R" }, want: "model :"},
+		"one between is progress":     {n: 9, call: func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i/2%2), "R" }, want: "model :"},
+		"spacing and order are none":  {n: 3, call: func(i int) (string, string) { return []string{`{"a":1,"b":2}`, ` {"b":2, "a":1}`}[i%2], "R" }, told: true, want: "model 4"},
+		"what is not JSON counts":     {n: 3, call: func(int) (string, string) { return "{", "R" }, told: true, want: "model 4"},
+		"the limit of steps is first": {steps: 6, n: 6, call: same, told: true, want: "failed (max_steps) no final answer within the limit of steps, 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := state(t, messages.Definition{RepeatLimit: tc.limit}, hi, rounds(tc.n, tc.call)...)
+			s := state(t, messages.Definition{RepeatLimit: tc.limit, MaxSteps: tc.steps}, hi, rounds(tc.n, tc.call)...)
 			if got := plan(t, s); got != tc.want {
 				t.Errorf("plan: %q, want %q", got, tc.want)
 			}

@@ -27,7 +27,7 @@ func (s *State) repeated(results []messages.Block) {
 		n := s.Repeats[key] + 1
 		now[key] = n
 		switch {
-		case n >= 2*limit:
+		case n >= 2*limit && !s.last(): // at the limit of steps that is what ends it
 			s.fail(messages.CodeMaxSteps, fmt.Sprintf(
 				"the model goes in circles: %d times in a row the same call of %s with the same result (repeatLimit is %d)",
 				n, messages.Clip(call.Name, 64), limit))
