@@ -3,6 +3,7 @@ package agent_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestRepeatedCalls(t *testing.T) {
 		"the agent's limit":           {limit: new(1), n: 1, call: same, told: true, want: "model 2"},
 		"twice the agent's limit":     {limit: new(1), n: 2, call: same, want: "failed (max_steps) the model goes in circles: 2 times in a row the same call of t with the same result (repeatLimit is 1)"},
 		"never":                       {limit: new(0), n: 9, call: same, want: "model :"},
-		"another result is progress":  {n: 9, call: func(i int) (string, string) { return "{}", fmt.Sprint(i) }, want: "model :"},
+		"another result is progress":  {n: 9, call: func(i int) (string, string) { return "{}", strconv.Itoa(i) }, want: "model :"},
 		"another call is progress":    {n: 9, call: func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i), "R" }, want: "model :"},
 		"one between is progress":     {n: 9, call: func(i int) (string, string) { return fmt.Sprintf(`{"a":%d}`, i/2%2), "R" }, want: "model :"},
 		"spacing and order are none":  {n: 3, call: func(i int) (string, string) { return []string{`{"a":1,"b":2}`, ` {"b":2, "a":1}`}[i%2], "R" }, told: true, want: "model 4"},

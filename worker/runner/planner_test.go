@@ -156,23 +156,29 @@ func TestLiteAgent(t *testing.T) {
 			strict, []string{`{"type":"tool","name":"list_files","args":{}}`, done}, "Done.", []string{"list_files {}: a.txt"},
 		},
 		"multi-step tool call (write + read)": {
-			strict, []string{write, `{"type":"tool","name":"read_file","args":{"filePath":"notes.txt"}}`, done}, "Done.",
+			strict,
+			[]string{write, `{"type":"tool","name":"read_file","args":{"filePath":"notes.txt"}}`, done},
+			"Done.",
 			[]string{
 				`write_file { "filePath": "notes.txt", "content": "hi" }: Wrote 2 bytes to notes.txt`,
 				`read_file {"filePath":"notes.txt"}: hi`,
 			},
 		},
 		"invalid tool name response": {
-			strict, []string{`{"type":"tool","name":"delete_file","args":{}}`, done},
+			strict,
+			[]string{`{"type":"tool","name":"delete_file","args":{}}`, done},
 			`model_invalid_output: Tool "delete_file" not found. Allowed tools: list_files, read_file, write_file`,
 			[]string{`delete_file {}: Tool "delete_file" not found. Allowed tools: list_files, read_file, write_file`},
 		},
 		"invalid tool name, told": {
-			lenient, []string{`{"type":"tool","name":"delete_file","args":{}}`, done}, "Done.",
+			lenient,
+			[]string{`{"type":"tool","name":"delete_file","args":{}}`, done},
+			"Done.",
 			[]string{`delete_file {}: Tool "delete_file" not found. Allowed tools: list_files, read_file, write_file`},
 		},
 		"invalid args": {
-			strict, []string{`{"type":"tool","name":"read_file","args":{"path":"a.txt"}}`},
+			strict,
+			[]string{`{"type":"tool","name":"read_file","args":{"path":"a.txt"}}`},
 			`model_invalid_output: Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath).`,
 			[]string{`read_file {"path":"a.txt"}: Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath).`},
 		},
