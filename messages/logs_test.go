@@ -103,6 +103,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 	t.Helper()
 	return map[string][]messages.Entry{
 		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
+		"protocol": protocol(t), "limits": limits(t),
 	}
 }
 

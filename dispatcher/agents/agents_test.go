@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/agents"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/agent"
 )
 
 const writer = `
@@ -126,6 +127,11 @@ func TestExamples(t *testing.T) {
 	defs, err := agents.Load("../../deploy/examples/agents")
 	if err != nil || len(defs) == 0 {
 		t.Fatalf("%v, %v", defs, err)
+	}
+	for i := range defs {
+		if err := agent.CheckOutputSchema(&messages.Task{}, &defs[i]); err != nil {
+			t.Errorf("%s: %v", defs[i].Name, err)
+		}
 	}
 	tasks, err := filepath.Glob("../../deploy/examples/tasks/*.json")
 	if err != nil || len(tasks) == 0 {

@@ -99,6 +99,13 @@ func (th *theatre) play(t *testing.T, turns ...string) {
 			t.Fatal(err)
 		}
 		th.events = append(th.events, messages.Events(rrun, e)...)
+		cached, err := th.state.Encode() // another worker may go on at any point
+		if err != nil {
+			t.Fatal(err)
+		}
+		if th.state, err = agent.Decode(cached); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if th.state.Result == nil {
 		t.Fatal("the run has not ended")
