@@ -40,13 +40,13 @@ func (s *State) interpret(in Interpreter, r *messages.ModelReplied) {
 		s.truncated(m)
 		return
 	}
-	text := s.Partial + m.Text()
-	s.Partial, s.Continued = "", 0
-	read := in.Interpret(s, text, m)
 	if r.Stop == messages.StopContentFilter || r.Stop == messages.StopError {
 		s.say(textOf(m, "")) // the planner says why the run ends
 		return
 	}
+	text := s.Partial + m.Text()
+	s.Partial, s.Continued = "", 0
+	read := in.Interpret(s, text, m)
 	if read.Broken != "" {
 		s.say(textOf(m, nothing))
 		if s.Agent.OnInvalidOutput == messages.OnErrorFail {

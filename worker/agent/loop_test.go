@@ -259,10 +259,14 @@ func TestCheckOutputSchema(t *testing.T) {
 		"a bad regex": {"", `{"type":"object","properties":{"a":{"pattern":"("}}}`, "outputSchema: resolve schema: "},
 	} {
 		err := agent.CheckOutputSchema(&messages.Task{OutputSchema: json.RawMessage(tc.task)},
-			&messages.Definition{Name: "a", OutputSchema: json.RawMessage(tc.agent)})
+			&messages.Definition{Name: "a", Planner: messages.PlannerTools, OutputSchema: json.RawMessage(tc.agent)})
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
+	}
+	err := agent.CheckOutputSchema(&messages.Task{OutputSchema: json.RawMessage(numberSchema)}, &messages.Definition{Planner: "other"})
+	if err == nil || err.Error() != "outputSchema: the planner other does not check answers" {
+		t.Errorf("a planner that checks nothing: %v", err)
 	}
 }
 

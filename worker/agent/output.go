@@ -37,6 +37,9 @@ func CheckOutputSchema(t *messages.Task, d *messages.Definition) error {
 	case len(t.OutputSchema) > 0 && len(d.OutputSchema) > 0:
 		return &messages.FieldError{Field: "outputSchema", Reason: fmt.Sprintf("the agent %s has one of its own", d.Name)}
 	}
+	if _, ok := Planners()[d.Planner].(Interpreter); !ok {
+		return &messages.FieldError{Field: "outputSchema", Reason: fmt.Sprintf("the planner %s does not check answers", d.Planner)}
+	}
 	if _, err := resolve(schema); err != nil {
 		return &messages.FieldError{Field: "outputSchema", Reason: messages.Clip(err.Error(), maxWrong)}
 	}
