@@ -56,10 +56,15 @@ func (s *State) interpret(in Interpreter, r *messages.ModelReplied) {
 		s.ask(read.Broken + read.Remedy)
 		return
 	}
-	s.say(withCalls(m, read.Calls))
-	if len(read.Calls) == 0 {
-		s.answered(read.Answer)
+	if len(read.Calls) > 0 {
+		s.say(withCalls(m, read.Calls))
+		return
 	}
+	if m.Text() == "" {
+		m = textOf(m, nothing)
+	}
+	s.say(m)
+	s.answered(read.Answer)
 }
 
 // truncated folds a reply that was cut at the limit of tokens. Half a call is never made, and no whole one of such a
