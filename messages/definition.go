@@ -1,9 +1,11 @@
 package messages
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // DefaultAgent works a task that names none.
@@ -36,10 +38,24 @@ type Definition struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
+
+	// A definition of before these fields, in an old log, has none of them: what they are about is then as it was.
+	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"` // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol
+	OnTruncated     string            `json:"onTruncated,omitempty"`     // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to go on
+	Parallel        int               `json:"parallel,omitempty"`        // calls of one reply that run together, at most; default 8
+	RepeatLimit     *int              `json:"repeatLimit,omitempty"`     // see RepeatsAllowed; default 3
+	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`    // JSON Schema of the final answer
+	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt…
 }
 
-// PlannerTools is native tool calling.
-const PlannerTools = "tools"
+// Values of Definition.Planner.
+const (
+	PlannerTools = "tools" // native tool calling
+	PlannerJSON  = "json"  // tool calls and answers as JSON in the text of a reply
+)
+
+// planners are all of them, in the order in which they are told.
+func planners() []string { return []string{PlannerTools, PlannerJSON} }
 
 // Values of Definition.OnToolError.
 const (
@@ -73,6 +89,9 @@ func (d *Definition) SetDefaults() {
 	if d.Planner == "" {
 		d.Planner = PlannerTools
 	}
+	if d.MaxSteps == 0 && d.Planner == PlannerJSON {
+		d.MaxSteps = DefaultJSONSteps
+	}
 	if d.MaxSteps == 0 {
 		d.MaxSteps = DefaultMaxSteps
 	}
@@ -82,6 +101,7 @@ func (d *Definition) SetDefaults() {
 	if d.OnToolError == "" {
 		d.OnToolError = OnErrorModel
 	}
+	d.setLoopDefaults()
 }
 
 // Steps is how many steps a run may take: the agent's limit, which a task may narrow.
@@ -97,8 +117,8 @@ func (d *Definition) Validate() error {
 	if err := checkToken("name", d.Name); err != nil {
 		return err
 	}
-	if d.Planner != PlannerTools {
-		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", shown(d.Planner), PlannerTools)}
+	if !slices.Contains(planners(), d.Planner) {
+		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", shown(d.Planner), strings.Join(planners(), ", "))}
 	}
 	if err := checkText("description", d.Description, maxDescription); err != nil {
 		return err
@@ -123,6 +143,9 @@ func (d *Definition) Validate() error {
 	}
 	if d.Reasoning != "" && d.Reasoning != ReasoningDrop && d.Reasoning != ReasoningKeep && d.Reasoning != ReasoningEcho {
 		return &FieldError{"reasoning", "must be drop, keep or echo"}
+	}
+	if err := d.checkLoop(); err != nil {
+		return err
 	}
 	if len(d.Tools) > maxTools {
 		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}

@@ -22,8 +22,8 @@ func TestDefinitionValidate(t *testing.T) {
 	}{
 		"no name":               {func(d *messages.Definition) { d.Name = "" }, "name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
 		"hostile name":          {func(d *messages.Definition) { d.Name = "a.>" }, "name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
-		"no planner":            {func(d *messages.Definition) { d.Planner = "" }, "planner", `"" is not a planner; known: tools`},
-		"long planner":          {func(d *messages.Definition) { d.Planner = long }, "planner", `"` + long[:64] + `…" is not a planner; known: tools`},
+		"no planner":            {func(d *messages.Definition) { d.Planner = "" }, "planner", `"" is not a planner; known: tools, json`},
+		"long planner":          {func(d *messages.Definition) { d.Planner = long }, "planner", `"` + long[:64] + `…" is not a planner; known: tools, json`},
 		"long description":      {func(d *messages.Definition) { d.Description = long }, "description", "larger than 4096 bytes"},
 		"NUL in instructions":   {func(d *messages.Definition) { d.Instructions = "\x00" }, "instructions", "holds a NUL character"},
 		"broken instructions":   {func(d *messages.Definition) { d.Instructions = "\xff" }, "instructions", "invalid UTF-8"},
@@ -35,6 +35,18 @@ func TestDefinitionValidate(t *testing.T) {
 		"hot":                   {func(d *messages.Definition) { d.Temperature = new(2.1) }, "temperature", "must be 0 to 2"},
 		"no temperature":        {func(d *messages.Definition) { d.Temperature = new(math.NaN()) }, "temperature", "must be 0 to 2"},
 		"unknown on tool error": {func(d *messages.Definition) { d.OnToolError = "stop" }, "onToolError", "must be model or fail"},
+		"strange reasoning":     {func(d *messages.Definition) { d.Reasoning = "yes" }, "reasoning", "must be drop, keep or echo"},
+		"on invalid output":     {func(d *messages.Definition) { d.OnInvalidOutput = "x" }, "onInvalidOutput", "must be model or fail"},
+		"on truncated":          {func(d *messages.Definition) { d.OnTruncated = "x" }, "onTruncated", "must be fail or continue"},
+		"negative parallel":     {func(d *messages.Definition) { d.Parallel = -1 }, "parallel", "must be 1 to 64"},
+		"too parallel":          {func(d *messages.Definition) { d.Parallel = 65 }, "parallel", "must be 1 to 64"},
+		"negative repeats":      {func(d *messages.Definition) { d.RepeatLimit = new(-1) }, "repeatLimit", "must be 0 to 1000"},
+		"schema of a list":      {func(d *messages.Definition) { d.OutputSchema = []byte(`[]`) }, "outputSchema", "must be an object"},
+		"schema with two keys":  {func(d *messages.Definition) { d.OutputSchema = []byte(`{"type":1,"type":2}`) }, "outputSchema.type", "given twice"},
+		"large schema":          {func(d *messages.Definition) { d.OutputSchema = []byte(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }, "outputSchema", "larger than 65536 bytes"},
+		"unknown prompt":        {func(d *messages.Definition) { d.Prompts = map[string]string{"x": ""} }, "prompts.x", "is unknown; known: protocol"},
+		"prompt without tools":  {func(d *messages.Definition) { d.Prompts = map[string]string{"protocol": "hi"} }, "prompts.protocol", "must hold {{tools}}"},
+		"broken prompt":         {func(d *messages.Definition) { d.Prompts = map[string]string{"protocol": "\xff{{tools}}"} }, "prompts.protocol", "invalid UTF-8"},
 		"hostile tool":          {func(d *messages.Definition) { d.Tools = []string{"a", "*"} }, "tools[1]", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
 		"tool twice":            {func(d *messages.Definition) { d.Tools = []string{"a", "b", "a"} }, "tools[2]", "named twice"},
 		"too many tools":        {func(d *messages.Definition) { d.Tools = many }, "tools", "more than 256"},
@@ -56,7 +68,12 @@ func TestDefinitionsThatAreValid(t *testing.T) {
 	minimal.SetDefaults()
 	noDiff(t, "defaults", messages.Definition{
 		Name: "a", Planner: "tools", MaxSteps: 25, MaxTokens: 4096, OnToolError: "model",
+		OnInvalidOutput: "model", OnTruncated: "fail", Parallel: 8, RepeatLimit: new(3),
 	}, minimal)
+	steps := messages.Definition{Name: "a", Planner: messages.PlannerJSON}
+	if steps.SetDefaults(); steps.MaxSteps != 6 {
+		t.Errorf("the planner json has %d steps", steps.MaxSteps)
+	}
 	for name, d := range map[string]messages.Definition{
 		"minimal": minimal, "full": fullDefinition(), "built in": messages.BuiltinAgent(),
 	} {

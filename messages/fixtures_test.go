@@ -24,6 +24,8 @@ func fullTask() messages.Task {
 		Priority: messages.PriorityHigh, Labels: map[string]string{"team": "core", "stage": "test"},
 		Limits:      &messages.Limits{MaxSteps: 3},
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+
+		OutputSchema: json.RawMessage(`{"type":"object","required":["n"]}`),
 	}
 }
 
@@ -33,6 +35,10 @@ func fullDefinition() messages.Definition {
 		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.2),
 		OnToolError: messages.OnErrorFail,
 		Reasoning:   messages.ReasoningKeep,
+
+		OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue, Parallel: 2, RepeatLimit: new(0),
+		OutputSchema: json.RawMessage(`{"type":"object"}`),
+		Prompts:      map[string]string{messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools},
 	}
 }
 

@@ -76,7 +76,7 @@ func wire() map[string]any {
 		},
 		messages.EventStepStart: messages.Step{StepID: "step-1", Step: 1},
 		messages.EventMessageEnd: messages.MessageEnd{
-			StepID: "step-1", Role: messages.RoleAssistant, Text: "Let me look.",
+			StepID: "step-1", Role: messages.RoleAssistant, Text: "Let me look.", Reasoning: "A file.",
 			ToolCalls: []messages.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`}},
 			Stop:      messages.StopToolCalls, Usage: usage, Provider: "openai", Model: "gpt-4o", Millis: 900, Truncated: true,
 		},

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -51,6 +50,8 @@ type Task struct {
 	Labels      map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
 	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
 	Traceparent string            `json:"traceparent,omitempty"`
+	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 }
 
 // Limits of one run.
@@ -96,7 +97,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"workspace": true, "files": true, "deadline": true, "notBefore": true, "outputSchema": true,
+	"workspace": true, "files": true, "deadline": true, "notBefore": true,
 	"plan": true, "seed": true, "parent": true, "webhook": true,
 }
 
@@ -198,6 +199,9 @@ func (t *Task) Validate() error {
 	if t.Limits != nil && (t.Limits.MaxSteps < 0 || t.Limits.MaxSteps > maxStepsOf) {
 		return &FieldError{"limits.maxSteps", fmt.Sprintf("must be 1 to %d", maxStepsOf)}
 	}
+	if err := checkOutputSchema(t.OutputSchema); err != nil {
+		return err
+	}
 	return checkText("traceparent", t.Traceparent, 128)
 }
 
@@ -266,14 +270,7 @@ func (t *Task) Fingerprint() string {
 	if c.Limits != nil && *c.Limits == (Limits{}) {
 		c.Limits = nil
 	}
-	if len(c.Context) > 0 {
-		var v any // re-encoded so that spacing and key order do not count
-		in := json.NewDecoder(bytes.NewReader(c.Context))
-		in.UseNumber() // large numbers that differ must not become the same
-		if in.Decode(&v) == nil {
-			c.Context, _ = json.Marshal(v)
-		}
-	}
+	c.Context, c.OutputSchema = canonical(c.Context), canonical(c.OutputSchema)
 	b, _ := json.Marshal(c) // a decoded Task always encodes
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

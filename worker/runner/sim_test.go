@@ -409,14 +409,7 @@ func (m simModel) Stream(_ context.Context, req model.Request) iter.Seq2[model.D
 			rep, ok := r.(*messages.ModelReplied)
 			return ok && rep.Step == turn+1
 		})
-		reply := &model.Reply{Message: messages.Message{Content: messages.TextContent(fmt.Sprint("turn ", turn))}, Stop: messages.StopEnd, Usage: messages.Usage{Input: 1}}
-		if turn < len(m.p.w.script) {
-			reply.Stop = messages.StopToolCalls
-			for _, c := range m.p.w.script[turn] {
-				reply.Message.Content = append(reply.Message.Content, messages.Block{ToolCall: &c})
-			}
-		}
-		yield(model.Delta{Reply: reply}, nil)
+		yield(model.Delta{Reply: m.p.w.reply(turn)}, nil)
 	}
 }
 
@@ -454,6 +447,11 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 		ret, ok := r.(*messages.ToolReturned)
 		return ok && ret.Result.CallID == c.ID
 	})
+	if c.ID == cutCall {
+		w.mu.Lock()
+		w.violate(&w.found.onceTwice, "a call of a cut reply was made")
+		w.mu.Unlock()
+	}
 	if t.effect == messages.EffectOnce {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -584,6 +582,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent: func(context.Context, string) (messages.Definition, error) {
 			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask"}}
+			p.w.speaks(&d)
 			d.SetDefaults()
 			return d, nil
 		},
