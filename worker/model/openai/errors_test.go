@@ -243,6 +243,11 @@ func TestNewRefuses(t *testing.T) {
 		{"headerTimeout", openai.Config{APIKey: "a", HeaderTimeout: -1}},
 		{"maxLine", openai.Config{APIKey: "a", MaxLine: -1}},
 		{"maxReply", openai.Config{APIKey: "a", MaxReply: -1}},
+		{"flavour", openai.Config{APIKey: "a", Flavour: "vanilla"}},
+		{"apiVersion", openai.Config{APIKey: "a", APIVersion: "2024-10-21"}},
+		{"apiVersion", openai.Config{APIKey: "a", Flavour: openai.Azure, BaseURL: "https://host", APIVersion: "1&x=y"}},
+		{"baseURL", openai.Config{APIKey: "a", Flavour: openai.Azure}},
+		{"capabilities", openai.Config{APIKey: "a", Capabilities: &model.Capabilities{MaxOutput: -1}}},
 	} {
 		p, err := openai.New(tt.config)
 		f, ok := errors.AsType[*messages.FieldError](err)

@@ -18,7 +18,8 @@ const (
 type marks struct {
 	tools map[string]bool // offered; empty: calls are not looked for
 	state markState
-	held  string // not judged yet
+	held  string          // not judged yet
+	body  strings.Builder // of the call that has begun
 }
 
 type markState int
@@ -57,7 +58,8 @@ func (m *marks) end() (out marked) {
 	case inReasoning:
 		out.reasoning = rest
 	case inCall:
-		m.call(rest, "", &out)
+		m.body.WriteString(rest)
+		m.call("", &out)
 	default:
 		out.text = rest
 	}
@@ -107,16 +109,22 @@ func (m *marks) step(out *marked) bool {
 		}
 		return found
 	default:
-		body, after, found := strings.Cut(m.held, callClose)
-		if !found && len(m.held) <= maxArguments {
-			return false
-		}
-		m.state, m.held = inText, after
+		before, after, found := strings.Cut(m.held, callClose)
 		if !found {
-			out.text += callOpen + body
-			return false
+			before, after = hold(m.held, callClose)
 		}
-		m.call(body, callClose, out)
+		m.body.WriteString(before)
+		m.held = after
+		switch {
+		case found:
+			m.call(callClose, out)
+		case m.body.Len() <= maxArguments:
+			return false
+		default:
+			out.text += callOpen + m.body.String()
+			m.body.Reset()
+		}
+		m.state = inText
 		return true
 	}
 }
@@ -134,8 +142,10 @@ func hold(s, mark string) (before, held string) {
 	return s, ""
 }
 
-// call reads the inside of a mark.
-func (m *marks) call(body, end string, out *marked) {
+// call reads the inside of a mark that ended as given.
+func (m *marks) call(end string, out *marked) {
+	body := m.body.String()
+	m.body.Reset()
 	var c wireFunction
 	if json.Unmarshal([]byte(body), &c) != nil || !m.tools[string(c.Name)] {
 		out.text += callOpen + body + end
