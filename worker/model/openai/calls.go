@@ -11,7 +11,7 @@ import (
 const (
 	maxCalls     = 256
 	maxArguments = 1 << 20 // bytes of one call's
-	maxCallName  = 256     // bytes of a name or an id
+	maxCallName  = 256     // bytes of a name or an id, and of a model's name
 )
 
 // callTracker tells to which call of a reply a piece belongs, and numbers the calls 0, 1, 2 in the order in which

@@ -120,7 +120,7 @@ func (n *normal) chunk(ev event) ([]byte, error) {
 		f := parseFault(ev.data)
 		return nil, &f
 	}
-	if c.Model != "" {
+	if c.Model != "" && len(c.Model) <= maxCallName {
 		n.x.model = string(c.Model)
 	}
 	n.count(&c)
