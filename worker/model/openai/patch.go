@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 )
 
 // edit is what the client cannot be told of a request.
@@ -28,9 +29,7 @@ func patch(body []byte, e *edit) ([]byte, error) {
 		if _, ok := m["content"]; !ok {
 			m["content"] = json.RawMessage(`""`)
 		}
-		for k, v := range e.messages[i].fields {
-			m[k] = v
-		}
+		maps.Copy(m, e.messages[i].fields)
 		if err := addExtras(m, e.messages[i].calls); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
@@ -182,9 +183,7 @@ func (f Flavour) echo(m *messages.Message) echoed {
 
 func (o *opaque) detail(r *messages.Reasoning) map[string]json.RawMessage {
 	d := map[string]json.RawMessage{}
-	for k, v := range o.Detail {
-		d[k] = v
-	}
+	maps.Copy(d, o.Detail)
 	if r.Text != "" && o.TextKey != "" {
 		d[o.TextKey] = encode(r.Text)
 	}

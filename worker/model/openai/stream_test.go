@@ -28,13 +28,14 @@ type want struct {
 var generated = regexp.MustCompile(`^call_[A-Z2-7]{16}$`)
 
 // aloud is the reasoning of a reply.
-func aloud(r *model.Reply) (s string) {
+func aloud(r *model.Reply) string {
+	var s strings.Builder
 	for _, b := range r.Message.Content {
 		if b.Reasoning != nil {
-			s += b.Reasoning.Text
+			s.WriteString(b.Reasoning.Text)
 		}
 	}
-	return s
+	return s.String()
 }
 
 func check(t *testing.T, o outcome, w want) {
