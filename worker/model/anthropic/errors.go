@@ -173,7 +173,7 @@ func hint(e *model.Error, f *fault) string {
 }
 
 // truncated is the error of a stream that ended early.
-func truncated(why string) error {
+func truncated(why string) *model.Error {
 	return &model.Error{Class: model.Truncated, Detail: why, Hint: "try again; something between here and the provider cuts answers short"}
 }
 

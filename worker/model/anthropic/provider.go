@@ -81,7 +81,7 @@ func (x *exchange) fault(ctx context.Context, err error) error {
 	case x.body == nil: // the client refuses our own request
 		e = &model.Error{Class: model.InvalidRequest, Detail: x.provider.secrets.clean(err.Error())}
 	default:
-		e = &model.Error{Class: model.Truncated, Detail: x.provider.secrets.clean("the stream was cut: " + err.Error())}
+		e = truncated(x.provider.secrets.clean("the stream was cut: " + err.Error()))
 	}
 	if e.Status == 0 {
 		e.Status = x.status

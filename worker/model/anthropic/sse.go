@@ -70,7 +70,7 @@ func (s *events) field(line []byte) error {
 	case "", "id", "retry":
 		s.known = true
 	default:
-		if s.strange == "" {
+		if s.strange == "" && !bytes.HasPrefix([]byte("event"), line) && !bytes.HasPrefix([]byte("data"), line) { // or it was cut
 			s.strange = string(line[:min(len(line), maxDetail)])
 		}
 	}

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -25,7 +26,7 @@ func (x *exchange) read(a *assembly, yield func(model.Delta, error) bool) error 
 	for {
 		name, data, ended, err := stream.next()
 		switch {
-		case errors.Is(err, io.EOF) && !stream.known:
+		case errors.Is(err, io.EOF) && !stream.known && stream.strange != "":
 			return garbled("the answer is no event stream: %s", stream.strange)
 		case errors.Is(err, io.EOF):
 			return truncated("the stream ended before message_stop")
@@ -59,6 +60,9 @@ func (x *exchange) whole(src io.Reader, a *assembly, yield func(model.Delta, err
 		return err
 	case len(data) > limit:
 		return tooLarge("the reply", int64(limit))
+	}
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(new(json.RawMessage)); errors.Is(err, io.ErrUnexpectedEOF) {
+		return truncated("the answer was cut within its JSON")
 	}
 	var head struct {
 		Type  string          `json:"type"`

@@ -1,0 +1,58 @@
+package anthropic_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/modeltest"
+)
+
+func TestConformance(t *testing.T) {
+	modeltest.Run(t, func(t *testing.T, a modeltest.Answer) model.Provider {
+		t.Helper()
+		return serve(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if a.Fail != "" && a.Text == "" && a.Fail != model.Truncated {
+				refuse(w, a.Fail)
+				return
+			}
+			write(w, events(strings.Replace(start, "m-1", modeltest.Model, 1), open(0, "text", `"text":""`)), 0)
+			for rest := []rune(a.Text); len(rest) > 0; {
+				n := min(len(rest), 6)
+				write(w, events(text(0, string(rest[:n]))), 0)
+				rest = rest[n:]
+			}
+			switch {
+			case a.Hang:
+				<-r.Context().Done()
+				return
+			case a.Fail == model.Truncated:
+				return
+			}
+			reason := "end_turn"
+			for i, c := range a.Calls {
+				reason = "tool_use"
+				write(w, events(tool(i+1, c.ID, c.Name), input(i+1, c.Arguments), shut(i+1)), 0)
+			}
+			write(w, events(because(reason), stop), 0)
+		})
+	})
+}
+
+func refuse(w http.ResponseWriter, class model.Class) {
+	status, kind, said := 400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"
+	switch class {
+	case model.RateLimited:
+		status, kind, said = 429, "rate_limit_error", "as told"
+	case model.Overloaded:
+		status, kind, said = 529, "overloaded_error", "Overloaded"
+	case model.Auth:
+		status, kind, said = 401, "authentication_error", "invalid x-api-key"
+	}
+	w.WriteHeader(status)
+	write(w, fmt.Sprintf(`{"type":"error","error":{"type":"%s","message":"%s"},"request_id":"req_9"}`, kind, said), 0)
+}
