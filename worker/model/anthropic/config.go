@@ -19,7 +19,6 @@ const (
 	DefaultBaseURL       = "https://api.anthropic.com"
 	DefaultMaxTokens     = 8192
 	defaultContext       = 200_000
-	defaultMaxOutput     = 64_000
 	defaultIdleTimeout   = 60 * time.Second // the API pings more often
 	defaultHeaderTimeout = 2 * time.Minute
 	defaultMaxLine       = 4 << 20
@@ -52,9 +51,9 @@ type Config struct {
 	// NoCache leaves prompt caching off. Otherwise tools, the system prompt and the conversation so far are marked
 	// to be cached: that makes a run of many steps a good deal cheaper.
 	NoCache bool
-	// Capabilities of the model. Default: all but JSONMode, which the API lacks, a context of 200,000 tokens and
-	// replies of 64,000.
-	Capabilities model.Capabilities
+	// Capabilities of the model. Default: all but JSONMode, which the API lacks, a context of 200,000 tokens, and
+	// no known limit of a reply. What it cannot do is not asked of it.
+	Capabilities *model.Capabilities
 
 	// Transport makes the HTTP requests. Default: one that pools connections to the host. Redirects are never followed.
 	Transport http.RoundTripper
@@ -102,7 +101,7 @@ func New(c Config) (*Provider, error) {
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 
 // Capabilities are what the configuration says that the model can do.
-func (p *Provider) Capabilities() model.Capabilities { return p.config.Capabilities }
+func (p *Provider) Capabilities() model.Capabilities { return *p.config.Capabilities }
 
 func (c *Config) check() error {
 	if err := checkURL(c.BaseURL); err != nil {
@@ -121,7 +120,7 @@ func (c *Config) check() error {
 		return &messages.FieldError{Field: "thinking", Reason: "must be 0 or at least 1024 tokens"}
 	case c.MaxTokens > 0 && c.Thinking >= c.MaxTokens:
 		return &messages.FieldError{Field: "thinking", Reason: "must be less than maxTokens, of which it is a part"}
-	case c.Capabilities.ContextWindow < 0 || c.Capabilities.MaxOutput < 0:
+	case c.Capabilities != nil && (c.Capabilities.ContextWindow < 0 || c.Capabilities.MaxOutput < 0):
 		return &messages.FieldError{Field: "capabilities", Reason: "must not hold negative numbers"}
 	case c.HeaderTimeout < 0:
 		return &messages.FieldError{Field: "headerTimeout", Reason: "must not be negative"}
@@ -164,12 +163,13 @@ func (c *Config) setDefaults() {
 	if c.MaxTokens == 0 {
 		c.MaxTokens = DefaultMaxTokens + c.Thinking
 	}
-	if c.Capabilities == (model.Capabilities{}) {
-		c.Capabilities = model.Capabilities{
-			Tools: true, Streaming: true, JSONSchema: true, Images: true, Reasoning: true,
-			ContextWindow: defaultContext, MaxOutput: defaultMaxOutput,
-		}
+	can := model.Capabilities{
+		Tools: true, Streaming: true, JSONSchema: true, Images: true, Reasoning: true, ContextWindow: defaultContext,
 	}
+	if c.Capabilities != nil {
+		can = *c.Capabilities
+	}
+	c.Capabilities = &can
 	if c.Transport == nil {
 		c.Transport = transport()
 	}

@@ -224,7 +224,7 @@ func TestNewRefuses(t *testing.T) {
 		"too little thinking": {"thinking", anthropic.Config{APIKey: "a", Thinking: 1000}},
 		"negative thinking":   {"thinking", anthropic.Config{APIKey: "a", Thinking: -1}},
 		"too much thinking":   {"thinking", anthropic.Config{APIKey: "a", Thinking: 4000, MaxTokens: 4000}},
-		"capabilities":        {"capabilities", anthropic.Config{APIKey: "a", Capabilities: model.Capabilities{MaxOutput: -1}}},
+		"capabilities":        {"capabilities", anthropic.Config{APIKey: "a", Capabilities: &model.Capabilities{MaxOutput: -1}}},
 		"idle timeout":        {"idleTimeout", anthropic.Config{APIKey: "a", IdleTimeout: -1}},
 		"header timeout":      {"headerTimeout", anthropic.Config{APIKey: "a", HeaderTimeout: -1}},
 		"line":                {"maxLine", anthropic.Config{APIKey: "a", MaxLine: -1}},
@@ -244,7 +244,7 @@ func TestCapabilities(t *testing.T) {
 		t.Errorf("by default: %+v", c)
 	}
 	own := model.Capabilities{Tools: true, MaxOutput: 4096}
-	p = serve(t, nil, func(c *anthropic.Config) { c.Capabilities = own })
+	p = serve(t, nil, func(c *anthropic.Config) { c.Capabilities = &own })
 	if c := p.Capabilities(); c != own {
 		t.Errorf("got %+v", c)
 	}

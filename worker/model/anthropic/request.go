@@ -17,12 +17,11 @@ import (
 // request is the API's form of r.
 func (x *exchange) request(r model.Request) (*api.MessageNewParams, error) {
 	c := &x.provider.config
-	out := &api.MessageNewParams{Model: r.Model, MaxTokens: int64(c.MaxTokens)}
-	if r.MaxTokens > 0 {
-		out.MaxTokens = int64(r.MaxTokens)
-	}
+	can := c.Capabilities
+	out := &api.MessageNewParams{Model: r.Model, MaxTokens: limit(c, r.MaxTokens)}
+	w := writer{out: out, echo: r.Echo && can.Reasoning, images: can.Images}
 	for i := range r.Messages {
-		if err := add(out, &r.Messages[i], r.Echo); err != nil {
+		if err := w.add(&r.Messages[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -34,6 +33,12 @@ func (x *exchange) request(r model.Request) (*api.MessageNewParams, error) {
 			return rank(&a) - rank(&b)
 		})
 	}
+	if len(r.Tools) > 0 && !can.Tools {
+		return nil, &model.Error{
+			Class: model.InvalidRequest, Detail: "this model takes no tools",
+			Hint: "choose a model with tools for the agent, or an agent without tools for the model",
+		}
+	}
 	for i := range r.Tools {
 		t, err := tool(&r.Tools[i])
 		if err != nil {
@@ -42,11 +47,11 @@ func (x *exchange) request(r model.Request) (*api.MessageNewParams, error) {
 		out.Tools = append(out.Tools, api.ToolUnionParam{OfTool: t})
 	}
 	if r.Format != nil {
-		if err := format(out, r.Format, c.Capabilities.JSONSchema); err != nil {
+		if err := format(out, r.Format, can.JSONSchema); err != nil {
 			return nil, err
 		}
 	}
-	if budget := thinking(out, c.Thinking); budget > 0 {
+	if budget := thinking(out, c.Thinking); budget > 0 && can.Reasoning {
 		out.Thinking = api.ThinkingConfigParamOfEnabled(budget)
 	} else if r.Temperature != nil {
 		out.Temperature = param.NewOpt(min(*r.Temperature, 1)) // other providers go up to 2
@@ -59,7 +64,21 @@ func (x *exchange) request(r model.Request) (*api.MessageNewParams, error) {
 }
 
 func invalid(format string, args ...any) error {
-	return &model.Error{Class: model.InvalidRequest, Detail: fmt.Sprintf(format, args...)}
+	return &model.Error{
+		Class: model.InvalidRequest, Detail: fmt.Sprintf(format, args...), Hint: "correct it where the agent or the task says so",
+	}
+}
+
+// limit is how long a reply may be.
+func limit(c *Config, asked int) int64 {
+	n := c.MaxTokens
+	if asked > 0 {
+		n = asked
+	}
+	if most := c.Capabilities.MaxOutput; most > 0 {
+		n = min(n, most)
+	}
+	return int64(n)
 }
 
 func rank(b *api.ContentBlockParamUnion) int {
@@ -69,10 +88,17 @@ func rank(b *api.ContentBlockParamUnion) int {
 	return 1
 }
 
+// writer puts messages into the API's form.
+type writer struct {
+	out    *api.MessageNewParams
+	echo   bool // send reasoning back
+	images bool // the model sees them
+}
+
 // add appends a message. The API knows two roles, which must alternate: system messages become the system prompt,
 // results of tools are the user's, and messages of the same role in a row become one.
-func add(out *api.MessageNewParams, m *messages.Message, echo bool) error {
-	role := api.MessageParamRoleUser
+func (w *writer) add(m *messages.Message) error {
+	out, role := w.out, api.MessageParamRoleUser
 	switch m.Role {
 	case messages.RoleSystem:
 		if text := m.Text(); !blank(text) {
@@ -85,7 +111,7 @@ func add(out *api.MessageNewParams, m *messages.Message, echo bool) error {
 	}
 	var blocks []api.ContentBlockParamUnion
 	for i := range m.Content {
-		b, err := block(&m.Content[i], echo)
+		b, err := w.block(&m.Content[i])
 		if err != nil {
 			return err
 		}
@@ -106,20 +132,24 @@ func add(out *api.MessageNewParams, m *messages.Message, echo bool) error {
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // block is a block in the API's form; none for what must not be sent.
-func block(b *messages.Block, echo bool) ([]api.ContentBlockParamUnion, error) {
+func (w *writer) block(b *messages.Block) ([]api.ContentBlockParamUnion, error) {
 	switch {
+	case b.Image != nil && !w.images:
+		return nil, &model.Error{
+			Class: model.InvalidRequest, Detail: "this model takes no images",
+			Hint: "choose a model that sees images, and say in its provider's capabilities that it does",
+		}
 	case b.Image != nil:
 		img, err := image(b.Image)
 		return []api.ContentBlockParamUnion{{OfImage: img}}, err
 	case b.Reasoning != nil:
-		return reasoning(b.Reasoning, echo), nil
+		return w.reasoning(b.Reasoning), nil
 	case b.ToolCall != nil:
 		return []api.ContentBlockParamUnion{
 			api.NewToolUseBlock(toolID(b.ToolCall.ID), arguments(b.ToolCall.Arguments), plain(b.ToolCall.Name, maxName)),
 		}, nil
 	case b.ToolResult != nil:
-		res, err := result(b.ToolResult)
-		return []api.ContentBlockParamUnion{{OfToolResult: res}}, err
+		return []api.ContentBlockParamUnion{{OfToolResult: w.result(b.ToolResult)}}, nil
 	case blank(b.Text):
 		return nil, nil
 	default:
@@ -128,9 +158,9 @@ func block(b *messages.Block, echo bool) ([]api.ContentBlockParamUnion, error) {
 }
 
 // reasoning is sent back as it came, and never without the proof that it is the provider's.
-func reasoning(r *messages.Reasoning, echo bool) []api.ContentBlockParamUnion {
+func (w *writer) reasoning(r *messages.Reasoning) []api.ContentBlockParamUnion {
 	switch {
-	case !echo || r.Family != family:
+	case !w.echo || r.Family != family:
 		return nil
 	case r.Opaque != "":
 		return []api.ContentBlockParamUnion{api.NewRedactedThinkingBlock(r.Opaque)}
@@ -154,24 +184,29 @@ func arguments(args string) any {
 	return map[string]string{"invalid_arguments": args}
 }
 
-func result(r *messages.ToolResult) (*api.ToolResultBlockParam, error) {
+// unseen stands for an image in the result of a tool, which nobody can take back.
+const unseen = "[an image that this model cannot see]"
+
+func (w *writer) result(r *messages.ToolResult) *api.ToolResultBlockParam {
 	out := &api.ToolResultBlockParam{ToolUseID: toolID(r.CallID)}
 	if r.IsError {
 		out.IsError = param.NewOpt(true)
 	}
 	for i := range r.Content {
-		switch b := &r.Content[i]; {
-		case b.Image != nil:
+		b := r.Content[i]
+		if b.Image != nil {
 			img, err := image(b.Image)
-			if err != nil {
-				return nil, err
+			if err == nil && w.images {
+				out.Content = append(out.Content, api.ToolResultBlockParamContentUnion{OfImage: img})
+				continue
 			}
-			out.Content = append(out.Content, api.ToolResultBlockParamContentUnion{OfImage: img})
-		case !blank(b.Text):
+			b.Text = unseen
+		}
+		if !blank(b.Text) {
 			out.Content = append(out.Content, api.ToolResultBlockParamContentUnion{OfText: &api.TextBlockParam{Text: b.Text}})
 		}
 	}
-	return out, nil
+	return out
 }
 
 func image(i *messages.Image) (*api.ImageBlockParam, error) {

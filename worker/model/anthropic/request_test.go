@@ -269,7 +269,7 @@ func TestFormat(t *testing.T) {
 	if f.Type != "json_schema" || f.Schema["additionalProperties"] != false || f.Schema["type"] != "object" || field(t, body, "system") != "" {
 		t.Errorf("%s", body)
 	}
-	body = sent(t, r, func(c *anthropic.Config) { c.Capabilities = model.Capabilities{Tools: true} })
+	body = sent(t, r, func(c *anthropic.Config) { c.Capabilities = &model.Capabilities{Tools: true} })
 	if !strings.Contains(field(t, body, "system"), `minimum`) || field(t, body, "output_config") != "" {
 		t.Errorf("by the prompt: %s", body)
 	}
@@ -286,6 +286,32 @@ func TestFormat(t *testing.T) {
 		if e, ok := o.Err.(*model.Error); o.Err != nil && (!ok || e.Class != model.InvalidRequest) { //nolint:errorlint // the provider's own
 			t.Errorf("%s: %v", odd, o.Err)
 		}
+	}
+}
+
+func TestWhatTheModelCannotDo(t *testing.T) {
+	can := func(c model.Capabilities) func(*anthropic.Config) {
+		return func(conf *anthropic.Config) { conf.Capabilities, conf.Thinking, conf.NoCache = &c, 2000, true }
+	}
+	pixel := messages.Block{Image: &messages.Image{MediaType: "image/png", Data: []byte{1}}}
+	for name, r := range map[string]model.Request{
+		"no images": {Messages: []messages.Message{{Role: messages.RoleUser, Content: []messages.Block{pixel}}}},
+		"no tools":  {Messages: hello().Messages, Tools: []messages.ToolSpec{{Name: "f"}}},
+	} {
+		p := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }, can(model.Capabilities{}))
+		check(t, call(t.Context(), p, r), want{class: model.InvalidRequest, detail: name})
+	}
+	list := []messages.Message{
+		user("a"), assistant(thought("anthropic", "hm", "SIG", ""), called("toolu_1", "f", "{}")),
+		answered("toolu_1", pixel, messages.Block{Image: &messages.Image{MediaType: "image/bmp"}}),
+	}
+	body := sent(t, model.Request{Messages: list, Echo: true, MaxTokens: 9000}, can(model.Capabilities{MaxOutput: 5000}))
+	if field(t, body, "max_tokens") != "5000" || strings.Contains(body, "thinking") || strings.Count(body, "cannot see") != 2 {
+		t.Errorf("%s", body)
+	}
+	body = sent(t, model.Request{Messages: list, Echo: true}, can(model.Capabilities{Images: true, Reasoning: true}))
+	if strings.Count(body, "cannot see") != 1 || !strings.Contains(body, `"budget_tokens":2000`) || !strings.Contains(body, "SIG") {
+		t.Errorf("%s", body)
 	}
 }
 
