@@ -106,8 +106,10 @@ func TestTimeouts(t *testing.T) {
 		"idle after text":    {begun, 200, want{text: "a", class: model.Timeout, detail: "nothing came for 100ms"}},
 		"idle within a line": {begun + "data: {\"ty", 200, want{class: model.Timeout, detail: "nothing came for 100ms"}},
 		"idle within JSON":   {"{\"ty", 200, want{class: model.Timeout, detail: "nothing came for 100ms"}},
-		"idle after the reason": {events(start, open(0, "text", `"text":"a"`), because("end_turn")), 200,
-			want{text: "a", class: model.Timeout, detail: "nothing came"}},
+		"idle after the reason": {
+			events(start, open(0, "text", `"text":"a"`), because("end_turn")), 200,
+			want{text: "a", class: model.Timeout, detail: "nothing came"},
+		},
 		"open after message_stop": {said("a"), 200, want{text: "a"}},
 		"idle within an error":    {`{"error":`, 529, want{class: model.Overloaded}},
 	} {

@@ -1,7 +1,6 @@
 package anthropic_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -44,15 +43,15 @@ func TestConformance(t *testing.T) {
 }
 
 func refuse(w http.ResponseWriter, class model.Class) {
-	status, kind, said := 400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"
-	switch class {
-	case model.RateLimited:
-		status, kind, said = 429, "rate_limit_error", "as told"
-	case model.Overloaded:
-		status, kind, said = 529, "overloaded_error", "Overloaded"
-	case model.Auth:
-		status, kind, said = 401, "authentication_error", "invalid x-api-key"
-	}
-	w.WriteHeader(status)
-	write(w, fmt.Sprintf(`{"type":"error","error":{"type":"%s","message":"%s"},"request_id":"req_9"}`, kind, said), 0)
+	answer := map[model.Class]struct {
+		status     int
+		kind, said string
+	}{
+		model.RateLimited:   {429, "rate_limit_error", "as told"},
+		model.Overloaded:    {529, "overloaded_error", "Overloaded"},
+		model.Auth:          {401, "authentication_error", "invalid x-api-key"},
+		model.ContextLength: {400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"},
+	}[class]
+	w.WriteHeader(answer.status)
+	write(w, fault(answer.kind, answer.said), 0)
 }

@@ -35,9 +35,6 @@ func (x *exchange) failure(f fault) *model.Error {
 	if e.Detail == "" {
 		e.Detail = f.kind
 	}
-	if e.Detail == "" {
-		e.Detail = "the endpoint says nothing about it"
-	}
 	e.Hint = hint(e, &f)
 	return e
 }

@@ -102,7 +102,7 @@ func parseEvent(name string, data []byte) (*event, error) {
 			e.Type = errorEvent
 		}
 	}
-	if err != nil && !(e.foreign() && inField(err)) {
+	if err != nil && (!e.foreign() || !inField(err)) {
 		return nil, fmt.Errorf("event %.40q: %w", e.Type, err)
 	}
 	return &e, nil

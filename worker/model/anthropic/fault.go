@@ -25,7 +25,7 @@ var htmlTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)`)
 
 // parseFault never fails: what has no known form is its own message.
 func parseFault(body []byte) fault {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, bom))
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte(bom)))
 	if len(body) > 0 && body[0] == '<' {
 		f := fault{message: "a web page", html: true}
 		if m := htmlTitle.FindSubmatch(body); m != nil && len(bytes.TrimSpace(m[1])) > 0 {

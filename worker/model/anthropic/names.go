@@ -8,11 +8,8 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Lengths that the API takes.
-const (
-	maxName = 64
-	maxID   = 64
-)
+// maxName is the longest name or id that every server takes.
+const maxName = 64
 
 // names tells what tools are really called, by what the API is told of them; only those that differ.
 type names map[string]string
@@ -20,7 +17,7 @@ type names map[string]string
 func namesOf(tools []messages.ToolSpec) names {
 	n := names{}
 	for i := range tools {
-		if wire := plain(tools[i].Name, maxName); wire != tools[i].Name {
+		if wire := plain(tools[i].Name); wire != tools[i].Name {
 			n[wire] = tools[i].Name
 		}
 	}
@@ -35,12 +32,12 @@ func (n names) real(wire string) string {
 }
 
 // toolID is an id of a call that the API takes: other providers' ids hold dots, colons and spaces.
-func toolID(id string) string { return plain(id, maxID) }
+func toolID(id string) string { return plain(id) }
 
-// plain returns s when it is made of letters, digits, - and _ alone and no longer than limit. Otherwise what does not
+// plain returns s when it is made of letters, digits, - and _ alone and no longer than maxName. Otherwise what does not
 // fit is replaced and a hash of s added: always the same for s, and another one for another text.
-func plain(s string, limit int) string {
-	if s != "" && len(s) <= limit && !strings.ContainsFunc(s, strange) {
+func plain(s string) string {
+	if s != "" && len(s) <= maxName && !strings.ContainsFunc(s, strange) {
 		return s
 	}
 	sum := sha256.Sum256([]byte(s))
@@ -51,9 +48,9 @@ func plain(s string, limit int) string {
 		}
 		return r
 	}, s)
-	return stem[:min(len(stem), limit-len(hash)-1)] + "_" + hash
+	return stem[:min(len(stem), maxName-len(hash)-1)] + "_" + hash
 }
 
 func strange(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }

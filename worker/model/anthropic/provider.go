@@ -27,7 +27,7 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 		switch {
 		case errors.Is(err, errAbandoned):
 		case err != nil:
-			yield(model.Delta{}, x.fault(ctx, err))
+			yield(model.Delta{}, x.fault(ctx, context.Cause(inner), err))
 		default:
 			yield(model.Delta{Reply: reply}, nil)
 		}
@@ -64,8 +64,9 @@ func (x *exchange) call(r model.Request, yield func(model.Delta, error) bool) (*
 	return a.reply(r, int(params.MaxTokens))
 }
 
-// fault is the error of a call: ctx's cause when it ended, and an *model.Error otherwise.
-func (x *exchange) fault(ctx context.Context, err error) error {
+// fault is the error of a call: ctx's cause when it ended, and an *model.Error otherwise. Ended is the cause of the
+// request's own end.
+func (x *exchange) fault(ctx context.Context, ended, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -73,7 +74,7 @@ func (x *exchange) fault(ctx context.Context, err error) error {
 	switch {
 	case ok:
 		e.Detail = x.provider.secrets.clean(e.Detail)
-	case errors.Is(context.Cause(x.ctx), errIdle):
+	case errors.Is(ended, errIdle):
 		e = &model.Error{
 			Class: model.Timeout, Detail: "nothing came for " + x.provider.config.IdleTimeout.String(),
 			Hint: "try again; a slow endpoint needs a longer idle timeout",
@@ -82,6 +83,9 @@ func (x *exchange) fault(ctx context.Context, err error) error {
 		e = &model.Error{Class: model.InvalidRequest, Detail: x.provider.secrets.clean(err.Error())}
 	default:
 		e = truncated(x.provider.secrets.clean("the stream was cut: " + err.Error()))
+	}
+	if e.Detail == "" { // nothing but control characters was said
+		e.Detail = "the endpoint says nothing about it"
 	}
 	if e.Status == 0 {
 		e.Status = x.status

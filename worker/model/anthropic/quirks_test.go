@@ -35,7 +35,7 @@ func TestQuirks(t *testing.T) {
 		"Q12 a long line":                     {said(strings.Repeat("x", 300_000)), want{text: strings.Repeat("x", 300_000)}},
 		"Q12 a line that is too long":         {said(strings.Repeat("x", 5<<20)), want{class: model.ModelOutput, detail: "line of the answer is larger"}},
 		"Q13 a comment wrapped once more":     {"data: : PROCESSING\n\n" + said("Hi"), hi},
-		"Q14 empty data":                      {"data:\n\ndata: \"\"\n\n" + said("Hi"), hi},
+		"Q14 empty data":                      {"data:\n\n" + `data: ""` + "\n\n" + said("Hi"), hi},
 		"Q14 [DONE] as elsewhere":             {strings.Replace(said("Hi"), "event: message_stop", "data: [DONE]\n\nevent: message_stop", 1), hi},
 		"Q15 cut within an event":             {events(start) + "event: content_block_delta\ndata: {\"type\":\"content_bl", want{class: model.Truncated, detail: "within an event"}},
 		"Q15 broken within the stream":        {events(start) + "data: {\"type\":\"content_bl\n\n" + said("Hi"), want{class: model.ModelOutput, detail: "cannot be read"}},
@@ -124,7 +124,8 @@ func TestThoughts(t *testing.T) {
 	check(t, o, want{
 		text: "Hi", stop: messages.StopToolCalls, calls: []messages.ToolCall{{ID: "toolu_1", Name: "f", Arguments: `{"a":1}`}},
 		reasoning: []messages.Reasoning{
-			{Family: "anthropic", Text: "Let me see.", Signature: "SIG"}, {Family: "anthropic", Opaque: "OPAQUE=="},
+			{Family: "anthropic", Text: "Let me see.", Signature: "SIG"},
+			{Family: "anthropic", Opaque: "OPAQUE=="},
 			{Family: "anthropic", Signature: "ONLY"},
 		},
 	})
@@ -132,14 +133,14 @@ func TestThoughts(t *testing.T) {
 	for _, b := range o.Reply.Message.Content {
 		switch {
 		case b.Reasoning != nil:
-			order = append(order, "thought")
+			order = append(order, "T")
 		case b.ToolCall != nil:
-			order = append(order, "call")
+			order = append(order, "C")
 		default:
-			order = append(order, "text")
+			order = append(order, "t")
 		}
 	}
-	if got := strings.Join(order, " "); got != "thought thought text thought call" {
+	if got := strings.Join(order, ""); got != "TTtTC" {
 		t.Errorf("the blocks stand as %s", got)
 	}
 }

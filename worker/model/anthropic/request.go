@@ -146,7 +146,7 @@ func (w *writer) block(b *messages.Block) ([]api.ContentBlockParamUnion, error) 
 		return w.reasoning(b.Reasoning), nil
 	case b.ToolCall != nil:
 		return []api.ContentBlockParamUnion{
-			api.NewToolUseBlock(toolID(b.ToolCall.ID), arguments(b.ToolCall.Arguments), plain(b.ToolCall.Name, maxName)),
+			api.NewToolUseBlock(toolID(b.ToolCall.ID), arguments(b.ToolCall.Arguments), plain(b.ToolCall.Name)),
 		}, nil
 	case b.ToolResult != nil:
 		return []api.ContentBlockParamUnion{{OfToolResult: w.result(b.ToolResult)}}, nil
@@ -243,7 +243,7 @@ func tool(t *messages.ToolSpec) (*api.ToolParam, error) {
 			return nil, invalid("the input schema of tool %q: %v", t.Name, err)
 		}
 	}
-	out := &api.ToolParam{Name: plain(t.Name, maxName), InputSchema: param.Override[api.ToolInputSchemaParam](schema)}
+	out := &api.ToolParam{Name: plain(t.Name), InputSchema: param.Override[api.ToolInputSchemaParam](schema)}
 	if t.Description != "" {
 		out.Description = param.NewOpt(t.Description)
 	}

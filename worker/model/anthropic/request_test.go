@@ -93,7 +93,8 @@ func TestMessages(t *testing.T) {
 			[]messages.Message{
 				user("go"), assistant(messages.Block{Text: "I look."}, called("toolu_1", "f", `{"a":1}`), called("toolu_2", "g", "")),
 				user("hurry"), answered("toolu_1", messages.Block{Text: "5"}), failed,
-			}, false,
+			},
+			false,
 			`[{"role":"user","content":[{"type":"text","text":"go"}]},
 			{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"toolu_1","name":"f","input":{"a":1}},{"type":"tool_use","id":"toolu_2","name":"g","input":{}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"5"}]},
@@ -103,35 +104,41 @@ func TestMessages(t *testing.T) {
 			[]messages.Message{
 				{Role: messages.RoleUser, Content: []messages.Block{{Text: "look"}, {Image: pixel}, {Image: &messages.Image{URL: "https://h/x.png"}}}},
 				assistant(called("toolu_1", "f", "{}")), answered("toolu_1", messages.Block{Text: "here"}, messages.Block{Image: pixel}),
-			}, false,
+			},
+			false,
 			`[{"role":"user","content":[{"type":"text","text":"look"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AQID"}},{"type":"image","source":{"type":"url","url":"https://h/x.png"}}]},
 			{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"f","input":{}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"here"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AQID"}}]}]}]`,
 		},
 		"messages of one role are merged, empty text is dropped": {
-			[]messages.Message{user("a"), user(" \n"), user("b"), assistant(messages.Block{}), user("c"), assistant(messages.Block{Text: "d"}), assistant(messages.Block{Text: "e"}), user("f")}, false,
+			[]messages.Message{user("a"), user(" \n"), user("b"), assistant(messages.Block{}), user("c"), assistant(messages.Block{Text: "d"}), assistant(messages.Block{Text: "e"}), user("f")},
+			false,
 			`[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c"}]},
 			{"role":"assistant","content":[{"type":"text","text":"d"},{"type":"text","text":"e"}]},{"role":"user","content":[{"type":"text","text":"f"}]}]`,
 		},
 		"an empty result": {
-			[]messages.Message{user("a"), assistant(called("toolu_1", "f", "null")), answered("toolu_1", messages.Block{Text: ""})}, false,
+			[]messages.Message{user("a"), assistant(called("toolu_1", "f", "null")), answered("toolu_1", messages.Block{Text: ""})},
+			false,
 			`[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"f","input":{"invalid_arguments":"null"}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1"}]}]`,
 		},
 		"thoughts stay where they were": {
 			[]messages.Message{user("a"), assistant(
 				thought("anthropic", "hm", "SIG", ""), thought("anthropic", "", "", "OPAQUE"), thought("anthropic", "", "ONLY", ""),
-				messages.Block{Text: "b"}, thought("anthropic", "unsigned", "", ""), thought("openai", "theirs", "X", ""), called("toolu_1", "f", "{}")), answered("toolu_1")}, true,
+				messages.Block{Text: "b"}, thought("anthropic", "unsigned", "", ""), thought("openai", "theirs", "X", ""), called("toolu_1", "f", "{}")), answered("toolu_1")},
+			true,
 			`[{"role":"user","content":[{"type":"text","text":"a"}]},
 			{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"SIG"},{"type":"redacted_thinking","data":"OPAQUE"},{"type":"thinking","thinking":"","signature":"ONLY"},{"type":"text","text":"b"},{"type":"tool_use","id":"toolu_1","name":"f","input":{}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1"}]}]`,
 		},
 		"thoughts are not sent unasked": {
-			[]messages.Message{user("a"), assistant(thought("anthropic", "hm", "SIG", ""), messages.Block{Text: "b"}), user("c")}, false,
+			[]messages.Message{user("a"), assistant(thought("anthropic", "hm", "SIG", ""), messages.Block{Text: "b"}), user("c")},
+			false,
 			`[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":[{"type":"text","text":"b"}]},{"role":"user","content":[{"type":"text","text":"c"}]}]`,
 		},
 		"Q35 ids and names that the API refuses": {
-			[]messages.Message{user("a"), assistant(called("functions.add:0", "math.add", `{"b":2,"a":1}`), called("", "f", "a=1")), answered("functions.add:0"), answered("")}, false,
+			[]messages.Message{user("a"), assistant(called("functions.add:0", "math.add", `{"b":2,"a":1}`), called("", "f", "a=1")), answered("functions.add:0"), answered("")},
+			false,
 			`[{"role":"user","content":[{"type":"text","text":"a"}]},
 			{"role":"assistant","content":[{"type":"tool_use","id":"functions_add_0_2aab2b9e6b10fe77","name":"math_add_ecef409b9d4ae1ef","input":{"a":1,"b":2}},{"type":"tool_use","id":"_e3b0c44298fc1c14","name":"f","input":{"invalid_arguments":"a=1"}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"functions_add_0_2aab2b9e6b10fe77"},{"type":"tool_result","tool_use_id":"_e3b0c44298fc1c14"}]}]`,
@@ -174,12 +181,15 @@ func TestSystemToolsAndCache(t *testing.T) {
 	r := model.Request{
 		Model: "own", MaxTokens: 77,
 		Messages: []messages.Message{
-			{Role: messages.RoleSystem, Content: messages.TextContent("Be brief.")}, user("a"), assistant(called("toolu_1", "f", "{}")),
-			answered("toolu_1", messages.Block{Text: "5"}), {Role: messages.RoleSystem, Content: messages.TextContent("Be kind.")},
+			{Role: messages.RoleSystem, Content: messages.TextContent("Be brief.")},
+			user("a"), assistant(called("toolu_1", "f", "{}")),
+			answered("toolu_1", messages.Block{Text: "5"}),
+			{Role: messages.RoleSystem, Content: messages.TextContent("Be kind.")},
 		},
 		Tools: []messages.ToolSpec{
 			{Name: "f", Description: "Does.", InputSchema: []byte(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}}`)},
-			{Name: "my.tool", InputSchema: []byte(`{"properties":{}}`)}, {Name: "g"},
+			{Name: "my.tool", InputSchema: []byte(`{"properties":{}}`)},
+			{Name: "g"},
 		},
 	}
 	same(t, sent(t, r), `{"model":"own","max_tokens":77,"stream":true,
@@ -257,9 +267,9 @@ func TestFormat(t *testing.T) {
 	var out struct {
 		OutputConfig struct {
 			Format struct {
-				Type   string
-				Schema map[string]any
-			}
+				Type   string         `json:"type"`
+				Schema map[string]any `json:"schema"`
+			} `json:"format"`
 		} `json:"output_config"`
 	}
 	if err := json.Unmarshal([]byte(body), &out); err != nil {

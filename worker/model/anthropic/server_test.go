@@ -91,7 +91,9 @@ func call(ctx context.Context, p model.Provider, r model.Request) (o outcome) {
 func events(list ...string) string {
 	var b strings.Builder
 	for _, data := range list {
-		var e struct{ Type string }
+		var e struct {
+			Type string `json:"type"`
+		}
 		_ = json.Unmarshal([]byte(data), &e)
 		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.Type, data)
 	}
@@ -169,14 +171,14 @@ func check(t *testing.T, o outcome, w want) {
 		t.Errorf("streamed %q and replied %q, want %q", o.Text, o.Reply.Message.Text(), w.text)
 	}
 	var thoughts []messages.Reasoning
-	all := ""
+	var all strings.Builder
 	for _, b := range o.Reply.Message.Content {
 		if b.Reasoning != nil {
 			thoughts = append(thoughts, *b.Reasoning)
-			all += b.Reasoning.Text
+			all.WriteString(b.Reasoning.Text)
 		}
 	}
-	if diff := cmp.Diff(w.reasoning, thoughts); diff != "" || all != o.Reasoning {
+	if diff := cmp.Diff(w.reasoning, thoughts); diff != "" || all.String() != o.Reasoning {
 		t.Errorf("reasoning streamed as %q: %s", o.Reasoning, diff)
 	}
 	if diff := cmp.Diff(w.calls, o.Reply.Message.Calls()); diff != "" {

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-var bom = []byte("\xef\xbb\xbf")
+const bom = "\xef\xbb\xbf"
 
 // maxEventName is more than any name that means something.
 const maxEventName = 64
@@ -104,7 +104,7 @@ func (s *events) readLine() ([]byte, error) {
 // firstByte skips a byte order mark and white space.
 func firstByte(r *bufio.Reader) (byte, error) {
 	if c, err := r.Peek(1); err == nil && c[0] == bom[0] {
-		if start, err := r.Peek(len(bom)); err == nil && bytes.Equal(start, bom) {
+		if start, err := r.Peek(len(bom)); err == nil && string(start) == bom {
 			_, _ = r.Discard(len(bom)) // just peeked at
 		}
 	}
