@@ -7,14 +7,16 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/anthropic"
 	"github.com/longshore-run/longshore/worker/model/openai"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
 // Names of the providers, as agents use them.
 const (
-	providerOpenAI   = "openai"
-	providerScripted = "scripted"
+	providerOpenAI    = "openai"
+	providerAnthropic = "anthropic"
+	providerScripted  = "scripted"
 )
 
 // models makes the providers that the settings name. When they name none, the script is played, unless it is nil.
@@ -27,6 +29,17 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script) (
 			return nil, settings.Errorf("OPENAI_BASE_URL, OPENAI_API_KEY or OPENAI_MODEL: %v", err)
 		}
 		providers[providerOpenAI], first = p, providerOpenAI
+	}
+	if s.AnthropicKey != "" {
+		p, err := anthropic.New(anthropic.Config{
+			BaseURL: s.AnthropicURL, APIKey: s.AnthropicKey, Model: s.AnthropicModel, IdleTimeout: silence,
+		})
+		if err != nil {
+			return nil, settings.Errorf("ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_MODEL: %v", err)
+		}
+		if providers[providerAnthropic] = p; first == "" {
+			first = providerAnthropic
+		}
 	}
 	if s.Script != "" {
 		data, err := os.ReadFile(s.Script)

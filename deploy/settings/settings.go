@@ -30,7 +30,12 @@ type Models struct {
 	OpenAIKey   string `env:"OPENAI_API_KEY"  help:"key of an OpenAI-compatible provider" secret:"true"`
 	OpenAIURL   string `env:"OPENAI_BASE_URL" help:"its base URL (default https://api.openai.com/v1)"`
 	OpenAIModel string `env:"OPENAI_MODEL"    help:"the model of agents that name none; needed with a key"`
-	Script      string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
+
+	AnthropicKey   string `env:"ANTHROPIC_API_KEY"  help:"key of Anthropic" secret:"true"`
+	AnthropicURL   string `env:"ANTHROPIC_BASE_URL" help:"its base URL (default https://api.anthropic.com)"`
+	AnthropicModel string `env:"ANTHROPIC_MODEL"    help:"the model of agents that name none; needed with a key"`
+
+	Script string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
 }
 
 // Logs says how to log.
@@ -174,7 +179,9 @@ func (s *NATS) Check() error {
 }
 
 // Configured tells whether any provider is given.
-func (s *Models) Configured() bool { return s.OpenAIKey != "" || s.Script != "" }
+func (s *Models) Configured() bool {
+	return s.OpenAIKey != "" || s.AnthropicKey != "" || s.Script != ""
+}
 
 // Check returns an *Error. No provider at all is no error here.
 func (s *Models) Check() error {
@@ -183,10 +190,19 @@ func (s *Models) Check() error {
 		return Errorf("OPENAI_MODEL is missing: the name of the model to use with OPENAI_API_KEY")
 	case s.OpenAIKey == "" && (s.OpenAIURL != "" || s.OpenAIModel != ""):
 		return Errorf("OPENAI_API_KEY is missing: OPENAI_BASE_URL or OPENAI_MODEL is set (any text will do for a server that needs no key)")
+	case s.AnthropicKey != "" && s.AnthropicModel == "":
+		return Errorf("ANTHROPIC_MODEL is missing: the name of the model to use with ANTHROPIC_API_KEY")
+	case s.AnthropicKey == "" && (s.AnthropicURL != "" || s.AnthropicModel != ""):
+		return Errorf("ANTHROPIC_API_KEY is missing: ANTHROPIC_BASE_URL or ANTHROPIC_MODEL is set (any text will do for a server that needs no key)")
 	}
 	if s.OpenAIURL != "" {
 		if p, err := url.Parse(s.OpenAIURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
 			return Errorf("OPENAI_BASE_URL: not an address such as https://api.openai.com/v1")
+		}
+	}
+	if s.AnthropicURL != "" {
+		if p, err := url.Parse(s.AnthropicURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
+			return Errorf("ANTHROPIC_BASE_URL: not an address such as https://api.anthropic.com")
 		}
 	}
 	return nil
@@ -236,7 +252,7 @@ func (s *Worker) Check() error {
 	}
 	switch {
 	case !s.Configured():
-		return Errorf("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or LONGSHORE_SCRIPT for the scripted model")
+		return Errorf("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or ANTHROPIC_API_KEY and ANTHROPIC_MODEL, or LONGSHORE_SCRIPT for the scripted model")
 	case s.RedisURL == "":
 		return Errorf("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
 	case !isRedis(s.RedisURL):
