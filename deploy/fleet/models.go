@@ -19,14 +19,14 @@ const (
 
 // models makes the providers that the settings name. When they name none, the script is played, unless it is nil.
 func models(s settings.Models, silence time.Duration, script *scripted.Script) (model.Provider, error) {
-	providers := map[string]model.Provider{}
+	var endpoints []model.Endpoint
 	first := ""
 	if s.OpenAIKey != "" {
 		p, err := openai.New(openai.Config{BaseURL: s.OpenAIURL, APIKey: s.OpenAIKey, Model: s.OpenAIModel, IdleTimeout: silence})
 		if err != nil {
 			return nil, settings.Errorf("OPENAI_BASE_URL, OPENAI_API_KEY or OPENAI_MODEL: %v", err)
 		}
-		providers[providerOpenAI], first = p, providerOpenAI
+		endpoints, first = append(endpoints, model.Endpoint{Name: providerOpenAI, Provider: p, Model: s.OpenAIModel}), providerOpenAI
 	}
 	if s.Script != "" {
 		data, err := os.ReadFile(s.Script)
@@ -38,14 +38,14 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script) (
 		}
 	}
 	if script != nil {
-		providers[providerScripted] = scripted.New(script)
+		endpoints = append(endpoints, model.Endpoint{Name: providerScripted, Provider: scripted.New(script)})
 		if first == "" {
 			first = providerScripted
 		}
 	}
-	router, err := model.NewRouter(model.RouterConfig{Providers: providers, Default: first})
+	router, err := model.NewRouter(model.RouterConfig{Endpoints: endpoints, Default: first})
 	if err != nil {
 		return nil, fmt.Errorf("route models: %w", err)
 	}
-	return model.NewRetry(router, model.RetryConfig{}), nil
+	return router, nil
 }
