@@ -2,6 +2,8 @@ package model
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -79,7 +81,7 @@ func newCircuits(c BreakerConfig) *circuits {
 	return &circuits{config: c, m: map[circuitKey]*circuit{}}
 }
 
-// openError refuses a call that was not made.
+// openError refuses a call, or is the failure that opened a circuit: the same call need not be tried again soon.
 type openError struct{ why *Error }
 
 func (e openError) Error() string { return e.why.Error() }
@@ -132,6 +134,26 @@ func (b *circuits) leave(p pass, answered bool, failed *Error) {
 	case p.probe || c.until.IsZero():
 		b.fail(c, failed)
 	}
+}
+
+// failed is leave after an error, which it returns: as an openError if the circuit is open now.
+func (b *circuits) failed(ctx context.Context, p pass, err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || ctx.Err() != nil {
+		b.leave(p, false, nil)
+		return err
+	}
+	if !ails(e) {
+		b.leave(p, true, nil)
+		return err
+	}
+	b.leave(p, false, e)
+	if wait := b.open(p.key); wait > 0 {
+		refusal := *e
+		refusal.RetryAfter = wait
+		return openError{&refusal}
+	}
+	return err
 }
 
 func (b *circuits) fail(c *circuit, e *Error) {

@@ -127,27 +127,29 @@ func (g guarded) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 			yield(Delta{}, err)
 			return
 		}
-		var answered bool
-		var failed *Error
-		defer func() { circuits.leave(p, answered, failed) }()
+		told := false
+		defer func() {
+			if !told { // a call that was given up tells nothing
+				circuits.leave(p, false, nil)
+			}
+		}()
 		g.call.left--
 		for d, err := range g.call.router.byName[g.Endpoint].Provider.Stream(ctx, req) {
 			if err != nil {
-				if e, ok := errors.AsType[*Error](err); ok && ctx.Err() == nil {
-					if failed = e; !ails(e) {
-						answered, failed = true, nil
-					}
-				}
-				yield(Delta{}, err)
+				told = true
+				yield(Delta{}, circuits.failed(ctx, p, err))
 				return
 			}
-			answered = d.Reply != nil
-			if !yield(d, nil) || answered {
+			if d.Reply != nil {
+				told = true
+				circuits.leave(p, true, nil)
+			}
+			if !yield(d, nil) || d.Reply != nil {
 				return
 			}
 		}
-		failed = &Error{Class: Truncated, Detail: "the stream ended without a reply"}
-		yield(Delta{}, failed)
+		told = true
+		yield(Delta{}, circuits.failed(ctx, p, &Error{Class: Truncated, Detail: "the stream ended without a reply"}))
 	}
 }
 
