@@ -49,6 +49,8 @@ type spec struct {
 	Instructions string   `json:"instructions,omitempty"`
 	Planner      string   `json:"planner,omitempty"`
 	Model        string   `json:"model,omitempty"`
+	Models       []string `json:"models,omitempty"`
+	MaxPrice     *float64 `json:"maxPrice,omitempty"`
 	Tools        []string `json:"tools,omitempty"`
 	MaxSteps     int      `json:"maxSteps,omitempty"`
 	MaxTokens    int      `json:"maxTokens,omitempty"`
@@ -81,7 +83,7 @@ func Parse(data []byte) (messages.Definition, error) {
 	}
 	d := messages.Definition{
 		Name: doc.Metadata.Name, Description: doc.Metadata.Description, Instructions: doc.Spec.Instructions,
-		Planner: doc.Spec.Planner, Model: doc.Spec.Model, Tools: doc.Spec.Tools, MaxSteps: doc.Spec.MaxSteps,
+		Planner: doc.Spec.Planner, Model: doc.Spec.Model, Models: doc.Spec.Models, MaxPrice: doc.Spec.MaxPrice, Tools: doc.Spec.Tools, MaxSteps: doc.Spec.MaxSteps,
 		MaxTokens: doc.Spec.MaxTokens, Temperature: doc.Spec.Temperature, OnToolError: doc.Spec.OnToolError,
 	}
 	d.SetDefaults()

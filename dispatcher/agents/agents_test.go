@@ -50,6 +50,7 @@ func TestParseRefuses(t *testing.T) {
 		"no steps":         {"maxSteps: 8", "maxSteps: -1", "maxSteps"},
 		"a tool twice":     {"[write_file]", "[a, a]", "tools[1]"},
 		"a hot model":      {"temperature: 0", "temperature: 3", "temperature"},
+		"models twice":     {"temperature: 0", "model: a\n  models: [b]", "models"},
 		"a strange loader": {"temperature: 0", "planner: lisp", "planner"},
 	} {
 		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))
