@@ -37,6 +37,8 @@ type house struct {
 	client  *dispatcher.Client
 	dirs    *sandbox.Workspaces
 	log     *slog.Logger
+
+	longWait time.Duration // of the workers' runners; 0: the default
 }
 
 // open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
@@ -128,6 +130,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	cfg.Bus, cfg.Keeper, cfg.Log = b, keeper(b), h.log
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,
+		LongWait: h.longWait,
 	})
 	w = worker.New(cfg)
 	return w, h.run(w.Run)
