@@ -6,8 +6,8 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// everything is what is taken for granted of a model that nothing is known about.
-func everything() Capabilities {
+// DefaultCapabilities are what is taken for granted of a model that nothing is known about.
+func DefaultCapabilities() Capabilities {
 	return Capabilities{Tools: true, Streaming: true, JSONSchema: true, JSONMode: true, Images: true, Reasoning: true}
 }
 

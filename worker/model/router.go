@@ -199,7 +199,7 @@ func (e *Endpoint) of(model string) Capabilities {
 	if e.Capabilities != nil {
 		return *e.Capabilities
 	}
-	return everything()
+	return DefaultCapabilities()
 }
 
 func (c *Candidate) key() circuitKey { return circuitKey{c.Endpoint, c.Model} }
