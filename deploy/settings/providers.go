@@ -23,9 +23,9 @@ const (
 	maxProvidersFile = 1 << 20 // bytes
 	maxProviders     = 64
 	maxModelsOf      = 256
-	maxModelName     = 256      // bytes
-	maxKeyFile       = 16 << 10 // bytes
-	maxTokens        = 1 << 40  // and any other number
+	maxModelName     = 256           // bytes
+	maxKeyFile       = 16 << 10      // bytes
+	maxTokens        = 1_000_000_000 // and any other number
 	providersEnv     = "LONGSHORE_PROVIDERS"
 )
 
