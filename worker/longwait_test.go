@@ -2,10 +2,10 @@ package worker_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,7 +28,7 @@ func limiting(t *testing.T, seconds int, refused *atomic.Int32) model.Provider {
 			return
 		}
 		if strings.Contains(string(body), "be limited") && refused.Add(1) == 1 {
-			w.Header().Set("Retry-After", fmt.Sprint(seconds))
+			w.Header().Set("Retry-After", strconv.Itoa(seconds))
 			w.WriteHeader(http.StatusTooManyRequests)
 			_, _ = io.WriteString(w, `{"error":{"message":"slow down"}}`)
 			return

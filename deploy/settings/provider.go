@@ -14,7 +14,7 @@ const authNone = "none"
 type Provider struct {
 	Name         string `json:"name"` // as agents use it
 	Kind         string `json:"kind"`
-	BaseURL      string `json:"baseURL,omitempty"` // default: the kind's own
+	BaseURL      string `json:"baseURL,omitempty"` //nolint:tagliatelle // as other tools spell it; default: the kind's own
 	Key          string `json:"key,omitempty"`     // after Load the key itself, wherever it came from
 	KeyEnv       string `json:"keyEnv,omitempty"`  // the variable that holds it
 	KeyFile      string `json:"keyFile,omitempty"` // the file that holds it; after Load relative to nothing
@@ -27,7 +27,7 @@ type Provider struct {
 
 	Ability
 	Models map[string]Ability `json:"models,omitempty"` // of the models that differ from the others
-	Limits Limits             `json:"limits,omitempty"`
+	Limits Limits             `json:"limits,omitzero"`
 
 	source string // what errors call it: the path in the file, or a variable
 }
@@ -40,7 +40,7 @@ func (p *Provider) Source() string { return p.source }
 
 // Ability is what is said about models. What is not said is as the kind of provider has it.
 type Ability struct {
-	Capabilities  Capabilities `json:"capabilities,omitempty"`
+	Capabilities  Capabilities `json:"capabilities,omitzero"`
 	ContextWindow int          `json:"contextWindow,omitempty"` // tokens; 0: not said
 	MaxOutput     int          `json:"maxOutput,omitempty"`     // tokens; 0: not said
 }
@@ -58,7 +58,7 @@ type Capabilities struct {
 // Limits are what all workers together may ask of a provider, for each of its models; 0: no limit.
 type Limits struct {
 	Rate
-	Tenant Rate `json:"tenant,omitempty"` // of each tenant
+	Tenant Rate `json:"tenant,omitzero"` // of each tenant
 }
 
 // Rate is a limit.

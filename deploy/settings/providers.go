@@ -135,8 +135,15 @@ func (p *Provider) check() error {
 
 func (p *Provider) checkScripted() error {
 	for _, f := range []struct{ name, value string }{
-		{"baseURL", p.BaseURL}, {"key", p.Key}, {"keyEnv", p.KeyEnv}, {"keyFile", p.KeyFile}, {"auth", p.Auth},
-		{"organization", p.Organization}, {"flavour", p.Flavour}, {"apiVersion", p.APIVersion}, {"model", p.Model},
+		{"baseURL", p.BaseURL},
+		{"key", p.Key},
+		{"keyEnv", p.KeyEnv},
+		{"keyFile", p.KeyFile},
+		{"auth", p.Auth},
+		{"organization", p.Organization},
+		{"flavour", p.Flavour},
+		{"apiVersion", p.APIVersion},
+		{"model", p.Model},
 	} {
 		if f.value != "" {
 			return p.wrong(f.name, "does not belong to kind scripted")

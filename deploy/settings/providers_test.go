@@ -201,6 +201,20 @@ func TestWrongProvidersFiles(t *testing.T) {
 	}
 }
 
+// The file that the page shows is right.
+func TestDocumentedProvidersFile(t *testing.T) {
+	page, err := os.ReadFile("../../docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "default: main")
+	text, _, ok := strings.Cut(text, "```")
+	f, err := settings.ParseProviders([]byte("default: main" + text))
+	if !ok || err != nil || len(f.Providers) < 3 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 func FuzzParseProviders(f *testing.F) {
 	for _, text := range []string{
 		many, "", "a: [", "- a", "providers: [null]", "providers: [{name: a, kind: openai, auth: none, baseURL: 'http://h'}]",

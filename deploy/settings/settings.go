@@ -363,7 +363,7 @@ func collect(v reflect.Value, out *[]string) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	if m, ok := v.Interface().(Models); ok {
+	if m, ok := reflect.TypeAssert[Models](v); ok {
 		*out = append(*out, m.keys()...)
 	}
 	for i := range v.NumField() {

@@ -16,8 +16,8 @@ const (
 	defaultFailures  = 5
 	defaultFirstOpen = 5 * time.Second
 	defaultMaxOpen   = 5 * time.Minute
-	maxCircuits      = 1024        // agents name models: what they make up must not fill the memory
-	probeWait        = time.Second // while another call tries whether the model answers again
+	maxCircuits      = 1024            // agents name models: what they make up must not fill the memory
+	probeWait        = 5 * time.Second // while another call tries whether the model answers again
 )
 
 // BreakerConfig says when calls to a model stop for a while.

@@ -249,8 +249,8 @@ func TestCircuitUnderConcurrency(t *testing.T) {
 			all.Wait()
 			return answered.Load()
 		}
-		for i, open := range []time.Duration{40, 80, 100} {
-			time.Sleep(open * time.Second)
+		for i, open := range []time.Duration{40 * time.Second, 80 * time.Second, 100 * time.Second} {
+			time.Sleep(open)
 			if ok := round(); ok != 0 || p.count() != 4+i {
 				t.Fatalf("round %d: %d answered, %d calls", i, ok, p.count())
 			}

@@ -19,7 +19,10 @@ func (c Capabilities) lacks(r *Request) string {
 	case !c.Images && hasImages(r.Messages):
 		return "it takes no images"
 	}
-	if n := estimate(r) + c.output(r.MaxTokens); c.ContextWindow > 0 && n > c.ContextWindow {
+	if c.ContextWindow == 0 {
+		return ""
+	}
+	if n := estimate(r) + c.output(r.MaxTokens); n > c.ContextWindow {
 		return fmt.Sprintf("the conversation and its reply need about %d tokens, more than its window of %d", n, c.ContextWindow)
 	}
 	return ""

@@ -202,10 +202,10 @@ func (e *Endpoint) of(model string) Capabilities {
 	return DefaultCapabilities()
 }
 
-func (c *Candidate) key() circuitKey { return circuitKey{c.Endpoint, c.Model} }
+func (c Candidate) key() circuitKey { return circuitKey{c.Endpoint, c.Model} }
 
 // dear says why a candidate is above a ceiling; empty: it is not.
-func (c *Candidate) dear(ceiling *float64) string {
+func (c Candidate) dear(ceiling *float64) string {
 	switch {
 	case ceiling == nil:
 		return ""
