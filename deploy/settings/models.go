@@ -17,7 +17,7 @@ func (s *Models) readProviders(environ []string) (err error) {
 	if s.OpenAIURL == "" && s.OpenAIModel == "" && s.takes("OPENAI_API_KEY") {
 		s.OpenAIKey = ""
 	}
-	if s.AnthropicModel == "" && s.takes("ANTHROPIC_API_KEY") {
+	if s.AnthropicURL == "" && s.AnthropicModel == "" && s.takes("ANTHROPIC_API_KEY") {
 		s.AnthropicKey = ""
 	}
 	return err
@@ -39,8 +39,8 @@ func (s *Models) Providers() []Provider {
 	}
 	if s.AnthropicKey != "" {
 		out = append(out, Provider{
-			Name: NameAnthropic, Kind: KindAnthropic, Key: s.AnthropicKey, Model: s.AnthropicModel,
-			source: "ANTHROPIC_API_KEY or ANTHROPIC_MODEL",
+			Name: NameAnthropic, Kind: KindAnthropic, BaseURL: s.AnthropicURL, Key: s.AnthropicKey, Model: s.AnthropicModel,
+			source: "ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_MODEL",
 		})
 	}
 	if s.Script != "" {
@@ -98,12 +98,6 @@ func (s *Models) keys() []string {
 
 // checkProviders checks what the variables and the file say together.
 func (s *Models) checkProviders() error {
-	switch {
-	case s.AnthropicKey != "" && s.AnthropicModel == "":
-		return Errorf("ANTHROPIC_MODEL is missing: the name of the model to use with ANTHROPIC_API_KEY")
-	case s.AnthropicKey == "" && s.AnthropicModel != "":
-		return Errorf("ANTHROPIC_API_KEY is missing: ANTHROPIC_MODEL is set")
-	}
 	if s.file == nil {
 		return nil
 	}

@@ -170,7 +170,7 @@ func TestWrongProvidersFiles(t *testing.T) {
 			environ: []string{"OPENAI_API_KEY=sk-123456", "OPENAI_MODEL=m"},
 		},
 		"Anthropic without model": {text: one("key: k-123456, model: m"), want: `ANTHROPIC_MODEL is missing: the name of the model to use with ANTHROPIC_API_KEY`, environ: []string{"ANTHROPIC_API_KEY=sk-123456"}},
-		"Anthropic without key":   {text: one("key: k-123456, model: m"), want: `ANTHROPIC_API_KEY is missing: ANTHROPIC_MODEL is set`, environ: []string{"ANTHROPIC_MODEL=m"}},
+		"Anthropic without key":   {text: one("key: k-123456, model: m"), want: `ANTHROPIC_API_KEY is missing: ANTHROPIC_BASE_URL or ANTHROPIC_MODEL is set (any text will do for a server that needs no key)`, environ: []string{"ANTHROPIC_MODEL=m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environ, dir := providersEnv(t, tc.text, tc.environ...)

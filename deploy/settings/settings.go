@@ -30,11 +30,14 @@ type Models struct {
 	OpenAIKey   string `env:"OPENAI_API_KEY"  help:"key of an OpenAI-compatible provider" secret:"true"`
 	OpenAIURL   string `env:"OPENAI_BASE_URL" help:"its base URL (default https://api.openai.com/v1)"`
 	OpenAIModel string `env:"OPENAI_MODEL"    help:"the model of agents that name none; needed with a key"`
-	Script      string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
 
-	AnthropicKey   string `env:"ANTHROPIC_API_KEY"   help:"key of Anthropic" secret:"true"`
-	AnthropicModel string `env:"ANTHROPIC_MODEL"     help:"the model of agents that name only the provider anthropic; needed with its key"`
-	ProvidersFile  string `env:"LONGSHORE_PROVIDERS" help:"YAML file with any number of model providers"`
+	AnthropicKey   string `env:"ANTHROPIC_API_KEY"  help:"key of Anthropic" secret:"true"`
+	AnthropicURL   string `env:"ANTHROPIC_BASE_URL" help:"its base URL (default https://api.anthropic.com)"`
+	AnthropicModel string `env:"ANTHROPIC_MODEL"    help:"the model of agents that name none; needed with a key"`
+
+	Script string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
+
+	ProvidersFile string `env:"LONGSHORE_PROVIDERS" help:"YAML file with any number of model providers"`
 
 	file *ProvidersFile // as Load read it
 }
@@ -201,10 +204,19 @@ func (s *Models) Check() error {
 		return Errorf("OPENAI_MODEL is missing: the name of the model to use with OPENAI_API_KEY")
 	case s.OpenAIKey == "" && (s.OpenAIURL != "" || s.OpenAIModel != ""):
 		return Errorf("OPENAI_API_KEY is missing: OPENAI_BASE_URL or OPENAI_MODEL is set (any text will do for a server that needs no key)")
+	case s.AnthropicKey != "" && s.AnthropicModel == "":
+		return Errorf("ANTHROPIC_MODEL is missing: the name of the model to use with ANTHROPIC_API_KEY")
+	case s.AnthropicKey == "" && (s.AnthropicURL != "" || s.AnthropicModel != ""):
+		return Errorf("ANTHROPIC_API_KEY is missing: ANTHROPIC_BASE_URL or ANTHROPIC_MODEL is set (any text will do for a server that needs no key)")
 	}
 	if s.OpenAIURL != "" {
 		if p, err := url.Parse(s.OpenAIURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
 			return Errorf("OPENAI_BASE_URL: not an address such as https://api.openai.com/v1")
+		}
+	}
+	if s.AnthropicURL != "" {
+		if p, err := url.Parse(s.AnthropicURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
+			return Errorf("ANTHROPIC_BASE_URL: not an address such as https://api.anthropic.com")
 		}
 	}
 	return s.checkProviders()
