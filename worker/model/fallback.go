@@ -71,8 +71,11 @@ func (c *call) pass(ctx context.Context) (over bool) {
 			if t.held = failed; !failed.Retryable() { // waiting will not help
 				t.err = failed
 			}
-		case !ok || ctx.Err() != nil || !fallsBack(failed):
+		case !ok || ctx.Err() != nil:
 			c.yield(Delta{}, err)
+			return true
+		case !fallsBack(failed):
+			c.yield(Delta{}, c.of(t, failed))
 			return true
 		default:
 			t.err = failed
@@ -211,6 +214,7 @@ func (c *call) verdict(wait time.Duration) error {
 		wait = 2 * maxWait
 	}
 	var best *Error
+	var from *try
 	var after time.Duration
 	told := c.passed
 	for i := range c.tries {
@@ -227,21 +231,30 @@ func (c *call) verdict(wait time.Duration) error {
 		}
 		told = append(told, t.String()+": "+brief(err))
 		if best == nil || !best.Retryable() && err.Retryable() {
-			best = err
+			best, from = err, t
 		}
 		if err.Retryable() && err.RetryAfter > 0 && (after == 0 || err.RetryAfter < after) {
 			after = err.RetryAfter
 		}
 	}
 	if best == nil {
-		best = &Error{Class: NoProvider, Detail: "no attempts were left"}
+		return &Error{Class: NoProvider, Detail: "no attempts were left"}
 	}
-	final := *best
+	final := c.of(from, best)
 	final.RetryAfter = after
 	if len(told) > 1 {
 		final.Hint = strings.TrimPrefix(final.Hint+"; no model did: "+strings.Join(told, "; "), "; ")
 	}
-	return &final
+	return final
+}
+
+// of is an error that says where it comes from, when it may come from several places.
+func (c *call) of(t *try, e *Error) *Error {
+	named := *e
+	if len(c.router.byName) > 1 {
+		named.Detail = strings.TrimSuffix(t.String()+": "+e.Detail, ": ")
+	}
+	return &named
 }
 
 // brief is an error without what the provider said.

@@ -219,6 +219,9 @@ func TestFallback(t *testing.T) {
 					}
 					return
 				}
+				if !strings.HasPrefix(failed.Detail, "a") && !strings.HasPrefix(failed.Detail, "b") {
+					t.Errorf("the error does not name its model: %v", failed)
+				}
 				if failed.Class != tc.class || !strings.Contains(failed.Hint, tc.hint) || failed.RetryAfter != tc.after {
 					t.Errorf("error %+v, want %s, %q, %s", failed, tc.class, tc.hint, tc.after)
 				}
