@@ -139,7 +139,7 @@ func (b *circuits) leave(p pass, answered bool, failed *Error) {
 // failed is leave after an error, which it returns: as an openError if the circuit is open now.
 func (b *circuits) failed(ctx context.Context, p pass, err error) error {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || ctx.Err() != nil {
+	if !ok || ctx.Err() != nil || e.Class == RateLimited { // the last may come from a limit of our own before the model
 		b.leave(p, false, nil)
 		return err
 	}

@@ -177,6 +177,25 @@ func TestRefusalsAreAnswers(t *testing.T) {
 	}
 }
 
+// A rate limit neither counts as a failure nor forgives those before it.
+func TestRateLimitsDoNotCount(t *testing.T) {
+	p := &plant{}
+	r := breaking(t, p)
+	for i, err := range []error{busy(), busy(), limited(0), busy()} {
+		if p.set(err, nil); len(r.Circuits()) > 0 && r.Circuits()[0].State != model.CircuitClosed {
+			t.Errorf("open after %d calls", i)
+		}
+		ask(t.Context(), r, model.Request{})
+	}
+	if c := r.Circuits(); len(c) != 1 || c[0].State != model.CircuitOpen || c[0].Failures != 3 {
+		t.Errorf("circuits %+v", c)
+	}
+}
+
+func limited(after time.Duration) *model.Error {
+	return &model.Error{Class: model.RateLimited, Status: 429, RetryAfter: after}
+}
+
 // While one call tries a half-open circuit the others go elsewhere, and one that is given up leaves the trial to the next.
 func TestHalfOpenLetsOneThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -163,9 +163,6 @@ func TestRouterFitsTheRequest(t *testing.T) {
 
 func TestFallback(t *testing.T) {
 	failing := func(c model.Class) *model.Error { return &model.Error{Class: c, Detail: "of a", Hint: "do this"} }
-	limited := func(after time.Duration) *model.Error {
-		return &model.Error{Class: model.RateLimited, Status: 429, RetryAfter: after}
-	}
 	foreign := errors.New("foreign")
 	for name, tc := range map[string]struct {
 		a, b  stub
