@@ -21,6 +21,8 @@ const (
 const (
 	maxDescription = 4 << 10 // bytes
 	maxTools       = 256
+	maxModel       = 256 // bytes
+	maxModels      = 8
 )
 
 // Definition is an agent. The first record of a run holds the one that the run began with, so an edit never
@@ -30,8 +32,10 @@ type Definition struct {
 	Revision     uint64   `json:"revision,omitempty"` // of the AGENTS bucket; 0: built in
 	Description  string   `json:"description,omitempty"`
 	Instructions string   `json:"instructions,omitempty"`
-	Planner      string   `json:"planner,omitempty"` // default "tools": native tool calling
-	Model        string   `json:"model,omitempty"`   // "provider", "provider/model" or empty for the worker's default
+	Planner      string   `json:"planner,omitempty"`  // default "tools": native tool calling
+	Model        string   `json:"model,omitempty"`    // "provider", "provider/model" or empty for the worker's default
+	Models       []string `json:"models,omitempty"`   // instead of Model: in order of priority
+	MaxPrice     *float64 `json:"maxPrice,omitempty"` // USD per million tokens, of input and of output each, that a model may cost; nil: any
 	Tools        []string `json:"tools,omitempty"`
 	MaxSteps     int      `json:"maxSteps,omitempty"`  // default 25
 	MaxTokens    int      `json:"maxTokens,omitempty"` // of one reply; default 4096
@@ -126,7 +130,10 @@ func (d *Definition) Validate() error {
 	if err := checkText("instructions", d.Instructions, MaxInput); err != nil {
 		return err
 	}
-	if err := checkText("model", d.Model, 256); err != nil {
+	if err := checkText("model", d.Model, maxModel); err != nil {
+		return err
+	}
+	if err := d.checkModels(); err != nil {
 		return err
 	}
 	if d.MaxSteps < 1 || d.MaxSteps > maxStepsOf {
@@ -156,6 +163,31 @@ func (d *Definition) Validate() error {
 		}
 		if slices.Index(d.Tools, name) != i {
 			return &FieldError{fmt.Sprintf("tools[%d]", i), "named twice"}
+		}
+	}
+	return nil
+}
+
+func (d *Definition) checkModels() error {
+	if p := d.MaxPrice; p != nil && (*p < 0 || math.IsNaN(*p) || math.IsInf(*p, 0)) {
+		return &FieldError{"maxPrice", "must be 0 or more"}
+	}
+	if len(d.Models) > 0 && d.Model != "" {
+		return &FieldError{"models", "model is set too: name all models here, or one there"}
+	}
+	if len(d.Models) > maxModels {
+		return &FieldError{"models", fmt.Sprintf("more than %d", maxModels)}
+	}
+	for i, name := range d.Models {
+		field := fmt.Sprintf("models[%d]", i)
+		if err := checkText(field, name, maxModel); err != nil {
+			return err
+		}
+		if name == "" {
+			return &FieldError{field, "is empty"}
+		}
+		if slices.Index(d.Models, name) != i {
+			return &FieldError{field, "named twice"}
 		}
 	}
 	return nil

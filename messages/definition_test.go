@@ -28,6 +28,14 @@ func TestDefinitionValidate(t *testing.T) {
 		"NUL in instructions":   {func(d *messages.Definition) { d.Instructions = "\x00" }, "instructions", "holds a NUL character"},
 		"broken instructions":   {func(d *messages.Definition) { d.Instructions = "\xff" }, "instructions", "invalid UTF-8"},
 		"long model":            {func(d *messages.Definition) { d.Model = long }, "model", "larger than 256 bytes"},
+		"models and a model":    {func(d *messages.Definition) { d.Models = []string{"a"} }, "models", "model is set too: name all models here, or one there"},
+		"many models":           {func(d *messages.Definition) { d.Model, d.Models = "", many[:9] }, "models", "more than 8"},
+		"a long one of them":    {func(d *messages.Definition) { d.Model, d.Models = "", []string{"a", long} }, "models[1]", "larger than 256 bytes"},
+		"an empty one of them":  {func(d *messages.Definition) { d.Model, d.Models = "", []string{""} }, "models[0]", "is empty"},
+		"a model twice":         {func(d *messages.Definition) { d.Model, d.Models = "", []string{"a", "b", "a"} }, "models[2]", "named twice"},
+		"a price below nothing": {func(d *messages.Definition) { d.MaxPrice = new(-0.1) }, "maxPrice", "must be 0 or more"},
+		"no price":              {func(d *messages.Definition) { d.MaxPrice = new(math.NaN()) }, "maxPrice", "must be 0 or more"},
+		"any price":             {func(d *messages.Definition) { d.MaxPrice = new(math.Inf(1)) }, "maxPrice", "must be 0 or more"},
 		"no steps":              {func(d *messages.Definition) { d.MaxSteps = 0 }, "maxSteps", "must be 1 to 10000"},
 		"too many steps":        {func(d *messages.Definition) { d.MaxSteps = 10_001 }, "maxSteps", "must be 1 to 10000"},
 		"no tokens":             {func(d *messages.Definition) { d.MaxTokens = -1 }, "maxTokens", "must be at least 1"},
@@ -76,6 +84,9 @@ func TestDefinitionsThatAreValid(t *testing.T) {
 	}
 	for name, d := range map[string]messages.Definition{
 		"minimal": minimal, "full": fullDefinition(), "built in": messages.BuiltinAgent(),
+		"models": {
+			Name: "a", Planner: "tools", MaxSteps: 1, MaxTokens: 1, OnToolError: "fail", Models: []string{"openai/gpt-4o", "local"}, MaxPrice: new(0.0),
+		},
 	} {
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -95,7 +95,7 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 			Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt,
 		})
 		emit(EventRunStarted, RunStarted{
-			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Tools: r.Agent.Tools,
+			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
 			MaxSteps: r.Agent.Steps(r.Task.Limits),
 		})
 	case *Claimed:

@@ -88,6 +88,7 @@ type (
 		Agent    string   `json:"agent"`
 		Revision uint64   `json:"revision"`
 		Model    string   `json:"model,omitempty"`
+		Models   []string `json:"models,omitempty"`
 		Tools    []string `json:"tools,omitempty"`
 		MaxSteps int      `json:"maxSteps"`
 	}

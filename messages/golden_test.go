@@ -29,11 +29,13 @@ func wire() map[string]any {
 		ID: ref.Run, Success: true, Result: "done", StartedAt: noon, FinishedAt: noon, Status: messages.StatusCompleted,
 		Steps: 1, TokenUsage: messages.Usage{Input: 1, Output: 1, Total: 2},
 	}
-	definition := fullDefinition()
+	definition, several := fullDefinition(), fullDefinition()
+	several.Model, several.Models, several.MaxPrice = "", []string{"openai/gpt-4o", "local/llama"}, new(2.5)
 	all := map[string]any{
 		"task":              &task,
 		"task_minimal":      &minimal,
 		"definition":        &definition,
+		"definition_models": &several,
 		"head":              &head,
 		"head_first":        new(first()),
 		"agent_result":      &result,
@@ -72,7 +74,7 @@ func wire() map[string]any {
 			Input: "Tell me", QueuedAt: noon,
 		},
 		messages.EventRunStarted: messages.RunStarted{
-			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10,
+			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10,
 		},
 		messages.EventStepStart: messages.Step{StepID: "step-1", Step: 1},
 		messages.EventMessageEnd: messages.MessageEnd{

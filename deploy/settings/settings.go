@@ -36,6 +36,10 @@ type Models struct {
 	AnthropicModel string `env:"ANTHROPIC_MODEL"    help:"the model of agents that name none; needed with a key"`
 
 	Script string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
+
+	ProvidersFile string `env:"LONGSHORE_PROVIDERS" help:"YAML file with any number of model providers"`
+
+	file *ProvidersFile // as Load read it
 }
 
 // Logs says how to log.
@@ -128,20 +132,30 @@ func Load(v Checker, environ []string) error {
 	if err := parse(v, environ); err != nil {
 		return err
 	}
+	if r, ok := v.(interface{ readProviders(environ []string) error }); ok {
+		if err := r.readProviders(environ); err != nil {
+			return err
+		}
+	}
 	return v.Check()
 }
 
 func parse(v any, environ []string) error {
+	vars := environment(environ)
+	if err := env.ParseWithOptions(v, env.Options{Environment: vars}); err != nil {
+		return parseProblem(v, vars, err)
+	}
+	return nil
+}
+
+func environment(environ []string) map[string]string {
 	vars := map[string]string{}
 	for _, kv := range environ {
 		if k, val, ok := strings.Cut(kv, "="); ok {
 			vars[k] = val
 		}
 	}
-	if err := env.ParseWithOptions(v, env.Options{Environment: vars}); err != nil {
-		return parseProblem(v, vars, err)
-	}
-	return nil
+	return vars
 }
 
 // parseProblem names the first variable that cannot be read; the library's error names the Go field.
@@ -180,7 +194,7 @@ func (s *NATS) Check() error {
 
 // Configured tells whether any provider is given.
 func (s *Models) Configured() bool {
-	return s.OpenAIKey != "" || s.AnthropicKey != "" || s.Script != ""
+	return s.OpenAIKey != "" || s.AnthropicKey != "" || s.Script != "" || s.ProvidersFile != ""
 }
 
 // Check returns an *Error. No provider at all is no error here.
@@ -205,7 +219,7 @@ func (s *Models) Check() error {
 			return Errorf("ANTHROPIC_BASE_URL: not an address such as https://api.anthropic.com")
 		}
 	}
-	return nil
+	return s.checkProviders()
 }
 
 // Check returns an *Error.
@@ -252,7 +266,7 @@ func (s *Worker) Check() error {
 	}
 	switch {
 	case !s.Configured():
-		return Errorf("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or ANTHROPIC_API_KEY and ANTHROPIC_MODEL, or LONGSHORE_SCRIPT for the scripted model")
+		return Errorf("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or ANTHROPIC_API_KEY and ANTHROPIC_MODEL, or LONGSHORE_PROVIDERS for many, or LONGSHORE_SCRIPT for the scripted model")
 	case s.RedisURL == "":
 		return Errorf("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
 	case !isRedis(s.RedisURL):
@@ -311,6 +325,9 @@ func fields(v any) []field {
 			out = append(out, fields(reflect.New(f.Type).Interface())...)
 			continue
 		}
+		if !f.IsExported() {
+			continue
+		}
 		kind := f.Type.String()
 		if kind == "time.Duration" {
 			kind = "duration such as 30s"
@@ -357,6 +374,9 @@ func Secrets(v any) []string {
 func collect(v reflect.Value, out *[]string) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
+	}
+	if m, ok := reflect.TypeAssert[Models](v); ok {
+		*out = append(*out, m.keys()...)
 	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)

@@ -86,6 +86,7 @@ func TestParseRefuses(t *testing.T) {
 		"a wild schema":    {"temperature: 0", "outputSchema: [a]", "spec.outputSchema"},
 		"a strange prompt": {"temperature: 0", "prompts: {poem: x}", "spec.prompts.poem"},
 		"many at once":     {"temperature: 0", "parallel: 65", "spec.parallel"},
+		"models twice":     {"temperature: 0", "model: a\n  models: [b]", "spec.models"},
 		"a strange loader": {"temperature: 0", "planner: lisp", "spec.planner"},
 	} {
 		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))

@@ -40,6 +40,8 @@ type State struct {
 	Corrected bool           `json:"corrected,omitempty"` // an answer that did not fit the output schema was sent back
 	Repeats   map[string]int `json:"repeats,omitempty"`   // see repeated
 
+	ModelParks int `json:"modelParks,omitempty"` // since the last reply: parks until the model may be called again
+
 	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError        `json:"failure,omitempty"` // what ends the run
@@ -113,6 +115,9 @@ func (s *State) Advance(r messages.Record) error {
 		s.StepOpen = false
 	case *messages.Parked:
 		s.Parked = r
+		if r.Reason == messages.ParkModel {
+			s.ModelParks++
+		}
 	case *messages.Answered:
 		s.answer(r.Park, messages.ToolResult{Content: r.Content, IsError: r.IsError})
 	case *messages.Expired:
@@ -149,7 +154,7 @@ func (s *State) start(r *messages.Started) {
 }
 
 func (s *State) reply(r *messages.ModelReplied) {
-	s.Calling, s.Stop = false, r.Stop
+	s.Calling, s.Stop, s.ModelParks = false, r.Stop, 0
 	s.Usage = s.Usage.Add(r.Usage)
 	s.ModelCalls = append(s.ModelCalls, messages.ModelCall{
 		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis,

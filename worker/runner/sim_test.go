@@ -95,6 +95,7 @@ type world struct {
 	once    map[string]int
 	found   violations
 	claims  map[string]*process // by claim id
+	waited  bool                // a park until the model may be called again is in the log
 	calm    bool
 }
 
@@ -185,11 +186,12 @@ func (w *world) goodRecords(e messages.Entry) bool {
 
 // appended watches for claims that take a run from a live owner by another ticket.
 func (w *world) appended(p *process, last uint64, e messages.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waited = w.waited || e.Head.Has(messages.KindParked) && e.Head.Waits == messages.ParkModel
 	if !e.Head.Has(messages.KindClaimed) {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.claims[e.Head.Claim] = p
 	for prev := range w.log.Read(context.Background(), simRun, last-1, runlog.Tail) {
 		if prev.Seq == last && prev.Head.Phase == messages.PhaseActive {
@@ -409,8 +411,19 @@ func (m simModel) Stream(_ context.Context, req model.Request) iter.Seq2[model.D
 			rep, ok := r.(*messages.ModelReplied)
 			return ok && rep.Step == turn+1
 		})
+		if m.p.w.busy(turn) {
+			yield(model.Delta{}, &model.Error{Class: model.RateLimited, RetryAfter: time.Minute})
+			return
+		}
 		yield(model.Delta{Reply: m.p.w.reply(turn)}, nil)
 	}
+}
+
+// busy tells whether the model asks for a long wait: in some seeds in one turn, until the run has parked for it.
+func (w *world) busy(turn int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.waited && int(w.seed%7) == turn
 }
 
 // called checks that the current owner does not make a call whose record is in the log.
@@ -727,8 +740,8 @@ func (w *world) happen(t *testing.T, chaos bool, cancel *bool) {
 			w.nextMsg++
 			m.seq = w.nextMsg
 			w.tasks[m.seq] = m
-		} else if w.calm && m.wake.Errand == messages.ErrandNet {
-			delete(w.timers, key) // in calm weather it finds nothing to do
+		} else if w.calm && (m.wake.Errand == messages.ErrandNet || m.wake.Errand == messages.ErrandTimer) {
+			delete(w.timers, key) // in calm weather it finds nothing to do: who waits is answered
 		}
 	}
 	for _, seq := range sortedKeys(w.tasks) {
