@@ -273,7 +273,7 @@ func tuneGC(slots int) {
 
 func sayScripted(cmd *cobra.Command, dev *fleet.Dev) {
 	if dev.Scripted {
-		fmt.Fprintln(cmd.ErrOrStderr(), "No model is configured: the built-in script answers. Set OPENAI_API_KEY and OPENAI_MODEL for a real one.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "No model is configured: the built-in script answers. Set OPENAI_API_KEY and OPENAI_MODEL, or ANTHROPIC_API_KEY and ANTHROPIC_MODEL, for a real one.")
 	}
 }
 

@@ -2,6 +2,8 @@ package messages
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +32,17 @@ func (m *Message) Text() string {
 	var s strings.Builder
 	for _, b := range m.Content {
 		s.WriteString(b.Text)
+	}
+	return s.String()
+}
+
+// reasoning joins what the model thought, as far as it can be read.
+func (m *Message) reasoning() string {
+	var s strings.Builder
+	for _, b := range m.Content {
+		if b.Reasoning != nil {
+			s.WriteString(b.Reasoning.Text)
+		}
 	}
 	return s.String()
 }
@@ -86,6 +99,29 @@ type ToolResult struct {
 	CallID  string  `json:"callId"`
 	Content []Block `json:"content"` // text and image blocks only
 	IsError bool    `json:"isError,omitempty"`
+}
+
+// Shown is the text of a result, with a word for each image.
+func (r *ToolResult) Shown() string {
+	m := Message{Content: r.Content}
+	if !slices.ContainsFunc(r.Content, func(b Block) bool { return b.Image != nil }) {
+		return m.Text()
+	}
+	var s strings.Builder
+	for _, b := range r.Content {
+		s.WriteString(b.Text)
+		if b.Image != nil {
+			s.WriteString(b.Image.shown())
+		}
+	}
+	return s.String()
+}
+
+func (i *Image) shown() string {
+	if i.URL != "" {
+		return "[image]"
+	}
+	return fmt.Sprintf("[image %s, %d kB]", strings.TrimPrefix(i.MediaType, "image/"), (len(i.Data)+999)/1000)
 }
 
 // ToolSpec is what a model is told about a tool, and what a worker needs to know to call it safely.

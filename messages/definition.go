@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -20,6 +21,8 @@ const (
 const (
 	maxDescription = 4 << 10 // bytes
 	maxTools       = 256
+	maxModel       = 256 // bytes
+	maxModels      = 8
 )
 
 // Definition is an agent. The first record of a run holds the one that the run began with, so an edit never
@@ -29,8 +32,10 @@ type Definition struct {
 	Revision     uint64   `json:"revision,omitempty"` // of the AGENTS bucket; 0: built in
 	Description  string   `json:"description,omitempty"`
 	Instructions string   `json:"instructions,omitempty"`
-	Planner      string   `json:"planner,omitempty"` // default "tools": native tool calling
-	Model        string   `json:"model,omitempty"`   // "provider", "provider/model" or empty for the worker's default
+	Planner      string   `json:"planner,omitempty"`  // default "tools": native tool calling
+	Model        string   `json:"model,omitempty"`    // "provider", "provider/model" or empty for the worker's default
+	Models       []string `json:"models,omitempty"`   // instead of Model: in order of priority
+	MaxPrice     *float64 `json:"maxPrice,omitempty"` // USD per million tokens, of input and of output each, that a model may cost; nil: any
 	Tools        []string `json:"tools,omitempty"`
 	MaxSteps     int      `json:"maxSteps,omitempty"`  // default 25
 	MaxTokens    int      `json:"maxTokens,omitempty"` // of one reply; default 4096
@@ -38,19 +43,29 @@ type Definition struct {
 	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
 
+	// A definition of before these fields, in an old log, has none of them: what they are about is then as it was.
+	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"` // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, a plan that is none
+	OnTruncated     string            `json:"onTruncated,omitempty"`     // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to go on
+	Parallel        int               `json:"parallel,omitempty"`        // calls of one reply that run together, at most; default 8
+	RepeatLimit     *int              `json:"repeatLimit,omitempty"`     // see RepeatsAllowed; default 3
+	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`    // JSON Schema of the final answer; not with planner "plan"
+	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt… and the purposes of planner "plan"
+
 	// Of planner "plan".
-	Plan            *Plan             `json:"plan,omitempty"`            // makes a planning call needless; the planner is then "plan"
-	Observe         string            `json:"observe,omitempty"`         // when the model is asked how to go on; default "always", with a given plan "never"
-	OnNetworkError  string            `json:"onNetworkError,omitempty"`  // "park" (default), "retry", "abort": when the model cannot be reached
-	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"` // "model" (default): told once, then the run fails; "fail": it fails at once
-	Prompts         map[string]string `json:"prompts,omitempty"`         // templates by purpose: "plan", "observe", "summary"; default: built in
+	Plan           *Plan  `json:"plan,omitempty"`           // makes a planning call needless; the planner is then "plan"
+	Observe        string `json:"observe,omitempty"`        // when the model is asked how to go on; default "always", with a given plan "never"
+	OnNetworkError string `json:"onNetworkError,omitempty"` // "park" (default), "retry", "abort": when the model cannot be reached
 }
 
-// Planners that an agent may name.
+// Values of Definition.Planner.
 const (
 	PlannerTools = "tools" // native tool calling
+	PlannerJSON  = "json"  // tool calls and answers as JSON in the text of a reply
 	PlannerPlan  = "plan"  // plan first
 )
+
+// planners are all of them, in the order in which they are told.
+func planners() []string { return []string{PlannerTools, PlannerJSON, PlannerPlan} }
 
 // Values of Definition.OnToolError.
 const (
@@ -87,6 +102,9 @@ func (d *Definition) SetDefaults() {
 			d.Planner = PlannerPlan
 		}
 	}
+	if d.MaxSteps == 0 && d.Planner == PlannerJSON {
+		d.MaxSteps = DefaultJSONSteps
+	}
 	if d.MaxSteps == 0 {
 		d.MaxSteps = DefaultMaxSteps
 	}
@@ -96,6 +114,7 @@ func (d *Definition) SetDefaults() {
 	if d.OnToolError == "" {
 		d.OnToolError = OnErrorModel
 	}
+	d.setLoopDefaults()
 }
 
 // Steps is how many steps a run may take: the agent's limit, which a task may narrow.
@@ -111,8 +130,8 @@ func (d *Definition) Validate() error {
 	if err := checkToken("name", d.Name); err != nil {
 		return err
 	}
-	if planners := []string{PlannerTools, PlannerPlan}; !slices.Contains(planners, d.Planner) {
-		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", shown(d.Planner), strings.Join(planners, ", "))}
+	if !slices.Contains(planners(), d.Planner) {
+		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", shown(d.Planner), strings.Join(planners(), ", "))}
 	}
 	if err := checkText("description", d.Description, maxDescription); err != nil {
 		return err
@@ -120,7 +139,10 @@ func (d *Definition) Validate() error {
 	if err := checkText("instructions", d.Instructions, MaxInput); err != nil {
 		return err
 	}
-	if err := checkText("model", d.Model, 256); err != nil {
+	if err := checkText("model", d.Model, maxModel); err != nil {
+		return err
+	}
+	if err := d.checkModels(); err != nil {
 		return err
 	}
 	if d.MaxSteps < 1 || d.MaxSteps > maxStepsOf {
@@ -138,6 +160,9 @@ func (d *Definition) Validate() error {
 	if d.Reasoning != "" && d.Reasoning != ReasoningDrop && d.Reasoning != ReasoningKeep && d.Reasoning != ReasoningEcho {
 		return &FieldError{"reasoning", "must be drop, keep or echo"}
 	}
+	if err := d.checkLoop(); err != nil {
+		return err
+	}
 	if len(d.Tools) > maxTools {
 		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}
 	}
@@ -150,4 +175,29 @@ func (d *Definition) Validate() error {
 		}
 	}
 	return d.checkPlanning()
+}
+
+func (d *Definition) checkModels() error {
+	if p := d.MaxPrice; p != nil && (*p < 0 || math.IsNaN(*p) || math.IsInf(*p, 0)) {
+		return &FieldError{"maxPrice", "must be 0 or more"}
+	}
+	if len(d.Models) > 0 && d.Model != "" {
+		return &FieldError{"models", "model is set too: name all models here, or one there"}
+	}
+	if len(d.Models) > maxModels {
+		return &FieldError{"models", fmt.Sprintf("more than %d", maxModels)}
+	}
+	for i, name := range d.Models {
+		field := fmt.Sprintf("models[%d]", i)
+		if err := checkText(field, name, maxModel); err != nil {
+			return err
+		}
+		if name == "" {
+			return &FieldError{field, "is empty"}
+		}
+		if slices.Index(d.Models, name) != i {
+			return &FieldError{field, "named twice"}
+		}
+	}
+	return nil
 }

@@ -22,12 +22,20 @@ func TestDefinitionValidate(t *testing.T) {
 	}{
 		"no name":               {func(d *messages.Definition) { d.Name = "" }, "name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
 		"hostile name":          {func(d *messages.Definition) { d.Name = "a.>" }, "name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
-		"no planner":            {func(d *messages.Definition) { d.Planner = "" }, "planner", `"" is not a planner; known: tools, plan`},
-		"long planner":          {func(d *messages.Definition) { d.Planner = long }, "planner", `"` + long[:64] + `…" is not a planner; known: tools, plan`},
+		"no planner":            {func(d *messages.Definition) { d.Planner = "" }, "planner", `"" is not a planner; known: tools, json, plan`},
+		"long planner":          {func(d *messages.Definition) { d.Planner = long }, "planner", `"` + long[:64] + `…" is not a planner; known: tools, json, plan`},
 		"long description":      {func(d *messages.Definition) { d.Description = long }, "description", "larger than 4096 bytes"},
 		"NUL in instructions":   {func(d *messages.Definition) { d.Instructions = "\x00" }, "instructions", "holds a NUL character"},
 		"broken instructions":   {func(d *messages.Definition) { d.Instructions = "\xff" }, "instructions", "invalid UTF-8"},
 		"long model":            {func(d *messages.Definition) { d.Model = long }, "model", "larger than 256 bytes"},
+		"models and a model":    {func(d *messages.Definition) { d.Models = []string{"a"} }, "models", "model is set too: name all models here, or one there"},
+		"many models":           {func(d *messages.Definition) { d.Model, d.Models = "", many[:9] }, "models", "more than 8"},
+		"a long one of them":    {func(d *messages.Definition) { d.Model, d.Models = "", []string{"a", long} }, "models[1]", "larger than 256 bytes"},
+		"an empty one of them":  {func(d *messages.Definition) { d.Model, d.Models = "", []string{""} }, "models[0]", "is empty"},
+		"a model twice":         {func(d *messages.Definition) { d.Model, d.Models = "", []string{"a", "b", "a"} }, "models[2]", "named twice"},
+		"a price below nothing": {func(d *messages.Definition) { d.MaxPrice = new(-0.1) }, "maxPrice", "must be 0 or more"},
+		"no price":              {func(d *messages.Definition) { d.MaxPrice = new(math.NaN()) }, "maxPrice", "must be 0 or more"},
+		"any price":             {func(d *messages.Definition) { d.MaxPrice = new(math.Inf(1)) }, "maxPrice", "must be 0 or more"},
 		"no steps":              {func(d *messages.Definition) { d.MaxSteps = 0 }, "maxSteps", "must be 1 to 10000"},
 		"too many steps":        {func(d *messages.Definition) { d.MaxSteps = 10_001 }, "maxSteps", "must be 1 to 10000"},
 		"no tokens":             {func(d *messages.Definition) { d.MaxTokens = -1 }, "maxTokens", "must be at least 1"},
@@ -35,12 +43,24 @@ func TestDefinitionValidate(t *testing.T) {
 		"hot":                   {func(d *messages.Definition) { d.Temperature = new(2.1) }, "temperature", "must be 0 to 2"},
 		"no temperature":        {func(d *messages.Definition) { d.Temperature = new(math.NaN()) }, "temperature", "must be 0 to 2"},
 		"unknown on tool error": {func(d *messages.Definition) { d.OnToolError = "stop" }, "onToolError", "must be model or fail"},
+		"strange reasoning":     {func(d *messages.Definition) { d.Reasoning = "yes" }, "reasoning", "must be drop, keep or echo"},
+		"on invalid output":     {func(d *messages.Definition) { d.OnInvalidOutput = "x" }, "onInvalidOutput", "must be model or fail"},
+		"on truncated":          {func(d *messages.Definition) { d.OnTruncated = "x" }, "onTruncated", "must be fail or continue"},
+		"negative parallel":     {func(d *messages.Definition) { d.Parallel = -1 }, "parallel", "must be 1 to 64"},
+		"too parallel":          {func(d *messages.Definition) { d.Parallel = 65 }, "parallel", "must be 1 to 64"},
+		"negative repeats":      {func(d *messages.Definition) { d.RepeatLimit = new(-1) }, "repeatLimit", "must be 0 to 1000"},
+		"schema of a list":      {func(d *messages.Definition) { d.OutputSchema = []byte(`[]`) }, "outputSchema", "must be an object"},
+		"schema with two keys":  {func(d *messages.Definition) { d.OutputSchema = []byte(`{"type":1,"type":2}`) }, "outputSchema.type", "given twice"},
+		"large schema":          {func(d *messages.Definition) { d.OutputSchema = []byte(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }, "outputSchema", "larger than 65536 bytes"},
+		"unknown prompt":        {func(d *messages.Definition) { d.Prompts = map[string]string{"x": ""} }, "prompts.x", "is unknown; known: observe, plan, protocol, summary"},
+		"prompt without tools":  {func(d *messages.Definition) { d.Prompts = map[string]string{"protocol": "hi"} }, "prompts.protocol", "must hold {{tools}}"},
+		"broken prompt":         {func(d *messages.Definition) { d.Prompts = map[string]string{"protocol": "\xff{{tools}}"} }, "prompts.protocol", "invalid UTF-8"},
 		"hostile tool":          {func(d *messages.Definition) { d.Tools = []string{"a", "*"} }, "tools[1]", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
 		"tool twice":            {func(d *messages.Definition) { d.Tools = []string{"a", "b", "a"} }, "tools[2]", "named twice"},
 		"unknown observe":       {func(d *messages.Definition) { d.Observe = "often" }, "observe", `"often" is not one of ["always" "on_failure" "never"]`},
 		"unknown network error": {func(d *messages.Definition) { d.OnNetworkError = "wait" }, "onNetworkError", `"wait" is not one of ["park" "retry" "abort"]`},
-		"unknown invalid":       {func(d *messages.Definition) { d.OnInvalidOutput = "retry" }, "onInvalidOutput", `"retry" is not one of ["model" "fail"]`},
-		"unknown prompt":        {func(d *messages.Definition) { d.Prompts = map[string]string{"system": "x"} }, "prompts.system", `is not one of ["plan" "observe" "summary"]`},
+		"plan with a schema":    {func(d *messages.Definition) { d.OutputSchema = []byte(`{}`) }, "outputSchema", "not supported with planner plan"},
+		"planner and a schema":  {func(d *messages.Definition) { d.Plan, d.OutputSchema = nil, []byte(`{}`) }, "outputSchema", "not supported with planner plan"},
 		"empty prompt":          {func(d *messages.Definition) { d.Prompts = map[string]string{"plan": ""} }, "prompts.plan", "is empty"},
 		"plan without planner":  {func(d *messages.Definition) { d.Planner = messages.PlannerTools }, "plan", "needs planner plan, not tools"},
 		"plan with a bad step":  {func(d *messages.Definition) { d.Plan.Steps[1].ID = "a" }, "plan.steps[1].id", `"a" is the id of steps[0] already`},
@@ -64,9 +84,17 @@ func TestDefinitionsThatAreValid(t *testing.T) {
 	minimal.SetDefaults()
 	noDiff(t, "defaults", messages.Definition{
 		Name: "a", Planner: "tools", MaxSteps: 25, MaxTokens: 4096, OnToolError: "model",
+		OnInvalidOutput: "model", OnTruncated: "fail", Parallel: 8, RepeatLimit: new(3),
 	}, minimal)
+	steps := messages.Definition{Name: "a", Planner: messages.PlannerJSON}
+	if steps.SetDefaults(); steps.MaxSteps != 6 {
+		t.Errorf("the planner json has %d steps", steps.MaxSteps)
+	}
 	for name, d := range map[string]messages.Definition{
 		"minimal": minimal, "full": fullDefinition(), "built in": messages.BuiltinAgent(),
+		"models": {
+			Name: "a", Planner: "tools", MaxSteps: 1, MaxTokens: 1, OnToolError: "fail", Models: []string{"openai/gpt-4o", "local"}, MaxPrice: new(0.0),
+		},
 	} {
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)

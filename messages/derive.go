@@ -95,7 +95,7 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 			Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt,
 		})
 		emit(EventRunStarted, RunStarted{
-			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Tools: r.Agent.Tools,
+			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
 			MaxSteps: r.Agent.Steps(r.Task.Limits),
 		})
 	case *Claimed:
@@ -117,8 +117,7 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 			StepID: stepIn(r.Step, r.StepID), CallID: named(r.Call.ID), ToolName: named(r.Call.Name), Arguments: args, Truncated: cut,
 		})
 	case *ToolReturned:
-		m := Message{Content: r.Result.Content}
-		text, cut := fit(m.Text(), maxEventText)
+		text, cut := fit(r.Result.Shown(), maxEventText)
 		emit(EventToolExecutionEnd, ToolExecution{
 			StepID: stepIn(r.Step, r.StepID), CallID: named(r.Result.CallID), ToolName: named(r.Name), Result: text,
 			IsError: r.Result.IsError, Code: r.Code, Millis: r.Millis, Truncated: cut,
@@ -157,6 +156,9 @@ func messageEnd(r *ModelReplied) MessageEnd {
 		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis,
 	}
 	m.Text, m.Truncated = fit(r.Message.Text(), maxEventText)
+	var cut bool
+	m.Reasoning, cut = fit(r.Message.reasoning(), maxEventText)
+	m.Truncated = m.Truncated || cut
 	for _, c := range r.Message.Calls() {
 		if len(m.ToolCalls) == maxEventList {
 			m.Truncated = true

@@ -87,7 +87,7 @@ func TestEventsStaySmall(t *testing.T) {
 		agent := fullDefinition()
 		agent.Tools, agent.Model = tools, strings.Repeat("m", 256)
 		call := messages.ToolCall{ID: huge, Name: huge, Arguments: huge}
-		content := []messages.Block{{Text: huge}, {Text: huge}}
+		content := []messages.Block{{Text: huge}, {Text: huge}, {Reasoning: &messages.Reasoning{Text: huge}}}
 		for range 100 {
 			content = append(content, messages.Block{ToolCall: &call})
 		}
@@ -103,6 +103,9 @@ func TestEventsStaySmall(t *testing.T) {
 			&messages.ModelFailed{Error: messages.RunError{Message: huge, Info: huge}},
 			&messages.ToolStarted{Call: call},
 			&messages.ToolReturned{Name: huge, Result: messages.ToolResult{CallID: huge, Content: content}},
+			&messages.ToolReturned{Result: messages.ToolResult{Content: []messages.Block{
+				{Text: huge}, {Image: &messages.Image{MediaType: huge, Data: []byte(huge)}},
+			}}},
 			&messages.Parked{Reason: huge, Call: huge},
 			&messages.CancelRequested{By: huge, Reason: huge},
 			&messages.Finished{Result: result},

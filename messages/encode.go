@@ -160,6 +160,7 @@ func (d *MessageEnd) appendJSON(b []byte) []byte {
 	b = appendString(append(b, `{"stepId":`...), d.StepID)
 	b = appendString(append(b, `,"role":`...), string(d.Role))
 	b = appendString(append(b, `,"text":`...), d.Text)
+	b = appendOptional(b, `,"reasoning":`, d.Reasoning)
 	for i := range d.ToolCalls {
 		if i == 0 {
 			b = append(b, `,"toolCalls":[`...)

@@ -59,6 +59,9 @@ func TestHandWrittenJSON(t *testing.T) {
 			&messages.StepEnded{Step: 5, Status: messages.StepStatus(name)},
 		}}
 		msg := messages.Message{Role: messages.Role(name), Content: messages.TextContent(text)}
+		if flags[1] {
+			msg.Content = append(msg.Content, messages.Block{Reasoning: &messages.Reasoning{Text: text}})
+		}
 		for _, c := range calls {
 			msg.Content = append(msg.Content, messages.Block{ToolCall: &messages.ToolCall{ID: c, Name: c, Arguments: c}})
 		}

@@ -89,6 +89,7 @@ type (
 		Agent    string   `json:"agent"`
 		Revision uint64   `json:"revision"`
 		Model    string   `json:"model,omitempty"`
+		Models   []string `json:"models,omitempty"`
 		Tools    []string `json:"tools,omitempty"`
 		MaxSteps int      `json:"maxSteps"`
 	}
@@ -104,13 +105,14 @@ type (
 		StepID    string     `json:"stepId"`
 		Role      Role       `json:"role"`
 		Text      string     `json:"text"`
+		Reasoning string     `json:"reasoning,omitempty"` // only when the agent keeps it
 		ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 		Stop      StopReason `json:"stop"`
 		Usage     Usage      `json:"usage"`
 		Provider  string     `json:"provider,omitempty"`
 		Model     string     `json:"model,omitempty"`
 		Millis    int64      `json:"millis"`
-		Truncated bool       `json:"truncated,omitempty"` // text or calls are shortened
+		Truncated bool       `json:"truncated,omitempty"` // text, reasoning or calls are shortened
 	}
 	// ToolExecution is the data of tool_execution_start and tool_execution_end.
 	ToolExecution struct {

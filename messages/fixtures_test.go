@@ -15,7 +15,7 @@ var (
 	ref  = messages.Ref{Tenant: "acme", Run: "01KDZ6XV00000000000000000A"}
 )
 
-// fullTask has every field set.
+// fullTask has every field set but the output schema, which none with a plan may have.
 func fullTask() messages.Task {
 	return messages.Task{
 		ID: ref.Run, Tenant: ref.Tenant, Agent: "reviewer",
@@ -42,6 +42,7 @@ func fullPlan() *messages.Plan {
 	}
 }
 
+// fullDefinition has every field set but those that a plan, or one model, excludes.
 func fullDefinition() messages.Definition {
 	return messages.Definition{
 		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerPlan,
@@ -49,7 +50,11 @@ func fullDefinition() messages.Definition {
 		OnToolError: messages.OnErrorFail,
 		Reasoning:   messages.ReasoningKeep,
 		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry,
-		OnInvalidOutput: messages.OnErrorFail, Prompts: map[string]string{"plan": "Plan {task.description}"},
+
+		OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue, Parallel: 2, RepeatLimit: new(0),
+		Prompts: map[string]string{
+			messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools, "plan": "Plan {task.description}",
+		},
 	}
 }
 

@@ -29,14 +29,20 @@ func wire() map[string]any {
 		ID: ref.Run, Success: true, Result: "done", StartedAt: noon, FinishedAt: noon, Status: messages.StatusCompleted,
 		Steps: 1, TokenUsage: messages.Usage{Input: 1, Output: 1, Total: 2},
 	}
-	definition := fullDefinition()
+	definition, several := fullDefinition(), fullDefinition()
+	several.Model, several.Models, several.MaxPrice = "", []string{"openai/gpt-4o", "local/llama"}, new(2.5)
+	several.Planner, several.Plan, several.OutputSchema = messages.PlannerJSON, nil, json.RawMessage(`{"type":"object"}`)
+	shaped := minimal
+	shaped.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
 	short := done
 	short.Summary, short.Outputs = "A haiku was written.", []string{"haiku.txt"}
 	taskResult := short.TaskResult()
 	all := map[string]any{
 		"task":              &task,
 		"task_minimal":      &minimal,
+		"task_shaped":       &shaped,
 		"definition":        &definition,
+		"definition_models": &several,
 		"head":              &head,
 		"head_first":        new(first()),
 		"agent_result":      &result,
@@ -77,11 +83,11 @@ func wire() map[string]any {
 			Input: "Tell me", QueuedAt: noon,
 		},
 		messages.EventRunStarted: messages.RunStarted{
-			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10,
+			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10,
 		},
 		messages.EventStepStart: messages.Step{StepID: "step-1", Step: 1},
 		messages.EventMessageEnd: messages.MessageEnd{
-			StepID: "step-1", Role: messages.RoleAssistant, Text: "Let me look.",
+			StepID: "step-1", Role: messages.RoleAssistant, Text: "Let me look.", Reasoning: "A file.",
 			ToolCalls: []messages.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`}},
 			Stop:      messages.StopToolCalls, Usage: usage, Provider: "openai", Model: "gpt-4o", Millis: 900, Truncated: true,
 		},

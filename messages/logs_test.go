@@ -15,18 +15,25 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
+// agent is written out: the defaults of today are not those of when these logs were written.
 func agent() messages.Definition {
-	d := messages.Definition{Name: "reviewer", Revision: 4, Instructions: "Be brief.", Tools: []string{"read_file", "send_mail"}}
-	d.SetDefaults()
-	return d
+	return messages.Definition{
+		Name: "reviewer", Revision: 4, Instructions: "Be brief.", Tools: []string{"read_file", "send_mail"},
+		Planner: messages.PlannerTools, MaxSteps: 25, MaxTokens: 4096, OnToolError: messages.OnErrorModel,
+	}
+}
+
+// taskThen is a task as it could be when these logs were written.
+func taskThen() messages.Task {
+	t := fullTask()
+	t.Plan = nil
+	return t
 }
 
 func started() *messages.Started {
 	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
-	task := fullTask()
-	task.Plan = nil
 	return &messages.Started{
-		Task: task, Agent: agent(), QueuedAt: noon.Add(-time.Second),
+		Task: taskThen(), Agent: agent(), QueuedAt: noon.Add(-time.Second),
 		Tools: []messages.ToolSpec{
 			{Name: "read_file", Description: "Reads a file.", InputSchema: schema, Effect: messages.EffectRead},
 			{Name: "send_mail", Description: "Sends a mail.", InputSchema: schema, Effect: messages.EffectOnce},
@@ -96,7 +103,8 @@ func stories(t *testing.T) map[string][]messages.Entry {
 	t.Helper()
 	return map[string][]messages.Entry{
 		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
-		"plan": planStory(t),
+		"plan":     planStory(t),
+		"protocol": protocol(t), "limits": limits(t),
 	}
 }
 

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -20,8 +19,8 @@ const (
 	NetworkAbort = "abort"
 )
 
-// maxPrompt bounds a template, in bytes.
-const maxPrompt = 64 << 10
+// noSchemaOfPlan is why outputSchema is refused where a plan is worked: its result is a summary or outputs of tools.
+const noSchemaOfPlan = "not supported with planner plan"
 
 // checkPlanning looks at what counts for planner "plan". None of it has a default that is filled in, so agents of
 // other planners stay as they are written.
@@ -32,24 +31,13 @@ func (d *Definition) checkPlanning() error {
 	}{
 		{"observe", d.Observe, []string{ObserveAlways, ObserveOnFailure, ObserveNever}},
 		{"onNetworkError", d.OnNetworkError, []string{NetworkPark, NetworkRetry, NetworkAbort}},
-		{"onInvalidOutput", d.OnInvalidOutput, []string{OnErrorModel, OnErrorFail}},
 	} {
 		if f.value != "" && !slices.Contains(f.known, f.value) {
 			return &FieldError{f.name, fmt.Sprintf("%q is not one of %q", shown(f.value), f.known)}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.Prompts)) {
-		text := d.Prompts[name]
-		field := "prompts." + shown(name)
-		if known := []Purpose{PurposePlan, PurposeObserve, PurposeSummary}; !slices.Contains(known, Purpose(name)) {
-			return &FieldError{field, fmt.Sprintf("is not one of %q", known)}
-		}
-		if text == "" {
-			return &FieldError{field, "is empty"}
-		}
-		if err := checkText(field, text, maxPrompt); err != nil {
-			return err
-		}
+	if d.Planner == PlannerPlan && len(d.OutputSchema) > 0 {
+		return &FieldError{"outputSchema", noSchemaOfPlan}
 	}
 	if d.Plan == nil {
 		return nil

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -53,6 +52,8 @@ type Task struct {
 	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
 	Plan        *Plan             `json:"plan,omitempty"`     // what to do, step by step; no planning call is made
 	Traceparent string            `json:"traceparent,omitempty"`
+	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 }
 
 // Limits of one run.
@@ -98,7 +99,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"workspace": true, "files": true, "deadline": true, "notBefore": true, "outputSchema": true,
+	"workspace": true, "files": true, "deadline": true, "notBefore": true,
 	"seed": true, "parent": true, "webhook": true,
 }
 
@@ -200,9 +201,15 @@ func (t *Task) Validate() error {
 	if t.Limits != nil && (t.Limits.MaxSteps < 0 || t.Limits.MaxSteps > maxStepsOf) {
 		return &FieldError{"limits.maxSteps", fmt.Sprintf("must be 1 to %d", maxStepsOf)}
 	}
+	if err := checkOutputSchema(t.OutputSchema); err != nil {
+		return err
+	}
 	if t.Plan != nil {
 		if err := t.Plan.Validate(); err != nil {
 			return under("plan", err)
+		}
+		if len(t.OutputSchema) > 0 {
+			return &FieldError{"outputSchema", noSchemaOfPlan}
 		}
 	}
 	return checkText("traceparent", t.Traceparent, 128)
@@ -273,7 +280,7 @@ func (t *Task) Fingerprint() string {
 	if c.Limits != nil && *c.Limits == (Limits{}) {
 		c.Limits = nil
 	}
-	c.Context = canonical(c.Context)
+	c.Context, c.OutputSchema = canonical(c.Context), canonical(c.OutputSchema)
 	if c.Plan != nil {
 		p := *c.Plan
 		p.Steps = slices.Clone(p.Steps)
@@ -285,17 +292,6 @@ func (t *Task) Fingerprint() string {
 	b, _ := json.Marshal(c) // a decoded Task always encodes
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// canonical writes JSON anew, so that spacing and key order do not count.
-func canonical(raw json.RawMessage) json.RawMessage {
-	var v any
-	in := json.NewDecoder(bytes.NewReader(raw))
-	in.UseNumber() // large numbers that differ must not become the same
-	if len(raw) > 0 && in.Decode(&v) == nil {
-		raw, _ = json.Marshal(v)
-	}
-	return raw
 }
 
 // Wake is the body of a message on tasks.wake.<tenant>.<run>: a wake-up ticket (Errand empty, After the sequence of

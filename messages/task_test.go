@@ -107,10 +107,12 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"negative steps":        {`{"input":"x","limits":{"maxSteps":-1}}`, "limits.maxSteps", "must be 1 to 10000"},
 		"too many steps":        {`{"input":"x","limits":{"maxSteps":10001}}`, "limits.maxSteps", "must be 1 to 10000"},
 		"half a step":           {`{"input":"x","limits":{"maxSteps":1.5}}`, "limits.maxSteps", "must be an integer that fits in 64 bits"},
+		"schema of a string":    {`{"input":"x","outputSchema":"{}"}`, "outputSchema", "must be an object"},
+		"large schema":          {`{"input":"x","outputSchema":{"a":"` + strings.Repeat("x", 64<<10) + `"}}`, "outputSchema", "larger than 65536 bytes"},
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"workspace", "files", "deadline", "notBefore", "outputSchema", "seed", "parent", "webhook",
+		"workspace", "files", "deadline", "notBefore", "seed", "parent", "webhook",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
@@ -210,6 +212,7 @@ func TestValidateOfTaskThatWasNotDecoded(t *testing.T) {
 		"agent":           func(t *messages.Task) { t.Agent = "" },
 		"priority":        func(t *messages.Task) { t.Priority = "" },
 		"limits.maxSteps": func(t *messages.Task) { t.Limits = &messages.Limits{MaxSteps: -1} },
+		"outputSchema":    func(t *messages.Task) { t.OutputSchema = json.RawMessage(`{}`) },
 	} {
 		task := fullTask()
 		change(&task)
@@ -258,6 +261,9 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"Labels":   func(t *messages.Task) { t.Labels["team"] = "other" },
 		"Limits":   func(t *messages.Task) { t.Limits.MaxSteps++ },
 		"Plan":     func(t *messages.Task) { t.Plan.Steps[0].Args = json.RawMessage(`{"path":"b.go"}`) },
+		"OutputSchema": func(t *messages.Task) {
+			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
+		},
 	}
 	seen := map[string]string{}
 	task := fullTask()
@@ -286,6 +292,16 @@ func TestFingerprintTellsLargeNumbersApart(t *testing.T) {
 	a.Context, b.Context = json.RawMessage(`{"n":9007199254740992}`), json.RawMessage(`{"n":9007199254740993}`)
 	if a.Fingerprint() == b.Fingerprint() {
 		t.Error("two numbers that differ have one fingerprint")
+	}
+}
+
+func TestFingerprintOfASchemaIsOfItsMeaning(t *testing.T) {
+	t.Parallel()
+	a, b := fullTask(), fullTask()
+	a.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
+	b.OutputSchema = json.RawMessage(`{ "required":["n"], "type":"object" }`)
+	if a.Fingerprint() != b.Fingerprint() {
+		t.Error("the same schema has two fingerprints")
 	}
 }
 

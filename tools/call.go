@@ -104,12 +104,16 @@ func (r Result) normal() Result {
 		r.Code = messages.CodeToolFailed
 	}
 	r.Files = soundPaths(r.Files)
-	left := maxOutput
+	left, images := maxOutput, imageRoom{}
 	content := make([]messages.Block, 0, max(1, len(r.Content)))
 	for i, b := range r.Content {
+		if b.Image != nil {
+			content = append(content, images.take(b.Image))
+			continue
+		}
 		text := strings.ToValidUTF8(b.Text, "\uFFFD")
 		if len(text) > left {
-			rest := messages.Message{Content: r.Content[i:]} // so that the note counts everything that is gone
+			rest := messages.Message{Content: r.Content[i:]} // so that the note counts all text that is gone
 			content = append(content, messages.Block{Text: messages.Clip(strings.ToValidUTF8(rest.Text(), "\uFFFD"), left)})
 			break
 		}

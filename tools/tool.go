@@ -42,7 +42,7 @@ type Call struct {
 
 // Result is what the model is told.
 type Result struct {
-	Content []messages.Block // text blocks; nothing but text counts
+	Content []messages.Block // blocks of text, or of an image with its bytes; nothing else counts
 	IsError bool             // the tool could not do it, and Content says why and what would help
 	Code    messages.Code    // of an error; default tool_failed
 	Files   []string         // paths in the workspace that the call wrote

@@ -38,6 +38,8 @@ type house struct {
 	client  *dispatcher.Client
 	dirs    *sandbox.Workspaces
 	log     *slog.Logger
+
+	longWait time.Duration // of the workers' runners; 0: the default
 }
 
 // open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
@@ -130,7 +132,8 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	text := live.New(live.Config{Publish: b.PublishLive})
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,
-		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
+		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
+		LongWait: h.longWait,
 	})
 	w = worker.New(cfg)
 	return w, h.run(w.Run)

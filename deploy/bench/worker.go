@@ -97,12 +97,12 @@ func models(delay time.Duration) (model.Provider, error) {
 		return nil, err
 	}
 	router, err := model.NewRouter(model.RouterConfig{
-		Providers: map[string]model.Provider{"scripted": played}, Default: "scripted",
+		Endpoints: []model.Endpoint{{Name: "scripted", Provider: played}}, Default: "scripted",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("route models: %w", err)
 	}
-	return model.NewRetry(router, model.RetryConfig{}), nil
+	return router, nil
 }
 
 func keeper(b *bus.Bus) *runlog.Keeper {

@@ -145,6 +145,7 @@ func TestRefused(t *testing.T) {
 		{"worker with a strange duration", append(worker, "LONGSHORE_DRAIN_TIMEOUT=soon"), []string{"worker"}, "LONGSHORE_DRAIN_TIMEOUT"},
 		{"worker without slots", append(worker, "LONGSHORE_SLOTS=0"), []string{"worker"}, "LONGSHORE_SLOTS"},
 		{"worker with a strange Redis", append(worker, "REDIS_URL=http://user:pa55word@x"), []string{"worker"}, "REDIS_URL"},
+		{"worker without its providers file", append(worker, "LONGSHORE_PROVIDERS=no-such-file.yaml"), []string{"worker"}, "LONGSHORE_PROVIDERS: open no-such-file.yaml"},
 		{"worker with arguments", worker, []string{"worker", "now"}, "now"},
 		{"worker with a strange level", append(worker, "LONGSHORE_LOG_LEVEL=loud"), []string{"worker"}, "LONGSHORE_LOG_LEVEL"},
 		{

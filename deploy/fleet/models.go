@@ -3,49 +3,129 @@ package fleet
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/anthropic"
 	"github.com/longshore-run/longshore/worker/model/openai"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
-// Names of the providers, as agents use them.
-const (
-	providerOpenAI   = "openai"
-	providerScripted = "scripted"
-)
-
-// models makes the providers that the settings name. When they name none, the script is played, unless it is nil.
+// models makes the providers that the settings name. When they name no script, this one is played, unless it is nil.
 func models(s settings.Models, silence time.Duration, script *scripted.Script) (model.Provider, error) {
-	providers := map[string]model.Provider{}
-	first := ""
-	if s.OpenAIKey != "" {
-		p, err := openai.New(openai.Config{BaseURL: s.OpenAIURL, APIKey: s.OpenAIKey, Model: s.OpenAIModel, IdleTimeout: silence})
+	config := model.RouterConfig{Default: s.Default()}
+	all := s.Providers()
+	for i := range all {
+		p := &all[i]
+		e, err := endpoint(p, silence)
 		if err != nil {
-			return nil, settings.Errorf("OPENAI_BASE_URL, OPENAI_API_KEY or OPENAI_MODEL: %v", err)
+			return nil, settings.Errorf("%s: %v", p.Source(), err)
 		}
-		providers[providerOpenAI], first = p, providerOpenAI
+		config.Endpoints = append(config.Endpoints, e)
 	}
-	if s.Script != "" {
-		data, err := os.ReadFile(s.Script)
-		if err != nil {
-			return nil, settings.Errorf("LONGSHORE_SCRIPT: %v", err)
-		}
-		if script, err = scripted.Parse(data); err != nil {
-			return nil, settings.Errorf("LONGSHORE_SCRIPT: %s: %v", s.Script, err)
+	if script != nil && !slices.ContainsFunc(all, func(p settings.Provider) bool { return p.Name == settings.NameScripted }) {
+		config.Endpoints = append(config.Endpoints, model.Endpoint{Name: settings.NameScripted, Provider: scripted.New(script)})
+		if len(all) == 0 {
+			config.Default = settings.NameScripted
 		}
 	}
-	if script != nil {
-		providers[providerScripted] = scripted.New(script)
-		if first == "" {
-			first = providerScripted
-		}
-	}
-	router, err := model.NewRouter(model.RouterConfig{Providers: providers, Default: first})
+	router, err := model.NewRouter(config)
 	if err != nil {
 		return nil, fmt.Errorf("route models: %w", err)
 	}
-	return model.NewRetry(router, model.RetryConfig{}), nil
+	return router, nil
+}
+
+// provider makes the leaf of a provider's kind. Without capabilities it has the usual ones.
+func provider(p *settings.Provider, silence time.Duration, can *model.Capabilities) (model.Provider, error) {
+	switch p.Kind {
+	case settings.KindOpenAI:
+		return openai.New(openai.Config{
+			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Organization: p.Organization, Model: p.Model, IdleTimeout: silence,
+			Flavour: openai.Flavour(p.Flavour), APIVersion: p.APIVersion, Capabilities: can,
+		})
+	case settings.KindAnthropic:
+		return anthropic.New(anthropic.Config{
+			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Model: p.Model, IdleTimeout: silence, Capabilities: can,
+		})
+	case settings.KindScripted:
+		data, err := os.ReadFile(p.Script)
+		if err != nil {
+			return nil, err
+		}
+		script, err := scripted.Parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Script, err)
+		}
+		return scripted.New(script), nil
+	default:
+		return nil, fmt.Errorf("kind %s is not built in", p.Kind)
+	}
+}
+
+// endpoint is what the router is told about a provider. What the settings do not say is as the provider has it.
+func endpoint(p *settings.Provider, silence time.Duration) (model.Endpoint, error) {
+	usual, err := provider(p, silence, nil)
+	if err != nil {
+		return model.Endpoint{}, err
+	}
+	can := model.DefaultCapabilities()
+	if c, ok := usual.(interface{ Capabilities() model.Capabilities }); ok {
+		can = c.Capabilities()
+	}
+	can = able(can, p.Ability)
+	e := model.Endpoint{Name: p.Name, Model: p.Model, Capabilities: &can}
+	all := can // the leaf may refuse what none of its models can do, and no more
+	for name, differs := range p.Models {
+		if e.Models == nil {
+			e.Models = map[string]model.Capabilities{}
+		}
+		m := able(can, differs)
+		e.Models[name], all = m, all.Or(m)
+	}
+	e.Provider, err = provider(p, silence, &all)
+	return e, err
+}
+
+// able changes what is said.
+func able(can model.Capabilities, said settings.Ability) model.Capabilities {
+	set := func(to *bool, from *bool) {
+		if from != nil {
+			*to = *from
+		}
+	}
+	c := said.Capabilities
+	set(&can.Tools, c.Tools)
+	set(&can.Streaming, c.Streaming)
+	set(&can.JSONSchema, c.JSONSchema)
+	set(&can.JSONMode, c.JSONMode)
+	set(&can.Images, c.Images)
+	set(&can.Reasoning, c.Reasoning)
+	if said.ContextWindow != 0 {
+		can.ContextWindow = said.ContextWindow
+	}
+	if said.MaxOutput != 0 {
+		can.MaxOutput = said.MaxOutput
+	}
+	return can
+}
+
+// modelMetrics show the circuits, if the provider has any.
+func modelMetrics(m *observability.Metrics, p model.Provider) error {
+	r, ok := p.(interface{ Circuits() []model.Circuit })
+	if !ok {
+		return nil
+	}
+	return m.Gauge("model_circuits_open", "Models that are not called for now because they failed too often.", func() float64 {
+		n := 0
+		for _, c := range r.Circuits() {
+			if c.State != model.CircuitClosed {
+				n++
+			}
+		}
+		return float64(n)
+	})
 }

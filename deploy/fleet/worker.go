@@ -62,6 +62,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	set.Log = log
 	metrics := observability.NewMetrics(version)
+	for _, name := range s.PlainKeys() {
+		log.WarnContext(ctx, "a key stands in the providers file; keyEnv or keyFile keep it out of there", "provider", name)
+	}
 	short, shut, err := shortTerm(s, log)
 	if err != nil {
 		return err
@@ -85,7 +88,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,
 	})
-	if err := errors.Join(workerMetrics(metrics, w, short), liveMetrics(metrics, text)); err != nil {
+	if err := errors.Join(workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.

@@ -30,7 +30,16 @@ type Models struct {
 	OpenAIKey   string `env:"OPENAI_API_KEY"  help:"key of an OpenAI-compatible provider" secret:"true"`
 	OpenAIURL   string `env:"OPENAI_BASE_URL" help:"its base URL (default https://api.openai.com/v1)"`
 	OpenAIModel string `env:"OPENAI_MODEL"    help:"the model of agents that name none; needed with a key"`
-	Script      string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
+
+	AnthropicKey   string `env:"ANTHROPIC_API_KEY"  help:"key of Anthropic" secret:"true"`
+	AnthropicURL   string `env:"ANTHROPIC_BASE_URL" help:"its base URL (default https://api.anthropic.com)"`
+	AnthropicModel string `env:"ANTHROPIC_MODEL"    help:"the model of agents that name none; needed with a key"`
+
+	Script string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
+
+	ProvidersFile string `env:"LONGSHORE_PROVIDERS" help:"YAML file with any number of model providers"`
+
+	file *ProvidersFile // as Load read it
 }
 
 // Logs says how to log.
@@ -123,20 +132,30 @@ func Load(v Checker, environ []string) error {
 	if err := parse(v, environ); err != nil {
 		return err
 	}
+	if r, ok := v.(interface{ readProviders(environ []string) error }); ok {
+		if err := r.readProviders(environ); err != nil {
+			return err
+		}
+	}
 	return v.Check()
 }
 
 func parse(v any, environ []string) error {
+	vars := environment(environ)
+	if err := env.ParseWithOptions(v, env.Options{Environment: vars}); err != nil {
+		return parseProblem(v, vars, err)
+	}
+	return nil
+}
+
+func environment(environ []string) map[string]string {
 	vars := map[string]string{}
 	for _, kv := range environ {
 		if k, val, ok := strings.Cut(kv, "="); ok {
 			vars[k] = val
 		}
 	}
-	if err := env.ParseWithOptions(v, env.Options{Environment: vars}); err != nil {
-		return parseProblem(v, vars, err)
-	}
-	return nil
+	return vars
 }
 
 // parseProblem names the first variable that cannot be read; the library's error names the Go field.
@@ -174,7 +193,9 @@ func (s *NATS) Check() error {
 }
 
 // Configured tells whether any provider is given.
-func (s *Models) Configured() bool { return s.OpenAIKey != "" || s.Script != "" }
+func (s *Models) Configured() bool {
+	return s.OpenAIKey != "" || s.AnthropicKey != "" || s.Script != "" || s.ProvidersFile != ""
+}
 
 // Check returns an *Error. No provider at all is no error here.
 func (s *Models) Check() error {
@@ -183,13 +204,22 @@ func (s *Models) Check() error {
 		return Errorf("OPENAI_MODEL is missing: the name of the model to use with OPENAI_API_KEY")
 	case s.OpenAIKey == "" && (s.OpenAIURL != "" || s.OpenAIModel != ""):
 		return Errorf("OPENAI_API_KEY is missing: OPENAI_BASE_URL or OPENAI_MODEL is set (any text will do for a server that needs no key)")
+	case s.AnthropicKey != "" && s.AnthropicModel == "":
+		return Errorf("ANTHROPIC_MODEL is missing: the name of the model to use with ANTHROPIC_API_KEY")
+	case s.AnthropicKey == "" && (s.AnthropicURL != "" || s.AnthropicModel != ""):
+		return Errorf("ANTHROPIC_API_KEY is missing: ANTHROPIC_BASE_URL or ANTHROPIC_MODEL is set (any text will do for a server that needs no key)")
 	}
 	if s.OpenAIURL != "" {
 		if p, err := url.Parse(s.OpenAIURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
 			return Errorf("OPENAI_BASE_URL: not an address such as https://api.openai.com/v1")
 		}
 	}
-	return nil
+	if s.AnthropicURL != "" {
+		if p, err := url.Parse(s.AnthropicURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
+			return Errorf("ANTHROPIC_BASE_URL: not an address such as https://api.anthropic.com")
+		}
+	}
+	return s.checkProviders()
 }
 
 // Check returns an *Error.
@@ -236,7 +266,7 @@ func (s *Worker) Check() error {
 	}
 	switch {
 	case !s.Configured():
-		return Errorf("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or LONGSHORE_SCRIPT for the scripted model")
+		return Errorf("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or ANTHROPIC_API_KEY and ANTHROPIC_MODEL, or LONGSHORE_PROVIDERS for many, or LONGSHORE_SCRIPT for the scripted model")
 	case s.RedisURL == "":
 		return Errorf("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
 	case !isRedis(s.RedisURL):
@@ -295,6 +325,9 @@ func fields(v any) []field {
 			out = append(out, fields(reflect.New(f.Type).Interface())...)
 			continue
 		}
+		if !f.IsExported() {
+			continue
+		}
 		kind := f.Type.String()
 		if kind == "time.Duration" {
 			kind = "duration such as 30s"
@@ -341,6 +374,9 @@ func Secrets(v any) []string {
 func collect(v reflect.Value, out *[]string) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
+	}
+	if m, ok := reflect.TypeAssert[Models](v); ok {
+		*out = append(*out, m.keys()...)
 	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)

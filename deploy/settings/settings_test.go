@@ -33,6 +33,10 @@ func TestWorkerSettings(t *testing.T) {
 		"no model":                 {[]string{"OPENAI_MODEL="}, "OPENAI_MODEL is missing"},
 		"no key":                   {[]string{"OPENAI_API_KEY="}, "OPENAI_API_KEY is missing"},
 		"a strange endpoint":       {[]string{"OPENAI_BASE_URL=here"}, "OPENAI_BASE_URL: not an address"},
+		"Anthropic alone":          {[]string{"OPENAI_API_KEY=", "OPENAI_MODEL=", "ANTHROPIC_API_KEY=sk-123456", "ANTHROPIC_MODEL=m"}, ""},
+		"Anthropic's model":        {[]string{"ANTHROPIC_API_KEY=sk-123456"}, "ANTHROPIC_MODEL is missing"},
+		"Anthropic's key":          {[]string{"ANTHROPIC_MODEL=m"}, "ANTHROPIC_API_KEY is missing"},
+		"Anthropic's address":      {[]string{"ANTHROPIC_API_KEY=sk-123456", "ANTHROPIC_MODEL=m", "ANTHROPIC_BASE_URL=here"}, "ANTHROPIC_BASE_URL: not an address"},
 		"slots that are no number": {[]string{"LONGSHORE_SLOTS=many"}, `LONGSHORE_SLOTS: "many" is not a int`},
 		"no slots":                 {[]string{"LONGSHORE_SLOTS=0"}, "LONGSHORE_SLOTS: must be"},
 		"a time that is none":      {[]string{"LONGSHORE_DRAIN_TIMEOUT=soon"}, `LONGSHORE_DRAIN_TIMEOUT: "soon" is not a duration`},
@@ -91,11 +95,11 @@ func check(t *testing.T, err error, want string) {
 
 func TestSecrets(t *testing.T) {
 	var s settings.Worker
-	if err := settings.Load(&s, append(with([]string{"NATS_URL=nats://me:s3cret-nats@h:4222,nats://t0ken-of-nats@h2"}), "X=y")); err != nil {
+	if err := settings.Load(&s, append(with([]string{"NATS_URL=nats://me:s3cret-nats@h:4222,nats://t0ken-of-nats@h2"}), "ANTHROPIC_API_KEY=sk-ant-123", "ANTHROPIC_MODEL=m")); err != nil {
 		t.Fatal(err)
 	}
 	got := settings.Secrets(s)
-	for _, want := range []string{"sk-123456", "pa55word", "s3cret-nats", "t0ken-of-nats"} {
+	for _, want := range []string{"sk-123456", "sk-ant-123", "pa55word", "s3cret-nats", "t0ken-of-nats"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%q is not among the secrets %q", want, got)
 		}

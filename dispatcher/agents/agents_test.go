@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/agents"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/agent"
 )
 
 const writer = `
@@ -33,7 +34,38 @@ func TestParse(t *testing.T) {
 	want := messages.Definition{
 		Name: "writer", Description: "Writes.", Instructions: "You write.", Planner: messages.PlannerTools,
 		Tools: []string{"write_file"}, MaxSteps: 8, MaxTokens: messages.DefaultMaxTokens, Temperature: &zero,
-		OnToolError: messages.OnErrorModel,
+		OnToolError: messages.OnErrorModel, OnInvalidOutput: messages.OnErrorModel, OnTruncated: messages.TruncatedFail,
+		Parallel: messages.DefaultParallel, RepeatLimit: new(messages.DefaultRepeatLimit),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestParseTheLoop(t *testing.T) {
+	got, err := agents.Parse([]byte(strings.Replace(writer, "  temperature: 0\n", `
+  planner: json
+  reasoning: keep
+  onInvalidOutput: fail
+  onTruncated: continue
+  parallel: 1
+  repeatLimit: 0
+  outputSchema:
+    type: object
+    required: [name]
+    properties: {name: {type: string}}
+  prompts:
+    protocol: "Reply in JSON. {{tools}}"
+`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := messages.Definition{
+		Name: "writer", Description: "Writes.", Instructions: "You write.", Planner: messages.PlannerJSON,
+		Tools: []string{"write_file"}, MaxSteps: 8, MaxTokens: messages.DefaultMaxTokens, OnToolError: messages.OnErrorModel,
+		Reasoning: messages.ReasoningKeep, OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue,
+		Parallel: 1, RepeatLimit: new(0), Prompts: map[string]string{"protocol": "Reply in JSON. {{tools}}"},
+		OutputSchema: []byte(`{"properties":{"name":{"type":"string"}},"required":["name"],"type":"object"}`),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -51,6 +83,10 @@ func TestParseRefuses(t *testing.T) {
 		"no steps":         {"maxSteps: 8", "maxSteps: -1", "spec.maxSteps"},
 		"a tool twice":     {"[write_file]", "[a, a]", "spec.tools[1]"},
 		"a hot model":      {"temperature: 0", "temperature: 3", "spec.temperature"},
+		"a wild schema":    {"temperature: 0", "outputSchema: [a]", "spec.outputSchema"},
+		"a strange prompt": {"temperature: 0", "prompts: {poem: x}", "spec.prompts.poem"},
+		"many at once":     {"temperature: 0", "parallel: 65", "spec.parallel"},
+		"models twice":     {"temperature: 0", "model: a\n  models: [b]", "spec.models"},
 		"a strange loader": {"temperature: 0", "planner: lisp", "spec.planner"},
 	} {
 		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))
@@ -93,6 +129,11 @@ func TestExamples(t *testing.T) {
 	defs, err := agents.Load("../../deploy/examples/agents")
 	if err != nil || len(defs) == 0 {
 		t.Fatalf("%v, %v", defs, err)
+	}
+	for i := range defs {
+		if err := agent.CheckOutputSchema(&messages.Task{}, &defs[i]); err != nil {
+			t.Errorf("%s: %v", defs[i].Name, err)
+		}
 	}
 	tasks, err := filepath.Glob("../../deploy/examples/tasks/*.json")
 	if err != nil || len(tasks) == 0 {

@@ -89,6 +89,9 @@ func (r *run) started(d messages.RunStarted) line {
 	if d.Model != "" {
 		text += ", model " + d.Model
 	}
+	if len(d.Models) > 0 {
+		text += ", models " + strings.Join(d.Models, " ")
+	}
 	if len(d.Tools) > 0 {
 		text += ", tools " + strings.Join(d.Tools, " ")
 	}

@@ -38,7 +38,10 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 	defer cancel()
 	reply, err := do(ctx, req.Data())
 	if err == nil {
-		err = req.RespondJSON(reply)
+		var body []byte
+		if body, err = json.Marshal(reply); err == nil {
+			err = s.reply(req, body, nil)
+		}
 	}
 	if err == nil {
 		return
@@ -48,9 +51,19 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 		s.cfg.Log.WarnContext(ctx, "answer a request", "subject", req.Subject(), "err", err)
 	}
 	body, _ := json.Marshal(p) // strings and numbers always encode
-	if err := req.Error(strconv.Itoa(p.Status), p.Detail, body); err != nil {
+	err = s.reply(req, body, nats.Header{micro.ErrorHeader: {p.Detail}, micro.ErrorCodeHeader: {strconv.Itoa(p.Status)}})
+	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "reply to a request", "subject", req.Subject(), "err", err)
 	}
+}
+
+// reply answers a request, unless nobody waits. It leaves the request's own methods alone: they write to the request,
+// which the micro service reads as soon as its handler has returned.
+func (s *Service) reply(req micro.Request, body []byte, header nats.Header) error {
+	if req.Reply() == "" {
+		return nil
+	}
+	return s.cfg.Conn.PublishMsg(&nats.Msg{Subject: req.Reply(), Data: body, Header: header})
 }
 
 // problem is the public form of an error. What is not meant for the caller stays in the log.

@@ -16,7 +16,8 @@ import (
 // Hub serves many watchers in one process with one subscription: a watcher reads what is stored of its run once, and
 // gets what comes later from memory.
 type Hub struct {
-	bus *Bus
+	bus   *Bus
+	ready chan struct{} // closed once it follows: what is stored from then on is given
 
 	mu       sync.Mutex
 	watchers map[messages.Ref]map[*hubTail]struct{}
@@ -28,7 +29,7 @@ const hubRoom = 64
 
 // NewHub returns a hub; it serves once Run does.
 func (b *Bus) NewHub() *Hub {
-	return &Hub{bus: b, watchers: map[messages.Ref]map[*hubTail]struct{}{}}
+	return &Hub{bus: b, ready: make(chan struct{}), watchers: map[messages.Ref]map[*hubTail]struct{}{}}
 }
 
 // Run follows all events until ctx ends. Watchers that are left then get ctx's cause.
@@ -36,14 +37,25 @@ func (h *Hub) Run(ctx context.Context) error {
 	t := &tail{bus: h.bus, stream: StreamEvents, filter: EveryEvent, room: followRoom}
 	t.start.DeliverPolicy = jetstream.DeliverNewPolicy
 	defer t.close()
+	err := h.follow(ctx, t)
+	h.end(err)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("follow events: %w", err)
+}
+
+func (h *Hub) follow(ctx context.Context, t *tail) error {
+	for t.in == nil {
+		if err := t.open(ctx, time.Time{}); err != nil {
+			return err
+		}
+	}
+	close(h.ready)
 	for {
 		m, err := t.next(ctx, time.Time{})
 		if err != nil {
-			h.end(err)
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("follow events: %w", err)
+			return err
 		}
 		if run, ok := messages.RunOfEvent(m.subject); ok {
 			h.give(run, m)
@@ -55,10 +67,14 @@ func (h *Hub) give(run messages.Ref, m tailMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers[run] {
+		if w.stalled {
+			continue
+		}
 		select {
 		case w.in <- m:
 		default:
-			w.lag()
+			w.stalled = true
+			close(w.lagged)
 		}
 	}
 }
@@ -93,7 +109,7 @@ func (h *Hub) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Ev
 
 func (h *Hub) join(run messages.Ref) *hubTail {
 	w := &hubTail{
-		hub: h, run: run, in: make(chan tailMessage, hubRoom), lagged: make(chan struct{}, 1), ended: make(chan struct{}),
+		hub: h, run: run, in: make(chan tailMessage, hubRoom), lagged: make(chan struct{}), ended: make(chan struct{}),
 		behind: true,
 	}
 	h.mu.Lock()
@@ -111,11 +127,12 @@ func (h *Hub) join(run messages.Ref) *hubTail {
 
 // hubTail is the source of one watcher. It belongs to one goroutine, but for what the hub gives it.
 type hubTail struct {
-	hub    *Hub
-	run    messages.Ref
-	in     chan tailMessage
-	lagged chan struct{} // the hub had to drop something
-	ended  chan struct{}
+	hub     *Hub
+	run     messages.Ref
+	in      chan tailMessage
+	ended   chan struct{}
+	lagged  chan struct{} // closed when the hub gives no more, because in was full
+	stalled bool          // likewise; the hub's lock holds for it and lagged
 
 	behind bool // what is stored after last is to be read
 	last   uint64
@@ -125,11 +142,14 @@ type hubTail struct {
 // hubPage is how many stored events a watcher holds at most.
 const hubPage = 256
 
-func (w *hubTail) lag() {
-	select {
-	case w.lagged <- struct{}{}:
-	default:
+// catchUp lets the hub give again. What it did not give meanwhile is to be read.
+func (w *hubTail) catchUp() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	if w.stalled {
+		w.stalled, w.lagged = false, make(chan struct{})
 	}
+	w.behind = true
 }
 
 func (w *hubTail) close() {
@@ -151,6 +171,15 @@ func (w *hubTail) next(ctx context.Context, until time.Time) (tailMessage, error
 		defer t.Stop()
 		timer = t.C
 	}
+	select {
+	case <-w.hub.ready:
+	case <-timer:
+		return tailMessage{}, errNothing
+	case <-w.ended:
+		return tailMessage{}, w.over(ctx)
+	case <-ctx.Done():
+		return tailMessage{}, context.Cause(ctx)
+	}
 	for {
 		if w.behind {
 			if err := w.read(ctx); err != nil {
@@ -171,7 +200,7 @@ func (w *hubTail) next(ctx context.Context, until time.Time) (tailMessage, error
 			w.last, m.pending = m.seq, 0
 			return m, nil
 		case <-w.lagged:
-			w.behind = true
+			w.catchUp()
 		case <-timer:
 			w.behind = true // a replica may not have had all that was asked of it
 			if err := w.read(ctx); err != nil {
@@ -181,14 +210,19 @@ func (w *hubTail) next(ctx context.Context, until time.Time) (tailMessage, error
 				return tailMessage{}, errNothing
 			}
 		case <-w.ended:
-			if ctx.Err() != nil {
-				return tailMessage{}, context.Cause(ctx)
-			}
-			return tailMessage{}, fmt.Errorf("watch %s: %w", w.run, w.hub.over)
+			return tailMessage{}, w.over(ctx)
 		case <-ctx.Done():
 			return tailMessage{}, context.Cause(ctx)
 		}
 	}
+}
+
+// over is why there is no more.
+func (w *hubTail) over(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("watch %s: %w", w.run, w.hub.over)
 }
 
 // read takes one page of what is stored after last.

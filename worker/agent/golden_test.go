@@ -60,6 +60,7 @@ func TestGoldenLogsFold(t *testing.T) {
 			if whole.Result == nil {
 				t.Errorf("the run has not ended")
 			}
+			planned(t, whole, entries)
 			want := encode(t, whole)
 			for cut := range entries {
 				cached, err := agent.Decode(encode(t, fold(t, &agent.State{}, entries[:cut+1])))
@@ -91,4 +92,28 @@ func encode(t *testing.T, s *agent.State) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// planned checks that a log which a planner of today could have written ends as it would end it.
+func planned(t *testing.T, whole *agent.State, entries []messages.Entry) {
+	t.Helper()
+	if whole.Agent.OnTruncated == "" {
+		return // of before the settings of the loop
+	}
+	s := fold(t, &agent.State{}, entries[:len(entries)-1])
+	for _, r := range entries[len(entries)-1].Records {
+		if end, ok := r.(*messages.Finished); ok {
+			f, ok := agent.Planners()[s.Agent.Planner].Plan(s).(*agent.Finish)
+			if !ok || f.Status != end.Result.Status || f.Err == nil && f.Result != end.Result.Result {
+				t.Errorf("planned: %+v", f)
+			}
+			if diff := cmp.Diff(end.Result.Error, f.Err); diff != "" {
+				t.Error(diff)
+			}
+			return
+		}
+		if err := s.Advance(r); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

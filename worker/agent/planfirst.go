@@ -79,7 +79,7 @@ func (r *planRun) next() Action {
 	case r.Failure != nil:
 		return &Finish{Status: messages.StatusFailed, Err: r.Failure}
 	case r.Calling && p.Pause:
-		return &Park{Parked: messages.Parked{Reason: "model"}, For: networkPause}
+		return &Park{Parked: messages.Parked{Reason: messages.ParkModel}, For: networkPause}
 	case r.Calling:
 		return r.call(r.Step, r.Purpose)
 	case p.Reply != nil:

@@ -21,19 +21,19 @@ type CallModel struct {
 	Step     int
 	Messages []messages.Message
 	Tools    []messages.ToolSpec
-	Purpose  messages.Purpose // empty: a turn of native tool calling
 	Format   *Format          // of the reply's text; nil: free
-}
-
-// Format asks for a JSON object. It is what a model.Format says.
-type Format struct {
-	Name   string
-	Schema json.RawMessage
+	Purpose  messages.Purpose // empty: a turn of the conversation in the transcript
 }
 
 // Decide has records appended that have no effect outside, and then plans again.
 type Decide struct {
 	Records []messages.Record
+}
+
+// Format asks for JSON, of a provider that can be asked for it.
+type Format struct {
+	Name   string          // of the schema
+	Schema json.RawMessage // nil: any JSON object
 }
 
 // CallTools makes the open calls; the performer decides which of them run together.
@@ -62,55 +62,75 @@ func (*Decide) action()    {}
 
 // Planners are all planners by the name that an agent calls them.
 func Planners() map[string]Planner {
-	return map[string]Planner{messages.PlannerTools: ToolCalling{}, messages.PlannerPlan: PlanFirst{}}
+	return map[string]Planner{
+		messages.PlannerTools: ToolCalling{},
+		messages.PlannerJSON:  JSONProtocol{},
+		messages.PlannerPlan:  PlanFirst{},
+	}
 }
 
 // ToolCalling is the native tool-calling planner: ask the model, make the calls it wants, ask again with the
 // results, until it answers without a call.
 type ToolCalling struct{}
 
-var _ Planner = ToolCalling{}
+var _ Interpreter = ToolCalling{}
 
 // Plan implements Planner.
 func (ToolCalling) Plan(s *State) Action {
+	step, end := next(s, fmt.Sprintf("no final answer within the limit of steps, %d", s.Agent.Steps(s.Task.Limits)))
+	if end != nil {
+		return end
+	}
+	a := &CallModel{Step: step, Messages: s.Transcript, Tools: s.Tools}
+	if schema := s.OutputSchema(); len(schema) > 0 && s.Continued == 0 { // the rest of an answer fits nothing
+		a.Format = &Format{Name: "answer", Schema: schema}
+	}
+	return a
+}
+
+// Interpret implements Interpreter: calls and text are what the provider says they are.
+func (ToolCalling) Interpret(_ *State, text string, m messages.Message) Reading {
+	return Reading{Calls: m.Calls(), Answer: text}
+}
+
+// next is the step whose model call is to be made, or the action that comes before any.
+func next(s *State, tooMany string) (step int, before Action) {
 	switch {
 	case s.Cancel != nil:
-		return &Finish{Status: messages.StatusCancelled, Err: &messages.RunError{
+		return 0, &Finish{Status: messages.StatusCancelled, Err: &messages.RunError{
 			Code: messages.CodeCancelled, Message: s.Cancel.Text(),
 		}}
 	case s.Failure != nil:
-		return &Finish{Status: messages.StatusFailed, Err: s.Failure}
+		return 0, &Finish{Status: messages.StatusFailed, Err: s.Failure}
 	case len(s.Open) > 0:
-		return &CallTools{}
+		return 0, &CallTools{}
 	case s.Calling:
-		return &CallModel{Step: s.Step, Messages: s.Transcript, Tools: s.Tools}
+		return s.Step, nil
 	}
-	if last := &s.Transcript[len(s.Transcript)-1]; last.Role == messages.RoleAssistant {
-		return final(s, last)
+	if s.Transcript[len(s.Transcript)-1].Role == messages.RoleAssistant {
+		return 0, final(s)
 	}
-	if limit := s.Agent.Steps(s.Task.Limits); s.Step >= limit {
-		return fail(messages.CodeMaxSteps, fmt.Sprintf("no final answer within the limit of steps, %d", limit))
+	if s.last() {
+		return 0, fail(messages.CodeMaxSteps, tooMany)
 	}
-	return &CallModel{Step: s.Step + 1, Messages: s.Transcript, Tools: s.Tools}
+	return s.Step + 1, nil
 }
 
 // final judges a reply without calls.
-func final(s *State, m *messages.Message) *Finish {
-	text := m.Text()
+func final(s *State) *Finish {
 	switch s.Stop {
 	case messages.StopLength:
-		return fail(messages.CodeModelTruncated,
-			fmt.Sprintf("the reply was cut at the limit of %d tokens; raise maxTokens of the agent", s.Agent.MaxTokens))
+		return fail(messages.CodeModelTruncated, s.truncatedText())
 	case messages.StopContentFilter:
 		return fail(messages.CodeModelContentFilter, "the provider's content filter stopped the reply")
 	case messages.StopError:
 		return fail(messages.CodeModelInvalidOutput, "the provider ended the reply with an error")
 	case messages.StopEnd, messages.StopToolCalls, messages.StopRefusal:
 	}
-	if text == "" {
+	if s.Answer == "" {
 		return fail(messages.CodeModelInvalidOutput, "the model answered with nothing")
 	}
-	return &Finish{Status: messages.StatusCompleted, Result: text}
+	return &Finish{Status: messages.StatusCompleted, Result: s.Answer}
 }
 
 func fail(code messages.Code, text string) *Finish {

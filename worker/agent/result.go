@@ -71,9 +71,8 @@ func (s *State) actions() []messages.ActionResult {
 }
 
 func (s *State) action(step int, c messages.ToolCall, r *messages.ToolResult) messages.ActionResult {
-	m := messages.Message{Content: r.Content}
 	return messages.ActionResult{
 		Step: step, Type: "tool", CallID: c.ID, Name: c.Name, Input: messages.Clip(c.Arguments, maxActionText),
-		Output: messages.Clip(m.Text(), maxActionText), OK: !r.IsError, Code: s.Codes[CallKey(step, c.ID)], Millis: s.ToolMillis[CallKey(step, c.ID)],
+		Output: messages.Clip(r.Shown(), maxActionText), OK: !r.IsError, Code: s.Codes[CallKey(step, c.ID)], Millis: s.ToolMillis[CallKey(step, c.ID)],
 	}
 }

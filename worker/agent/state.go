@@ -37,6 +37,14 @@ type State struct {
 	Purpose    messages.Purpose         `json:"purpose,omitempty"`    // of the last model call begun
 	Plan       *Planning                `json:"plan,omitempty"`       // of a run that works a plan
 
+	Answer    string         `json:"answer,omitempty"`    // the final one, as an Interpreter read it
+	Partial   string         `json:"partial,omitempty"`   // of a reply that is being continued: its text so far
+	Continued int            `json:"continued,omitempty"` // replies in a row that were cut and are being continued
+	Corrected bool           `json:"corrected,omitempty"` // an answer that did not fit the output schema was sent back
+	Repeats   map[string]int `json:"repeats,omitempty"`   // see repeated
+
+	ModelParks int `json:"modelParks,omitempty"` // since the last reply: parks until the model may be called again
+
 	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError        `json:"failure,omitempty"` // what ends the run
@@ -126,6 +134,9 @@ func (s *State) Advance(r messages.Record) error {
 		if s.Plan != nil {
 			s.Plan.Pause = false
 		}
+		if r.Reason == messages.ParkModel {
+			s.ModelParks++
+		}
 	case *messages.Answered:
 		s.answer(r.Park, messages.ToolResult{Content: r.Content, IsError: r.IsError})
 	case *messages.Expired:
@@ -145,9 +156,13 @@ func (s *State) Advance(r messages.Record) error {
 
 func (s *State) start(r *messages.Started) {
 	s.Task, s.Agent, s.Tools = &r.Task, &r.Agent, r.Tools
-	if r.Agent.Instructions != "" {
+	system := r.Agent.Instructions
+	if r.Agent.Planner == messages.PlannerTools {
+		system = paragraphs(system, s.outputPrompt())
+	}
+	if system != "" {
 		s.Transcript = append(s.Transcript, messages.Message{
-			Role: messages.RoleSystem, Content: messages.TextContent(r.Agent.Instructions),
+			Role: messages.RoleSystem, Content: messages.TextContent(system),
 		})
 	}
 	ask := slices.Clone([]messages.Block(r.Task.Input))
@@ -158,7 +173,7 @@ func (s *State) start(r *messages.Started) {
 }
 
 func (s *State) reply(r *messages.ModelReplied) {
-	s.Calling, s.Stop = false, r.Stop
+	s.Calling, s.Stop, s.ModelParks = false, r.Stop, 0
 	s.Usage = s.Usage.Add(r.Usage)
 	s.ModelCalls = append(s.ModelCalls, messages.ModelCall{
 		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis,
@@ -167,9 +182,35 @@ func (s *State) reply(r *messages.ModelReplied) {
 		s.planning().replied(&r.Message)
 		return
 	}
-	s.Transcript = append(s.Transcript, r.Message)
-	for _, c := range r.Message.Calls() {
+	in, ok := Planners()[s.Agent.Planner].(Interpreter)
+	if s.Agent.Planner == messages.PlannerTools && s.Agent.OnTruncated == "" { // a log of before there were interpreters
+		ok = false
+	}
+	if ok {
+		s.interpret(in, r)
+		return
+	}
+	s.Answer = r.Message.Text()
+	s.say(r.Message)
+}
+
+// say puts a reply into the transcript and opens its calls.
+func (s *State) say(m messages.Message) {
+	s.Transcript = append(s.Transcript, m)
+	for _, c := range m.Calls() {
 		s.Open = append(s.Open, OpenCall{Call: c})
+	}
+}
+
+// ask puts a message to the model into the transcript.
+func (s *State) ask(text string) {
+	s.Transcript = append(s.Transcript, messages.Message{Role: messages.RoleUser, Content: messages.TextContent(text)})
+}
+
+// fail ends the run, unless something else does already.
+func (s *State) fail(code messages.Code, text string) {
+	if s.Failure == nil {
+		s.Failure = &messages.RunError{Code: code, Message: text}
 	}
 }
 
@@ -191,9 +232,17 @@ func (s *State) returned(r *messages.ToolReturned) error {
 		}
 		s.Codes[CallKey(r.Step, r.Result.CallID)] = r.Code
 	}
-	if r.Result.IsError && s.Agent.OnToolError == messages.OnErrorFail && s.Failure == nil {
+	if r.Result.IsError {
 		m := messages.Message{Content: r.Result.Content}
-		s.Failure = &messages.RunError{Code: messages.CodeToolFailed, Message: m.Text()}
+		switch {
+		// A call that was never begun and is invalid is the model's mistake, not the tool's.
+		case r.Code == messages.CodeInvalidInput && c.Started == "" && s.Agent.OnInvalidOutput != "":
+			if s.Agent.OnInvalidOutput == messages.OnErrorFail {
+				s.fail(messages.CodeModelInvalidOutput, m.Text())
+			}
+		case s.Agent.OnToolError == messages.OnErrorFail:
+			s.fail(messages.CodeToolFailed, m.Text())
+		}
 	}
 	s.wrote(r.Files)
 	if s.Plan != nil {
@@ -209,6 +258,7 @@ func (s *State) returned(r *messages.ToolReturned) error {
 	for i, c := range s.Open {
 		m.Content[i].ToolResult = c.Result
 	}
+	s.repeated(m.Content)
 	s.Transcript, s.Open = append(s.Transcript, m), nil
 	return nil
 }

@@ -19,9 +19,11 @@ type Provider interface {
 
 // Request is immutable: a provider must not change what it points to.
 type Request struct {
-	Key         string // stable for the same step of the same run, over attempts
-	Tenant      string // who the call is made for
-	Model       string // the provider's name of the model; empty: the provider's default
+	Key         string   // stable for the same step of the same run, over attempts
+	Tenant      string   // who the call is made for
+	Model       string   // the provider's name of the model; empty: the provider's default
+	Models      []string // instead of Model, for a Router: in order of priority
+	MaxPrice    *float64 // for a Router: USD per million tokens, of input and of output each; nil: no ceiling
 	Messages    []messages.Message
 	Tools       []messages.ToolSpec
 	MaxTokens   int      // of the reply; 0: the provider's default

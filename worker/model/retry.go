@@ -106,6 +106,9 @@ func (r *Retry) try(ctx context.Context, req Request, yield func(Delta, error) b
 // wait is how long to wait for the attempt after the given one, if there is to be one.
 func (r *Retry) wait(ctx context.Context, err error, attempt int) (time.Duration, bool) {
 	failed, ok := errors.AsType[*Error](err)
+	if _, open := errors.AsType[openError](err); open { // the router knows better what to do meanwhile
+		return 0, false
+	}
 	if !ok || ctx.Err() != nil || !failed.Retryable() || attempt > r.config.Retries || failed.RetryAfter > maxWait {
 		return 0, false
 	}

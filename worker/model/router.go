@@ -11,71 +11,220 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// RouterConfig names the providers of a worker.
-type RouterConfig struct {
-	Providers map[string]Provider // by name
-	Default   string              // takes requests that name no provider; empty: they are refused
+// Endpoint is a provider as agents name it.
+type Endpoint struct {
+	Name         string // without a slash
+	Provider     Provider
+	Model        string                  // that it uses when a request names none; empty: it is not known
+	Capabilities *Capabilities           // of its models; nil: unknown, then nothing is refused for their sake
+	Models       map[string]Capabilities // of the models that differ
 }
 
-// Router hands every request to one of several providers, by the model it names:
+// DefaultAttempts bounds the calls made for one request.
+const DefaultAttempts = 12
+
+// RouterConfig names the endpoints of a worker.
+type RouterConfig struct {
+	Endpoints []Endpoint
+	Default   string // the endpoint of requests that name none; empty: they are refused
+
+	// Prices says what a model costs, in USD per million tokens; not ok: unknown, which is above every ceiling.
+	// Default: all are unknown.
+	Prices   func(provider, model string) (in, out float64, ok bool)
+	Selector Selector    // Default: the order of the request.
+	Retry    RetryConfig // Of each model.
+	Attempts int         // Calls of all models together for one request. Default 12.
+	Breaker  BreakerConfig
+}
+
+// Router hands every request to one of several endpoints, by the models that it names:
 //
-//	""                 the default provider and its default model
-//	"provider"         that provider and its default model
-//	"provider/model"   that provider's model; the model may hold further slashes
-//	"anything/else"    that model of the default provider
+//	""                 the default endpoint and its default model
+//	"provider"         that endpoint and its default model
+//	"provider/model"   that endpoint's model; the model may hold further slashes
+//	"anything/else"    that model of the default endpoint
+//
+// Of several models it takes the first that can do what the request needs, costs no more than the request allows and
+// is not known to be down. A call that fails is made again by the rules of [Retry]; after that the next model is asked,
+// unless the error says that the request is to blame. Text of one that failed is taken back by a Delta with Reset.
 type Router struct {
-	providers map[string]Provider
-	byDefault string
+	config   RouterConfig
+	byName   map[string]Endpoint
+	circuits *circuits
 }
 
 var _ Provider = (*Router)(nil)
 
-// NewRouter returns a router, or a *messages.FieldError. It may have no provider at all: then every call is an *Error
+// NewRouter returns a router, or a *messages.FieldError. It may have no endpoint at all: then every call is an *Error
 // of class NoProvider.
 func NewRouter(c RouterConfig) (*Router, error) {
-	for name, p := range c.Providers {
-		if name == "" || strings.Contains(name, "/") {
-			return nil, &messages.FieldError{Field: "providers", Reason: fmt.Sprintf("%q is no name: it is empty or holds a slash", name)}
+	r := &Router{config: c, byName: map[string]Endpoint{}, circuits: newCircuits(c.Breaker)}
+	for _, e := range c.Endpoints {
+		switch {
+		case e.Name == "" || strings.Contains(e.Name, "/"):
+			return nil, &messages.FieldError{Field: "endpoints", Reason: fmt.Sprintf("%q is no name: it is empty or holds a slash", e.Name)}
+		case e.Provider == nil:
+			return nil, &messages.FieldError{Field: "endpoints." + e.Name, Reason: "is missing"}
+		case r.byName[e.Name].Provider != nil:
+			return nil, &messages.FieldError{Field: "endpoints." + e.Name, Reason: "is there twice"}
 		}
-		if p == nil {
-			return nil, &messages.FieldError{Field: "providers." + name, Reason: "is missing"}
-		}
+		r.byName[e.Name] = e
 	}
-	if _, ok := c.Providers[c.Default]; !ok && c.Default != "" {
+	if _, ok := r.byName[c.Default]; !ok && c.Default != "" {
 		return nil, &messages.FieldError{
-			Field: "default", Reason: fmt.Sprintf("%q is no provider; known: %s", c.Default, names(c.Providers)),
+			Field: "default", Reason: fmt.Sprintf("%q is no provider; known: %s", c.Default, r.names()),
 		}
 	}
-	return &Router{maps.Clone(c.Providers), c.Default}, nil
+	if r.config.Attempts == 0 {
+		r.config.Attempts = DefaultAttempts
+	}
+	if r.config.Retry.Retries == 0 {
+		r.config.Retry.Retries = DefaultRetries
+	}
+	return r, nil
 }
+
+// Circuits are the models whose last call failed.
+func (r *Router) Circuits() []Circuit { return r.circuits.list() }
 
 // Stream implements Provider.
 func (r *Router) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
-	p, name, ok := r.route(req.Model)
-	if !ok {
-		return func(yield func(Delta, error) bool) { yield(Delta{}, r.unknown(req.Model)) }
+	return func(yield func(Delta, error) bool) {
+		usable, passed, err := r.candidates(ctx, &req)
+		if err != nil {
+			yield(Delta{}, err)
+			return
+		}
+		c := &call{router: r, req: req, passed: passed, left: r.config.Attempts, yield: yield}
+		for _, u := range usable {
+			c.tries = append(c.tries, try{Candidate: u})
+		}
+		c.run(ctx)
 	}
-	req.Model = name
-	return p.Stream(ctx, req)
 }
 
-// route returns a provider and the provider's own name of the model.
-func (r *Router) route(name string) (Provider, string, bool) {
-	first, rest, _ := strings.Cut(name, "/")
-	if p, ok := r.providers[first]; ok {
-		return p, rest, true
+// candidates are the models that can take a request, in the order to try them, and why the others cannot.
+func (r *Router) candidates(ctx context.Context, req *Request) (usable []Candidate, passed []string, err error) {
+	wanted := req.Models
+	if len(wanted) == 0 {
+		wanted = []string{req.Model}
 	}
-	p, ok := r.providers[r.byDefault]
-	return p, name, ok
+	pass := func(name, why string) { passed = append(passed, name+": "+why) }
+	unknown, small := 0, 0
+	for _, name := range wanted {
+		c, ok := r.resolve(name)
+		if !ok {
+			unknown++
+			pass(name, "it names no provider")
+			continue
+		}
+		if lacks := c.Capabilities.lacks(req); lacks != "" {
+			if strings.Contains(lacks, "window") {
+				small++
+			}
+			pass(c.String(), lacks)
+			continue
+		}
+		if dear := c.dear(req.MaxPrice); dear != "" {
+			pass(c.String(), dear)
+			continue
+		}
+		if !slices.ContainsFunc(usable, func(o Candidate) bool { return o.key() == c.key() }) {
+			usable = append(usable, c)
+		}
+	}
+	switch {
+	case len(usable) > 0:
+	case unknown == len(wanted):
+		return nil, nil, r.unknown(wanted[0])
+	case small > 0 && small+unknown == len(wanted):
+		return nil, nil, &Error{
+			Class: ContextLength, Detail: strings.Join(passed, "; "),
+			Hint: "name a model with a larger context window in the agent's models, or give it less to read",
+		}
+	default:
+		return nil, nil, &Error{
+			Class: NoProvider, Detail: "no model of the agent can take this request: " + strings.Join(passed, "; "),
+			Hint: "name another model in the agent's models",
+		}
+	}
+	if r.config.Selector == nil {
+		return usable, passed, nil
+	}
+	chosen := r.selected(ctx, req, usable)
+	if len(chosen) == 0 {
+		return nil, nil, &Error{Class: NoProvider, Detail: "the selection rules leave no model for this request"}
+	}
+	return chosen, passed, nil
+}
+
+// selected is what the selector wants of what it was offered.
+func (r *Router) selected(ctx context.Context, req *Request, usable []Candidate) []Candidate {
+	var out []Candidate
+	for _, c := range r.config.Selector.Select(ctx, *req, slices.Clone(usable)) {
+		same := func(o Candidate) bool { return o.key() == c.key() }
+		if i := slices.IndexFunc(usable, same); i >= 0 && !slices.ContainsFunc(out, same) {
+			out = append(out, usable[i])
+		}
+	}
+	return out
+}
+
+// resolve finds the endpoint and its own name of a model.
+func (r *Router) resolve(name string) (Candidate, bool) {
+	first, rest, _ := strings.Cut(name, "/")
+	e, ok := r.byName[first]
+	if !ok {
+		e, ok = r.byName[r.config.Default]
+		rest = name
+	}
+	if !ok {
+		return Candidate{}, false
+	}
+	if rest == "" {
+		rest = e.Model
+	}
+	c := Candidate{Endpoint: e.Name, Model: rest, Capabilities: e.of(rest)}
+	if r.config.Prices != nil {
+		c.In, c.Out, c.Priced = r.config.Prices(e.Name, rest)
+	}
+	return c, true
+}
+
+// of is what a model of the endpoint can do.
+func (e *Endpoint) of(model string) Capabilities {
+	if c, ok := e.Models[model]; ok {
+		return c
+	}
+	if e.Capabilities != nil {
+		return *e.Capabilities
+	}
+	return DefaultCapabilities()
+}
+
+func (c Candidate) key() circuitKey { return circuitKey{c.Endpoint, c.Model} }
+
+// dear says why a candidate is above a ceiling; empty: it is not.
+func (c Candidate) dear(ceiling *float64) string {
+	switch {
+	case ceiling == nil:
+		return ""
+	case !c.Priced:
+		return "its price is unknown, and the agent has a maxPrice"
+	case c.In > *ceiling || c.Out > *ceiling:
+		return fmt.Sprintf("it costs $%g in and $%g out per million tokens, more than the agent's maxPrice of $%g", c.In, c.Out, *ceiling)
+	default:
+		return ""
+	}
 }
 
 func (r *Router) unknown(name string) error {
-	e := &Error{Class: NoProvider, Detail: "no model provider is configured", Hint: "set OPENAI_API_KEY and OPENAI_MODEL"}
-	if len(r.providers) > 0 {
-		e.Detail = fmt.Sprintf("model %q names no provider, and none is the default; known providers: %s", name, names(r.providers))
+	e := &Error{Class: NoProvider, Detail: "no model provider is configured", Hint: "set OPENAI_API_KEY and OPENAI_MODEL, or LONGSHORE_PROVIDERS"}
+	if len(r.byName) > 0 {
+		e.Detail = fmt.Sprintf("model %q names no provider, and none is the default; known providers: %s", name, r.names())
 		e.Hint = `name the model as "provider/model"`
 	}
 	return e
 }
 
-func names(m map[string]Provider) string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
+func (r *Router) names() string { return strings.Join(slices.Sorted(maps.Keys(r.byName)), ", ") }

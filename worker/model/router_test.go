@@ -22,7 +22,7 @@ func (n named) Stream(_ context.Context, r model.Request) iter.Seq2[model.Delta,
 }
 
 func TestRouter(t *testing.T) {
-	two := map[string]model.Provider{"openai": named("openai"), "local": named("local")}
+	two := []model.Endpoint{{Name: "openai", Provider: named("openai")}, {Name: "local", Provider: named("local")}}
 	for _, tt := range []struct {
 		name, byDefault, model string
 		fails                  bool
@@ -42,7 +42,7 @@ func TestRouter(t *testing.T) {
 		{"nothing, without default", "", "", true, "known providers: local, openai"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := model.NewRouter(model.RouterConfig{Providers: two, Default: tt.byDefault})
+			r, err := model.NewRouter(model.RouterConfig{Endpoints: two, Default: tt.byDefault})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,10 +87,11 @@ func TestRouterRefuses(t *testing.T) {
 		config model.RouterConfig
 	}{
 		{"default", model.RouterConfig{Default: "x"}},
-		{"default", model.RouterConfig{Default: "x", Providers: map[string]model.Provider{"y": named("y")}}},
-		{"providers", model.RouterConfig{Providers: map[string]model.Provider{"a/b": named("y")}}},
-		{"providers", model.RouterConfig{Providers: map[string]model.Provider{"": named("y")}}},
-		{"providers.z", model.RouterConfig{Providers: map[string]model.Provider{"z": nil}}},
+		{"default", model.RouterConfig{Default: "x", Endpoints: []model.Endpoint{{Name: "y", Provider: named("y")}}}},
+		{"endpoints", model.RouterConfig{Endpoints: []model.Endpoint{{Name: "a/b", Provider: named("y")}}}},
+		{"endpoints", model.RouterConfig{Endpoints: []model.Endpoint{{Provider: named("y")}}}},
+		{"endpoints.z", model.RouterConfig{Endpoints: []model.Endpoint{{Name: "z"}}}},
+		{"endpoints.z", model.RouterConfig{Endpoints: []model.Endpoint{{Name: "z", Provider: named("z")}, {Name: "z", Provider: named("z")}}}},
 	} {
 		_, err := model.NewRouter(tt.config)
 		if f, ok := errors.AsType[*messages.FieldError](err); !ok || f.Field != tt.field {

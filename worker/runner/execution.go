@@ -35,6 +35,7 @@ type execution struct {
 	args   map[string]json.RawMessage // of calls that may be made, by call id
 	flying map[string]bool            // tool calls on their way, by call id
 	parks  map[string]*tools.Park     // wishes of calls to wait, by call id
+	later  *messages.Parked           // the wish of the model call to be made later
 
 	remembered time.Time // when the state was cached last
 
@@ -240,7 +241,10 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		action = x.planner.Plan(s)
 		switch a := action.(type) {
 		case *agent.CallModel:
-			if s.Calling {
+			switch {
+			case s.Calling && x.later != nil:
+				return decisions, &agent.Park{Parked: *x.later}, add(x.later)
+			case s.Calling:
 				return decisions, a, nil
 			}
 			if s.StepOpen {

@@ -23,15 +23,10 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 }
 
 func (x *execution) request(a *agent.CallModel) model.Request {
-	var format *model.Format
-	if a.Format != nil {
-		format = &model.Format{Name: a.Format.Name, Schema: a.Format.Schema}
-	}
 	return model.Request{
-		Format: format,
-
-		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho, Model: x.state.Agent.Model, Messages: a.Messages, Tools: a.Tools,
-		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature,
+		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
+		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Tools: a.Tools,
+		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format),
 	}
 }
 
@@ -75,6 +70,9 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 	case errors.Is(err, errHeed):
 		return x.replan(ctx)
 	case errors.As(err, &failed):
+		if x.later = x.postpone(step, failed); x.later != nil {
+			return x.commit(ctx)
+		}
 		return x.commit(ctx, &messages.ModelFailed{
 			Step: step, Error: messages.RunError{Code: failed.Code(), Message: x.cfg.Redact(failed.Error())},
 			Fallback: agent.Fallback(x.state, failed.Code(), failed.Class == model.Network),

@@ -40,6 +40,7 @@ type Config struct {
 	Workspace   func(run messages.Ref) (*sandbox.Workspace, error)
 	Agent       func(ctx context.Context, name string) (messages.Definition, error) // messages.ErrUnknownAgent if there is none
 	MaxAttempts int                                                                 // claims without progress before a run is poison; default 5
+	LongWait    time.Duration                                                       // a model that asks for more than that is waited for in a park; default 30 s
 	Redact      func(string) string                                                 // takes secrets out of what models and tools say; default: nothing
 	Log         *slog.Logger                                                        // default: discard
 	Live        func(run messages.Ref, step, attempt int) LiveReply                 // shows replies while they are written; default: nobody sees them
@@ -121,6 +122,9 @@ type Stats struct {
 func New(cfg Config) *Runner {
 	if cfg.MaxAttempts == 0 {
 		cfg.MaxAttempts = DefaultMaxAttempts
+	}
+	if cfg.LongWait == 0 {
+		cfg.LongWait = DefaultLongWait
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -96,6 +96,7 @@ type world struct {
 	once    map[string]int
 	found   violations
 	claims  map[string]*process // by claim id
+	waited  bool                // a park until the model may be called again is in the log
 	calm    bool
 }
 
@@ -186,11 +187,12 @@ func (w *world) goodRecords(e messages.Entry) bool {
 
 // appended watches for claims that take a run from a live owner by another ticket.
 func (w *world) appended(p *process, last uint64, e messages.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waited = w.waited || e.Head.Has(messages.KindParked) && e.Head.Waits == messages.ParkModel
 	if !e.Head.Has(messages.KindClaimed) {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.claims[e.Head.Claim] = p
 	for prev := range w.log.Read(context.Background(), simRun, last-1, runlog.Tail) {
 		if prev.Seq == last && prev.Head.Phase == messages.PhaseActive {
@@ -413,15 +415,19 @@ func (m simModel) Stream(_ context.Context, req model.Request) iter.Seq2[model.D
 			rep, ok := r.(*messages.ModelReplied)
 			return ok && rep.Step == turn+1
 		})
-		reply := &model.Reply{Message: messages.Message{Content: messages.TextContent(fmt.Sprint("turn ", turn))}, Stop: messages.StopEnd, Usage: messages.Usage{Input: 1}}
-		if turn < len(m.p.w.script) {
-			reply.Stop = messages.StopToolCalls
-			for _, c := range m.p.w.script[turn] {
-				reply.Message.Content = append(reply.Message.Content, messages.Block{ToolCall: &c})
-			}
+		if m.p.w.busy(turn) {
+			yield(model.Delta{}, &model.Error{Class: model.RateLimited, RetryAfter: time.Minute})
+			return
 		}
-		yield(model.Delta{Reply: reply}, nil)
+		yield(model.Delta{Reply: m.p.w.reply(turn)}, nil)
 	}
+}
+
+// busy tells whether the model asks for a long wait: in some seeds in one turn, until the run has parked for it.
+func (w *world) busy(turn int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.waited && int(w.seed%7) == turn
 }
 
 // called checks that the current owner does not make a call whose record is in the log.
@@ -458,6 +464,11 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 		ret, ok := r.(*messages.ToolReturned)
 		return ok && ret.Result.CallID == c.ID
 	})
+	if c.ID == cutCall {
+		w.mu.Lock()
+		w.violate(&w.found.onceTwice, "a call of a cut reply was made")
+		w.mu.Unlock()
+	}
 	if t.effect == messages.EffectOnce {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -591,7 +602,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent: func(context.Context, string) (messages.Definition, error) {
 			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask"}}
-			p.w.plan.define(&d)
+			p.w.speaks(&d)
 			d.SetDefaults()
 			return d, nil
 		},
@@ -739,8 +750,8 @@ func (w *world) happen(t *testing.T, chaos bool, cancel *bool) {
 			w.nextMsg++
 			m.seq = w.nextMsg
 			w.tasks[m.seq] = m
-		} else if w.calm && m.wake.Errand == messages.ErrandNet {
-			delete(w.timers, key) // in calm weather it finds nothing to do
+		} else if w.calm && (m.wake.Errand == messages.ErrandNet || m.wake.Errand == messages.ErrandTimer) {
+			delete(w.timers, key) // in calm weather it finds nothing to do: who waits is answered
 		}
 	}
 	for _, seq := range sortedKeys(w.tasks) {

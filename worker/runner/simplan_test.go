@@ -56,9 +56,6 @@ func newSimPlan(seed uint64) (*simPlan, script) {
 }
 
 func (p *simPlan) define(d *messages.Definition) {
-	if p == nil {
-		return
-	}
 	d.Planner, d.Observe = messages.PlannerPlan, p.observe
 	if p.given {
 		d.Plan = p.plan

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/worker/agent"
 )
 
 // claim judges the ticket and, if it may own the run, claims it. Owned false: the outcome is final.
@@ -256,6 +257,9 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 		return started, &messages.RunError{
 			Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err),
 		}
+	}
+	if err := agent.CheckOutputSchema(&started.Task, &started.Agent); err != nil {
+		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}
 	return started, nil
 }

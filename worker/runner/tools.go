@@ -13,9 +13,6 @@ import (
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
-// maxWave is how many calls run together.
-const maxWave = 8
-
 // admit decides about the open calls what needs no effect: what is refused, what was answered while the run was
 // parked, what cannot be known any more, which calls begin now. A park is returned when nothing is left to do but to
 // wait for a call that asked for it.
@@ -103,14 +100,15 @@ func (x *execution) check(c messages.ToolCall, allowed []messages.ToolSpec) (ref
 	return refusal
 }
 
-// wave is the calls to make next: neighbouring reads together, anything else alone, in the model's order.
+// wave is the calls to make next: neighbouring reads together, as many as the agent allows, anything else alone, in the model's order.
 func (x *execution) wave(s *agent.State) []agent.OpenCall {
+	together := s.Agent.Together()
 	for i := range s.Open {
 		if s.Open[i].Result != nil {
 			continue
 		}
 		n := i
-		for n < len(s.Open) && n-i < maxWave && (s.Open[n].Result != nil || x.cfg.Tools.Effect(s.Open[n].Call.Name) == messages.EffectRead) {
+		for n < len(s.Open) && n-i < together && (s.Open[n].Result != nil || x.cfg.Tools.Effect(s.Open[n].Call.Name) == messages.EffectRead) {
 			n++
 		}
 		var wave []agent.OpenCall

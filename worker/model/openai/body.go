@@ -43,7 +43,7 @@ type body struct {
 func newBody(
 	ctx context.Context, n *normaliser, x *exchange, upstream io.ReadCloser, dog *watchdog, cancel context.CancelCauseFunc,
 ) *body {
-	b := &body{ctx: ctx, layer: n, x: x, upstream: upstream, dog: dog, cancel: cancel, norm: normal{x: x}}
+	b := &body{ctx: ctx, layer: n, x: x, upstream: upstream, dog: dog, cancel: cancel, norm: normal{x: x, marks: marks{tools: x.edit.tools}}}
 	b.src = bufio.NewReader(readerFunc(b.pull))
 	return b
 }
@@ -196,6 +196,9 @@ func (b *body) end(err error) {
 }
 
 func (b *body) complete() {
+	if b.emit(b.norm.rest()); b.err != nil {
+		return
+	}
 	b.x.done = true
 	b.out = append(b.out, "data: [DONE]\n\n"...)
 	b.err = io.EOF

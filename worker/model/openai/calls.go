@@ -7,8 +7,12 @@ import (
 	api "github.com/sashabaranov/go-openai"
 )
 
-// maxCalls bounds the tool calls of one reply.
-const maxCalls = 256
+// Bounds of the tool calls of one reply.
+const (
+	maxCalls     = 256
+	maxArguments = 1 << 20 // bytes of one call's
+	maxCallName  = 256     // bytes of a name or an id, and of a model's name
+)
 
 // callTracker tells to which call of a reply a piece belongs, and numbers the calls 0, 1, 2 in the order in which
 // they begin. Indexes may be missing, repeated or the same for all calls; ids may come once, always or never.
@@ -21,12 +25,16 @@ type callTracker struct {
 type trackedCall struct {
 	id, name string
 	args     jsonEnd
+	size     int // of the arguments
 }
 
 // place returns the piece in canonical form: with an index, and a name only the first time.
 func (t *callTracker) place(c *wireCall) (api.ToolCall, error) {
 	fn := &c.Function.value
 	id, name, args := string(c.ID), string(fn.Name), string(fn.Arguments)
+	if len(id) > maxCallName || len(name) > maxCallName {
+		return api.ToolCall{}, fmt.Errorf("a tool call's name or id is longer than %d bytes", maxCallName)
+	}
 	n, found := t.find(c, id, name, args)
 	if !found {
 		if n = len(t.calls); n == maxCalls {
@@ -41,9 +49,14 @@ func (t *callTracker) place(c *wireCall) (api.ToolCall, error) {
 		t.byIndex[c.Index.n] = n
 	}
 	call := t.calls[n]
+	if call.size += len(args); call.size > maxArguments {
+		return api.ToolCall{}, fmt.Errorf("the arguments of a tool call are larger than %d bytes", maxArguments)
+	}
 	out := api.ToolCall{Index: &n, Type: api.ToolTypeFunction}
 	if id != "" {
-		t.byID[id] = n
+		if len(t.byID) < 4*maxCalls { // a new id in each piece is no use
+			t.byID[id] = n
+		}
 		if call.id == "" {
 			call.id, out.ID = id, id
 		}
@@ -57,6 +70,9 @@ func (t *callTracker) place(c *wireCall) (api.ToolCall, error) {
 }
 
 func (t *callTracker) find(c *wireCall, id, name, args string) (int, bool) {
+	if c.whole {
+		return 0, false
+	}
 	if c.Index.ok {
 		n, ok := t.byIndex[c.Index.n]
 		if !ok || !t.collides(t.calls[n], id, name, args) {

@@ -3,6 +3,8 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -44,41 +46,69 @@ func (i *looseInt) UnmarshalJSON(data []byte) error {
 // count is a number of tokens.
 func (i looseInt) count() int64 { return max(i.n, 0) }
 
-// looseText takes a text, or a list of texts and typed parts; parts of reasoning are left out.
-type looseText string
+// looseText takes a text, or a list of texts and typed parts. Parts of reasoning are kept apart.
+type looseText struct{ text, thinking string }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *looseText) UnmarshalJSON(data []byte) error {
-	if data[0] != '[' {
-		*t = looseText(partText(data))
-		return nil
+	if data[0] == '"' {
+		return json.Unmarshal(data, &t.text) // nearly all
 	}
-	var parts []json.RawMessage
-	if err := json.Unmarshal(data, &parts); err != nil {
+	parts := looseList[textOrPart]{}
+	if data[0] != '[' {
+		parts = make(looseList[textOrPart], 1)
+		if err := parts[0].UnmarshalJSON(data); err != nil {
+			return err
+		}
+	} else if err := parts.UnmarshalJSON(data); err != nil {
 		return err
 	}
-	var b strings.Builder
-	for _, p := range parts { // lists in lists are not text: no recursion
-		b.WriteString(partText(p))
+	var text, thinking strings.Builder
+	for _, p := range parts {
+		text.WriteString(p.text)
+		thinking.WriteString(p.thinking)
 	}
-	*t = looseText(b.String())
+	t.text, t.thinking = text.String(), thinking.String()
 	return nil
 }
 
-func partText(data []byte) string {
-	if data[0] == '{' {
-		var part struct {
-			Type looseString `json:"type"`
-			Text looseString `json:"text"`
-		}
-		if json.Unmarshal(data, &part) != nil || part.Type != "" && !strings.HasSuffix(string(part.Type), "text") {
-			return ""
-		}
-		return string(part.Text)
+// textOrPart is one item of a list of content. Lists in lists are not text: there is no recursion.
+type textOrPart struct{ text, thinking string }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *textOrPart) UnmarshalJSON(data []byte) error {
+	if data[0] != '{' {
+		var s looseString
+		err := s.UnmarshalJSON(data)
+		p.text = string(s)
+		return err
 	}
-	var s looseString
-	_ = s.UnmarshalJSON(data) // never fails
-	return string(s)
+	var part struct {
+		Type     looseString     `json:"type"`
+		Text     looseString     `json:"text"`
+		Thinking json.RawMessage `json:"thinking"` // a text, or a list of parts
+	}
+	if err := json.Unmarshal(data, &part); err != nil {
+		return err
+	}
+	switch {
+	case part.Type == "thinking" && len(part.Thinking) > 0:
+		var inner looseList[struct {
+			Text looseString `json:"text"`
+		}]
+		var s looseString
+		_ = s.UnmarshalJSON(part.Thinking) // never fails
+		p.thinking = string(s)
+		if err := inner.UnmarshalJSON(part.Thinking); err != nil {
+			return err
+		}
+		for _, i := range inner {
+			p.thinking += string(i.Text)
+		}
+	case part.Type == "" || strings.HasSuffix(string(part.Type), "text"):
+		p.text = string(part.Text)
+	}
+	return nil
 }
 
 // looseArguments takes JSON in a string, or the JSON itself.
@@ -114,18 +144,31 @@ func (o *looseObject[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &o.value)
 }
 
-// looseList takes a list of T, or a single object instead of a list of one.
+// looseList takes a list of T, or a single object instead of a list of one. Items that are no T count as empty ones,
+// and more than maxItems are an error: an item of two bytes can take hundreds in memory.
 type looseList[T any] []T
+
+const maxItems = 1024
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (l *looseList[T]) UnmarshalJSON(data []byte) error {
 	switch data[0] {
 	case '[':
-		var list []T
-		if err := json.Unmarshal(data, &list); err != nil {
+		d := json.NewDecoder(bytes.NewReader(data))
+		if _, err := d.Token(); err != nil {
 			return err
 		}
-		*l = list
+		for d.More() {
+			if len(*l) == maxItems {
+				return fmt.Errorf("a list has more than %d items", maxItems)
+			}
+			var one T
+			var wrong *json.UnmarshalTypeError
+			if err := d.Decode(&one); err != nil && !errors.As(err, &wrong) {
+				return err
+			}
+			*l = append(*l, one)
+		}
 	case '{':
 		var one T
 		if err := json.Unmarshal(data, &one); err != nil {

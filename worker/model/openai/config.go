@@ -29,13 +29,20 @@ const (
 	idleConnTimeout = 90 * time.Second
 )
 
+// defaultAzureVersion is Azure's last version of the API that is no preview.
+const defaultAzureVersion = "2024-10-21"
+
 // Config is one endpoint.
 type Config struct {
-	BaseURL      string // Up to, without, "/chat/completions". Default DefaultBaseURL.
+	BaseURL      string // Up to, without, "/chat/completions"; of Azure up to, without, "/openai". Default DefaultBaseURL.
 	APIKey       string // Sent as a bearer token. Required unless NoAuth.
 	NoAuth       bool   // The endpoint takes no key.
 	Organization string // Sent as OpenAI-Organization; may be empty.
-	Model        string // Used by requests that name none; may be empty when all do.
+	Model        string // Used by requests that name none; may be empty when all do. Of Azure it is the deployment.
+
+	Flavour      Flavour             // Default by the host of BaseURL, Compatible for unknown ones.
+	APIVersion   string              // Of Azure. Default 2024-10-21.
+	Capabilities *model.Capabilities // Of the model. Default by Flavour.
 
 	// Transport makes the HTTP requests. Default: one that pools connections to the host. Redirects are never followed.
 	Transport http.RoundTripper
@@ -43,13 +50,15 @@ type Config struct {
 	HeaderTimeout time.Duration // From the request to the first byte of the answer's headers. Default 2 minutes.
 	IdleTimeout   time.Duration // Between two pieces of the answer, keepalives included. Default 60 s.
 	MaxLine       int           // Of an event or of a reply that is not streamed, in bytes. Default 4 MiB.
-	MaxReply      int64         // Of a whole streamed reply, framing included, in bytes. Default 64 MiB.
+	MaxReply      int64         // Of a whole streamed reply, framing included, in bytes. Default 16 MiB.
 }
 
 // Provider is one endpoint. Safe for any number of concurrent calls.
 type Provider struct {
 	client  *api.Client
 	model   string
+	flavour Flavour
+	can     model.Capabilities
 	secrets redactor
 	idle    interface{ CloseIdleConnections() }
 }
@@ -68,14 +77,23 @@ func New(c Config) (*Provider, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	conf := api.DefaultConfig(c.APIKey)
+	if c.Flavour == Azure {
+		conf.APIType, conf.APIVersion = api.APITypeAzure, c.APIVersion
+	}
 	conf.BaseURL = c.BaseURL
 	conf.OrgID = c.Organization
 	conf.HTTPClient = &normaliser{
 		client: client, secrets: secrets, headerTimeout: c.HeaderTimeout, idleTimeout: c.IdleTimeout,
 		maxLine: c.MaxLine, maxReply: c.MaxReply,
 	}
-	return &Provider{client: api.NewClientWithConfig(conf), model: c.Model, secrets: secrets, idle: client}, nil
+	return &Provider{
+		client: api.NewClientWithConfig(conf), model: c.Model, flavour: c.Flavour, can: *c.Capabilities,
+		secrets: secrets, idle: client,
+	}, nil
 }
+
+// Capabilities are those of the configuration, or the flavour's.
+func (p *Provider) Capabilities() model.Capabilities { return p.can }
 
 // Close closes the connections that are not in use.
 func (p *Provider) Close() { p.idle.CloseIdleConnections() }
@@ -84,7 +102,20 @@ func (c *Config) check() error {
 	if err := checkURL(c.BaseURL); err != nil {
 		return err
 	}
+	if c.Flavour != "" {
+		if err := c.Flavour.check(); err != nil {
+			return err
+		}
+	}
 	switch {
+	case c.APIVersion != "" && c.Flavour != Azure && flavourOf(c.BaseURL) != Azure:
+		return &messages.FieldError{Field: "apiVersion", Reason: "is set for an endpoint that is not Azure's"}
+	case strings.ContainsFunc(c.APIVersion, func(r rune) bool { return notAlphanumeric(r) && r != '-' }):
+		return &messages.FieldError{Field: "apiVersion", Reason: "must be such as 2024-10-21"}
+	case c.Flavour == Azure && c.BaseURL == "":
+		return &messages.FieldError{Field: "baseURL", Reason: "is missing; Azure's has the name of the resource in it"}
+	case c.Capabilities != nil && (c.Capabilities.MaxOutput < 0 || c.Capabilities.ContextWindow < 0):
+		return &messages.FieldError{Field: "capabilities", Reason: "must not hold negative numbers"}
 	case c.APIKey == "" && !c.NoAuth:
 		return &messages.FieldError{Field: "apiKey", Reason: "is missing; say so if the endpoint takes none"}
 	case c.APIKey != "" && c.NoAuth:
@@ -132,6 +163,16 @@ func headerValue(s string) bool {
 func (c *Config) setDefaults() {
 	if c.BaseURL == "" {
 		c.BaseURL = DefaultBaseURL
+	}
+	if c.Flavour == "" {
+		c.Flavour = flavourOf(c.BaseURL)
+	}
+	if c.APIVersion == "" {
+		c.APIVersion = defaultAzureVersion
+	}
+	if c.Capabilities == nil {
+		can := c.Flavour.capabilities()
+		c.Capabilities = &can
 	}
 	if c.Transport == nil {
 		c.Transport = transport()

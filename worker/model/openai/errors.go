@@ -23,6 +23,9 @@ func (n *normaliser) refusal(resp *http.Response, body []byte, x *exchange) erro
 	}
 	e := n.failure(x, parseFault(body))
 	e.RetryAfter = retryAfter(resp.Header, time.Now())
+	if e.RetryAfter == 0 {
+		e.RetryAfter = retryDelay(body)
+	}
 	return e
 }
 
@@ -61,13 +64,13 @@ func classify(status int, f *fault) model.Class {
 		return model.ModelOutput
 	case status != http.StatusTooManyRequests && mentions(said, contextWords()):
 		return model.ContextLength
-	case mentions(said, []string{"insufficient_quota", "billing_hard_limit", "insufficient credits", "insufficient balance"}):
+	case mentions(said, quotaWords()):
 		return model.Quota
 	case status < 500 && status != http.StatusTooManyRequests && mentions(said, filterWords()):
 		return model.ContentFilter
 	case mentions(said, []string{"tool_use_failed", "json_validate_failed"}):
 		return model.ModelOutput
-	case status == http.StatusBadRequest && mentions(said, []string{"invalid_api_key", "api key not valid", "invalid api key"}):
+	case status == http.StatusBadRequest && mentions(said, keyWords()):
 		return model.Auth
 	}
 	if c := byStatus(status); c != model.Unknown {
@@ -81,6 +84,30 @@ func contextWords() []string {
 		"context_length", "context length", "context window", "maximum context", "context size", "prompt is too long",
 		"input is too long", "prompt too long", "maximum prompt length", "exceeds the maximum number of tokens",
 	}
+}
+
+func keyWords() []string {
+	return []string{"invalid_api_key", "api key not valid", "invalid api key", "incorrect api key", "api_key_invalid"}
+}
+
+func quotaWords() []string {
+	return []string{
+		"insufficient_quota", "billing_hard_limit", "insufficient credits", "insufficient balance", "credit balance",
+		"billing_not_active", "exceeded your current quota", "spending limit",
+	}
+}
+
+// modelWords are said of a model that the endpoint does not have.
+func modelWords() []string {
+	return []string{
+		"model_not_found", "deploymentnotfound", "invalid_model", "invalid model", "not a valid model", "model not exist",
+		"no such model", "unknown model", "model not found", "no endpoints found", "unknown_model",
+	}
+}
+
+func namesNoModel(said string) bool {
+	return mentions(said, modelWords()) ||
+		mentions(said, []string{"model", "deployment", "function '"}) && mentions(said, []string{"does not exist", "not found", "not exist", "do not have access"})
 }
 
 func filterWords() []string {
@@ -154,11 +181,14 @@ func mentions(said string, words []string) bool {
 	return false
 }
 
-// hint says what the operator can do.
+// hint says in one sentence what the operator can do.
 func hint(e *model.Error, f *fault) string {
+	said := strings.ToLower(f.code + " " + f.message)
 	switch {
 	case f.html && (e.Class == model.ModelOutput || e.Class == model.InvalidRequest):
 		return "the address answers with a web page: check the base URL (OPENAI_BASE_URL), which usually ends in /v1"
+	case e.Class == model.Auth && e.Status == http.StatusForbidden:
+		return "the endpoint refuses the key for this call: check OPENAI_API_KEY, and that its account may use the model"
 	case e.Class == model.Auth:
 		return "the endpoint refuses the key: check OPENAI_API_KEY, and that the key belongs to this base URL"
 	case e.Class == model.Quota:
@@ -169,10 +199,24 @@ func hint(e *model.Error, f *fault) string {
 		return "the conversation no longer fits the model: choose one with a larger context, or give it less to read"
 	case e.Class == model.ContentFilter:
 		return "the provider's filter refuses the conversation: change the task, or choose another provider"
-	case e.Class == model.InvalidRequest && strings.Contains(strings.ToLower(f.code+" "+f.message), "model"):
-		return "check the name of the model (OPENAI_MODEL) and what this endpoint takes for it"
-	case e.Status == http.StatusNotFound:
+	case e.Class != model.InvalidRequest:
+		return ""
+	case mentions(said, []string{"reasoning_content", "thought_signature", "content[].thinking"}):
+		return `the model wants its reasoning back: set "reasoning: echo" in the agent`
+	case namesNoModel(said):
+		return "the endpoint has no model of this name: check OPENAI_MODEL, or the model of the provider or agent"
+	case strings.Contains(said, "response_format"):
+		return "the model cannot be held to JSON this way: switch jsonSchema or jsonMode off in its provider's capabilities"
+	case strings.Contains(said, "temperature"):
+		return "the model takes no temperature, or not this one: leave it out of the agent"
+	case strings.Contains(said, "image"):
+		return "the model takes no images, or not these: choose one that sees, or switch images off in its provider's capabilities"
+	case mentions(said, []string{"tool", "function call"}):
+		return "the model or its server refuses the tools: start the server with tool calls, or switch tools off in the provider's capabilities"
+	case e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed:
 		return "check the base URL (OPENAI_BASE_URL), which usually ends in /v1, and the name of the model"
+	case strings.Contains(said, "model"):
+		return "check the name of the model (OPENAI_MODEL) and what this endpoint takes for it"
 	default:
 		return ""
 	}

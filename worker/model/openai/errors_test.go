@@ -3,6 +3,7 @@ package openai_test
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,18 +25,20 @@ func fails(t *testing.T, p model.Provider) *model.Error {
 	return e
 }
 
-func TestRefusals(t *testing.T) {
+type refusalCase struct {
+	name   string
+	status int
+	body   string
+	class  model.Class
+	detail string
+	hint   string // a part
+}
+
+func refusalCases() []refusalCase {
 	const noHint = ""
-	for _, tt := range []struct {
-		name   string
-		status int
-		body   string
-		class  model.Class
-		detail string
-		hint   string // a part
-	}{
+	return []refusalCase{
 		{"bad key", 401, `{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","code":"invalid_api_key"}}`, model.Auth, "Incorrect API key", "OPENAI_API_KEY"},
-		{"bad key, as 400", 400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`, model.Auth, "API key not valid", "OPENAI_API_KEY"},
+		{"Q22 a list, Gemini's bad key", 400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`, model.Auth, "API key not valid", "OPENAI_API_KEY"},
 		{"forbidden", 403, `{"message":"no access"}`, model.Auth, "no access", "key"},
 		{"moderated", 403, `{"error":{"message":"Input flagged by moderation","code":403}}`, model.ContentFilter, "flagged", "filter"},
 		{"no credit", 402, `{"error":{"message":"Insufficient credits"}}`, model.Quota, "Insufficient", "billing"},
@@ -48,12 +51,12 @@ func TestRefusals(t *testing.T) {
 		{"full context", 400, `{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`, model.ContextLength, "8192", "larger context"},
 		{"full context, llama.cpp", 500, `{"error":{"code":500,"message":"the request exceeds the available context size"}}`, model.ContextLength, "context size", "larger context"},
 		{"filter", 400, `{"error":{"code":"content_filter","message":"policy","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, model.ContentFilter, "policy", "filter"},
-		{"tool_use_failed", 400, `{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"x"}}`, model.ModelOutput, "Failed", noHint},
-		{"string", 400, `{"error":"bad things"}`, model.InvalidRequest, "bad things", noHint},
-		{"bare string", 400, `"bad things"`, model.InvalidRequest, "bad things", noHint},
-		{"detail", 422, `{"detail":[{"loc":["body","tools"],"msg":"field required","type":"missing"}]}`, model.InvalidRequest, "[body tools]: field required", noHint},
-		{"detail as a string", 422, `{"detail":"no such thing"}`, model.InvalidRequest, "no such thing", noHint},
-		{"flat", 400, `{"object":"error","message":"bad parameter","type":"BadRequestError","code":400}`, model.InvalidRequest, "bad parameter", noHint},
+		{"Q23 tool_use_failed", 400, `{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"x"}}`, model.ModelOutput, "Failed", noHint},
+		{"Q22 a string", 400, `{"error":"bad things"}`, model.InvalidRequest, "bad things", noHint},
+		{"Q22 a bare string", 400, `"bad things"`, model.InvalidRequest, "bad things", noHint},
+		{"Q22 detail", 422, `{"detail":[{"loc":["body","tools"],"msg":"field required","type":"missing"}]}`, model.InvalidRequest, "[body tools]: field required", "tools"},
+		{"Q22 detail as a string", 422, `{"detail":"no such thing"}`, model.InvalidRequest, "no such thing", noHint},
+		{"Q22 flat", 400, `{"object":"error","message":"bad parameter","type":"BadRequestError","code":400}`, model.InvalidRequest, "bad parameter", noHint},
 		{"list of errors", 400, `{"success":false,"errors":[{"code":7003,"message":"no route"}]}`, model.InvalidRequest, "no route", noHint},
 		{"empty", 500, ``, model.Overloaded, "", noHint},
 		{"overloaded", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, model.Overloaded, "Overloaded", noHint},
@@ -62,7 +65,11 @@ func TestRefusals(t *testing.T) {
 		{"deep", 400, strings.Repeat(`{"error":`, 5000) + `"x"` + strings.Repeat(`}`, 5000), model.InvalidRequest, "", noHint},
 		{"long", 400, `{"error":"` + strings.Repeat("é", 100_000), model.InvalidRequest, "more bytes", noHint},
 		{"loc of objects", 422, `{"detail":[{"loc":[{},{}],"msg":"odd"}]}`, model.InvalidRequest, "odd", noHint},
-	} {
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, tt := range refusalCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			e := fails(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("X-Request-Id", "req-7")
@@ -82,24 +89,39 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	for _, tt := range []struct {
-		name, header, value string
-		want, slack         time.Duration
-	}{
-		{"seconds", "Retry-After", "20", 20 * time.Second, 0},
+type retryAfterCase struct {
+	name, header, value string
+	want, slack         time.Duration
+}
+
+func retryAfterCases() []retryAfterCase {
+	return []retryAfterCase{
+		{"Q24 seconds", "Retry-After", "20", 20 * time.Second, 0},
 		{"broken seconds", "Retry-After", "1.5", 1500 * time.Millisecond, 0},
-		{"milliseconds", "Retry-After-Ms", "350", 350 * time.Millisecond, 0},
-		{"date", "Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), time.Hour, 5 * time.Second},
+		{"Q24 milliseconds", "Retry-After-Ms", "350", 350 * time.Millisecond, 0},
+		{"Q24 date", "Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), time.Hour, time.Minute},
 		{"past date", "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT", 0, 0},
 		{"negative", "Retry-After", "-5", 0, 0},
 		{"huge", "Retry-After", "1e300", 24 * time.Hour, 0},
 		{"not a number", "Retry-After", "NaN", 0, 0},
 		{"a word", "Retry-After", "soon", 0, 0},
+		{"Q24 reset as a duration", "X-Ratelimit-Reset-Tokens", "6m0.5s", 360_500 * time.Millisecond, 0},
+		{"Q24 reset in seconds", "X-Ratelimit-Reset-Tokens", "7.5", 7500 * time.Millisecond, 0},
+		{"Q24 reset at a moment", "X-Ratelimit-Reset", strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10), time.Hour, time.Minute},
+		{"Q24 reset at a moment in seconds", "X-Ratelimit-Reset", strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10), time.Hour, time.Minute},
+		{"reset of a limit that is not used up", "X-Ratelimit-Reset-Requests", "6m0s", 0, 0},
+		{"reset that is no time", "X-Ratelimit-Reset", "soon", 0, 0},
 		{"absent", "X-Other", "5", 0, 0},
-	} {
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for _, tt := range retryAfterCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			e := fails(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Ratelimit-Remaining", "0")
+				w.Header().Set("X-Ratelimit-Remaining-Tokens", "0")
+				w.Header().Set("X-Ratelimit-Remaining-Requests", "4")
 				w.Header().Set(tt.header, tt.value)
 				w.WriteHeader(http.StatusTooManyRequests)
 			}))
@@ -107,6 +129,16 @@ func TestRetryAfter(t *testing.T) {
 				t.Errorf("got %s, want %s", e.RetryAfter, tt.want)
 			}
 		})
+	}
+}
+
+func TestRetryAfterInTheBody(t *testing.T) {
+	e := fails(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		write(w, `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]`, 0)
+	}))
+	if e.Class != model.RateLimited || e.RetryAfter != 34_500*time.Millisecond {
+		t.Errorf("got %v after %s", e, e.RetryAfter)
 	}
 }
 
@@ -211,6 +243,11 @@ func TestNewRefuses(t *testing.T) {
 		{"headerTimeout", openai.Config{APIKey: "a", HeaderTimeout: -1}},
 		{"maxLine", openai.Config{APIKey: "a", MaxLine: -1}},
 		{"maxReply", openai.Config{APIKey: "a", MaxReply: -1}},
+		{"flavour", openai.Config{APIKey: "a", Flavour: "vanilla"}},
+		{"apiVersion", openai.Config{APIKey: "a", APIVersion: "2024-10-21"}},
+		{"apiVersion", openai.Config{APIKey: "a", Flavour: openai.Azure, BaseURL: "https://host", APIVersion: "1&x=y"}},
+		{"baseURL", openai.Config{APIKey: "a", Flavour: openai.Azure}},
+		{"capabilities", openai.Config{APIKey: "a", Capabilities: &model.Capabilities{MaxOutput: -1}}},
 	} {
 		p, err := openai.New(tt.config)
 		f, ok := errors.AsType[*messages.FieldError](err)

@@ -9,7 +9,7 @@ import (
 // exchange is what one call's two layers tell each other past the client between them. The client calls the HTTP
 // layer from the goroutine of the call, so it needs no lock.
 type exchange struct {
-	temperature *float64 // down: the client omits a zero
+	edit edit // down: what the client cannot be told
 
 	status    int // up
 	requestID string
@@ -17,7 +17,8 @@ type exchange struct {
 	usage     messages.Usage
 	finish    string // the raw finish reason, the last that was not empty
 	refused   bool   // part of the text is a refusal
-	done      bool   // the provider said that the reply is complete
+	thoughts  thoughts
+	done      bool // the provider said that the reply is complete
 }
 
 type exchangeKey struct{}

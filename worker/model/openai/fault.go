@@ -35,6 +35,9 @@ func parseFault(body []byte) fault {
 		}
 		return f
 	}
+	if len(body) > maxErrorBody { // no error is as long, and what is made of it takes many times as much
+		return fault{message: string(body[:maxDetail])}
+	}
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
 		return fault{message: string(body)}

@@ -45,6 +45,9 @@ func FuzzStream(f *testing.F) {
 	} {
 		f.Add(200, []byte(s))
 	}
+	for _, s := range shapes() {
+		f.Add(200, []byte(s))
+	}
 	f.Add(429, []byte(`{"error":"x"}`))
 	f.Add(302, []byte(`moved`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
@@ -56,8 +59,8 @@ func FuzzStream(f *testing.F) {
 		if diff := cmp.Diff(whole, bytewise); diff != "" {
 			t.Errorf("the pieces matter: %s", diff)
 		}
-		if limit := 3 * len(body); len(whole.Text) > limit { // a broken byte becomes a character of three
-			t.Errorf("%d bytes of text from %d", len(whole.Text), len(body))
+		if limit := 3 * len(body); len(whole.Text)+len(whole.Aloud) > limit { // a broken byte becomes a character of three
+			t.Errorf("%d bytes of text and %d of reasoning from %d", len(whole.Text), len(whole.Aloud), len(body))
 		}
 		if whole.Reply != nil && !terminated(body) {
 			t.Errorf("a reply without an end: %+v", whole.Reply)
@@ -83,6 +86,7 @@ func outcomeOf(t *testing.T, status int, body io.Reader) outcome {
 	}
 	r := hello()
 	r.MaxTokens = 64
+	r.Tools = []messages.ToolSpec{{Name: "f"}}
 	o := call(t.Context(), p, r)
 	if (o.Reply == nil) == (o.Err == nil) {
 		t.Fatalf("reply %+v and error %v", o.Reply, o.Err)
@@ -99,6 +103,7 @@ func outcomeOf(t *testing.T, status int, body io.Reader) outcome {
 	if got := o.Reply.Message.Text(); got != o.Text {
 		t.Fatalf("streamed %q, replied %q", o.Text, got)
 	}
+	sane(t, p, o.Reply.Message)
 	for i, b := range o.Reply.Message.Content {
 		if b.ToolCall == nil {
 			continue
@@ -114,6 +119,47 @@ func outcomeOf(t *testing.T, status int, body io.Reader) outcome {
 		t.Fatalf("%d calls and stop %q", calls, o.Reply.Stop)
 	}
 	return o
+}
+
+// sane checks that a reply can go back to the provider that made it.
+func sane(t *testing.T, p *openai.Provider, m messages.Message) {
+	t.Helper()
+	for _, b := range m.Content {
+		if b.Reasoning != nil && (b.Reasoning.Family != "openai" || b.Reasoning.Opaque == "") {
+			t.Fatalf("reasoning that is nobody's: %+v", b.Reasoning)
+		}
+	}
+	r := hello()
+	r.Messages, r.Echo = append(r.Messages, m), true
+	var failed *model.Error
+	if o := call(t.Context(), p, r); errors.As(o.Err, &failed) && failed.Class == model.InvalidRequest && failed.Status == 0 {
+		t.Fatalf("the reply cannot be sent back: %v", failed)
+	}
+}
+
+// shapes are streams as they were recorded, shortened.
+func shapes() []string {
+	const (
+		openRouter = `"id":"gen-1","object":"chat.completion.chunk","created":1,"model":"m","provider":"P","choices":[{"index":0,"delta":{"content":"","role":"assistant"`
+		usage      = `"usage":{"prompt_tokens":86,"completion_tokens":50,"total_tokens":136,"cost":0.00017,"prompt_tokens_details":{"cached_tokens":32,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":27}}`
+	)
+	return []string{
+		": OPENROUTER PROCESSING\n\n" + data(
+			`{`+openRouter+`,"reasoning":" The","reasoning_details":[{"type":"reasoning.text","text":" The","format":"unknown","index":0}]},"finish_reason":null,"native_finish_reason":null}]}`,
+			`{`+openRouter+`,"reasoning":null,"reasoning_details":[{"type":"reasoning.encrypted","data":"AA","id":"rs","index":0}],"tool_calls":[{"index":0,"id":"functions.f:0","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},"finish_reason":null}]}`,
+			`{`+openRouter+`},"finish_reason":"tool_calls","native_finish_reason":"tool_calls"}]}`,
+			`{`+openRouter+`},"finish_reason":null,"native_finish_reason":null}],`+usage+`}`,
+		),
+		data(`{"id":"1","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"x"}`,
+			`{"id":"1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a"}}]},"finish_reason":null}],"usage":null}`, finish("tool_calls"), `{"choices":[],`+usage+`}`),
+		data(`{"id": "1", "choices": [{"index": 0, "delta": {"reasoning_content": "I"}}]}`, `{"choices":[{"index":0,"finish_reason":"stop","delta":{"role":"assistant","content":""}}],`+usage+`}`),
+		data(`{"choices":[{"index":0,"delta":{"role":"assistant","content":null}}],"x_groq":{"id":"r"}}`, text("a"), `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"x_groq":{"id":"r",`+usage+`}}`),
+		data(delta(`"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]`), delta(`"content":[{"type":"text","text":"a"}]`), finish("stop")),
+		data(text("<think>hm</think>"), text(`<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}</tool_call>`), finish("stop")),
+		data(calls(`{"id":"x","function":{"name":"f","arguments":"{}{}"},"extra_content":{"google":{"thought_signature":"s"}}}`), finish("stop")),
+		`{"id":"1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"a","reasoning_content":"hm","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}],` + usage + `}`,
+		data(`{"choices":[],"id":"","model":"","prompt_filter_results":[{"prompt_index":0}]}`, text("a"), `{"choices":[{"index":0,"finish_reason":"content_filter","content_filter_results":{"hate":{"filtered":true}}}]}`),
+	}
 }
 
 // FuzzCut cuts a complete stream anywhere: what is left is an error unless it still tells why it ended.

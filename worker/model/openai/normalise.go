@@ -35,15 +35,20 @@ type wireChoice struct {
 }
 
 type wireDelta struct {
-	Content   looseText           `json:"content"`
-	Refusal   looseText           `json:"refusal"`
-	ToolCalls looseList[wireCall] `json:"tool_calls"`
+	Content          looseText                             `json:"content"`
+	Refusal          looseText                             `json:"refusal"`
+	ReasoningContent looseText                             `json:"reasoning_content"`
+	Reasoning        looseText                             `json:"reasoning"`
+	ReasoningDetails looseList[map[string]json.RawMessage] `json:"reasoning_details"`
+	ToolCalls        looseList[wireCall]                   `json:"tool_calls"`
 }
 
 type wireCall struct {
 	Index    looseInt                  `json:"index"`
 	ID       looseString               `json:"id"`
 	Function looseObject[wireFunction] `json:"function"`
+	Extra    json.RawMessage           `json:"extra_content"`
+	whole    bool                      // nothing else belongs to it
 }
 
 type wireFunction struct {
@@ -76,6 +81,7 @@ type canonicalChoice struct {
 
 type canonicalDelta struct {
 	Content   string         `json:"content,omitempty"`
+	Reasoning string         `json:"reasoning_content,omitempty"`
 	ToolCalls []api.ToolCall `json:"tool_calls,omitempty"`
 }
 
@@ -83,6 +89,7 @@ type canonicalDelta struct {
 type normal struct {
 	x       *exchange
 	calls   callTracker
+	marks   marks
 	choices bool // one has been seen
 }
 
@@ -113,7 +120,7 @@ func (n *normal) chunk(ev event) ([]byte, error) {
 		f := parseFault(ev.data)
 		return nil, &f
 	}
-	if c.Model != "" {
+	if c.Model != "" && len(c.Model) <= maxCallName {
 		n.x.model = string(c.Model)
 	}
 	n.count(&c)
@@ -174,22 +181,64 @@ func (n *normal) choice(c *wireChoice) ([]byte, error) {
 	if c.FinishReason != "" {
 		n.x.finish = string(c.FinishReason)
 	}
-	d := c.Delta.value
+	d := &c.Delta.value
 	if !c.Delta.ok {
-		d = c.Message.value
+		d = &c.Message.value
 	}
-	if d.Refusal != "" {
+	if d.Refusal.text != "" {
 		n.x.refused = true
 	}
-	out := canonicalDelta{Content: string(d.Content + d.Refusal)}
-	for i := range d.ToolCalls {
-		call, err := n.calls.place(&d.ToolCalls[i])
-		if err != nil {
-			return nil, err
-		}
-		out.ToolCalls = append(out.ToolCalls, call)
+	var out canonicalDelta
+	if err := n.think(d, &out); err != nil {
+		return nil, err
 	}
-	if out.Content == "" && len(out.ToolCalls) == 0 {
+	said := n.marks.write(d.Content.text)
+	said.text += d.Refusal.text
+	return n.canonical(out, said, d.ToolCalls)
+}
+
+// think keeps the reasoning of a piece. Servers that have several names for it say the same under each.
+func (n *normal) think(d *wireDelta, out *canonicalDelta) error {
+	for i := range d.ReasoningDetails {
+		text, err := n.x.thoughts.detail(d.ReasoningDetails[i])
+		if err != nil {
+			return err
+		}
+		out.Reasoning += text
+	}
+	for _, in := range []struct{ place, text string }{
+		{inField, d.ReasoningContent.text}, {inShort, d.Reasoning.text}, {inParts, d.Content.thinking},
+	} {
+		if in.text != "" {
+			out.Reasoning = n.x.thoughts.write(in.place, in.text)
+			return nil
+		}
+	}
+	return nil
+}
+
+// rest is what was held back until the end.
+func (n *normal) rest() ([]byte, error) {
+	return n.canonical(canonicalDelta{}, n.marks.end(), nil)
+}
+
+// canonical writes a chunk, or nil when there is nothing in it.
+func (n *normal) canonical(out canonicalDelta, said marked, calls []wireCall) ([]byte, error) {
+	out.Content = said.text
+	out.Reasoning += n.x.thoughts.write(inMarks, said.reasoning)
+	for _, list := range [][]wireCall{said.calls, calls} {
+		for i := range list {
+			call, err := n.calls.place(&list[i])
+			if err != nil {
+				return nil, err
+			}
+			if extra := list[i].Extra; len(extra) > 0 && string(extra) != "null" {
+				n.x.thoughts.extra(*call.Index, extra)
+			}
+			out.ToolCalls = append(out.ToolCalls, call)
+		}
+	}
+	if out.Content == "" && out.Reasoning == "" && len(out.ToolCalls) == 0 {
 		return nil, nil
 	}
 	chunk, err := json.Marshal(canonicalChunk{Choices: []canonicalChoice{{Delta: out}}})

@@ -19,10 +19,10 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 		if r.Model == "" {
 			r.Model = p.model
 		}
-		x := &exchange{temperature: r.Temperature}
+		x := &exchange{}
 		call, cancel := context.WithCancel(withExchange(ctx, x))
 		defer cancel()
-		stream, err := p.open(call, r)
+		stream, err := p.open(call, r, x)
 		if err != nil {
 			yield(model.Delta{}, p.fault(ctx, err, model.InvalidRequest))
 			return
@@ -39,17 +39,18 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 	}
 }
 
-func (p *Provider) open(ctx context.Context, r model.Request) (*api.ChatCompletionStream, error) {
+func (p *Provider) open(ctx context.Context, r model.Request, x *exchange) (*api.ChatCompletionStream, error) {
 	if r.Model == "" {
 		return nil, &model.Error{
 			Class: model.InvalidRequest, Detail: "no model is named",
 			Hint: "set OPENAI_MODEL, or the model of the provider or agent",
 		}
 	}
-	req, err := request(r)
+	req, e, err := p.request(r)
 	if err != nil {
 		return nil, err
 	}
+	x.edit = e
 	return p.client.CreateChatCompletionStream(ctx, req)
 }
 
@@ -63,12 +64,16 @@ func (p *Provider) read(
 	for {
 		chunk, err := stream.Recv()
 		if errors.Is(err, io.EOF) && x.done {
-			return a.reply(r, x)
+			return a.reply(r, x, p.flavour)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if text := a.add(chunk); text != "" && !yield(model.Delta{Text: text}, nil) {
+		text, reasoning := a.add(chunk)
+		if reasoning != "" && !yield(model.Delta{Reasoning: reasoning}, nil) {
+			return nil, errAbandoned
+		}
+		if text != "" && !yield(model.Delta{Text: text}, nil) {
 			return nil, errAbandoned
 		}
 	}

@@ -41,12 +41,15 @@ func TestRecordings(t *testing.T) {
 						t.Fatal(o.Err)
 					}
 					want := plainly(t, body)
-					got := reading{Text: o.Reply.Message.Text(), Calls: o.Reply.Message.Calls(), Usage: o.Reply.Usage, Stop: o.Reply.Stop}
+					got := reading{
+						Text: o.Reply.Message.Text(), Calls: o.Reply.Message.Calls(), Usage: o.Reply.Usage, Stop: o.Reply.Stop,
+						Aloud: aloud(o.Reply),
+					}
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Error(diff)
 					}
-					if o.Text != got.Text {
-						t.Errorf("streamed %q, replied %q", o.Text, got.Text)
+					if o.Text != got.Text || o.Aloud != got.Aloud {
+						t.Errorf("streamed %q and %q, replied %q and %q", o.Text, o.Aloud, got.Text, got.Aloud)
 					}
 				}
 			}
@@ -91,6 +94,7 @@ type reading struct {
 	Calls []messages.ToolCall
 	Usage messages.Usage
 	Stop  messages.StopReason
+	Aloud string // reasoning
 }
 
 // plainly reads a well-formed body: with the types of the specification and calls told apart by index alone.
@@ -98,6 +102,8 @@ func plainly(t *testing.T, body string) (r reading) {
 	t.Helper()
 	type said struct {
 		Content   string `json:"content"`
+		Long      string `json:"reasoning_content"`
+		Short     string `json:"reasoning"`
 		ToolCalls []struct {
 			Index    int    `json:"index"`
 			ID       string `json:"id"`
@@ -142,6 +148,7 @@ func plainly(t *testing.T, body string) (r reading) {
 		}
 		for _, choice := range c.Choices {
 			r.Text += choice.Delta.Content + choice.Message.Content
+			r.Aloud += choice.Delta.Long + choice.Message.Long + choice.Delta.Short + choice.Message.Short
 			if choice.FinishReason != "" {
 				reason = choice.FinishReason
 			}

@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	api "github.com/sashabaranov/go-openai"
@@ -24,10 +26,10 @@ type pieces struct {
 	args     strings.Builder
 }
 
-// add returns the text of the chunk.
-func (a *assembly) add(c api.ChatCompletionStreamResponse) string {
+// add returns the text and the reasoning of the chunk.
+func (a *assembly) add(c api.ChatCompletionStreamResponse) (text, reasoning string) {
 	if len(c.Choices) == 0 {
-		return ""
+		return "", ""
 	}
 	d := &c.Choices[0].Delta
 	a.text.WriteString(d.Content)
@@ -45,32 +47,43 @@ func (a *assembly) add(c api.ChatCompletionStreamResponse) string {
 		}
 		p.args.WriteString(t.Function.Arguments)
 	}
-	return d.Content
+	return d.Content, d.ReasoningContent
 }
 
 // reply judges what came. The reason to stop is derived: what providers say is often wrong.
-func (a *assembly) reply(r model.Request, x *exchange) (*model.Reply, error) {
+func (a *assembly) reply(r model.Request, x *exchange, f Flavour) (*model.Reply, error) {
 	stop := stopReason(x)
-	msg := messages.Message{Role: messages.RoleAssistant}
-	if a.text.Len() > 0 {
-		msg.Content = messages.TextContent(a.text.String())
-	}
+	var calls []messages.Block
+	extras := map[int]json.RawMessage{}
 	half := false
 	if stop != messages.StopLength { // else the last call may have lost its end, and the next ones are missing
-		for _, p := range a.calls {
-			call, ok := p.call()
-			if half = half || !ok; ok {
-				msg.Content = append(msg.Content, messages.Block{ToolCall: call})
+		for i, p := range a.calls {
+			list, ok := p.settle()
+			half = half || !ok
+			if extra, ok := x.thoughts.extras[i]; ok {
+				extras[len(calls)] = extra
+			}
+			for n := range list {
+				calls = append(calls, messages.Block{ToolCall: &list[n]})
 			}
 		}
 	}
+	if half { // the others do not make up for it
+		if r.MaxTokens == 0 || x.usage.Output < int64(r.MaxTokens) {
+			return nil, a.invalid(x, "the reply ends within a tool call")
+		}
+		stop, calls, extras = messages.StopLength, nil, nil
+	}
+	msg := messages.Message{Role: messages.RoleAssistant, Content: x.thoughts.blocks(f, extras)}
+	if a.text.Len() > 0 {
+		msg.Content = append(msg.Content, messages.Block{Text: a.text.String()})
+	}
+	msg.Content = append(msg.Content, calls...)
 	switch {
-	case len(msg.Calls()) > 0:
+	case len(calls) > maxCalls:
+		return nil, a.invalid(x, fmt.Sprintf("more than %d tool calls", maxCalls))
+	case len(calls) > 0:
 		stop = messages.StopToolCalls
-	case half && r.MaxTokens > 0 && x.usage.Output >= int64(r.MaxTokens):
-		stop = messages.StopLength
-	case half:
-		return nil, a.invalid(x, "the reply ends within a tool call")
 	case x.finish == "" && a.text.Len() == 0:
 		return nil, a.invalid(x, "the reply is empty and gives no reason for it")
 	}
@@ -85,23 +98,53 @@ func (a *assembly) invalid(x *exchange, detail string) error {
 	return &model.Error{Class: model.ModelOutput, Status: x.status, Detail: detail, RequestID: x.requestID}
 }
 
-// call returns false for half a call. Arguments that are no JSON, but whole, are handed on: the model is told.
-func (p *pieces) call() (*messages.ToolCall, bool) {
+// settle returns false for half a call. Arguments that are no JSON, but whole, are handed on: the model is told.
+// Several objects are as many calls of the tool; the same one again is no more than that.
+func (p *pieces) settle() ([]messages.ToolCall, bool) {
 	args := strings.TrimSpace(p.args.String())
 	if args == "" || args == "null" {
 		args = "{}"
 	}
-	var v json.RawMessage
-	err := json.NewDecoder(strings.NewReader(args)).Decode(&v)
+	list, err := objects(args)
 	if p.name == "" || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, false
 	}
-	id := p.id
-	if id == "" {
-		id = "call_" + rand.Text()[:16]
+	if err != nil {
+		list = []string{args}
 	}
-	return &messages.ToolCall{ID: id, Name: p.name, Arguments: args}, true
+	out := make([]messages.ToolCall, len(list))
+	for i, a := range list {
+		out[i] = messages.ToolCall{ID: p.id, Name: p.name, Arguments: a}
+		if p.id == "" || i > 0 {
+			out[i].ID = "call_" + rand.Text()[:16]
+		}
+	}
+	return out, true
 }
+
+// objects splits JSON objects that follow each other, and drops repeated ones.
+func objects(s string) ([]string, error) {
+	var out []string
+	for d := json.NewDecoder(strings.NewReader(s)); ; {
+		var v json.RawMessage
+		err := d.Decode(&v)
+		switch {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, err
+		case v[0] != '{':
+			return nil, errNoObject
+		case !slices.Contains(out, string(v)):
+			out = append(out, string(v))
+		}
+		if len(out) > maxCalls {
+			return nil, errNoObject
+		}
+	}
+}
+
+var errNoObject = errors.New("no object")
 
 // stopReason translates the reasons that are known to occur, of other protocols too. A reason to call tools becomes
 // an end here: only a call makes it one.

@@ -64,20 +64,22 @@ func hello() model.Request {
 // outcome is what a call came to.
 type outcome struct {
 	Text  string // streamed
+	Aloud string // reasoning, streamed
 	Reply *model.Reply
 	Err   error
 }
 
 func call(ctx context.Context, p model.Provider, r model.Request) (o outcome) {
-	var text strings.Builder
+	var text, aloud strings.Builder
 	for d, err := range p.Stream(ctx, r) {
 		text.WriteString(d.Text)
+		aloud.WriteString(d.Reasoning)
 		if d.Reply != nil {
 			o.Reply = d.Reply
 		}
 		o.Err = err
 	}
-	o.Text = text.String()
+	o.Text, o.Aloud = text.String(), aloud.String()
 	return o
 }
 

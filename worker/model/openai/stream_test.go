@@ -20,11 +20,23 @@ type want struct {
 	calls  []string // name(arguments)id, with the id "new" for one that we made
 	stop   messages.StopReason
 	usage  messages.Usage
+	aloud  string // reasoning
 	class  model.Class
 	detail string // a part of the error's
 }
 
 var generated = regexp.MustCompile(`^call_[A-Z2-7]{16}$`)
+
+// aloud is the reasoning of a reply.
+func aloud(r *model.Reply) string {
+	var s strings.Builder
+	for _, b := range r.Message.Content {
+		if b.Reasoning != nil {
+			s.WriteString(b.Reasoning.Text)
+		}
+	}
+	return s.String()
+}
 
 func check(t *testing.T, o outcome, w want) {
 	t.Helper()
@@ -40,6 +52,9 @@ func check(t *testing.T, o outcome, w want) {
 	}
 	if o.Text != w.text || o.Reply.Message.Text() != w.text {
 		t.Errorf("streamed %q and replied %q, want %q", o.Text, o.Reply.Message.Text(), w.text)
+	}
+	if aloud := aloud(o.Reply); o.Aloud != w.aloud || aloud != w.aloud {
+		t.Errorf("streamed the reasoning %q and replied %q, want %q", o.Aloud, aloud, w.aloud)
 	}
 	var got []string
 	for _, c := range o.Reply.Message.Calls() {
@@ -67,14 +82,16 @@ func check(t *testing.T, o outcome, w want) {
 	}
 }
 
-func TestStream(t *testing.T) {
+type streamCase struct {
+	name, body string
+	want       want
+}
+
+func streamCases() []streamCase {
 	plain := messages.Usage{Input: 10, Output: 5, Total: 15}
 	end := finish("stop")
 	called := finish("tool_calls")
-	for _, tt := range []struct {
-		name, body string
-		want       want
-	}{
+	return []streamCase{
 		{"plain", data(delta(`"role":"assistant","content":""`), text("Hel"), text("lo"), end, usage), want{text: "Hello", usage: plain}},
 
 		// Framing.
@@ -82,6 +99,7 @@ func TestStream(t *testing.T) {
 		{"Q2 a thousand keepalives", strings.Repeat(": wait\n\n", 1000) + data(text("a"), end), want{text: "a"}},
 		{"Q3 comment, then error", ": wait\n\ndata: {\"error\":{\"message\":\"upstream is down\",\"code\":502}}\n\n", want{class: model.Overloaded, detail: "upstream is down"}},
 		{"Q4 CRLF", strings.ReplaceAll(data(text("a"), end, usage), "\n", "\r\n"), want{text: "a", usage: plain}},
+		{"Q4 CRLF, data on several lines", strings.ReplaceAll("data: {\"choices\":[{\"delta\":\ndata: {\"content\":\"a\"}}]}\n\n"+data(end), "\n", "\r\n"), want{text: "a"}},
 		{"Q5 no space", strings.ReplaceAll(data(text("a"), end), "data: ", "data:"), want{text: "a"}},
 		{"Q6 byte order mark", "\xef\xbb\xbf" + data(text("a"), end), want{text: "a"}},
 		{"Q7 data on several lines", "data: {\"choices\":[{\"delta\":\ndata: {\"content\":\"a\"},\ndata: \"index\":0}]}\n\n" + data(end), want{text: "a"}},
@@ -96,7 +114,7 @@ func TestStream(t *testing.T) {
 		{"Q10 [DONE] without newline", events(text("a")) + "data: [DONE]", want{text: "a"}},
 		{"Q11 event and id lines", "event: chunk\nid: 7\nretry: 10\ndata: " + text("a") + "\n\n" + data(end), want{text: "a"}},
 		{"Q11 event: error", events(text("a")) + "event: error\ndata: {\"error\":{\"message\":\"broke\",\"type\":\"server_error\"}}\n\n", want{class: model.Overloaded, detail: "broke"}},
-		{"event: error with text", "event: error\ndata: service unavailable\n\n", want{class: model.Overloaded, detail: "service unavailable"}},
+		{"Q11 event: error with text", "event: error\ndata: service unavailable\n\n", want{class: model.Overloaded, detail: "service unavailable"}},
 		{"Q12 a line of 300 KB", data(text(strings.Repeat("x", 300_000)), end), want{text: strings.Repeat("x", 300_000)}},
 		{"Q13 wrapped keepalive", "data: : OPENROUTER PROCESSING\n\n" + data(text("a"), end), want{text: "a"}},
 		{"Q14 empty pings", "data: \"\"\n\ndata:\n\n" + events("null") + "event: ping\n" + data("{}", text("a"), end), want{text: "a"}},
@@ -138,6 +156,7 @@ func TestStream(t *testing.T) {
 		// Tool calls.
 		{"Q25 no index, ids", data(calls(`{"id":"x","function":{"name":"f","arguments":"{\"a\":"}}`), calls(`{"id":"x","function":{"arguments":"1}"}}`), calls(`{"id":"y","function":{"name":"f","arguments":"{}"}}`), called), want{calls: []string{`f({"a":1})x`, "f({})y"}}},
 		{"Q25 no index, no ids", data(calls(`{"function":{"name":"f","arguments":"{\"a\":"}}`), calls(`{"function":{"arguments":"1}"}}`), calls(`{"function":{"name":"f","arguments":"{}"}}`), called), want{calls: []string{`f({"a":1})new`, "f({})new"}}},
+		{"Q25 no index, no ids, two tools", data(calls(`{"function":{"name":"f","arguments":"{\"a\":"}}`), calls(`{"function":{"arguments":"1}"}}`), calls(`{"function":{"name":"g","arguments":"{}"}}`), called), want{calls: []string{`f({"a":1})new`, "g({})new"}}},
 		{"Q25 no index, id is the tool's name", data(calls(`{"id":"f","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"f","function":{"name":"f","arguments":"{\"a\":2}"}}`), called), want{calls: []string{`f({"a":1})f`, `f({"a":2})f`}}},
 		{"Q26 colliding index, new id", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}`), calls(`{"index":0,"id":"y","function":{"name":"g","arguments":"{\"b\""}}`), calls(`{"index":0,"function":{"arguments":":2}"}}`), called), want{calls: []string{"f({})x", `g({"b":2})y`}}},
 		{"Q26 colliding index, no ids", data(calls(`{"index":0,"function":{"name":"f","arguments":"{}"}}`), calls(`{"index":0,"function":{"name":"g","arguments":"{}"}}`), called), want{calls: []string{"f({})new", "g({})new"}}},
@@ -147,7 +166,9 @@ func TestStream(t *testing.T) {
 		{"Q28 id is null", data(calls(`{"index":0,"id":null,"function":{"name":"f","arguments":"{}"}}`), called), want{calls: []string{"f({})new"}}},
 		{"Q29 name in each", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\""}}`), calls(`{"index":0,"id":"x","function":{"name":"f","arguments":":1"}}`), calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"}"}}`), called), want{calls: []string{`f({"a":1})x`}}},
 		{"Q29 name in each, no id", data(calls(`{"index":0,"function":{"name":"f","arguments":"{\"a\""}}`), calls(`{"index":0,"function":{"name":"f","arguments":":\"}\"}"}}`), calls(`{"index":0,"function":{"name":"f","arguments":""}}`), called), want{calls: []string{`f({"a":"}"})new`}}},
-		{"Q30 several objects are handed on as written", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}{\"a\":2}"}}`), called), want{calls: []string{`f({"a":1}{"a":2})x`}}},
+		{"Q30 several objects are several calls", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}{\"a\":2}"}}`), called), want{calls: []string{`f({"a":1})x`, `f({"a":2})new`}}},
+		{"Q30 the same object again is the same call", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}}`), calls(`{"index":0,"function":{"arguments":"{\"a\":1}"}}`), called), want{calls: []string{`f({"a":1})x`}}},
+		{"a whole object and half of one", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}{\"a\""}}`), called), want{class: model.ModelOutput, detail: "within a tool call"}},
 		{"Q31 all in one delta", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}},{"index":1,"id":"y","function":{"name":"g","arguments":"{}"}}`), called), want{calls: []string{`f({"a":1})x`, "g({})y"}}},
 		{"interleaved", data(calls(`{"index":1,"id":"y","function":{"name":"g","arguments":"{"}},{"index":0,"id":"x","function":{"name":"f","arguments":"{"}}`), calls(`{"index":0,"function":{"arguments":"}"}},{"index":1,"function":{"arguments":"}"}}`), called), want{calls: []string{"g({})y", "f({})x"}}},
 		{"Q32 arguments are an object", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":{"a": [1, 2]}}}`), called), want{calls: []string{`f({"a":[1,2]})x`}}},
@@ -161,18 +182,22 @@ func TestStream(t *testing.T) {
 		{"Q38 finish stop with calls", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}`), end), want{calls: []string{"f({})x"}}},
 		{"Q39 half a call, by the limit", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":\"lo"}}`), called, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":64}}`), want{stop: messages.StopLength}},
 		{"half a call, not by the limit", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":\"lo"}}`), called, usage), want{class: model.ModelOutput, detail: "within a tool call"}},
-		{"half a call after a whole one", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"y","function":{"name":"f","arguments":"{"}}`), called), want{calls: []string{"f({})x"}}},
+		{"half a call after a whole one", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"y","function":{"name":"f","arguments":"{"}}`), called), want{class: model.ModelOutput, detail: "within a tool call"}},
+		{"half a call after a whole one, by the limit", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"y","function":{"name":"f","arguments":"{"}}`), called, `{"choices":[],"usage":{"completion_tokens":64}}`), want{stop: messages.StopLength}},
 		{"no call at length", data(text("a"), calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}`), finish("length")), want{text: "a", stop: messages.StopLength}},
 		{"a call without name", data(calls(`{"index":0,"id":"x","function":{"arguments":"{}"}}`), called), want{class: model.ModelOutput}},
 		{"arguments that are no JSON", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{'a': 1}"}}`), called), want{calls: []string{"f({'a': 1})x"}}},
 		{"tool_calls without calls", data(text("a"), called), want{text: "a"}},
 		{"tool_calls is null", data(delta(`"content":"a","tool_calls":null`), end), want{text: "a"}},
+		{"arguments without end", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":\"`+strings.Repeat("x", 1<<20)+`\"}"}}`), called), want{class: model.ModelOutput, detail: "larger than 1048576"}},
+		{"a name without end", data(calls(`{"index":0,"id":"x","function":{"name":"`+strings.Repeat("f", 300)+`"}}`), called), want{class: model.ModelOutput, detail: "longer than 256"}},
 		{"too many calls", data(calls(manyCalls(300)), called), want{class: model.ModelOutput, detail: "tool calls"}},
 
 		// Finish reasons.
 		{"Q40 empty reason in the middle", data(`{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}`, text("b"), end), want{text: "ab"}},
 		{"Q40 empty reason, then cut", events(`{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}`), want{class: model.Truncated}},
 		{"Q41 a choice after the reason", data(text("a"), end, delta(`"content":""`), usage), want{text: "a", usage: plain}},
+		{"Q41 the reason stays", data(text("a"), finish("length"), delta(`"content":""`), usage), want{text: "a", usage: plain, stop: messages.StopLength}},
 		{"Q42 end_turn", data(text("a"), finish("end_turn")), want{text: "a"}},
 		{"Q42 PROHIBITED_CONTENT", data(finish("PROHIBITED_CONTENT")), want{stop: messages.StopContentFilter}},
 		{"Q42 max_tokens", data(text("a"), finish("max_tokens")), want{text: "a", stop: messages.StopLength}},
@@ -182,7 +207,12 @@ func TestStream(t *testing.T) {
 		{"Q45 with the last choice", data(text("a"), `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":2},"completion_tokens_details":{"reasoning_tokens":3}}}`), want{text: "a", usage: messages.Usage{Input: 10, Output: 5, CacheRead: 4, CacheWrite: 2, Reasoning: 3, Total: 15}}},
 		{"Q46 several, counting up", data(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}}`, end, usage), want{text: "a", usage: plain}},
 		{"Q46 x_groq", data(text("a"), `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":10,"completion_tokens":5}}}`), want{text: "a", usage: plain}},
+		{"Q44 a chunk of its own", data(text("a"), end, usage), want{text: "a", usage: plain}},
+		{"Q44 before the end", data(usage, text("a"), end), want{text: "a", usage: plain}},
 		{"Q47 null after it", data(text("a"), end, usage, `{"choices":[],"usage":null}`), want{text: "a", usage: plain}},
+		{"Q47 absent", data(text("a"), end), want{text: "a"}},
+		{"usage alone is no reply", data(usage), want{class: model.ModelOutput, detail: "empty"}},
+		{"usage alone, cut", events(usage), want{class: model.Truncated}},
 		{"DeepSeek cache", data(text("a"), end, `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":8}}`), want{text: "a", usage: messages.Usage{Input: 10, Output: 5, CacheRead: 8, Total: 15}}},
 		{"counts in strings, broken and negative", data(text("a"), end, `{"choices":[],"usage":{"prompt_tokens":"10","completion_tokens":5.0,"total_tokens":-3}}`), want{text: "a", usage: plain}},
 
@@ -190,13 +220,42 @@ func TestStream(t *testing.T) {
 		{"Q48 Azure's first chunk", data(`{"id":"","model":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}`, text("a"), end), want{text: "a"}},
 		{"Q49 no delta", data(`{"choices":[{"index":0,"finish_reason":null,"content_filter_offsets":{}}]}`, text("a"), end), want{text: "a"}},
 		{"Q50 moderation chunk", data(`{"choices":[],"moderation":{"flagged":false},"usage":null}`, text("a"), end), want{text: "a"}},
-		{"Q51 content is a list", data(delta(`"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]`), delta(`"content":[{"type":"text","text":"a"},"b"]`), end), want{text: "ab"}},
-		{"Q52 reasoning is dropped", data(delta(`"content":"","reasoning":"hm","reasoning_content":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm"}]`), text("a"), end), want{text: "a"}},
+		{"Q51 content is a list", data(delta(`"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]`), delta(`"content":[{"type":"text","text":"a"},"b"]`), end), want{text: "ab", aloud: "hm"}},
+		{"Q51 thinking is a text", data(delta(`"content":[{"type":"thinking","thinking":"hm"},{"type":"reference","reference_ids":[1]}]`), text("a"), end), want{text: "a", aloud: "hm"}},
+		{"Q52 reasoning_content", data(delta(`"content":null,"reasoning_content":"h"`), delta(`"reasoning_content":"m"`), text("a"), end), want{text: "a", aloud: "hm"}},
+		{"Q52 reasoning", data(delta(`"content":"","reasoning":"h"`), delta(`"reasoning":"m"`), text("a"), end), want{text: "a", aloud: "hm"}},
+		{"Q52 reasoning_details", data(delta(`"content":"","reasoning_details":[{"type":"reasoning.text","text":"h","index":0}]`), delta(`"reasoning_details":[{"type":"reasoning.text","text":"m","index":0},{"type":"reasoning.encrypted","data":"xx","index":0}]`), text("a"), end), want{text: "a", aloud: "hm"}},
+		{"Q52 all names at once", data(delta(`"content":"","reasoning":"hm","reasoning_content":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm"}]`), text("a"), end), want{text: "a", aloud: "hm"}},
+		{"Q52 a summary", data(delta(`"reasoning":"hm","reasoning_details":[{"type":"reasoning.summary","summary":"hm","index":0}]`), text("a"), end), want{text: "a", aloud: "hm"}},
+		{"Q52 in one piece", `{"choices":[{"message":{"content":"a","reasoning_content":"hm"},"finish_reason":"stop"}]}`, want{text: "a", aloud: "hm"}},
+		{"Q52 reasoning alone, at length", data(delta(`"reasoning":"hm"`), finish("length")), want{aloud: "hm", stop: messages.StopLength}},
+		{"reasoning alone, without a reason to end", data(delta(`"reasoning":"hm"`)), want{class: model.ModelOutput, detail: "empty"}},
+		{"reasoning, then cut", events(delta(`"reasoning":"hm"`)), want{class: model.Truncated}},
+		{"too many parts of reasoning", data(delta(`"reasoning_details":[`+details(257)+`]`), end), want{class: model.ModelOutput, detail: "parts of reasoning"}},
+		{"think marks", data(text("\\n<th"), text("ink>h"), text("m</thi"), text("nk>\\n"), text("\\n a"), end), want{text: "a", aloud: "hm"}},
+		{"think marks without an end", data(text("<think>hm"), text("</"), finish("length")), want{aloud: "hm</", stop: messages.StopLength}},
+		{"think marks later are text", data(text("a <think>b</think>"), end), want{text: "a <think>b</think>"}},
+		{"the beginning of a mark is text", data(text("<thi"), end), want{text: "<thi"}},
+		{"white space alone", data(text("\\n "), end), want{text: "\n "}},
+
+		// Calls as text.
+		{"Q37 a call as text", data(text(`<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>`), end), want{calls: []string{`f({"a":1})new`}}},
+		{"Q37 over several chunks", data(text("a<tool"), text(`_call>{\"name\":\"f\",`), text(`\"arguments\":{}}</tool_`), text(`call><tool_call>{\"name\":\"g\",\"arguments\":\"{}\"}`), text("</tool_call>"), end), want{text: "a", calls: []string{"f({})new", "g({})new"}}},
+		{"Q37 the end of it is missing", data(text(`<tool_call>{\"name\":\"f\",\"arguments\":{}}`), end), want{calls: []string{"f({})new"}}},
+		{"a call as text of a tool that was not offered", data(text(`<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>`), end), want{text: `<tool_call>{"name":"rm","arguments":{}}</tool_call>`}},
+		{"a call as text that is none", data(text("<tool_call>f(1)</tool_call> b <"), end), want{text: "<tool_call>f(1)</tool_call> b <"}},
+		{"a call as text, cut", events(text(`<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>`)), want{class: model.Truncated}},
+		{"a call as text at length", data(text(`<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>`), finish("length")), want{stop: messages.StopLength}},
 		{"Q53 unknown extras", data(`{"obfuscation":"xx","p":"abc","timings":{},"provider":"P","choices":[{"delta":{"content":"a","token_ids":[1]},"logprobs":null}]}`, end), want{text: "a"}},
 		{"Q54 types drift", data(`{"id":7,"created":1.5,"model":null,"choices":[{"index":"0","delta":{"role":null,"content":null}}]}`, calls(`{"index":"0","id":"x","function":{"name":"f","arguments":"{"}}`), calls(`{"index":0.0,"function":{"arguments":"}"}}`), called), want{calls: []string{"f({})x"}}},
 		{"another choice", data(`{"choices":[{"index":1,"delta":{"content":"b"}},{"index":0,"delta":{"content":"a"}}]}`, end), want{text: "a"}},
+		{"more items than a list may have", data(`{"choices":[` + strings.Repeat("{},", 2000) + `{}]}`), want{class: model.ModelOutput, detail: "items"}},
 		{"lists in lists", data(delta(`"content":`+strings.Repeat("[", 2000)+`"x"`+strings.Repeat("]", 2000)), text("a"), end), want{text: "a"}},
-	} {
+	}
+}
+
+func TestStream(t *testing.T) {
+	for _, tt := range streamCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, piece := range []int{0, 1, 7} {
 				if piece > 0 && len(tt.body) > 20_000 {
@@ -205,11 +264,20 @@ func TestStream(t *testing.T) {
 				t.Run(fmt.Sprintf("in pieces of %d", piece), func(t *testing.T) {
 					r := hello()
 					r.MaxTokens = 64
+					r.Tools = []messages.ToolSpec{{Name: "f"}, {Name: "g"}}
 					check(t, call(t.Context(), serve(t, streaming(tt.body, piece)), r), tt.want)
 				})
 			}
 		})
 	}
+}
+
+func details(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"type":"reasoning.text","text":"h","index":%d}`, i)
+	}
+	return strings.Join(list, ",")
 }
 
 func manyCalls(n int) string {

@@ -69,7 +69,7 @@ func rewrite(req *http.Request, x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if raw, err = patch(raw, x.temperature); err != nil {
+	if raw, err = patch(raw, &x.edit); err != nil {
 		return err
 	}
 	req.Body = io.NopCloser(bytes.NewReader(raw))

@@ -1,0 +1,121 @@
+package settings
+
+import "slices"
+
+// Names of the providers of the short variables, as agents use them.
+const (
+	NameOpenAI    = "openai"
+	NameAnthropic = "anthropic"
+	NameScripted  = "scripted"
+)
+
+func (s *Models) readProviders(environ []string) (err error) {
+	if s.ProvidersFile != "" {
+		s.file, err = loadProviders(s.ProvidersFile, environment(environ))
+	}
+	// A variable that holds the key of a provider in the file makes no provider of its own beside it.
+	if s.OpenAIURL == "" && s.OpenAIModel == "" && s.takes("OPENAI_API_KEY") {
+		s.OpenAIKey = ""
+	}
+	if s.AnthropicURL == "" && s.AnthropicModel == "" && s.takes("ANTHROPIC_API_KEY") {
+		s.AnthropicKey = ""
+	}
+	return err
+}
+
+// takes tells whether the file has a key from a variable.
+func (s *Models) takes(variable string) bool {
+	return s.file != nil && slices.ContainsFunc(s.file.Providers, func(p Provider) bool { return p.KeyEnv == variable })
+}
+
+// Providers are those of the short variables, then those of the file.
+func (s *Models) Providers() []Provider {
+	var out []Provider
+	if s.OpenAIKey != "" {
+		out = append(out, Provider{
+			Name: NameOpenAI, Kind: KindOpenAI, BaseURL: s.OpenAIURL, Key: s.OpenAIKey, Model: s.OpenAIModel,
+			source: "OPENAI_BASE_URL, OPENAI_API_KEY or OPENAI_MODEL",
+		})
+	}
+	if s.AnthropicKey != "" {
+		out = append(out, Provider{
+			Name: NameAnthropic, Kind: KindAnthropic, BaseURL: s.AnthropicURL, Key: s.AnthropicKey, Model: s.AnthropicModel,
+			source: "ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_MODEL",
+		})
+	}
+	if s.Script != "" {
+		out = append(out, Provider{Name: NameScripted, Kind: KindScripted, Script: s.Script, source: "LONGSHORE_SCRIPT"})
+	}
+	if s.file != nil {
+		out = append(out, s.file.Providers...)
+	}
+	return out
+}
+
+// Default is the provider of agents that name none: the file's own choice, or else the first provider there is, a
+// scripted one only if there is no other. Empty: there is none.
+func (s *Models) Default() string {
+	if s.file != nil && s.file.Default != "" {
+		return s.file.Default
+	}
+	all := s.Providers()
+	for i := range all {
+		if all[i].Kind != KindScripted {
+			return all[i].Name
+		}
+	}
+	if len(all) > 0 {
+		return all[0].Name
+	}
+	return ""
+}
+
+// PlainKeys are the names of the providers whose key is written in the file itself.
+func (s *Models) PlainKeys() []string {
+	var out []string
+	if s.file != nil {
+		for i := range s.file.Providers {
+			if p := &s.file.Providers[i]; p.Key != "" && p.KeyEnv == "" && p.KeyFile == "" {
+				out = append(out, p.Name)
+			}
+		}
+	}
+	return out
+}
+
+// keys are the secrets of the file.
+func (s *Models) keys() []string {
+	var out []string
+	if s.file != nil {
+		for i := range s.file.Providers {
+			if key := s.file.Providers[i].Key; key != "" {
+				out = append(out, key)
+			}
+		}
+	}
+	return out
+}
+
+// checkProviders checks what the variables and the file say together.
+func (s *Models) checkProviders() error {
+	if s.file == nil {
+		return nil
+	}
+	all := s.Providers()
+	byName := map[string]*Provider{}
+	for i := range all {
+		p := &all[i]
+		if other := byName[p.Name]; other != nil {
+			return Errorf("%s.name: %q is the provider of %s: choose another name", p.source, p.Name, other.source)
+		}
+		byName[p.Name] = p
+	}
+	first := byName[s.Default()]
+	switch {
+	case first == nil:
+		return Errorf("%s: %s: default: %q is not the name of a provider", providersEnv, s.ProvidersFile, oneLine(s.Default()))
+	case first.Model == "" && first.Kind != KindScripted:
+		return Errorf("%s.model: is missing: %q is the default provider, and agents that name no model use it", first.source, first.Name)
+	}
+	return nil
+}

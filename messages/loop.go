@@ -1,0 +1,144 @@
+package messages
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Defaults of how an agent's loop goes.
+const (
+	DefaultJSONSteps   = 6 // maxSteps of the planner "json"
+	DefaultParallel    = 8
+	DefaultRepeatLimit = 3
+)
+
+// Limits of how an agent's loop goes.
+const (
+	maxParallel     = 64
+	maxRepeatLimit  = 1000
+	maxOutputSchema = 64 << 10 // bytes
+	maxPrompt       = 256 << 10
+)
+
+// Values of Definition.OnTruncated.
+const (
+	TruncatedFail     = "fail"
+	TruncatedContinue = "continue"
+)
+
+// PromptProtocol is the prompt of the planner "json": it tells the model the protocol, and PlaceTools in it stands for
+// the list of tools.
+const (
+	PromptProtocol = "protocol"
+	PlaceTools     = "{{tools}}"
+)
+
+// prompts are the names that Definition.Prompts may hold, with what a text must hold.
+func prompts() map[string][]string {
+	return map[string][]string{
+		PromptProtocol:      {PlaceTools},
+		string(PurposePlan): nil, string(PurposeObserve): nil, string(PurposeSummary): nil,
+	}
+}
+
+func (d *Definition) setLoopDefaults() {
+	if d.OnInvalidOutput == "" {
+		d.OnInvalidOutput = OnErrorModel
+	}
+	if d.OnTruncated == "" {
+		d.OnTruncated = TruncatedFail
+	}
+	if d.Parallel == 0 {
+		d.Parallel = DefaultParallel
+	}
+	if d.RepeatLimit == nil {
+		d.RepeatLimit = new(DefaultRepeatLimit)
+	}
+}
+
+// Together is how many calls of one reply may run at once.
+func (d *Definition) Together() int {
+	if d.Parallel == 0 {
+		return DefaultParallel
+	}
+	return d.Parallel
+}
+
+// RepeatsAllowed is how often in a row the same call may have the same result before the model is told so. At twice as
+// often the run fails. 0: as often as it likes.
+func (d *Definition) RepeatsAllowed() int {
+	if d.RepeatLimit == nil {
+		return 0
+	}
+	return *d.RepeatLimit
+}
+
+func (d *Definition) checkLoop() error {
+	switch {
+	case d.OnInvalidOutput != "" && d.OnInvalidOutput != OnErrorModel && d.OnInvalidOutput != OnErrorFail:
+		return &FieldError{"onInvalidOutput", "must be model or fail"}
+	case d.OnTruncated != "" && d.OnTruncated != TruncatedFail && d.OnTruncated != TruncatedContinue:
+		return &FieldError{"onTruncated", "must be fail or continue"}
+	case d.Parallel < 0 || d.Parallel > maxParallel:
+		return &FieldError{"parallel", fmt.Sprintf("must be 1 to %d", maxParallel)}
+	case d.RepeatsAllowed() < 0 || d.RepeatsAllowed() > maxRepeatLimit:
+		return &FieldError{"repeatLimit", fmt.Sprintf("must be 0 to %d", maxRepeatLimit)}
+	}
+	known := prompts()
+	for _, name := range slices.Sorted(maps.Keys(d.Prompts)) {
+		at := "prompts." + shown(name)
+		must, ok := known[name]
+		if !ok {
+			return &FieldError{at, "is unknown; known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
+		}
+		if err := checkText(at, d.Prompts[name], maxPrompt); err != nil {
+			return err
+		}
+		if d.Prompts[name] == "" {
+			return &FieldError{at, "is empty"}
+		}
+		for _, place := range must {
+			if !strings.Contains(d.Prompts[name], place) {
+				return &FieldError{at, "must hold " + place}
+			}
+		}
+	}
+	return checkOutputSchema(d.OutputSchema)
+}
+
+// checkOutputSchema checks that it may be one. Whether it is, the worker tells.
+func checkOutputSchema(schema json.RawMessage) error {
+	switch {
+	case len(schema) == 0:
+		return nil
+	case len(schema) > maxOutputSchema:
+		return &FieldError{"outputSchema", fmt.Sprintf("larger than %d bytes", maxOutputSchema)}
+	case schema[0] != '{':
+		return &FieldError{"outputSchema", "must be an object"}
+	}
+	var free json.RawMessage // what was not decoded may hold anything
+	d := decoder{data: schema, name: wholeBody, limit: maxTaskDepth - 1}
+	return under("outputSchema", d.decode(&free))
+}
+
+// canonical is free JSON with its keys sorted and without spacing; what is not JSON stays as it is.
+func canonical(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return raw
+	}
+	var v any
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.UseNumber() // large numbers that differ must not become the same
+	if in.Decode(&v) != nil {
+		return raw
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return out
+}

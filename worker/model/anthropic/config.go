@@ -1,0 +1,200 @@
+package anthropic
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	api "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// Defaults.
+const (
+	DefaultBaseURL       = "https://api.anthropic.com"
+	DefaultMaxTokens     = 8192
+	defaultContext       = 200_000
+	defaultIdleTimeout   = 60 * time.Second // the API pings more often
+	defaultHeaderTimeout = 2 * time.Minute
+	defaultMaxLine       = 4 << 20
+	defaultMaxReply      = 16 << 20 // framing included: a token costs some 100 bytes on the wire
+)
+
+// minThinking is the least budget that the API takes.
+const minThinking = 1024
+
+// Limits of the transport that New makes.
+const (
+	dialTimeout     = 10 * time.Second
+	idleConnections = 1024 // kept open to the one host, so that a busy fleet member does not dial for every call
+	idleConnTimeout = 90 * time.Second
+)
+
+// Config is one endpoint.
+type Config struct {
+	BaseURL string // Up to, without, "/v1/messages". Default DefaultBaseURL.
+	APIKey  string // Sent as x-api-key. Required unless NoAuth.
+	NoAuth  bool   // The endpoint takes no key.
+	Model   string // Used by requests that name none; may be empty when all do.
+
+	// MaxTokens of a reply, for requests that do not say: the API wants a limit. Default 8192, and Thinking more.
+	MaxTokens int
+	// Thinking is the budget of tokens for reasoning, a part of the reply's limit: at least 1024; 0 is off. It is
+	// made smaller, down to off, so that half of a request's limit is left for the reply. A request that is thought
+	// about has no temperature.
+	Thinking int
+	// NoCache leaves prompt caching off. Otherwise tools, the system prompt and the conversation so far are marked
+	// to be cached: that makes a run of many steps a good deal cheaper.
+	NoCache bool
+	// Capabilities of the model. Default: all but JSONMode, which the API lacks, a context of 200,000 tokens, and
+	// no known limit of a reply. What it cannot do is not asked of it.
+	Capabilities *model.Capabilities
+
+	// Transport makes the HTTP requests. Default: one that pools connections to the host. Redirects are never followed.
+	Transport http.RoundTripper
+
+	HeaderTimeout time.Duration // From the request to the first byte of the answer's headers. Default 2 minutes.
+	IdleTimeout   time.Duration // Between two pieces of the answer, pings included. Default 60 s.
+	MaxLine       int           // Of an event or of a reply that is not streamed, in bytes. Default 4 MiB.
+	MaxReply      int64         // Of a whole streamed reply, framing included, in bytes. Default 16 MiB.
+}
+
+// Provider is one endpoint. Safe for any number of concurrent calls.
+type Provider struct {
+	config  Config
+	http    *http.Client
+	client  api.Client
+	secrets redactor
+}
+
+var _ model.Provider = (*Provider)(nil)
+
+// New checks the configuration; a mistake is a *messages.FieldError. It does not connect, and reads nothing from the
+// environment.
+func New(c Config) (*Provider, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c.setDefaults()
+	options := []option.RequestOption{
+		option.WithoutEnvironmentDefaults(), option.WithBaseURL(c.BaseURL), option.WithMaxRetries(0),
+		option.WithHeader("User-Agent", "longshore"),
+	}
+	if !c.NoAuth {
+		options = append(options, option.WithAPIKey(c.APIKey))
+	}
+	return &Provider{
+		config: c, client: api.NewClient(options...), secrets: redactor{key: c.APIKey},
+		http: &http.Client{
+			Transport:     c.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Close closes the connections that are not in use.
+func (p *Provider) Close() { p.http.CloseIdleConnections() }
+
+// Capabilities are what the configuration says that the model can do.
+func (p *Provider) Capabilities() model.Capabilities { return *p.config.Capabilities }
+
+func (c *Config) check() error {
+	if err := checkURL(c.BaseURL); err != nil {
+		return err
+	}
+	switch {
+	case c.APIKey == "" && !c.NoAuth:
+		return &messages.FieldError{Field: "apiKey", Reason: "is missing; say so if the endpoint takes none"}
+	case c.APIKey != "" && c.NoAuth:
+		return &messages.FieldError{Field: "apiKey", Reason: "is set for an endpoint that takes none"}
+	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return &messages.FieldError{Field: "apiKey", Reason: "holds a space, a line break or a character outside ASCII"}
+	case c.MaxTokens < 0:
+		return &messages.FieldError{Field: "maxTokens", Reason: "must not be negative"}
+	case c.Thinking != 0 && c.Thinking < minThinking:
+		return &messages.FieldError{Field: "thinking", Reason: "must be 0 or at least 1024 tokens"}
+	case c.MaxTokens > 0 && c.Thinking >= c.MaxTokens:
+		return &messages.FieldError{Field: "thinking", Reason: "must be less than maxTokens, of which it is a part"}
+	case c.Capabilities != nil && (c.Capabilities.ContextWindow < 0 || c.Capabilities.MaxOutput < 0):
+		return &messages.FieldError{Field: "capabilities", Reason: "must not hold negative numbers"}
+	case c.HeaderTimeout < 0:
+		return &messages.FieldError{Field: "headerTimeout", Reason: "must not be negative"}
+	case c.IdleTimeout < 0:
+		return &messages.FieldError{Field: "idleTimeout", Reason: "must not be negative"}
+	case c.MaxLine < 0:
+		return &messages.FieldError{Field: "maxLine", Reason: "must not be negative"}
+	case c.MaxReply < 0:
+		return &messages.FieldError{Field: "maxReply", Reason: "must not be negative"}
+	}
+	return nil
+}
+
+func checkURL(s string) error {
+	if s == "" {
+		return nil
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return &messages.FieldError{Field: "baseURL", Reason: "is not a URL"} // err would show a password in it
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return &messages.FieldError{Field: "baseURL", Reason: "must begin with http:// or https:// and a host"}
+	case u.User != nil:
+		return &messages.FieldError{Field: "baseURL", Reason: "must not hold a user or password"}
+	case u.RawQuery != "" || u.Fragment != "":
+		return &messages.FieldError{Field: "baseURL", Reason: "must not hold a query or fragment"}
+	}
+	path := strings.TrimRight(u.Path, "/")
+	if strings.HasSuffix(path, "/v1/messages") || strings.HasSuffix(path, "/v1") {
+		return &messages.FieldError{Field: "baseURL", Reason: "must end before /v1/messages"}
+	}
+	return nil
+}
+
+func (c *Config) setDefaults() {
+	if c.BaseURL == "" {
+		c.BaseURL = DefaultBaseURL
+	}
+	if c.MaxTokens == 0 {
+		c.MaxTokens = DefaultMaxTokens + c.Thinking
+	}
+	can := model.Capabilities{
+		Tools: true, Streaming: true, JSONSchema: true, Images: true, Reasoning: true, ContextWindow: defaultContext,
+	}
+	if c.Capabilities != nil {
+		can = *c.Capabilities
+	}
+	c.Capabilities = &can
+	if c.Transport == nil {
+		c.Transport = transport()
+	}
+	if c.HeaderTimeout == 0 {
+		c.HeaderTimeout = defaultHeaderTimeout
+	}
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = defaultIdleTimeout
+	}
+	if c.MaxLine == 0 {
+		c.MaxLine = defaultMaxLine
+	}
+	if c.MaxReply == 0 {
+		c.MaxReply = defaultMaxReply
+	}
+}
+
+func transport() *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: idleConnections,
+		IdleConnTimeout:     idleConnTimeout,
+		ForceAttemptHTTP2:   true,
+		DisableCompression:  true, // a gateway that compresses holds tokens back
+	}
+}

@@ -1,0 +1,37 @@
+package runner
+
+import (
+	"hash/fnv"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// DefaultLongWait is the longest wait for a model that is spent in a slot.
+const DefaultLongWait = 30 * time.Second
+
+// Bounds of the waits for a model. Beyond them the run fails with the model's error.
+const (
+	maxModelWait  = time.Hour // one wait
+	maxModelParks = 20        // for one reply
+)
+
+// postpone is the park of a run whose model asks to be called later than anybody should hold a slot for; nil: the
+// error counts. The state keeps that the step waits for its reply, so the same call is made again after it.
+func (x *execution) postpone(step int, e *model.Error) *messages.Parked {
+	if !e.Retryable() || e.RetryAfter <= x.cfg.LongWait || e.RetryAfter > maxModelWait || x.state.ModelParks >= maxModelParks {
+		return nil
+	}
+	until := x.now().Add(e.RetryAfter + spread(x.key(step, "model"), e.RetryAfter))
+	return &messages.Parked{Reason: messages.ParkModel, Until: &until}
+}
+
+// spread is up to a tenth more, different for every run: what was told to come back at the same time does not come all
+// at once.
+func spread(key string, d time.Duration) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key)) // never fails
+	const parts = 1 << 10
+	return d / (10 * parts) * time.Duration(h.Sum32()%parts)
+}

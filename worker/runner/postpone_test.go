@@ -1,0 +1,173 @@
+package runner_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// waiting is a run with a model that the test scripts, and a clock that stands still.
+type waiting struct {
+	t      *testing.T
+	log    *runlog.Memory
+	queue  *rq
+	runner *runner.Runner
+	keeper *runlog.Keeper
+	keys   []string // of the model calls
+	answer func(call int) (*model.Reply, error)
+	seq    uint64 // of the last ticket
+}
+
+func newWaiting(t *testing.T, answer func(call int) (*model.Reply, error)) *waiting {
+	t.Helper()
+	w := &waiting{t: t, log: &runlog.Memory{}, queue: &rq{}, answer: answer, seq: 7}
+	w.runner, w.keeper = rnew(w.log, w.queue, &re{}, func(_ context.Context, req model.Request) (*model.Reply, error) {
+		w.keys = append(w.keys, req.Key)
+		return w.answer(len(w.keys))
+	})
+	w.keeper.Now = func() time.Time { return simTime }
+	return w
+}
+
+func (w *waiting) start() {
+	w.t.Helper()
+	if out, err := w.runner.Run(w.t.Context(), rticket(1)); out != runner.Done || err != nil {
+		w.t.Fatalf("start: %s, %v", out, err)
+	}
+}
+
+// last is the end of the log, read whole.
+func (w *waiting) last() messages.Entry {
+	w.t.Helper()
+	var last messages.Entry
+	for e := range w.log.Read(w.t.Context(), rrun, 0, runlog.Tail) {
+		last = e
+	}
+	return last
+}
+
+// wake lets the timer of the park fire and works the wake-up that it sends.
+func (w *waiting) wake() {
+	w.t.Helper()
+	late := *w.keeper
+	late.Now = func() time.Time { return simTime.Add(2 * time.Hour) }
+	park := w.last().Head.ParkSeq
+	if err := late.Errand(w.t.Context(), rrun, messages.Wake{After: park, Errand: messages.ErrandTimer}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.seq++
+	ticket := runner.Ticket{Run: rrun, Seq: w.seq, After: w.queue.wakes[len(w.queue.wakes)-1], Delivered: 1}
+	if out, err := w.runner.Run(w.t.Context(), ticket); out != runner.Done || err != nil {
+		w.t.Fatalf("wake: %s, %v", out, err)
+	}
+}
+
+func limited(after time.Duration) error {
+	return &model.Error{Class: model.RateLimited, Status: 429, RetryAfter: after}
+}
+
+func TestLongWaitsPark(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err   error
+		parks bool
+	}{
+		"longer than a slot is held": {limited(31 * time.Second), true},
+		"as long as a slot is held":  {limited(30 * time.Second), false},
+		"an hour":                    {limited(time.Hour), true},
+		"more than an hour":          {limited(time.Hour + time.Second), false},
+		"no wait":                    {limited(0), false},
+		"waiting does not help":      {&model.Error{Class: model.Auth, RetryAfter: time.Minute}, false},
+		"an open circuit":            {&model.Error{Class: model.Overloaded, RetryAfter: time.Minute}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaiting(t, func(int) (*model.Reply, error) { return nil, tc.err })
+			w.start()
+			last := w.last()
+			failed, _ := tc.err.(*model.Error) //nolint:errorlint // as the table holds it
+			if !tc.parks {
+				if last.Head.Phase != messages.PhaseFinished {
+					t.Fatalf("phase %s", last.Head.Phase)
+				}
+				end, _ := last.Records[len(last.Records)-1].(*messages.Finished)
+				if end.Result.Error == nil || end.Result.Error.Code != failed.Code() {
+					t.Errorf("result %+v", end.Result)
+				}
+				return
+			}
+			park, ok := last.Records[len(last.Records)-1].(*messages.Parked)
+			if !ok || last.Head.Phase != messages.PhaseParked || last.Head.Waits != messages.ParkModel || park.Until == nil {
+				t.Fatalf("head %+v, records %v", last.Head, last.Records)
+			}
+			if d := park.Until.Sub(simTime); d < failed.RetryAfter || d > failed.RetryAfter*11/10 {
+				t.Errorf("parked for %s, asked for %s", d, failed.RetryAfter)
+			}
+		})
+	}
+}
+
+// After the park the same call is made again, and the run goes on as if nothing had been.
+func TestParkedModelCallIsMadeAgain(t *testing.T) {
+	w := newWaiting(t, func(call int) (*model.Reply, error) {
+		if call < 3 {
+			return nil, limited(time.Minute)
+		}
+		return say("done"), nil
+	})
+	w.start()
+	w.wake()
+	w.wake()
+	if diff := cmp.Diff([]string{"t.r.1.model", "t.r.1.model", "t.r.1.model"}, w.keys); diff != "" {
+		t.Error(diff)
+	}
+	var kinds []messages.Kind
+	for e := range w.log.Read(t.Context(), rrun, 0, runlog.Tail) {
+		kinds = append(kinds, e.Head.Kinds...)
+	}
+	want := []messages.Kind{
+		"started", "claimed", "step_started", "parked", "expired", "claimed", "parked", "expired", "claimed",
+		"model_replied", "step_ended", "finished",
+	}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("records %v, want %v", kinds, want)
+	}
+}
+
+// A model that is always busy is waited for a bounded number of times.
+func TestParksForTheModelAreBounded(t *testing.T) {
+	w := newWaiting(t, func(int) (*model.Reply, error) { return nil, limited(time.Minute) })
+	w.start()
+	for range 25 {
+		if w.last().Head.Phase == messages.PhaseFinished {
+			break
+		}
+		w.wake()
+	}
+	end, ok := w.last().Records[len(w.last().Records)-1].(*messages.Finished)
+	if !ok || end.Result.Error == nil || end.Result.Error.Code != messages.CodeModelRateLimited || len(w.keys) != 21 {
+		t.Errorf("after %d calls: %v", len(w.keys), w.last().Records)
+	}
+}
+
+// A cancel that races with the park wins: the park is a decision.
+func TestCancelBeforeTheParkWins(t *testing.T) {
+	var w *waiting
+	w = newWaiting(t, func(int) (*model.Reply, error) {
+		if _, err := w.keeper.Control(t.Context(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
+			t.Error(err)
+		}
+		return nil, limited(time.Minute)
+	})
+	w.start()
+	end, ok := w.last().Records[len(w.last().Records)-1].(*messages.Finished)
+	if !ok || end.Result.Status != messages.StatusCancelled {
+		t.Errorf("%v", w.last().Records)
+	}
+}
