@@ -47,6 +47,10 @@ func (g *Governor) do(ctx context.Context, operation func(context.Context) error
 		if g.circuit.Fail() {
 			g.config.Log.WarnContext(ctx, "model governor has no redis: this worker keeps to its share of the limits",
 				"err", err, "workers", g.workers.Load())
+			select {
+			case g.down <- struct{}{}: // Run looks after it from now on
+			default:
+			}
 		}
 	}
 	g.errors.Add(1)

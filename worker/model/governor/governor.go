@@ -70,6 +70,7 @@ type Governor struct {
 	circuit  *circuit.Circuit
 	workers  atomic.Int64 // as seen last
 	sayAlone func()
+	down     chan struct{} // Redis went away
 
 	mu    sync.Mutex // guards what follows
 	lines map[place]*line
@@ -97,6 +98,7 @@ func New(c Config) (*Governor, error) {
 	g := &Governor{
 		config: c, circuit: circuit.New(c.Probe),
 		lines: map[place]*line{}, live: map[*grant]struct{}{}, share: map[owner]*bucket{}, freed: make(chan struct{}),
+		down: make(chan struct{}, 1),
 	}
 	g.workers.Store(1)
 	g.sayAlone = sync.OnceFunc(func() { c.Log.Warn("model governor has no redis: limits are this worker's alone") })

@@ -21,6 +21,9 @@ func (g *Governor) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-g.down:
+			timer.Reset(g.config.Probe)
+			continue
 		case <-timer.C:
 		}
 		next := heartbeat

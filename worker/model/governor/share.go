@@ -108,7 +108,7 @@ func delay(full time.Time, price time.Duration, now time.Time) time.Duration {
 	if price == 0 {
 		return 0
 	}
-	return full.Sub(now) - max(0, burst-price)
+	return later(full, now).Sub(now) - max(0, burst-price)
 }
 
 func later(a, b time.Time) time.Time {
