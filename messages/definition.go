@@ -36,6 +36,7 @@ type Definition struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
+	Cache        bool     `json:"cache,omitempty"`       // a model's reply to the same request may be used again; needs temperature 0
 }
 
 // PlannerTools is native tool calling.
@@ -117,6 +118,9 @@ func (d *Definition) Validate() error {
 	}
 	if t := d.Temperature; t != nil && (*t < 0 || *t > 2 || math.IsNaN(*t)) {
 		return &FieldError{"temperature", "must be 0 to 2"}
+	}
+	if d.Cache && (d.Temperature == nil || *d.Temperature != 0) {
+		return &FieldError{"cache", "needs temperature 0"}
 	}
 	if d.OnToolError != OnErrorModel && d.OnToolError != OnErrorFail {
 		return &FieldError{"onToolError", "must be model or fail"}

@@ -54,6 +54,7 @@ type spec struct {
 	MaxTokens    int      `json:"maxTokens,omitempty"`
 	Temperature  *float64 `json:"temperature,omitempty"`
 	OnToolError  string   `json:"onToolError,omitempty"`
+	Cache        bool     `json:"cache,omitempty"`
 }
 
 // Parse reads one definition, strictly: an unknown field is an error that names it.
@@ -82,7 +83,7 @@ func Parse(data []byte) (messages.Definition, error) {
 	d := messages.Definition{
 		Name: doc.Metadata.Name, Description: doc.Metadata.Description, Instructions: doc.Spec.Instructions,
 		Planner: doc.Spec.Planner, Model: doc.Spec.Model, Tools: doc.Spec.Tools, MaxSteps: doc.Spec.MaxSteps,
-		MaxTokens: doc.Spec.MaxTokens, Temperature: doc.Spec.Temperature, OnToolError: doc.Spec.OnToolError,
+		MaxTokens: doc.Spec.MaxTokens, Temperature: doc.Spec.Temperature, OnToolError: doc.Spec.OnToolError, Cache: doc.Spec.Cache,
 	}
 	d.SetDefaults()
 	return d, d.Validate()

@@ -140,7 +140,7 @@ func (s *State) reply(r *messages.ModelReplied) {
 	s.Calling, s.Stop = false, r.Stop
 	s.Usage = s.Usage.Add(r.Usage)
 	s.ModelCalls = append(s.ModelCalls, messages.ModelCall{
-		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis,
+		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis, Cached: r.Cached,
 	})
 	s.Transcript = append(s.Transcript, r.Message)
 	for _, c := range r.Message.Calls() {
