@@ -17,8 +17,8 @@ const (
 	providerScripted = "scripted"
 )
 
-// models makes the providers that the settings name. When they name none, the script is played, unless it is nil.
-func models(s settings.Models, silence time.Duration, script *scripted.Script) (model.Provider, error) {
+// models makes the providers that the settings name, behind the guard. When they name none, the script is played, unless it is nil.
+func models(s settings.Models, silence time.Duration, script *scripted.Script, g *guard) (model.Provider, error) {
 	providers := map[string]model.Provider{}
 	first := ""
 	if s.OpenAIKey != "" {
@@ -42,6 +42,9 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script) (
 		if first == "" {
 			first = providerScripted
 		}
+	}
+	for name, p := range providers {
+		providers[name] = g.wrap(name, p)
 	}
 	router, err := model.NewRouter(model.RouterConfig{Providers: providers, Default: first})
 	if err != nil {

@@ -31,6 +31,11 @@ type Models struct {
 	OpenAIURL   string `env:"OPENAI_BASE_URL" help:"its base URL (default https://api.openai.com/v1)"`
 	OpenAIModel string `env:"OPENAI_MODEL"    help:"the model of agents that name none; needed with a key"`
 	Script      string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
+
+	ModelRPM      int           `env:"LONGSHORE_MODEL_RPM"       envDefault:"0"  help:"requests per minute to each model, of the whole fleet; 0: no limit"`
+	ModelTPM      int           `env:"LONGSHORE_MODEL_TPM"       envDefault:"0"  help:"tokens per minute of each model, of the whole fleet; 0: no limit"`
+	ModelInFlight int           `env:"LONGSHORE_MODEL_INFLIGHT"  envDefault:"0"  help:"calls of each model at once, of the whole fleet; 0: no limit"`
+	ReplyCacheTTL time.Duration `env:"LONGSHORE_REPLY_CACHE_TTL" envDefault:"1h" help:"how long a reply answers the same request of agents that ask for it; 0: never"`
 }
 
 // Logs says how to log.
@@ -183,6 +188,9 @@ func (s *Models) Check() error {
 		return Errorf("OPENAI_MODEL is missing: the name of the model to use with OPENAI_API_KEY")
 	case s.OpenAIKey == "" && (s.OpenAIURL != "" || s.OpenAIModel != ""):
 		return Errorf("OPENAI_API_KEY is missing: OPENAI_BASE_URL or OPENAI_MODEL is set (any text will do for a server that needs no key)")
+	}
+	if s.ModelRPM < 0 || s.ModelTPM < 0 || s.ModelInFlight < 0 || s.ReplyCacheTTL < 0 {
+		return Errorf("LONGSHORE_MODEL_RPM, LONGSHORE_MODEL_TPM, LONGSHORE_MODEL_INFLIGHT and LONGSHORE_REPLY_CACHE_TTL must not be below 0")
 	}
 	if s.OpenAIURL != "" {
 		if p, err := url.Parse(s.OpenAIURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
