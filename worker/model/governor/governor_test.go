@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,7 +96,7 @@ type clock struct{ millis atomic.Int64 }
 func (c *clock) Now() time.Time            { return time.UnixMilli(1_900_000_000_000 + c.millis.Load()) }
 func (c *clock) advance(d time.Duration)   { c.millis.Add(d.Milliseconds()) }
 func (c *clock) elapsed() time.Duration    { return time.Duration(c.millis.Load()) * time.Millisecond }
-func (c *clock) micros(t time.Time) string { return fmt.Sprint(t.UnixMicro()) }
+func (c *clock) micros(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 10) }
 
 // provider answers with the function.
 type provider func(ctx context.Context, r model.Request) (*model.Reply, error)
@@ -175,6 +176,7 @@ const pool = "longshore:governor:{p/m}"
 
 func TestTwoWorkersHoldTheLimitTogether(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		for name, tt := range map[string]struct {
 			limits           governor.Limits
 			perMinute, burst int
@@ -247,6 +249,7 @@ func TestSettleTakesTheTrueUsage(t *testing.T) {
 		"a stream without reply": {func(context.Context, model.Request) (*model.Reply, error) { return nil, nil }, estimate},
 	}
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		rdb := connect(t, s)
 		for name, tt := range tests {
 			t.Run(name, func(t *testing.T) {
@@ -272,6 +275,7 @@ func TestSettleTakesTheTrueUsage(t *testing.T) {
 
 func TestLeaseOfAKilledWorkerExpires(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		var now clock
 		c := governor.Config{Limits: limits(governor.Limits{InFlight: 1}), MaxWait: -1, Now: now.Now}
 		p, began, end := hang(t)
@@ -411,7 +415,7 @@ func modest(t *testing.T, s memorytest.Server, workers int) {
 	var endpoints []model.Provider
 	for i := range workers {
 		g := newGovernor(t, s, governor.Config{
-			Worker: fmt.Sprint(i), Limits: limits(governor.Limits{InFlight: 1}), Prefix: fmt.Sprint(workers), MaxWait: patience,
+			Worker: strconv.Itoa(i), Limits: limits(governor.Limits{InFlight: 1}), Prefix: strconv.Itoa(workers), MaxWait: patience,
 		})
 		endpoints = append(endpoints, g.Wrap("p", p))
 	}
@@ -773,8 +777,8 @@ func TestLineIsBounded(t *testing.T) {
 	rdb := connect(t, s)
 	far := float64(time.Now().Add(2 * time.Second).UnixMicro())
 	for i := range 1024 {
-		rdb.ZAdd(t.Context(), pool+":line", redis.Z{Score: 0, Member: fmt.Sprint(i)})
-		rdb.ZAdd(t.Context(), pool+":seen", redis.Z{Score: far + 1e9, Member: fmt.Sprint(i)})
+		rdb.ZAdd(t.Context(), pool+":line", redis.Z{Score: 0, Member: strconv.Itoa(i)})
+		rdb.ZAdd(t.Context(), pool+":seen", redis.Z{Score: far + 1e9, Member: strconv.Itoa(i)})
 	}
 	var now clock
 	now.millis.Store(time.Now().UnixMilli() - 1_900_000_000_000 + 999_000)

@@ -27,7 +27,7 @@ local function full(key, field) return math.min(number(redis.call('HGET', key, f
 // with what its tenant has used so far, or with the tag of the last call that was let through, whichever is greater.
 // Nobody passes a tenant that waits with the same or a smaller tag. A place in line is lost when nobody asks for it.
 //
-//nolint:gochecknoglobals // constant: the script and its digest
+//nolint:gochecknoglobals,dupword // constant: the script and its digest
 var admitScript = redis.NewScript(shared + `
 local pool, leases, own, ownleases, line, seen, tags = unpack(KEYS)
 local tenant, lease = ARGV[2], ARGV[3]
@@ -137,7 +137,7 @@ return 1`)
 
 // renewScript keeps the leases of calls that go on.
 //
-//nolint:gochecknoglobals // constant: the script and its digest
+//nolint:gochecknoglobals,dupword // constant: the script and its digest
 var renewScript = redis.NewScript(shared + `
 for i = 1, 2 do
   if redis.call('ZSCORE', KEYS[i], ARGV[2]) then

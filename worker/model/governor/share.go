@@ -8,11 +8,10 @@ import (
 // Without Redis each worker has buckets of its own, for its share of the limits.
 
 const (
-	minute   = time.Minute
-	burst    = minute / 10 // as in the scripts
-	busyWait = 100 * time.Millisecond
-	// maxShares bounds what is remembered of pools that nobody calls any more.
-	maxShares = 4096
+	minute    = time.Minute
+	burst     = minute / 10 // as in the scripts
+	busyWait  = 100 * time.Millisecond
+	maxShares = 4096 // bounds what is remembered of pools that nobody calls any more
 )
 
 // owner of a bucket: a pool, or one tenant of it.

@@ -87,7 +87,7 @@ func (g *Governor) admit(ctx context.Context, c *call) (*grant, error) {
 	}
 }
 
-func since(t time.Time) uint64 { return uint64(max(time.Since(t), 0)) } //nolint:gosec // not negative
+func since(t time.Time) uint64 { return uint64(max(time.Since(t), 0)) }
 
 // tryOnce asks the fleet, or the worker's share when there is no Redis. It tells whether the tenant may stand in the
 // fleet's line now.
@@ -131,7 +131,7 @@ func (g *Governor) tryOnce(ctx context.Context, c *call) (_ *grant, _ answer, in
 // refuse is the error of a call that would wait too long.
 func (g *Governor) refuse(c *call, a answer) error {
 	g.refused.Add(1)
-	what := map[string]string{
+	what := map[string]string{ //nolint:gosec // tokens are not secrets here
 		"requests": "requests per minute", "tokens": "tokens per minute", "calls": "calls in flight",
 		"tenant": "what one tenant may use", "turn": "turns, which others wait for too", "line": "tenants that may wait",
 	}[a.why]

@@ -14,7 +14,8 @@ import (
 func FuzzDecode(f *testing.F) {
 	good, err := encode("h", &model.Reply{
 		Message: messages.Message{Role: messages.RoleAssistant, Content: []messages.Block{
-			{Text: "Let me look."}, {Reasoning: &messages.Reasoning{Family: "openai", Text: "hm"}},
+			{Text: "Let me look."},
+			{Reasoning: &messages.Reasoning{Family: "openai", Text: "hm"}},
 			{ToolCall: &messages.ToolCall{ID: "c1", Name: "look", Arguments: "{}"}},
 		}},
 		Stop: messages.StopToolCalls, Provider: "openai", Model: "m",
