@@ -141,7 +141,7 @@ func stepID(n int) string { return "step-" + strconv.Itoa(n) }
 func messageEnd(r *ModelReplied) MessageEnd {
 	m := MessageEnd{
 		StepID: stepID(r.Step), Role: r.Message.Role, Stop: r.Stop, Usage: r.Usage,
-		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis,
+		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis, Cached: r.Cached,
 	}
 	m.Text, m.Truncated = fit(r.Message.Text(), maxEventText)
 	var cut bool

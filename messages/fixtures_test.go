@@ -32,13 +32,14 @@ func fullTask() messages.Task {
 func fullDefinition() messages.Definition {
 	return messages.Definition{
 		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerTools,
-		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.2),
+		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.0),
 		OnToolError: messages.OnErrorFail,
 		Reasoning:   messages.ReasoningKeep,
 
 		OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue, Parallel: 2, RepeatLimit: new(0),
 		OutputSchema: json.RawMessage(`{"type":"object"}`),
 		Prompts:      map[string]string{messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools},
+		Cache:        true,
 	}
 }
 
@@ -57,6 +58,7 @@ func fullResult() messages.AgentResult {
 		}},
 		ModelCalls: []messages.ModelCall{{
 			Step: 1, Provider: "openai", Model: "gpt-4o", Stop: messages.StopToolCalls, Usage: fullUsage(), Millis: 900,
+			Cached: true,
 		}},
 		TokenUsage: fullUsage(), CostEstimate: new(0.0125), EventStream: ref.EventFilter(),
 		Provenance: &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
@@ -83,7 +85,7 @@ func fullRecords() []messages.Record {
 			Step: 1, Message: messages.Message{
 				Role: messages.RoleAssistant, Content: []messages.Block{{Text: "Let me look."}, {ToolCall: &call}},
 			},
-			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900,
+			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true,
 		},
 		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}},
 		&messages.ToolStarted{Step: 1, Call: call},
