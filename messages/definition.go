@@ -50,6 +50,7 @@ type Definition struct {
 	RepeatLimit     *int              `json:"repeatLimit,omitempty"`     // see RepeatsAllowed; default 3
 	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`    // JSON Schema of the final answer; not with planner "plan"
 	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt… and the purposes of planner "plan"
+	Cache           bool              `json:"cache,omitempty"`           // a model's reply to the same request may be used again; needs temperature 0
 
 	// Of planner "plan".
 	Plan           *Plan  `json:"plan,omitempty"`           // makes a planning call needless; the planner is then "plan"
@@ -153,6 +154,9 @@ func (d *Definition) Validate() error {
 	}
 	if t := d.Temperature; t != nil && (*t < 0 || *t > 2 || math.IsNaN(*t)) {
 		return &FieldError{"temperature", "must be 0 to 2"}
+	}
+	if d.Cache && (d.Temperature == nil || *d.Temperature != 0) {
+		return &FieldError{"cache", "needs temperature 0"}
 	}
 	if d.OnToolError != OnErrorModel && d.OnToolError != OnErrorFail {
 		return &FieldError{"onToolError", "must be model or fail"}

@@ -40,6 +40,8 @@ func TestDefinitionValidate(t *testing.T) {
 		"too many steps":        {func(d *messages.Definition) { d.MaxSteps = 10_001 }, "maxSteps", "must be 1 to 10000"},
 		"no tokens":             {func(d *messages.Definition) { d.MaxTokens = -1 }, "maxTokens", "must be at least 1"},
 		"cold":                  {func(d *messages.Definition) { d.Temperature = new(-0.1) }, "temperature", "must be 0 to 2"},
+		"cache":                 {func(d *messages.Definition) { d.Temperature = new(0.1) }, "cache", "needs temperature 0"},
+		"cache, no temperature": {func(d *messages.Definition) { d.Temperature = nil }, "cache", "needs temperature 0"},
 		"hot":                   {func(d *messages.Definition) { d.Temperature = new(2.1) }, "temperature", "must be 0 to 2"},
 		"no temperature":        {func(d *messages.Definition) { d.Temperature = new(math.NaN()) }, "temperature", "must be 0 to 2"},
 		"unknown on tool error": {func(d *messages.Definition) { d.OnToolError = "stop" }, "onToolError", "must be model or fail"},

@@ -153,7 +153,7 @@ func stepIn(n int, plan string) string {
 func messageEnd(r *ModelReplied) MessageEnd {
 	m := MessageEnd{
 		StepID: stepID(r.Step), Role: r.Message.Role, Stop: r.Stop, Usage: r.Usage,
-		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis,
+		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis, Cached: r.Cached,
 	}
 	m.Text, m.Truncated = fit(r.Message.Text(), maxEventText)
 	var cut bool

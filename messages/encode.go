@@ -178,6 +178,7 @@ func (d *MessageEnd) appendJSON(b []byte) []byte {
 	b = appendOptional(b, `,"model":`, d.Model)
 	b = strconv.AppendInt(append(b, `,"millis":`...), d.Millis, 10)
 	b = appendTrue(b, `,"truncated":`, d.Truncated)
+	b = appendTrue(b, `,"cached":`, d.Cached)
 	return append(b, '}')
 }
 
@@ -273,6 +274,7 @@ func (r *ModelReplied) appendJSON(b []byte) []byte {
 	b = appendOptional(b, `,"provider":`, r.Provider)
 	b = appendOptional(b, `,"model":`, r.Model)
 	b = strconv.AppendInt(append(b, `,"millis":`...), r.Millis, 10)
+	b = appendTrue(b, `,"cached":`, r.Cached)
 	return append(b, '}')
 }
 

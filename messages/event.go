@@ -113,6 +113,7 @@ type (
 		Model     string     `json:"model,omitempty"`
 		Millis    int64      `json:"millis"`
 		Truncated bool       `json:"truncated,omitempty"` // text, reasoning or calls are shortened
+		Cached    bool       `json:"cached,omitempty"`    // from the reply cache: nothing was paid
 	}
 	// ToolExecution is the data of tool_execution_start and tool_execution_end.
 	ToolExecution struct {

@@ -46,7 +46,7 @@ func fullPlan() *messages.Plan {
 func fullDefinition() messages.Definition {
 	return messages.Definition{
 		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerPlan,
-		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.2),
+		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.0),
 		OnToolError: messages.OnErrorFail,
 		Reasoning:   messages.ReasoningKeep,
 		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry,
@@ -55,6 +55,7 @@ func fullDefinition() messages.Definition {
 		Prompts: map[string]string{
 			messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools, "plan": "Plan {task.description}",
 		},
+		Cache: true,
 	}
 }
 
@@ -73,6 +74,7 @@ func fullResult() messages.AgentResult {
 		}},
 		ModelCalls: []messages.ModelCall{{
 			Step: 1, Provider: "openai", Model: "gpt-4o", Stop: messages.StopToolCalls, Usage: fullUsage(), Millis: 900,
+			Cached: true,
 		}},
 		TokenUsage: fullUsage(), CostEstimate: new(0.0125), Summary: "One file was read.", Outputs: []string{"review.md"}, Logs: ref.LogSubject(),
 		EventStream: ref.EventFilter(),
@@ -100,7 +102,7 @@ func fullRecords() []messages.Record {
 			Step: 1, Message: messages.Message{
 				Role: messages.RoleAssistant, Content: []messages.Block{{Text: "Let me look."}, {ToolCall: &call}},
 			},
-			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900,
+			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true,
 		},
 		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: messages.FallbackPark},
 		&messages.ToolStarted{Step: 1, Call: call, StepID: "a"},

@@ -106,7 +106,8 @@ type ModelReplied struct {
 	Usage    Usage      `json:"usage"`
 	Provider string     `json:"provider,omitempty"`
 	Model    string     `json:"model,omitempty"`
-	Millis   int64      `json:"millis"` // how long the call took
+	Millis   int64      `json:"millis"`           // how long the call took
+	Cached   bool       `json:"cached,omitempty"` // from the reply cache: nothing was paid, usage is zero
 }
 
 // ModelFailed is a model call that failed for good.

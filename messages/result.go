@@ -79,6 +79,7 @@ type ModelCall struct {
 	Stop     StopReason `json:"stop"`
 	Usage    Usage      `json:"usage"`
 	Millis   int64      `json:"millis"`
+	Cached   bool       `json:"cached,omitempty"` // from the reply cache: nothing was paid
 }
 
 // Provenance says which definition made the result.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -278,13 +277,7 @@ func TestCommands(t *testing.T) {
 	}
 	statuses := map[string]int{}
 	for line := range strings.Lines(ok("list")) {
-		listed := decode[struct {
-			ID, Agent, Input                string
-			Status                          string
-			Steps                           int
-			QueuedAt, StartedAt, FinishedAt *time.Time
-		}](t, line)
-		statuses[listed.Status]++
+		statuses[string(decode[messages.RunSummary](t, line).Status)]++
 	}
 	if diff := cmp.Diff(map[string]int{"completed": 1, "cancelled": 1, "failed": 1}, statuses); diff != "" {
 		t.Errorf("list: %s", diff)

@@ -63,11 +63,6 @@ func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
 		return nil, err
 	}
 	d := &Dev{done: make(chan struct{}), Scripted: !cfg.Models.Configured() && cfg.Parts.Model == nil}
-	if cfg.Parts.Model == nil {
-		if cfg.Parts.Model, err = models(cfg.Models, cfg.Worker.ModelTimeout, scripted.Demo()); err != nil {
-			return nil, err
-		}
-	}
 	d.servers, err = embedded.Start(ctx, embedded.Config{
 		Dir: cfg.Dir, NATSAddr: cfg.NATSAddr, RedisAddr: cfg.RedisAddr, Log: cfg.Log,
 	})
@@ -133,7 +128,16 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	case ws.Workspaces == "":
 		ws.Workspaces = filepath.Join(d.servers.Dir(), "workspaces")
 	}
+	if files.Model == nil {
+		if files.guard, err = newGuard(ws, limitsOf(ws.Models), cfg.Log); err != nil {
+			return nil, err
+		}
+		if files.Model, err = models(ws.Models, ws.ModelTimeout, scripted.Demo(), files.guard); err != nil {
+			return nil, errors.Join(err, files.guard.close())
+		}
+	}
 	return append(parts, func(ctx context.Context, up func(string)) error {
+		defer func() { _ = files.guard.close() }()
 		return runWorker(ctx, wnc, ws, cfg.Version, cfg.Log, files, up)
 	}), nil
 }

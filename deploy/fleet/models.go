@@ -14,8 +14,9 @@ import (
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
-// models makes the providers that the settings name. When they name no script, this one is played, unless it is nil.
-func models(s settings.Models, silence time.Duration, script *scripted.Script) (model.Provider, error) {
+// models makes the providers that the settings name, each behind the guard. When they name no script, this one is
+// played, unless it is nil.
+func models(s settings.Models, silence time.Duration, script *scripted.Script, g *guard) (model.Provider, error) {
 	config := model.RouterConfig{Default: s.Default()}
 	all := s.Providers()
 	for i := range all {
@@ -31,6 +32,10 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script) (
 		if len(all) == 0 {
 			config.Default = settings.NameScripted
 		}
+	}
+	for i := range config.Endpoints {
+		e := &config.Endpoints[i]
+		e.Provider = g.wrap(e.Name, e.Provider)
 	}
 	router, err := model.NewRouter(config)
 	if err != nil {

@@ -32,6 +32,8 @@ type Parts struct {
 	Model model.Provider                                     // default: from the settings
 	Tools []tools.Tool                                       // beside the file tools
 	Files func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
+
+	guard *guard // before the models; nil: none. The caller closes it.
 }
 
 // Worker runs a worker process until ctx ends and it has drained. Once its HTTP address answers it calls ready, unless
@@ -39,7 +41,11 @@ type Parts struct {
 func Worker(ctx context.Context, s settings.Worker, version string, log *slog.Logger, parts Parts, ready func(addr string)) error {
 	if parts.Model == nil {
 		var err error
-		if parts.Model, err = models(s.Models, s.ModelTimeout, nil); err != nil {
+		if parts.guard, err = newGuard(s, limitsOf(s.Models), log); err != nil {
+			return err
+		}
+		defer func() { _ = parts.guard.close() }()
+		if parts.Model, err = models(s.Models, s.ModelTimeout, nil, parts.guard); err != nil {
 			return err
 		}
 	}
@@ -88,7 +94,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,
 	})
-	if err := errors.Join(workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model)); err != nil {
+	if err := errors.Join(workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
@@ -101,6 +107,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if short != nil {
 		group.Go(func() error { return short.Run(rest) })
 	}
+	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {
 		return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), log, ready)
 	})

@@ -176,7 +176,7 @@ func (s *State) reply(r *messages.ModelReplied) {
 	s.Calling, s.Stop, s.ModelParks = false, r.Stop, 0
 	s.Usage = s.Usage.Add(r.Usage)
 	s.ModelCalls = append(s.ModelCalls, messages.ModelCall{
-		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis,
+		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis, Cached: r.Cached,
 	})
 	if s.Purpose != "" {
 		s.planning().replied(&r.Message)

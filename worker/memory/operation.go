@@ -10,7 +10,7 @@ import (
 
 // do asks Redis once, within the timeout, or returns ErrDown at once. It counts and judges the outcome.
 func (s *ShortTerm) do(ctx context.Context, operation func(context.Context) error) error {
-	if !s.circuit.allow() {
+	if !s.circuit.Allow() {
 		return ErrDown
 	}
 	return s.judge(ctx, s.try(ctx, operation))
@@ -38,7 +38,7 @@ func (s *ShortTerm) judge(caller context.Context, err error) error {
 		s.closeCircuit()
 	default:
 		s.errors.Add(1)
-		if s.circuit.fail() {
+		if s.circuit.Fail() {
 			s.config.Log.WarnContext(caller, "short-term memory is down", "err", err)
 			s.signal() // Run looks after it from now on
 		}
@@ -47,7 +47,7 @@ func (s *ShortTerm) judge(caller context.Context, err error) error {
 }
 
 func (s *ShortTerm) closeCircuit() {
-	if s.circuit.succeed() {
+	if s.circuit.Succeed() {
 		s.config.Log.Info("short-term memory is up again")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/circuit"
 )
 
 // MaxValue is the size limit of a snapshot's data in bytes. A larger one is not cached.
@@ -84,7 +85,7 @@ type ShortTerm struct {
 	rdb     redis.UniversalClient
 	config  Config
 	pending *pending
-	circuit *circuit
+	circuit *circuit.Circuit
 	wake    chan struct{} // something for Run to look at: a change, or a Redis that went away
 	isRun   atomic.Bool
 
@@ -101,7 +102,7 @@ func New(rdb redis.UniversalClient, config Config) (*ShortTerm, error) {
 		rdb:     rdb,
 		config:  config,
 		pending: newPending(config.MaxPending, config.MaxPendingBytes),
-		circuit: newCircuit(config.Probe),
+		circuit: circuit.New(config.Probe),
 		wake:    make(chan struct{}, 1),
 	}, nil
 }
@@ -201,6 +202,6 @@ func (s *ShortTerm) Stats() Stats {
 		Saves:   s.saves.Load(),
 		Dropped: s.dropped.Load(),
 		Errors:  s.errors.Load(),
-		Up:      s.circuit.isUp(),
+		Up:      s.circuit.IsUp(),
 	}
 }

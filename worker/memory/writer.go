@@ -32,8 +32,8 @@ func (s *ShortTerm) Run(ctx context.Context) error {
 
 // turn writes one batch, or waits for a reason to.
 func (s *ShortTerm) turn(ctx context.Context) {
-	if !s.circuit.isUp() {
-		s.wait(ctx, s.circuit.untilProbe())
+	if !s.circuit.IsUp() {
+		s.wait(ctx, s.circuit.UntilProbe())
 		s.probe(ctx)
 		return
 	}
@@ -71,7 +71,7 @@ func (s *ShortTerm) probe(ctx context.Context) {
 func (s *ShortTerm) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	for ctx.Err() == nil && s.circuit.isUp() {
+	for ctx.Err() == nil && s.circuit.IsUp() {
 		batch := s.pending.take(maxBatch, maxBatchBytes)
 		if len(batch) == 0 {
 			break

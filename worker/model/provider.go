@@ -30,6 +30,7 @@ type Request struct {
 	Temperature *float64 // nil: the provider's default
 	Format      *Format  // of the reply's text; nil: free
 	Echo        bool     // send reasoning of the provider's own family back to it
+	Cache       bool     // a reply to the same request may be used again, if Temperature is 0
 }
 
 // Format asks for JSON. A provider that has neither schema nor JSON mode is asked by the prompt alone.

@@ -27,6 +27,7 @@ func (x *execution) request(a *agent.CallModel) model.Request {
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
 		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Tools: a.Tools,
 		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format),
+		Cache: x.state.Agent.Cache,
 	}
 }
 
@@ -63,7 +64,7 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 		clear(x.parks)
 		return x.commitPaid(ctx, &messages.ModelReplied{
 			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
-			Provider: reply.Provider, Model: reply.Model, Millis: millis,
+			Provider: reply.Provider, Model: reply.Model, Millis: millis, Cached: reply.Cached,
 		})
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

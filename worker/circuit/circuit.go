@@ -1,4 +1,6 @@
-package memory
+// Package circuit keeps a server that does not answer from slowing everything that would like to ask it. Make one with
+// [New], ask Allow before each operation and report with Fail or Succeed.
+package circuit
 
 import (
 	"sync"
@@ -8,9 +10,9 @@ import (
 // maxFailures in a row open the circuit. One is no reason: a single slow answer happens.
 const maxFailures = 3
 
-// circuit keeps a dead Redis from slowing every step: after maxFailures in a row only one operation per probe
-// interval is let through, until one succeeds.
-type circuit struct {
+// Circuit opens after three failures in a row: then only one operation per probe interval is let through, until one
+// succeeds. Safe for concurrent use.
+type Circuit struct {
 	probe time.Duration
 
 	mu       sync.Mutex // guards what follows
@@ -18,11 +20,12 @@ type circuit struct {
 	retryAt  time.Time // of the next probe; zero while the circuit is closed
 }
 
-func newCircuit(probe time.Duration) *circuit { return &circuit{probe: probe} }
+// New returns a closed circuit.
+func New(probe time.Duration) *Circuit { return &Circuit{probe: probe} }
 
-// allow tells whether an operation may be tried. A true while the circuit is open makes the caller the probe; should
+// Allow tells whether an operation may be tried. A true while the circuit is open makes the caller the probe; should
 // it never report, the next interval has another.
-func (c *circuit) allow() bool {
+func (c *Circuit) Allow() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.retryAt.IsZero() {
@@ -36,8 +39,8 @@ func (c *circuit) allow() bool {
 	return true
 }
 
-// fail tells whether this failure opened the circuit.
-func (c *circuit) fail() bool {
+// Fail tells whether this failure opened the circuit.
+func (c *Circuit) Fail() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failures++
@@ -48,8 +51,8 @@ func (c *circuit) fail() bool {
 	return true
 }
 
-// succeed tells whether this success closed the circuit.
-func (c *circuit) succeed() bool {
+// Succeed tells whether this success closed the circuit.
+func (c *Circuit) Succeed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	wasOpen := !c.retryAt.IsZero()
@@ -57,14 +60,15 @@ func (c *circuit) succeed() bool {
 	return wasOpen
 }
 
-func (c *circuit) isUp() bool {
+// IsUp tells whether the circuit is closed.
+func (c *Circuit) IsUp() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.retryAt.IsZero()
 }
 
-// untilProbe is how long to wait until allow says yes.
-func (c *circuit) untilProbe() time.Duration {
+// UntilProbe is how long to wait until Allow says yes.
+func (c *Circuit) UntilProbe() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.retryAt.IsZero() {

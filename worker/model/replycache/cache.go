@@ -1,0 +1,221 @@
+// Package replycache answers a request to a model with the reply that the same request got before. Make one Cache per
+// process with [New] and put it around each endpoint with [Cache.Wrap].
+//
+// Only requests that ask for it (Request.Cache) and have temperature 0 are looked up, and only whole replies are
+// stored: in Redis, under a hash of all that the model is asked. Tenants never share a reply. A hit costs nothing and
+// is marked as Cached with zero usage. Nothing depends on the cache: whatever fails is a miss.
+package replycache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/circuit"
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// Defaults of a Config.
+const (
+	defaultPrefix  = "longshore"
+	defaultTTL     = time.Hour
+	defaultTimeout = 250 * time.Millisecond
+	defaultProbe   = time.Second
+)
+
+// Config of a Cache.
+type Config struct {
+	Redis   redis.UniversalClient // obeys the deadline of a context
+	Prefix  string                // Of all keys. Default "longshore".
+	TTL     time.Duration         // Of a reply, from when it was stored. Default 1 h.
+	Timeout time.Duration         // Of one operation of Redis. Default 250 ms.
+	Probe   time.Duration         // How long a Redis that failed is left alone. Default 1 s.
+	Redact  func(string) string   // A reply with text that it changes is not stored. Default: none.
+	Log     *slog.Logger          // Told when Redis goes and comes back. Default: discards.
+}
+
+// Cache keeps replies. Safe for concurrent use.
+type Cache struct {
+	config  Config
+	circuit *circuit.Circuit
+
+	hits, misses, stores, errors atomic.Uint64
+}
+
+// New returns a cache.
+func New(c Config) (*Cache, error) {
+	if c.Redis == nil {
+		return nil, errors.New("make reply cache: Redis is missing")
+	}
+	if c.TTL < 0 || c.Timeout < 0 || c.Probe < 0 {
+		return nil, errors.New("make reply cache: TTL, Timeout, Probe: must not be negative")
+	}
+	setDefault(&c.Prefix, defaultPrefix)
+	setDefault(&c.TTL, defaultTTL)
+	setDefault(&c.Timeout, defaultTimeout)
+	setDefault(&c.Probe, defaultProbe)
+	if c.Redact == nil {
+		c.Redact = func(s string) string { return s }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Cache{config: c, circuit: circuit.New(c.Probe)}, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Stats count since New. Requests that do not ask for the cache count nowhere.
+type Stats struct {
+	Hits   uint64 // Requests that were answered.
+	Misses uint64 // All others.
+	Stores uint64 // Replies written.
+	Errors uint64 // Operations that Redis failed, and values that were not replies.
+	Up     bool   // Redis is asked. It is true before the first operation.
+}
+
+// Stats may be called at any time.
+func (c *Cache) Stats() Stats {
+	return Stats{
+		Hits: c.hits.Load(), Misses: c.misses.Load(), Stores: c.stores.Load(), Errors: c.errors.Load(), Up: c.circuit.IsUp(),
+	}
+}
+
+// cached is an endpoint that is asked what the cache does not know.
+type cached struct {
+	cache    *Cache
+	endpoint string
+	provider model.Provider
+}
+
+var _ model.Provider = (*cached)(nil)
+
+// Wrap puts the cache around the endpoint of that name. It belongs outside of a governor: a hit takes nothing of any
+// limit.
+func (c *Cache) Wrap(provider string, p model.Provider) model.Provider {
+	return &cached{c, provider, p}
+}
+
+// Stream implements model.Provider. A hit is one Delta with the Reply.
+func (p *cached) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	if !r.Cache || r.Temperature == nil || *r.Temperature != 0 {
+		return p.provider.Stream(ctx, r)
+	}
+	return func(yield func(model.Delta, error) bool) {
+		if ctx.Err() != nil {
+			yield(model.Delta{}, context.Cause(ctx))
+			return
+		}
+		name, err := hash(p.endpoint, &r)
+		if err != nil { // the provider will say what is wrong with the request
+			p.provider.Stream(ctx, r)(yield)
+			return
+		}
+		key := p.cache.key(r.Tenant, name)
+		if reply, ok := p.cache.load(ctx, key, name); ok {
+			yield(model.Delta{Reply: reply}, nil)
+			return
+		}
+		for d, err := range p.provider.Stream(ctx, r) {
+			if err == nil && d.Reply != nil {
+				p.cache.save(ctx, key, name, d.Reply)
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *Cache) load(ctx context.Context, key, name string) (*model.Reply, bool) {
+	var reply *model.Reply
+	err := c.do(ctx, func(ctx context.Context) error {
+		// One byte more than may be there, and no more than that, whatever is there.
+		data, err := c.config.Redis.GetRange(ctx, key, 0, MaxValue).Bytes()
+		if err != nil || len(data) == 0 {
+			return err //nolint:wrapcheck // do wraps
+		}
+		if reply, err = decode(name, data); err != nil {
+			c.errors.Add(1) // Redis itself is well
+		}
+		return nil
+	})
+	if err != nil || reply == nil {
+		c.misses.Add(1)
+		return nil, false
+	}
+	c.hits.Add(1)
+	return reply, true
+}
+
+// save keeps a reply, if it is fit to be used again.
+func (c *Cache) save(ctx context.Context, key, name string, r *model.Reply) {
+	if r.Cached || c.isSecret(r.Message.Content) {
+		return
+	}
+	data, err := encode(name, r)
+	if err != nil {
+		return
+	}
+	err = c.do(ctx, func(ctx context.Context) error { return c.config.Redis.Set(ctx, key, data, c.config.TTL).Err() })
+	if err == nil {
+		c.stores.Add(1)
+	}
+}
+
+// isSecret tells whether the redactor would change anything.
+func (c *Cache) isSecret(blocks []messages.Block) bool {
+	changes := func(s string) bool { return c.config.Redact(s) != s }
+	for _, b := range blocks {
+		if changes(b.Text) || b.Reasoning != nil && changes(b.Reasoning.Text) ||
+			b.ToolCall != nil && changes(b.ToolCall.Arguments) {
+			return true
+		}
+	}
+	return false
+}
+
+// errDown says that Redis failed lately and was not asked.
+var errDown = errors.New("redis is down")
+
+// do asks Redis once, within the timeout, or returns errDown at once, and tells the circuit how it went.
+func (c *Cache) do(ctx context.Context, operation func(context.Context) error) error {
+	if !c.circuit.Allow() {
+		return errDown
+	}
+	within, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	err := operation(within)
+	switch {
+	case err == nil:
+		c.isUp()
+		return nil
+	case ctx.Err() != nil: // a caller that gave up says nothing about Redis
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		c.isUp()
+	default:
+		if c.circuit.Fail() {
+			c.config.Log.WarnContext(ctx, "reply cache is down", "err", err)
+		}
+	}
+	c.errors.Add(1)
+	return fmt.Errorf("ask redis: %w", err)
+}
+
+func (c *Cache) isUp() {
+	if c.circuit.Succeed() {
+		c.config.Log.Info("reply cache is up again")
+	}
+}

@@ -1,0 +1,42 @@
+package replycache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// question is all of a request that decides on its reply, and who asks: tenants never share. What is added to
+// model.Request and sent to a provider belongs here.
+type question struct {
+	Tenant      string              `json:"tenant"`
+	Provider    string              `json:"provider"`
+	Model       string              `json:"model"`
+	Messages    []messages.Message  `json:"messages"`
+	Tools       []messages.ToolSpec `json:"tools"`
+	MaxTokens   int                 `json:"maxTokens"`
+	Temperature float64             `json:"temperature"`
+	Format      *model.Format       `json:"format"`
+	Echo        bool                `json:"echo"`
+}
+
+// hash names a question: the SHA-256 of its JSON.
+func hash(provider string, r *model.Request) (string, error) {
+	data, err := json.Marshal(question{ //nolint:musttag // nobody reads it
+		r.Tenant, provider, r.Model, r.Messages, r.Tools, r.MaxTokens, *r.Temperature, r.Format, r.Echo,
+	})
+	if err != nil {
+		return "", fmt.Errorf("hash request: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func (c *Cache) key(tenant, hash string) string {
+	return c.config.Prefix + ":reply:" + url.QueryEscape(tenant) + ":" + hash
+}
