@@ -36,6 +36,7 @@ type Definition struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
+	Budget       *Budget  `json:"budget,omitempty"`      // default: none
 }
 
 // PlannerTools is native tool calling.
@@ -123,6 +124,11 @@ func (d *Definition) Validate() error {
 	}
 	if d.Reasoning != "" && d.Reasoning != ReasoningDrop && d.Reasoning != ReasoningKeep && d.Reasoning != ReasoningEcho {
 		return &FieldError{"reasoning", "must be drop, keep or echo"}
+	}
+	if d.Budget != nil {
+		if err := d.Budget.check("budget."); err != nil {
+			return err
+		}
 	}
 	if len(d.Tools) > maxTools {
 		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}

@@ -76,6 +76,7 @@ type ModelCall struct {
 	Stop     StopReason `json:"stop"`
 	Usage    Usage      `json:"usage"`
 	Millis   int64      `json:"millis"`
+	Cost     *float64   `json:"cost,omitempty"` // in US dollars; absent: unknown
 }
 
 // Provenance says which definition made the result.

@@ -50,12 +50,14 @@ type Task struct {
 	Priority    Priority          `json:"priority,omitempty"` // default normal
 	Labels      map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
 	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
+	Deadline    *time.Time        `json:"deadline,omitempty"` // the run fails when it has not ended by then
 	Traceparent string            `json:"traceparent,omitempty"`
 }
 
 // Limits of one run.
 type Limits struct {
 	MaxSteps int `json:"maxSteps,omitempty"`
+	Caps
 }
 
 // Input is what a task asks for. On the wire it is a string or an array of text blocks.
@@ -96,7 +98,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"workspace": true, "files": true, "deadline": true, "notBefore": true, "outputSchema": true,
+	"workspace": true, "files": true, "notBefore": true, "outputSchema": true,
 	"plan": true, "seed": true, "parent": true, "webhook": true,
 }
 
@@ -198,6 +200,14 @@ func (t *Task) Validate() error {
 	if t.Limits != nil && (t.Limits.MaxSteps < 0 || t.Limits.MaxSteps > maxStepsOf) {
 		return &FieldError{"limits.maxSteps", fmt.Sprintf("must be 1 to %d", maxStepsOf)}
 	}
+	if t.Limits != nil {
+		if err := t.Limits.check("limits."); err != nil {
+			return err
+		}
+	}
+	if d := t.Deadline; d != nil && (d.Year() < 1 || d.Year() > 9999) {
+		return &FieldError{"deadline", "is out of range"}
+	}
 	return checkText("traceparent", t.Traceparent, 128)
 }
 
@@ -265,6 +275,9 @@ func (t *Task) Fingerprint() string {
 	c.SetDefaults()
 	if c.Limits != nil && *c.Limits == (Limits{}) {
 		c.Limits = nil
+	}
+	if c.Deadline != nil {
+		c.Deadline = new(c.Deadline.UTC()) // the same moment
 	}
 	if len(c.Context) > 0 {
 		var v any // re-encoded so that spacing and key order do not count

@@ -234,7 +234,13 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		}
 	}
 	for {
-		action = x.planner.Plan(s)
+		var warned []*messages.BudgetWarned
+		action, warned = s.Within(x.planner.Plan(s), x.now(), x.price)
+		for _, w := range warned {
+			if err := add(w); err != nil {
+				return nil, nil, err
+			}
+		}
 		switch a := action.(type) {
 		case *agent.CallModel:
 			if s.Calling {
@@ -257,11 +263,13 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			}
 			switch {
 			case park != nil:
+				untilEnd(s, &park.Parked)
 				return decisions, park, add(&park.Parked)
 			case len(rs) == 0:
 				return decisions, a, nil
 			}
 		case *agent.Park:
+			untilEnd(s, &a.Parked)
 			return decisions, a, add(&a.Parked)
 		case *agent.Finish:
 			if s.StepOpen {

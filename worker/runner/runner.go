@@ -42,6 +42,7 @@ type Config struct {
 	MaxAttempts int                                                                 // claims without progress before a run is poison; default 5
 	Redact      func(string) string                                                 // takes secrets out of what models and tools say; default: nothing
 	Log         *slog.Logger                                                        // default: discard
+	Prices      Prices                                                              // default: every price is unknown
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.
