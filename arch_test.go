@@ -61,7 +61,7 @@ func breaks(dep, pkg, rule string) bool {
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/scripted", "tools/files", "observability", "dispatcher/cli", "dispatcher/service",
-		"deploy/embedded", "deploy/fleet", "worker/memory",
+		"deploy/embedded", "deploy/fleet", "worker/memory", "worker/model/prices",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
 	for line := range strings.Lines(out) {

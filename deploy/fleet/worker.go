@@ -73,10 +73,15 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		}
 		parts.Files = dirs.Open
 	}
+	table, err := priceTable(s.Models)
+	if err != nil {
+		return err
+	}
 	run := runner.New(runner.Config{
 		Worker: s.Name, Keeper: keeper(b), Cache: cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
 		Redact: policy.NewRedactor(settings.Secrets(s)...).String, Log: log,
+		Prices: table,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,

@@ -54,6 +54,8 @@ type spec struct {
 	MaxTokens    int      `json:"maxTokens,omitempty"`
 	Temperature  *float64 `json:"temperature,omitempty"`
 	OnToolError  string   `json:"onToolError,omitempty"`
+
+	Budget *messages.Budget `json:"budget,omitempty"`
 }
 
 // Parse reads one definition, strictly: an unknown field is an error that names it.
@@ -83,6 +85,7 @@ func Parse(data []byte) (messages.Definition, error) {
 		Name: doc.Metadata.Name, Description: doc.Metadata.Description, Instructions: doc.Spec.Instructions,
 		Planner: doc.Spec.Planner, Model: doc.Spec.Model, Tools: doc.Spec.Tools, MaxSteps: doc.Spec.MaxSteps,
 		MaxTokens: doc.Spec.MaxTokens, Temperature: doc.Spec.Temperature, OnToolError: doc.Spec.OnToolError,
+		Budget: doc.Spec.Budget,
 	}
 	d.SetDefaults()
 	return d, d.Validate()
