@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -110,7 +111,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"workspace", "files", "deadline", "notBefore", "outputSchema", "plan", "seed", "parent", "webhook",
+		"workspace", "files", "notBefore", "outputSchema", "plan", "seed", "parent", "webhook",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
@@ -257,6 +258,7 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"Priority": func(t *messages.Task) { t.Priority = messages.PriorityLow },
 		"Labels":   func(t *messages.Task) { t.Labels["team"] = "other" },
 		"Limits":   func(t *messages.Task) { t.Limits.MaxSteps++ },
+		"Deadline": func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
 	}
 	seen := map[string]string{}
 	task := fullTask()
