@@ -36,9 +36,9 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	reply, err := do(ctx, req.Data())
+	answer, err := do(ctx, req.Data())
 	if err == nil {
-		err = req.RespondJSON(reply)
+		err = req.RespondJSON(answer)
 	}
 	if err == nil {
 		return
@@ -48,7 +48,12 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 		s.cfg.Log.WarnContext(ctx, "answer a request", "subject", req.Subject(), "err", err)
 	}
 	body, _ := json.Marshal(p) // strings and numbers always encode
-	if err := req.Error(strconv.Itoa(p.Status), p.Detail, body); err != nil {
+	// As req.Error would, but for what it writes into req: micro reads that when its handler returns, which it has.
+	reply := nats.NewMsg(req.Reply())
+	reply.Data = body
+	reply.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(p.Status))
+	reply.Header.Set(micro.ErrorHeader, p.Detail)
+	if err := s.cfg.Conn.PublishMsg(reply); err != nil {
 		s.cfg.Log.WarnContext(ctx, "reply to a request", "subject", req.Subject(), "err", err)
 	}
 }

@@ -115,6 +115,9 @@ func (x *execution) unsuspect() {
 
 // drive plans and performs until the run ends or parks, and settles it.
 func (x *execution) drive(ctx context.Context) error {
+	if x.rests() { // its first entry ended or parked it already
+		return x.cfg.Keeper.Close(ctx, x.run, x.tip, x.out)
+	}
 	action, err := x.commit(ctx)
 	for err == nil {
 		switch a := action.(type) {
