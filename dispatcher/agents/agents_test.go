@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,6 +41,19 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParseBudget(t *testing.T) {
+	got, err := agents.Parse([]byte(writer + "  budget: {modelCalls: 5, cost: 0.5, wallTime: 10m, soft: 0.8, onBudget: ask}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &messages.Budget{
+		Caps: messages.Caps{ModelCalls: 5, Cost: new(0.5), WallTime: messages.Duration(10 * time.Minute)}, Soft: 0.8, OnBudget: messages.OnBudgetAsk,
+	}
+	if diff := cmp.Diff(want, got.Budget); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ old, new, field string }{
 		"a typo":           {"instructions", "instructoins", "spec.instructoins"},
@@ -50,6 +64,9 @@ func TestParseRefuses(t *testing.T) {
 		"no steps":         {"maxSteps: 8", "maxSteps: -1", "maxSteps"},
 		"a tool twice":     {"[write_file]", "[a, a]", "tools[1]"},
 		"a hot model":      {"temperature: 0", "temperature: 3", "temperature"},
+		"a poor budget":    {"temperature: 0", "budget: {cost: -1}", "budget.cost"},
+		"a strange budget": {"temperature: 0", "budget: {onBudget: beg}", "budget.onBudget"},
+		"a budget's typo":  {"temperature: 0", "budget: {token: 1}", "spec.budget.token"},
 		"a strange loader": {"temperature: 0", "planner: lisp", "planner"},
 	} {
 		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))
