@@ -242,21 +242,21 @@ func (silent) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.Delta
 func TestTimeIsOver(t *testing.T) {
 	wall := &messages.Budget{Caps: messages.Caps{WallTime: messages.Duration(300 * time.Millisecond)}, OnBudget: messages.OnBudgetAsk}
 	for name, tc := range map[string]struct {
-		model    func(*testing.T) model.Provider
+		model    model.Provider
 		budget   *messages.Budget
 		deadline time.Duration
 		want     messages.Code
 	}{
-		"wall time in a call":    {func(*testing.T) model.Provider { return silent{} }, wall, 0, messages.CodeBudget},
-		"the deadline in a call": {func(*testing.T) model.Provider { return silent{} }, nil, 500 * time.Millisecond, messages.CodeDeadline},
+		"wall time in a call":    {silent{}, wall, 0, messages.CodeBudget},
+		"the deadline in a call": {silent{}, nil, 500 * time.Millisecond, messages.CodeDeadline},
 		"the deadline in a park": {
-			func(t *testing.T) model.Provider { return script(t, dear) },
+			script(t, dear),
 			&messages.Budget{Caps: messages.Caps{ModelCalls: 1}, OnBudget: messages.OnBudgetAsk}, time.Second, messages.CodeDeadline,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, 30*time.Second, spender(tc.budget))
-			h.frugal(tc.model(t))
+			h.frugal(tc.model)
 			task := messages.Task{Agent: "spender", Input: messages.TextInput("write it")}
 			if tc.deadline > 0 {
 				task.Deadline = new(time.Now().Add(tc.deadline))

@@ -57,25 +57,26 @@ func (p priced) named(name string) (provider, model string) {
 	return providerOpenAI, or(name, p.models.OpenAIModel)
 }
 
-// PricesCommand is `longshore prices`. Usage makes the error of a command that was called wrongly.
-func PricesCommand(usage func(string) error) *cobra.Command {
+// PricesCommand is `longshore prices`. Usage makes the error of a command that was called wrongly; getenv is the
+// environment.
+func PricesCommand(usage func(string) error, getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prices", Short: "Show and import the prices of models",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(pricesList(usage), pricesImport(usage))
+	cmd.AddCommand(pricesList(usage, getenv), pricesImport(usage))
 	return cmd
 }
 
-func pricesList(usage func(string) error) *cobra.Command {
+func pricesList(usage func(string) error, getenv func(string) string) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show the prices that a worker with this environment goes by",
 		Long: "Show the built-in prices, and those of the file that LONGSHORE_PRICES names. Where both price a model, the file\n" +
 			"counts. A model that is not listed has no known price.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			t, err := prices.Load(os.Getenv("LONGSHORE_PRICES"))
+			t, err := prices.Load(getenv("LONGSHORE_PRICES"))
 			if err != nil {
 				return usage("LONGSHORE_PRICES: " + err.Error())
 			}
