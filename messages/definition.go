@@ -51,6 +51,7 @@ type Definition struct {
 	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`    // JSON Schema of the final answer
 	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt…
 	Cache           bool              `json:"cache,omitempty"`           // a model's reply to the same request may be used again; needs temperature 0
+	Budget          *Budget           `json:"budget,omitempty"`          // default: none
 }
 
 // Values of Definition.Planner.
@@ -157,6 +158,11 @@ func (d *Definition) Validate() error {
 	}
 	if err := d.checkLoop(); err != nil {
 		return err
+	}
+	if d.Budget != nil {
+		if err := d.Budget.check("budget."); err != nil {
+			return err
+		}
 	}
 	if len(d.Tools) > maxTools {
 		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}

@@ -49,6 +49,7 @@ type Task struct {
 	Priority    Priority          `json:"priority,omitempty"` // default normal
 	Labels      map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
 	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
+	Deadline    *time.Time        `json:"deadline,omitempty"` // the run fails when it has not ended by then
 	Traceparent string            `json:"traceparent,omitempty"`
 	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
@@ -57,6 +58,7 @@ type Task struct {
 // Limits of one run.
 type Limits struct {
 	MaxSteps int `json:"maxSteps,omitempty"`
+	Caps
 }
 
 // Input is what a task asks for. On the wire it is a string or an array of text blocks.
@@ -97,7 +99,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"workspace": true, "files": true, "deadline": true, "notBefore": true,
+	"workspace": true, "files": true, "notBefore": true,
 	"plan": true, "seed": true, "parent": true, "webhook": true,
 }
 
@@ -202,6 +204,14 @@ func (t *Task) Validate() error {
 	if err := checkOutputSchema(t.OutputSchema); err != nil {
 		return err
 	}
+	if t.Limits != nil {
+		if err := t.Limits.check("limits."); err != nil {
+			return err
+		}
+	}
+	if d := t.Deadline; d != nil && (d.Year() < 1 || d.Year() > 9999) {
+		return &FieldError{"deadline", "is out of range"}
+	}
 	return checkText("traceparent", t.Traceparent, 128)
 }
 
@@ -271,6 +281,9 @@ func (t *Task) Fingerprint() string {
 		c.Limits = nil
 	}
 	c.Context, c.OutputSchema = canonical(c.Context), canonical(c.OutputSchema)
+	if c.Deadline != nil {
+		c.Deadline = new(c.Deadline.UTC()) // the same moment
+	}
 	b, _ := json.Marshal(c) // a decoded Task always encodes
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
