@@ -68,6 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(devCommand(), dispatcherCommand(), workerCommand(), runCommand())
+	root.AddCommand(fleet.PricesCommand(usageError, os.Getenv))
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
 	cli.Usage(root)
 	root.SetArgs(args)

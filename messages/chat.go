@@ -156,7 +156,8 @@ const (
 	StopError         StopReason = "error"
 )
 
-// Usage counts tokens. Total is what the provider says, or Input plus Output.
+// Usage counts tokens. Total is what the provider says, or Input plus Output. Input includes CacheRead and CacheWrite;
+// Output includes Reasoning.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`

@@ -51,6 +51,7 @@ type Definition struct {
 	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`    // JSON Schema of the final answer; not with planner "plan"
 	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt… and the purposes of planner "plan"
 	Cache           bool              `json:"cache,omitempty"`           // a model's reply to the same request may be used again; needs temperature 0
+	Budget          *Budget           `json:"budget,omitempty"`          // default: none
 
 	// Of planner "plan".
 	Plan           *Plan  `json:"plan,omitempty"`           // makes a planning call needless; the planner is then "plan"
@@ -166,6 +167,11 @@ func (d *Definition) Validate() error {
 	}
 	if err := d.checkLoop(); err != nil {
 		return err
+	}
+	if d.Budget != nil {
+		if err := d.Budget.check("budget."); err != nil {
+			return err
+		}
 	}
 	if len(d.Tools) > maxTools {
 		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}

@@ -130,12 +130,14 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		emit(EventPlan, r.data())
 	case *Parked:
 		emit(EventRunWaiting, RunWaiting{
-			Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until,
+			Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: brief(r.Question, maxEventArgs),
 		})
 	case *CancelRequested:
 		emit(EventCancelRequested, CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)})
+	case *BudgetWarned:
+		emit(EventBudgetWarning, BudgetWarning{Limit: named(r.Limit), Spent: r.Spent, Allowed: r.Allowed})
 	case *Finished:
-		emit(EventTurnEnd, TurnEnd{r.Result.Steps, r.Result.TokenUsage})
+		emit(EventTurnEnd, TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate})
 		emit(EventRunFinished, RunFinished{r.Result.short(run)})
 	}
 }
@@ -153,7 +155,7 @@ func stepIn(n int, plan string) string {
 func messageEnd(r *ModelReplied) MessageEnd {
 	m := MessageEnd{
 		StepID: stepID(r.Step), Role: r.Message.Role, Stop: r.Stop, Usage: r.Usage,
-		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis, Cached: r.Cached,
+		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis, Cached: r.Cached, Cost: r.Cost,
 	}
 	m.Text, m.Truncated = fit(r.Message.Text(), maxEventText)
 	var cut bool

@@ -179,6 +179,7 @@ func (d *MessageEnd) appendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `,"millis":`...), d.Millis, 10)
 	b = appendTrue(b, `,"truncated":`, d.Truncated)
 	b = appendTrue(b, `,"cached":`, d.Cached)
+	b = appendCost(b, d.Cost)
 	return append(b, '}')
 }
 
@@ -275,7 +276,16 @@ func (r *ModelReplied) appendJSON(b []byte) []byte {
 	b = appendOptional(b, `,"model":`, r.Model)
 	b = strconv.AppendInt(append(b, `,"millis":`...), r.Millis, 10)
 	b = appendTrue(b, `,"cached":`, r.Cached)
+	b = appendCost(b, r.Cost)
 	return append(b, '}')
+}
+
+// appendCost appends a cost unless it is unknown.
+func appendCost(b []byte, usd *float64) []byte {
+	if usd == nil {
+		return b
+	}
+	return appendRest(append(b, `,"cost":`...), *usd)
 }
 
 func (r *ToolReturned) appendJSON(b []byte) []byte {

@@ -50,7 +50,7 @@ func TestHandWrittenJSON(t *testing.T) {
 		t.Error(err)
 	}
 	var raw messages.Event
-	data := func(text, name string, calls []string, u messages.Usage, millis int64, flags [2]bool) bool {
+	data := func(text, name string, calls []string, u messages.Usage, millis int64, flags [2]bool, cost *float64) bool {
 		e := messages.Entry{Head: messages.Head{FirstEvent: 1, Events: 4}, Records: []messages.Record{
 			&messages.ToolStarted{Step: 3, Call: messages.ToolCall{ID: name, Name: text, Arguments: text}},
 			&messages.ToolReturned{Step: 4, Name: name, Millis: millis, Code: messages.Code(name), Result: messages.ToolResult{
@@ -65,7 +65,7 @@ func TestHandWrittenJSON(t *testing.T) {
 		for _, c := range calls {
 			msg.Content = append(msg.Content, messages.Block{ToolCall: &messages.ToolCall{ID: c, Name: c, Arguments: c}})
 		}
-		e.Records = append(e.Records, &messages.ModelReplied{Message: msg, Usage: u, Millis: millis, Model: name, Stop: messages.StopReason(text), Cached: flags[0]})
+		e.Records = append(e.Records, &messages.ModelReplied{Message: msg, Usage: u, Millis: millis, Model: name, Stop: messages.StopReason(text), Cached: flags[0], Cost: cost})
 		for _, ev := range messages.Events(messages.Ref{Tenant: "t", Run: "r"}, e) {
 			var back any
 			switch ev.Name() {
@@ -110,7 +110,7 @@ func TestHandWrittenRecords(t *testing.T) {
 		}
 		return true
 	}
-	random := func(text, name string, calls []string, u messages.Usage, millis int64, step int, isError, none bool) bool {
+	random := func(text, name string, calls []string, u messages.Usage, millis int64, step int, isError, none bool, cost *float64) bool {
 		call := messages.ToolCall{ID: name, Name: text, Arguments: text}
 		content := []messages.Block{
 			{Text: text},
@@ -134,7 +134,7 @@ func TestHandWrittenRecords(t *testing.T) {
 			}}) &&
 			check(&messages.ModelReplied{
 				Step: step, Message: messages.Message{Role: messages.Role(text), Content: content}, Usage: u,
-				Stop: messages.StopReason(name), Provider: name, Model: text, Millis: millis, Cached: isError,
+				Stop: messages.StopReason(name), Provider: name, Model: text, Millis: millis, Cached: isError, Cost: cost,
 			})
 	}
 	if err := quick.Check(random, nil); err != nil {

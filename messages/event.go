@@ -36,7 +36,8 @@ const (
 	EventError              = "error"
 	EventTurnEnd            = "turn_end"
 	EventRunFinished        = "run_finished"
-	EventPlan               = "plan" // after run_started, and after steps of a plan
+	EventPlan               = "plan"           // after run_started, and after steps of a plan
+	EventBudgetWarning      = "budget_warning" // anywhere in a step
 )
 
 const (
@@ -114,6 +115,7 @@ type (
 		Millis    int64      `json:"millis"`
 		Truncated bool       `json:"truncated,omitempty"` // text, reasoning or calls are shortened
 		Cached    bool       `json:"cached,omitempty"`    // from the reply cache: nothing was paid
+		Cost      *float64   `json:"cost,omitempty"`      // in US dollars; absent: unknown
 	}
 	// ToolExecution is the data of tool_execution_start and tool_execution_end.
 	ToolExecution struct {
@@ -132,6 +134,9 @@ type (
 		Reason string     `json:"reason"`
 		CallID string     `json:"callId,omitempty"`
 		Until  *time.Time `json:"until,omitempty"`
+
+		Limit    string `json:"limit,omitempty"`    // of the budget, when that is the reason
+		Question string `json:"question,omitempty"` // what an answer is wanted to
 	}
 	// CancelAsked is the data of cancel_requested.
 	CancelAsked struct {
@@ -148,8 +153,15 @@ type (
 	}
 	// TurnEnd is the data of turn_end.
 	TurnEnd struct {
-		Steps int   `json:"steps"`
-		Usage Usage `json:"usage"`
+		Steps int      `json:"steps"`
+		Usage Usage    `json:"usage"`
+		Cost  *float64 `json:"cost,omitempty"` // in US dollars; absent: unknown
+	}
+	// BudgetWarning is the data of budget_warning.
+	BudgetWarning struct {
+		Limit   string  `json:"limit"`   // modelCalls, toolCalls, tokens, cost or wallTime
+		Spent   float64 `json:"spent"`   // calls, tokens, US dollars or seconds
+		Allowed float64 `json:"allowed"` // in the same unit
 	}
 	// RunFinished is the data of run_finished.
 	RunFinished struct {

@@ -22,8 +22,9 @@ func fullTask() messages.Task {
 		Input:   messages.Input{{Text: "Tell me about "}, {Text: "<a & b>"}},
 		Context: json.RawMessage(`{"repository":"longshore","lines":[1,2.50,null]}`), Session: "s-1",
 		Priority: messages.PriorityHigh, Labels: map[string]string{"team": "core", "stage": "test"},
-		Limits:      &messages.Limits{MaxSteps: 3},
+		Limits:      &messages.Limits{MaxSteps: 3, Caps: messages.Caps{ModelCalls: 2, Cost: new(0.25)}},
 		Plan:        fullPlan(),
+		Deadline:    new(noon.Add(time.Hour)),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}
 }
@@ -55,7 +56,17 @@ func fullDefinition() messages.Definition {
 		Prompts: map[string]string{
 			messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools, "plan": "Plan {task.description}",
 		},
-		Cache: true,
+		Cache:  true,
+		Budget: fullBudget(),
+	}
+}
+
+func fullBudget() *messages.Budget {
+	return &messages.Budget{
+		Caps: messages.Caps{
+			ModelCalls: 5, ToolCalls: 9, Tokens: 20_000, Cost: new(0.5), WallTime: messages.Duration(90 * time.Second),
+		},
+		Soft: 0.8, OnBudget: messages.OnBudgetAsk, UnknownPrice: messages.UnknownPriceAllow,
 	}
 }
 
@@ -75,6 +86,7 @@ func fullResult() messages.AgentResult {
 		ModelCalls: []messages.ModelCall{{
 			Step: 1, Provider: "openai", Model: "gpt-4o", Stop: messages.StopToolCalls, Usage: fullUsage(), Millis: 900,
 			Cached: true,
+			Cost:   new(0.0125),
 		}},
 		TokenUsage: fullUsage(), CostEstimate: new(0.0125), Summary: "One file was read.", Outputs: []string{"review.md"}, Logs: ref.LogSubject(),
 		EventStream: ref.EventFilter(),
@@ -103,6 +115,7 @@ func fullRecords() []messages.Record {
 				Role: messages.RoleAssistant, Content: []messages.Block{{Text: "Let me look."}, {ToolCall: &call}},
 			},
 			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true,
+			Cost: new(0.0125),
 		},
 		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: messages.FallbackPark},
 		&messages.ToolStarted{Step: 1, Call: call, StepID: "a"},
@@ -113,7 +126,7 @@ func fullRecords() []messages.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
 		},
 		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&messages.Parked{Reason: "approval", Call: "c1", Until: &until},
+		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?"},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
 		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
@@ -123,6 +136,7 @@ func fullRecords() []messages.Record {
 		&messages.Planned{
 			Step: 1, Decision: messages.DecisionAdapt, Reason: "b failed", Plan: fullPlan(), Renewed: []string{"b"}, Fallback: true,
 		},
+		&messages.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 	}
 }
 
@@ -133,6 +147,7 @@ func emptyRecords() []messages.Record {
 		&messages.ToolStarted{}, &messages.ToolReturned{}, &messages.StepEnded{}, &messages.Parked{}, &messages.Released{},
 		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
 		&messages.Planned{},
+		&messages.BudgetWarned{},
 	}
 }
 

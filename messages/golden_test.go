@@ -90,6 +90,7 @@ func wire() map[string]any {
 			StepID: "step-1", Role: messages.RoleAssistant, Text: "Let me look.", Reasoning: "A file.",
 			ToolCalls: []messages.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`}},
 			Stop:      messages.StopToolCalls, Usage: usage, Provider: "openai", Model: "gpt-4o", Millis: 900, Truncated: true, Cached: true,
+			Cost: new(0.0125),
 		},
 		messages.EventToolExecutionStart: messages.ToolExecution{
 			StepID: "step-1", CallID: "c1", ToolName: "read_file", Arguments: `{"path":"a.go"}`,
@@ -99,7 +100,7 @@ func wire() map[string]any {
 			Code: messages.CodeToolFailed, Millis: 3, Truncated: true,
 		},
 		messages.EventStepEnd:         messages.Step{StepID: "step-1", Step: 1, Status: messages.StepCompleted, Reason: "no such file"},
-		messages.EventRunWaiting:      messages.RunWaiting{Reason: "approval", CallID: "c1", Until: &until},
+		messages.EventRunWaiting:      messages.RunWaiting{Reason: "approval", CallID: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?"},
 		messages.EventRunResumed:      messages.RunWaiting{Reason: "approval"},
 		messages.EventCancelRequested: messages.CancelAsked{By: "ann", Reason: "too slow"},
 		messages.EventError: messages.ErrorData{
@@ -111,8 +112,10 @@ func wire() map[string]any {
 				ID: "b", Description: "Read b.go.", Tool: "read_file", DependsOn: []string{"a"}, Critical: true, EstimatedDuration: 1.5,
 			}},
 		},
-		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage},
+		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
 		messages.EventRunFinished: messages.RunFinished{Result: done},
+
+		messages.EventBudgetWarning: messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 	} {
 		all["event_"+name] = event(name, data)
 	}
@@ -198,8 +201,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 14 {
-		t.Errorf("the records have %d kinds of events, want 14", len(seen))
+	if len(seen) != 15 {
+		t.Errorf("the records have %d kinds of events, want 15", len(seen))
 	}
 }
 

@@ -26,7 +26,7 @@ func agent() messages.Definition {
 // taskThen is a task as it could be when these logs were written.
 func taskThen() messages.Task {
 	t := fullTask()
-	t.Plan = nil
+	t.Plan, t.Limits, t.Deadline = nil, &messages.Limits{MaxSteps: 3}, nil
 	return t
 }
 
@@ -105,6 +105,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
 		"plan":     planStory(t),
 		"protocol": protocol(t), "limits": limits(t),
+		"budget": budget(t),
 	}
 }
 
@@ -180,6 +181,42 @@ func refused(t *testing.T) []messages.Entry {
 	f := finished(0, "", &messages.RunError{Message: "task: not valid JSON at byte 0", Code: messages.CodeInvalidInput})
 	f.Dead = true
 	s.add(&messages.Started{Task: messages.Task{ID: ref.Run, Tenant: ref.Tenant, Input: messages.Input{}}, QueuedAt: noon, Raw: []byte("do it")}, f)
+	return s.entries
+}
+
+// budget is a run that is warned of its budget, asks for more, gets it once and is then denied it.
+func budget(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t}
+	begin := started()
+	begin.Task.Deadline = new(noon.Add(time.Hour))
+	begin.Agent.Budget = &messages.Budget{
+		Caps: messages.Caps{ModelCalls: 1, Cost: new(0.5)}, Soft: 0.8, OnBudget: messages.OnBudgetAsk,
+	}
+	asks := func() *messages.Parked {
+		return &messages.Parked{
+			Reason: messages.ReasonBudget, Until: begin.Task.Deadline, Limit: messages.CapModelCalls,
+			Question: "modelCalls: 1 of 1 used, and the next model call needs 1",
+		}
+	}
+	a, b := call("c1", "read_file", `{"path":"a.go"}`), call("c2", "read_file", `{"path":"b.go"}`)
+	priced := func(r *messages.ModelReplied) *messages.ModelReplied { r.Cost = new(0.0125); return r }
+	s.add(begin, claimed("k1", "w1", 7))
+	s.add(stepStarted(1))
+	s.add(priced(replied(1, "", a)), &messages.ToolStarted{Step: 1, Call: a})
+	s.add(returned(1, a, "package a", ""))
+	park := s.add(&messages.BudgetWarned{Limit: messages.CapModelCalls, Spent: 1, Allowed: 1}, asks())
+	s.add(&messages.Answered{ID: "x1", Park: park, By: "ann", Content: messages.TextContent(messages.AnswerContinue)})
+	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ReasonBudget})
+	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
+	s.add(replied(2, "", b))
+	s.add(returned(2, b, "package b", ""))
+	park = s.add(asks())
+	s.add(&messages.Answered{ID: "x2", Park: park, By: "ann", Content: messages.TextContent("no"), IsError: true})
+	s.add(&messages.Claimed{Claim: "k3", Worker: "w1", Ticket: 60, Resumes: messages.ReasonBudget})
+	s.add(stepEnded(2, messages.StepFailed), finished(2, "", &messages.RunError{
+		Message: "modelCalls: 2 of 2 used, and the next model call needs 1; more was denied by ann", Code: messages.CodeBudget,
+	}))
 	return s.entries
 }
 

@@ -5,7 +5,8 @@ import "time"
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished. Control records, of anybody else: *CancelRequested *Answered *Expired *Lost.
+// *Parked *Released *Planned *Finished *BudgetWarned. Control records, of anybody else: *CancelRequested *Answered
+// *Expired *Lost.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -29,6 +30,7 @@ const (
 	KindExpired         Kind = "expired"
 	KindFinished        Kind = "finished"
 	KindPlanned         Kind = "planned"
+	KindBudgetWarned    Kind = "budget_warned"
 )
 
 // newRecord is an empty record of a kind, nil for an unknown one.
@@ -66,6 +68,8 @@ func newRecord(k Kind) Record {
 		return &Finished{}
 	case KindPlanned:
 		return &Planned{}
+	case KindBudgetWarned:
+		return &BudgetWarned{}
 	default:
 		return nil
 	}
@@ -108,6 +112,7 @@ type ModelReplied struct {
 	Model    string     `json:"model,omitempty"`
 	Millis   int64      `json:"millis"`           // how long the call took
 	Cached   bool       `json:"cached,omitempty"` // from the reply cache: nothing was paid, usage is zero
+	Cost     *float64   `json:"cost,omitempty"`   // in US dollars, by the prices of the worker that made the call; nil: a price is unknown
 }
 
 // ModelFailed is a model call that failed for good.
@@ -162,6 +167,10 @@ type Parked struct {
 	Reason string     `json:"reason"`          // what for, in a word: "approval", "answer", "timer", "model" …
 	Call   string     `json:"call,omitempty"`  // the tool call that waits, if one does
 	Until  *time.Time `json:"until,omitempty"` // when the wait expires
+	// Limit is the cap that the run cannot go on without exceeding, when Reason is ReasonBudget; Question says so in a
+	// sentence.
+	Limit    string `json:"limit,omitempty"`
+	Question string `json:"question,omitempty"`
 }
 
 // Released hands an open claim back. The attempt is given back too, unless it was Spent.
@@ -214,6 +223,13 @@ type Finished struct {
 	Dead   bool        `json:"dead,omitempty"` // the task also goes to the dead letters
 }
 
+// BudgetWarned says that the agent's soft share of a cap is used. There is one at most for each cap of a run.
+type BudgetWarned struct {
+	Limit   string  `json:"limit"`   // CapTokens …
+	Spent   float64 `json:"spent"`   // calls, tokens, US dollars or seconds
+	Allowed float64 `json:"allowed"` // the whole of it, in the same unit
+}
+
 // Kind implements Record.
 func (*Started) Kind() Kind         { return KindStarted }
 func (*Claimed) Kind() Kind         { return KindClaimed }
@@ -230,3 +246,4 @@ func (*CancelRequested) Kind() Kind { return KindCancelRequested }
 func (*Answered) Kind() Kind        { return KindAnswered }
 func (*Expired) Kind() Kind         { return KindExpired }
 func (*Finished) Kind() Kind        { return KindFinished }
+func (*BudgetWarned) Kind() Kind    { return KindBudgetWarned }

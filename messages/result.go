@@ -80,6 +80,7 @@ type ModelCall struct {
 	Usage    Usage      `json:"usage"`
 	Millis   int64      `json:"millis"`
 	Cached   bool       `json:"cached,omitempty"` // from the reply cache: nothing was paid
+	Cost     *float64   `json:"cost,omitempty"`   // in US dollars; absent: unknown
 }
 
 // Provenance says which definition made the result.

@@ -51,6 +51,7 @@ type Task struct {
 	Labels      map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
 	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
 	Plan        *Plan             `json:"plan,omitempty"`     // what to do, step by step; no planning call is made
+	Deadline    *time.Time        `json:"deadline,omitempty"` // the run fails when it has not ended by then
 	Traceparent string            `json:"traceparent,omitempty"`
 	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
@@ -59,6 +60,7 @@ type Task struct {
 // Limits of one run.
 type Limits struct {
 	MaxSteps int `json:"maxSteps,omitempty"`
+	Caps
 }
 
 // Input is what a task asks for. On the wire it is a string or an array of text blocks.
@@ -99,7 +101,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"workspace": true, "files": true, "deadline": true, "notBefore": true,
+	"workspace": true, "files": true, "notBefore": true,
 	"seed": true, "parent": true, "webhook": true,
 }
 
@@ -204,6 +206,14 @@ func (t *Task) Validate() error {
 	if err := checkOutputSchema(t.OutputSchema); err != nil {
 		return err
 	}
+	if t.Limits != nil {
+		if err := t.Limits.check("limits."); err != nil {
+			return err
+		}
+	}
+	if d := t.Deadline; d != nil && (d.Year() < 1 || d.Year() > 9999) {
+		return &FieldError{"deadline", "is out of range"}
+	}
 	if t.Plan != nil {
 		if err := t.Plan.Validate(); err != nil {
 			return under("plan", err)
@@ -288,6 +298,9 @@ func (t *Task) Fingerprint() string {
 			p.Steps[i].Args = canonical(p.Steps[i].Args)
 		}
 		c.Plan = &p
+	}
+	if c.Deadline != nil {
+		c.Deadline = new(c.Deadline.UTC()) // the same moment
 	}
 	b, _ := json.Marshal(c) // a decoded Task always encodes
 	sum := sha256.Sum256(b)

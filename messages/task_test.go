@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -112,7 +113,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"workspace", "files", "deadline", "notBefore", "seed", "parent", "webhook",
+		"workspace", "files", "notBefore", "seed", "parent", "webhook",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
@@ -264,6 +265,7 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"OutputSchema": func(t *messages.Task) {
 			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
 		},
+		"Deadline": func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
 	}
 	seen := map[string]string{}
 	task := fullTask()

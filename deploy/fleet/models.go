@@ -17,7 +17,11 @@ import (
 // models makes the providers that the settings name, each behind the guard. When they name no script, this one is
 // played, unless it is nil.
 func models(s settings.Models, silence time.Duration, script *scripted.Script, g *guard) (model.Provider, error) {
-	config := model.RouterConfig{Default: s.Default()}
+	table, err := priceTable(s)
+	if err != nil {
+		return nil, err
+	}
+	config := model.RouterConfig{Default: s.Default(), Prices: table.perMillion}
 	all := s.Providers()
 	for i := range all {
 		p := &all[i]

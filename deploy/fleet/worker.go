@@ -83,13 +83,18 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		}
 		parts.Files = dirs.Open
 	}
+	table, err := priceTable(s.Models)
+	if err != nil {
+		return err
+	}
 	redact := policy.NewRedactor(settings.Secrets(s)...)
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Keeper: keeper(b), Cache: cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
 		Redact: redact.String, Log: log,
-		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
+		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
+		Prices: table,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -72,6 +73,19 @@ func TestParseTheLoop(t *testing.T) {
 	}
 }
 
+func TestParseBudget(t *testing.T) {
+	got, err := agents.Parse([]byte(writer + "  budget: {modelCalls: 5, cost: 0.5, wallTime: 10m, soft: 0.8, onBudget: ask}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &messages.Budget{
+		Caps: messages.Caps{ModelCalls: 5, Cost: new(0.5), WallTime: messages.Duration(10 * time.Minute)}, Soft: 0.8, OnBudget: messages.OnBudgetAsk,
+	}
+	if diff := cmp.Diff(want, got.Budget); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ old, new, field string }{
 		"a name in spec":   {"maxSteps: 8", "name: other", "spec"},
@@ -88,6 +102,9 @@ func TestParseRefuses(t *testing.T) {
 		"many at once":     {"temperature: 0", "parallel: 65", "spec.parallel"},
 		"models twice":     {"temperature: 0", "model: a\n  models: [b]", "spec.models"},
 		"a strange loader": {"temperature: 0", "planner: lisp", "spec.planner"},
+		"a poor budget":    {"temperature: 0", "budget: {cost: -1}", "spec.budget.cost"},
+		"a strange budget": {"temperature: 0", "budget: {onBudget: beg}", "spec.budget.onBudget"},
+		"a budget's typo":  {"temperature: 0", "budget: {token: 1}", "spec.budget.token"},
 	} {
 		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))
 		var fe *messages.FieldError

@@ -52,6 +52,8 @@ func (r *run) tell(e *messages.Event) line {
 		return told(e, r.modelFailed)
 	case messages.EventPlan:
 		return told(e, r.planned)
+	case messages.EventBudgetWarning:
+		return told(e, r.budgetWarned)
 	case messages.EventRunFinished:
 		return told(e, func(d messages.RunFinished) line { return r.finished(&d.Result) })
 	case nameOf(bus.TypeEventsExpired):
@@ -178,6 +180,9 @@ func (r *run) waits(d messages.RunWaiting) line {
 		}
 	}
 	l := line{mark: waiting, text: r.doing}
+	if d.Question != "" {
+		l.text += ": " + d.Question
+	}
 	if d.Until != nil {
 		l.note = "until " + d.Until.UTC().Format(time.RFC3339)
 	}
@@ -187,6 +192,10 @@ func (r *run) waits(d messages.RunWaiting) line {
 func (r *run) resumed(d messages.RunWaiting) line {
 	r.doing = r.working()
 	return line{mark: info, text: "goes on after waiting for " + d.Reason}
+}
+
+func (r *run) budgetWarned(d messages.BudgetWarning) line {
+	return line{mark: attention, text: fmt.Sprintf("budget: %s is at %.4g of %.4g", d.Limit, d.Spent, d.Allowed)}
 }
 
 func (r *run) cancelAsked(d messages.CancelAsked) line {
@@ -221,6 +230,9 @@ func (r *run) finished(result *messages.AgentResult) line {
 	l.note = joined(l.note, count(int64(result.Steps), "step"))
 	if result.TokenUsage.Total > 0 {
 		l.note = joined(l.note, tokens(result.TokenUsage.Total))
+	}
+	if usd := result.CostEstimate; usd != nil && *usd > 0 {
+		l.note = joined(l.note, fmt.Sprintf("$%.4g", *usd))
 	}
 	l.note = joined(l.note, took(result.FinishedAt.Sub(result.StartedAt)))
 	return l

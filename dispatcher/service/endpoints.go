@@ -93,6 +93,13 @@ func problem(err error) *messages.Problem {
 	return p
 }
 
+func late(deadline time.Time) *messages.Problem {
+	return &messages.Problem{
+		Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest,
+		Code: messages.CodeDeadline, Detail: "the deadline, " + deadline.UTC().Format(time.RFC3339) + ", has passed", Field: "deadline",
+	}
+}
+
 func conflict(detail string) *messages.Problem {
 	return &messages.Problem{
 		Type: "about:blank", Title: http.StatusText(http.StatusConflict), Status: http.StatusConflict,
@@ -105,6 +112,9 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 	t, err := messages.DecodeTask(body)
 	if err != nil {
 		return nil, err
+	}
+	if t.Deadline != nil && !s.cfg.Keeper.Now().Before(*t.Deadline) {
+		return nil, late(*t.Deadline)
 	}
 	fresh := t.ID == ""
 	if fresh {

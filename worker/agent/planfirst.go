@@ -57,8 +57,8 @@ func (PlanFirst) Plan(s *State) Action {
 		r.p = &Planning{}
 	}
 	a := r.next()
-	if f, ends := a.(*Finish); ends && r.p.Plan != nil {
-		r.leave(f)
+	if f, ends := a.(*Finish); ends {
+		s.leave(f)
 	}
 	return a
 }
@@ -276,8 +276,12 @@ func (r *planRun) rest(why string) (out []messages.Record) {
 	return out
 }
 
-// leave has every step reported before the run ends, with the results that are in.
-func (r *planRun) leave(f *Finish) {
+// leave has every step of a plan reported before the run ends, with the results that are in.
+func (s *State) leave(f *Finish) {
+	if s.Plan == nil || s.Plan.Plan == nil {
+		return
+	}
+	r := planRun{State: s, p: s.Plan}
 	why := "the run has ended"
 	if f.Err != nil {
 		why += ": " + f.Err.Message

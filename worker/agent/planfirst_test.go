@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -59,7 +60,7 @@ func (p *play) run(t *testing.T) []string {
 	add(&messages.Claimed{Claim: "c"})
 	for range 400 {
 		before := encode(t, s)
-		action := agent.Planners()[messages.PlannerPlan].Plan(s)
+		action, _ := s.Within(agent.Planners()[messages.PlannerPlan].Plan(s), time.Time{}, nil)
 		if diff := cmp.Diff(string(before), string(encode(t, s))); diff != "" {
 			t.Fatalf("planning changed the state: %s", diff)
 		}
@@ -278,6 +279,10 @@ func TestPlanFirst(t *testing.T) {
 			want:    "plan ready +a -a observe abort ~b failed tool_failed",
 		},
 
+		"a budget ends it": {
+			def:  def{Budget: &messages.Budget{Caps: messages.Caps{ToolCalls: 1}}},
+			task: given("a", "b", "c<a"), want: "ready +a +b ~a ~b ~c failed budget",
+		},
 		"a critical step fails": {
 			task: given("a", "b<a"), answers: map[string]string{"a": "!no"}, want: "ready +a !a ~b failed tool_failed",
 		},

@@ -11,7 +11,7 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 	r := messages.AgentResult{
 		ID: run.Run, Success: f.Status == messages.StatusCompleted, Status: f.Status, Error: f.Err,
 		StartedAt: s.StartedAt, FinishedAt: now, SessionID: s.Task.Session, Steps: s.Step,
-		Actions: s.actions(), ModelCalls: s.ModelCalls, TokenUsage: s.Usage, EventStream: run.EventFilter(),
+		Actions: s.actions(), ModelCalls: s.ModelCalls, TokenUsage: s.Usage, CostEstimate: s.costEstimate(), EventStream: run.EventFilter(),
 		Provenance: &messages.Provenance{Agent: s.Agent.Name, Revision: s.Agent.Revision},
 		Summary:    f.Summary, Outputs: s.Outputs, Logs: run.LogSubject(),
 		Aborted: f.Status == messages.StatusCancelled,

@@ -45,6 +45,12 @@ type State struct {
 
 	ModelParks int `json:"modelParks,omitempty"` // since the last reply: parks until the model may be called again
 
+	ToolCalls   int            `json:"toolCalls,omitempty"`   // begun
+	Cost        float64        `json:"cost,omitempty"`        // in US dollars, of the calls whose price is known
+	CostUnknown bool           `json:"costUnknown,omitempty"` // there are others
+	Warned      []string       `json:"warned,omitempty"`      // caps of the budget whose soft share is used
+	Extended    map[string]int `json:"extended,omitempty"`    // how often people granted a cap once more
+
 	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError        `json:"failure,omitempty"` // what ends the run
@@ -84,7 +90,7 @@ func (s *State) Clone() *State {
 	c := *s
 	c.Open = slices.Clone(s.Open)
 	c.Plan = s.Plan.clone()
-	c.ToolMillis, c.Codes = maps.Clone(s.ToolMillis), maps.Clone(s.Codes)
+	c.ToolMillis, c.Codes, c.Extended = maps.Clone(s.ToolMillis), maps.Clone(s.Codes), maps.Clone(s.Extended)
 	return &c
 }
 
@@ -120,6 +126,9 @@ func (s *State) Advance(r messages.Record) error {
 		s.planned(r)
 	case *messages.ToolStarted:
 		if c := s.open(r.Call.ID); c != nil {
+			if c.Started == "" {
+				s.ToolCalls++
+			}
 			c.Started = s.Head.Claim
 		}
 	case *messages.ToolReturned:
@@ -137,7 +146,12 @@ func (s *State) Advance(r messages.Record) error {
 		if r.Reason == messages.ParkModel {
 			s.ModelParks++
 		}
+	case *messages.BudgetWarned:
+		s.Warned = append(s.Warned, r.Limit)
 	case *messages.Answered:
+		if s.more(r) {
+			break
+		}
 		s.answer(r.Park, messages.ToolResult{Content: r.Content, IsError: r.IsError})
 	case *messages.Expired:
 		s.answer(r.Park, messages.ToolResult{Content: messages.TextContent("No answer came in time."), IsError: true})
@@ -176,8 +190,9 @@ func (s *State) reply(r *messages.ModelReplied) {
 	s.Calling, s.Stop, s.ModelParks = false, r.Stop, 0
 	s.Usage = s.Usage.Add(r.Usage)
 	s.ModelCalls = append(s.ModelCalls, messages.ModelCall{
-		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis, Cached: r.Cached,
+		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis, Cached: r.Cached, Cost: r.Cost,
 	})
+	s.paid(r.Cost)
 	if s.Purpose != "" {
 		s.planning().replied(&r.Message)
 		return

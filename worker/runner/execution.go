@@ -116,7 +116,7 @@ func (x *execution) unsuspect() {
 
 // drive plans and performs until the run ends or parks, and settles it.
 func (x *execution) drive(ctx context.Context) error {
-	if x.rests() { // its first entry parked or ended it already
+	if x.rests() { // its first entry ended or parked it already
 		return x.cfg.Keeper.Close(ctx, x.run, x.tip, x.out)
 	}
 	action, err := x.commit(ctx)
@@ -238,11 +238,18 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		}
 	}
 	for {
-		action = x.planner.Plan(s)
+		var warned []*messages.BudgetWarned
+		action, warned = s.Within(x.planner.Plan(s), x.now(), x.price)
+		for _, w := range warned {
+			if err := add(w); err != nil {
+				return nil, nil, err
+			}
+		}
 		switch a := action.(type) {
 		case *agent.CallModel:
 			switch {
 			case s.Calling && x.later != nil:
+				untilEnd(s, x.later)
 				return decisions, &agent.Park{Parked: *x.later}, add(x.later)
 			case s.Calling:
 				return decisions, a, nil
@@ -264,6 +271,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			}
 			switch {
 			case park != nil:
+				untilEnd(s, &park.Parked)
 				return decisions, park, add(&park.Parked)
 			case len(rs) == 0:
 				return decisions, a, nil
@@ -279,6 +287,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 				until := x.now().Add(a.For)
 				a.Parked.Until = &until
 			}
+			untilEnd(s, &a.Parked)
 			return decisions, a, add(&a.Parked)
 		case *agent.Finish:
 			for _, r := range a.Before {

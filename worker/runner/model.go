@@ -17,6 +17,7 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	call, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	defer x.listen(abort)()
+	defer x.bound(abort)()
 	began := x.now()
 	reply, err := x.stream(call, a.Step, x.request(a))
 	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err)
@@ -65,6 +66,7 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 		return x.commitPaid(ctx, &messages.ModelReplied{
 			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
 			Provider: reply.Provider, Model: reply.Model, Millis: millis, Cached: reply.Cached,
+			Cost: x.cost(reply),
 		})
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

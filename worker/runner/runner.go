@@ -44,6 +44,7 @@ type Config struct {
 	Redact      func(string) string                                                 // takes secrets out of what models and tools say; default: nothing
 	Log         *slog.Logger                                                        // default: discard
 	Live        func(run messages.Ref, step, attempt int) LiveReply                 // shows replies while they are written; default: nobody sees them
+	Prices      Prices                                                              // default: every price is unknown
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.

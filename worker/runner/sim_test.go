@@ -604,6 +604,11 @@ func (p *process) newRunner(t *testing.T) simRunner {
 			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask"}}
 			p.w.speaks(&d)
 			d.SetDefaults()
+			if p.w.seed%6 == 5 { // it warns, and asks for every second model call
+				d.Budget = &messages.Budget{
+					Caps: messages.Caps{ModelCalls: 2, ToolCalls: 4}, Soft: 0.5, OnBudget: messages.OnBudgetAsk,
+				}
+			}
 			return d, nil
 		},
 	}), p.w}
@@ -641,7 +646,7 @@ func (w *world) control(cancel bool) {
 			_ = k.Queue.Wake(ctx, simRun, last.Seq)
 			return
 		}
-		_, _ = k.Control(ctx, simRun, &messages.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("yes")})
+		_, _ = k.Control(ctx, simRun, &messages.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent(messages.AnswerContinue)})
 	})
 }
 

@@ -141,6 +141,7 @@ func (x *execution) callTools(ctx context.Context) (action agent.Action, err err
 	calls, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	defer x.listen(abort)()
+	defer x.bound(abort)()
 	wave := slices.DeleteFunc(x.wave(x.state), func(c agent.OpenCall) bool { return unapproved(&c) })
 	if len(wave) == 1 {
 		return x.answered(ctx, x.callTool(calls, wave[0].Call, ws))

@@ -1,0 +1,130 @@
+package messages
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Caps bound what one run may use. A cap that is 0, or absent, bounds nothing.
+type Caps struct {
+	ModelCalls int      `json:"modelCalls,omitempty"` // replies
+	ToolCalls  int      `json:"toolCalls,omitempty"`  // calls begun
+	Tokens     int64    `json:"tokens,omitempty"`     // as Usage.Total counts them
+	Cost       *float64 `json:"cost,omitempty"`       // in US dollars; 0: nothing but what is known to be free
+	WallTime   Duration `json:"wallTime,omitempty"`   // since the run began, waiting included
+}
+
+// Budget is what an agent grants each of its runs, and what happens when a run needs more.
+type Budget struct {
+	Caps
+
+	Soft         float64 `json:"soft,omitempty"`         // share of a cap, above 0 and below 1, from which there is a budget_warning; default none
+	OnBudget     string  `json:"onBudget,omitempty"`     // "stop" (default): the run fails; "ask": it waits for an answer. Time that is over always stops
+	UnknownPrice string  `json:"unknownPrice,omitempty"` // with a cap of cost: "refuse" (default) calls whose price is unknown, or "allow" them, uncounted
+}
+
+// Values of Budget.OnBudget and Budget.UnknownPrice.
+const (
+	OnBudgetStop       = "stop"
+	OnBudgetAsk        = "ask"
+	UnknownPriceRefuse = "refuse"
+	UnknownPriceAllow  = "allow"
+)
+
+// ReasonBudget is the reason of a park that asks whether the run may go beyond its budget. It is of no call. An answer
+// that is an error ends the run; the text AnswerContinue, or none at all, grants the cap in Parked.Limit once more;
+// any other text is no answer, and the run asks again.
+const (
+	ReasonBudget   = "budget"
+	AnswerContinue = "continue"
+)
+
+// Names of the caps in records, events and sentences.
+const (
+	CapModelCalls = "modelCalls"
+	CapToolCalls  = "toolCalls"
+	CapTokens     = "tokens"
+	CapCost       = "cost"
+	CapWallTime   = "wallTime"
+)
+
+// Bounds of the caps.
+const (
+	maxCalls    = 1_000_000
+	maxTokens   = 1_000_000_000_000
+	maxCost     = 1_000_000_000
+	maxWallTime = Duration(366 * 24 * time.Hour)
+)
+
+// Caps are those of a run: the agent's, which its task may narrow and cannot widen.
+func (d *Definition) Caps(l *Limits) Caps {
+	var c Caps
+	if d.Budget != nil {
+		c = d.Budget.Caps
+	}
+	if l == nil {
+		return c
+	}
+	c.ModelCalls, c.ToolCalls = narrow(c.ModelCalls, l.ModelCalls), narrow(c.ToolCalls, l.ToolCalls)
+	c.Tokens, c.WallTime = narrow(c.Tokens, l.Tokens), narrow(c.WallTime, l.WallTime)
+	if l.Cost != nil && (c.Cost == nil || *l.Cost < *c.Cost) {
+		c.Cost = l.Cost
+	}
+	return c
+}
+
+func narrow[N int | int64 | Duration](granted, wanted N) N {
+	if granted == 0 || wanted > 0 && wanted < granted {
+		return wanted
+	}
+	return granted
+}
+
+// check returns a *FieldError; path is that of the caps, with a dot behind it.
+func (c *Caps) check(path string) error {
+	for _, f := range []struct {
+		name   string
+		n, max int64
+	}{
+		{CapModelCalls, int64(c.ModelCalls), maxCalls},
+		{CapToolCalls, int64(c.ToolCalls), maxCalls},
+		{CapTokens, c.Tokens, maxTokens},
+	} {
+		if f.n < 0 || f.n > f.max {
+			return &FieldError{path + f.name, fmt.Sprintf("must be 1 to %d", f.max)}
+		}
+	}
+	if c.Cost != nil && (!(*c.Cost >= 0) || *c.Cost > maxCost) {
+		return &FieldError{path + CapCost, fmt.Sprintf("must be 0 to %d US dollars", maxCost)}
+	}
+	if c.WallTime < 0 || c.WallTime > maxWallTime {
+		return &FieldError{path + CapWallTime, fmt.Sprintf("must be above 0 and at most %s", maxWallTime)}
+	}
+	return nil
+}
+
+func (b *Budget) check(path string) error {
+	if err := b.Caps.check(path); err != nil {
+		return err
+	}
+	switch {
+	case b.Soft != 0 && !(b.Soft > 0 && b.Soft < 1):
+		return &FieldError{path + "soft", "must be above 0 and below 1, such as 0.8"}
+	case b.OnBudget != "" && b.OnBudget != OnBudgetStop && b.OnBudget != OnBudgetAsk:
+		return &FieldError{path + "onBudget", "must be stop or ask"}
+	case b.UnknownPrice != "" && b.UnknownPrice != UnknownPriceRefuse && b.UnknownPrice != UnknownPriceAllow:
+		return &FieldError{path + "unknownPrice", "must be refuse or allow"}
+	}
+	return nil
+}
+
+// AddCost adds two amounts of US dollars. Amounts are kept to a billionth of a dollar, so that a sum is the same
+// whoever adds it up.
+func AddCost(a, b float64) float64 { return RoundCost(a + b) }
+
+// RoundCost rounds to a billionth of a dollar.
+func RoundCost(usd float64) float64 {
+	const unit = 1e9
+	return math.Round(usd*unit) / unit
+}

@@ -1,0 +1,343 @@
+package agent
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Price is what a model call with this usage costs, in US dollars; false: it is unknown. With an empty provider the
+// model is the name that an agent gives, which may be empty too.
+type Price func(provider, model string, u messages.Usage) (usd float64, ok bool)
+
+// Within holds a planner's action against what the run may use. It returns the action itself; or, when the time of the
+// run is over or the action may exceed a cap of its budget, the end or the question that takes its place; and the
+// warnings that are due. An end passes: it uses nothing.
+//
+// What a model call uses is estimated: the size of its input, by what the last reply said it was, and as much output as
+// the agent allows. An estimate is no promise: the one call that was let through may still exceed a cap.
+func (s *State) Within(next Action, now time.Time, price Price) (Action, []*messages.BudgetWarned) {
+	a, warned := s.within(next, now, price)
+	if f, ends := a.(*Finish); ends && a != next {
+		s.leave(f)
+	}
+	return a, warned
+}
+
+func (s *State) within(next Action, now time.Time, price Price) (Action, []*messages.BudgetWarned) {
+	if _, ends := next.(*Finish); ends {
+		return next, nil
+	}
+	if f := s.late(now); f != nil {
+		return f, nil
+	}
+	caps := s.Agent.Caps(s.Task.Limits)
+	if caps == (messages.Caps{}) {
+		return next, nil
+	}
+	warned := s.warnings(caps, now)
+	switch a := next.(type) {
+	case *CallModel:
+		return s.model(a, caps, price), warned
+	case *CallTools:
+		return s.tools(a, caps), warned
+	default:
+		return next, warned
+	}
+}
+
+// Ends is when the time of the run is over, and the code of a run that ends then.
+func (s *State) Ends() (end time.Time, code messages.Code, ok bool) {
+	if d := s.Task.Deadline; d != nil {
+		end, code, ok = *d, messages.CodeDeadline, true
+	}
+	if wall := s.Agent.Caps(s.Task.Limits).WallTime; wall > 0 && !s.StartedAt.IsZero() {
+		if over := s.StartedAt.Add(time.Duration(wall)); !ok || over.Before(end) {
+			end, code, ok = over, messages.CodeBudget, true
+		}
+	}
+	return end, code, ok
+}
+
+func (s *State) late(now time.Time) *Finish {
+	end, code, ok := s.Ends()
+	switch {
+	case !ok || now.Before(end):
+		return nil
+	case code == messages.CodeDeadline:
+		return fail(code, fmt.Sprintf("the deadline of the task, %s, has passed", end.UTC().Format(time.RFC3339)))
+	default:
+		return fail(code, fmt.Sprintf("%s: the run has taken the %s that it may take", messages.CapWallTime, s.Agent.Caps(s.Task.Limits).WallTime))
+	}
+}
+
+// use is what the next action needs of one cap.
+type use struct {
+	limit                  string
+	spent, needed, allowed float64
+	estimated              bool
+}
+
+// over is the first of the uses that goes beyond its cap.
+func over(uses ...use) *use {
+	for i, u := range uses {
+		if u.allowed >= 0 && u.spent+u.needed > u.allowed {
+			return &uses[i]
+		}
+	}
+	return nil
+}
+
+// none is the allowed of a cap that bounds nothing.
+const none = -1
+
+// granted is a cap with what people added to it. 0 bounds nothing.
+func (s *State) granted(limit string, n float64) float64 {
+	if n == 0 {
+		return none
+	}
+	return n * float64(1+s.Extended[limit])
+}
+
+func (s *State) grantedCost(usd *float64) float64 {
+	if usd == nil {
+		return none
+	}
+	return messages.RoundCost(*usd * float64(1+s.Extended[messages.CapCost]))
+}
+
+func (s *State) model(a *CallModel, caps messages.Caps, price Price) Action {
+	need := messages.Usage{Output: int64(s.Agent.MaxTokens)}
+	if caps.Tokens > 0 || caps.Cost != nil {
+		need.Input = s.inputTokens(a)
+	}
+	need.Total = need.Input + need.Output
+	usd := 0.0
+	if caps.Cost != nil {
+		var known bool
+		if usd, known = s.price(need, price); !known && !s.allowsUnknown() {
+			return fail(messages.CodeBudget, fmt.Sprintf(
+				"%s: the run may cost %s at most, and the price of %s is unknown; add it to LONGSHORE_PRICES, or let the agent say unknownPrice: allow",
+				messages.CapCost, dollars(*caps.Cost), s.modelName()))
+		}
+	}
+	u := over(
+		use{messages.CapModelCalls, float64(len(s.ModelCalls)), 1, s.granted(messages.CapModelCalls, float64(caps.ModelCalls)), false},
+		use{messages.CapTokens, float64(s.Usage.Total), float64(need.Total), s.granted(messages.CapTokens, float64(caps.Tokens)), true},
+		use{messages.CapCost, s.Cost, usd, s.grantedCost(caps.Cost), true},
+	)
+	if u == nil {
+		return a
+	}
+	return s.stop(u, "the next model call")
+}
+
+func (s *State) tools(a *CallTools, caps messages.Caps) Action {
+	begin := 0
+	for _, c := range s.Open {
+		if c.Started == "" && c.Result == nil && c.Answer == nil {
+			begin++
+		}
+	}
+	u := over(use{messages.CapToolCalls, float64(s.ToolCalls), float64(begin), s.granted(messages.CapToolCalls, float64(caps.ToolCalls)), false})
+	if u == nil {
+		return a
+	}
+	return s.stop(u, "the tool calls of this step")
+}
+
+// stop ends the run before it exceeds a cap, or asks whether it may.
+func (s *State) stop(u *use, what string) Action {
+	needs := "needs"
+	switch {
+	case u.estimated:
+		needs = "may need"
+	case strings.HasSuffix(what, "step"):
+		needs = "need"
+	}
+	text := fmt.Sprintf("%s: %s of %s used, and %s %s %s", u.limit,
+		amount(u.limit, u.spent), amount(u.limit, u.allowed), what, needs, amount(u.limit, u.needed))
+	if b := s.Agent.Budget; b != nil && b.OnBudget == messages.OnBudgetAsk {
+		return &Park{Parked: messages.Parked{Reason: messages.ReasonBudget, Limit: u.limit, Question: text}}
+	}
+	return fail(messages.CodeBudget, text)
+}
+
+func amount(limit string, n float64) string {
+	if limit == messages.CapCost {
+		return dollars(n)
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
+}
+
+func dollars(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', -1, 64) }
+
+// price is the estimated cost of the next model call. The model may be the one that answered last or the one that the
+// agent names: the dearer counts.
+func (s *State) price(u messages.Usage, price Price) (usd float64, known bool) {
+	if price == nil || s.CostUnknown && !s.allowsUnknown() {
+		return 0, false
+	}
+	usd, known = s.dearest(u, price)
+	if n := len(s.ModelCalls); n > 0 {
+		last := &s.ModelCalls[n-1]
+		if again, ok := price(last.Provider, last.Model, u); ok && (!known || again > usd) {
+			usd, known = again, true
+		}
+	}
+	return messages.RoundCost(usd), known
+}
+
+func (s *State) allowsUnknown() bool {
+	b := s.Agent.Budget
+	return b != nil && b.UnknownPrice == messages.UnknownPriceAllow
+}
+
+// modelName is how an error calls the model of the next call.
+func (s *State) modelName() string {
+	name := s.Agent.Model
+	for i := range s.ModelCalls {
+		if c := &s.ModelCalls[i]; c.Cost == nil && c.Model != "" {
+			name = c.Provider + "/" + c.Model
+		}
+	}
+	if name == "" {
+		return "the worker's default model"
+	}
+	return "model " + strconv.Quote(messages.Clip(name, 128))
+}
+
+// How tokens are estimated.
+const (
+	bytesPerToken = 4
+	imageBytes    = 1000 * bytesPerToken // an image is billed by its size in pixels, not in bytes
+	maxPerByte    = 1.0                  // tokens; beyond that the provider counts something else
+)
+
+// inputTokens estimates the input of a call: its size in bytes, times what the last reply's usage says a byte is, or
+// one token for four bytes before there is one.
+func (s *State) inputTokens(a *CallModel) int64 {
+	perByte := 1.0 / bytesPerToken
+	if n := len(s.ModelCalls); n > 0 && s.ModelCalls[n-1].Usage.Input > 0 {
+		for i, m := range slices.Backward(s.Transcript) {
+			if m.Role == messages.RoleAssistant {
+				sent := size(s.Transcript[:i], a.Tools)
+				perByte = min(float64(s.ModelCalls[n-1].Usage.Input)/float64(max(sent, 1)), maxPerByte)
+				break
+			}
+		}
+	}
+	return int64(math.Ceil(float64(size(a.Messages, a.Tools)) * perByte))
+}
+
+// size is about how many bytes of text a request holds.
+func size(ms []messages.Message, specs []messages.ToolSpec) int {
+	n := 0
+	for i := range ms {
+		n += sizeOf(ms[i].Content)
+	}
+	for i := range specs {
+		n += len(specs[i].Name) + len(specs[i].Description) + len(specs[i].InputSchema)
+	}
+	return n
+}
+
+func sizeOf(blocks []messages.Block) int {
+	n := 0
+	for _, b := range blocks {
+		n += bytesPerToken + len(b.Text) // what holds a block costs about a token
+		switch {
+		case b.Image != nil:
+			n += imageBytes
+		case b.Reasoning != nil:
+			n += len(b.Reasoning.Text) + len(b.Reasoning.Opaque)
+		case b.ToolCall != nil:
+			n += len(b.ToolCall.Name) + len(b.ToolCall.Arguments)
+		case b.ToolResult != nil:
+			n += sizeOf(b.ToolResult.Content)
+		}
+	}
+	return n
+}
+
+// warnings are due for the caps of which the soft share is used and nobody was told yet.
+func (s *State) warnings(caps messages.Caps, now time.Time) []*messages.BudgetWarned {
+	if s.Agent.Budget == nil || s.Agent.Budget.Soft == 0 {
+		return nil
+	}
+	var out []*messages.BudgetWarned
+	warn := func(limit string, spent, allowed float64) {
+		if allowed > 0 && spent >= s.Agent.Budget.Soft*allowed && !slices.Contains(s.Warned, limit) {
+			out = append(out, &messages.BudgetWarned{Limit: limit, Spent: spent, Allowed: allowed})
+		}
+	}
+	warn(messages.CapModelCalls, float64(len(s.ModelCalls)), s.granted(messages.CapModelCalls, float64(caps.ModelCalls)))
+	warn(messages.CapToolCalls, float64(s.ToolCalls), s.granted(messages.CapToolCalls, float64(caps.ToolCalls)))
+	warn(messages.CapTokens, float64(s.Usage.Total), s.granted(messages.CapTokens, float64(caps.Tokens)))
+	warn(messages.CapCost, s.Cost, s.grantedCost(caps.Cost))
+	if !s.StartedAt.IsZero() {
+		warn(messages.CapWallTime, now.Sub(s.StartedAt).Seconds(), time.Duration(caps.WallTime).Seconds())
+	}
+	return out
+}
+
+// paid adds what a model call cost.
+func (s *State) paid(usd *float64) {
+	if usd == nil {
+		s.CostUnknown = true
+		return
+	}
+	s.Cost = messages.AddCost(s.Cost, *usd)
+}
+
+// costEstimate is the cost of the whole run, nil when that of any call is unknown.
+func (s *State) costEstimate() *float64 {
+	if s.CostUnknown {
+		return nil
+	}
+	return new(s.Cost)
+}
+
+// more takes an answer to the question whether the run may go beyond its budget; false: it answers something else.
+func (s *State) more(r *messages.Answered) bool {
+	p := s.Parked
+	if p == nil || s.Head.ParkSeq != r.Park || p.Reason != messages.ReasonBudget || p.Call != "" {
+		return false
+	}
+	m := messages.Message{Content: r.Content}
+	switch said := strings.TrimSpace(m.Text()); {
+	case r.IsError:
+		text := p.Question + "; more was denied"
+		if r.By != "" {
+			text += " by " + messages.Clip(r.By, 128)
+		}
+		s.Failure = &messages.RunError{Code: messages.CodeBudget, Message: text}
+	case said == "" || strings.EqualFold(said, messages.AnswerContinue):
+		if s.Extended == nil {
+			s.Extended = map[string]int{}
+		}
+		s.Extended[p.Limit]++
+	}
+	s.Parked = nil // one answer counts
+	return true
+}
+
+// dearest is the price of the dearest of the agent's models; unknown when one of them is.
+func (s *State) dearest(u messages.Usage, price Price) (usd float64, known bool) {
+	if len(s.Agent.Models) == 0 {
+		return price("", s.Agent.Model, u)
+	}
+	for _, name := range s.Agent.Models {
+		each, ok := price("", name, u)
+		if !ok {
+			return 0, false
+		}
+		usd = max(usd, each)
+	}
+	return usd, true
+}
