@@ -25,7 +25,7 @@ func fullTask() messages.Task {
 		Limits:      &messages.Limits{MaxSteps: 3},
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 
-		OutputSchema: json.RawMessage(`{"type":"object","required":["n"]}`),
+		OutputSchema: json.RawMessage(`{"type":"object","required":["n"]}`), Workspace: "drafts",
 	}
 }
 

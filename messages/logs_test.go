@@ -26,7 +26,7 @@ func agent() messages.Definition {
 // taskThen is a task as it could be when these logs were written.
 func taskThen() messages.Task {
 	t := fullTask()
-	t.OutputSchema = nil
+	t.OutputSchema, t.Workspace = nil, ""
 	return t
 }
 

@@ -112,13 +112,13 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"workspace", "files", "deadline", "notBefore", "plan", "seed", "parent", "webhook",
+		"files", "deadline", "notBefore", "plan", "seed", "parent", "webhook",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
 		}
 	}
-	for _, name := range []string{"id", "tenant", "agent", "session"} {
+	for _, name := range []string{"id", "tenant", "agent", "session", "workspace"} {
 		for what, token := range map[string]string{
 			"star": "*", "greater than": ">", "dot": "a.b", "long": long, "65": long[:65], "space": " ", "slash": "../x",
 			"letter": "ä", "newline": `a\n`, "NUL": `\u0000`,
@@ -255,10 +255,11 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"Context": func(t *messages.Task) {
 			t.Context = json.RawMessage(`{"repository":"longshore","lines":[1,2.51,null]}`)
 		},
-		"Session":  func(t *messages.Task) { t.Session = "other" },
-		"Priority": func(t *messages.Task) { t.Priority = messages.PriorityLow },
-		"Labels":   func(t *messages.Task) { t.Labels["team"] = "other" },
-		"Limits":   func(t *messages.Task) { t.Limits.MaxSteps++ },
+		"Session":   func(t *messages.Task) { t.Session = "other" },
+		"Workspace": func(t *messages.Task) { t.Workspace = "other" },
+		"Priority":  func(t *messages.Task) { t.Priority = messages.PriorityLow },
+		"Labels":    func(t *messages.Task) { t.Labels["team"] = "other" },
+		"Limits":    func(t *messages.Task) { t.Limits.MaxSteps++ },
 		"OutputSchema": func(t *messages.Task) {
 			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
 		},
