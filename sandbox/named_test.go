@@ -102,8 +102,13 @@ func TestNamedNames(t *testing.T) {
 		t.Errorf("the run sees %v", got)
 	}
 	for _, ref := range []messages.Ref{
-		{Tenant: "acme", Run: ""}, {Tenant: "acme", Run: "../x"}, {Tenant: "a/b", Run: "x"}, {Tenant: "", Run: "x"},
-		{Tenant: "acme", Run: "a.b"}, {Tenant: "acme", Run: strings.Repeat("x", 65)}, {Tenant: "..", Run: "x"},
+		{Tenant: "acme", Run: ""},
+		{Tenant: "acme", Run: "../x"},
+		{Tenant: "acme", Run: "a.b"},
+		{Tenant: "acme", Run: strings.Repeat("x", 65)},
+		{Tenant: "a/b", Run: "x"},
+		{Tenant: "..", Run: "x"},
+		{Tenant: "", Run: "x"},
 	} {
 		if _, err := all.Named(t.Context(), ref.Tenant, ref.Run); err == nil {
 			t.Errorf("%v: got no error", ref)

@@ -72,7 +72,7 @@ func (s *Models) Default() string {
 	}
 	all := s.Providers()
 	for i := range all {
-		if all[i].Kind != KindScripted && !(all[i].Name == NameLite && s.lite()) {
+		if all[i].Kind != KindScripted && (all[i].Name != NameLite || !s.lite()) {
 			return all[i].Name
 		}
 	}

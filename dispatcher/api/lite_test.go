@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -33,12 +34,15 @@ type echo struct {
 }
 
 type echoRequest struct {
-	Path        string
-	Model       string
-	Temperature *float64
-	MaxTokens   int `json:"max_tokens"`
-	Tools       []any
-	Messages    []struct{ Role, Content string }
+	Path        string   `json:"-"`
+	Model       string   `json:"model"`
+	Temperature *float64 `json:"temperature"`
+	MaxTokens   int      `json:"max_tokens"` //nolint:tagliatelle // OpenAI's
+	Tools       []any    `json:"tools"`
+	Messages    []struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	} `json:"messages"`
 }
 
 func newEcho(t *testing.T) *echo {
@@ -179,7 +183,7 @@ func TestLiteChecks(t *testing.T) {
 			}
 			out, err := exec.CommandContext(t.Context(), curl, "-sS", "-w", "%{http_code}", "-X", "POST", h.url+"/run-lite",
 				"-H", "Content-Type: application/json", "-d", body).CombinedOutput()
-			if want := tc.want + "\n" + fmt.Sprint(tc.status); err != nil || string(out) != want {
+			if want := tc.want + "\n" + strconv.Itoa(tc.status); err != nil || string(out) != want {
 				t.Errorf("curl: %v: %s, want %s", err, out, want)
 			}
 		})
@@ -370,7 +374,7 @@ func TestLiteCallerGoesAway(t *testing.T) {
 	h := openLite(t, e, 0, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	req, err := http.NewRequestWithContext(ctx, "POST", h.url+"/run-lite", strings.NewReader(liteBody(false, "hold")))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/run-lite", strings.NewReader(liteBody(false, "hold")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +406,7 @@ func TestLiteQueueIsBounded(t *testing.T) {
 	defer calls.Wait()
 	defer leave()
 	for range most + 1 {
-		req, err := http.NewRequestWithContext(ctx, "POST", h.url+"/run-lite", strings.NewReader(liteBody(false, "hold")))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/run-lite", strings.NewReader(liteBody(false, "hold")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,4 +461,18 @@ func TestNamedWorkspaceIsForOneRun(t *testing.T) {
 	if r.Result != "Hello." {
 		t.Errorf("%+v", r)
 	}
+}
+
+// The script of the example plays the model.
+func TestLiteExample(t *testing.T) {
+	h := openLite(t, newEcho(t), 0, func(m *settings.Models) {
+		*m = settings.Models{Script: "../../deploy/examples/lite.yaml"}
+	})
+	h.do("POST", "/run-lite", `{"input":"Write hi into notes.txt, then read it."}`, 200, nil)
+	var got struct{ Steps []struct{ Result string } }
+	h.do("POST", "/run-lite", `{"input":"list the files","includeSteps":true}`, 200, &got)
+	if len(got.Steps) != 2 || got.Steps[0].Result != "notes.txt" {
+		t.Errorf("%+v", got)
+	}
+	h.do("POST", "/run-lite", `{"input":"call an unknown tool"}`, 500, nil)
 }
