@@ -476,3 +476,34 @@ func TestLiteExample(t *testing.T) {
 	}
 	h.do("POST", "/run-lite", `{"input":"call an unknown tool"}`, 500, nil)
 }
+
+// A dispatcher that stops lets nobody wait.
+func TestLiteWhenTheDispatcherStops(t *testing.T) {
+	e := newEcho(t)
+	h := openLite(t, e, 0, nil)
+	stopped := make(chan error, 1)
+	go func() {
+		select {
+		case <-e.held:
+		case <-e.closed:
+		}
+		stopped <- h.dev.Stop()
+	}()
+	var p struct {
+		messages.Problem
+
+		Error string
+	}
+	h.do("POST", "/run-lite", liteBody(false, "hold"), 503, &p)
+	if !p.Retryable || p.Error == "" {
+		t.Errorf("%+v", p)
+	}
+	select {
+	case err := <-stopped:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("it does not stop")
+	}
+}
