@@ -93,7 +93,7 @@ func TestDefinitionsThatAreValid(t *testing.T) {
 		t.Errorf("the planner json has %d steps", steps.MaxSteps)
 	}
 	for name, d := range map[string]messages.Definition{
-		"minimal": minimal, "full": fullDefinition(), "built in": messages.BuiltinAgent(),
+		"minimal": minimal, "full": fullDefinition(), "built in": messages.BuiltinAgent(), "of run-lite": messages.BuiltinAgents()[1],
 		"models": {
 			Name: "a", Planner: "tools", MaxSteps: 1, MaxTokens: 1, OnToolError: "fail", Models: []string{"openai/gpt-4o", "local"}, MaxPrice: new(0.0),
 		},

@@ -26,6 +26,8 @@ func fullTask() messages.Task {
 		Plan:        fullPlan(),
 		Deadline:    new(noon.Add(time.Hour)),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+
+		Workspace: "drafts",
 	}
 }
 

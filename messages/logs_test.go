@@ -27,6 +27,7 @@ func agent() messages.Definition {
 func taskThen() messages.Task {
 	t := fullTask()
 	t.Plan, t.Limits, t.Deadline = nil, &messages.Limits{MaxSteps: 3}, nil
+	t.Workspace = ""
 	return t
 }
 

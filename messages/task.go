@@ -55,6 +55,8 @@ type Task struct {
 	Traceparent string            `json:"traceparent,omitempty"`
 	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// Workspace names a folder that runs of the tenant share, one at a time, instead of one of the run's own.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // Limits of one run.
@@ -101,7 +103,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"workspace": true, "files": true, "notBefore": true,
+	"files": true, "notBefore": true,
 	"seed": true, "parent": true, "webhook": true,
 }
 
@@ -180,7 +182,7 @@ func (t *Task) Validate() error {
 	for _, f := range []struct {
 		name, value string
 		optional    bool
-	}{{"id", t.ID, true}, {"tenant", t.Tenant, false}, {"agent", t.Agent, false}, {"session", t.Session, true}} {
+	}{{"id", t.ID, true}, {"tenant", t.Tenant, false}, {"agent", t.Agent, false}, {"session", t.Session, true}, {"workspace", t.Workspace, true}} {
 		if f.optional && f.value == "" {
 			continue
 		}

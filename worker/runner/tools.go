@@ -133,11 +133,13 @@ type answer struct {
 // callTools makes the calls of the wave and commits each result as it comes. Only this goroutine touches the state;
 // the calls answer it on a channel. It returns when the plan is no longer to make calls of this wave.
 func (x *execution) callTools(ctx context.Context) (action agent.Action, err error) {
-	ws, err := x.cfg.Workspace(x.run)
-	if err != nil {
-		return nil, fmt.Errorf("open workspace: %w", err)
+	ws := x.shared
+	if ws == nil {
+		if ws, err = x.cfg.Workspace(x.run); err != nil {
+			return nil, fmt.Errorf("open workspace: %w", err)
+		}
+		defer func() { _ = ws.Close() }()
 	}
-	defer func() { _ = ws.Close() }()
 	calls, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	defer x.listen(abort)()
