@@ -36,6 +36,9 @@ type Definition struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
+	// Prompt is a stored prompt that becomes the instructions when a run begins. In the definition that a run holds
+	// both are there, and the version is the one that was taken.
+	Prompt *PromptRef `json:"prompt,omitempty"`
 }
 
 // PlannerTools is native tool calling.
@@ -104,6 +107,9 @@ func (d *Definition) Validate() error {
 		return err
 	}
 	if err := checkText("instructions", d.Instructions, MaxInput); err != nil {
+		return err
+	}
+	if err := d.Prompt.check("prompt"); err != nil {
 		return err
 	}
 	if err := checkText("model", d.Model, 256); err != nil {
