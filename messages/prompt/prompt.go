@@ -109,7 +109,7 @@ func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPer
 // Policy says whether a prompt may be stored.
 type Policy func(messages.Prompt) error
 
-// Validate tells all that is wrong with a prompt and which variables its text names, sorted. policy may be nil.
+// Validate tells all that is wrong with a prompt, and which variables its text names, sorted. The policy may be nil.
 func Validate(p messages.Prompt, policy Policy) messages.PromptVerdict {
 	p.SetDefaults()
 	var v messages.PromptVerdict

@@ -35,7 +35,7 @@ func TestRender(t *testing.T) {
 		"no engine":           {"", "{name}", "Ada & <b>"},
 		"mustache":            {"mustache", "{{name}} {{big}} {{user.name}}{{! no }}", "Ada & <b> 12345678 Di"},
 		"mustache sections":   {"mustache", "{{#people}}{{name}} {{n}};{{/people}}{{^off}}off{{/off}}{{#list}}{{.}}{{/list}}", "Bo 3;Cy 3;offab"},
-		"handlebars":          {"handlebars", "{{name}} {{{name}}} {{big}} {{user.name}} {{lookup user 'name'}}", "Ada & <b> Ada & <b> 12345678 Di Di"},
+		"handlebars":          {"handlebars", "{{name}} {{{name}}} {{big}} {{user.name}}, {{lookup user 'name'}}", "Ada & <b> Ada & <b> 12345678 Di, Di"},
 		"handlebars blocks":   {"handlebars", "{{#each people}}{{@index}}{{name}}{{#unless @last}},{{/unless}}{{/each}}{{#if off}}x{{else}}y{{/if}}{{#with user}}{{name}}{{/with}}", "0Bo,1CyyDi"},
 		"handlebars params":   {"handlebars", "{{#each list as |item|}}[{{item}}]{{/each}}{{#each none}}x{{else}}empty{{/each}}", "[a][b]empty"},
 		"handlebars object":   {"handlebars", "{{#each user}}{{@key}}={{this}}{{/each}}", "name=Di"},
