@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -76,6 +77,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	run := runner.New(runner.Config{
 		Worker: s.Name, Keeper: keeper(b), Cache: cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
+		Prompt: prompt.Resolver{Get: b.Prompt}.Resolve,
 		Redact: policy.NewRedactor(settings.Secrets(s)...).String, Log: log,
 	})
 	w := worker.New(worker.Config{

@@ -42,6 +42,10 @@ type Config struct {
 	MaxAttempts int                                                                 // claims without progress before a run is poison; default 5
 	Redact      func(string) string                                                 // takes secrets out of what models and tools say; default: nothing
 	Log         *slog.Logger                                                        // default: discard
+
+	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
+	// messages.ErrUnknownPrompt, fails the run.
+	Prompt func(ctx context.Context, def *messages.Definition, task *messages.Task) error
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.

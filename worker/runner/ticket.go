@@ -248,6 +248,9 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 	case err != nil:
 		return started, fmt.Errorf("resolve agent %s: %w", task.Agent, err)
 	}
+	if err := x.prompt(ctx, &def, task); err != nil {
+		return started, err
+	}
 	started.Agent = def
 	if started.Tools, err = x.cfg.Tools.Specs(def.Tools); err != nil {
 		return started, &messages.RunError{
