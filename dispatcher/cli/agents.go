@@ -67,7 +67,10 @@ func (c *commands) agentsApply() *cobra.Command {
 func readAgents(cmd *cobra.Command, file string) ([]messages.Definition, error) {
 	if info, err := os.Stat(file); file != fromInput && err == nil && info.IsDir() {
 		defs, err := agents.Load(file)
-		return defs, usage(err)
+		if err != nil {
+			return nil, usagef("%v", err) // with the file's name
+		}
+		return defs, nil
 	}
 	data, err := readFile(cmd, file)
 	if err != nil {
@@ -75,7 +78,7 @@ func readAgents(cmd *cobra.Command, file string) ([]messages.Definition, error) 
 	}
 	d, err := agents.Parse(data)
 	if err != nil {
-		return nil, usage(fmt.Errorf("%s: %w", file, err))
+		return nil, usagef("%s: %v", file, err)
 	}
 	return []messages.Definition{d}, nil
 }
