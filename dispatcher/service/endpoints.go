@@ -50,7 +50,9 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 		s.cfg.Log.WarnContext(ctx, "answer a request", "subject", req.Subject(), "err", err)
 	}
 	body, _ := json.Marshal(p) // strings and numbers always encode
-	if err := req.Error(strconv.Itoa(p.Status), p.Detail, body); err != nil {
+	// Not req.Error: it writes what the service reads when the handler has returned, which is before this.
+	failed := micro.Headers{micro.ErrorCodeHeader: {strconv.Itoa(p.Status)}, micro.ErrorHeader: {p.Detail}}
+	if err := req.Respond(body, micro.WithHeaders(failed)); err != nil {
 		s.cfg.Log.WarnContext(ctx, "reply to a request", "subject", req.Subject(), "err", err)
 	}
 }
