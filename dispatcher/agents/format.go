@@ -26,6 +26,7 @@ func Format(d messages.Definition) ([]byte, error) {
 		return nil, fmt.Errorf("encode agent %s: %w", name, err)
 	}
 	delete(spec, "name")
+	numbers(spec)
 	meta := struct {
 		Name        string `yaml:"name"`
 		Description string `yaml:"description,omitempty"`
@@ -35,7 +36,7 @@ func Format(d messages.Definition) ([]byte, error) {
 		Kind       string         `yaml:"kind"`
 		Metadata   any            `yaml:"metadata"`
 		Spec       map[string]any `yaml:"spec"`
-	}{APIVersion, Kind, meta, numbers(spec).(map[string]any)}, yaml.WithIndent(2)) //nolint:forcetypeassert // it keeps the type
+	}{APIVersion, Kind, meta, spec}, yaml.WithIndent(2))
 	if err != nil {
 		return nil, fmt.Errorf("encode agent %s: %w", name, err)
 	}

@@ -31,8 +31,8 @@ func Schema() ([]byte, error) {
 		Title:  "Longshore agent",
 		Type:   "object",
 		Properties: map[string]*jsonschema.Schema{
-			"apiVersion": {Const: jsonschema.Ptr(any(APIVersion))},
-			"kind":       {Const: jsonschema.Ptr(any(Kind))},
+			"apiVersion": {Const: new(any(APIVersion))},
+			"kind":       {Const: new(any(Kind))},
 			"metadata": {
 				Type: "object", Required: []string{"name"},
 				Properties:           map[string]*jsonschema.Schema{"name": token(), "description": {Type: "string"}},

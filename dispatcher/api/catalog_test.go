@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestCatalogOverHTTP(t *testing.T) {
 		code               messages.Code
 		field              string
 	}{
-		"agent of an old":          {"PUT", "/v1/agents/writer?ifRevision=" + fmt.Sprint(first), `{}`, 409, "conflict", ""},
+		"agent of an old":          {"PUT", "/v1/agents/writer?ifRevision=" + strconv.FormatUint(first, 10), `{}`, 409, "conflict", ""},
 		"agent by another name":    {"PUT", "/v1/agents/writer", `{"name":"other"}`, 400, "invalid_input", "name"},
 		"agent with a typo":        {"PUT", "/v1/agents/writer", `{"instructoins":"x"}`, 400, "invalid_input", "instructoins"},
 		"agent with no steps":      {"PUT", "/v1/agents/writer", `{"maxSteps":-1}`, 400, "invalid_input", "maxSteps"},

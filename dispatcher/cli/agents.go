@@ -57,7 +57,7 @@ func (c *commands) agentsApply() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&file, "file", "f", "", "a file, a folder, or - for the standard input")
 	flags.Uint64Var(&revision, "if-revision", 0, "only if this is the newest revision; 0: only if there is none")
-	byFlag(cmd, &by)
+	c.byFlag(cmd, &by)
 	output.register(cmd)
 	_ = cmd.MarkFlagRequired("file") // it exists
 	return cmd
@@ -247,7 +247,7 @@ func (c *commands) agentsDelete() *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint64Var(&revision, "if-revision", 0, "only if this is the newest revision")
-	byFlag(cmd, &by)
+	c.byFlag(cmd, &by)
 	output.register(cmd)
 	return cmd
 }

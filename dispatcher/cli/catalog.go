@@ -51,8 +51,8 @@ func optional(cmd *cobra.Command, flag string, n *uint64) *uint64 {
 }
 
 // byFlag is who says to do it.
-func byFlag(cmd *cobra.Command, by *string) {
-	cmd.Flags().StringVar(by, "by", os.Getenv("USER"), "who does it; it is kept with the change")
+func (c *commands) byFlag(cmd *cobra.Command, by *string) {
+	cmd.Flags().StringVar(by, "by", c.options.User, "who does it; it is kept with the change")
 }
 
 // readFile reads a file, or the standard input for "-".

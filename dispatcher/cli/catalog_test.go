@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,10 +38,9 @@ func (f *fleet) says(t *testing.T, want string, args ...string) {
 }
 
 func TestAgentsFromApplyToDelete(t *testing.T) {
-	t.Setenv("USER", "ann")
 	f := newFleet(t)
 	name := file(t, writerFile)
-	out, _ := f.run(t, "agents", "apply", "-f", name, "--if-revision", "0")
+	out, _ := f.run(t, "agents", "apply", "-f", name, "--if-revision", "0", "--by", "ann")
 	var one, two int
 	if _, err := fmt.Sscanf(out, "agent writer applied, revision %d\n", &one); err != nil {
 		t.Fatalf("%q: %v", out, err)
@@ -50,7 +50,7 @@ func TestAgentsFromApplyToDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.fails(t, "agent writer: somebody has changed it since: look at `longshore agents history writer`, and try again",
-		"agents", "apply", "-f", name, "--if-revision", fmt.Sprint(one))
+		"agents", "apply", "-f", name, "--if-revision", strconv.Itoa(one))
 	out, _ = f.run(t, "agents", "diff", "writer")
 	for _, want := range []string{"\n-  maxSteps: 8\n+  maxSteps: 9\n", "@@ -", fmt.Sprintf("--- writer revision %d\n", one)} {
 		if !strings.Contains(out, want) {
@@ -61,10 +61,10 @@ func TestAgentsFromApplyToDelete(t *testing.T) {
 	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.Contains(lines[1], "bob") || !strings.Contains(lines[2], "ann") {
 		t.Errorf("history:\n%s", out)
 	}
-	if out, _ = f.run(t, "agents", "get", "writer", "--revision", fmt.Sprint(one)); !strings.Contains(out, "maxSteps: 8") {
+	if out, _ = f.run(t, "agents", "get", "writer", "--revision", strconv.Itoa(one)); !strings.Contains(out, "maxSteps: 8") {
 		t.Errorf("get:\n%s", out)
 	}
-	f.says(t, out, "agents", "get", "writer", "--revision", fmt.Sprint(one), "-o", "yaml")
+	f.says(t, out, "agents", "get", "writer", "--revision", strconv.Itoa(one), "-o", "yaml")
 	if out, _ = f.run(t, "agents", "list"); !strings.Contains(out, "writer") || !strings.Contains(out, "default") {
 		t.Errorf("list:\n%s", out)
 	}
@@ -74,31 +74,30 @@ func TestAgentsFromApplyToDelete(t *testing.T) {
 	if _, err := fmt.Sscanf(out, `{"changes":[{"name":"writer","revision":%d`, &two); err != nil || two <= one {
 		t.Errorf("history: %s", out)
 	}
-	f.says(t, "agent writer deleted\n", "agents", "delete", "writer", "--if-revision", fmt.Sprint(two))
+	f.says(t, "agent writer deleted\n", "agents", "delete", "writer", "--if-revision", strconv.Itoa(two))
 	f.fails(t, "no such agent or revision: writer; see `longshore agents list` and `longshore agents history writer`", "agents", "get", "writer")
 	f.fails(t, "no such agent or revision: writer; see `longshore agents list` and `longshore agents history writer`", "agents", "delete", "writer")
 	f.says(t, fmt.Sprintf("agent writer applied, revision %d\n", two+2), "agents", "apply", "-f", filepath.Dir(name))
 }
 
 func TestPromptsFromPutToDelete(t *testing.T) {
-	t.Setenv("USER", "ann")
 	f := newFleet(t)
 	var one, two int
-	out, _ := f.run(t, "prompts", "put", "greet", "-f", file(t, "Hi {name}.\nBye."), "--require", "name", "--tag", "a,b", "--metadata", `{"x":1}`)
+	out, _ := f.run(t, "prompts", "put", "greet", "-f", file(t, "Hi {name}.\nBye."), "--require", "name", "--tag", "a,b", "--metadata", `{"x":1}`, "--by", "ann")
 	if _, err := fmt.Sscanf(out, "prompt greet, version %d\n", &one); err != nil {
 		t.Fatalf("%q: %v", out, err)
 	}
-	out, _ = f.run(t, "prompts", "put", "greet", "-f", file(t, "Hello {name}.\nBye."), "--if-version", fmt.Sprint(one))
+	out, _ = f.run(t, "prompts", "put", "greet", "-f", file(t, "Hello {name}.\nBye."), "--if-version", strconv.Itoa(one), "--by", "ann")
 	if _, err := fmt.Sscanf(out, "prompt greet, version %d\n", &two); err != nil {
 		t.Fatalf("%q: %v", out, err)
 	}
 	f.says(t, fmt.Sprintf("--- greet revision %d\n+++ greet revision %d\n@@ -1,2 +1,2 @@\n-Hi {name}.\n+Hello {name}.\n Bye.\n", one, two), "prompts", "diff", "greet")
-	f.says(t, "Hi {name}.\nBye.", "prompts", "get", "greet", "--version", fmt.Sprint(one))
+	f.says(t, "Hi {name}.\nBye.", "prompts", "get", "greet", "--version", strconv.Itoa(one))
 	out, told := f.run(t, "prompts", "render", "greet", "--vars", `{"name":"x"}`, "--var", "name=A\x1b[2J")
 	if out != "Hello A\\x1b[2J.\nBye." || told != fmt.Sprintf("version %d, about 5 tokens\n", two) {
 		t.Errorf("render: %q, %q", out, told)
 	}
-	f.fails(t, "prompt greet: vars: missing: name", "prompts", "render", "greet", "--version", fmt.Sprint(one))
+	f.fails(t, "prompt greet: vars: missing: name", "prompts", "render", "greet", "--version", strconv.Itoa(one))
 	if out, _ = f.run(t, "prompts", "list", "--name", "gre"); !strings.Contains(out, "greet  ") || !strings.Contains(out, "ann") {
 		t.Errorf("list:\n%s", out)
 	}

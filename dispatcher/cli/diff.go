@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -113,7 +114,7 @@ func compare(a, b []string) []diffLine {
 	for i := range common {
 		common[i] = make([]int, len(b)+1)
 	}
-	for i := len(a) - 1; i >= 0; i-- {
+	for i := range slices.Backward(a) {
 		for j := len(b) - 1; j >= 0; j-- {
 			if a[i] == b[j] {
 				common[i][j] = common[i+1][j+1] + 1

@@ -92,7 +92,7 @@ func (c *commands) promptsPut() *cobra.Command {
 	}
 	d.register(cmd)
 	cmd.Flags().Uint64Var(&version, "if-version", 0, "only if this is the newest version; 0: only if there is none")
-	byFlag(cmd, &d.prompt.Author)
+	c.byFlag(cmd, &d.prompt.Author)
 	output.register(cmd)
 	return cmd
 }
@@ -326,7 +326,7 @@ func (c *commands) promptsDelete() *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint64Var(&version, "if-version", 0, "only if this is the newest version")
-	byFlag(cmd, &by)
+	c.byFlag(cmd, &by)
 	output.register(cmd)
 	return cmd
 }

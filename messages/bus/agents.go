@@ -201,7 +201,7 @@ func (b *Bus) Agents(ctx context.Context) ([]messages.Definition, error) {
 	return defs, nil
 }
 
-// AgentAt returns a revision of an agent as it was, or the newest for 0. messages.ErrUnknownAgent: there is none, or it
+// AgentAt returns a revision of an agent as it was, or the newest for 0; messages.ErrUnknownAgent: there is none, or it
 // is not kept any more. A deleted one comes without its definition.
 func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messages.AgentRevision, error) {
 	var out messages.AgentRevision
@@ -232,7 +232,7 @@ func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messag
 	return out, nil
 }
 
-// AgentHistory is what is kept of the revisions of an agent, newest first. messages.ErrUnknownAgent: it never was.
+// AgentHistory is what is kept of the revisions of an agent, newest first; messages.ErrUnknownAgent: it never was.
 func (b *Bus) AgentHistory(ctx context.Context, name string) ([]messages.Change, error) {
 	if !messages.ValidToken(name) {
 		return nil, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
@@ -245,7 +245,7 @@ func (b *Bus) AgentHistory(ctx context.Context, name string) ([]messages.Change,
 }
 
 // DeleteAgent removes an agent; its history stays, and its runs go on. Other processes may begin runs of it for two
-// more seconds. messages.ErrUnknownAgent: there is none.
+// more seconds; messages.ErrUnknownAgent: there is none.
 func (b *Bus) DeleteAgent(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
 	if err := r.Check(); err != nil {
 		return messages.Change{}, err //nolint:wrapcheck // it names the field

@@ -27,7 +27,7 @@ func (b *Bus) Announce(ctx context.Context, name string, data any) error {
 			return fmt.Errorf("announce %s: %w", name, err)
 		}
 		now := time.Now().UTC()
-		number := uint64(now.UnixMicro()) //nolint:gosec // after 1970
+		number := uint64(now.UnixMicro())
 		if ok {
 			if e, ok := b.event(last); ok {
 				number = max(number, e.Number()+1)

@@ -3,6 +3,7 @@ package bus_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,7 +84,7 @@ func TestOneOfManyWritersWins(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			put := messages.PromptPut{Prompt: messages.Prompt{ID: "p", Text: fmt.Sprint("text ", i), Author: fmt.Sprint(i)}, IfVersion: new(uint64(0))}
+			put := messages.PromptPut{Prompt: messages.Prompt{ID: "p", Text: fmt.Sprint("text ", i), Author: strconv.Itoa(i)}, IfVersion: new(uint64(0))}
 			switch _, changed, err := b.PutPrompt(ctx, put); {
 			case err == nil && changed:
 				wins.Add(1)
