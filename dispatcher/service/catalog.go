@@ -113,7 +113,10 @@ func (s *Service) putPrompt(ctx context.Context, req messages.PromptPut) (any, e
 	if err := req.Prompt.Validate(); err != nil {
 		return nil, err
 	}
-	if v := prompt.Validate(req.Prompt, s.cfg.PromptPolicy); !v.OK {
+	switch v, err := s.validate(ctx, req.Prompt); {
+	case err != nil:
+		return nil, err
+	case !v.OK:
 		return nil, &messages.FieldError{Field: "prompt", Reason: v.Errors[0]}
 	}
 	p, changed, err := s.cfg.Bus.PutPrompt(ctx, req)
@@ -135,6 +138,25 @@ func (s *Service) listPrompts(ctx context.Context, req messages.PromptFilter) (a
 	return messages.PromptList{Prompts: list}, err
 }
 
+// enter waits for a place to read or fill in a template, which may cost a second of a core.
+func (s *Service) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case s.renders <- struct{}{}:
+		return func() { <-s.renders }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (s *Service) validate(ctx context.Context, p messages.Prompt) (messages.PromptVerdict, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return messages.PromptVerdict{}, err
+	}
+	defer leave()
+	return prompt.Validate(p, s.cfg.PromptPolicy), nil
+}
+
 func (s *Service) renderPrompt(ctx context.Context, req messages.PromptRender) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
@@ -147,12 +169,11 @@ func (s *Service) renderPrompt(ctx context.Context, req messages.PromptRender) (
 	if err != nil {
 		return nil, err
 	}
-	select { // a render may cost a second of a core
-	case s.renders <- struct{}{}:
-		defer func() { <-s.renders }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	text, err := prompt.Render(p, vars, prompt.Options{ThrowOnMissing: req.ThrowOnMissing})
 	if err != nil {
 		return nil, err
@@ -160,8 +181,8 @@ func (s *Service) renderPrompt(ctx context.Context, req messages.PromptRender) (
 	return messages.PromptRendered{ID: p.ID, Version: p.Version, Text: text, TokensEstimate: prompt.Tokens(text)}, nil
 }
 
-func (s *Service) validatePrompt(_ context.Context, p messages.Prompt) (any, error) {
-	return prompt.Validate(p, s.cfg.PromptPolicy), nil
+func (s *Service) validatePrompt(ctx context.Context, p messages.Prompt) (any, error) {
+	return s.validate(ctx, p)
 }
 
 func (s *Service) promptHistory(ctx context.Context, req messages.CatalogRequest) (any, error) {
