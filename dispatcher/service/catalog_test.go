@@ -93,8 +93,11 @@ func TestStartLeavesTheDefaultAgentAlone(t *testing.T) {
 	}
 	stop()
 	stop = serve(t, nc, service.Config{})
-	if got := instructions(); got != "deleted" {
-		t.Errorf("after a delete: %q", got)
+	if history, err := c.AgentHistory(t.Context(), messages.DefaultAgent); err != nil || !history[0].Deleted {
+		t.Errorf("after a delete: %+v %v", history, err)
+	}
+	if got := instructions(); got != builtin.Instructions {
+		t.Errorf("the built-in one is behind it: %q", got)
 	}
 	if d, err := c.Agent(t.Context(), messages.DefaultAgent); err != nil || d.Instructions != builtin.Instructions {
 		t.Errorf("the built-in one is behind it: %+v %v", d, err)

@@ -212,7 +212,7 @@ func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messag
 	switch {
 	case err != nil:
 		return out, fmt.Errorf("read agent %s: %w", name, err)
-	case !ok && revision == 0 && name == messages.DefaultAgent:
+	case revision == 0 && name == messages.DefaultAgent && (!ok || isRemoved(m)): // what its runs get
 		def := messages.BuiltinAgent()
 		return messages.AgentRevision{Change: messages.Change{Name: name}, Agent: &def}, nil
 	case !ok && revision == 0:
