@@ -14,7 +14,7 @@ func (c *Client) Agent(ctx context.Context, name string) (messages.Definition, e
 	return c.bus.Agent(ctx, name)
 }
 
-// ApplyAgent stores an agent for the whole fleet, runs that begin within two seconds excepted. by is who says to do it.
+// ApplyAgent stores an agent for the whole fleet, runs that begin within two seconds excepted, and keeps by with it.
 // With ifRevision it is done only if this is the newest revision, 0 for none; else the error is ErrRevision.
 func (c *Client) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (messages.AgentApplied, error) {
 	var out messages.AgentApplied

@@ -16,7 +16,7 @@ const (
 )
 
 // PutPrompt stores a version of a prompt, defaults filled and checked, but not read as a template. A content that is
-// there already makes no new version, whoever wrote it: changed is then false. messages.ErrRevision: ifVersion did not
+// there already makes no new version, whoever wrote it: changed is then false; messages.ErrRevision: ifVersion did not
 // hold.
 func (b *Bus) PutPrompt(ctx context.Context, put messages.PromptPut) (p messages.Prompt, changed bool, err error) {
 	p = put.Prompt
@@ -42,7 +42,7 @@ func stamped(p messages.Prompt, c messages.Change) messages.Prompt {
 	return p
 }
 
-// Prompt returns a version of a prompt, or the newest for 0. messages.ErrUnknownPrompt: there is none, it was deleted,
+// Prompt returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt: there is none, it was deleted,
 // or the version is not kept any more.
 func (b *Bus) Prompt(ctx context.Context, id string, version uint64) (messages.Prompt, error) {
 	if !messages.ValidToken(id) {
