@@ -17,6 +17,7 @@ var forbidden = map[string][]string{
 	"messages":           {"!std"},
 	"messages/runlog":    {"!own", "net/http"},
 	"messages/bus":       {"worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server", "github.com/spf13", "net/http/httptest"},
+	"messages/prompt":    {"worker", "dispatcher", "messages/bus", "messages/runlog", "tools", "sandbox", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
 	"dispatcher":         {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/spf13", "github.com/nats-io/nats-server", "database/sql", "github.com/prometheus"},
 	"dispatcher/service": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
 	"dispatcher/api":     {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
@@ -140,7 +141,7 @@ func TestClientIsLight(t *testing.T) {
 	linked := output(t, "go", "list", "-deps", ".")
 	for _, heavy := range []string{
 		"github.com/redis/", "github.com/sashabaranov/", "github.com/spf13/", "github.com/nats-io/nats-server", "github.com/alicebob/",
-		"github.com/prometheus/", module + "worker", module + "deploy", module + "tools",
+		"github.com/prometheus/", module + "worker", module + "deploy", module + "tools", module + "messages/prompt", "github.com/osteele/", "github.com/mailgun/",
 	} {
 		if strings.Contains(linked, heavy) {
 			t.Errorf("a backend links %s", heavy)

@@ -13,3 +13,33 @@ func (c *Client) Agents(ctx context.Context) ([]messages.Definition, error) { re
 func (c *Client) Agent(ctx context.Context, name string) (messages.Definition, error) {
 	return c.bus.Agent(ctx, name)
 }
+
+// ApplyAgent stores an agent for the whole fleet, runs that begin within two seconds excepted, and keeps by with it.
+// With ifRevision it is done only if this is the newest revision, 0 for none; else the error is ErrRevision.
+func (c *Client) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (messages.AgentApplied, error) {
+	var out messages.AgentApplied
+	err := c.request(ctx, messages.SubjectAgentApply, messages.AgentApply{Agent: def, By: by, IfRevision: ifRevision}, &out)
+	return out, conflictAs(err, ErrRevision)
+}
+
+// DeleteAgent removes an agent. Its runs go on, its history stays, and a task that names it is refused.
+func (c *Client) DeleteAgent(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
+	var out messages.Change
+	err := c.request(ctx, messages.SubjectAgentDelete, r, &out)
+	return out, conflictAs(err, ErrRevision)
+}
+
+// AgentAt returns a revision of an agent, or the newest for 0; ErrUnknownAgent if there is none, or it is not kept any
+// more.
+func (c *Client) AgentAt(ctx context.Context, name string, revision uint64) (messages.AgentRevision, error) {
+	var out messages.AgentRevision
+	err := c.request(ctx, messages.SubjectAgentGet, messages.CatalogRequest{Name: name, Revision: revision}, &out)
+	return out, err
+}
+
+// AgentHistory is what is kept of the revisions of an agent, newest first, 64 at most.
+func (c *Client) AgentHistory(ctx context.Context, name string) ([]messages.Change, error) {
+	var out messages.History
+	err := c.request(ctx, messages.SubjectAgentHistory, messages.CatalogRequest{Name: name}, &out)
+	return out.Changes, err
+}

@@ -39,6 +39,10 @@ var (
 	ErrUnavailable = errors.New("no dispatcher answers")
 	// ErrUnknownAgent means that a task names an agent that nobody defined.
 	ErrUnknownAgent = messages.ErrUnknownAgent
+	// ErrUnknownPrompt means that a prompt, or the version of it that was asked for, is not in the store.
+	ErrUnknownPrompt = messages.ErrUnknownPrompt
+	// ErrRevision means that something was changed since the revision that a change was made for.
+	ErrRevision = messages.ErrRevision
 )
 
 // requestTimeout bounds a request whose context has no deadline.

@@ -57,6 +57,10 @@ type Definition struct {
 	Plan           *Plan  `json:"plan,omitempty"`           // makes a planning call needless; the planner is then "plan"
 	Observe        string `json:"observe,omitempty"`        // when the model is asked how to go on; default "always", with a given plan "never"
 	OnNetworkError string `json:"onNetworkError,omitempty"` // "park" (default), "retry", "abort": when the model cannot be reached
+
+	// Prompt is a stored prompt that becomes the instructions when a run begins. In the definition that a run holds
+	// both are there, and the version is the one that was taken.
+	Prompt *PromptRef `json:"prompt,omitempty"`
 }
 
 // Values of Definition.Planner.
@@ -139,6 +143,9 @@ func (d *Definition) Validate() error {
 		return err
 	}
 	if err := checkText("instructions", d.Instructions, MaxInput); err != nil {
+		return err
+	}
+	if err := d.Prompt.check("prompt"); err != nil {
 		return err
 	}
 	if err := checkText("model", d.Model, maxModel); err != nil {

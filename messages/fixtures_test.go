@@ -52,6 +52,7 @@ func fullDefinition() messages.Definition {
 		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.0),
 		OnToolError: messages.OnErrorFail,
 		Reasoning:   messages.ReasoningKeep,
+		Prompt:      &messages.PromptRef{ID: "review", Version: 12, Vars: json.RawMessage(`{"tone":"kind"}`)},
 		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry,
 
 		OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue, Parallel: 2, RepeatLimit: new(0),

@@ -12,6 +12,16 @@ const liteTokens = 600 // of one reply
 // BuiltinAgents are the agents that need no file: "default" and that of /run-lite.
 func BuiltinAgents() []Definition { return []Definition{BuiltinAgent(), liteAgent()} }
 
+// Builtin is the built-in agent of a name.
+func Builtin(name string) (def Definition, ok bool) {
+	for _, d := range BuiltinAgents() {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Definition{}, false
+}
+
 // liteAgent is the agent of /run-lite: the JSON protocol, three file tools, and the first thing that goes wrong ends it.
 func liteAgent() Definition {
 	d := Definition{

@@ -190,6 +190,9 @@ func (t *Task) Validate() error {
 			return err
 		}
 	}
+	if t.ID == NoRun {
+		return &FieldError{"id", "_ is taken: it stands for no run"}
+	}
 	if !t.Priority.valid() {
 		return &FieldError{"priority", "must be high, normal or low"}
 	}

@@ -40,7 +40,9 @@ func problemOf(err error) *messages.Problem {
 		return p
 	case errors.Is(err, dispatcher.ErrNotFound):
 		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such run")
-	case errors.Is(err, dispatcher.ErrConflict), errors.Is(err, dispatcher.ErrEnded), errors.Is(err, dispatcher.ErrNotEnded):
+	case errors.Is(err, dispatcher.ErrUnknownPrompt):
+		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such prompt, or no such version of it")
+	case errors.Is(err, dispatcher.ErrConflict), errors.Is(err, dispatcher.ErrRevision), errors.Is(err, dispatcher.ErrEnded), errors.Is(err, dispatcher.ErrNotEnded):
 		return problemf(http.StatusConflict, messages.CodeConflict, err.Error())
 	case errors.Is(err, errDraining), errors.Is(err, dispatcher.ErrUnavailable):
 		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, err.Error())

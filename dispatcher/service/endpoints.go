@@ -23,13 +23,15 @@ type answerFunc func(ctx context.Context, body []byte) (any, error)
 
 // endpoints are all requests by their subject.
 func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
-	return maps.All(map[string]answerFunc{
+	all := map[string]answerFunc{
 		messages.SubjectSubmit: s.submit,
 		messages.SubjectVerify: s.verify,
 		messages.SubjectStatus: s.status,
 		messages.SubjectResult: s.result,
 		messages.SubjectCancel: s.cancel,
-	})
+	}
+	maps.Copy(all, s.catalog())
+	return maps.All(all)
 }
 
 // answer answers one request, with a Problem if it fails.
@@ -76,6 +78,8 @@ func problem(err error) *messages.Problem {
 	switch {
 	case errors.As(err, &own):
 		return own
+	case catalogProblem(err) != nil:
+		return catalogProblem(err)
 	case errors.As(err, &field):
 		p.Status, p.Code, p.Detail, p.Field = http.StatusBadRequest, messages.CodeInvalidInput, field.Reason, field.Field
 	case errors.Is(err, messages.ErrUnknownAgent):

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -31,6 +31,9 @@ type Config struct {
 	Sweep   time.Duration         // between sweeps; default 10 min
 	Retain  time.Duration         // how long a run's log is kept after its end; default 7 days
 	Log     *slog.Logger          // default: discard
+
+	// PromptPolicy, if set, says whether a prompt may be stored; its error is shown to who asks.
+	PromptPolicy prompt.Policy
 }
 
 // apiVersion is the semantic version of the requests and replies.
@@ -42,6 +45,8 @@ const (
 	defaultSweep = 10 * time.Minute
 	// How many requests are answered at once; more wait in NATS.
 	maxRequests = 256
+	// How many prompts are filled in at once.
+	maxRenders = 4
 	// How long one request may take.
 	answerTimeout = 10 * time.Second
 )
@@ -50,6 +55,8 @@ const (
 type Service struct {
 	cfg   Config
 	ready chan struct{}
+
+	renders chan struct{} // a place for each prompt that is being filled in
 }
 
 // New returns a Service.
@@ -63,7 +70,7 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, ready: make(chan struct{})}
+	return &Service{cfg: cfg, ready: make(chan struct{}), renders: make(chan struct{}, maxRenders)}
 }
 
 // Ready is closed once requests are answered.
@@ -132,13 +139,22 @@ func (s *Service) keepSweeping(ctx context.Context) {
 	}
 }
 
-func endpointName(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+func endpointName(subject string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(subject, "longshore."), ".", "-")
+}
 
 // publishAgents makes the built-in agents and the given ones known to the fleet. An agent that has not changed keeps
 // its revision. A definition of one's own with the name of a built-in one replaces it.
 func (s *Service) publishAgents(ctx context.Context) error {
-	builtin := slices.DeleteFunc(messages.BuiltinAgents(), func(d messages.Definition) bool { return named(s.cfg.Agents, d.Name) })
-	for _, d := range slices.Concat(builtin, s.cfg.Agents) {
+	for _, d := range messages.BuiltinAgents() {
+		if named(s.cfg.Agents, d.Name) {
+			continue
+		}
+		if err := s.publishBuiltin(ctx, d); err != nil {
+			return fmt.Errorf("publish agent %s: %w", d.Name, err)
+		}
+	}
+	for _, d := range s.cfg.Agents {
 		revision, changed, err := s.cfg.Bus.PutAgent(ctx, d)
 		if err != nil {
 			return fmt.Errorf("publish agent %s: %w", d.Name, err)

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/messages"
@@ -57,48 +55,41 @@ func (c *agentCache) put(d messages.Definition) {
 	c.byName[d.Name] = cachedAgent{d, time.Now().Add(agentTTL)}
 }
 
+func (c *agentCache) drop(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byName, name)
+}
+
 // PutAgent stores an agent under its name, defaults filled and checked. A content that is there already makes no new
 // revision: changed is then false and revision the one that is there.
 func (b *Bus) PutAgent(ctx context.Context, def messages.Definition) (revision uint64, changed bool, err error) {
+	change, changed, err := b.ApplyAgent(ctx, def, ByDispatcher, nil)
+	return change.Revision, changed, err
+}
+
+// ByDispatcher is who put the agents that a dispatcher publishes when it starts.
+const ByDispatcher = "dispatcher"
+
+// ApplyAgent is PutAgent by somebody. With ifRevision it is done only if this is the newest revision, 0 for none; else
+// the error is messages.ErrRevision.
+func (b *Bus) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (change messages.Change, changed bool, err error) {
 	def.SetDefaults()
 	def.Revision = 0 // the bucket's to give
 	if err := def.Validate(); err != nil {
-		return 0, false, err //nolint:wrapcheck // it names the field
+		return change, false, err //nolint:wrapcheck // it names the field
 	}
 	body, err := json.Marshal(def)
 	if err != nil {
-		return 0, false, fmt.Errorf("encode agent %s: %w", def.Name, err)
+		return change, false, fmt.Errorf("encode agent %s: %w", def.Name, err)
 	}
-	for range maxPuts {
-		var done bool
-		if revision, changed, done, err = b.putAgent(ctx, def.Name, body); err != nil {
-			return 0, false, fmt.Errorf("store agent %s: %w", def.Name, err)
-		}
-		if done {
-			def.Revision = revision
-			b.agents.put(def)
-			return revision, changed, nil
-		}
+	change, changed, err = b.apply(ctx, agentsBucket, edit{def.Name, body, by, ifRevision})
+	if err != nil {
+		return change, false, fmt.Errorf("store agent %s: %w", def.Name, err)
 	}
-	return 0, false, fmt.Errorf("store agent %s: others change it all the time", def.Name)
-}
-
-// putAgent is one attempt; not done when somebody else was faster.
-func (b *Bus) putAgent(ctx context.Context, name string, body []byte) (revision uint64, changed, done bool, err error) {
-	last, ok, err := b.get(ctx, streamAgents, lookup{Last: agentPrefix + name})
-	switch {
-	case err != nil:
-		return 0, false, false, err
-	case ok && !isRemoved(last) && bytes.Equal(last.data, body):
-		return last.seq, false, true, nil
-	}
-	m := &nats.Msg{Subject: agentPrefix + name, Header: nats.Header{}, Data: body}
-	expect(m, last.seq)
-	r, err := b.store(ctx, m)
-	if refused(err, codeWrongLast) {
-		return 0, false, false, nil
-	}
-	return r.Seq, true, err == nil, err
+	def.Revision = change.Revision
+	b.agents.put(def)
+	return change, changed, nil
 }
 
 // isRemoved tells whether a message of a bucket marks that its key is gone.
@@ -132,12 +123,9 @@ func (b *Bus) loadAgent(ctx context.Context, name string) (messages.Definition, 
 	case err != nil:
 		return messages.Definition{}, err
 	case !ok:
-		builtin := messages.BuiltinAgents()
-		i := slices.IndexFunc(builtin, func(d messages.Definition) bool { return d.Name == name })
-		if i < 0 {
+		if def, ok = messages.Builtin(name); !ok {
 			return messages.Definition{}, b.unknownAgent(ctx, name)
 		}
-		def = builtin[i]
 	}
 	b.agents.put(def)
 	return def, nil
@@ -165,18 +153,24 @@ func (b *Bus) readAgent(ctx context.Context, subject string) (def messages.Defin
 	if !ok || isRemoved(m) {
 		return def, false, nil
 	}
+	def, err = decodeAgent(name, m)
+	return def, err == nil, err
+}
+
+// decodeAgent reads a revision of an agent.
+func decodeAgent(name string, m stored) (def messages.Definition, err error) {
 	if err := messages.Decode(m.data, &def); err != nil {
-		return def, false, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
+		return def, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
 	}
 	if def.Name != name {
-		return def, false, fmt.Errorf("%w %s: its name is %q", errBadAgent, name, messages.Clip(def.Name, 64))
+		return def, fmt.Errorf("%w %s: its name is %q", errBadAgent, name, messages.Clip(def.Name, 64))
 	}
 	def.SetDefaults()
 	def.Revision = m.seq
 	if err := def.Validate(); err != nil {
-		return def, false, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
+		return def, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
 	}
-	return def, true, nil
+	return def, nil
 }
 
 // Agents are all agents by name, the built-in ones among them unless the bucket has its own.
@@ -205,4 +199,61 @@ func (b *Bus) Agents(ctx context.Context) ([]messages.Definition, error) {
 	}
 	slices.SortFunc(defs, func(a, b messages.Definition) int { return strings.Compare(a.Name, b.Name) })
 	return defs, nil
+}
+
+// AgentAt returns a revision of an agent as it was, or the newest for 0; messages.ErrUnknownAgent: there is none, or it
+// is not kept any more. A deleted one comes without its definition.
+func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messages.AgentRevision, error) {
+	var out messages.AgentRevision
+	if !messages.ValidToken(name) {
+		return out, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
+	}
+	def, builtin := messages.Builtin(name)
+	m, ok, err := b.at(ctx, agentsBucket, name, revision)
+	switch {
+	case err != nil:
+		return out, fmt.Errorf("read agent %s: %w", name, err)
+	case revision == 0 && builtin && (!ok || isRemoved(m)): // what its runs get
+		return messages.AgentRevision{Change: messages.Change{Name: name}, Agent: &def}, nil
+	case !ok && revision == 0:
+		return out, b.unknownAgent(ctx, name)
+	case !ok:
+		return out, fmt.Errorf("%w: %s has no revision %d, or it is not kept any more", messages.ErrUnknownAgent, name, revision)
+	}
+	out.Change = changeOf(name, m)
+	if out.Change.Deleted {
+		return out, nil
+	}
+	def, err = decodeAgent(name, m)
+	if err != nil {
+		return out, err
+	}
+	out.Agent = &def
+	return out, nil
+}
+
+// AgentHistory is what is kept of the revisions of an agent, newest first; messages.ErrUnknownAgent: it never was.
+func (b *Bus) AgentHistory(ctx context.Context, name string) ([]messages.Change, error) {
+	if !messages.ValidToken(name) {
+		return nil, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
+	}
+	changes, err := b.history(ctx, agentsBucket, name)
+	if _, builtin := messages.Builtin(name); err == nil && len(changes) == 0 && !builtin {
+		err = b.unknownAgent(ctx, name)
+	}
+	return changes, err
+}
+
+// DeleteAgent removes an agent; its history stays, and its runs go on. Other processes may begin runs of it for two
+// more seconds; messages.ErrUnknownAgent: there is none.
+func (b *Bus) DeleteAgent(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
+	if err := r.Check(); err != nil {
+		return messages.Change{}, err //nolint:wrapcheck // it names the field
+	}
+	c, changed, err := b.apply(ctx, agentsBucket, edit{r.Name, nil, r.By, r.IfRevision})
+	b.agents.drop(r.Name)
+	if err == nil && !changed {
+		err = b.unknownAgent(ctx, r.Name)
+	}
+	return c, err
 }

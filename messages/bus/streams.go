@@ -23,9 +23,12 @@ const (
 	StreamDead   = "DEAD"
 	BucketAgents = "AGENTS"
 
+	BucketPrompts = "PROMPTS"
+
 	ConsumerWorkers = "workers"
 
-	streamAgents = "KV_" + BucketAgents
+	streamAgents  = "KV_" + BucketAgents
+	streamPrompts = "KV_" + BucketPrompts
 )
 
 // What the server must be able to do: schedules and time to live came with API level 1 and 2, the schedules' cron
@@ -126,7 +129,11 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	agents.MaxMsgsPerSubject = agentHistory
 	agents.DenyDelete, agents.AllowRollup, agents.Discard = true, true, jetstream.DiscardNew
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents}
+	prompts := agents
+	prompts.Name, prompts.Description = streamPrompts, "Prompts by id, every version."
+	prompts.Subjects = []string{"$KV." + BucketPrompts + ".>"}
+
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts}
 }
 
 // ensureStream creates a stream or checks the one that exists.

@@ -48,6 +48,10 @@ type Config struct {
 	Log         *slog.Logger                                                        // default: discard
 	Live        func(run messages.Ref, step, attempt int) LiveReply                 // shows replies while they are written; default: nobody sees them
 	Prices      Prices                                                              // default: every price is unknown
+
+	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
+	// messages.ErrUnknownPrompt, fails the run.
+	Prompt func(ctx context.Context, def *messages.Definition, task *messages.Task) error
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.

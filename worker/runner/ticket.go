@@ -249,6 +249,9 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 	case err != nil:
 		return started, fmt.Errorf("resolve agent %s: %w", task.Agent, err)
 	}
+	if err := x.prompt(ctx, &def, task); err != nil {
+		return started, err
+	}
 	if task.Plan != nil {
 		def.Planner = messages.PlannerPlan // it uses the agent's tools and nothing more
 	}

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/agents"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// agentsCommand groups what one does with agents.
+func (c *commands) agentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agents",
+		Short: "Keep the agents of the fleet",
+		Long: "Keep the agents of the fleet. A change counts for the runs that begin two seconds after it; those that have begun\n" +
+			"keep the definition that they began with.",
+	}
+	cmd.AddCommand(c.agentsApply(), c.agentsList(), c.agentsGet(), c.agentsHistory(), c.agentsDiff(), c.agentsDelete(), c.agentsSchema())
+	return cmd
+}
+
+func (c *commands) agentsApply() *cobra.Command {
+	var (
+		file, by string
+		revision uint64
+		output   format
+	)
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE|FOLDER|-",
+		Short: "Store agents from YAML",
+		Long:  "Store the agent of a file, or those of all .yaml and .yml files of a folder. What is so already is left alone.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			defs, err := readAgents(cmd, file)
+			if err != nil {
+				return err
+			}
+			if len(defs) != 1 && cmd.Flags().Changed("if-revision") {
+				return usagef("--if-revision: is for one agent, and %s has %d", file, len(defs))
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				for _, d := range defs {
+					if err := c.applyAgent(cmd, client, d, by, optional(cmd, "if-revision", &revision), output); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&file, "file", "f", "", "a file, a folder, or - for the standard input")
+	flags.Uint64Var(&revision, "if-revision", 0, "only if this is the newest revision; 0: only if there is none")
+	c.byFlag(cmd, &by)
+	output.register(cmd)
+	_ = cmd.MarkFlagRequired("file") // it exists
+	return cmd
+}
+
+// readAgents reads and checks all, before anything is stored.
+func readAgents(cmd *cobra.Command, file string) ([]messages.Definition, error) {
+	if info, err := os.Stat(file); file != fromInput && err == nil && info.IsDir() {
+		defs, err := agents.Load(file)
+		if err != nil {
+			return nil, usagef("%v", err) // with the file's name
+		}
+		return defs, nil
+	}
+	data, err := readFile(cmd, file)
+	if err != nil {
+		return nil, err
+	}
+	d, err := agents.Parse(data)
+	if err != nil {
+		return nil, usagef("%s: %v", file, err)
+	}
+	return []messages.Definition{d}, nil
+}
+
+func (c *commands) applyAgent(cmd *cobra.Command, client *dispatcher.Client, d messages.Definition, by string, revision *uint64, f format) error {
+	applied, err := client.ApplyAgent(cmd.Context(), d, by, revision)
+	if err != nil {
+		return explainCatalog(err, "agent", d.Name)
+	}
+	if f.json {
+		return c.writeJSON(cmd, applied)
+	}
+	what := "applied"
+	if !applied.Changed {
+		what = "unchanged"
+	}
+	return write(cmd.OutOrStdout(), fmt.Sprintf("agent %s %s, revision %d\n", visible(applied.Name), what, applied.Revision))
+}
+
+func (c *commands) agentsList() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the agents", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				defs, err := client.Agents(cmd.Context())
+				if err != nil {
+					return oneLine(err)
+				}
+				if output.json {
+					for _, d := range defs {
+						if err := c.writeJSON(cmd, d); err != nil {
+							return err
+						}
+					}
+					return nil
+				}
+				table := newTable(cmd.OutOrStdout())
+				if err := writeRow(table, "NAME", "REVISION", "PLANNER", "DESCRIPTION"); err != nil {
+					return err
+				}
+				for _, d := range defs {
+					if err := writeRow(table, d.Name, strconv.FormatUint(d.Revision, 10), d.Planner, truncate(visible(d.Description), listedInput)); err != nil {
+						return err
+					}
+				}
+				return flush(table)
+			})
+		},
+	}
+	output.register(cmd)
+	return cmd
+}
+
+// document is the format of a definition; it is a flag.
+type document struct{ format }
+
+// String implements pflag.Value.
+func (d *document) String() string {
+	if d.json {
+		return "json"
+	}
+	return "yaml"
+}
+
+// Set implements pflag.Value.
+func (d *document) Set(s string) error {
+	if s != "yaml" && s != "json" {
+		return errors.New("must be yaml or json")
+	}
+	d.json = s == "json"
+	return nil
+}
+
+func (c *commands) agentsGet() *cobra.Command {
+	var (
+		revision uint64
+		output   document
+	)
+	cmd := &cobra.Command{
+		Use: "get NAME", Short: "Show an agent", Args: oneName("name of an agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				r, err := client.AgentAt(cmd.Context(), args[0], revision)
+				switch {
+				case err != nil:
+					return explainCatalog(err, "agent", args[0])
+				case r.Agent == nil:
+					return explainCatalog(dispatcher.ErrUnknownAgent, "agent", args[0])
+				case output.json:
+					return c.writeJSON(cmd, r.Agent)
+				}
+				text, err := agents.Format(*r.Agent)
+				if err != nil {
+					return err
+				}
+				return c.writeText(cmd, string(text))
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&revision, "revision", 0, "how it was then; by default how it is")
+	cmd.Flags().VarP(&output, "output", "o", "yaml or json")
+	return cmd
+}
+
+func (c *commands) agentsHistory() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use: "history NAME", Short: "Show who changed an agent, and when", Args: oneName("name of an agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				changes, err := client.AgentHistory(cmd.Context(), args[0])
+				if err != nil {
+					return explainCatalog(err, "agent", args[0])
+				}
+				return c.writeHistory(cmd, output, changes)
+			})
+		},
+	}
+	output.register(cmd)
+	return cmd
+}
+
+func (c *commands) agentsDiff() *cobra.Command {
+	return &cobra.Command{
+		Use: "diff NAME [FROM [TO]]", Short: "Compare two revisions of an agent",
+		Long: "Compare two revisions of an agent as YAML: by default the newest with the one before.",
+		Args: diffArgs("name of an agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				return c.diff(cmd, "agent", args, client.AgentHistory, func(n uint64) (string, error) {
+					r, err := client.AgentAt(cmd.Context(), args[0], n)
+					if err != nil || r.Agent == nil {
+						return "", err // a deleted one is empty
+					}
+					text, err := agents.Format(*r.Agent)
+					return string(text), err
+				})
+			})
+		},
+	}
+}
+
+func (c *commands) agentsDelete() *cobra.Command {
+	var (
+		by       string
+		revision uint64
+		output   format
+	)
+	cmd := &cobra.Command{
+		Use: "delete NAME", Short: "Remove an agent",
+		Long: "Remove an agent. Its runs go on, and its history stays; a new task that names it is refused. What a dispatcher reads\n" +
+			"from a folder at its start comes back then.",
+		Args: oneName("name of an agent"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				change, err := client.DeleteAgent(cmd.Context(), messages.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-revision", &revision)})
+				if err != nil {
+					return explainCatalog(err, "agent", args[0])
+				}
+				if output.json {
+					return c.writeJSON(cmd, change)
+				}
+				return write(cmd.OutOrStdout(), fmt.Sprintf("agent %s deleted\n", args[0]))
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&revision, "if-revision", 0, "only if this is the newest revision")
+	c.byFlag(cmd, &by)
+	output.register(cmd)
+	return cmd
+}
+
+func (c *commands) agentsSchema() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of an agent's file", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			schema, err := agents.Schema()
+			if err != nil {
+				return err
+			}
+			return write(cmd.OutOrStdout(), string(schema))
+		},
+	}
+}

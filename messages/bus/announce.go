@@ -1,0 +1,59 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Announce stores an event that is about no run, under messages.NoRun of the default tenant. Its number is the time in
+// microseconds, or one more than that of the newest such event if this is not less: numbers grow, have gaps, and are
+// not used again when old events are gone. It is stored at least once when this returns without an error.
+func (b *Bus) Announce(ctx context.Context, name string, data any) error {
+	run := messages.Ref{Tenant: messages.DefaultTenant, Run: messages.NoRun}
+	body, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", name, err)
+	}
+	for range maxPuts {
+		last, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventFilter()})
+		if err != nil {
+			return fmt.Errorf("announce %s: %w", name, err)
+		}
+		now := time.Now().UTC()
+		number := uint64(now.UnixMicro())
+		if ok {
+			if e, ok := b.event(last); ok {
+				number = max(number, e.Number()+1)
+			}
+		}
+		e := messages.Event{
+			SpecVersion: "1.0", ID: messages.NoRun + "." + strconv.FormatUint(number, 10), Source: "/tenants/" + run.Tenant,
+			Type: "longshore." + name + ".v1", Subject: run.Run, Time: now, DataContentType: "application/json",
+			Sequence: strconv.FormatUint(number, 10), Data: body,
+		}
+		encoded, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encode event %s: %w", name, err)
+		}
+		m := &nats.Msg{Subject: run.EventSubject(name), Data: encoded, Header: nats.Header{
+			headerMsgID: {run.Tenant + "." + e.ID}, headerExpectFor: {run.EventFilter()},
+		}}
+		expect(m, last.seq)
+		_, err = b.store(ctx, m)
+		if refused(err, codeWrongLast) {
+			continue // another took the number
+		}
+		if err != nil {
+			return fmt.Errorf("announce %s: %w", name, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("announce %s: others announce all the time", name)
+}

@@ -1,0 +1,127 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+const (
+	promptsPrefix = "$KV." + BucketPrompts + "."
+	maxPrompts    = 1000 // that are listed
+)
+
+// PutPrompt stores a version of a prompt, defaults filled and checked, but not read as a template. A content that is
+// there already makes no new version, whoever wrote it: changed is then false; messages.ErrRevision: ifVersion did not
+// hold.
+func (b *Bus) PutPrompt(ctx context.Context, put messages.PromptPut) (p messages.Prompt, changed bool, err error) {
+	p = put.Prompt
+	p.SetDefaults()
+	if err := p.Validate(); err != nil {
+		return p, false, err //nolint:wrapcheck // it names the field
+	}
+	by := p.Author
+	p.Version, p.CreatedAt, p.Author = 0, nil, "" // the bucket's to tell
+	body, err := json.Marshal(p)
+	if err != nil {
+		return p, false, fmt.Errorf("encode prompt %s: %w", p.ID, err)
+	}
+	change, changed, err := b.apply(ctx, promptsBucket, edit{p.ID, body, by, put.IfVersion})
+	if err != nil {
+		return p, false, fmt.Errorf("store prompt %s: %w", p.ID, err)
+	}
+	return stamped(p, change), changed, nil
+}
+
+func stamped(p messages.Prompt, c messages.Change) messages.Prompt {
+	p.Version, p.Author, p.CreatedAt = c.Revision, c.By, &c.At
+	return p
+}
+
+// Prompt returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt: there is none, it was deleted,
+// or the version is not kept any more.
+func (b *Bus) Prompt(ctx context.Context, id string, version uint64) (messages.Prompt, error) {
+	if !messages.ValidToken(id) {
+		return messages.Prompt{}, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)
+	}
+	m, ok, err := b.at(ctx, promptsBucket, id, version)
+	switch {
+	case err != nil:
+		return messages.Prompt{}, fmt.Errorf("read prompt %s: %w", id, err)
+	case !ok || isRemoved(m):
+		if version != 0 {
+			return messages.Prompt{}, fmt.Errorf("%w %s of version %d", messages.ErrUnknownPrompt, id, version)
+		}
+		return messages.Prompt{}, fmt.Errorf("%w %s", messages.ErrUnknownPrompt, id)
+	}
+	var p messages.Prompt
+	if err := messages.Decode(m.data, &p); err != nil {
+		return p, fmt.Errorf("unreadable prompt %s: %v", id, err) //nolint:errorlint // not a field of who asks
+	}
+	if p.ID != id {
+		return p, fmt.Errorf("unreadable prompt %s: its id is %q", id, messages.Clip(p.ID, 64))
+	}
+	return stamped(p, changeOf(id, m)), nil
+}
+
+// Prompts are the prompts that fit a filter, by id, without their texts; 1000 at most. One that cannot be read is
+// skipped and logged.
+func (b *Bus) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.Prompt, error) {
+	out := []messages.Prompt{}
+	for subject, err := range b.subjects(ctx, streamPrompts, promptsPrefix+"*") {
+		if err != nil {
+			return nil, fmt.Errorf("list prompts: %w", err)
+		}
+		id := strings.TrimPrefix(subject, promptsPrefix)
+		m, ok, err := b.at(ctx, promptsBucket, id, 0)
+		if err != nil {
+			return nil, fmt.Errorf("list prompts: %w", err)
+		}
+		if !ok || isRemoved(m) {
+			continue
+		}
+		var p messages.Prompt
+		if err := messages.Decode(m.data, &p); err != nil {
+			b.log.WarnContext(ctx, "prompt skipped", "err", err)
+			continue
+		}
+		if f.Tag != "" && !slices.Contains(p.Tags, f.Tag) || !strings.Contains(p.ID, f.Name) && !strings.Contains(p.Name, f.Name) {
+			continue
+		}
+		p.Text = ""
+		if out = append(out, stamped(p, changeOf(id, m))); len(out) == maxPrompts {
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b messages.Prompt) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+// PromptHistory is what is kept of the versions of a prompt, newest first. messages.ErrUnknownPrompt: it never was.
+func (b *Bus) PromptHistory(ctx context.Context, id string) ([]messages.Change, error) {
+	if !messages.ValidToken(id) {
+		return nil, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)
+	}
+	changes, err := b.history(ctx, promptsBucket, id)
+	if err == nil && len(changes) == 0 {
+		err = fmt.Errorf("%w %s", messages.ErrUnknownPrompt, id)
+	}
+	return changes, err
+}
+
+// DeletePrompt removes a prompt; its history stays, and runs that began with it go on. messages.ErrUnknownPrompt: there
+// is none.
+func (b *Bus) DeletePrompt(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
+	if err := r.Check(); err != nil {
+		return messages.Change{}, err //nolint:wrapcheck // it names the field
+	}
+	c, changed, err := b.apply(ctx, promptsBucket, edit{r.Name, nil, r.By, r.IfRevision})
+	if err == nil && !changed {
+		err = fmt.Errorf("%w %s", messages.ErrUnknownPrompt, r.Name)
+	}
+	return c, err
+}

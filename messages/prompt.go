@@ -1,0 +1,127 @@
+package messages
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ErrUnknownPrompt means that a prompt, or the version of it that was asked for, is not in the store.
+var ErrUnknownPrompt = errors.New("unknown prompt")
+
+// ErrRevision means that something was changed since the revision that a change was made for.
+var ErrRevision = errors.New("it has been changed meanwhile")
+
+// Engines of prompts.
+const (
+	EngineFString    = "fstring" // {name}; {{ and }} are braces
+	EngineMustache   = "mustache"
+	EngineHandlebars = "handlebars"
+	EngineLiquid     = "liquid"
+)
+
+// Engines are all engines.
+func Engines() []string {
+	return []string{EngineFString, EngineMustache, EngineHandlebars, EngineLiquid}
+}
+
+// Limits of a prompt, in bytes and counts.
+const (
+	MaxPromptText     = 64 << 10
+	maxPromptVars     = 256
+	maxPromptTags     = 32
+	maxPromptMetadata = 16 << 10
+	maxAuthor         = 256
+	maxVars           = 256 << 10
+)
+
+// Prompt is a template with what is known about it. Every change is a version of its own, and the newest 64 are kept.
+type Prompt struct {
+	ID           string          `json:"id"`
+	Version      uint64          `json:"version,omitempty"` // given by the store; grows with each change, with gaps
+	Name         string          `json:"name,omitempty"`    // for people
+	Text         string          `json:"text,omitempty"`    // absent in lists
+	Engine       string          `json:"engine,omitempty"`  // default "fstring"
+	RequiredVars []string        `json:"requiredVars,omitempty"`
+	Tags         []string        `json:"tags,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`  // an object; nobody interprets it
+	Author       string          `json:"author,omitempty"`    // of this version
+	CreatedAt    *time.Time      `json:"createdAt,omitempty"` // of this version; given by the store
+}
+
+// SetDefaults fills the engine.
+func (p *Prompt) SetDefaults() {
+	if p.Engine == "" {
+		p.Engine = EngineFString
+	}
+}
+
+// Validate returns a *FieldError for the first field that is wrong. It does not read the text as a template.
+func (p *Prompt) Validate() error {
+	if err := checkToken("id", p.ID); err != nil {
+		return err
+	}
+	if !slices.Contains(Engines(), p.Engine) {
+		return &FieldError{"engine", fmt.Sprintf("%q is not an engine; known: fstring, mustache, handlebars, liquid", shown(p.Engine))}
+	}
+	if p.Text == "" {
+		return &FieldError{"text", "is empty"}
+	}
+	for _, f := range []struct {
+		name, text string
+		limit      int
+	}{{"text", p.Text, MaxPromptText}, {"name", p.Name, maxLabel}, {"author", p.Author, maxAuthor}} {
+		if err := checkText(f.name, f.text, f.limit); err != nil {
+			return err
+		}
+	}
+	if len(p.RequiredVars) > maxPromptVars {
+		return &FieldError{"requiredVars", fmt.Sprintf("more than %d", maxPromptVars)}
+	}
+	for i, v := range p.RequiredVars {
+		if err := checkToken(fmt.Sprintf("requiredVars[%d]", i), v); err != nil {
+			return err
+		}
+	}
+	if len(p.Tags) > maxPromptTags {
+		return &FieldError{"tags", fmt.Sprintf("more than %d", maxPromptTags)}
+	}
+	for i, t := range p.Tags {
+		if err := checkToken(fmt.Sprintf("tags[%d]", i), t); err != nil {
+			return err
+		}
+	}
+	return checkObject("metadata", p.Metadata, maxPromptMetadata)
+}
+
+// checkObject refuses free JSON that is not an object of at most limit bytes. Absent is right.
+func checkObject(field string, data json.RawMessage, limit int) error {
+	switch {
+	case len(data) == 0:
+		return nil
+	case len(data) > limit:
+		return &FieldError{field, fmt.Sprintf("larger than %d bytes", limit)}
+	case data[0] != '{':
+		return &FieldError{field, "must be an object"}
+	}
+	return nil
+}
+
+// PromptRef names a stored prompt and what is filled in.
+type PromptRef struct {
+	ID      string          `json:"id"`
+	Version uint64          `json:"version,omitempty"` // default: the newest when the run begins
+	Vars    json.RawMessage `json:"vars,omitempty"`    // an object. What it lacks is taken from the task's context
+}
+
+func (p *PromptRef) check(field string) error {
+	if p == nil {
+		return nil
+	}
+	if err := checkToken(field+".id", p.ID); err != nil {
+		return err
+	}
+	return checkObject(field+".vars", p.Vars, maxVars)
+}

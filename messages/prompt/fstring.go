@@ -1,0 +1,75 @@
+package prompt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// parseFString reads {name}. Two braces are one; anything else in braces is an error, for an expression that is shown
+// as it stands would go unnoticed. Text is filled in as it is, any other value as JSON.
+func parseFString(text string) (*template, error) {
+	var parts []part
+	for text != "" {
+		i := strings.IndexAny(text, "{}")
+		if i < 0 {
+			parts = append(parts, part{text: text})
+			break
+		}
+		if i > 0 {
+			parts = append(parts, part{text: text[:i]})
+		}
+		if double := text[i:]; strings.HasPrefix(double, "{{") || strings.HasPrefix(double, "}}") {
+			parts = append(parts, part{text: double[:1]})
+			text = double[2:]
+			continue
+		}
+		if text[i] == '}' {
+			return nil, errors.New("a } stands alone; two are one")
+		}
+		name, rest, closed := strings.Cut(text[i+1:], "}")
+		switch {
+		case !closed:
+			return nil, errors.New("a { is not closed; two are one")
+		case !messages.ValidToken(name):
+			return nil, fmt.Errorf("{%s} is not a variable; write {{ for a brace", messages.Clip(name, 32))
+		}
+		parts = append(parts, part{name: name})
+		text = rest
+	}
+	t := &template{render: func(vars Vars, b *budget) error { return fill(parts, vars, b) }}
+	for _, p := range parts {
+		if p.name != "" {
+			t.named = append(t.named, p.name)
+		}
+	}
+	return t, nil
+}
+
+// part is a text or, if it has a name, a variable.
+type part struct{ text, name string }
+
+func fill(parts []part, vars Vars, b *budget) error {
+	for _, p := range parts {
+		text := p.text
+		switch v := vars[p.name].(type) {
+		case string:
+			text = v
+		case nil:
+		default:
+			j, err := json.Marshal(v)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			text = string(j)
+		}
+		if _, err := io.WriteString(b, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Resolver makes the instructions of an agent of the prompt that it names.
+type Resolver struct {
+	// Get returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt if there is none.
+	Get func(ctx context.Context, id string, version uint64) (messages.Prompt, error)
+}
+
+// Resolve fills the instructions of an agent in, and the version that was taken. The values are those of the agent; a
+// name that it does not give is looked for at the top of the task's context, so a task can fill gaps and change
+// nothing that the agent has set. A variable that the text names and nobody gives is a *messages.FieldError.
+func (r Resolver) Resolve(ctx context.Context, def *messages.Definition, task *messages.Task) error {
+	ref := def.Prompt
+	if ref == nil {
+		return nil
+	}
+	p, err := r.Get(ctx, ref.ID, ref.Version)
+	if err != nil {
+		return fmt.Errorf("prompt %s: %w", ref.ID, err)
+	}
+	vars, err := ParseVars("context", task.Context)
+	if err != nil {
+		return err
+	}
+	own, err := ParseVars("prompt.vars", ref.Vars)
+	if err != nil {
+		return err
+	}
+	maps.Copy(vars, own)
+	text, err := Render(p, vars, Options{ThrowOnMissing: true})
+	if err != nil {
+		return fmt.Errorf("prompt %s, version %d: %w", p.ID, p.Version, err)
+	}
+	def.Instructions = text
+	def.Prompt = &messages.PromptRef{ID: ref.ID, Version: p.Version, Vars: ref.Vars}
+	return nil
+}
