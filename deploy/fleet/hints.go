@@ -51,3 +51,10 @@ func (h hinted) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Del
 		}
 	}
 }
+
+// Close is the leaf's.
+func (h hinted) Close() {
+	if leaf, ok := h.Provider.(interface{ Close() }); ok {
+		leaf.Close()
+	}
+}
