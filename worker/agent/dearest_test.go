@@ -30,9 +30,9 @@ func TestEstimateGoesByModelsThatMayBeAsked(t *testing.T) {
 		"an unknown one and a ceiling": {[]string{"mystery", "cheap"}, new(2.0), ""},
 		"all above the ceiling":        {[]string{"mystery", "dear"}, new(2.0), ""}, // the router says so
 	} {
-		s := &agent.State{Agent: &messages.Definition{
+		s := state(t, messages.Definition{
 			Models: tc.models, MaxPrice: tc.ceiling, MaxTokens: 1000, Budget: &messages.Budget{Caps: messages.Caps{Cost: new(0.1)}},
-		}}
+		}, messages.Task{Input: messages.TextInput("hi")})
 		a, _ := s.Within(&agent.CallModel{Step: 1}, begun, price)
 		f, ends := a.(*agent.Finish)
 		if ends != (tc.fails != "") || ends && !strings.Contains(f.Err.Message, tc.fails) {
