@@ -31,7 +31,7 @@ func hintsOf(s *settings.Provider, p model.Provider) model.Provider {
 		key = "the file " + s.KeyFile
 	}
 	return hinted{p, strings.NewReplacer(
-		prefix+"_API_KEY", key, prefix+"_BASE_URL", "baseURL"+of,
+		prefix+"_API_KEY", key, prefix+"_BASE_URL", "provider "+s.Name,
 		prefix+"_MODEL, or the model of the provider or agent", "the model"+of+" or of the agent", prefix+"_MODEL", "the model"+of,
 	)}
 }
