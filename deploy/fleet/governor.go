@@ -24,6 +24,7 @@ type guard struct {
 	governor *governor.Governor // nil: no limits
 	cache    *replycache.Cache  // nil: no cache
 	rdb      redis.UniversalClient
+	leaves   []interface{ Close() } // idle connections of providers; they outlive the calls
 }
 
 // limitsOf are those of each model of each endpoint: what its provider says, else what is said of all; nil when nothing
@@ -74,10 +75,13 @@ func newGuard(s settings.Worker, limits func(provider, model string) governor.Li
 	return g, nil
 }
 
-// wrap puts the guard before the endpoint of that name.
+// wrap puts the guard before the endpoint of that name, and closes its idle connections at the end.
 func (g *guard) wrap(endpoint string, p model.Provider) model.Provider {
 	if g == nil {
 		return p
+	}
+	if leaf, ok := p.(interface{ Close() }); ok {
+		g.leaves = append(g.leaves, leaf)
 	}
 	if g.governor != nil {
 		p = g.governor.Wrap(endpoint, p)
@@ -97,7 +101,13 @@ func (g *guard) run(ctx context.Context) error {
 }
 
 func (g *guard) close() error {
-	if g == nil || g.rdb == nil {
+	if g == nil {
+		return nil
+	}
+	for _, leaf := range g.leaves {
+		leaf.Close()
+	}
+	if g.rdb == nil {
 		return nil
 	}
 	return g.rdb.Close() //nolint:wrapcheck // nobody looks at it

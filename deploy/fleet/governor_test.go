@@ -93,3 +93,21 @@ func TestGuardThatHasNothingToDo(t *testing.T) {
 		}
 	}
 }
+
+// closing is a provider that has something to close.
+type closing struct {
+	says
+
+	closed int
+}
+
+func (c *closing) Close() { c.closed++ }
+
+func TestGuardClosesProviders(t *testing.T) {
+	g, leaf, ofFile := &guard{}, &closing{}, &closing{}
+	g.wrap("a", leaf)
+	g.wrap("b", hinted{Provider: ofFile})
+	if err := g.close(); err != nil || leaf.closed != 1 || ofFile.closed != 1 {
+		t.Errorf("got %v, closed %d and %d times, want once each", err, leaf.closed, ofFile.closed)
+	}
+}

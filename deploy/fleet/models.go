@@ -96,8 +96,12 @@ func endpoint(p *settings.Provider, silence time.Duration) (model.Endpoint, erro
 		m := able(can, differs)
 		e.Models[name], all = m, all.Or(m)
 	}
-	e.Provider, err = provider(p, silence, &all)
-	return e, err
+	leaf, err := provider(p, silence, &all)
+	if err != nil {
+		return e, err
+	}
+	e.Provider = hintsOf(p, leaf)
+	return e, nil
 }
 
 // able changes what is said.

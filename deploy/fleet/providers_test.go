@@ -119,7 +119,8 @@ spec: {model: good, models: []}
 	if r := work("lost"); !r.Success {
 		t.Errorf("one model: %v", r.Error)
 	}
-	if r := work("refused"); r.Error == nil || r.Error.Code != messages.CodeModelAuth || strings.Contains(r.Error.Message, "sk-wrong") {
+	if r := work("refused"); r.Error == nil || r.Error.Code != messages.CodeModelAuth || strings.Contains(r.Error.Message, "sk-wrong") ||
+		!strings.Contains(r.Error.Message, "check WRONG_KEY") {
 		t.Errorf("refused: %+v", r.Error)
 	}
 	if r := work("dear"); r.Error == nil || r.Error.Code != messages.CodeNoProvider || !strings.Contains(r.Error.Message, "its price is unknown") {

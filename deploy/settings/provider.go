@@ -1,5 +1,7 @@
 package settings
 
+import "strings"
+
 // Kinds of providers.
 const (
 	KindOpenAI    = "openai" // whatever speaks OpenAI's chat completions
@@ -34,6 +36,9 @@ type Provider struct {
 
 // NoAuth tells whether it takes no key.
 func (p *Provider) NoAuth() bool { return p.Auth == authNone }
+
+// FromFile tells whether it stands in the file of LONGSHORE_PROVIDERS, and not in the short variables.
+func (p *Provider) FromFile() bool { return strings.HasPrefix(p.source, providersEnv) }
 
 // Source is what to name in an error about the provider: the file and the path in it, or the variables.
 func (p *Provider) Source() string { return p.source }

@@ -327,12 +327,16 @@ func (s *State) more(r *messages.Answered) bool {
 	return true
 }
 
-// dearest is the price of the dearest of the agent's models; unknown when one of them is.
+// dearest is the price of the dearest of the agent's models that may be asked; unknown when one of them is. When none may
+// be asked it is 0: the router says why.
 func (s *State) dearest(u messages.Usage, price Price) (usd float64, known bool) {
 	if len(s.Agent.Models) == 0 {
 		return price("", s.Agent.Model, u)
 	}
 	for _, name := range s.Agent.Models {
+		if s.tooDear(name, price) {
+			continue
+		}
 		each, ok := price("", name, u)
 		if !ok {
 			return 0, false
@@ -340,4 +344,18 @@ func (s *State) dearest(u messages.Usage, price Price) (usd float64, known bool)
 		usd = max(usd, each)
 	}
 	return usd, true
+}
+
+// tooDear tells whether the router passes a model over because of the agent's maxPrice.
+func (s *State) tooDear(name string, price Price) bool {
+	if s.Agent.MaxPrice == nil {
+		return false
+	}
+	const million = 1_000_000
+	for _, u := range []messages.Usage{{Input: million}, {Output: million}} {
+		if usd, ok := price("", name, u); !ok || usd > *s.Agent.MaxPrice {
+			return true
+		}
+	}
+	return false
 }

@@ -284,3 +284,34 @@ func TestCircuitUnderConcurrency(t *testing.T) {
 		}
 	})
 }
+
+// remembered answers from a cache, whatever is behind it.
+type remembered struct {
+	*plant
+	on bool
+}
+
+func (c *remembered) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
+	if !c.on {
+		return c.plant.Stream(ctx, r)
+	}
+	return func(yield func(model.Delta, error) bool) { yield(model.Delta{Reply: &model.Reply{Cached: true}}, nil) }
+}
+
+func TestCachedReplyTellsNothingOfItsModel(t *testing.T) {
+	p := &remembered{plant: &plant{err: &model.Error{Class: model.Overloaded}}}
+	r := breaking(t, p)
+	for range 2 {
+		ask(t.Context(), r, model.Request{})
+	}
+	p.on = true
+	ask(t.Context(), r, model.Request{})
+	if c := r.Circuits(); len(c) != 1 || c[0].Failures != 2 {
+		t.Errorf("got %+v, want the two failures", c)
+	}
+	p.on = false
+	ask(t.Context(), r, model.Request{})
+	if c := r.Circuits(); len(c) != 1 || c[0].State != model.CircuitOpen {
+		t.Errorf("got %+v, want an open circuit after the third failure", c)
+	}
+}

@@ -22,13 +22,14 @@ func (e *Error) Error() string {
 	if e.Status != 0 {
 		s += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
-	if e.Detail != "" {
-		s += ": " + e.Detail
+	switch { // what to do comes first: what a provider said may be long, and a terminal cuts the end off
+	case e.Hint != "" && e.Detail != "":
+		return s + ": " + e.Hint + " (" + e.Detail + ")"
+	case e.Hint != "" || e.Detail != "":
+		return s + ": " + e.Hint + e.Detail
+	default:
+		return s
 	}
-	if e.Hint != "" {
-		s += " (" + e.Hint + ")"
-	}
-	return s
 }
 
 // Class sorts errors by what is to be done about them.

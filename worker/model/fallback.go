@@ -103,6 +103,11 @@ func (c *call) ask(ctx context.Context, t *try) error {
 			return nil
 		}
 		stale = false
+		if d.Reply != nil {
+			named := *d.Reply
+			named.Asked = t.Model
+			d.Reply = &named
+		}
 		if !c.emit(d) || d.Reply != nil {
 			return nil
 		}
@@ -143,7 +148,7 @@ func (g guarded) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 				yield(Delta{}, circuits.failed(ctx, p, err))
 				return
 			}
-			if d.Reply != nil {
+			if d.Reply != nil && !d.Reply.Cached { // a cache knows nothing of the model's health
 				told = true
 				circuits.leave(p, true, nil)
 			}

@@ -54,5 +54,6 @@ type Reply struct {
 	Usage    messages.Usage
 	Provider string // family: "openai", "anthropic", "scripted"
 	Model    string // as the provider names it
+	Asked    string // from a Router: the name by which the model was asked for; a provider may answer with another one
 	Cached   bool   // from the reply cache: nothing was paid for it
 }

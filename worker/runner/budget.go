@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -35,6 +36,9 @@ func (x *execution) cost(r *model.Reply) *float64 {
 		return new(0.0)
 	}
 	usd, ok := x.price(r.Provider, r.Model, r.Usage)
+	if !ok && r.Asked != "" && strings.HasPrefix(r.Model, r.Asked+"-") { // gpt-4o answers as gpt-4o-2024-08-06
+		usd, ok = x.price(r.Provider, r.Asked, r.Usage)
+	}
 	if !ok {
 		return nil
 	}

@@ -13,8 +13,9 @@ const DefaultLongWait = 30 * time.Second
 
 // Bounds of the waits for a model. Beyond them the run fails with the model's error.
 const (
-	maxModelWait  = time.Hour // one wait
-	maxModelParks = 20        // for one reply
+	maxModelWait  = time.Hour        // one wait
+	maxModelParks = 20               // for one reply
+	longestPark   = 10 * time.Minute // that follows from earlier ones, and not from what was asked for
 )
 
 // postpone is the park of a run whose model asks to be called later than anybody should hold a slot for; nil: the
@@ -23,7 +24,10 @@ func (x *execution) postpone(step int, e *model.Error) *messages.Parked {
 	if !e.Retryable() || e.RetryAfter <= x.cfg.LongWait || e.RetryAfter > maxModelWait || x.state.ModelParks >= maxModelParks {
 		return nil
 	}
-	until := x.now().Add(e.RetryAfter + spread(x.key(step, "model"), e.RetryAfter))
+	// A wait that was not enough is followed by longer ones: where more runs queue for our own limits than fit into
+	// them, the parks must last until all had their turn.
+	wait := max(e.RetryAfter, min(e.RetryAfter*time.Duration(1+x.state.ModelParks), longestPark))
+	until := x.now().Add(wait + spread(x.key(step, "model"), wait))
 	return &messages.Parked{Reason: messages.ParkModel, Until: &until}
 }
 

@@ -171,3 +171,24 @@ func TestCancelBeforeTheParkWins(t *testing.T) {
 		t.Errorf("%v", w.last().Records)
 	}
 }
+
+// More runs may queue for a limit than fit into it for long: each park is longer than the one before.
+func TestParksForTheModelGrow(t *testing.T) {
+	w := newWaiting(t, func(int) (*model.Reply, error) { return nil, limited(time.Minute) })
+	w.start()
+	var waits []time.Duration
+	for range 3 {
+		park, ok := w.last().Records[len(w.last().Records)-1].(*messages.Parked)
+		if !ok {
+			t.Fatalf("%v", w.last().Records)
+		}
+		waits = append(waits, park.Until.Sub(simTime))
+		w.wake()
+	}
+	for i, d := range waits {
+		asked := time.Duration(i+1) * time.Minute
+		if d < asked || d > asked*11/10 {
+			t.Errorf("park %d took %s, want %s", i, d, asked)
+		}
+	}
+}

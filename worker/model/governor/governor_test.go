@@ -151,8 +151,8 @@ func inBackground(ctx context.Context, p model.Provider, r model.Request) func()
 func wantRefused(t *testing.T, err error) *model.Error {
 	t.Helper()
 	failed, is := errors.AsType[*model.Error](err)
-	if !is || failed.Class != model.RateLimited || !strings.Contains(failed.Detail, "our own limit") || failed.RetryAfter < time.Second {
-		t.Fatalf("got %v, want our own limit with a time to retry", err)
+	if !is || failed.Class != model.RateLimited || !strings.Contains(failed.Detail, "our own limit") || failed.RetryAfter <= 30*time.Second {
+		t.Fatalf("got %v after %s, want our own limit with a time to retry that parks the run", err, failed.RetryAfter)
 	}
 	return failed
 }

@@ -17,8 +17,8 @@ type governed struct {
 var _ model.Provider = (*governed)(nil)
 
 // Wrap puts the governor around the endpoint of that name. A call that would wait longer than MaxWait ends with an
-// *model.Error of class RateLimited, whose RetryAfter says how long the wait is thought to be. A call whose context
-// ends gives its place up at once.
+// *model.Error of class RateLimited, whose RetryAfter says how long the wait is thought to be, and is always so long
+// that the run parks instead of asking again from its slot. A call whose context ends gives its place up at once.
 func (g *Governor) Wrap(provider string, p model.Provider) model.Provider {
 	return &governed{g, provider, p}
 }

@@ -128,7 +128,11 @@ func (g *Governor) tryOnce(ctx context.Context, c *call) (_ *grant, _ answer, in
 	return out, a, false, nil
 }
 
-// refuse is the error of a call that would wait too long.
+// awayFor is more than the 30 s that retries and runs wait in a slot. A call that was refused here has had its wait: to
+// try again from a slot would end with a failure that no provider asked for.
+const awayFor = 31 * time.Second
+
+// refuse is the error of a call that would wait too long. Its run is to ask another model, or to park.
 func (g *Governor) refuse(c *call, a answer) error {
 	g.refused.Add(1)
 	what := map[string]string{ //nolint:gosec // tokens are not secrets here
@@ -143,7 +147,7 @@ func (g *Governor) refuse(c *call, a answer) error {
 		Class:      model.RateLimited,
 		Detail:     fmt.Sprintf("our own limit for %s is reached: %s", name, what),
 		Hint:       "wait, or raise the limits of this provider",
-		RetryAfter: max(a.wait, time.Second).Round(time.Millisecond),
+		RetryAfter: max(a.wait, awayFor).Round(time.Millisecond),
 	}
 }
 
