@@ -177,9 +177,10 @@ type BatchCursor struct {
 	Submitter string      `json:"submitter,omitempty"` // the latest attempt to submit the lines; fences older ones
 	Digest    string      `json:"digest,omitempty"`    // of all accepted lines
 	Line      uint64      `json:"line,omitempty"`      // sequence of the last line that was submitted or given up
-	Handled   int         `json:"handled,omitempty"` // how many lines that are
+	Handled   int         `json:"handled,omitempty"`   // how many lines that are
 	Outcome   uint64      `json:"outcome,omitempty"`   // sequence of the last outcome in the counts
 	Stop      BatchStatus `json:"stop,omitempty"`      // what it will be once all has ended, when that is not completed
+	GivenUp   int         `json:"givenUp,omitempty"` // lines handled since then
 	Stopped   bool        `json:"stopped,omitempty"`   // the runs on their way were asked to stop
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -29,6 +30,12 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectStatus: s.status,
 		messages.SubjectResult: s.result,
 		messages.SubjectCancel: s.cancel,
+
+		messages.SubjectBatchOpen:   s.openBatch,
+		messages.SubjectBatchSeal:   s.sealBatch,
+		messages.SubjectBatchStatus: s.batchStatus,
+		messages.SubjectBatchList:   s.batchList,
+		messages.SubjectBatchCancel: s.cancelBatch,
 	})
 }
 
@@ -82,6 +89,8 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail, p.Field = http.StatusBadRequest, messages.CodeUnknownAgent, err.Error(), "agent"
 	case errors.Is(err, runlog.ErrNotFound):
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such run"
+	case errors.Is(err, bus.ErrNoBatch):
+		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such batch"
 	case errors.Is(err, runlog.ErrEnded):
 		p.Status, p.Code, p.Detail = http.StatusConflict, messages.CodeConflict, "the run has ended"
 	case errors.Is(err, nats.ErrMaxPayload):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -29,6 +30,7 @@ type Config struct {
 	Version string                // of the program; shown in the service's metadata
 	Sweep   time.Duration         // between sweeps; default 10 min
 	Retain  time.Duration         // how long a run's log is kept after its end; default 7 days
+	Batches time.Duration         // between two looks at all batches; default 5 s
 	Log     *slog.Logger          // default: discard
 }
 
@@ -49,6 +51,7 @@ const (
 type Service struct {
 	cfg   Config
 	ready chan struct{}
+	pump  *pump
 }
 
 // New returns a Service.
@@ -62,7 +65,10 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, ready: make(chan struct{})}
+	if cfg.Batches == 0 {
+		cfg.Batches = defaultBatchSweep
+	}
+	return &Service{cfg: cfg, ready: make(chan struct{}), pump: newPump()}
 }
 
 // Ready is closed once requests are answered.
@@ -105,7 +111,10 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	close(s.ready)
 	working.Go(func() { s.keepSweeping(ctx) })
-	if err := s.cfg.Bus.Retain(ctx, s.cfg.Retain); err != nil {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.keepBatches(ctx) })
+	group.Go(func() error { return s.cfg.Bus.Retain(ctx, s.cfg.Retain) })
+	if err := group.Wait(); err != nil {
 		return errors.Join(err, svc.Stop())
 	}
 	<-ctx.Done()
@@ -131,7 +140,10 @@ func (s *Service) keepSweeping(ctx context.Context) {
 	}
 }
 
-func endpointName(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+func endpointName(subject string) string {
+	_, name, _ := strings.Cut(subject, ".")
+	return strings.ReplaceAll(name, ".", "-")
+}
 
 // publishAgents makes the built-in agent and the given ones known to the fleet. An agent that has not changed keeps
 // its revision. A definition of one's own named "default" replaces the built-in one.

@@ -175,20 +175,37 @@ func (b *Bus) RemoveLines(ctx context.Context, ref messages.BatchRef) error {
 	return b.purge(ctx, StreamBatches, ref.LineSubject("*"))
 }
 
-// CountLines is how many lines of a batch are stored. The stream's leader answers.
-func (b *Bus) CountLines(ctx context.Context, ref messages.BatchRef) (int, error) {
+// CountLines is how many lines of a batch are stored. A replica that does not have as many as are wanted is asked
+// again for a while.
+func (b *Bus) CountLines(ctx context.Context, ref messages.BatchRef, wanted int) (n int, err error) {
 	if err := ref.Check(); err != nil {
 		return 0, err //nolint:wrapcheck // it names the field
 	}
-	n := 0
-	for _, err := range b.subjects(ctx, StreamBatches, ref.LineSubject("*")) {
+	p := page{Seq: 1, Next: ref.LineSubject("*"), Batch: 1, Bytes: pageBytes}
+	for try := range countTries {
+		err = b.retry(ctx, func(ctx context.Context) error {
+			last, pending, _, err := b.readPage(ctx, StreamBatches, p, func(_ stored, err error) bool { return err == nil })
+			n = int(pending) //nolint:gosec // a count
+			if last > 0 {
+				n++
+			}
+			return err
+		})
 		if err != nil {
 			return 0, fmt.Errorf("count the lines of batch %s: %w", ref, err)
 		}
-		n++
+		if n >= wanted {
+			break
+		}
+		if err := pause(ctx, backoff(try)); err != nil {
+			return 0, err
+		}
 	}
 	return n, nil
 }
+
+// countTries spans more than a second, by which a replica has caught up.
+const countTries = 8
 
 // PutOutcome stores how a line ended, unless that is known already.
 func (b *Bus) PutOutcome(ctx context.Context, ref messages.BatchRef, o *messages.BatchOutcome) error {
