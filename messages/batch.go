@@ -180,7 +180,7 @@ type BatchCursor struct {
 	Handled   int         `json:"handled,omitempty"`   // how many lines that are
 	Outcome   uint64      `json:"outcome,omitempty"`   // sequence of the last outcome in the counts
 	Stop      BatchStatus `json:"stop,omitempty"`      // what it will be once all has ended, when that is not completed
-	GivenUp   int         `json:"givenUp,omitempty"` // lines handled since then
+	GivenUp   int         `json:"givenUp,omitempty"`   // lines handled since then
 	Stopped   bool        `json:"stopped,omitempty"`   // the runs on their way were asked to stop
 }
 

@@ -111,9 +111,9 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	close(s.ready)
 	working.Go(func() { s.keepSweeping(ctx) })
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.keepBatches(ctx) })
-	group.Go(func() error { return s.cfg.Bus.Retain(ctx, s.cfg.Retain) })
+	group, keeping := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.keepBatches(keeping) })
+	group.Go(func() error { return s.cfg.Bus.Retain(keeping, s.cfg.Retain) })
 	if err := group.Wait(); err != nil {
 		return errors.Join(err, svc.Stop())
 	}

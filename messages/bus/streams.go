@@ -126,7 +126,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	agents.MaxMsgsPerSubject = agentHistory
 	agents.DenyDelete, agents.AllowRollup, agents.Discard = true, true, jetstream.DiscardNew
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, batches(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.
