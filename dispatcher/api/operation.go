@@ -28,6 +28,7 @@ type operation struct {
 	answer       func(ctx context.Context, q *query) (any, error)
 	stream       func(w http.ResponseWriter, q *query) error // instead of answer; nothing may be written before an error
 	media        string                                      // of a stream
+	takes        string                                      // media type of a body that is a stream
 }
 
 // parameter of a query or a header.
