@@ -135,7 +135,11 @@ func (s *slowly) Read(p []byte) (int, error) {
 	if err := s.rc.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, fmt.Errorf("read the body: %w", err)
 	}
-	return s.Reader.Read(p) //nolint:wrapcheck // io.EOF
+	n, err := s.Reader.Read(p)
+	if err != nil {
+		_ = s.rc.SetReadDeadline(time.Time{}) // or the request would end with it
+	}
+	return n, err //nolint:wrapcheck // io.EOF
 }
 
 // lines writes an answer of one JSON value a line.
