@@ -3,6 +3,7 @@ package messages
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -270,9 +271,9 @@ func (b *Batch) Estimate(now time.Time) *float64 {
 
 // lineWire is a line as people write it: a custom_id, and a task or the variables of a template.
 type lineWire struct {
-	CustomID    string         `json:"custom_id"`
-	Vars        map[string]any `json:"vars,omitempty"`
-	Description Input          `json:"description,omitempty"`
+	CustomID    string                     `json:"custom_id"`
+	Vars        map[string]json.RawMessage `json:"vars,omitempty"`
+	Description Input                      `json:"description,omitempty"`
 	Task
 }
 

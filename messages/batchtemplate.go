@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -106,21 +105,17 @@ func (t *BatchTemplate) fill(line *lineWire) (*Task, error) {
 // emptyTask is a task that says nothing, as it is encoded.
 const emptyTask = `{"input":[]}`
 
-func varText(v any) (string, error) {
-	switch v := v.(type) {
-	case string:
-		return v, nil
-	case bool:
-		return strconv.FormatBool(v), nil
-	case json.Number:
-		return v.String(), nil
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64), nil
-	case int64:
-		return strconv.FormatInt(v, 10), nil
-	default:
-		return "", fmt.Errorf("a %T", v)
+// varText is a value as it stands in a text; a number as it was written.
+func varText(raw json.RawMessage) (string, error) {
+	switch {
+	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':
+		return "", &FieldError{wholeBody, "is no text, number, true or false"}
+	case raw[0] != '"':
+		return string(raw), nil
 	}
+	var s string
+	err := Decode(raw, &s)
+	return s, err
 }
 
 // substitute is a copy of a tree with the variables in place. A value is put in once: places in it are text.
