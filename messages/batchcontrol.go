@@ -2,11 +2,11 @@ package messages
 
 // Subjects of the micro service's endpoints for batches. Lines are stored by the client; heads only by a dispatcher.
 const (
-	SubjectBatchOpen   = "longshore.batch.open"   // BatchOpen -> Batch; conflict when the id is another's
-	SubjectBatchSeal   = "longshore.batch.seal"   // BatchSeal -> Batch; nothing runs before it
-	SubjectBatchStatus = "longshore.batch.status" // RunRequest -> Batch
-	SubjectBatchList   = "longshore.batch.list"   // BatchListRequest -> BatchList
-	SubjectBatchCancel = "longshore.batch.cancel" // CancelRequest -> Batch; conflict when it has ended
+	SubjectBatchOpen   = "longshore.batch_open"   // BatchOpen -> Batch; conflict when the id is another's
+	SubjectBatchSeal   = "longshore.batch_seal"   // BatchSeal -> Batch; nothing runs before it
+	SubjectBatchStatus = "longshore.batch_status" // RunRequest -> Batch
+	SubjectBatchList   = "longshore.batch_list"   // BatchListRequest -> BatchList
+	SubjectBatchCancel = "longshore.batch_cancel" // CancelRequest -> Batch; conflict when it has ended
 )
 
 // BatchOpen begins a batch, or an attempt to go on with one that was cut.

@@ -140,10 +140,7 @@ func (s *Service) keepSweeping(ctx context.Context) {
 	}
 }
 
-func endpointName(subject string) string {
-	_, name, _ := strings.Cut(subject, ".")
-	return strings.ReplaceAll(name, ".", "-")
-}
+func endpointName(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
 // publishAgents makes the built-in agent and the given ones known to the fleet. An agent that has not changed keeps
 // its revision. A definition of one's own named "default" replaces the built-in one.
