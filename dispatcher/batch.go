@@ -264,7 +264,7 @@ func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {
 // Batch tells what a batch is up to. ErrNoBatch: it was never submitted, or is long gone.
 func (c *Client) Batch(ctx context.Context, ref messages.BatchRef) (*messages.Batch, error) {
 	var head messages.Batch
-	if err := c.batchRequest(ctx, messages.SubjectBatchStatus, messages.RunRequest{Tenant: ref.Tenant, ID: ref.ID}, &head); err != nil {
+	if err := c.batchRequest(ctx, messages.SubjectBatchStatus, messages.RunRequest(ref), &head); err != nil {
 		return nil, err
 	}
 	return &head, nil

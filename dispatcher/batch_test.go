@@ -202,7 +202,7 @@ var errCut = errors.New("the line was cut")
 func TestBatchCutAtAnyByte(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
-	text := file(2, "go")
+	text := `{"custom_id":"a0","input":"x"}` + "\n" + `{"custom_id":"a1","input":"y"}`
 	for cut := range len(text) {
 		in := io.MultiReader(strings.NewReader(text[:cut]), iotest.ErrReader(errCut))
 		if _, err := y.client.SubmitBatch(t.Context(), spec("b"), dispatcher.ReadLines(in)); !errors.Is(err, errCut) {
@@ -368,7 +368,7 @@ func TestBatchCancel(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
 	y.worker("")
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(file(150, "wait"))); err != nil {
+	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(file(110, "wait"))); err != nil {
 		t.Fatal(err)
 	}
 	ref := dispatcher.BatchOf("b")
@@ -380,7 +380,7 @@ func TestBatchCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := y.ended(ref)
-	if b.Status != messages.BatchCancelled || b.Counts.Cancelled != 150 {
+	if b.Status != messages.BatchCancelled || b.Counts.Cancelled != 110 {
 		t.Errorf("%+v", b)
 	}
 	if _, err := y.client.CancelBatch(t.Context(), ref, ""); !errors.Is(err, dispatcher.ErrEnded) {
@@ -435,20 +435,20 @@ func TestBatchOutlivesItsDispatchers(t *testing.T) {
 	y := newYard(t)
 	stop := y.dispatcher()
 	y.worker("")
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(file(250, "go"))); err != nil {
+	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(file(120, "go"))); err != nil {
 		t.Fatal(err)
 	}
 	ref := dispatcher.BatchOf("b")
-	for n := range 3 {
+	for n := range 2 {
 		y.until(ref, func(b *messages.Batch) bool { return b.Counts.Ended() >= 30*n })
 		stop()
 		stop = y.dispatcher()
 	}
 	b := y.ended(ref)
-	if b.Status != messages.BatchCompleted || b.Counts.Completed != 250 || b.Counts.Submitted != 250 {
+	if b.Status != messages.BatchCompleted || b.Counts.Completed != 120 || b.Counts.Submitted != 120 {
 		t.Errorf("%+v", b)
 	}
-	if n := len(y.results(ref, dispatcher.ByInput)); n != 250 {
+	if n := len(y.results(ref, dispatcher.ByInput)); n != 120 {
 		t.Errorf("%d results", n)
 	}
 }
@@ -465,7 +465,7 @@ func (l *lots) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		l.n++
-		l.left = fmt.Appendf(l.left[:0], `{"custom_id":"line-%d","input":"%0500d"}`+"\n", l.n, l.n)
+		l.left = fmt.Appendf(l.left[:0], `{"custom_id":"line-%d","input":"%0300d"}`+"\n", l.n, l.n)
 	}
 	n := copy(p, l.left)
 	l.left = l.left[n:]
@@ -488,10 +488,10 @@ func TestBatchOfManyLinesIsNotHeld(t *testing.T) {
 	}
 	const lines = 20_000
 	check, err := y.client.CheckBatch(t.Context(), s, dispatcher.ReadLines(&lots{most: lines}))
-	if err != nil || check.Lines != lines || check.Tokens != lines*125 {
+	if err != nil || check.Lines != lines || check.Tokens != lines*75 {
 		t.Fatalf("%+v, %v", check, err)
 	}
-	if most > 6<<20 { // the lines are 10 MB
+	if most > 4<<20 { // the lines are 7 MB
 		t.Errorf("%d bytes are held", most)
 	}
 }

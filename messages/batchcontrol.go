@@ -40,7 +40,7 @@ type BatchList struct {
 
 // Batch of the request, with the tenant's default; checked.
 func (r RunRequest) Batch() (BatchRef, error) {
-	ref := BatchRef{r.Tenant, r.ID}
+	ref := BatchRef(r)
 	if ref.Tenant == "" {
 		ref.Tenant = DefaultTenant
 	}

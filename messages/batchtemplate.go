@@ -11,10 +11,10 @@ import (
 const MaxBatchTemplate = 2 << 20
 
 // place is a variable's place in a template, such as {{city}}.
-var place = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`) //nolint:gochecknoglobals // compiled once
+var place = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
 
 // variable is the name of one.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`) //nolint:gochecknoglobals // compiled once
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
 // BatchTemplate is a task with places for variables in its texts. Safe for concurrent use.
 type BatchTemplate struct {

@@ -45,6 +45,9 @@ func submitBatch(w http.ResponseWriter, q *query) error {
 	defer stop()
 	rc := http.NewResponseController(w)
 	_ = rc.EnableFullDuplex() // so that a report may begin before the body ends; HTTP/2 always is
+	if q.r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // of a body that was not read to its end nothing is left in the way
+	}
 	out := &lines{w: w, rc: rc}
 	reported := 0
 	spec.Refused = func(e *messages.LineError) {

@@ -111,7 +111,7 @@ func writeBatch(w io.Writer, b *messages.Batch, now time.Time) error {
 	rows := [][2]string{
 		{"id", b.ID}, {"tenant", b.Tenant}, {"name", b.Name}, {"status", status},
 		{"lines", fmt.Sprintf("%d of %d ended: %d completed, %d failed, %d cancelled, %d expired", n.Ended(), n.Total, n.Completed, n.Failed, n.Cancelled, n.Expired)},
-		{"wrong lines", zero(n.Invalid)}, {"cost", cost(b)}, {"tokens", tokens(int64(b.Usage.Total))},
+		{"wrong lines", zero(n.Invalid)}, {"cost", cost(b)}, {"tokens", tokens(b.Usage.Total)},
 		{"created", fmt.Sprintf("%s (%s ago)", b.Created.In(now.Location()).Format(time.RFC3339), span(now.Sub(b.Created)))},
 	}
 	if b.SecondsTo != nil {
@@ -305,7 +305,7 @@ func openBatch(cmd *cobra.Command, name string) (in io.Reader, twice bool, done 
 	if name == fromInput {
 		return cmd.InOrStdin(), false, func() {}, nil
 	}
-	f, err := os.Open(name) //nolint:gosec // the user's own file
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, false, nil, usage(err)
 	}

@@ -114,8 +114,10 @@ func (c *commands) runBatch(cmd *cobra.Command, o *consignment, client *dispatch
 		case check.Invalid > 0 && !o.spec.SkipInvalid:
 			return fmt.Errorf("%s of %d are wrong: nothing was submitted; --skip-invalid leaves them out", count(int64(check.Invalid), "line"), check.Lines+check.Invalid)
 		}
-		if _, err := in.(io.Seeker).Seek(0, io.SeekStart); err != nil {
-			return fmt.Errorf("read the file again: %w", err)
+		if file, ok := in.(io.Seeker); ok {
+			if _, err := file.Seek(0, io.SeekStart); err != nil {
+				return fmt.Errorf("read the file again: %w", err)
+			}
 		}
 		o.spec.Refused = nil // told before
 	}

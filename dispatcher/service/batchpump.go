@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,10 +46,8 @@ func newPump() *pump { return &pump{moved: make(chan struct{}, 1)} }
 func (p *pump) wake(ref messages.BatchRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range p.waiting {
-		if w == ref {
-			return
-		}
+	if slices.Contains(p.waiting, ref) {
+		return
 	}
 	p.waiting = append(p.waiting, ref)
 	select {
