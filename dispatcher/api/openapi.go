@@ -88,6 +88,9 @@ func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.
 			"application/json": {Schema: schemas.Schema(t, true, t.Name())},
 		}}
 	}
+	if op.takes != "" {
+		o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{op.takes: {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	}
 	t := reflect.TypeOf(op.reply)
 	media := op.media
 	if media == "" {

@@ -31,6 +31,7 @@ type operation struct {
 	stream       func(w http.ResponseWriter, q *query) error // instead of answer; nothing may be written before an error
 	media        string                                      // of a stream
 	problem      func(p *messages.Problem) any               // what stands for a problem here; nil: itself
+	takes        string                                      // media type of a body that is a stream
 }
 
 // parameter of a query or a header.

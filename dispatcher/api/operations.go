@@ -56,6 +56,49 @@ func operations() []operation {
 			body: Reason{}, optional: true, reply: messages.RunStatus{}, answer: cancelTask,
 		},
 		{
+			method: "POST", path: "/v1/batches", id: "submitBatch", tag: "batches", summary: "Submit a batch",
+			text: "The body is lines of JSON, 100000 at most: a custom_id and the fields of a task. Nothing runs before the last line was " +
+				"read; cut, it may be sent again with the same id, and each custom_id becomes one task. The answer is lines of JSON too: " +
+				"wrong lines as they are read, and at last the batch, or the problem that ended the submission.",
+			query: []parameter{
+				{name: "id", text: "Of the batch, 36 characters at most; a new one by default."},
+				{name: "name", text: "For people."},
+				{name: "maxCost", text: "US dollars; when they are spent the rest is cancelled.", example: "12.50"},
+				{name: "expires", text: "What has not ended after this time is given up; 168h by default, 336h at most.", kind: "duration", example: "24h"},
+				{name: "skipInvalid", text: "Leave wrong lines out, instead of running nothing.", kind: "boolean"},
+				{name: "dryRun", text: "Only say what would be submitted.", kind: "boolean"},
+			},
+			reply: BatchReport{}, stream: submitBatch, media: mediaLines, takes: mediaLines,
+		},
+		{
+			method: "GET", path: "/v1/batches", id: "listBatches", tag: "batches", summary: "List batches, newest first",
+			query: []parameter{{name: "limit", text: "At most so many, 200 at most; 100 by default.", kind: "integer"}},
+			reply: messages.BatchList{}, answer: listBatches,
+		},
+		{
+			method: "GET", path: "/v1/batches/" + run, id: "getBatch", tag: "batches", summary: "What a batch is up to",
+			reply: messages.Batch{}, answer: getBatch,
+		},
+		{
+			method: "GET", path: "/v1/batches/" + run + "/results", id: "batchResults", tag: "batches", summary: "How the lines of a batch ended",
+			text: "Lines of JSON, of what has ended so far.",
+			query: []parameter{
+				{name: "order", text: "input, by default, or completion."},
+				{name: "status", text: "Only these: completed, failed, cancelled, expired.", many: true, example: "failed"},
+			},
+			reply: messages.BatchOutcome{}, stream: batchResults, media: mediaLines,
+		},
+		{
+			method: "POST", path: "/v1/batches/" + run + "/cancel", id: "cancelBatch", tag: "batches", summary: "Cancel a batch",
+			text: "No more lines are begun, and those that run are asked to stop.",
+			body: Reason{}, optional: true, reply: messages.Batch{}, answer: cancelBatch,
+		},
+		{
+			method: "POST", path: "/v1/batches/" + run + "/retry", id: "retryBatch", tag: "batches", summary: "Submit again what did not complete",
+			text: "As a new batch, when the old one has ended.",
+			body: BatchRetry{}, optional: true, reply: messages.Batch{}, waits: true, answer: retryBatch,
+		},
+		{
 			method: "GET", path: "/v1/agents", id: "listAgents", tag: "agents", summary: "List the agents",
 			reply: AgentList{}, answer: listAgents,
 		},

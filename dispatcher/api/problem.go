@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -28,6 +29,8 @@ func problemOf(err error) *messages.Problem {
 	switch {
 	case errors.As(err, &own):
 		return own
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return problemf(http.StatusBadRequest, messages.CodeInvalidInput, "the body was cut")
 	case errors.As(err, &field):
 		p := problemf(http.StatusBadRequest, messages.CodeInvalidInput, field.Reason)
 		p.Field = field.Field
@@ -40,6 +43,8 @@ func problemOf(err error) *messages.Problem {
 		return p
 	case errors.Is(err, dispatcher.ErrNotFound):
 		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such run")
+	case errors.Is(err, dispatcher.ErrNoBatch):
+		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such batch")
 	case errors.Is(err, dispatcher.ErrUnknownPrompt):
 		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such prompt, or no such version of it")
 	case errors.Is(err, dispatcher.ErrConflict), errors.Is(err, dispatcher.ErrRevision), errors.Is(err, dispatcher.ErrEnded), errors.Is(err, dispatcher.ErrNotEnded):

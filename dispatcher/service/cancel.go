@@ -26,7 +26,17 @@ func (s *Service) cancel(ctx context.Context, body []byte) (any, error) {
 			return nil, &messages.FieldError{Field: f.name, Reason: "is too long"}
 		}
 	}
-	record := &messages.CancelRequested{ID: s.cfg.Keeper.NewID(), By: req.By, Reason: req.Reason}
+	return s.cancelWith(ctx, ref, &messages.CancelRequested{ID: s.cfg.Keeper.NewID(), By: req.By, Reason: req.Reason})
+}
+
+// cancelRun is cancel for the dispatcher's own reasons.
+func (s *Service) cancelRun(ctx context.Context, ref messages.Ref, reason string) error {
+	reason = messages.Clip(reason, maxCancelText)
+	_, err := s.cancelWith(ctx, ref, &messages.CancelRequested{ID: s.cfg.Keeper.NewID(), Reason: reason})
+	return err
+}
+
+func (s *Service) cancelWith(ctx context.Context, ref messages.Ref, record *messages.CancelRequested) (any, error) {
 	for {
 		head, err := s.cfg.Keeper.Control(ctx, ref, record)
 		switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -24,11 +25,16 @@ type answerFunc func(ctx context.Context, body []byte) (any, error)
 // endpoints are all requests by their subject.
 func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	all := map[string]answerFunc{
-		messages.SubjectSubmit: s.submit,
-		messages.SubjectVerify: s.verify,
-		messages.SubjectStatus: s.status,
-		messages.SubjectResult: s.result,
-		messages.SubjectCancel: s.cancel,
+		messages.SubjectSubmit:      s.submit,
+		messages.SubjectVerify:      s.verify,
+		messages.SubjectStatus:      s.status,
+		messages.SubjectResult:      s.result,
+		messages.SubjectCancel:      s.cancel,
+		messages.SubjectBatchOpen:   s.openBatch,
+		messages.SubjectBatchSeal:   s.sealBatch,
+		messages.SubjectBatchStatus: s.batchStatus,
+		messages.SubjectBatchList:   s.batchList,
+		messages.SubjectBatchCancel: s.cancelBatch,
 	}
 	maps.Copy(all, s.catalog())
 	return maps.All(all)
@@ -86,6 +92,8 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail, p.Field = http.StatusBadRequest, messages.CodeUnknownAgent, err.Error(), "agent"
 	case errors.Is(err, runlog.ErrNotFound):
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such run"
+	case errors.Is(err, bus.ErrNoBatch):
+		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such batch"
 	case errors.Is(err, runlog.ErrEnded):
 		p.Status, p.Code, p.Detail = http.StatusConflict, messages.CodeConflict, "the run has ended"
 	case errors.Is(err, nats.ErrMaxPayload):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -30,6 +31,7 @@ type Config struct {
 	Version string                // of the program; shown in the service's metadata
 	Sweep   time.Duration         // between sweeps; default 10 min
 	Retain  time.Duration         // how long a run's log is kept after its end; default 7 days
+	Batches time.Duration         // between two looks at all batches; default 5 s
 	Log     *slog.Logger          // default: discard
 
 	// PromptPolicy, if set, says whether a prompt may be stored; its error is shown to who asks.
@@ -55,6 +57,7 @@ const (
 type Service struct {
 	cfg   Config
 	ready chan struct{}
+	pump  *pump
 
 	renders chan struct{} // a place for each prompt that is being filled in
 }
@@ -70,7 +73,10 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg, ready: make(chan struct{}), renders: make(chan struct{}, maxRenders)}
+	if cfg.Batches == 0 {
+		cfg.Batches = defaultBatchSweep
+	}
+	return &Service{cfg: cfg, ready: make(chan struct{}), pump: newPump(), renders: make(chan struct{}, maxRenders)}
 }
 
 // Ready is closed once requests are answered.
@@ -113,7 +119,10 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	close(s.ready)
 	working.Go(func() { s.keepSweeping(ctx) })
-	if err := s.cfg.Bus.Retain(ctx, s.cfg.Retain); err != nil {
+	group, keeping := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.keepBatches(keeping) })
+	group.Go(func() error { return s.cfg.Bus.Retain(keeping, s.cfg.Retain) })
+	if err := group.Wait(); err != nil {
 		return errors.Join(err, svc.Stop())
 	}
 	<-ctx.Done()

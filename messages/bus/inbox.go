@@ -18,8 +18,13 @@ type inbox struct {
 
 // openInbox makes an inbox with room for so many messages at once; what comes beyond is lost.
 func openInbox(nc *nats.Conn, room int) (*inbox, error) {
+	return openInboxAt(nc, nc.NewInbox(), room)
+}
+
+// openInboxAt is openInbox for a subject of one's own, or for all below one.
+func openInboxAt(nc *nats.Conn, subject string, room int) (*inbox, error) {
 	msgs := make(chan *nats.Msg, room)
-	sub, err := nc.ChanSubscribe(nc.NewInbox(), msgs)
+	sub, err := nc.ChanSubscribe(subject, msgs)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it asked for
 	}

@@ -133,7 +133,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	prompts.Name, prompts.Description = streamPrompts, "Prompts by id, every version."
 	prompts.Subjects = []string{"$KV." + BucketPrompts + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, batches(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.

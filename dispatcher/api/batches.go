@@ -1,0 +1,280 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+const (
+	mediaLines = "application/x-ndjson"
+	// The whole body of a batch.
+	maxBatchBody = 4 << 30
+	// How many wrong lines one answer names.
+	maxReported = 1000
+)
+
+// BatchReport is a line of the answer to a batch. Lines with an error come first, as lines are read; the last line has
+// the batch, the check of a dry run, or the problem that ended the submission.
+type BatchReport struct {
+	Error   *messages.LineError    `json:"error,omitempty"`
+	Batch   *messages.Batch        `json:"batch,omitempty"`
+	Check   *dispatcher.BatchCheck `json:"check,omitempty"`
+	Problem *messages.Problem      `json:"problem,omitempty"`
+}
+
+// submitBatch reads the lines of a batch from the body, and reports on them meanwhile.
+func submitBatch(w http.ResponseWriter, q *query) error {
+	spec, dry, err := q.batchSpec()
+	if err != nil {
+		return err
+	}
+	if err := q.wantsLines(); err != nil {
+		return err
+	}
+	ctx, stop := q.api.untilDrain(q.r.Context())
+	defer stop()
+	rc := http.NewResponseController(w)
+	_ = rc.EnableFullDuplex() // so that a report may begin before the body ends; HTTP/2 always is
+	if q.r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // of a body that was not read to its end nothing is left in the way
+	}
+	out := &lines{w: w, rc: rc}
+	reported := 0
+	spec.Refused = func(e *messages.LineError) {
+		if reported++; reported <= maxReported {
+			_ = out.write(BatchReport{Error: e}) // who does not listen still submits
+		}
+	}
+	body := dispatcher.ReadLines(&slowly{http.MaxBytesReader(w, q.r.Body, maxBatchBody), rc})
+	var last BatchReport
+	if dry {
+		last.Check, err = q.api.cfg.Client.CheckBatch(ctx, spec, body)
+	} else {
+		last.Batch, err = q.api.cfg.Client.SubmitBatch(ctx, spec, body)
+	}
+	if err != nil && !errors.Is(err, dispatcher.ErrBatchInvalid) {
+		if !out.began {
+			return err
+		}
+		last.Problem = problemOf(err)
+	}
+	_ = out.write(last)
+	return nil
+}
+
+// batchSpec reads what a batch is to be from the parameters.
+func (q *query) batchSpec() (spec dispatcher.BatchSpec, dry bool, err error) {
+	if spec.Tenant, err = q.tenant(); err != nil {
+		return spec, false, err
+	}
+	spec.ID, spec.Name = q.text("id"), q.text("name")
+	if v := q.text("maxCost"); v != "" {
+		usd, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return spec, false, &messages.FieldError{Field: "maxCost", Reason: "must be a number of US dollars"}
+		}
+		spec.MaxCost = &usd
+	}
+	within, err := q.duration("expires", messages.MaxBatchExpiry)
+	if err != nil {
+		return spec, false, err
+	}
+	if within > 0 {
+		at := time.Now().UTC().Add(within)
+		spec.ExpiresAt = &at
+	}
+	if spec.SkipInvalid, err = q.flag("skipInvalid"); err != nil {
+		return spec, false, err
+	}
+	dry, err = q.flag("dryRun")
+	return spec, dry, err
+}
+
+func (q *query) flag(name string) (bool, error) {
+	switch q.text(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, &messages.FieldError{Field: name, Reason: "must be true or false"}
+	}
+}
+
+// wantsLines refuses a body that says it is something else than lines of JSON.
+func (q *query) wantsLines() error {
+	ct := q.r.Header.Get("Content-Type")
+	if ct == "" {
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(ct)
+	switch media {
+	case mediaLines, "application/jsonl", "application/json", "text/plain", "application/octet-stream",
+		"application/x-www-form-urlencoded": // what curl says
+		if err == nil {
+			return nil
+		}
+	}
+	return problemf(http.StatusUnsupportedMediaType, messages.CodeInvalidInput, "the body must be "+mediaLines)
+}
+
+// slowly reads a body of any length, as long as something comes.
+type slowly struct {
+	io.Reader
+	rc *http.ResponseController
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if err := s.rc.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, fmt.Errorf("read the body: %w", err)
+	}
+	n, err := s.Reader.Read(p)
+	if err != nil {
+		_ = s.rc.SetReadDeadline(time.Time{}) // or the request would end with it
+	}
+	return n, err //nolint:wrapcheck // io.EOF
+}
+
+// lines writes an answer of one JSON value a line.
+type lines struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	began bool
+}
+
+func (l *lines) write(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode a line: %w", err)
+	}
+	if !l.began {
+		l.began = true
+		l.w.Header().Set("Content-Type", mediaLines)
+		l.w.Header().Set("Cache-Control", "no-store")
+		l.w.WriteHeader(http.StatusOK)
+	}
+	if err := l.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("write a line: %w", err)
+	}
+	if _, err := l.w.Write(append(body, '\n')); err != nil {
+		return fmt.Errorf("write a line: %w", err)
+	}
+	return nil
+}
+
+// batch is the batch of the path.
+func (q *query) batch() (messages.BatchRef, error) {
+	t, err := q.tenant()
+	if err != nil {
+		return messages.BatchRef{}, err
+	}
+	ref := messages.BatchRef{Tenant: t, ID: q.r.PathValue("id")}
+	return ref, ref.Check()
+}
+
+func listBatches(ctx context.Context, q *query) (any, error) {
+	t, err := q.tenant()
+	if err != nil {
+		return nil, err
+	}
+	limit, err := q.number("limit", defaultListed, 1, 200)
+	if err != nil {
+		return nil, err
+	}
+	return q.api.cfg.Client.Batches(ctx, t, limit)
+}
+
+func getBatch(ctx context.Context, q *query) (any, error) {
+	ref, err := q.batch()
+	if err != nil {
+		return nil, err
+	}
+	return q.api.cfg.Client.Batch(ctx, ref)
+}
+
+func cancelBatch(ctx context.Context, q *query) (any, error) {
+	ref, err := q.batch()
+	if err != nil {
+		return nil, err
+	}
+	var body Reason
+	if err := errors.Join(q.read(&body), body.check()); err != nil {
+		return nil, err
+	}
+	return q.api.cfg.Client.CancelBatch(ctx, ref, body.Reason)
+}
+
+// BatchRetry is the body of a retry.
+type BatchRetry struct {
+	ID     string `json:"id,omitempty"`     // of the new batch; with one, the request may be made again
+	Failed bool   `json:"failed,omitempty"` // only lines that failed, not those that were cancelled or expired
+}
+
+func retryBatch(ctx context.Context, q *query) (any, error) {
+	ref, err := q.batch()
+	if err != nil {
+		return nil, err
+	}
+	var body BatchRetry
+	if err := q.read(&body); err != nil {
+		return nil, err
+	}
+	ctx, stop := q.api.untilDrain(ctx)
+	defer stop()
+	spec := dispatcher.BatchSpec{BatchRef: messages.BatchRef{Tenant: ref.Tenant, ID: body.ID}}
+	return q.api.cfg.Client.RetryBatch(ctx, ref, spec, body.Failed)
+}
+
+// batchResults streams how the lines of a batch ended.
+func batchResults(w http.ResponseWriter, q *query) error {
+	ref, err := q.batch()
+	if err != nil {
+		return err
+	}
+	order := dispatcher.BatchOrder(q.text("order"))
+	if order != "" && order != dispatcher.ByInput && order != dispatcher.ByCompletion {
+		return &messages.FieldError{Field: "order", Reason: "must be input or completion"}
+	}
+	wanted := map[messages.BatchStatus]bool{}
+	for _, s := range q.list("status") {
+		wanted[messages.BatchStatus(s)] = true
+	}
+	ctx, stop := q.api.untilDrain(q.r.Context())
+	defer stop()
+	lookup, cancel := context.WithTimeout(ctx, requestTimeout)
+	_, err = q.api.cfg.Client.Batch(lookup, ref)
+	cancel()
+	if err != nil {
+		return err
+	}
+	out := &lines{w: w, rc: http.NewResponseController(w)}
+	for o, err := range q.api.cfg.Client.BatchResults(ctx, ref, order) {
+		if err != nil && !out.began {
+			return err
+		}
+		if err != nil { // an answer that ends as if it were whole would be a lie
+			panic(http.ErrAbortHandler)
+		}
+		if len(wanted) > 0 && !wanted[o.Status] {
+			continue
+		}
+		if out.write(o) != nil {
+			return nil
+		}
+	}
+	if !out.began {
+		w.Header().Set("Content-Type", mediaLines)
+		w.WriteHeader(http.StatusOK)
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package dispatcher
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"iter"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// Errors of batches that callers branch on.
+var (
+	// ErrNoBatch means that nobody knows the batch.
+	ErrNoBatch = bus.ErrNoBatch
+	// ErrBatchInvalid means that lines were refused, so nothing was run.
+	ErrBatchInvalid = errors.New("the batch has wrong lines: nothing was run")
+)
+
+// BatchOf names a batch of the default tenant.
+func BatchOf(id string) messages.BatchRef {
+	return messages.BatchRef{Tenant: messages.DefaultTenant, ID: id}
+}
+
+// BatchSpec says what to submit.
+type BatchSpec struct {
+	messages.BatchRef                                // the tenant's default is "default"; without an id the batch gets a new one
+	messages.BatchSettings                           // its expiry counts from its first attempt
+	Template               *messages.BatchTemplate   // of the lines' tasks; nil: each line holds its own
+	Refused                func(*messages.LineError) // is told of each wrong line; may be nil
+	Progress               func(lines int)           // is told how many lines were read; may be nil
+}
+
+// SetDefaults gives a batch its tenant and id.
+func (s *BatchSpec) SetDefaults() {
+	if s.Tenant == "" {
+		s.Tenant = messages.DefaultTenant
+	}
+	if s.ID == "" {
+		s.ID = messages.NewID(time.Now())
+	}
+}
+
+// SubmitBatch reads lines, as ReadLines yields them, and stores them; then the dispatchers run them. Nothing runs
+// before the last line was read: when it returns an error, nothing of the batch runs, unless the error came from the
+// very last request, whose answer was lost. Then, as after any cut, the same lines with the same id may be submitted
+// again: what was stored is not stored again, and each custom_id becomes one task. The reference is valid with an
+// error too, once the settings are.
+//
+// ErrBatchInvalid: lines were wrong, and SkipInvalid is not set; the batch is failed and names the first of them.
+// ErrConflict: the id is that of another batch, or somebody else submits this one now.
+func (c *Client) SubmitBatch(ctx context.Context, spec BatchSpec, lines iter.Seq2[Line, error]) (*messages.Batch, error) {
+	spec.SetDefaults()
+	if err := errors.Join(spec.BatchRef.Check(), spec.BatchSettings.Check(time.Now())); err != nil {
+		return nil, err
+	}
+	open := messages.BatchOpen{BatchRef: spec.BatchRef, BatchSettings: spec.BatchSettings, Submitter: messages.NewID(time.Now())}
+	var head messages.Batch
+	if err := c.batchRequest(ctx, messages.SubjectBatchOpen, open, &head); err != nil {
+		return nil, fmt.Errorf("open batch %s: %w", spec.ID, conflictAs(err, ErrConflict))
+	}
+	in := &intake{client: c, spec: &spec, store: head.Cursor.Submitter == open.Submitter}
+	seal, err := in.take(ctx, lines)
+	if err != nil {
+		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, err)
+	}
+	seal.Submitter = open.Submitter
+	if err := c.batchRequest(ctx, messages.SubjectBatchSeal, seal, &head); err != nil {
+		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, conflictAs(err, ErrConflict))
+	}
+	if head.Status == messages.BatchFailed {
+		return &head, ErrBatchInvalid
+	}
+	return &head, nil
+}
+
+// CheckBatch reads lines as SubmitBatch does, and submits nothing. Tokens are a rough count of what the tasks' texts
+// are, at four bytes each.
+func (c *Client) CheckBatch(ctx context.Context, spec BatchSpec, lines iter.Seq2[Line, error]) (*BatchCheck, error) {
+	spec.SetDefaults()
+	if err := errors.Join(spec.BatchRef.Check(), spec.BatchSettings.Check(time.Now())); err != nil {
+		return nil, err
+	}
+	in := &intake{client: c, spec: &spec}
+	seal, err := in.take(ctx, lines)
+	if err != nil {
+		return nil, err
+	}
+	return &BatchCheck{Lines: seal.Lines, Invalid: seal.Invalid, Tokens: in.bytes / bytesPerToken, Errors: seal.Errors}, nil
+}
+
+const bytesPerToken = 4
+
+// BatchCheck is what a batch would be.
+type BatchCheck struct {
+	Lines   int                  `json:"lines"`   // that are right
+	Invalid int                  `json:"invalid"` // that are wrong
+	Tokens  int64                `json:"tokens"`  // of the inputs, roughly
+	Errors  []messages.LineError `json:"errors,omitempty"`
+}
+
+// intake takes the lines of a batch in. What it keeps of each is a hash and a number.
+type intake struct {
+	client *Client
+	spec   *BatchSpec
+	store  bool // else the lines are only looked at
+
+	seen   map[[16]byte]int32 // line by custom_id
+	agents map[string]error
+	digest hash.Hash
+	bytes  int64
+	out    messages.BatchSeal
+	writer *bus.BatchWriter
+	stored *storedLines
+}
+
+func (in *intake) take(ctx context.Context, lines iter.Seq2[Line, error]) (messages.BatchSeal, error) {
+	in.seen, in.agents, in.digest = map[[16]byte]int32{}, map[string]error{}, sha256.New()
+	in.out.BatchRef = in.spec.BatchRef
+	if in.store {
+		var err error
+		if in.writer, err = in.client.bus.WriteBatch(in.spec.BatchRef); err != nil {
+			return in.out, err
+		}
+		defer in.writer.Close()
+		in.stored = readStored(ctx, in.client.bus, in.spec.BatchRef)
+		defer in.stored.close()
+	}
+	for line, err := range lines {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return in.out, fmt.Errorf("read the lines: %w", err)
+		}
+		if err := in.line(ctx, &line); err != nil {
+			return in.out, err
+		}
+		if in.spec.Progress != nil {
+			in.spec.Progress(line.Number)
+		}
+	}
+	in.out.Digest = hex.EncodeToString(in.digest.Sum(nil))
+	if !in.store {
+		return in.out, nil
+	}
+	if err := in.stored.drop(ctx); err != nil { // of an earlier attempt with more lines
+		return in.out, err
+	}
+	return in.out, in.writer.Flush(ctx)
+}
+
+// line takes one line. An error is not the line's: it ends the submission.
+func (in *intake) line(ctx context.Context, l *Line) error {
+	if in.out.Lines+in.out.Invalid >= messages.MaxBatchLines {
+		return &messages.FieldError{Field: "lines", Reason: fmt.Sprintf("are more than %d", messages.MaxBatchLines)}
+	}
+	if l.Long {
+		in.refuse(l, "", &messages.FieldError{Reason: fmt.Sprintf("longer than %d bytes", messages.MaxBatchLine)})
+		return nil
+	}
+	customID, task, err := messages.DecodeBatchLine(in.spec.BatchRef, l.Data, in.spec.Template)
+	if err != nil {
+		in.refuse(l, customID, err)
+		return nil
+	}
+	if first, again := in.first(customID, l.Number); again {
+		in.refuse(l, customID, &messages.FieldError{Field: "custom_id", Reason: fmt.Sprintf("is that of line %d too", first)})
+		return nil
+	}
+	unknown, err := in.agent(ctx, task.Agent)
+	if err != nil {
+		return err
+	}
+	if unknown != nil {
+		in.refuse(l, customID, unknown)
+		return nil
+	}
+	return in.accept(ctx, &messages.BatchLine{Line: l.Number, CustomID: customID, Task: *task})
+}
+
+// first remembers where a custom_id stands.
+func (in *intake) first(customID string, number int) (first int32, again bool) {
+	key := [16]byte(hashed(customID))
+	first, again = in.seen[key]
+	if !again {
+		in.seen[key] = int32(number) //nolint:gosec // bounded by the lines that are read
+	}
+	return first, again
+}
+
+func hashed(s string) []byte {
+	sum := sha256.Sum256([]byte(s))
+	return sum[:16]
+}
+
+// maxAgents bounds how many agents a submission remembers.
+const maxAgents = 1024
+
+// agent tells whether an agent is unknown. An error is one of looking.
+func (in *intake) agent(ctx context.Context, name string) (unknown, err error) {
+	if unknown, known := in.agents[name]; known {
+		return unknown, nil
+	}
+	_, err = in.client.bus.Agent(ctx, name)
+	if err != nil && !errors.Is(err, messages.ErrUnknownAgent) {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	if len(in.agents) < maxAgents {
+		in.agents[name] = err
+	}
+	return err, nil
+}
+
+func (in *intake) refuse(l *Line, customID string, why error) {
+	e := messages.LineError{Line: l.Number, CustomID: customID, Code: messages.CodeInvalidInput, Message: messages.Clip(why.Error(), maxLineMessage)}
+	var field *messages.FieldError
+	switch {
+	case errors.As(why, &field):
+		e.Field, e.Message = field.Field, field.Reason
+	case errors.Is(why, messages.ErrUnknownAgent):
+		e.Code, e.Field = messages.CodeUnknownAgent, "agent"
+	}
+	in.out.Invalid++
+	if len(in.out.Errors) < messages.MaxBatchErrors {
+		in.out.Errors = append(in.out.Errors, e)
+	}
+	if in.spec.Refused != nil {
+		in.spec.Refused(&e)
+	}
+}
+
+// maxLineMessage bounds what is said about a line, in bytes.
+const maxLineMessage = 512
+
+func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {
+	body, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("encode line %d: %w", l.Line, err)
+	}
+	in.out.Lines++
+	in.bytes += int64(len(l.Task.Input.Text()) + len(l.Task.Context))
+	sum := sha256.Sum256(body)
+	in.digest.Write(sum[:])
+	if !in.store {
+		return nil
+	}
+	there, err := in.stored.next(ctx, body)
+	if err != nil || there {
+		return err
+	}
+	if err := in.writer.Add(ctx, l.Task.ID, body); err != nil {
+		return fmt.Errorf("line %d: %w", l.Line, err)
+	}
+	return nil
+}
+
+// Batch tells what a batch is up to. ErrNoBatch: it was never submitted, or is long gone.
+func (c *Client) Batch(ctx context.Context, ref messages.BatchRef) (*messages.Batch, error) {
+	var head messages.Batch
+	if err := c.batchRequest(ctx, messages.SubjectBatchStatus, messages.RunRequest(ref), &head); err != nil {
+		return nil, err
+	}
+	return &head, nil
+}
+
+// Batches lists the batches of a tenant, newest first, at most 200; limit 0 is that too.
+func (c *Client) Batches(ctx context.Context, tenant string, limit int) (*messages.BatchList, error) {
+	var list messages.BatchList
+	if err := c.batchRequest(ctx, messages.SubjectBatchList, messages.BatchListRequest{Tenant: tenant, Limit: limit}, &list); err != nil {
+		return nil, err
+	}
+	return &list, nil
+}
+
+// CancelBatch stops a batch: no more of its lines are begun, and those that run are asked to stop. When it returns
+// that is recorded and will be done. ErrEnded: it had ended before.
+func (c *Client) CancelBatch(ctx context.Context, ref messages.BatchRef, reason string) (*messages.Batch, error) {
+	var head messages.Batch
+	req := messages.CancelRequest{Tenant: ref.Tenant, ID: ref.ID, Reason: reason}
+	if err := c.batchRequest(ctx, messages.SubjectBatchCancel, req, &head); err != nil {
+		return nil, conflictAs(err, ErrEnded)
+	}
+	return &head, nil
+}
+
+// batchRequest is request for batches: what is not found is one.
+func (c *Client) batchRequest(ctx context.Context, subject string, req, reply any) error {
+	err := c.request(ctx, subject, req, reply)
+	if errors.Is(err, ErrNotFound) {
+		return ErrNoBatch
+	}
+	return err
+}

@@ -1,0 +1,321 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// batch is the command with all that is done with batches.
+func (c *commands) batch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "batch", Short: "Submit many tasks at once, follow them, take their results",
+		Long: "A batch is a file with a task on each line, as JSON: {\"custom_id\": \"…\", \"input\": \"…\"} and whatever else a task\n" +
+			"may have. Nothing of it runs before its last line was read.",
+	}
+	cmd.AddCommand(c.batchSubmit(), c.batchStatus(), c.batchList(), c.batchResults(), c.batchCancel(), c.batchRetry())
+	return cmd
+}
+
+// batch is the batch of an id; an invalid one is a UsageError.
+func (s *shared) batch(id string) (messages.BatchRef, error) {
+	ref := messages.BatchRef{Tenant: s.tenant, ID: id}
+	return ref, usage(ref.Check())
+}
+
+func oneBatch(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("needs the id of one batch, got %d arguments", len(args))
+	}
+	return nil
+}
+
+// withBatch is a command about the batch of its argument.
+func (c *commands) withBatch(cmd *cobra.Command, s *shared, do func(*cobra.Command, messages.BatchRef, *dispatcher.Client) error) *cobra.Command {
+	cmd.Args = oneBatch
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ref, err := s.batch(args[0])
+		if err != nil {
+			return err
+		}
+		return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return explainBatch(do(cmd, ref, client), ref)
+		})
+	}
+	s.register(cmd)
+	return cmd
+}
+
+// explainBatch is an error of the client about a batch, on one line that says what to do next.
+func explainBatch(err error, ref messages.BatchRef) error {
+	say := func(format string, args ...any) error {
+		return &lineError{visible(fmt.Sprintf(format, args...)), err}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, dispatcher.ErrNoBatch):
+		return say("no batch %s of tenant %s: `longshore batch list` shows those that there are", ref.ID, ref.Tenant)
+	case errors.Is(err, dispatcher.ErrNotEnded):
+		return say("batch %s has not ended: wait for it with `longshore batch status %s --wait`", ref.ID, ref.ID)
+	case errors.Is(err, dispatcher.ErrEnded):
+		return say("batch %s has ended already: see `longshore batch status %s`", ref.ID, ref.ID)
+	case errors.Is(err, dispatcher.ErrUnavailable):
+		return explain(err, messages.Ref{Tenant: ref.Tenant, Run: ref.ID})
+	default:
+		return oneLine(err)
+	}
+}
+
+func (c *commands) batchStatus() *cobra.Command {
+	var s shared
+	var wait bool
+	cmd := c.withBatch(&cobra.Command{
+		Use: "status ID", Short: "Show what a batch is up to",
+		Long: "Show how many lines of a batch have ended and how, what that cost, and how long the rest may take.",
+	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
+		if wait {
+			return c.follow(cmd, &s, client, ref)
+		}
+		b, err := client.Batch(cmd.Context(), ref)
+		if err != nil {
+			return err
+		}
+		return c.showBatch(cmd, &s, b)
+	})
+	cmd.Flags().BoolVar(&wait, "wait", false, "follow it until it has ended; 1 is the exit code unless all lines completed")
+	return cmd
+}
+
+func (c *commands) showBatch(cmd *cobra.Command, s *shared, b *messages.Batch) error {
+	if s.output.json {
+		return c.writeJSON(cmd, b)
+	}
+	return writeBatch(cmd.OutOrStdout(), b, c.options.Now())
+}
+
+func writeBatch(w io.Writer, b *messages.Batch, now time.Time) error {
+	status := string(b.Status)
+	if b.Reason != "" {
+		status += " (" + b.Reason + ")"
+	}
+	n := &b.Counts
+	rows := [][2]string{
+		{"id", b.ID}, {"tenant", b.Tenant}, {"name", b.Name}, {"status", status},
+		{"lines", fmt.Sprintf("%d of %d ended: %d completed, %d failed, %d cancelled, %d expired", n.Ended(), n.Total, n.Completed, n.Failed, n.Cancelled, n.Expired)},
+		{"wrong lines", zero(n.Invalid)}, {"cost", cost(b)}, {"tokens", tokens(b.Usage.Total)},
+		{"created", fmt.Sprintf("%s (%s ago)", b.Created.In(now.Location()).Format(time.RFC3339), span(now.Sub(b.Created)))},
+	}
+	if b.SecondsTo != nil {
+		rows = append(rows, [2]string{"time left", "about " + left(*b.SecondsTo)})
+	}
+	table := newTable(w)
+	for _, row := range rows {
+		if row[1] == "" {
+			continue
+		}
+		if err := writeRow(table, row[:]...); err != nil {
+			return err
+		}
+	}
+	if err := flush(table); err != nil {
+		return err
+	}
+	for i := range b.Errors {
+		if err := write(w, visible(b.Errors[i].Error())+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func zero(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// maxLeft is more than any batch may take.
+const maxLeft = 366 * 24 * 3600.0
+
+func left(seconds float64) string {
+	return span(time.Duration(min(seconds, maxLeft) * float64(time.Second)))
+}
+
+// cost says what is known, and that it is not all.
+func cost(b *messages.Batch) string {
+	text := fmt.Sprintf("$%.4f", b.Cost)
+	if b.MaxCost != nil {
+		text += fmt.Sprintf(" of $%.4f", *b.MaxCost)
+	}
+	if b.Unpriced > 0 {
+		text += fmt.Sprintf(", and %s of unknown cost", count(int64(b.Unpriced), "run"))
+	}
+	return text
+}
+
+func (c *commands) batchList() *cobra.Command {
+	var s shared
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the batches, newest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := s.ref("_"); err != nil { // for the tenant
+				return err
+			}
+			if limit < 1 || limit > 200 {
+				return usagef("--limit: must be 1 to 200")
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error { return c.listBatches(cmd, &s, limit, client) })
+		},
+	}
+	s.register(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many, up to 200")
+	return cmd
+}
+
+func (c *commands) listBatches(cmd *cobra.Command, s *shared, limit int, client *dispatcher.Client) error {
+	list, err := client.Batches(cmd.Context(), s.tenant, limit)
+	if err != nil {
+		return explainBatch(err, messages.BatchRef{Tenant: s.tenant})
+	}
+	if s.output.json {
+		for i := range list.Batches {
+			if err := c.writeJSON(cmd, &list.Batches[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := newTable(cmd.OutOrStdout())
+	if err := writeRow(table, "ID", "STATUS", "ENDED", "LINES", "FAILED", "COST", "AGE", "NAME"); err != nil {
+		return err
+	}
+	for i := range list.Batches {
+		b := &list.Batches[i]
+		err := writeRow(table, b.ID, string(b.Status), strconv.Itoa(b.Counts.Ended()), strconv.Itoa(b.Counts.Total), strconv.Itoa(b.Counts.Failed),
+			cost(b), span(c.options.Now().Sub(b.Created)), truncate(visible(b.Name), listedInput))
+		if err != nil {
+			return err
+		}
+	}
+	return flush(table)
+}
+
+func (c *commands) batchResults() *cobra.Command {
+	var s shared
+	var order string
+	var statuses []string
+	cmd := c.withBatch(&cobra.Command{
+		Use: "results ID", Short: "Write how the lines of a batch ended, as lines of JSON",
+		Long: "Write a line of JSON for each line that has ended: custom_id, line, task, status, and its result or error.",
+	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
+		o := dispatcher.BatchOrder(order)
+		if o != dispatcher.ByInput && o != dispatcher.ByCompletion {
+			return usagef("--order: must be input or completion")
+		}
+		if _, err := client.Batch(cmd.Context(), ref); err != nil {
+			return err
+		}
+		wanted := map[string]bool{}
+		for _, st := range statuses {
+			wanted[st] = true
+		}
+		for out, err := range client.BatchResults(cmd.Context(), ref, o) {
+			if err != nil {
+				return err
+			}
+			if len(wanted) > 0 && !wanted[string(out.Status)] {
+				continue
+			}
+			if err := c.writeJSON(cmd, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	cmd.Flags().StringVar(&order, "order", string(dispatcher.ByInput), "input or completion")
+	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only these: completed, failed, cancelled, expired; may be repeated")
+	return cmd
+}
+
+func (c *commands) batchCancel() *cobra.Command {
+	var s shared
+	var reason string
+	cmd := c.withBatch(&cobra.Command{
+		Use: "cancel ID", Short: "Cancel a batch",
+		Long: "No more lines of the batch are begun, and those that run are asked to stop. Results that are there stay.",
+	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
+		b, err := client.CancelBatch(cmd.Context(), ref, reason)
+		if err != nil {
+			return err
+		}
+		return c.showBatch(cmd, &s, b)
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why; it is shown to whoever watches")
+	return cmd
+}
+
+func (c *commands) batchRetry() *cobra.Command {
+	var s shared
+	var failed bool
+	var id string
+	cmd := c.withBatch(&cobra.Command{
+		Use: "retry ID", Short: "Submit again what did not complete, as a new batch",
+		Long: "Submit the lines of a batch that failed, were cancelled or have expired as a new batch, with the same custom_ids.",
+	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
+		spec := dispatcher.BatchSpec{BatchRef: messages.BatchRef{Tenant: s.tenant, ID: id}}
+		spec.SetDefaults()
+		if err := spec.BatchRef.Check(); err != nil {
+			return usage(err)
+		}
+		b, err := client.RetryBatch(cmd.Context(), ref, spec, failed)
+		if err != nil {
+			return err
+		}
+		return c.submitted(cmd, &s, b)
+	})
+	cmd.Flags().BoolVar(&failed, "failed", false, "only lines that failed")
+	cmd.Flags().StringVar(&id, "id", "", "id of the new batch; a new one by default")
+	return cmd
+}
+
+// submitted says which batch there is now.
+func (c *commands) submitted(cmd *cobra.Command, s *shared, b *messages.Batch) error {
+	if s.output.json {
+		return c.writeJSON(cmd, b)
+	}
+	if err := write(cmd.OutOrStdout(), b.ID+"\n"); err != nil {
+		return err
+	}
+	return write(cmd.ErrOrStderr(), fmt.Sprintf("%s submitted: follow them with `longshore batch status %s --wait`\n", count(int64(b.Counts.Total), "line"), b.ID))
+}
+
+// openBatch opens the file of a batch; twice tells that it can be read twice.
+func openBatch(cmd *cobra.Command, name string) (in io.Reader, twice bool, done func(), err error) {
+	if name == fromInput {
+		return cmd.InOrStdin(), false, func() {}, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, false, nil, usage(err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder", name)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, false, nil, usage(err)
+	}
+	return f, info.Mode().IsRegular(), func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// consignment is what the flags of batch submit ask for.
+type consignment struct {
+	shared
+	spec     dispatcher.BatchSpec
+	maxCost  float64
+	expires  time.Duration
+	template string
+	dry      bool
+	wait     bool
+}
+
+func (c *commands) batchSubmit() *cobra.Command {
+	var o consignment
+	cmd := &cobra.Command{
+		Use: "submit FILE|-", Short: "Submit a batch",
+		Long: "Submit a file with a task on each line and print the batch's id. A line has a custom_id and the fields of a task,\n" +
+			"or with --template a custom_id and \"vars\". A file is read twice: first all lines are checked.\n" +
+			"A submission that was cut may be made again with the same --id: each custom_id becomes one task.",
+		Example: "  longshore batch submit questions.jsonl --max-cost 5 --wait\n" +
+			"  longshore batch submit cities.jsonl --template task.json --dry-run",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("needs one file, or - for the standard input; got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.fill(cmd, c.options.Now()); err != nil {
+				return err
+			}
+			in, twice, done, err := openBatch(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer done()
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				return explainBatch(c.runBatch(cmd, &o, client, in, twice), o.spec.BatchRef)
+			})
+		},
+	}
+	o.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.spec.ID, "id", "", "id of the batch; a new one by default")
+	flags.StringVar(&o.spec.Name, "name", "", "a name for people")
+	flags.Float64Var(&o.maxCost, "max-cost", 0, "US dollars; when they are spent the rest is cancelled")
+	flags.DurationVar(&o.expires, "expires", messages.DefaultBatchExpiry, "what has not ended after this time is given up")
+	flags.BoolVar(&o.spec.SkipInvalid, "skip-invalid", false, "leave wrong lines out, instead of submitting nothing")
+	flags.StringVar(&o.template, "template", "", "a task as JSON with places such as {{city}} for the variables of each line")
+	flags.BoolVar(&o.dry, "dry-run", false, "check all lines, count their tokens roughly, and submit nothing")
+	flags.BoolVar(&o.wait, "wait", false, "follow it until it has ended")
+	return cmd
+}
+
+func (o *consignment) fill(cmd *cobra.Command, now time.Time) error {
+	if cmd.Flags().Changed("id") && o.spec.ID == "" {
+		return usagef("--id: is empty")
+	}
+	o.spec.Tenant = o.tenant
+	o.spec.SetDefaults()
+	if cmd.Flags().Changed("max-cost") {
+		o.spec.MaxCost = &o.maxCost
+	}
+	at := now.UTC().Add(o.expires)
+	o.spec.ExpiresAt = &at
+	if err := errors.Join(o.spec.BatchRef.Check(), o.spec.BatchSettings.Check(now)); err != nil {
+		return usage(err)
+	}
+	if o.template == "" {
+		return nil
+	}
+	data, err := os.ReadFile(o.template)
+	if err != nil {
+		return usage(err)
+	}
+	o.spec.Template, err = messages.ParseBatchTemplate(data)
+	return usage(err)
+}
+
+func (c *commands) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher.Client, in io.Reader, twice bool) error {
+	bar := &bar{c: c, out: cmd.ErrOrStderr()}
+	defer bar.clear()
+	told := 0
+	o.spec.Refused = func(e *messages.LineError) {
+		if told++; told <= messages.MaxBatchErrors {
+			bar.clear()
+			_ = write(cmd.ErrOrStderr(), visible(e.Error())+"\n")
+		}
+	}
+	if o.dry || twice {
+		o.spec.Progress = func(n int) { bar.draw(fmt.Sprintf("checked %d lines", n)) }
+		check, err := client.CheckBatch(cmd.Context(), o.spec, dispatcher.ReadLines(in))
+		bar.clear()
+		switch {
+		case err != nil:
+			return err
+		case o.dry:
+			return c.showCheck(cmd, o, check)
+		case check.Invalid > 0 && !o.spec.SkipInvalid:
+			return fmt.Errorf("%s of %d are wrong: nothing was submitted; --skip-invalid leaves them out", count(int64(check.Invalid), "line"), check.Lines+check.Invalid)
+		}
+		if file, ok := in.(io.Seeker); ok {
+			if _, err := file.Seek(0, io.SeekStart); err != nil {
+				return fmt.Errorf("read the file again: %w", err)
+			}
+		}
+		o.spec.Refused = nil // told before
+	}
+	o.spec.Progress = func(n int) { bar.draw(fmt.Sprintf("submitted %d lines", n)) }
+	b, err := client.SubmitBatch(cmd.Context(), o.spec, dispatcher.ReadLines(in))
+	bar.clear()
+	switch {
+	case errors.Is(err, dispatcher.ErrBatchInvalid):
+		return fmt.Errorf("batch %s: %s wrong: nothing was run; --skip-invalid leaves them out", b.ID, count(int64(b.Counts.Invalid), "line"))
+	case err != nil:
+		_ = write(cmd.ErrOrStderr(), fmt.Sprintf("nothing of batch %s runs unless `longshore batch status %s` says so: submit it again with --id %s\n", o.spec.ID, o.spec.ID, o.spec.ID))
+		return err
+	case o.wait:
+		if err := c.submitted(cmd, &shared{tenant: o.tenant}, b); err != nil {
+			return err
+		}
+		return c.follow(cmd, &o.shared, client, b.BatchRef)
+	default:
+		return c.submitted(cmd, &o.shared, b)
+	}
+}
+
+func (c *commands) showCheck(cmd *cobra.Command, o *consignment, check *dispatcher.BatchCheck) error {
+	var err error
+	if o.output.json {
+		err = c.writeJSON(cmd, check)
+	} else {
+		err = write(cmd.OutOrStdout(), fmt.Sprintf("%s right, %d wrong, about %s of input; nothing was submitted\n", count(int64(check.Lines), "line"), check.Invalid, tokens(check.Tokens)))
+	}
+	if err == nil && check.Invalid > 0 && !o.spec.SkipInvalid {
+		err = fmt.Errorf("%s wrong", count(int64(check.Invalid), "line"))
+	}
+	return err
+}
+
+// followEvery is how often a batch that is followed is asked for.
+const followEvery = time.Second
+
+// follow shows how a batch goes on, until it has ended.
+func (c *commands) follow(cmd *cobra.Command, s *shared, client *dispatcher.Client, ref messages.BatchRef) error {
+	bar := &bar{c: c, out: cmd.ErrOrStderr()}
+	defer bar.clear()
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		b, err := client.Batch(cmd.Context(), ref)
+		if err != nil {
+			return err
+		}
+		if b.Status.Ended() {
+			bar.clear()
+			if err := c.showBatch(cmd, s, b); err != nil {
+				return err
+			}
+			if n := b.Counts.Total - b.Counts.Completed; n > 0 || b.Status != messages.BatchCompleted {
+				return fmt.Errorf("batch %s is %s: %d of %d lines did not complete", b.ID, b.Status, n, b.Counts.Total)
+			}
+			return nil
+		}
+		bar.draw(c.progressOf(b))
+		select {
+		case <-ticker.C:
+		case <-cmd.Context().Done():
+			return fmt.Errorf("the batch goes on: see `longshore batch status %s`: %w", ref.ID, cmd.Context().Err())
+		}
+	}
+}
+
+// barWidth is the columns of the bar itself.
+const barWidth = 20
+
+// progressOf is a batch on one line.
+func (*commands) progressOf(b *messages.Batch) string {
+	n := &b.Counts
+	full := 0
+	if n.Total > 0 {
+		full = barWidth * n.Ended() / n.Total
+	}
+	text := fmt.Sprintf("[%s%s] %d of %d ended", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), n.Ended(), n.Total)
+	if n.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", n.Failed)
+	}
+	text += " · " + cost(b)
+	if b.SecondsTo != nil {
+		text += " · about " + left(*b.SecondsTo) + " left"
+	}
+	return text
+}
+
+// bar is a line that is written over; on a terminal only.
+type bar struct {
+	c     *commands
+	out   io.Writer
+	at    time.Time
+	shown bool
+}
+
+// barEvery bounds how often it is drawn.
+const barEvery = 100 * time.Millisecond
+
+func (b *bar) draw(text string) {
+	now := b.c.options.Now()
+	if !b.c.options.Terminal || b.shown && now.Sub(b.at) < barEvery {
+		return
+	}
+	frames := []rune(spinner)
+	head := string(frames[int(now.UnixMilli()/barEvery.Milliseconds())%len(frames)]) + " "
+	b.at, b.shown = now, true
+	_ = write(b.out, "\r\x1b[K"+fitted(head, visible(text), "", b.c.options.Width()-1)) // what cannot be shown is not missed
+}
+
+func (b *bar) clear() {
+	if b.shown {
+		b.shown = false
+		_ = write(b.out, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,325 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+const (
+	// How many tasks of a batch are queued or worked at once. A budget, a cancel and an expiry stop the others for free.
+	batchWindow = 1000
+	// How many lines are submitted between two looks at the batch.
+	batchChunk = 100
+	// How many of them together.
+	batchTogether = 8
+	// How many batches one dispatcher moves at once.
+	batchesMoved = 4
+	// How often all batches are looked at: for those that another dispatcher left, and those that expire.
+	defaultBatchSweep = 5 * time.Second
+	// How long one move may take. A move that is cut is made again.
+	moveTimeout = time.Minute
+)
+
+// pump moves batches on: it submits their lines, counts their outcomes and ends them. Every dispatcher has one, and
+// none owns a batch: each move rests on what is stored, its effects may be made twice, and the head takes one of two
+// that were made at once.
+type pump struct {
+	moved chan struct{} // has an element when there is something to do
+
+	mu      sync.Mutex
+	waiting []messages.BatchRef // in turn, each once
+}
+
+func newPump() *pump { return &pump{moved: make(chan struct{}, 1)} }
+
+// wake has a batch looked at soon.
+func (p *pump) wake(ref messages.BatchRef) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Contains(p.waiting, ref) {
+		return
+	}
+	p.waiting = append(p.waiting, ref)
+	select {
+	case p.moved <- struct{}{}:
+	default:
+	}
+}
+
+// take is the batches that are to be looked at.
+func (p *pump) take() []messages.BatchRef {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	refs := p.waiting
+	p.waiting = nil
+	return refs
+}
+
+// keepBatches runs batches until ctx ends.
+func (s *Service) keepBatches(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.cfg.Bus.BatchEnds(ctx, s.takeEnd) })
+	group.Go(func() error { s.moveBatches(ctx); return nil })
+	return group.Wait()
+}
+
+func (s *Service) moveBatches(ctx context.Context) {
+	ticker := time.NewTicker(s.cfg.Batches)
+	defer ticker.Stop()
+	s.wakeBatches(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.wakeBatches(ctx)
+		case <-s.pump.moved:
+		}
+		var moving errgroup.Group
+		moving.SetLimit(batchesMoved)
+		for _, ref := range s.pump.take() {
+			moving.Go(func() error {
+				s.moveBatch(ctx, ref)
+				return nil
+			})
+		}
+		_ = moving.Wait()
+	}
+}
+
+// wakeBatches has every batch that has not ended looked at.
+func (s *Service) wakeBatches(ctx context.Context) {
+	for b, err := range s.cfg.Bus.Batches(ctx, "") {
+		if err != nil {
+			if ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "look for batches", "err", err)
+			}
+			return
+		}
+		if !b.Status.Ended() {
+			s.pump.wake(b.BatchRef)
+		}
+	}
+}
+
+// moveBatch makes one move. When that leaves more to do at once, the batch stays awake.
+func (s *Service) moveBatch(ctx context.Context, ref messages.BatchRef) {
+	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	defer cancel()
+	more, err := s.stepBatch(ctx, ref)
+	switch {
+	case errors.Is(err, bus.ErrBatchMoved), errors.Is(err, bus.ErrNoBatch): // another dispatcher moves it
+	case err != nil && ctx.Err() == nil:
+		s.cfg.Log.WarnContext(ctx, "move a batch", "batch", ref.ID, "err", err) // the next look goes on
+	case more:
+		s.pump.wake(ref)
+	}
+}
+
+// stepBatch reads a batch, does what is next and stores how far it came. More tells that there is more to do now.
+func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bool, err error) {
+	head, revision, err := s.cfg.Bus.Batch(ctx, ref)
+	if err != nil || head.Status.Ended() {
+		return false, err
+	}
+	now := s.cfg.Keeper.Now()
+	if head.Status == messages.BatchValidating {
+		return false, s.giveUpAttempt(ctx, head, revision, now)
+	}
+	before := *head
+	if err := s.countOutcomes(ctx, head); err != nil {
+		return false, err
+	}
+	decideStop(head, now)
+	if head.Cursor.Stop != before.Cursor.Stop { // recorded before anything is given up for it
+		_, err := s.cfg.Bus.PutBatch(ctx, head, revision)
+		return true, err
+	}
+	if head.Cursor.Stop != "" && !head.Cursor.Stopped {
+		if err := s.stopRuns(ctx, head); err != nil {
+			return false, err
+		}
+		head.Cursor.Stopped = true
+	}
+	if more, err = s.moveLines(ctx, head); err != nil {
+		return false, err
+	}
+	finishBatch(head, s.cfg.Keeper.Now())
+	if head.Cursor == before.Cursor && head.Status == before.Status {
+		return false, nil
+	}
+	_, err = s.cfg.Bus.PutBatch(ctx, head, revision)
+	return more, err
+}
+
+// giveUpAttempt ends a batch whose submitter never came back.
+func (s *Service) giveUpAttempt(ctx context.Context, head *messages.Batch, revision uint64, now time.Time) error {
+	if now.Sub(head.Created) < lateAttempt && now.Before(*head.ExpiresAt) {
+		return nil
+	}
+	head.Status, head.Ended, head.Cursor.Submitter = messages.BatchExpired, &now, ""
+	head.Reason = "its lines were never all submitted, so nothing was run"
+	if _, err := s.cfg.Bus.PutBatch(ctx, head, revision); err != nil {
+		return err
+	}
+	return s.cfg.Bus.RemoveLines(ctx, head.BatchRef)
+}
+
+// decideStop stops a batch that has expired, or has spent its budget. What is known of the spending must not be less
+// than what was spent, so a run without a price stops it too.
+func decideStop(b *messages.Batch, now time.Time) {
+	switch {
+	case b.Cursor.Stop != "" || b.Counts.Ended() == b.Counts.Total:
+	case b.ExpiresAt != nil && !now.Before(*b.ExpiresAt):
+		stopBatch(b, messages.BatchExpired, "expired")
+	case b.MaxCost != nil && b.Cost >= *b.MaxCost:
+		stopBatch(b, messages.BatchCancelled, fmt.Sprintf("budget: $%.4f of $%.4f are spent", b.Cost, *b.MaxCost))
+	case b.MaxCost != nil && b.Unpriced > 0:
+		stopBatch(b, messages.BatchCancelled, "budget: the cost of a run is unknown")
+	}
+}
+
+// moveLines submits the next lines, as far as there is room, or gives them up when the batch has stopped.
+func (s *Service) moveLines(ctx context.Context, head *messages.Batch) (more bool, err error) {
+	room := batchChunk
+	if head.Cursor.Stop == "" {
+		room = min(room, batchWindow-(head.Counts.Submitted-s.endedRuns(head)))
+	}
+	if head.Cursor.Handled == head.Counts.Total || room <= 0 {
+		return false, nil
+	}
+	lines := make([]bus.StoredLine, 0, room)
+	for l, err := range s.cfg.Bus.BatchLines(ctx, head.BatchRef, head.Cursor.Line) {
+		if err != nil {
+			return false, err
+		}
+		if lines = append(lines, l); len(lines) == room {
+			break
+		}
+	}
+	if len(lines) == 0 {
+		return false, nil // a replica is behind: the next look finds them
+	}
+	var moving errgroup.Group
+	moving.SetLimit(batchTogether)
+	for _, l := range lines {
+		moving.Go(func() error { return s.moveLine(ctx, head, l) })
+	}
+	if err := moving.Wait(); err != nil {
+		return false, err
+	}
+	head.Cursor.Line = lines[len(lines)-1].Seq
+	head.Cursor.Handled += len(lines)
+	if head.Cursor.Stop == "" {
+		head.Counts.Submitted += len(lines)
+	} else {
+		head.Cursor.GivenUp += len(lines)
+	}
+	return head.Cursor.Handled < head.Counts.Total, nil
+}
+
+// endedRuns is how many of the submitted lines have ended.
+func (*Service) endedRuns(b *messages.Batch) int { return min(b.Counts.Ended(), b.Counts.Submitted) }
+
+// moveLine submits a line or gives it up. A line that cannot be a task has failed; the error is one that may pass.
+func (s *Service) moveLine(ctx context.Context, head *messages.Batch, stored bus.StoredLine) error {
+	var l messages.BatchLine
+	if err := messages.Decode(stored.Body, &l); err != nil || l.Task.ID != stored.Task || l.Task.Tenant != head.Tenant {
+		l.Task.ID = stored.Task
+		return s.putGiven(ctx, head, given(&l, messages.BatchFailed, messages.CodeInvalidInput, "the stored line cannot be read"))
+	}
+	if head.Cursor.Stop != "" {
+		return s.giveUpLine(ctx, head, &l)
+	}
+	err := s.submitLine(ctx, &l)
+	var (
+		field *messages.FieldError
+		taken *messages.Problem
+	)
+	if errors.As(err, &field) || errors.As(err, &taken) { // it will not get better
+		code := messages.CodeInvalidInput
+		if taken != nil {
+			code = taken.Code
+		}
+		return s.putGiven(ctx, head, given(&l, messages.BatchFailed, code, err.Error()))
+	}
+	return err
+}
+
+// giveUpLine ends a line that was never submitted. The first ones may have been, by a dispatcher that was killed before
+// it stored that, so they are looked for.
+func (s *Service) giveUpLine(ctx context.Context, head *messages.Batch, l *messages.BatchLine) error {
+	if head.Cursor.GivenUp < batchChunk {
+		err := s.cancelRun(ctx, l.Task.Ref(), "the batch: "+head.Reason)
+		if !errors.Is(err, runlog.ErrNotFound) {
+			if errors.Is(err, runlog.ErrEnded) {
+				return nil
+			}
+			return err
+		}
+	}
+	status, code := messages.BatchCancelled, messages.CodeCancelled
+	if head.Cursor.Stop == messages.BatchExpired {
+		status, code = messages.BatchExpired, messages.CodeDeadline
+	}
+	return s.putGiven(ctx, head, given(l, status, code, head.Reason))
+}
+
+// putGiven stores the outcome of a line without a run, and has it counted.
+func (s *Service) putGiven(ctx context.Context, head *messages.Batch, o *messages.BatchOutcome) error {
+	s.pump.wake(head.BatchRef)
+	return s.cfg.Bus.PutOutcome(ctx, head.BatchRef, o)
+}
+
+// stopRuns asks the runs of a batch that have not ended to stop.
+func (s *Service) stopRuns(ctx context.Context, head *messages.Batch) error {
+	var stopping errgroup.Group
+	stopping.SetLimit(batchTogether)
+	for l, err := range s.cfg.Bus.BatchLines(ctx, head.BatchRef, 0) {
+		if err != nil {
+			return errors.Join(err, stopping.Wait())
+		}
+		if l.Seq > head.Cursor.Line {
+			break
+		}
+		stopping.Go(func() error { return s.stopRun(ctx, head, l.Task) })
+	}
+	return stopping.Wait()
+}
+
+func (s *Service) stopRun(ctx context.Context, head *messages.Batch, task string) error {
+	_, ended, err := s.cfg.Bus.BatchOutcome(ctx, head.BatchRef, task)
+	if err != nil || ended {
+		return err
+	}
+	err = s.cancelRun(ctx, messages.Ref{Tenant: head.Tenant, Run: task}, "the batch: "+head.Reason)
+	if errors.Is(err, runlog.ErrEnded) || errors.Is(err, runlog.ErrNotFound) {
+		return nil // its end is on the way
+	}
+	return err
+}
+
+// finishBatch gives a batch the status that its counts mean.
+func finishBatch(b *messages.Batch, now time.Time) {
+	switch {
+	case b.Counts.Ended() >= b.Counts.Total:
+		b.Status, b.Ended = messages.BatchCompleted, &now
+		if b.Cursor.Stop != "" {
+			b.Status = b.Cursor.Stop
+		}
+	case b.Cursor.Stop != "" || b.Cursor.Handled == b.Counts.Total:
+		b.Status = messages.BatchFinalizing
+	default:
+		b.Status = messages.BatchInProgress
+	}
+}
