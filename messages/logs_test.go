@@ -105,6 +105,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
 		"protocol": protocol(t), "limits": limits(t),
 		"budget": budget(t),
+		"forked": forked(t),
 	}
 }
 

@@ -26,6 +26,8 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	return maps.All(map[string]answerFunc{
 		messages.SubjectSubmit: s.submit,
 		messages.SubjectVerify: s.verify,
+		messages.SubjectLog:    s.log,
+		messages.SubjectFork:   s.fork,
 		messages.SubjectStatus: s.status,
 		messages.SubjectResult: s.result,
 		messages.SubjectCancel: s.cancel,
@@ -84,6 +86,8 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such run"
 	case errors.Is(err, runlog.ErrEnded):
 		p.Status, p.Code, p.Detail = http.StatusConflict, messages.CodeConflict, "the run has ended"
+	case errors.Is(err, messages.ErrNewerVersion):
+		p.Status, p.Detail = http.StatusNotImplemented, "the log was written by a newer version than this dispatcher's"
 	case errors.Is(err, nats.ErrMaxPayload):
 		p.Status, p.Detail = http.StatusRequestEntityTooLarge, "the answer is larger than the server's max_payload"
 	case errors.Is(err, context.DeadlineExceeded):
@@ -257,6 +261,8 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 		st.Status = r.Status
 	case h.Waits != "":
 		st.Status = messages.StatusWaiting
+	case h.ClaimSeq == 0 && h.Phase == messages.PhaseReady:
+		st.Status = messages.StatusQueued // a fork that no worker has taken up
 	}
 	return st, nil
 }
