@@ -19,6 +19,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/deploy/replaycmd"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/agents"
@@ -70,6 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(devCommand(), dispatcherCommand(), workerCommand(), runCommand())
 	root.AddCommand(fleet.PricesCommand(usageError, os.Getenv))
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
+	root.AddCommand(replaycmd.Command(connect, !isTerminal(stdout)))
 	cli.Usage(root)
 	root.SetArgs(args)
 	return exitCode(root.ExecuteContext(ctx), stderr)
