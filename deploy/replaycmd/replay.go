@@ -130,8 +130,8 @@ func verdict(r *replay.Report) string {
 // tell writes a step for people.
 func (f *flags) tell(w io.Writer, s *replay.Step) error {
 	var b strings.Builder
-	line := func(at time.Time, format string, args ...any) {
-		fmt.Fprintf(&b, "  %s  %s\n", at.UTC().Format("15:04:05.000"), cli.Visible(fmt.Sprintf(format, args...)))
+	line := func(at time.Time, verb, format string, args ...any) {
+		fmt.Fprintf(&b, "  %s  %-8s %s\n", at.UTC().Format("15:04:05.000"), verb, cli.Visible(fmt.Sprintf(format, args...)))
 	}
 	kept := ""
 	if s.Kept {
@@ -139,9 +139,9 @@ func (f *flags) tell(w io.Writer, s *replay.Step) error {
 	}
 	fmt.Fprintf(&b, "step %d · %s%s\n", s.Step, s.At.UTC().Format(time.RFC3339), kept)
 	if saw := s.Saw; saw != nil {
-		line(s.At, "saw      %d messages, %d bytes, tools: %s", saw.Messages, saw.Bytes, strings.Join(saw.Tools, ", "))
+		line(s.At, "saw", "%d messages, %d bytes, tools: %s", saw.Messages, saw.Bytes, strings.Join(saw.Tools, ", "))
 		for _, m := range saw.Full {
-			line(s.At, "           %s: %s", m.Role, shown(&m))
+			line(s.At, "", "%s: %s", m.Role, shown(&m))
 		}
 	}
 	came, decided := s.Came, s.Decided
@@ -156,7 +156,7 @@ func (f *flags) tell(w io.Writer, s *replay.Step) error {
 		if d.Call != nil {
 			text += " " + d.Call.Arguments
 		}
-		line(d.At, "decided  %s %s", strings.ReplaceAll(d.Action, "_", " "), text)
+		line(d.At, "decided", "%s %s", strings.ReplaceAll(d.Action, "_", " "), text)
 		decided = decided[1:]
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -165,7 +165,7 @@ func (f *flags) tell(w io.Writer, s *replay.Step) error {
 	return nil
 }
 
-func tellFact(line func(time.Time, string, ...any), c *replay.Fact) {
+func tellFact(line func(at time.Time, verb, format string, args ...any), c *replay.Fact) {
 	text := c.Text
 	for _, call := range c.Calls {
 		text += " → " + call.Name + " " + call.Arguments
@@ -179,7 +179,7 @@ func tellFact(line func(time.Time, string, ...any), c *replay.Fact) {
 	if c.Usage != nil {
 		text += fmt.Sprintf(" · %d tokens", c.Usage.Total)
 	}
-	line(c.At, "came     %s: %s", strings.ReplaceAll(string(c.Kind), "_", " "), text)
+	line(c.At, "came", "%s: %s", strings.ReplaceAll(string(c.Kind), "_", " "), text)
 }
 
 // shown is a message in a line.

@@ -2,11 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 
-	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -55,19 +53,11 @@ func forkTask(ctx context.Context, q *query) (any, error) {
 	}
 	reply, err := q.api.cfg.Client.Fork(ctx, run, req)
 	if err != nil {
-		return nil, itsOwn(err)
+		return nil, err
 	}
 	return &replyOf{
 		status: http.StatusAccepted, header: http.Header{"Location": {"/v1/tasks/" + reply.ID}}, body: reply,
 	}, nil
-}
-
-// itsOwn is the problem that the dispatcher told, where there is one: it says which id is taken, or what has not begun.
-func itsOwn(err error) error {
-	if p, ok := errors.AsType[*messages.Problem](err); ok {
-		return p
-	}
-	return err
 }
 
 func getLog(ctx context.Context, q *query) (any, error) {
@@ -85,9 +75,5 @@ func getLog(ctx context.Context, q *query) (any, error) {
 			return nil, &messages.FieldError{Field: "after", Reason: "must be the sequence of an entry"}
 		}
 	}
-	page, err := q.api.cfg.Client.LogPage(ctx, run, after, limit)
-	if errors.Is(err, dispatcher.ErrNotBegun) {
-		return nil, itsOwn(err)
-	}
-	return page, err
+	return q.api.cfg.Client.LogPage(ctx, run, after, limit)
 }
