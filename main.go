@@ -72,6 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(fleet.PricesCommand(usageError, os.Getenv))
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
 	root.AddCommand(replaycmd.Command(connect, !isTerminal(stdout)))
+	root.AddCommand(cli.Eval(evalFleet, terminal(stderr, stdout)))
 	cli.Usage(root)
 	root.SetArgs(args)
 	return exitCode(root.ExecuteContext(ctx), stderr)
@@ -444,6 +445,15 @@ func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, 
 		return nil, nil, errors.Join(err, stop())
 	}
 	return c, stop, nil
+}
+
+// evalFleet is the fleet that a suite runs on: as that of `longshore run`.
+func evalFleet(cmd *cobra.Command, agents string) (*dispatcher.Client, func() error, error) {
+	if os.Getenv("NATS_URL") != "" && agents != "" {
+		return nil, nil, usageError("--agents needs the fleet in this process: unset NATS_URL")
+	}
+	f := runFlags{agents: agents}
+	return f.fleet(cmd)
 }
 
 // keepFiles says where the files of runs are, or removes their folder when there are none.
