@@ -302,6 +302,7 @@ type runFlags struct {
 	agent, session, agents, workspace, tenant, output string
 	maxSteps                                          int
 	files                                             []string
+	scratch                                           bool // nobody wants the files
 }
 
 func runCommand() *cobra.Command {
@@ -440,6 +441,9 @@ func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, 
 	}
 	sayScripted(cmd, dev)
 	stop := func() error { return errors.Join(dev.Stop(), keepFiles(cmd, cfg.Worker.Workspaces)) }
+	if f.scratch {
+		stop = func() error { return errors.Join(dev.Stop(), os.RemoveAll(cfg.Worker.Workspaces)) }
+	}
 	c, err := dev.Client(cmd.Context())
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
@@ -452,7 +456,7 @@ func evalFleet(cmd *cobra.Command, agents string) (*dispatcher.Client, func() er
 	if os.Getenv("NATS_URL") != "" && agents != "" {
 		return nil, nil, usageError("--agents needs the fleet in this process: unset NATS_URL")
 	}
-	f := runFlags{agents: agents}
+	f := runFlags{agents: agents, scratch: true}
 	return f.fleet(cmd)
 }
 

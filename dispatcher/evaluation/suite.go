@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -304,6 +305,9 @@ func (e *Expect) resolve() error {
 	bad := func(err error) error {
 		return &messages.FieldError{Field: "schema", Reason: messages.Clip(err.Error(), 200)}
 	}
+	if v, err := decodeJSON(e.Schema); err != nil || refers(v) {
+		return &messages.FieldError{Field: "schema", Reason: "must be a schema without references"}
+	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(e.Schema, &schema); err != nil {
 		return bad(err)
@@ -314,6 +318,21 @@ func (e *Expect) resolve() error {
 	}
 	e.schema = resolved
 	return nil
+}
+
+// refers tells whether a schema holds a reference. One that refers to itself in place would be followed for ever.
+func refers(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, in := range v {
+			if k == "$ref" || k == "$dynamicRef" || k == "$recursiveRef" || refers(in) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, refers)
+	}
+	return false
 }
 
 func (a *AtPath) prepare() (err error) {
