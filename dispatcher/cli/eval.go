@@ -81,7 +81,7 @@ func (c *commands) runEval(cmd *cobra.Command, open OpenFleet, f *evalFlags, fil
 	}
 	suite, err := evaluation.Parse(data)
 	if err != nil {
-		return usagef("read suite %s: %w", file, err)
+		return &UsageError{oneLine(fmt.Errorf("read suite %s: %w", file, err))} // its fields are not flags
 	}
 	client, done, err := open(cmd, f.agents)
 	if err != nil {
