@@ -23,6 +23,8 @@ var forbidden = map[string][]string{
 	"worker/agent":       {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/runner":      {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/model":       {"github.com/nats-io", "github.com/redis", "net/http"},
+	"worker/replay":      {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
+	"dispatcher/cli":     {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server"},
 	"worker/live":        {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner"},
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
