@@ -166,10 +166,11 @@ func (f *flags) tell(w io.Writer, s *replay.Step) error {
 }
 
 func tellFact(line func(at time.Time, verb, format string, args ...any), c *replay.Fact) {
-	text := c.Text
+	parts := []string{c.Text}
 	for _, call := range c.Calls {
-		text += " → " + call.Name + " " + call.Arguments
+		parts = append(parts, "→ "+call.Name+" "+call.Arguments)
 	}
+	text := strings.Join(parts, " ")
 	if c.Code != "" {
 		text += fmt.Sprintf(" (%s)", c.Code)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,7 +125,7 @@ func TestForkAtEachStep(t *testing.T) {
 	}
 	for at := 1; at <= want.Steps; at++ {
 		id := fmt.Sprintf("fork-%d", at)
-		stdout, stderr, err := h.command("fork", "one", "--at", fmt.Sprint(at), "--id", id)
+		stdout, stderr, err := h.command("fork", "one", "--at", strconv.Itoa(at), "--id", id)
 		if err != nil || stdout != id+"\n" || !strings.Contains(stderr, "files stay behind") {
 			t.Fatalf("%q %q %v", stdout, stderr, err)
 		}

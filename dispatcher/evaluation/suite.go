@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -62,7 +63,7 @@ type Case struct {
 	Limits       *messages.Limits  `json:"limits,omitempty"`
 	OutputSchema json.RawMessage   `json:"outputSchema,omitempty"`
 	Repeat       int               `json:"repeat,omitempty"` // default: that of the suite
-	Expect       Expect            `json:"expect,omitempty"`
+	Expect       Expect            `json:"expect"`
 }
 
 // Expect is what must be true of a run. What is absent is not looked at, but for the status.
@@ -258,9 +259,7 @@ func (c *Case) task(s *Suite) *messages.Task {
 		Agent: c.Agent, Input: c.Input, Context: c.Context, Limits: c.Limits, OutputSchema: c.OutputSchema,
 		Labels: map[string]string{LabelSuite: s.Name, LabelCase: c.Name},
 	}
-	for k, v := range c.Labels {
-		t.Labels[k] = v
-	}
+	maps.Copy(t.Labels, c.Labels)
 	if t.Agent == "" {
 		t.Agent = s.Agent
 	}

@@ -100,11 +100,7 @@ func (c *cut) start(first *messages.Started) {
 	own := *first
 	own.Prefix = nil
 	c.started = &own
-	for _, r := range first.Prefix {
-		if c.record(r) {
-			return
-		}
-	}
+	_ = slices.ContainsFunc(first.Prefix, c.record) // until the step is found
 }
 
 func (c *cut) record(r messages.Record) bool {
