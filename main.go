@@ -19,6 +19,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/deploy/replaycmd"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/agents"
@@ -70,6 +71,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(devCommand(), dispatcherCommand(), workerCommand(), runCommand())
 	root.AddCommand(fleet.PricesCommand(usageError, os.Getenv))
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
+	root.AddCommand(replaycmd.Command(connect, !isTerminal(stdout)))
+	root.AddCommand(cli.Eval(evalFleet, terminal(stderr, stdout)))
 	cli.Usage(root)
 	root.SetArgs(args)
 	return exitCode(root.ExecuteContext(ctx), stderr)
@@ -299,6 +302,7 @@ type runFlags struct {
 	agent, session, agents, workspace, tenant, output string
 	maxSteps                                          int
 	files                                             []string
+	scratch                                           bool // nobody wants the files
 }
 
 func runCommand() *cobra.Command {
@@ -437,11 +441,23 @@ func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, 
 	}
 	sayScripted(cmd, dev)
 	stop := func() error { return errors.Join(dev.Stop(), keepFiles(cmd, cfg.Worker.Workspaces)) }
+	if f.scratch {
+		stop = func() error { return errors.Join(dev.Stop(), os.RemoveAll(cfg.Worker.Workspaces)) }
+	}
 	c, err := dev.Client(cmd.Context())
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
 	return c, stop, nil
+}
+
+// evalFleet is the fleet that a suite runs on: as that of `longshore run`.
+func evalFleet(cmd *cobra.Command, agents string) (*dispatcher.Client, func() error, error) {
+	if os.Getenv("NATS_URL") != "" && agents != "" {
+		return nil, nil, usageError("--agents needs the fleet in this process: unset NATS_URL")
+	}
+	f := runFlags{agents: agents, scratch: true}
+	return f.fleet(cmd)
 }
 
 // keepFiles says where the files of runs are, or removes their folder when there are none.

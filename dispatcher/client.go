@@ -163,6 +163,22 @@ func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*
 	return &s, nil
 }
 
+// Fork makes a new run that begins with the steps of another one before f.At, which is made anew, perhaps with another
+// agent or model; f.Tenant and f.ID are those of run. What tools did in the steps that are kept is not done again, and
+// the files that they wrote stay with the old run. It is stored when this returns; the same fork with the same f.NewID
+// may be asked for again. ErrConflict: that id is taken, or the run has not begun.
+func (c *Client) Fork(ctx context.Context, run messages.Ref, f messages.ForkRequest) (*messages.ForkReply, error) {
+	f.Tenant, f.ID = run.Tenant, run.Run
+	if f.NewID == "" {
+		f.NewID = messages.NewID(time.Now()) // so that a lost answer leaves one run
+	}
+	var reply messages.ForkReply
+	if err := c.request(ctx, messages.SubjectFork, f, &reply); err != nil {
+		return nil, conflictAs(err, ErrConflict)
+	}
+	return &reply, nil
+}
+
 // request asks the dispatcher's micro service. A Problem in the reply is the error; not_found is ErrNotFound.
 func (c *Client) request(ctx context.Context, subject string, req, reply any) error {
 	body, err := json.Marshal(req)

@@ -12,6 +12,8 @@ const (
 	SubjectResult = "longshore.result" // RunRequest -> AgentResult; conflict while the run has not ended
 	SubjectCancel = "longshore.cancel" // CancelRequest -> RunStatus; conflict when it has ended
 	SubjectVerify = "longshore.verify" // VerifyRequest -> SubmitReply; is the id taken by this very task?
+	SubjectLog    = "longshore.log"    // LogRequest -> LogPage
+	SubjectFork   = "longshore.fork"   // ForkRequest -> ForkReply; conflict when the new id is taken
 )
 
 // SubmitReply answers a submit.

@@ -96,7 +96,7 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		})
 		emit(EventRunStarted, RunStarted{
 			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
-			MaxSteps: r.Agent.Steps(r.Task.Limits),
+			MaxSteps: r.Agent.Steps(r.Task.Limits), ForkedFrom: r.ForkedFrom,
 		})
 	case *Claimed:
 		if r.Resumes != "" {

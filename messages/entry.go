@@ -102,6 +102,10 @@ func (h *Head) follow(r Record) {
 		return
 	}
 	switch r := r.(type) {
+	case *Started:
+		if r.ForkedFrom != nil { // a wake-up that names this entry may claim it
+			h.Phase = PhaseReady
+		}
 	case *Claimed:
 		h.Phase, h.Claim, h.Ticket, h.Delivery, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, r.Delivery, 0
 		h.Waits = ""

@@ -93,6 +93,8 @@ type (
 		Models   []string `json:"models,omitempty"`
 		Tools    []string `json:"tools,omitempty"`
 		MaxSteps int      `json:"maxSteps"`
+
+		ForkedFrom *Origin `json:"forkedFrom,omitempty"` // steps before that one have no events here
 	}
 	// Step is the data of step_start and step_end.
 	Step struct {

@@ -106,6 +106,7 @@ func fullRecords() []messages.Record {
 	return []messages.Record{
 		&messages.Started{
 			Task: fullTask(), Agent: fullDefinition(), QueuedAt: noon, Raw: []byte{0xff, 0},
+			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Prefix: messages.Records{&messages.StepStarted{Step: 1}},
 			Tools: []messages.ToolSpec{{
 				Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(`{"type":"object"}`),
 				Effect: messages.EffectRead,

@@ -84,6 +84,7 @@ func wire() map[string]any {
 		},
 		messages.EventRunStarted: messages.RunStarted{
 			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10,
+			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2},
 		},
 		messages.EventStepStart: messages.Step{StepID: "step-1", Step: 1},
 		messages.EventMessageEnd: messages.MessageEnd{

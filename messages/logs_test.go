@@ -107,6 +107,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 		"plan":     planStory(t),
 		"protocol": protocol(t), "limits": limits(t),
 		"budget": budget(t),
+		"forked": forked(t),
 	}
 }
 

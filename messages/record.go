@@ -82,6 +82,9 @@ type Started struct {
 	Tools    []ToolSpec `json:"tools,omitempty"`
 	QueuedAt time.Time  `json:"queuedAt"`
 	Raw      []byte     `json:"raw,omitempty"` // the body as it came, of a task that cannot be worked
+	// ForkedFrom is set of a run that begins with what another has done. Such a log is made before anybody owns the run.
+	ForkedFrom *Origin `json:"forkedFrom,omitempty"`
+	Prefix     Records `json:"prefix,omitempty"` // what was kept of that run; it counts as if it followed this record
 }
 
 // Claimed makes a worker the owner. After it only that worker may append the owner's records.

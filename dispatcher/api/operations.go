@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -9,7 +10,7 @@ import (
 // operations are all that can be asked for.
 func operations() []operation {
 	run := "{id}"
-	return append([]operation{
+	return slices.Concat([]operation{
 		{
 			method: "POST", path: "/v1/tasks", id: "submitTask", tag: "tasks", summary: "Submit a task",
 			text: "The task is stored when this returns; then it ends in exactly one terminal state, or waits visibly for something. " +
@@ -113,5 +114,5 @@ func operations() []operation {
 				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",
 			body: LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, problem: asLite,
 		},
-	}, catalogOperations()...)
+	}, catalogOperations(), forkOperations(run))
 }

@@ -29,7 +29,7 @@ func Commands(connect Connect, options ...Options) []*cobra.Command {
 	}
 	c.options.Out, c.options.Names = nil, nil
 	c.options = c.options.withDefaults()
-	return []*cobra.Command{c.submit(), c.watch(), c.result(), c.cancel(), c.status(), c.list(), c.batch(), c.agentsCommand(), c.promptsCommand()}
+	return []*cobra.Command{c.submit(), c.watch(), c.result(), c.cancel(), c.status(), c.list(), c.fork(), c.batch(), c.agentsCommand(), c.promptsCommand()}
 }
 
 // with runs do with a client.

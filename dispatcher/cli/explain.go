@@ -40,6 +40,8 @@ func explain(err error, run messages.Ref) error {
 		return say("no run %s of tenant %s: `%s` shows those of the last day", run.Run, run.Tenant, command("list", messages.Ref{Tenant: run.Tenant}))
 	case errors.Is(err, dispatcher.ErrConflict):
 		return say("the id %s is taken by another task: choose another --id, or leave it out to get a new one", run.Run)
+	case errors.Is(err, dispatcher.ErrNotBegun):
+		return say("run %s has not begun: no worker has taken it up yet", run.Run)
 	case errors.Is(err, dispatcher.ErrEnded):
 		return say("run %s has ended already: see `%s`", run.Run, command("result", run))
 	case errors.Is(err, dispatcher.ErrNotEnded):

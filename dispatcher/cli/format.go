@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,15 +36,7 @@ func (*format) Type() string { return "format" }
 // writeJSON writes v on a line. Our own types are written as they are stored and sent; where a terminal may show
 // them, characters that could steer it are written as escapes, which means the same.
 func (c *commands) writeJSON(cmd *cobra.Command, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode output: %w", err)
-	}
-	line := string(b)
-	if !c.options.Raw {
-		line = visibleJSON(line)
-	}
-	return write(cmd.OutOrStdout(), line+"\n")
+	return WriteJSON(cmd, v, c.options.Raw)
 }
 
 func write(w io.Writer, s string) error {

@@ -30,6 +30,8 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectStatus:      s.status,
 		messages.SubjectResult:      s.result,
 		messages.SubjectCancel:      s.cancel,
+		messages.SubjectLog:         s.log,
+		messages.SubjectFork:        s.fork,
 		messages.SubjectBatchOpen:   s.openBatch,
 		messages.SubjectBatchSeal:   s.sealBatch,
 		messages.SubjectBatchStatus: s.batchStatus,
@@ -96,6 +98,8 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such batch"
 	case errors.Is(err, runlog.ErrEnded):
 		p.Status, p.Code, p.Detail = http.StatusConflict, messages.CodeConflict, "the run has ended"
+	case errors.Is(err, messages.ErrNewerVersion):
+		p.Status, p.Detail = http.StatusNotImplemented, "the log was written by a newer version than this dispatcher's"
 	case errors.Is(err, nats.ErrMaxPayload):
 		p.Status, p.Detail = http.StatusRequestEntityTooLarge, "the answer is larger than the server's max_payload"
 	case errors.Is(err, context.DeadlineExceeded):
@@ -269,6 +273,8 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 		st.Status = r.Status
 	case h.Waits != "":
 		st.Status = messages.StatusWaiting
+	case h.ClaimSeq == 0 && h.Phase == messages.PhaseReady:
+		st.Status = messages.StatusQueued // a fork that no worker has taken up
 	}
 	return st, nil
 }

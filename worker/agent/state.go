@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -57,6 +58,9 @@ type State struct {
 	Result  *messages.AgentResult     `json:"result,omitempty"`  // set: the run has ended
 }
 
+// kept is the claim of a call that was begun in the run from which this one was forked.
+const kept = "forked"
+
 // OpenCall is a tool call on its way.
 type OpenCall struct {
 	Call    messages.ToolCall    `json:"call"`
@@ -105,6 +109,11 @@ func (s *State) Advance(r messages.Record) error {
 	switch r := r.(type) {
 	case *messages.Started:
 		s.start(r)
+		for _, before := range r.Prefix {
+			if err := s.Advance(before); err != nil {
+				return fmt.Errorf("what was kept of another run: %w", err)
+			}
+		}
 	case *messages.Claimed:
 		if r.Resumes == "" {
 			s.Attempts++
@@ -129,7 +138,7 @@ func (s *State) Advance(r messages.Record) error {
 			if c.Started == "" {
 				s.ToolCalls++
 			}
-			c.Started = s.Head.Claim
+			c.Started = cmp.Or(s.Head.Claim, kept)
 		}
 	case *messages.ToolReturned:
 		return s.returned(r)

@@ -54,6 +54,11 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 			return false, Return, err
 		}
 		return x.settled(ctx)
+	case x.ticket.After == 0 && last.Head.ClaimSeq == 0: // a fork, which only its wake-up may claim
+		if err := x.checkSame(ctx, last); err != nil {
+			return false, Return, err
+		}
+		return false, Done, nil
 	case last.Head.ClaimSeq > x.ticket.After && last.Head.Ticket != x.ticket.Seq: // another ticket took it up
 		if err := x.checkSame(ctx, last); err != nil {
 			return false, Return, err

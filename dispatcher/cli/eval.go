@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/evaluation"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// OpenFleet opens a client of a fleet, or starts one with the agents of a folder; the function it returns ends what it
+// began.
+type OpenFleet func(cmd *cobra.Command, agents string) (*dispatcher.Client, func() error, error)
+
+// ErrBelowThreshold means that fewer runs of a suite passed than it asks for.
+var ErrBelowThreshold = errors.New("below the threshold")
+
+type evalFlags struct {
+	shared
+	options evaluation.Options
+	agents  string
+}
+
+// Eval is the command `longshore eval`. Options are those of Commands.
+func Eval(open OpenFleet, options Options) *cobra.Command {
+	var f evalFlags
+	c := &commands{options: options.withDefaults()}
+	cmd := &cobra.Command{
+		Use: "eval SUITE.yaml", Short: "Run a suite of tasks and judge what comes of them",
+		Long: "Run every case of a suite through the queue, hold its result against what the suite expects, and tell how many\n" +
+			"passed and what they used. With NATS_URL the fleet there does it; else one is started in this process.\n\n" +
+			"It ends with 0 when as many runs passed as the suite's threshold asks for, 1 when not, 2 when the suite is wrong.",
+		Example: "  longshore eval deploy/examples/evals/demo.yaml\n  longshore eval suite.yaml --repeat 5 --agent candidate -o json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("needs the file of one suite, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runEval(cmd, open, &f, args[0]) },
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.options.Agent, "agent", "", "the agent that works every case, in place of the suite's")
+	flags.IntVar(&f.options.Repeat, "repeat", 0, "how often each case is run, in place of what the suite says")
+	flags.IntVar(&f.options.Parallel, "parallel", 0, "how many runs go on at once, in place of what the suite says")
+	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
+	return cmd
+}
+
+func (f *evalFlags) check(cmd *cobra.Command) error {
+	for name, value := range map[string]string{"agent": f.options.Agent, "tenant": f.tenant} {
+		if cmd.Flags().Changed(name) && !messages.ValidToken(value) {
+			return usagef("--%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", name)
+		}
+	}
+	for name, value := range map[string]int{"repeat": f.options.Repeat, "parallel": f.options.Parallel} {
+		if cmd.Flags().Changed(name) && (value < 1 || value > 256) {
+			return usagef("--%s: must be 1 to 256", name)
+		}
+	}
+	f.options.Tenant = f.tenant
+	return nil
+}
+
+func (c *commands) runEval(cmd *cobra.Command, open OpenFleet, f *evalFlags, file string) (err error) {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return usagef("read suite: %w", err)
+	}
+	suite, err := evaluation.Parse(data)
+	if err != nil {
+		return &UsageError{oneLine(fmt.Errorf("read suite %s: %w", file, err))} // its fields are not flags
+	}
+	client, done, err := open(cmd, f.agents)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	bar := c.bar(cmd.ErrOrStderr())
+	f.options.Progress = bar.show
+	report, err := evaluation.Run(cmd.Context(), client, suite, f.options)
+	bar.clear()
+	if err != nil {
+		return explainEval(cmd.Context(), err, file)
+	}
+	if f.output.json {
+		err = c.writeJSON(cmd, report)
+	} else {
+		err = writeReport(cmd.OutOrStdout(), report)
+	}
+	if err == nil && !report.Passed {
+		err = fmt.Errorf("%w: %d of %d runs passed, and the suite asks for %g", ErrBelowThreshold, report.Good, report.Runs, report.Threshold)
+	}
+	return err
+}
+
+func explainEval(ctx context.Context, err error, file string) error {
+	var bad *evaluation.BadCase
+	var field *messages.FieldError
+	switch {
+	case errors.As(err, &bad):
+		return &UsageError{oneLine(fmt.Errorf("suite %s: %w", file, err))}
+	case errors.As(err, &field):
+		return usage(err)
+	case ctx.Err() != nil:
+		return &lineError{"stopped: the evaluation was given up, and what was submitted to a fleet elsewhere goes on", err}
+	default:
+		return oneLine(err)
+	}
+}
+
+// bar is the progress of a suite on a terminal; elsewhere it shows nothing.
+type bar struct {
+	w     io.Writer
+	width func() int
+	drawn bool
+}
+
+func (c *commands) bar(w io.Writer) *bar {
+	if !c.options.Terminal {
+		w = nil
+	}
+	return &bar{w: w, width: c.options.Width}
+}
+
+// show draws it anew. That a terminal cannot be written to does not end an evaluation.
+func (b *bar) show(p evaluation.Progress) {
+	if b.w == nil {
+		return
+	}
+	tail := fmt.Sprintf(" %d of %d · %d passed", p.Done, p.All, p.Passed)
+	cells := max(min(40, b.width()-columns(tail)-3), 1)
+	full := cells * p.Done / max(p.All, 1)
+	_, _ = io.WriteString(b.w, eraseLine+"["+strings.Repeat("#", full)+strings.Repeat("-", cells-full)+"]"+tail)
+	b.drawn = true
+}
+
+func (b *bar) clear() {
+	if b.drawn {
+		_, _ = io.WriteString(b.w, eraseLine)
+	}
+}
+
+// caseRow is all runs of a case.
+type caseRow struct {
+	name                  string
+	runs, passed, steps   int
+	tokens, millis, ended int64
+}
+
+func rowsOf(r *evaluation.Report) []*caseRow {
+	var rows []*caseRow
+	byName := map[string]*caseRow{}
+	for _, o := range r.Cases {
+		row := byName[o.Case]
+		if row == nil {
+			row = &caseRow{name: o.Case}
+			byName[o.Case], rows = row, append(rows, row)
+		}
+		row.runs++
+		if o.Passed {
+			row.passed++
+		}
+		if o.Status != "" {
+			row.ended++
+			row.steps += o.Steps
+			row.tokens += o.Tokens
+			row.millis += o.Millis
+		}
+	}
+	return rows
+}
+
+func writeReport(w io.Writer, r *evaluation.Report) error {
+	table := newTable(w)
+	if err := writeRow(table, "CASE", "PASSED", "STEPS", "TOKENS", "TIME"); err != nil {
+		return err
+	}
+	for _, row := range rowsOf(r) {
+		n := max(row.ended, 1)
+		cells := []string{
+			row.name, fmt.Sprintf("%d of %d", row.passed, row.runs), mean(float64(row.steps) / float64(n)),
+			strconv.FormatInt(row.tokens/n, 10), millis(row.millis / n),
+		}
+		if row.ended == 0 {
+			cells = append(cells[:2], "-", "-", "-")
+		}
+		if err := writeRow(table, cells...); err != nil {
+			return err
+		}
+	}
+	if err := flush(table); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, o := range r.Cases {
+		for _, why := range o.Why {
+			fmt.Fprintf(&b, "\n%s: %s\n  run %s", o.Case, visible(why), o.ID)
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	return write(w, b.String()+"\n"+totals(r))
+}
+
+// totals are the numbers of a suite.
+func totals(r *evaluation.Report) string {
+	cost := "unknown"
+	if r.Usage.Cost != nil {
+		cost = fmt.Sprintf("$%g", *r.Usage.Cost)
+	}
+	return fmt.Sprintf("%d of %d runs passed (%.0f %%), %d completed; threshold %.0f %%\n", r.Good, r.Runs, 100*r.Rate, r.Completed, 100*r.Threshold) +
+		fmt.Sprintf("steps   %s a run, at most %g\n", mean(r.Steps.Mean), r.Steps.Max) +
+		fmt.Sprintf("time    %s a run, 95 %% within %s\n", millis(int64(r.Millis.Mean)), millis(int64(r.Millis.P95))) +
+		fmt.Sprintf("tools   %s, %.1f %% failed, %s each, 95 %% within %s\n", count(int64(r.Tools.Calls), "call"), 100*r.Tools.ErrorRate,
+			millis(int64(r.Tools.Millis.Mean)), millis(int64(r.Tools.Millis.P95))) +
+		fmt.Sprintf("tokens  %d: %d in, %d out\n", r.Usage.Tokens.Total, r.Usage.Tokens.Input, r.Usage.Tokens.Output) +
+		fmt.Sprintf("cost    %s\n", cost)
+}
+
+func mean(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

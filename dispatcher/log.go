@@ -1,0 +1,102 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// maxLogEntry bounds an entry that comes in parts, in bytes.
+const maxLogEntry = 128 << 20
+
+// ErrNotBegun means that the run is queued and has no log yet.
+var ErrNotBegun = errors.New("the run has not begun")
+
+// Log yields the entries of a run's log, oldest first, up to what there was when the last page was read. It ends with
+// the first error. ErrNotFound: nobody knows the run. ErrNotBegun: it is queued.
+func (c *Client) Log(ctx context.Context, run messages.Ref) iter.Seq2[messages.Entry, error] {
+	return func(yield func(messages.Entry, error) bool) {
+		for l, err := range c.logAfter(ctx, run, 0) {
+			var e messages.Entry
+			if err == nil {
+				e, err = l.Entry()
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// LogPage returns entries of a run's log with a sequence above after, as they are stored: at most limit of them, and no
+// more after some 4 MiB.
+func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*messages.LogPage, error) {
+	const enough = 4 << 20
+	page, size := &messages.LogPage{Entries: []messages.LogEntry{}}, 0
+	for l, err := range c.logAfter(ctx, run, after) {
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Entries) == limit || size > enough {
+			page.More = true
+			break
+		}
+		page.Entries = append(page.Entries, l)
+		size += len(l.Head) + len(l.Records)
+	}
+	return page, nil
+}
+
+// logAfter yields the entries with a sequence above after.
+func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[messages.LogEntry, error] {
+	return func(yield func(messages.LogEntry, error) bool) {
+		for more := true; more; {
+			page, err := c.page(ctx, messages.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after})
+			if err != nil {
+				yield(messages.LogEntry{}, err)
+				return
+			}
+			for _, l := range page.Entries {
+				if l.Seq <= after {
+					yield(messages.LogEntry{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
+					return
+				}
+				if after = l.Seq; !yield(l, nil) {
+					return
+				}
+			}
+			more = page.More && len(page.Entries) > 0
+		}
+	}
+}
+
+// page asks for a page, and for all of an entry that comes in parts.
+func (c *Client) page(ctx context.Context, req messages.LogRequest) (*messages.LogPage, error) {
+	var whole []byte
+	for {
+		var page messages.LogPage
+		if err := c.request(ctx, messages.SubjectLog, req, &page); err != nil {
+			return nil, conflictAs(err, ErrNotBegun)
+		}
+		p := page.Part
+		if p == nil {
+			return &page, nil
+		}
+		if p.Offset != len(whole) || len(p.Data) == 0 || p.Size > maxLogEntry || len(whole)+len(p.Data) > p.Size {
+			return nil, fmt.Errorf("read log: the parts of entry %d do not fit", p.Seq)
+		}
+		whole = append(whole, p.Data...)
+		if len(whole) == p.Size {
+			var l messages.LogEntry
+			if err := messages.Decode(whole, &l); err != nil {
+				return nil, fmt.Errorf("read log: entry %d: %w", p.Seq, err)
+			}
+			page.Entries, page.Part = []messages.LogEntry{l}, nil
+			return &page, nil
+		}
+		req.Offset = len(whole)
+	}
+}

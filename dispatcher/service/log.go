@@ -1,0 +1,89 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// Bounds of a page of a log.
+const (
+	maxPageEntries = 256
+	maxPageBytes   = 512 << 10
+	pageRoom       = 4 << 10 // of a message, for what is around the entries
+)
+
+// log answers with a page of a run's log. Clients may not read the stream; this is how they see it.
+func (s *Service) log(ctx context.Context, body []byte) (any, error) {
+	var req messages.LogRequest
+	if err := messages.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	if err != nil {
+		return nil, err
+	}
+	if req.Offset < 0 {
+		return nil, &messages.FieldError{Field: "offset", Reason: "is negative"}
+	}
+	if err := s.hasLog(ctx, ref); err != nil {
+		return nil, err
+	}
+	return s.page(ctx, ref, req)
+}
+
+// hasLog returns runlog.ErrNotFound or a conflict unless the run has a log.
+func (s *Service) hasLog(ctx context.Context, ref messages.Ref) error {
+	switch _, q, err := s.find(ctx, ref); {
+	case err != nil:
+		return err
+	case q != nil:
+		return conflict("the run has not begun")
+	default:
+		return nil
+	}
+}
+
+func (s *Service) page(ctx context.Context, ref messages.Ref, req messages.LogRequest) (*messages.LogPage, error) {
+	room := min(maxPageBytes, int(s.cfg.Conn.MaxPayload())-pageRoom)
+	page := &messages.LogPage{Entries: []messages.LogEntry{}}
+	size := 0
+	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, req.After, runlog.Tail) {
+		if err != nil {
+			return nil, err
+		}
+		l, err := messages.NewLogEntry(e)
+		if err != nil {
+			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
+		}
+		data, err := json.Marshal(l)
+		if err != nil {
+			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
+		}
+		size += len(data) + len(",")
+		switch {
+		case len(page.Entries) == 0 && size > room:
+			return partOf(e.Seq, data, req.Offset, room)
+		case len(page.Entries) == maxPageEntries, size > room:
+			page.More = true
+			return page, nil
+		}
+		page.Entries = append(page.Entries, l)
+	}
+	return page, nil
+}
+
+// partOf is the part of an entry from an offset that fits a message, where it is in base64.
+func partOf(seq uint64, data []byte, offset, room int) (*messages.LogPage, error) {
+	if offset >= len(data) {
+		return nil, &messages.FieldError{Field: "offset", Reason: fmt.Sprintf("entry %d has %d bytes", seq, len(data))}
+	}
+	end := min(len(data), offset+room/4*3)
+	return &messages.LogPage{
+		Entries: []messages.LogEntry{}, More: true,
+		Part: &messages.LogPart{Seq: seq, Offset: offset, Size: len(data), Data: data[offset:end]},
+	}, nil
+}

@@ -1,0 +1,119 @@
+package bus_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// dying is a bus whose user dies before one kind of write.
+type dying struct {
+	*bus.Bus
+	before string
+}
+
+var errDied = errors.New("died")
+
+func (d *dying) dies(what string) error {
+	if d.before == what {
+		return errDied
+	}
+	return nil
+}
+
+func (d *dying) Net(ctx context.Context, run messages.Ref, control string, at time.Time) error {
+	return errors.Join(d.dies("net"), d.Bus.Net(ctx, run, control, at))
+}
+
+func (d *dying) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+	if err := d.dies("append"); err != nil {
+		return 0, err
+	}
+	return d.Bus.Append(ctx, run, last, e)
+}
+
+func (d *dying) Wake(ctx context.Context, run messages.Ref, after uint64) error {
+	if err := d.dies("wake"); err != nil {
+		return err
+	}
+	return d.Bus.Wake(ctx, run, after)
+}
+
+func forkOf(run messages.Ref) *messages.Started {
+	return &messages.Started{
+		Task: *newTask(run), Agent: messages.BuiltinAgent(), QueuedAt: time.Now(), ForkedFrom: &messages.Origin{Run: "old", Seq: 7, Step: 2},
+		Prefix: messages.Records{&messages.StepStarted{Step: 1}, &messages.StepEnded{Step: 1, Status: messages.StepCompleted}},
+	}
+}
+
+// A fork is there whole, with a wake-up sooner or later, or not at all.
+func TestForkThatIsKilled(t *testing.T) {
+	t.Parallel()
+	b, _ := openNew(t)
+	keeper := func(before string) *runlog.Keeper {
+		d := &dying{b, before}
+		return &runlog.Keeper{Log: d, Queue: d, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	}
+	for _, tt := range []struct {
+		before string
+		stored bool
+	}{{"net", false}, {"append", false}, {"wake", true}} {
+		t.Run(tt.before, func(t *testing.T) {
+			run := messages.Ref{Tenant: "t", Run: "killed-" + tt.before}
+			ctx := ctxFor(t)
+			if _, err := keeper(tt.before).Fork(ctx, run, forkOf(run)); !errors.Is(err, errDied) {
+				t.Fatal(err)
+			}
+			last, ok, err := b.Last(ctx, run)
+			if err != nil || ok != tt.stored {
+				t.Fatalf("stored %t, want %t: %v", ok, tt.stored, err)
+			}
+			if _, ok, err := b.Queued(ctx, run); ok || err != nil {
+				t.Fatalf("a message is queued: %v", err)
+			}
+			healthy := keeper("")
+			if _, err := healthy.Sweep(ctx, b.Runs(ctx)); err != nil {
+				t.Fatal(err)
+			}
+			if err := healthy.Errand(ctx, run, messages.Wake{Errand: messages.ErrandNet}); err != nil {
+				t.Fatal(err)
+			}
+			wantWake(t, b, run, last.Seq)
+			again, err := healthy.Fork(ctx, run, forkOf(run))
+			if err != nil || again != tt.stored {
+				t.Errorf("forked again: duplicate %t, %v", again, err)
+			}
+			if last, _, err = b.Last(ctx, run); err != nil || last.Head.Phase != messages.PhaseReady {
+				t.Errorf("%+v, %v", last.Head, err)
+			}
+			wantWake(t, b, run, last.Seq)
+			other := forkOf(run)
+			other.Agent.Model = "other"
+			if _, err := healthy.Fork(ctx, run, other); !errors.Is(err, runlog.ErrConflict) {
+				t.Errorf("another fork of the same id: %v", err)
+			}
+		})
+	}
+}
+
+// wantWake wants the wake-up that names an entry, and nothing for 0.
+func wantWake(t *testing.T, b *bus.Bus, run messages.Ref, after uint64) {
+	t.Helper()
+	q, ok, err := b.Queued(ctxFor(t), run)
+	if err != nil || ok != (after != 0) {
+		t.Fatalf("queued %t: %v", ok, err)
+	}
+	if !ok {
+		return
+	}
+	var w messages.Wake
+	if err := json.Unmarshal(q.Body, &w); err != nil || w != (messages.Wake{After: after}) {
+		t.Errorf("%+v, want a wake-up after %d: %v", w, after, err)
+	}
+}

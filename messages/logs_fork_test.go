@@ -1,0 +1,89 @@
+package messages_test
+
+import (
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// forked is a run that was forked from another at its second step, before and after which it has calls.
+func forked(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t}
+	read := call("c1", "read_file", `{"path":"a.go"}`)
+	first := startedWith(func(*messages.Definition) {})
+	first.Agent.Model = "other-model"
+	first.ForkedFrom = &messages.Origin{Run: "run-0", Seq: 9, Step: 2}
+	for _, r := range []messages.Record{
+		stepStarted(1), replied(1, "", read), &messages.ToolStarted{Step: 1, Call: read}, returned(1, read, "package a", ""),
+		stepEnded(1, messages.StepCompleted),
+	} {
+		kept, ok := messages.Forked(r)
+		if !ok {
+			t.Fatalf("%s stays behind", r.Kind())
+		}
+		first.Prefix = append(first.Prefix, kept)
+	}
+	s.add(first)
+	s.add(claimed("k1", "w1", 7))
+	s.add(stepStarted(2))
+	s.add(replied(2, "It is a package."), stepEnded(2, messages.StepCompleted), finished(2, "It is a package.", nil))
+	return s.entries
+}
+
+// What says who owned a run, or what was asked of it, stays behind; what a reply cost was paid by the other run.
+func TestForked(t *testing.T) {
+	t.Parallel()
+	stay := map[messages.Kind]bool{
+		messages.KindStarted: true, messages.KindClaimed: true, messages.KindReleased: true, messages.KindLost: true,
+		messages.KindParked: true, messages.KindAnswered: true, messages.KindExpired: true, messages.KindCancelRequested: true,
+		messages.KindBudgetWarned: true, messages.KindFinished: true,
+	}
+	for _, r := range fullRecords() {
+		kept, ok := messages.Forked(r)
+		if ok == stay[r.Kind()] {
+			t.Errorf("%s: kept %t", r.Kind(), ok)
+		}
+		if m, is := kept.(*messages.ModelReplied); is && (!m.Cached || m.Usage != (messages.Usage{}) || m.Cost == nil || *m.Cost != 0) {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+func TestForkRequestRefuses(t *testing.T) {
+	t.Parallel()
+	for field, r := range map[string]messages.ForkRequest{
+		"at":       {},
+		"agent":    {At: 1, Agent: "a.b"},
+		"newId":    {At: 1, NewID: "*"},
+		"revision": {At: 1, Revision: 3},
+		"model":    {At: 1, Model: "a\x00b"},
+	} {
+		if fe, ok := r.Check().(*messages.FieldError); !ok || fe.Field != field { //nolint:errorlint // it is not wrapped
+			t.Errorf("%+v: %v", r, r.Check())
+		}
+	}
+}
+
+// An entry outside its log is the same entry.
+func TestLogEntries(t *testing.T) {
+	t.Parallel()
+	for name, entries := range stories(t) {
+		for _, e := range entries {
+			l, err := messages.NewLogEntry(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := l.Entry()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			noDiff(t, name, e, got)
+		}
+	}
+	for _, l := range []messages.LogEntry{{}, {Seq: 1, Head: []byte("7")}, {Seq: 1, Head: []byte("{}"), Records: []byte("[]")}} {
+		if _, err := l.Entry(); err == nil {
+			t.Errorf("%+v is an entry", l)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package runlog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Fork makes the log of a run that begins with what another one has done, in one append, and publishes the wake-up
+// that names it. Whoever dies in between leaves the net, and then the sweep, to send the wake-up. The same fork may be
+// made again: duplicate is true then, and the wake-up is published again. ErrConflict: the log is that of another run.
+//
+// It takes at most 4 s.
+func (k *Keeper) Fork(ctx context.Context, run messages.Ref, started *messages.Started) (duplicate bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	if err := k.Queue.Net(ctx, run, k.NewID(), k.Now().Add(netDelay)); err != nil {
+		return false, fmt.Errorf("schedule net of %s: %w", run, err)
+	}
+	e, err := k.Begin(ctx, run, started)
+	switch {
+	case errors.Is(err, ErrConflict):
+		return true, k.forkedAgain(ctx, run, started)
+	case err != nil:
+		return false, err
+	}
+	return false, k.wakeIfReady(ctx, run, e)
+}
+
+// forkedAgain wakes a run that was forked before, if it is the same fork.
+func (k *Keeper) forkedAgain(ctx context.Context, run messages.Ref, started *messages.Started) error {
+	first, err := k.first(ctx, run)
+	if err != nil {
+		return err
+	}
+	was, ok := first.Records[0].(*messages.Started)
+	if !ok || !sameFork(was, started) {
+		return ErrConflict
+	}
+	last, _, err := k.Log.Last(ctx, run)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", run, err)
+	}
+	return k.wakeIfReady(ctx, run, last)
+}
+
+// sameFork tells whether two forks have the same origin, task and agent. What was kept follows from the origin.
+func sameFork(a, b *messages.Started) bool {
+	if a.ForkedFrom == nil || b.ForkedFrom == nil || *a.ForkedFrom != *b.ForkedFrom || a.Task.Fingerprint() != b.Task.Fingerprint() {
+		return false
+	}
+	one, err := json.Marshal(a.Agent)
+	other, err2 := json.Marshal(b.Agent)
+	return err == nil && err2 == nil && bytes.Equal(one, other)
+}

@@ -1,0 +1,222 @@
+package replay_test
+
+import (
+	"bufio"
+	"bytes"
+	orelse "cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/replay"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// goldenLogs are the golden logs of the contract by name.
+func goldenLogs(t *testing.T) map[string][]messages.Entry {
+	t.Helper()
+	files, err := filepath.Glob("../../messages/testdata/logs/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden logs: %v", err)
+	}
+	logs := map[string][]messages.Entry{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".jsonl")
+		lines := bufio.NewScanner(bytes.NewReader(data))
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var l messages.LogEntry
+			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+				t.Fatal(err)
+			}
+			e, err := l.Entry()
+			if err != nil {
+				t.Fatal(err)
+			}
+			logs[name] = append(logs[name], e)
+		}
+	}
+	return logs
+}
+
+func each(entries []messages.Entry, then error) iter.Seq2[messages.Entry, error] {
+	return func(yield func(messages.Entry, error) bool) {
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if then != nil {
+			yield(messages.Entry{}, then)
+		}
+	}
+}
+
+// What the golden logs tell is golden too.
+func TestStepsOfGoldenLogs(t *testing.T) {
+	t.Parallel()
+	for name, entries := range goldenLogs(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got bytes.Buffer
+			out := json.NewEncoder(&got)
+			for s, err := range replay.Steps(each(entries, nil), false) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := out.Encode(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golden := filepath.Join("testdata", name+".jsonl")
+			if *update {
+				if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v; run go test ./worker/replay -update", err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Today's code decides as the code did that wrote the golden logs.
+func TestGoldenLogsAreDecidedTheSame(t *testing.T) {
+	t.Parallel()
+	for name, entries := range goldenLogs(t) {
+		r, err := replay.Check(each(entries, nil))
+		if err != nil || r.Difference != nil {
+			t.Errorf("%s: %v, %+v", name, err, r.Difference)
+		}
+		if r.Decisions == 0 && name != "refused" {
+			t.Errorf("%s: nothing was checked: %+v", name, r)
+		}
+	}
+}
+
+func TestCheckFindsWhatWasPlanted(t *testing.T) {
+	t.Parallel()
+	// Each changes a record of a log when that is of its kind.
+	for name, tt := range map[string]struct {
+		log               string // default: simple
+		change            func(messages.Record)
+		recorded, planned string
+	}{
+		"the answer": {
+			change: func(r messages.Record) {
+				if f, ok := r.(*messages.Finished); ok {
+					f.Result.Result = "another answer"
+				}
+			},
+			recorded: "end: completed: another answer", planned: "end: completed: ",
+		},
+		"how it ended": {
+			change: func(r messages.Record) {
+				if f, ok := r.(*messages.Finished); ok {
+					f.Result.Status, f.Result.Error = messages.StatusFailed, &messages.RunError{Code: messages.CodeMaxSteps}
+				}
+			},
+			recorded: "end: failed", planned: "end: completed: ",
+		},
+		"fewer steps are allowed": {
+			change: func(r messages.Record) {
+				if s, ok := r.(*messages.Started); ok {
+					s.Agent.MaxSteps = 1
+				}
+			},
+			recorded: "begin step 2", planned: "end: failed (max_steps)",
+		},
+		"a call that nobody asked for": {
+			log: "protocol",
+			change: func(r messages.Record) {
+				if s, ok := r.(*messages.ToolStarted); ok {
+					s.Call.Arguments = `{"path":"b.go"}`
+				}
+			},
+			recorded: `call the tool read_file {"path":"b.go"}`, planned: `call the tool read_file {"path":"a.go"}`,
+		},
+		"a step is left out": {
+			change: func(r messages.Record) {
+				if s, ok := r.(*messages.StepStarted); ok && s.Step == 2 {
+					s.Step = 3
+				}
+			},
+			recorded: "begin step 3", planned: "begin step 2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			entries := goldenLogs(t)[orelse.Or(tt.log, "simple")]
+			for _, e := range entries {
+				for _, r := range e.Records {
+					tt.change(r)
+				}
+			}
+			r, err := replay.Check(each(entries, nil))
+			if err != nil || r.Difference == nil {
+				t.Fatalf("%v, %+v", err, r)
+			}
+			if d := r.Difference; !strings.HasPrefix(d.Recorded, tt.recorded) || !strings.HasPrefix(d.Planned, tt.planned) || d.Seq == 0 {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+func TestLogsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	whole := goldenLogs(t)["simple"]
+	for name, tt := range map[string]struct {
+		entries []messages.Entry
+		then    error
+		want    string
+	}{
+		"the log ends with an error":              {whole[:2], broken, "broken"},
+		"it does not begin with what it is about": {whole[1:], nil, "out of place"},
+		"an entry comes twice":                    {append(whole[:2:2], whole[0]), nil, "does not follow"},
+	} {
+		_, err := replay.Check(each(tt.entries, tt.then))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: check: %v", name, err)
+		}
+		err = nil
+		for _, e := range replay.Steps(each(tt.entries, tt.then), true) {
+			err = e
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: steps: %v", name, err)
+		}
+	}
+}
+
+// Nothing is told twice or after the reader has left.
+func TestStepsMayBeBrokenOff(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for range replay.Steps(each(goldenLogs(t)["simple"], errors.New("later")), true) {
+		n++
+		break
+	}
+	if n != 1 {
+		t.Errorf("%d steps", n)
+	}
+}
