@@ -113,7 +113,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"workspace", "files", "notBefore", "plan", "seed", "parent", "webhook",
+		"workspace", "files", "notBefore", "seed", "parent", "webhook",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
@@ -213,6 +213,7 @@ func TestValidateOfTaskThatWasNotDecoded(t *testing.T) {
 		"agent":           func(t *messages.Task) { t.Agent = "" },
 		"priority":        func(t *messages.Task) { t.Priority = "" },
 		"limits.maxSteps": func(t *messages.Task) { t.Limits = &messages.Limits{MaxSteps: -1} },
+		"outputSchema":    func(t *messages.Task) { t.OutputSchema = json.RawMessage(`{}`) },
 	} {
 		task := fullTask()
 		change(&task)
@@ -260,6 +261,7 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"Priority": func(t *messages.Task) { t.Priority = messages.PriorityLow },
 		"Labels":   func(t *messages.Task) { t.Labels["team"] = "other" },
 		"Limits":   func(t *messages.Task) { t.Limits.MaxSteps++ },
+		"Plan":     func(t *messages.Task) { t.Plan.Steps[0].Args = json.RawMessage(`{"path":"b.go"}`) },
 		"OutputSchema": func(t *messages.Task) {
 			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
 		},
@@ -298,6 +300,7 @@ func TestFingerprintTellsLargeNumbersApart(t *testing.T) {
 func TestFingerprintOfASchemaIsOfItsMeaning(t *testing.T) {
 	t.Parallel()
 	a, b := fullTask(), fullTask()
+	a.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
 	b.OutputSchema = json.RawMessage(`{ "required":["n"], "type":"object" }`)
 	if a.Fingerprint() != b.Fingerprint() {
 		t.Error("the same schema has two fingerprints")

@@ -259,7 +259,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 					return nil, nil, err
 				}
 			}
-			if err := add(&messages.StepStarted{Step: a.Step}); err != nil {
+			if err := add(&messages.StepStarted{Step: a.Step, Purpose: a.Purpose}); err != nil {
 				return nil, nil, err
 			}
 		case *agent.CallTools:
@@ -276,10 +276,25 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			case len(rs) == 0:
 				return decisions, a, nil
 			}
+		case *agent.Decide:
+			for _, r := range a.Records {
+				if err := add(r); err != nil {
+					return nil, nil, err
+				}
+			}
 		case *agent.Park:
+			if a.For > 0 {
+				until := x.now().Add(a.For)
+				a.Parked.Until = &until
+			}
 			untilEnd(s, &a.Parked)
 			return decisions, a, add(&a.Parked)
 		case *agent.Finish:
+			for _, r := range a.Before {
+				if err := add(r); err != nil {
+					return nil, nil, err
+				}
+			}
 			if s.StepOpen {
 				if err := add(&messages.StepEnded{Step: s.Step, Status: stepStatus(a.Status)}); err != nil {
 					return nil, nil, err
