@@ -29,6 +29,11 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectStatus: s.status,
 		messages.SubjectResult: s.result,
 		messages.SubjectCancel: s.cancel,
+
+		messages.SubjectApprovals: s.approvals,
+		messages.SubjectApprove:   s.approve,
+		messages.SubjectDeny:      s.deny,
+		messages.SubjectAnswer:    s.answerQuestion,
 	})
 }
 
