@@ -56,7 +56,7 @@ var (
 // violations counts what must never happen.
 type violations struct {
 	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice, unapproved int
-	first                                                                             string
+	first                                                                                         string
 }
 
 func (v *violations) add(o violations) {
