@@ -187,10 +187,10 @@ func (d *Definition) Validate() error {
 			return &FieldError{fmt.Sprintf("tools[%d]", i), "named twice"}
 		}
 	}
-	if err := d.checkApprove(); err != nil {
+	if err := d.checkPlanning(); err != nil {
 		return err
 	}
-	return d.checkPlanning()
+	return d.checkApprove()
 }
 
 func (d *Definition) checkModels() error {

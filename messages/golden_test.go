@@ -215,8 +215,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 15 {
-		t.Errorf("the records have %d kinds of events, want 15", len(seen))
+	if len(seen) != 17 {
+		t.Errorf("the records have %d kinds of events, want 17", len(seen))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // operations are all that can be asked for.
 func operations() []operation {
 	run := "{id}"
-	return []operation{
+	return append([]operation{
 		{
 			method: "POST", path: "/v1/tasks", id: "submitTask", tag: "tasks", summary: "Submit a task",
 			text: "The task is stored when this returns; then it ends in exactly one terminal state, or waits visibly for something. " +
@@ -63,5 +63,5 @@ func operations() []operation {
 			method: "GET", path: "/v1/agents/{name}", id: "getAgent", tag: "agents", summary: "The definition of an agent",
 			reply: messages.Definition{}, answer: getAgent,
 		},
-	}
+	}, approvalOperations()...)
 }
