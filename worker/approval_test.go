@@ -358,7 +358,7 @@ func TestParkedRunsCostNothing(t *testing.T) {
 	w, _ := s.add("first")
 	s.asked(s.begin("wreck it")) // all that is made once is made
 	before := runtime.NumGoroutine()
-	const runs = 100
+	const runs = messages.MaxApprovals - 1 // a thousand with the first
 	for range runs {
 		s.begin("wreck it")
 	}

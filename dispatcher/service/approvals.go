@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,7 +29,8 @@ func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	list := messages.ApprovalList{Approvals: []messages.WaitingApproval{}, More: more}
-	room := int(s.cfg.Conn.MaxPayload() / 2)
+	const frame = 1 << 10 // of a reply, beside the approvals
+	room := int(s.cfg.Conn.MaxPayload()) - frame
 	for _, run := range slices.Backward(asking) {
 		w, err := s.waitingApproval(ctx, messages.Ref{Tenant: req.Tenant, Run: run})
 		if err != nil {
@@ -36,7 +39,11 @@ func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 		if w == nil {
 			continue
 		}
-		room -= 6*len(w.Arguments) + 1<<10 // as JSON at most
+		size, err := json.Marshal(w)
+		if err != nil {
+			return nil, fmt.Errorf("encode approval: %w", err)
+		}
+		room -= len(size) + 1
 		if len(list.Approvals) == req.Limit || room < 0 {
 			list.More = true
 			break
