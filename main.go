@@ -129,7 +129,7 @@ func logger(cmd *cobra.Command, s settings.Logs, secrets []string) (*slog.Logger
 func terminal(stderr, stdout io.Writer) cli.Options {
 	_, noColor := os.LookupEnv("NO_COLOR")
 	tty := isTerminal(stderr) && os.Getenv("TERM") != "dumb"
-	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), Width: func() int { return width(stderr) }}
+	return cli.Options{User: os.Getenv("USER"), Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), Width: func() int { return width(stderr) }}
 }
 
 func isTerminal(w io.Writer) bool {

@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -85,16 +85,9 @@ type said struct {
 	by, reason string
 }
 
-func (s *said) who() string {
-	if s.by == "" {
-		return os.Getenv("USER")
-	}
-	return s.by
-}
-
 func (s *said) registerBy(cmd *cobra.Command) {
 	s.register(cmd)
-	cmd.Flags().StringVar(&s.by, "by", "", "who decides; it is recorded (default $USER)")
+	cmd.Flags().StringVar(&s.by, "by", "", "who decides; it is recorded (default: the user of this process)")
 }
 
 func (c *commands) decide(use, short, long string, deny bool) *cobra.Command {
@@ -112,7 +105,7 @@ func (c *commands) decide(use, short, long string, deny bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := dispatcher.Decision{By: s.who(), Reason: s.reason}
+			d := dispatcher.Decision{By: cmp.Or(s.by, c.options.User), Reason: s.reason}
 			if len(args) == 2 {
 				d.Call = args[1]
 			}
@@ -157,7 +150,7 @@ func (c *commands) answer() *cobra.Command {
 				return err
 			}
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
-				status, err := client.Answer(cmd.Context(), run, messages.AnswerRequest{Text: args[1], By: s.who()})
+				status, err := client.Answer(cmd.Context(), run, messages.AnswerRequest{Text: args[1], By: cmp.Or(s.by, c.options.User)})
 				return c.wasTold(cmd, &s.shared, run, status, err, "answered")
 			})
 		},

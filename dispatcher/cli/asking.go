@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/longshore-run/longshore/dispatcher"
@@ -15,7 +14,7 @@ import (
 )
 
 // NeedsPerson says that a run waits for a person and nobody is there to ask. The run was left as it is.
-type NeedsPerson struct{ text string }
+type NeedsPerson struct{ text string } //nolint:errname // it is what the run needs, not what went wrong
 
 func (e *NeedsPerson) Error() string { return e.text }
 
@@ -100,7 +99,7 @@ func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messa
 }
 
 func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages.Ref, waits *messages.RunWaiting, r *Reporter) error {
-	by := os.Getenv("USER")
+	by := r.options.User
 	if waits.Reason == messages.ParkAnswer {
 		for {
 			r.say("Type the answer, and Enter:")

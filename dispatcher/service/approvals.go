@@ -93,7 +93,7 @@ func (s *Service) asking(ctx context.Context, tenant string) (runs []string, mor
 
 // waitingApproval is what a run waits with now; nil: nothing that must be approved.
 func (s *Service) waitingApproval(ctx context.Context, ref messages.Ref) (*messages.WaitingApproval, error) {
-	if ref.Check() != nil { // whoever may publish events may name a run as he likes
+	if !messages.ValidToken(ref.Run) { // whoever may publish events may name a run as he likes
 		return nil, nil
 	}
 	last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
