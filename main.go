@@ -356,7 +356,14 @@ func runCommand() *cobra.Command {
 
 func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []messages.Task) error {
 	steps, results := cmd.ErrOrStderr(), cmd.OutOrStdout()
-	return cli.RunTasks(cmd.Context(), client, tasks, steps, results, terminal(steps, results), f.output == "json")
+	options := terminal(steps, results)
+	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) && isTerminal(steps) {
+		options.Ask = cli.NewAsker(in)
+	}
+	if os.Getenv("NATS_URL") == "" {
+		options.Advice = "; but the fleet in this process ends with it now: run it on a terminal, or with a fleet that stays (NATS_URL)"
+	}
+	return cli.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output == "json")
 }
 
 // tasks are those to run, checked.

@@ -9,8 +9,8 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// maxLogEntry bounds an entry that comes in parts, in bytes.
-const maxLogEntry = 128 << 20
+// maxEntryCopy bounds an entry that comes in parts, in bytes.
+const maxEntryCopy = 128 << 20
 
 // ErrNotBegun means that the run is queued and has no log yet.
 var ErrNotBegun = errors.New("the run has not begun")
@@ -35,7 +35,7 @@ func (c *Client) Log(ctx context.Context, run messages.Ref) iter.Seq2[messages.E
 // more after some 4 MiB.
 func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*messages.LogPage, error) {
 	const enough = 4 << 20
-	page, size := &messages.LogPage{Entries: []messages.LogEntry{}}, 0
+	page, size := &messages.LogPage{Entries: []messages.EntryCopy{}}, 0
 	for l, err := range c.logAfter(ctx, run, after) {
 		if err != nil {
 			return nil, err
@@ -51,17 +51,17 @@ func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, li
 }
 
 // logAfter yields the entries with a sequence above after.
-func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[messages.LogEntry, error] {
-	return func(yield func(messages.LogEntry, error) bool) {
+func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[messages.EntryCopy, error] {
+	return func(yield func(messages.EntryCopy, error) bool) {
 		for more := true; more; {
 			page, err := c.page(ctx, messages.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after})
 			if err != nil {
-				yield(messages.LogEntry{}, err)
+				yield(messages.EntryCopy{}, err)
 				return
 			}
 			for _, l := range page.Entries {
 				if l.Seq <= after {
-					yield(messages.LogEntry{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
+					yield(messages.EntryCopy{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
 					return
 				}
 				if after = l.Seq; !yield(l, nil) {
@@ -85,16 +85,16 @@ func (c *Client) page(ctx context.Context, req messages.LogRequest) (*messages.L
 		if p == nil {
 			return &page, nil
 		}
-		if p.Offset != len(whole) || len(p.Data) == 0 || p.Size > maxLogEntry || len(whole)+len(p.Data) > p.Size {
+		if p.Offset != len(whole) || len(p.Data) == 0 || p.Size > maxEntryCopy || len(whole)+len(p.Data) > p.Size {
 			return nil, fmt.Errorf("read log: the parts of entry %d do not fit", p.Seq)
 		}
 		whole = append(whole, p.Data...)
 		if len(whole) == p.Size {
-			var l messages.LogEntry
+			var l messages.EntryCopy
 			if err := messages.Decode(whole, &l); err != nil {
 				return nil, fmt.Errorf("read log: entry %d: %w", p.Seq, err)
 			}
-			page.Entries, page.Part = []messages.LogEntry{l}, nil
+			page.Entries, page.Part = []messages.EntryCopy{l}, nil
 			return &page, nil
 		}
 		req.Offset = len(whole)

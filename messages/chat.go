@@ -130,6 +130,7 @@ type ToolSpec struct {
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"` // JSON Schema 2020-12 of an object
 	Effect      Effect          `json:"effect"`
+	Destructive bool            `json:"destructive,omitempty"` // a call waits for an approval, unless the agent says otherwise
 }
 
 // Effect says what running a call twice does.

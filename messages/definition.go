@@ -53,6 +53,9 @@ type Definition struct {
 	Cache           bool              `json:"cache,omitempty"`           // a model's reply to the same request may be used again; needs temperature 0
 	Budget          *Budget           `json:"budget,omitempty"`          // default: none
 
+	// Of calls that somebody must agree to.
+	Approve *Approve `json:"approve,omitempty"` // default: calls of destructive tools wait for an approval, for 24h
+
 	// Of planner "plan".
 	Plan           *Plan  `json:"plan,omitempty"`           // makes a planning call needless; the planner is then "plan"
 	Observe        string `json:"observe,omitempty"`        // when the model is asked how to go on; default "always", with a given plan "never"
@@ -191,7 +194,10 @@ func (d *Definition) Validate() error {
 			return &FieldError{fmt.Sprintf("tools[%d]", i), "named twice"}
 		}
 	}
-	return d.checkPlanning()
+	if err := d.checkPlanning(); err != nil {
+		return err
+	}
+	return d.checkApprove()
 }
 
 func (d *Definition) checkModels() error {

@@ -79,8 +79,18 @@ func countEvents(r Record) int {
 			return 1
 		}
 		return 0
-	case *Released, *Lost, *Answered, *Expired:
+	case *Released, *Lost, *Answered:
 		return 0
+	case *Expired:
+		if r.Call != "" {
+			return 1
+		}
+		return 0
+	case *Parked:
+		if r.Approval != nil {
+			return 2
+		}
+		return 1
 	default:
 		return 1
 	}
@@ -129,9 +139,18 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 	case *Planned:
 		emit(EventPlan, r.data())
 	case *Parked:
+		if r.Approval != nil {
+			emit(EventApprovalRequested, r.asks())
+		}
 		emit(EventRunWaiting, RunWaiting{
 			Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: brief(r.Question, maxEventArgs),
 		})
+	case *Decided:
+		emit(EventApprovalDecided, r.data())
+	case *Expired:
+		if r.Call != "" {
+			emit(EventApprovalDecided, ApprovalDecided{CallID: named(r.Call), Decision: Lapsed})
+		}
 	case *CancelRequested:
 		emit(EventCancelRequested, CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)})
 	case *BudgetWarned:

@@ -132,6 +132,8 @@ func (h *Head) follow(r Record) {
 		h.satisfy(r.Park)
 	case *Expired:
 		h.satisfy(r.Park)
+	case *Decided:
+		h.satisfy(r.Park)
 	case *Finished:
 		h.Phase, h.Waits = PhaseFinished, ""
 	}

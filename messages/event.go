@@ -36,8 +36,10 @@ const (
 	EventError              = "error"
 	EventTurnEnd            = "turn_end"
 	EventRunFinished        = "run_finished"
-	EventPlan               = "plan"           // after run_started, and after steps of a plan
-	EventBudgetWarning      = "budget_warning" // anywhere in a step
+	EventPlan               = "plan"               // after run_started, and after steps of a plan
+	EventBudgetWarning      = "budget_warning"     // anywhere in a step
+	EventApprovalRequested  = "approval_requested" // before its run_waiting
+	EventApprovalDecided    = "approval_decided"   // before its run_resumed
 )
 
 const (

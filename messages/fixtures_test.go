@@ -61,7 +61,15 @@ func fullDefinition() messages.Definition {
 		},
 		Cache:  true,
 		Budget: fullBudget(),
+
+		Approve: &messages.Approve{
+			Always: []string{"read_file"}, Expires: messages.Duration(time.Hour), OnDeny: messages.OnDenyEnd,
+		},
 	}
+}
+
+func fullApproval() *messages.Approval {
+	return messages.NewApproval("reviewer", 1, "a", messages.ToolCall{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`})
 }
 
 func fullBudget() *messages.Budget {
@@ -109,7 +117,7 @@ func fullRecords() []messages.Record {
 			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Prefix: messages.Records{&messages.StepStarted{Step: 1}},
 			Tools: []messages.ToolSpec{{
 				Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(`{"type":"object"}`),
-				Effect: messages.EffectRead,
+				Effect: messages.EffectRead, Destructive: true,
 			}},
 		},
 		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval"},
@@ -130,17 +138,21 @@ func fullRecords() []messages.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
 		},
 		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?"},
+		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval()},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
 		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
 		&messages.Answered{ID: "x2", Park: 9, By: "ann", Content: messages.TextContent("yes"), IsError: true},
-		&messages.Expired{Park: 9},
+		&messages.Expired{Park: 9, Call: "c1"},
 		&messages.Finished{Result: fullResult(), Dead: true},
 		&messages.Planned{
 			Step: 1, Decision: messages.DecisionAdapt, Reason: "b failed", Plan: fullPlan(), Renewed: []string{"b"}, Fallback: true,
 		},
 		&messages.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
+		&messages.Decided{
+			ID: "x3", Park: 9, Step: 1, Call: "c1", Hash: messages.HashArguments(`{"path":"a.go"}`), Denied: true, By: "ann", Reason: "not now",
+			Until: &until,
+		},
 	}
 }
 
@@ -152,6 +164,7 @@ func emptyRecords() []messages.Record {
 		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
 		&messages.Planned{},
 		&messages.BudgetWarned{},
+		&messages.Decided{},
 	}
 }
 

@@ -75,6 +75,15 @@ func wire() map[string]any {
 		"live": &messages.Live{
 			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 9, Dropped: 120, Kind: messages.LiveText, Text: "Let me ",
 		},
+		"decision_request": &messages.DecisionRequest{
+			Tenant: ref.Tenant, ID: ref.Run, Call: "c1", Hash: messages.HashArguments(""), By: "ann", Reason: "fine", Control: "x1",
+		},
+		"answer_request":    &messages.AnswerRequest{Tenant: ref.Tenant, ID: ref.Run, Call: "c1", Text: "blue", Deny: true, By: "ann", Control: "x1"},
+		"approvals_request": &messages.ApprovalsRequest{Tenant: ref.Tenant, Limit: 10},
+		"approval_list": &messages.ApprovalList{More: true, Approvals: []messages.WaitingApproval{{
+			Tenant: ref.Tenant, ID: ref.Run, Agent: "reviewer", Step: 1, Call: "c1", Tool: "send_mail", Arguments: `{}`,
+			Hash: messages.HashArguments(`{}`), Since: noon, Until: &until,
+		}}},
 		"live_reset": &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
 	}
 	for name, data := range map[string]any{
@@ -116,7 +125,12 @@ func wire() map[string]any {
 		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
 		messages.EventRunFinished: messages.RunFinished{Result: done},
 
-		messages.EventBudgetWarning: messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
+		messages.EventApprovalRequested: messages.ApprovalRequested{
+			StepID: "step-1", Agent: "reviewer", CallID: "c1", ToolName: "send_mail", Arguments: `{"path":"x"}`, Truncated: true,
+			Hash: messages.HashArguments(`{"path":"x"}`), Until: &until,
+		},
+		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now"},
+		messages.EventBudgetWarning:   messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 	} {
 		all["event_"+name] = event(name, data)
 	}
@@ -202,8 +216,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 15 {
-		t.Errorf("the records have %d kinds of events, want 15", len(seen))
+	if len(seen) != 17 {
+		t.Errorf("the records have %d kinds of events, want 17", len(seen))
 	}
 }
 

@@ -15,12 +15,12 @@ type LogRequest struct {
 
 // LogPage is a page of a run's log, oldest entry first: entries, or a part of one that is too large for a message.
 type LogPage struct {
-	Entries []LogEntry `json:"entries"`
-	Part    *LogPart   `json:"part,omitempty"`
-	More    bool       `json:"more,omitempty"` // there was more when the page was read: ask after its last entry
+	Entries []EntryCopy `json:"entries"`
+	Part    *LogPart    `json:"part,omitempty"`
+	More    bool        `json:"more,omitempty"` // there was more when the page was read: ask after its last entry
 }
 
-// LogPart is a part of a LogEntry as JSON.
+// LogPart is a part of a EntryCopy as JSON.
 type LogPart struct {
 	Seq    uint64 `json:"seq"`
 	Offset int    `json:"offset"` // of the part, in bytes
@@ -28,25 +28,25 @@ type LogPart struct {
 	Data   []byte `json:"data"`
 }
 
-// LogEntry is an entry outside its log.
-type LogEntry struct {
+// EntryCopy is an entry outside its log.
+type EntryCopy struct {
 	Seq     uint64          `json:"seq"`
 	Head    json.RawMessage `json:"head"`    // see EncodeHead
 	Records json.RawMessage `json:"records"` // see EncodeRecords
 }
 
-// NewLogEntry is the entry as a LogEntry.
-func NewLogEntry(e Entry) (LogEntry, error) {
+// NewEntryCopy is the entry as a EntryCopy.
+func NewEntryCopy(e Entry) (EntryCopy, error) {
 	head, err := EncodeHead(e.Head)
 	if err != nil {
-		return LogEntry{}, err
+		return EntryCopy{}, err
 	}
 	records, err := EncodeRecords(e.Records)
-	return LogEntry{Seq: e.Seq, Head: json.RawMessage(head), Records: records}, err
+	return EntryCopy{Seq: e.Seq, Head: json.RawMessage(head), Records: records}, err
 }
 
 // Entry reads it, strictly. ErrNewerVersion: a newer program wrote the log.
-func (l LogEntry) Entry() (Entry, error) {
+func (l EntryCopy) Entry() (Entry, error) {
 	head, err := DecodeHead(string(l.Head))
 	if err != nil {
 		return Entry{}, fmt.Errorf("read entry %d: %w", l.Seq, err)

@@ -70,7 +70,7 @@ func TestLogEntries(t *testing.T) {
 	t.Parallel()
 	for name, entries := range stories(t) {
 		for _, e := range entries {
-			l, err := messages.NewLogEntry(e)
+			l, err := messages.NewEntryCopy(e)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestLogEntries(t *testing.T) {
 			noDiff(t, name, e, got)
 		}
 	}
-	for _, l := range []messages.LogEntry{{}, {Seq: 1, Head: []byte("7")}, {Seq: 1, Head: []byte("{}"), Records: []byte("[]")}} {
+	for _, l := range []messages.EntryCopy{{}, {Seq: 1, Head: []byte("7")}, {Seq: 1, Head: []byte("{}"), Records: []byte("[]")}} {
 		if _, err := l.Entry(); err == nil {
 			t.Errorf("%+v is an entry", l)
 		}

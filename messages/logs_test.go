@@ -106,7 +106,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
 		"plan":     planStory(t),
 		"protocol": protocol(t), "limits": limits(t),
-		"budget": budget(t),
+		"budget": budget(t), "approvals": approvals(t),
 		"forked": forked(t),
 	}
 }
@@ -173,6 +173,43 @@ func cancelled(t *testing.T) []messages.Entry {
 	s.add(stepEnded(1, messages.StepSkipped), finished(1, "", &messages.RunError{
 		Message: "cancelled by ann: too slow", Code: messages.CodeCancelled,
 	}))
+	return s.entries
+}
+
+// approvals is a run of three calls that wait for an approval: one is approved, one denied, one too late.
+func approvals(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t}
+	s.add(started(), claimed("k1", "w1", 7))
+	s.add(stepStarted(1))
+	a, b, c := call("c1", "send_mail", `{"path":"x"}`), call("c2", "send_mail", `{"path":"y"}`), call("c3", "send_mail", `{"path":"z"}`)
+	s.add(replied(1, "", a, b, c))
+	until := noon.Add(time.Hour)
+	park := func(c messages.ToolCall) (uint64, *messages.Decided) {
+		asked := messages.NewApproval("reviewer", 1, "", c)
+		seq := s.add(&messages.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked})
+		return seq, &messages.Decided{ID: "x-" + c.ID, Park: seq, Step: 1, Call: c.ID, Hash: asked.Hash, By: "ann", Until: &until}
+	}
+	resumed := func(claim string, ticket uint64) {
+		s.add(&messages.Claimed{Claim: claim, Worker: "w2", Ticket: ticket, Delivery: 1, Resumes: messages.ParkApproval})
+	}
+	_, yes := park(a)
+	s.add(yes)
+	resumed("k2", 20)
+	s.add(&messages.ToolStarted{Step: 1, Call: a})
+	s.add(returned(1, a, "sent", ""))
+	_, no := park(b)
+	no.Denied, no.Reason = true, "not to them"
+	s.add(no)
+	resumed("k3", 30)
+	s.add(returned(1, b, "User denied approval: not to them", messages.CodeApprovalDenied))
+	seq, _ := park(c)
+	s.add(&messages.Expired{Park: seq, Call: "c3"})
+	resumed("k4", 40)
+	s.add(returned(1, c, messages.TextLapsed, messages.CodeApprovalExpired))
+	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
+	s.add(replied(2, "One mail was sent."))
+	s.add(stepEnded(2, messages.StepCompleted), finished(2, "One mail was sent.", nil))
 	return s.entries
 }
 

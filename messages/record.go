@@ -6,7 +6,7 @@ import "time"
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
 // *Parked *Released *Planned *Finished *BudgetWarned. Control records, of anybody else: *CancelRequested *Answered
-// *Expired *Lost.
+// *Decided *Expired *Lost.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -30,6 +30,7 @@ const (
 	KindExpired         Kind = "expired"
 	KindFinished        Kind = "finished"
 	KindPlanned         Kind = "planned"
+	KindDecided         Kind = "decided"
 	KindBudgetWarned    Kind = "budget_warned"
 )
 
@@ -68,6 +69,8 @@ func newRecord(k Kind) Record {
 		return &Finished{}
 	case KindPlanned:
 		return &Planned{}
+	case KindDecided:
+		return &Decided{}
 	case KindBudgetWarned:
 		return &BudgetWarned{}
 	default:
@@ -174,6 +177,8 @@ type Parked struct {
 	// sentence.
 	Limit    string `json:"limit,omitempty"`
 	Question string `json:"question,omitempty"`
+
+	Approval *Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
 }
 
 // Released hands an open claim back. The attempt is given back too, unless it was Spent.
@@ -218,6 +223,7 @@ type Answered struct {
 // Expired says that a park's time is over.
 type Expired struct {
 	Park uint64 `json:"park"`
+	Call string `json:"call,omitempty"` // that waited for an approval, if one did
 }
 
 // Finished ends the run. Nothing after it counts.

@@ -54,6 +54,8 @@ type Result struct {
 type Park struct {
 	Reason string        // a word: "answer", "approval" …
 	For    time.Duration // how long at most; 0: for ever
+
+	Question string // what an answer is wanted to, for people; may be empty
 }
 
 // Text is a Result of one text.

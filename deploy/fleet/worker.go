@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
+	"github.com/longshore-run/longshore/tools/human"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/memory"
@@ -127,7 +129,11 @@ func toolset(more []tools.Tool) (*tools.Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make file tools: %w", err)
 	}
-	set, err := tools.NewSet(append(fileTools, more...)...)
+	ask, err := human.Tools()
+	if err != nil {
+		return nil, fmt.Errorf("make ask_human: %w", err)
+	}
+	set, err := tools.NewSet(slices.Concat(fileTools, ask, more)...)
 	if err != nil {
 		return nil, fmt.Errorf("make toolset: %w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -192,11 +191,7 @@ const barWidth = 20
 // progressOf is a batch on one line.
 func (*commands) progressOf(b *messages.Batch) string {
 	n := &b.Counts
-	full := 0
-	if n.Total > 0 {
-		full = barWidth * n.Ended() / n.Total
-	}
-	text := fmt.Sprintf("[%s%s] %d of %d ended", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), n.Ended(), n.Total)
+	text := fmt.Sprintf("%s %d of %d ended", cells(n.Ended(), n.Total), n.Ended(), n.Total)
 	if n.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", n.Failed)
 	}
@@ -205,33 +200,4 @@ func (*commands) progressOf(b *messages.Batch) string {
 		text += " · about " + left(*b.SecondsTo) + " left"
 	}
 	return text
-}
-
-// bar is a line that is written over; on a terminal only.
-type bar struct {
-	c     *commands
-	out   io.Writer
-	at    time.Time
-	shown bool
-}
-
-// barEvery bounds how often it is drawn.
-const barEvery = 100 * time.Millisecond
-
-func (b *bar) draw(text string) {
-	now := b.c.options.Now()
-	if !b.c.options.Terminal || b.shown && now.Sub(b.at) < barEvery {
-		return
-	}
-	frames := []rune(spinner)
-	head := string(frames[int(now.UnixMilli()/barEvery.Milliseconds())%len(frames)]) + " "
-	b.at, b.shown = now, true
-	_ = write(b.out, "\r\x1b[K"+fitted(head, visible(text), "", b.c.options.Width()-1)) // what cannot be shown is not missed
-}
-
-func (b *bar) clear() {
-	if b.shown {
-		b.shown = false
-		_ = write(b.out, "\r\x1b[K")
-	}
 }

@@ -88,8 +88,10 @@ func (c *commands) runEval(cmd *cobra.Command, open OpenFleet, f *evalFlags, fil
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	bar := c.bar(cmd.ErrOrStderr())
-	f.options.Progress = bar.show
+	bar := &bar{c: c, out: cmd.ErrOrStderr()}
+	f.options.Progress = func(p evaluation.Progress) {
+		bar.draw(fmt.Sprintf("%s %d of %d · %d passed", cells(p.Done, p.All), p.Done, p.All, p.Passed))
+	}
 	report, err := evaluation.Run(cmd.Context(), client, suite, f.options)
 	bar.clear()
 	if err != nil {
@@ -118,38 +120,6 @@ func explainEval(ctx context.Context, err error, file string) error {
 		return &lineError{"stopped: the evaluation was given up, and what was submitted to a fleet elsewhere goes on", err}
 	default:
 		return oneLine(err)
-	}
-}
-
-// bar is the progress of a suite on a terminal; elsewhere it shows nothing.
-type bar struct {
-	w     io.Writer
-	width func() int
-	drawn bool
-}
-
-func (c *commands) bar(w io.Writer) *bar {
-	if !c.options.Terminal {
-		w = nil
-	}
-	return &bar{w: w, width: c.options.Width}
-}
-
-// show draws it anew. That a terminal cannot be written to does not end an evaluation.
-func (b *bar) show(p evaluation.Progress) {
-	if b.w == nil {
-		return
-	}
-	tail := fmt.Sprintf(" %d of %d · %d passed", p.Done, p.All, p.Passed)
-	cells := max(min(40, b.width()-columns(tail)-3), 1)
-	full := cells * p.Done / max(p.All, 1)
-	_, _ = io.WriteString(b.w, eraseLine+"["+strings.Repeat("#", full)+strings.Repeat("-", cells-full)+"]"+tail)
-	b.drawn = true
-}
-
-func (b *bar) clear() {
-	if b.drawn {
-		_, _ = io.WriteString(b.w, eraseLine)
 	}
 }
 

@@ -25,7 +25,7 @@ func shortID(id string) string {
 
 // progress draws the progress line; it is empty when there is nothing to wait for.
 func (r *Reporter) progress() string {
-	if !r.options.Terminal || r.drawn {
+	if !r.options.Terminal || r.drawn || r.asking {
 		return ""
 	}
 	var active []*run

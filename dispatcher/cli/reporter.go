@@ -31,12 +31,13 @@ type Reporter struct {
 	closing sync.Once
 	ticking sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows
-	runs  []*run     // in the order in which they became known
-	began time.Time
-	frame int
-	drawn bool // the progress line is on the screen
-	above int  // rows of a reply that is being written, above the progress line
+	mu     sync.Mutex // guards what follows
+	runs   []*run     // in the order in which they became known
+	began  time.Time
+	frame  int
+	drawn  bool // the progress line is on the screen
+	asking bool // a person is being asked, and types
+	above  int  // rows of a reply that is being written, above the progress line
 }
 
 // NewReporter returns a Reporter that writes to w, which is best the error output: then results can be redirected

@@ -19,6 +19,7 @@ const maxAtOnce = 64
 // replies while they are written, and writes each result, as soon as it is
 // there, to results: its text, or the AgentResult as a line of JSON. The error is a *RunFailed of the first run that
 // did not complete, once all have ended. When ctx ends, what was submitted goes on without being watched.
+// A run that waits for a person is asked about by Options.Ask, or is left with a *NeedsPerson.
 func RunTasks(
 	ctx context.Context, client *dispatcher.Client, tasks []messages.Task, steps, results io.Writer, options Options, asJSON bool,
 ) error {
@@ -72,5 +73,7 @@ func runTask(ctx context.Context, client *dispatcher.Client, t messages.Task, r 
 		return nil, explain(err, run)
 	}
 	run.Run = id
-	return WatchAndReport(ctx, client, run, r)
+	return watchAndReport(ctx, client, run, r, func(e *messages.Event) error {
+		return r.options.Ask.attend(ctx, client, run, e, r, r.options.Advice)
+	})
 }

@@ -17,6 +17,13 @@ import (
 func WatchAndReport(
 	ctx context.Context, client *dispatcher.Client, run messages.Ref, reporter *Reporter,
 ) (*messages.AgentResult, error) {
+	return watchAndReport(ctx, client, run, reporter, func(*messages.Event) error { return nil })
+}
+
+// watchAndReport is WatchAndReport with something to do after each event that is shown; its error ends the watch.
+func watchAndReport(
+	ctx context.Context, client *dispatcher.Client, run messages.Ref, reporter *Reporter, after func(*messages.Event) error,
+) (*messages.AgentResult, error) {
 	reporter.Begin(run.Run)
 	if reporter.wantsDeltas() {
 		defer showDeltas(ctx, client, run, reporter.Live)()
@@ -27,6 +34,9 @@ func WatchAndReport(
 			return nil, stoppedWatching(ctx, err, run)
 		}
 		reporter.Event(e)
+		if err := after(&e); err != nil {
+			return nil, stoppedWatching(ctx, err, run)
+		}
 		if e.Name() == messages.EventRunFinished {
 			shortened = resultOf(&e)
 		}

@@ -49,13 +49,13 @@ func (s *Service) hasLog(ctx context.Context, ref messages.Ref) error {
 
 func (s *Service) page(ctx context.Context, ref messages.Ref, req messages.LogRequest) (*messages.LogPage, error) {
 	room := min(maxPageBytes, int(s.cfg.Conn.MaxPayload())-pageRoom)
-	page := &messages.LogPage{Entries: []messages.LogEntry{}}
+	page := &messages.LogPage{Entries: []messages.EntryCopy{}}
 	size := 0
 	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, req.After, runlog.Tail) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := messages.NewLogEntry(e)
+		l, err := messages.NewEntryCopy(e)
 		if err != nil {
 			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
 		}
@@ -83,7 +83,7 @@ func partOf(seq uint64, data []byte, offset, room int) (*messages.LogPage, error
 	}
 	end := min(len(data), offset+room/4*3)
 	return &messages.LogPage{
-		Entries: []messages.LogEntry{}, More: true,
+		Entries: []messages.EntryCopy{}, More: true,
 		Part: &messages.LogPart{Seq: seq, Offset: offset, Size: len(data), Data: data[offset:end]},
 	}, nil
 }

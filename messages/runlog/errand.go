@@ -40,14 +40,18 @@ func (k *Keeper) Errand(ctx context.Context, run messages.Ref, w messages.Wake) 
 
 // expire ends a park whose time is over, or sets its timer again when it is not.
 func (k *Keeper) expire(ctx context.Context, run messages.Ref, last messages.Entry) (messages.Entry, error) {
-	until, err := k.until(ctx, run, last)
-	if err != nil || until == nil {
+	p, _, err := k.Park(ctx, run, last)
+	if err != nil || p == nil || p.Until == nil {
 		return last, err
 	}
-	if k.Now().Add(earlyBy).Before(*until) {
+	if k.Now().Add(earlyBy).Before(*p.Until) {
 		return last, k.armTimer(ctx, run, last)
 	}
-	return k.append(ctx, run, last, &messages.Expired{Park: last.Head.ParkSeq})
+	over := &messages.Expired{Park: last.Head.ParkSeq}
+	if p.Approval != nil {
+		over.Call = p.Call
+	}
+	return k.append(ctx, run, last, over)
 }
 
 // Sweep looks at every run and repairs what a loss of power or of a message may have broken: a claim whose ticket is

@@ -16,6 +16,7 @@ var (
 	ErrNotFound   = errors.New("no such run")
 	ErrEnded      = errors.New("the run has ended")
 	ErrNotWaiting = errors.New("the run does not wait for this")
+	ErrLate       = errors.New("the time for this is over")
 )
 
 const (
@@ -37,6 +38,7 @@ type Keeper struct {
 // same again is harmless: what is already true is not recorded twice, but its wake-up is published again.
 //
 // It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nothing can change the run. ErrNotWaiting: an answer to another park.
+// ErrLate: a decision after its park has expired. Whose of two answers counted, Answer tells.
 func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Record) (messages.Head, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
@@ -49,7 +51,7 @@ func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Recor
 		case !ok:
 			return messages.Head{}, ErrNotFound
 		}
-		if done, err := settled(last, r); done || err != nil {
+		if done, err := settled(last, r, k.Now()); done || err != nil {
 			if err == nil {
 				err = k.wakeIfReady(ctx, run, last)
 			}
@@ -77,7 +79,7 @@ func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Recor
 }
 
 // settled tells whether a record would change nothing any more.
-func settled(last messages.Entry, r messages.Record) (bool, error) {
+func settled(last messages.Entry, r messages.Record, now time.Time) (bool, error) {
 	h := last.Head
 	if h.Phase == messages.PhaseFinished {
 		return false, ErrEnded
@@ -90,6 +92,16 @@ func settled(last messages.Entry, r messages.Record) (bool, error) {
 			return false, ErrNotWaiting
 		}
 		return h.Phase == messages.PhaseReady, nil
+	case *messages.Decided:
+		switch {
+		case h.ParkSeq != r.Park || h.Phase == messages.PhaseActive:
+			return false, ErrNotWaiting
+		case h.Phase == messages.PhaseReady:
+			return true, nil
+		case r.Late(now):
+			return false, ErrLate
+		}
+		return false, nil
 	default:
 		return false, nil
 	}
@@ -289,19 +301,11 @@ func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last messages.E
 
 // until is when the current park expires; nil: never.
 func (k *Keeper) until(ctx context.Context, run messages.Ref, last messages.Entry) (*time.Time, error) {
-	e := last
-	if e.Seq != last.Head.ParkSeq || e.Records == nil {
-		var err error
-		if e, err = k.entry(ctx, run, last.Head.ParkSeq); err != nil {
-			return nil, err
-		}
+	p, _, err := k.Park(ctx, run, last)
+	if err != nil || p == nil {
+		return nil, err
 	}
-	for _, r := range e.Records {
-		if p, ok := r.(*messages.Parked); ok {
-			return p.Until, nil
-		}
-	}
-	return nil, nil
+	return p.Until, nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

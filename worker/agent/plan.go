@@ -143,7 +143,7 @@ func (s *State) beginStep(r *messages.StepStarted) error {
 	s.Plan.set(r.StepID, StepProgress{})
 	s.Open = append(s.Open, OpenCall{
 		Call:    messages.ToolCall{ID: step.ID, Name: step.Tool, Arguments: args},
-		Approve: s.Plan.Plan.NeedsApproval(step),
+		Approve: s.Plan.Plan.NeedsApproval(step) || s.Agent.AsksFor(s.Tools, step.Tool),
 	})
 	return nil
 }

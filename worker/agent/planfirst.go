@@ -167,7 +167,7 @@ func (r *planRun) ends() (out []messages.Record) {
 		if c.Result.IsError {
 			m := messages.Message{Content: c.Result.Content}
 			end.Status, end.Reason = messages.StepFailed, messages.Clip(m.Text(), maxReason)
-			if code := r.Codes[CallKey(r.Step, c.Call.ID)]; code == messages.CodeApprovalDenied {
+			if code := r.Codes[CallKey(r.Step, c.Call.ID)]; code == messages.CodeApprovalDenied || code == messages.CodeApprovalExpired {
 				end.Status = messages.StepSkipped
 			}
 		}

@@ -68,8 +68,9 @@ type OpenCall struct {
 	Answer  *messages.ToolResult `json:"answer,omitempty"`  // came from outside while the run was parked
 	Result  *messages.ToolResult `json:"result,omitempty"`
 	// Approve says that the call must not begin before somebody outside has agreed. The runner parks the run for it
-	// with reason "approval"; an Answered that is no error agrees, one that is an error is the call's result.
-	Approve bool `json:"approve,omitempty"`
+	// with reason "approval"; a Decided agrees or is the call's result.
+	Approve bool          `json:"approve,omitempty"`
+	Refused messages.Code `json:"refused,omitempty"` // the approval was, and Answer says how
 }
 
 // Apply folds one entry. An error means that the log is broken or newer than this code.
@@ -158,11 +159,16 @@ func (s *State) Advance(r messages.Record) error {
 	case *messages.BudgetWarned:
 		s.Warned = append(s.Warned, r.Limit)
 	case *messages.Answered:
-		if s.more(r) {
+		if s.more(r) || s.asking(r.Park) != nil { // no answer agrees to a call
 			break
 		}
 		s.answer(r.Park, messages.ToolResult{Content: r.Content, IsError: r.IsError})
+	case *messages.Decided:
+		s.decided(r)
 	case *messages.Expired:
+		if s.lapsed(r) {
+			break
+		}
 		s.answer(r.Park, messages.ToolResult{Content: messages.TextContent("No answer came in time."), IsError: true})
 	case *messages.CancelRequested:
 		if s.Cancel == nil {
@@ -222,7 +228,7 @@ func (s *State) reply(r *messages.ModelReplied) {
 func (s *State) say(m messages.Message) {
 	s.Transcript = append(s.Transcript, m)
 	for _, c := range m.Calls() {
-		s.Open = append(s.Open, OpenCall{Call: c})
+		s.Open = append(s.Open, OpenCall{Call: c, Approve: s.Agent.AsksFor(s.Tools, c.Name)})
 	}
 }
 
@@ -263,6 +269,10 @@ func (s *State) returned(r *messages.ToolReturned) error {
 		case r.Code == messages.CodeInvalidInput && c.Started == "" && s.Agent.OnInvalidOutput != "":
 			if s.Agent.OnInvalidOutput == messages.OnErrorFail {
 				s.fail(messages.CodeModelInvalidOutput, m.Text())
+			}
+		case r.Code == messages.CodeApprovalDenied || r.Code == messages.CodeApprovalExpired: // no failure of the tool
+			if s.Agent.DenialEnds() {
+				s.fail(r.Code, refusal(r.Name, m.Text()))
 			}
 		case s.Agent.OnToolError == messages.OnErrorFail:
 			s.fail(messages.CodeToolFailed, m.Text())

@@ -38,7 +38,7 @@ func goldenLogs(t *testing.T) map[string][]messages.Entry {
 		lines := bufio.NewScanner(bytes.NewReader(data))
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			var l messages.LogEntry
+			var l messages.EntryCopy
 			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 				t.Fatal(err)
 			}

@@ -313,8 +313,8 @@ func TestPlanStepWaitsForApproval(t *testing.T) {
 			if !ok || park.Reason != "approval" || park.Call != "a" || w.calls["a"] != 0 || w.calls["b"] != 1 {
 				t.Fatalf("%v, calls %v", e.Head.Kinds, w.calls)
 			}
-			if _, err := k.Control(t.Context(), rrun, &messages.Answered{
-				ID: "x", Park: e.Seq, Content: messages.TextContent("User denied approval"), IsError: tc.refused,
+			if _, err := k.Control(t.Context(), rrun, &messages.Decided{
+				ID: "x", Park: e.Seq, Step: park.Approval.Step, Call: "a", Hash: park.Approval.Hash, Denied: tc.refused,
 			}); err != nil {
 				t.Fatal(err)
 			}

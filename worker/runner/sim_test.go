@@ -55,8 +55,8 @@ var (
 
 // violations counts what must never happen.
 type violations struct {
-	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice int
-	first                                                                             string
+	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice, unapproved int
+	first                                                                                         string
 }
 
 func (v *violations) add(o violations) {
@@ -67,13 +67,14 @@ func (v *violations) add(o violations) {
 	v.steals += o.steals
 	v.otherBodies += o.otherBodies
 	v.onceTwice += o.onceTwice
+	v.unapproved += o.unapproved
 	if v.first == "" {
 		v.first = o.first
 	}
 }
 
 func (v *violations) total() int {
-	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice
+	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice + v.unapproved
 }
 
 // world is everything outside the processes. It survives them.
@@ -385,7 +386,7 @@ func newScript(seed uint64) script {
 			s[turn] = append(s[turn], messages.ToolCall{ID: fmt.Sprintf("c%d.%d", turn, i), Name: name, Arguments: `{}`})
 		}
 	}
-	return s
+	return s.dangerous(seed)
 }
 
 func (s script) has(name string) bool {
@@ -452,7 +453,7 @@ type simTool struct {
 }
 
 func (t simTool) Spec() messages.ToolSpec {
-	return messages.ToolSpec{Name: t.name, Description: "A tool.", Effect: t.effect, InputSchema: json.RawMessage(`{"type":"object"}`)}
+	return messages.ToolSpec{Name: t.name, Description: "A tool.", Effect: t.effect, Destructive: t.name == wreck || t.name == doom, InputSchema: json.RawMessage(`{"type":"object"}`)}
 }
 
 func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
@@ -467,6 +468,11 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	if c.ID == cutCall {
 		w.mu.Lock()
 		w.violate(&w.found.onceTwice, "a call of a cut reply was made")
+		w.mu.Unlock()
+	}
+	if w.mustAsk(t.name, c.ID) && !w.approved(c.ID) {
+		w.mu.Lock()
+		w.violate(&w.found.unapproved, "a call was made that nobody had approved")
 		w.mu.Unlock()
 	}
 	if t.effect == messages.EffectOnce {
@@ -593,7 +599,8 @@ type simRunner struct {
 func (p *process) newRunner(t *testing.T) simRunner {
 	t.Helper()
 	set, err := tools.NewSet(simTool{p, "read", messages.EffectRead}, simTool{p, "idem", messages.EffectIdempotent},
-		simTool{p, "once", messages.EffectOnce}, simTool{p, "ask", messages.EffectRead})
+		simTool{p, "once", messages.EffectOnce}, simTool{p, "ask", messages.EffectRead},
+		simTool{p, wreck, messages.EffectIdempotent}, simTool{p, doom, messages.EffectOnce})
 	if err != nil {
 		t.Error(err)
 	}
@@ -601,7 +608,8 @@ func (p *process) newRunner(t *testing.T) simRunner {
 		Worker: fmt.Sprint("w", p.id), Keeper: p.keeper(simTime), Model: simModel{p}, Tools: set, MaxAttempts: 1000,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent: func(context.Context, string) (messages.Definition, error) {
-			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask"}}
+			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask", wreck, doom}}
+			p.w.approves(&d)
 			p.w.speaks(&d)
 			d.SetDefaults()
 			if p.w.seed%6 == 5 { // it warns, and asks for every second model call
@@ -631,6 +639,7 @@ func (r simRunner) run(ctx context.Context, p *process, m *message, delivered in
 
 // control lets a dispatcher answer or cancel. The caller holds mu.
 func (w *world) control(cancel bool) {
+	stale := w.expires() && w.rnd.IntN(4) == 0
 	w.spawn(nil, func(ctx context.Context, p *process) {
 		k := p.keeper(simTime)
 		if cancel {
@@ -644,6 +653,10 @@ func (w *world) control(cancel bool) {
 		}
 		if w.rules == wakeWithout {
 			_ = k.Queue.Wake(ctx, simRun, last.Seq)
+			return
+		}
+		if last.Head.Waits == messages.ParkApproval {
+			w.decide(ctx, k, last, stale)
 			return
 		}
 		_, _ = k.Control(ctx, simRun, &messages.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent(messages.AnswerContinue)})
@@ -879,7 +892,7 @@ func (w *world) bodies() []string {
 // undisturbed tells whether a seed must show the same events as without crashes: nobody cancels, no park expires and
 // no call of a once tool can have been cut off.
 func (w *world) undisturbed() bool {
-	return w.seed%4 != 1 && (!w.expires() || !w.script.has("ask")) && !w.script.has("once")
+	return w.seed%4 != 1 && (!w.expires() || !w.script.has("ask") && !w.script.has(wreck)) && !w.script.has("once") && !w.script.has(doom)
 }
 
 // simulate runs seeds in parallel and sums up.

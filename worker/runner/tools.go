@@ -30,7 +30,7 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 		if unapproved(&c) {
 			// The others of the wave are made first.
 			if len(x.flying) == 0 && !slices.ContainsFunc(wave, func(o agent.OpenCall) bool { return !unapproved(&o) }) {
-				return rs, &agent.Park{Parked: messages.Parked{Reason: "approval", Call: c.Call.ID}}
+				return rs, x.parkForApproval(s, c.Call)
 			}
 			continue
 		}
@@ -50,11 +50,8 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 	return nil, park
 }
 
-// unapproved tells whether a call waits for somebody to agree to it.
-func unapproved(c *agent.OpenCall) bool { return c.Approve && c.Answer == nil }
-
 func (x *execution) park(call string, wish *tools.Park) *agent.Park {
-	p := messages.Parked{Reason: wish.Reason, Call: call}
+	p := messages.Parked{Reason: wish.Reason, Call: call, Question: x.cfg.Redact(wish.Question)}
 	if wish.For > 0 {
 		until := x.now().Add(wish.For)
 		p.Until = &until
@@ -71,10 +68,8 @@ func (x *execution) foregone(s *agent.State, c *agent.OpenCall) messages.Record 
 	switch {
 	case c.Result != nil || x.flying[c.Call.ID]:
 		return nil
-	case c.Approve && c.Answer != nil && c.Answer.IsError:
-		return returned(*c.Answer, messages.CodeApprovalDenied)
 	case c.Answer != nil && c.Answer.IsError:
-		return returned(*c.Answer, messages.CodeToolFailed)
+		return returned(*c.Answer, cmp.Or(c.Refused, messages.CodeToolFailed))
 	case c.Answer != nil:
 		return returned(*c.Answer, "")
 	case c.Started != "" && c.Started != x.claimID && x.cfg.Tools.Effect(c.Call.Name) == messages.EffectOnce:

@@ -1,0 +1,55 @@
+//go:build unix
+
+package fleet_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// carefulAgent asks before it writes.
+const carefulAgent = `apiVersion: longshore.run/v1
+kind: Agent
+metadata: {name: careful}
+spec: {tools: [write_file], approve: {always: [write_file]}}
+`
+
+// An approval is given while the worker that asked is dead. It counts once, for whoever comes.
+func TestApproveAfterKill(t *testing.T) {
+	t.Parallel()
+	w := open(t, shortAckWait, func(c *modelCall) reply {
+		if c.Turn == 0 {
+			return reply{Tool: "write_file", Args: map[string]string{"filePath": "a.txt", "content": "hi"}}
+		}
+		return reply{Text: "Done: " + c.Last}
+	})
+	first := w.worker("first")
+	run := w.submit("work", func(t *messages.Task) { t.Agent = "careful" })
+	g := w.watch(run)
+	var asked messages.WaitingApproval
+	eventually(t, "the run asks", func() bool {
+		list, err := w.client.Approvals(t.Context(), run.Tenant, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(list.Approvals, func(a messages.WaitingApproval) bool { return a.ID == run.Run })
+		if i >= 0 {
+			asked = list.Approvals[i]
+		}
+		return i >= 0
+	})
+	first.kill()
+	if _, err := w.client.Approve(t.Context(), run, dispatcher.Decision{Call: asked.Call, Hash: asked.Hash, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	w.worker("second")
+	completed(t, g.end(), "Done: Wrote 2 bytes to a.txt")
+	if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 1}, w.model.counts()); diff != "" {
+		t.Errorf("model calls: %s", diff)
+	}
+}

@@ -1,0 +1,64 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// ErrDecided means that a run does not wait for a decision or an answer: somebody else was first, its time was over, or
+// it waits for something else. The error says which.
+var ErrDecided = errors.New("not decided")
+
+// Decision is what somebody says about a call that waits for an approval.
+type Decision struct {
+	Call   string // that waits; empty: the run asks whether it may go beyond its budget
+	Hash   string // of the arguments that were seen: with others it does not count. Empty: whatever they are
+	By     string // who decides; recorded
+	Reason string // why; recorded, and told to the agent when it is a denial
+	// Control makes a decision safe to repeat: it counts once and succeeds again under the same id. Empty: a repetition
+	// is ErrDecided.
+	Control string
+}
+
+// Approvals lists the calls of a tenant that wait for an approval, newest run first, at most limit of them (0: 100).
+func (c *Client) Approvals(ctx context.Context, tenant string, limit int) (*messages.ApprovalList, error) {
+	var list messages.ApprovalList
+	err := c.request(ctx, messages.SubjectApprovals, messages.ApprovalsRequest{Tenant: tenant, Limit: limit}, &list)
+	if err != nil {
+		return nil, err
+	}
+	return &list, nil
+}
+
+// Approve lets a call be made. When it returns nil this very decision is recorded; ErrDecided: another one was first.
+func (c *Client) Approve(ctx context.Context, run messages.Ref, d Decision) (*messages.RunStatus, error) {
+	return c.decide(ctx, messages.SubjectApprove, run, d)
+}
+
+// Deny refuses a call. When it returns nil this very decision is recorded; ErrDecided: another one was first.
+func (c *Client) Deny(ctx context.Context, run messages.Ref, d Decision) (*messages.RunStatus, error) {
+	return c.decide(ctx, messages.SubjectDeny, run, d)
+}
+
+func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d Decision) (*messages.RunStatus, error) {
+	return c.told(ctx, subject, messages.DecisionRequest{
+		Tenant: run.Tenant, ID: run.Run, Call: d.Call, Hash: d.Hash, By: d.By, Reason: d.Reason, Control: d.Control,
+	})
+}
+
+// Answer answers the question that a run waits with. Its Tenant and ID are those of run. ErrDecided: somebody else was
+// first.
+func (c *Client) Answer(ctx context.Context, run messages.Ref, a messages.AnswerRequest) (*messages.RunStatus, error) {
+	a.Tenant, a.ID = run.Tenant, run.Run
+	return c.told(ctx, messages.SubjectAnswer, a)
+}
+
+func (c *Client) told(ctx context.Context, subject string, req any) (*messages.RunStatus, error) {
+	var s messages.RunStatus
+	if err := c.request(ctx, subject, req, &s); err != nil {
+		return nil, conflictAs(err, ErrDecided)
+	}
+	return &s, nil
+}

@@ -1,0 +1,207 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// park makes a run that waits for an approval, as a worker would have left it.
+func (f *fleet) park(t *testing.T, id string, p *messages.Parked) messages.Ref {
+	t.Helper()
+	run := messages.Ref{Tenant: messages.DefaultTenant, Run: id}
+	started := &messages.Started{Task: messages.Task{ID: id, Tenant: run.Tenant, Agent: messages.DefaultAgent, Input: messages.TextInput("x")}, QueuedAt: time.Now().UTC()}
+	e, err := f.keeper.Begin(t.Context(), run, started, &messages.Claimed{Claim: "k", Worker: "w", Ticket: 1}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := f.keeper.Events.Open(run)
+	runlog.Publish(t.Context(), run, e, out)
+	if err := f.keeper.Close(t.Context(), run, e, out); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func wrecks(call string) *messages.Parked {
+	until := time.Now().Add(time.Hour).UTC()
+	c := messages.ToolCall{ID: call, Name: "wreck", Arguments: `{"path":"shed"}`}
+	return &messages.Parked{Reason: messages.ParkApproval, Call: call, Until: &until, Approval: messages.NewApproval("wrecker", 1, "", c)}
+}
+
+func TestApprovalCommands(t *testing.T) {
+	f := newFleet(t)
+	if _, told := f.run(t, "approvals"); told != "nothing of tenant default waits for an approval\n" {
+		t.Errorf("told %q", told)
+	}
+	f.park(t, "r1", wrecks("c1"))
+	f.park(t, "r2", wrecks("c 2"))
+	f.park(t, "r3", &messages.Parked{Reason: messages.ParkAnswer, Call: "c3", Question: "Why?"})
+	f.park(t, "r4", &messages.Parked{Reason: messages.ReasonBudget, Limit: messages.CapTokens, Question: "More?"})
+	out, _ := f.run(t, "approvals")
+	for _, want := range []string{"RUN", "r1", "c1", "wreck shed", "r2", "'c 2'"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the list lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "r3") || strings.Contains(out, "r4") {
+		t.Errorf("the list holds more:\n%s", out)
+	}
+	if out, _ = f.run(t, "approvals", "-o", "json", "--limit", "1"); strings.Count(out, "\n") != 1 || !strings.Contains(out, `"hash":"`) {
+		t.Errorf("one as JSON: %s", out)
+	}
+	for _, tc := range []struct{ want, args string }{
+		{"approved: run r1 goes on", "approve r1 c1 --reason fine --by ann"},
+		{"denied: run r2 goes on", "deny r2|c 2|--reason|not now"},
+		{"answered: run r3 goes on", "answer r3|because it is so"},
+		{"approved: run r4 goes on", "approve r4"},
+	} {
+		args := strings.Fields(tc.args)
+		if strings.Contains(tc.args, "|") {
+			args = strings.Split(strings.Replace(tc.args, " ", "|", 1), "|")
+		}
+		if out, _ := f.run(t, args...); !strings.HasPrefix(out, tc.want) {
+			t.Errorf("%v: %q", args, out)
+		}
+	}
+	for _, tc := range []struct{ want, args string }{
+		{"by ann", "deny r1 c1 --by bob"},
+		{"which an answer is not", "answer r1 yes"},
+		{"no run nobody of tenant", "approve nobody c1"},
+		{"needs the id of a run and of its call", "approve"},
+		{"needs the id of a run and the answer", "answer r3"},
+		{"--limit: must be", "approvals --limit 0"},
+		{"id: must be 1 to 64", "deny * c1"},
+	} {
+		_, _, err := executeWith(t, f.connect, "", strings.Fields(tc.args)...)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.args, err, tc.want)
+		}
+	}
+}
+
+// asked runs a task whose worker is this test: it parks at once, and ends the run when it was decided.
+func (f *fleet) asked(t *testing.T, p *messages.Parked, options cli.Options) (steps string, err error) {
+	t.Helper()
+	run := f.park(t, "r1", p)
+	client, done, err := f.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		f.finish(ctx, t, client, run)
+	}()
+	var out bytes.Buffer
+	task := messages.Task{ID: "r1", Agent: messages.DefaultAgent, Input: messages.TextInput("x")}
+	task.SetDefaults()
+	err = cli.RunTasks(ctx, client, []messages.Task{task}, &out, io.Discard, options, false)
+	if err != nil {
+		cancel()
+	}
+	<-worked
+	return out.String(), err
+}
+
+// finish ends a run with what was decided, once it is.
+func (f *fleet) finish(ctx context.Context, t *testing.T, client *dispatcher.Client, run messages.Ref) {
+	t.Helper()
+	for ctx.Err() == nil {
+		last, ok, err := f.keeper.Log.Last(ctx, run)
+		if err != nil || !ok || last.Head.Phase != messages.PhaseReady {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		r, _, err := f.keeper.Answer(ctx, run, last.Head.ParkSeq)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		said := "?"
+		switch r := r.(type) {
+		case *messages.Decided:
+			said = r.Outcome() + " " + r.Reason
+		case *messages.Answered:
+			said = r.Content[0].Text
+		}
+		now := time.Now().UTC()
+		res := messages.EndedResult(run, &messages.Task{}, messages.StatusFailed, &messages.RunError{Code: messages.CodeInternal, Message: said}, now, now)
+		if _, err := f.keeper.Log.Append(ctx, run, last.Seq, endOf(run, last, f.keeper, res)); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := f.keeper.Settle(ctx, run); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+}
+
+func endOf(run messages.Ref, last messages.Entry, k *runlog.Keeper, res messages.AgentResult) messages.Entry {
+	end := &messages.Finished{Result: res}
+	h := messages.Follow(run, last.Head, end)
+	h.ID, h.Time = k.NewID(), k.Now().UTC()
+	return messages.Entry{Head: h, Records: []messages.Record{end}}
+}
+
+func TestRunAsksOnATerminal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		park  *messages.Parked
+		typed string
+		want  string // of the run's error, which here says what was decided
+	}{
+		"yes":      {wrecks("c1"), "\ny\n", "approved"},
+		"no":       {wrecks("c1"), "n\n", "denied"},
+		"a reason": {wrecks("c1"), "not today\n", "denied not today"},
+		"a question": {
+			&messages.Parked{Reason: messages.ParkAnswer, Call: "c1", Question: "Which?"}, "\nthe blue one\n", "the blue one",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			told, err := f.asked(t, tc.park, cli.Options{Ask: cli.NewAsker(strings.NewReader(tc.typed))})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %q; told:\n%s", err, tc.want, told)
+			}
+			if tc.park.Approval != nil && !strings.Contains(told, `{"path":"shed"}`) {
+				t.Errorf("nobody was shown the arguments:\n%s", told)
+			}
+		})
+	}
+}
+
+func TestRunAsksNobody(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ask  *cli.Asker
+		park *messages.Parked
+		want string
+	}{
+		"no terminal":         {nil, wrecks("c1"), "run r1 waits for approval, and there is no terminal to ask on: `longshore approve r1 c1`; so it is"},
+		"the input ends":      {cli.NewAsker(strings.NewReader("")), wrecks("c1"), "`longshore approve r1 c1`; so it is"},
+		"a question":          {nil, &messages.Parked{Reason: messages.ParkAnswer, Call: "c1"}, "`longshore answer r1 TEXT`; so it is"},
+		"a budget":            {nil, &messages.Parked{Reason: messages.ReasonBudget}, "`longshore approve r1`; so it is"},
+		"a hostile call's id": {nil, wrecks("c1; rm\x1b"), "approve r1 'c1; rm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			_, err := f.asked(t, tc.park, cli.Options{Ask: tc.ask, Advice: "; so it is"})
+			var person *cli.NeedsPerson
+			if !errors.As(err, &person) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\x1b") {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+		})
+	}
+}

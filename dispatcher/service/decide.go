@@ -1,0 +1,219 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// approve lets the call be made that a run waits with, or the run go beyond its budget.
+func (s *Service) approve(ctx context.Context, body []byte) (any, error) {
+	return s.decide(ctx, body, false)
+}
+
+// deny has the call that a run waits with answered by a refusal, or ends the run at its budget.
+func (s *Service) deny(ctx context.Context, body []byte) (any, error) {
+	return s.decide(ctx, body, true)
+}
+
+func (s *Service) decide(ctx context.Context, body []byte, denied bool) (any, error) {
+	var req messages.DecisionRequest
+	if err := messages.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	if err == nil {
+		err = req.Validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	id := cmp.Or(req.Control, s.cfg.Keeper.NewID())
+	w, err := s.waiting(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if req.Call == "" && w.parked != nil && w.parked.Reason == messages.ReasonBudget {
+		text := messages.TextContent(req.Reason)
+		if !denied {
+			text = messages.TextContent("")
+		}
+		return s.control(ctx, ref, w, &messages.Answered{ID: id, Park: w.park, By: req.By, Content: text, IsError: denied})
+	}
+	asked := w.asked()
+	switch {
+	case req.Call == "" && asked != nil:
+		return nil, &messages.FieldError{Field: "call", Reason: fmt.Sprintf("the run waits for an approval of call %q: name it", messages.Clip(w.parked.Call, 128))}
+	case req.Call == "":
+		return nil, conflict("the run waits for no approval")
+	case asked == nil || w.parked.Call != req.Call:
+		return s.decidedBefore(ctx, ref, w, &req, id, denied)
+	case req.Hash != "" && req.Hash != asked.Hash:
+		return nil, conflict("the call waits with other arguments than those that were decided about; look at them again")
+	}
+	return s.control(ctx, ref, w, &messages.Decided{
+		ID: id, Park: w.park, Step: asked.Step, Call: req.Call, Hash: asked.Hash, Denied: denied, By: req.By, Reason: req.Reason,
+		Until: w.parked.Until,
+	})
+}
+
+// waits is what a run waited for last.
+type waits struct {
+	last   messages.Entry
+	park   uint64           // sequence of the park
+	parked *messages.Parked // nil: it never waited, or is only queued
+}
+
+// asked is the approval that was asked for in that park.
+func (w *waits) asked() *messages.Approval {
+	if w.parked == nil {
+		return nil
+	}
+	return w.parked.Approval
+}
+
+func (s *Service) waiting(ctx context.Context, ref messages.Ref) (w waits, err error) {
+	last, q, err := s.find(ctx, ref)
+	if err != nil || q != nil {
+		return w, err
+	}
+	w.last, w.park = last, last.Head.ParkSeq
+	w.parked, _, err = s.cfg.Keeper.Park(ctx, ref, last)
+	return w, err
+}
+
+// control writes the answer to a park. Of two answers the first counts, and the second is told whose that was.
+func (s *Service) control(ctx context.Context, ref messages.Ref, w waits, r messages.Record) (any, error) {
+	head, err := s.cfg.Keeper.Control(ctx, ref, r)
+	switch {
+	case errors.Is(err, runlog.ErrLate):
+		return nil, conflict("it is too late: the time for it was over at " + w.parked.Until.UTC().Format(time.RFC3339))
+	case err != nil && !errors.Is(err, runlog.ErrNotWaiting) && !errors.Is(err, runlog.ErrEnded):
+		return nil, err
+	}
+	by, at, err := s.cfg.Keeper.Answer(ctx, ref, w.park)
+	switch {
+	case err != nil:
+		return nil, err
+	case by == nil:
+		return nil, conflict("the run does not wait for this any more")
+	case controlID(by) == controlID(r) && same(by, r):
+		if head.Phase == "" || head.Phase == messages.PhaseFinished {
+			return s.afterwards(ctx, ref)
+		}
+		return s.statusOf(ctx, ref, messages.Entry{Head: head})
+	default:
+		return nil, conflict(told(by, at))
+	}
+}
+
+func (s *Service) afterwards(ctx context.Context, ref messages.Ref) (any, error) {
+	last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, runlog.ErrNotFound
+	}
+	return s.statusOf(ctx, ref, last)
+}
+
+// decidedBefore answers a decision about a call that the run does not wait with now: it may have been made already.
+func (s *Service) decidedBefore(
+	ctx context.Context, ref messages.Ref, w waits, req *messages.DecisionRequest, id string, denied bool,
+) (any, error) {
+	if w.park == 0 {
+		return nil, conflict("the run waits for no approval")
+	}
+	d, at, err := s.cfg.Keeper.Decision(ctx, ref, req.Call)
+	switch {
+	case err != nil:
+		return nil, err
+	case d == nil:
+		return nil, conflict("the run does not wait for an approval of this call")
+	case d.ID == id && d.Denied == denied && (req.Hash == "" || req.Hash == d.Hash):
+		return s.afterwards(ctx, ref)
+	default:
+		return nil, conflict(told(d, at))
+	}
+}
+
+// answerQuestion answers the question that a run waits with.
+func (s *Service) answerQuestion(ctx context.Context, body []byte) (any, error) {
+	var req messages.AnswerRequest
+	if err := messages.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	if err == nil {
+		err = req.Validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.waiting(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	p := w.parked
+	switch {
+	case p == nil || p.Call == "" && p.Reason != messages.ReasonBudget || req.Call != "" && req.Call != p.Call:
+		return nil, conflict("the run waits for no such answer")
+	case p.Reason == messages.ParkApproval:
+		return nil, conflict("the run waits for an approval, which an answer is not: approve or deny it")
+	case req.Text == "" && p.Reason != messages.ReasonBudget:
+		return nil, &messages.FieldError{Field: "text", Reason: "is empty"}
+	}
+	return s.control(ctx, ref, w, &messages.Answered{
+		ID: cmp.Or(req.Control, s.cfg.Keeper.NewID()), Park: w.park, By: req.By, Content: messages.TextContent(req.Text), IsError: req.Deny,
+	})
+}
+
+func controlID(r messages.Record) string {
+	switch r := r.(type) {
+	case *messages.Answered:
+		return r.ID
+	case *messages.Decided:
+		return r.ID
+	default:
+		return ""
+	}
+}
+
+// same tells whether two records of one control id say the same.
+func same(a, b messages.Record) bool {
+	switch a := a.(type) {
+	case *messages.Answered:
+		b, ok := b.(*messages.Answered)
+		return ok && a.IsError == b.IsError
+	case *messages.Decided:
+		b, ok := b.(*messages.Decided)
+		return ok && a.Denied == b.Denied && a.Hash == b.Hash
+	default:
+		return false
+	}
+}
+
+// told says in a sentence who was first.
+func told(r messages.Record, at time.Time) string {
+	what, who := "it was answered", ""
+	switch r := r.(type) {
+	case *messages.Answered:
+		who = r.By
+	case *messages.Decided:
+		what, who = "it was "+r.Outcome(), r.By
+	case *messages.Expired:
+		what = "it is too late: the time for it was over"
+	case *messages.CancelRequested:
+		what, who = "the run was asked to stop", r.By
+	}
+	if who != "" {
+		what += " by " + messages.Clip(who, 128)
+	}
+	return what + " at " + at.UTC().Format(time.RFC3339)
+}

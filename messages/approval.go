@@ -1,0 +1,214 @@
+package messages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Reasons of parks that people end.
+const (
+	ParkApproval = "approval" // a call waits until somebody agrees to it: see Approval
+	ParkAnswer   = "answer"   // a call waits for the answer to its question
+)
+
+// Approve says which calls of an agent wait until somebody agrees to them. Calls of destructive tools do unless it says
+// otherwise.
+type Approve struct {
+	Always  []string `json:"always,omitempty"`  // tools whose calls wait too
+	Never   []string `json:"never,omitempty"`   // destructive tools whose calls do not
+	Expires Duration `json:"expires,omitempty"` // how long somebody is waited for; default 24h
+	OnDeny  string   `json:"onDeny,omitempty"`  // "continue" (default): a refusal is the tool's answer; "end": it ends the run
+}
+
+// Values of Approve.OnDeny.
+const (
+	OnDenyContinue = "continue"
+	OnDenyEnd      = "end"
+)
+
+// DefaultApprovalExpires is how long a call waits for its approval.
+const DefaultApprovalExpires = 24 * time.Hour
+
+const (
+	minApprovalExpires = Duration(time.Second)
+	maxApprovalExpires = Duration(366 * 24 * time.Hour)
+)
+
+// AsksFor tells whether a call of a tool waits for an approval. A tool that is not one of the agent's is refused anyway.
+func (d *Definition) AsksFor(tools []ToolSpec, name string) bool {
+	i := slices.IndexFunc(tools, func(s ToolSpec) bool { return s.Name == name })
+	switch {
+	case i < 0:
+		return false
+	case d.Approve == nil:
+		return tools[i].Destructive
+	case slices.Contains(d.Approve.Always, name):
+		return true
+	default:
+		return tools[i].Destructive && !slices.Contains(d.Approve.Never, name)
+	}
+}
+
+// ApprovalExpires is how long a call waits for its approval.
+func (d *Definition) ApprovalExpires() time.Duration {
+	if d.Approve == nil || d.Approve.Expires == 0 {
+		return DefaultApprovalExpires
+	}
+	return time.Duration(d.Approve.Expires)
+}
+
+// DenialEnds tells whether a refused approval ends the run.
+func (d *Definition) DenialEnds() bool { return d.Approve != nil && d.Approve.OnDeny == OnDenyEnd }
+
+func (d *Definition) checkApprove() error {
+	a := d.Approve
+	if a == nil {
+		return nil
+	}
+	for _, list := range []struct {
+		field string
+		names []string
+	}{{"approve.always", a.Always}, {"approve.never", a.Never}} {
+		for i, name := range list.names {
+			field := fmt.Sprintf("%s[%d]", list.field, i)
+			switch {
+			case !slices.Contains(d.Tools, name):
+				return &FieldError{field, fmt.Sprintf("%q is none of the agent's tools", shown(name))}
+			case slices.Index(list.names, name) != i:
+				return &FieldError{field, "named twice"}
+			}
+		}
+	}
+	for i, name := range a.Never {
+		if slices.Contains(a.Always, name) {
+			return &FieldError{fmt.Sprintf("approve.never[%d]", i), "is in approve.always too"}
+		}
+	}
+	switch {
+	case a.Expires != 0 && (a.Expires < minApprovalExpires || a.Expires > maxApprovalExpires):
+		return &FieldError{"approve.expires", fmt.Sprintf("must be %s to %s", minApprovalExpires, maxApprovalExpires)}
+	case a.OnDeny != "" && a.OnDeny != OnDenyContinue && a.OnDeny != OnDenyEnd:
+		return &FieldError{"approve.onDeny", "must be continue or end"}
+	}
+	return nil
+}
+
+// Approval is what a parked call asks people for.
+type Approval struct {
+	Agent     string `json:"agent"`
+	Step      int    `json:"step"`
+	StepID    string `json:"stepId,omitempty"` // of the plan's step
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments"` // to be read by people, cut to 8 KiB
+	Hash      string `json:"hash"`      // HashArguments of the whole
+}
+
+// NewApproval asks for a call.
+func NewApproval(agent string, step int, stepID string, c ToolCall) *Approval {
+	return &Approval{
+		Agent: agent, Step: step, StepID: stepID, Tool: c.Name, Arguments: Clip(c.Arguments, maxEventText), Hash: HashArguments(c.Arguments),
+	}
+}
+
+// HashArguments is the SHA-256 of a call's arguments, in hex. Spacing and the order of keys do not count.
+func HashArguments(arguments string) string {
+	sum := sha256.Sum256(canonical(json.RawMessage(arguments)))
+	return hex.EncodeToString(sum[:])
+}
+
+// Decided is what somebody said about a call that waits for an approval. It counts for that call with these arguments in
+// this park, and once.
+type Decided struct {
+	ID     string `json:"id"`   // control id: a record of the same id is the same decision
+	Park   uint64 `json:"park"` // sequence of the Parked entry that asks
+	Step   int    `json:"step"`
+	Call   string `json:"call"`
+	Hash   string `json:"hash"`             // of the arguments
+	Denied bool   `json:"denied,omitempty"` // else it is approved
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Until is when the park expires: a decision is not recorded any more then.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// Kind implements Record.
+func (*Decided) Kind() Kind { return KindDecided }
+
+// Late tells whether it is too late to record the decision.
+func (d *Decided) Late(now time.Time) bool { return d.Until != nil && !now.Before(*d.Until) }
+
+// Matches tells whether the decision is about what a park asks for.
+func (d *Decided) Matches(p *Parked) bool {
+	a := p.Approval
+	return a != nil && d.Call == p.Call && d.Step == a.Step && d.Hash == a.Hash
+}
+
+// What became of an approval, in events.
+const (
+	Approved = "approved"
+	Denied   = "denied"
+	Lapsed   = "expired"
+)
+
+// Outcome is Approved or Denied.
+func (d *Decided) Outcome() string {
+	if d.Denied {
+		return Denied
+	}
+	return Approved
+}
+
+// Text says a refusal in a sentence, for a model.
+func (d *Decided) Text() string {
+	if d.Reason == "" {
+		return TextDenied
+	}
+	return TextDenied + ": " + d.Reason
+}
+
+// What a model is told about a call that was not made.
+const (
+	TextDenied = "User denied approval"
+	TextLapsed = "No approval came in time, and the call was not made."
+)
+
+// Data of the events about approvals.
+type (
+	// ApprovalRequested is the data of approval_requested.
+	ApprovalRequested struct {
+		StepID    string     `json:"stepId"`
+		Agent     string     `json:"agent"`
+		CallID    string     `json:"callId"`
+		ToolName  string     `json:"toolName"`
+		Arguments string     `json:"arguments"`
+		Truncated bool       `json:"truncated,omitempty"` // the arguments are
+		Hash      string     `json:"hash"`                // of the whole arguments
+		Until     *time.Time `json:"until,omitempty"`
+	}
+	// ApprovalDecided is the data of approval_decided.
+	ApprovalDecided struct {
+		CallID   string `json:"callId"`
+		Decision string `json:"decision"` // approved, denied or expired
+		By       string `json:"by,omitempty"`
+		Reason   string `json:"reason,omitempty"`
+	}
+)
+
+func (p *Parked) asks() ApprovalRequested {
+	a := p.Approval
+	d := ApprovalRequested{
+		StepID: stepIn(a.Step, a.StepID), Agent: named(a.Agent), CallID: named(p.Call), ToolName: named(a.Tool), Hash: named(a.Hash), Until: p.Until,
+	}
+	d.Arguments, d.Truncated = fit(a.Arguments, maxEventText)
+	return d
+}
+
+func (d *Decided) data() ApprovalDecided {
+	return ApprovalDecided{
+		CallID: named(d.Call), Decision: d.Outcome(), By: brief(d.By, maxEventArgs), Reason: brief(d.Reason, maxEventArgs),
+	}
+}

@@ -1,0 +1,85 @@
+package runlog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Park is the last park of a run, and when it began; nil: it never parked. Last is the run's newest entry, or any
+// later than the park.
+func (k *Keeper) Park(ctx context.Context, run messages.Ref, last messages.Entry) (p *messages.Parked, since time.Time, err error) {
+	if last.Head.ParkSeq == 0 {
+		return nil, since, nil
+	}
+	e := last
+	if e.Seq != last.Head.ParkSeq || e.Records == nil {
+		if e, err = k.entry(ctx, run, last.Head.ParkSeq); err != nil {
+			return nil, since, err
+		}
+	}
+	for _, r := range e.Records {
+		if p, ok := r.(*messages.Parked); ok {
+			return p, e.Head.Time, nil
+		}
+	}
+	return nil, since, nil
+}
+
+// Answer is the record that ended a park: *Answered, *Decided, *Expired or *CancelRequested, and when it was written.
+// Nil: the park goes on.
+func (k *Keeper) Answer(ctx context.Context, run messages.Ref, park uint64) (by messages.Record, at time.Time, err error) {
+	for e, err := range k.Log.Read(ctx, run, park, Tail) {
+		if err != nil {
+			return nil, at, fmt.Errorf("read %s: %w", run, err)
+		}
+		for _, r := range e.Records {
+			if ends(r, park) {
+				return r, e.Head.Time, nil
+			}
+		}
+		if e.Head.ParkSeq != park || e.Head.Phase == messages.PhaseActive || e.Head.Phase == messages.PhaseFinished {
+			break
+		}
+	}
+	return nil, at, nil
+}
+
+func ends(r messages.Record, park uint64) bool {
+	switch r := r.(type) {
+	case *messages.Answered:
+		return r.Park == park
+	case *messages.Decided:
+		return r.Park == park
+	case *messages.Expired:
+		return r.Park == park
+	case *messages.CancelRequested:
+		return true
+	default:
+		return false
+	}
+}
+
+// Decision is the newest decision about a call of a run; nil: there is none. It reads the whole log.
+func (k *Keeper) Decision(ctx context.Context, run messages.Ref, call string) (d *messages.Decided, at time.Time, err error) {
+	for e, err := range k.Log.Heads(ctx, run, 0, Tail) {
+		switch {
+		case err != nil:
+			return nil, at, fmt.Errorf("read %s: %w", run, err)
+		case !e.Head.Has(messages.KindDecided):
+			continue
+		}
+		whole, err := k.entry(ctx, run, e.Seq)
+		if err != nil {
+			return nil, at, err
+		}
+		for _, r := range whole.Records {
+			if r, ok := r.(*messages.Decided); ok && r.Call == call {
+				d, at = r, e.Head.Time
+			}
+		}
+	}
+	return d, at, nil
+}

@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// asking is the open call that the run asks an approval for in this very park; nil: it asks for none.
+func (s *State) asking(park uint64) *OpenCall {
+	if s.Parked == nil || s.Parked.Approval == nil || s.Head.ParkSeq != park {
+		return nil
+	}
+	return s.open(s.Parked.Call)
+}
+
+// decided takes a decision about the call that the run waits for. What was decided about another call, or about other
+// arguments, does not count, and the run asks again.
+func (s *State) decided(r *messages.Decided) {
+	c := s.asking(r.Park)
+	if c == nil || !c.Approve || c.Answer != nil || !r.Matches(s.Parked) || r.Hash != messages.HashArguments(c.Call.Arguments) {
+		return
+	}
+	if !r.Denied {
+		c.Approve = false
+		return
+	}
+	c.refuse(messages.CodeApprovalDenied, r.Text())
+}
+
+// lapsed takes the end of the time for an approval; false: the park was for something else.
+func (s *State) lapsed(r *messages.Expired) bool {
+	c := s.asking(r.Park)
+	if c == nil {
+		return false
+	}
+	if c.Approve && c.Answer == nil {
+		c.refuse(messages.CodeApprovalExpired, messages.TextLapsed)
+	}
+	return true
+}
+
+func (c *OpenCall) refuse(code messages.Code, text string) {
+	c.Refused = code
+	c.Answer = &messages.ToolResult{CallID: c.Call.ID, Content: messages.TextContent(text), IsError: true}
+}
+
+// refusal is why a run ends for a call that was not approved.
+func refusal(tool, text string) string {
+	return fmt.Sprintf("the call of %s was not made: %s", tool, text)
+}
