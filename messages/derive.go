@@ -79,7 +79,7 @@ func countEvents(r Record) int {
 			return 1
 		}
 		return 0
-	case *Released, *Lost, *Answered, *Expired:
+	case *Released, *Lost, *Answered, *Expired, *SessionGranted, *Recalled, *Summarised:
 		return 0
 	default:
 		return 1

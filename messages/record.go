@@ -5,7 +5,8 @@ import "time"
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Finished *BudgetWarned. Control records, of anybody else: *CancelRequested *Answered *Expired *Lost.
+// *Parked *Released *Finished *BudgetWarned *Recalled *Summarised. Control records, of anybody else: *CancelRequested
+// *Answered *Expired *Lost *SessionGranted.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -29,6 +30,9 @@ const (
 	KindExpired         Kind = "expired"
 	KindFinished        Kind = "finished"
 	KindBudgetWarned    Kind = "budget_warned"
+	KindSessionGranted  Kind = "session_granted"
+	KindRecalled        Kind = "recalled"
+	KindSummarised      Kind = "summarised"
 )
 
 // newRecord is an empty record of a kind, nil for an unknown one.
@@ -66,6 +70,12 @@ func newRecord(k Kind) Record {
 		return &Finished{}
 	case KindBudgetWarned:
 		return &BudgetWarned{}
+	case KindSessionGranted:
+		return &SessionGranted{}
+	case KindRecalled:
+		return &Recalled{}
+	case KindSummarised:
+		return &Summarised{}
 	default:
 		return nil
 	}

@@ -76,6 +76,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer func() { _ = shut() }()
+	said, closeSaid, err := talks(s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeSaid() }()
 	if parts.Files == nil {
 		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), sandbox.Limits{})
 		if err != nil {
@@ -94,7 +99,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Workspace: parts.Files, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
 		Redact: redact.String, Log: log,
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
-		Prices: table,
+		Prices: table, Talks: cache(said),
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,
@@ -111,6 +116,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	})
 	if short != nil {
 		group.Go(func() error { return short.Run(rest) })
+		group.Go(func() error { return said.Run(rest) })
 	}
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {

@@ -22,10 +22,13 @@ const (
 	StreamBlobs  = "BLOBS"
 	StreamDead   = "DEAD"
 	BucketAgents = "AGENTS"
+	// BucketSessions has the order of each session.
+	BucketSessions = "SESSIONS"
 
 	ConsumerWorkers = "workers"
 
-	streamAgents = "KV_" + BucketAgents
+	streamAgents   = "KV_" + BucketAgents
+	streamSessions = "KV_" + BucketSessions
 )
 
 // What the server must be able to do: schedules and time to live came with API level 1 and 2, the schedules' cron
@@ -126,7 +129,13 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	agents.MaxMsgsPerSubject = agentHistory
 	agents.DenyDelete, agents.AllowRollup, agents.Discard = true, true, jetstream.DiscardNew
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents}
+	sessions := base
+	sessions.Name, sessions.Description = streamSessions, "The order of the runs of each session."
+	sessions.Subjects = []string{"$KV." + BucketSessions + ".>"}
+	sessions.MaxMsgsPerSubject = 1
+	sessions.DenyDelete, sessions.AllowRollup, sessions.Discard = true, true, jetstream.DiscardNew
+
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, sessions}
 }
 
 // ensureStream creates a stream or checks the one that exists.

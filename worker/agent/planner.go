@@ -21,6 +21,7 @@ type CallModel struct {
 	Messages []messages.Message
 	Tools    []messages.ToolSpec
 	Format   *Format // of the reply's text; nil: free
+	Summary  bool    // of the session's older part, before the first step; Step is 0
 }
 
 // Format asks for JSON, of a provider that can be asked for it.

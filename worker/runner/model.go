@@ -20,6 +20,9 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	defer x.bound(abort)()
 	began := x.now()
 	reply, err := x.stream(call, a.Step, x.request(a))
+	if a.Summary {
+		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
+	}
 	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err)
 }
 
