@@ -42,6 +42,7 @@ func fullDefinition() messages.Definition {
 		Prompts:      map[string]string{messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools},
 		Cache:        true,
 		Budget:       fullBudget(),
+		Session:      &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
 	}
 }
 
@@ -117,6 +118,12 @@ func fullRecords() []messages.Record {
 		&messages.Expired{Park: 9},
 		&messages.Finished{Result: fullResult(), Dead: true},
 		&messages.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
+		&messages.SessionGranted{Park: 9},
+		&messages.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2},
+		&messages.Summarised{
+			Text: "Two greeted.", Error: &messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Usage: fullUsage(),
+			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
+		},
 	}
 }
 
@@ -127,6 +134,15 @@ func emptyRecords() []messages.Record {
 		&messages.ToolStarted{}, &messages.ToolReturned{}, &messages.StepEnded{}, &messages.Parked{}, &messages.Released{},
 		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
 		&messages.BudgetWarned{},
+		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
+	}
+}
+
+// conversation is what earlier runs of a session left.
+func conversation() []messages.Message {
+	return []messages.Message{
+		{Role: messages.RoleUser, Content: messages.TextContent("Hello.")},
+		{Role: messages.RoleAssistant, Content: messages.TextContent("Hello, too.")},
 	}
 }
 
@@ -134,6 +150,7 @@ func emptyRecords() []messages.Record {
 type story struct {
 	t       *testing.T
 	entries []messages.Entry
+	turns   bool // it is of a time when heads name the session
 }
 
 // add appends an entry and returns its sequence. Sequences have gaps, for many runs share a stream.
@@ -145,6 +162,9 @@ func (s *story) add(records ...messages.Record) uint64 {
 		prev = s.entries[n-1].Head
 	}
 	h := messages.Follow(ref, prev, records...)
+	if !s.turns {
+		h.Session = ""
+	}
 	h.Time = noon.Add(time.Duration(n) * time.Second)
 	h.ID = "01KDZ6XV0000000000000000" + string(rune('A'+n/10)) + string(rune('0'+n%10))
 	if n > 1 {
