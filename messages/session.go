@@ -153,8 +153,10 @@ type SessionStatus struct {
 	Tenant  string    `json:"tenant"`
 	Name    string    `json:"name"`
 	Turn    string    `json:"turn,omitempty"`    // the run that has its turn
-	Waiting []string  `json:"waiting,omitempty"` // for their turn, the next one first
-	Ended   []string  `json:"ended,omitempty"`   // the last runs that have ended, oldest first
+	Queue   int       `json:"queue"`             // runs that wait for their turn
+	Turns   int       `json:"turns"`             // ended runs, as far as they are remembered
+	Waiting []string  `json:"waiting,omitempty"` // the next one first; not in a list
+	Ended   []string  `json:"ended,omitempty"`   // oldest first; not in a list
 	Updated time.Time `json:"updated"`
 }
 
@@ -166,9 +168,9 @@ type SessionList struct {
 
 // StatusOf is the public form of a session.
 func (s *Session) StatusOf(tenant, name string) SessionStatus {
-	st := SessionStatus{Tenant: tenant, Name: name, Ended: s.Ended, Updated: s.Time}
+	st := SessionStatus{Tenant: tenant, Name: name, Turns: len(s.Ended), Ended: s.Ended, Updated: s.Time}
 	if len(s.Runs) > 0 {
-		st.Turn, st.Waiting = s.Runs[0], s.Runs[1:]
+		st.Turn, st.Queue, st.Waiting = s.Runs[0], len(s.Runs)-1, s.Runs[1:]
 	}
 	return st
 }

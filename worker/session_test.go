@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -27,7 +28,6 @@ type talker struct {
 	holds chan struct{}       // closed: nothing is held any more
 	began chan string         // calls that are held
 	sums  []string            // what summaries were asked of
-	kill  bool                // the next summary fails as if its worker was told to stop
 }
 
 func newTalker() *talker {
@@ -256,4 +256,91 @@ func TestSessionOrderLost(t *testing.T) {
 
 func deletion(subject string) *nats.Msg {
 	return &nats.Msg{Subject: subject, Header: nats.Header{"KV-Operation": {"DEL"}}}
+}
+
+// A summary is made once, though the worker that asked for it is gone.
+func TestSessionSummaryIsMadeOnce(t *testing.T) {
+	def := messages.Definition{Name: "brief", Instructions: "Be brief.", Session: &messages.SessionPolicy{MaxMessages: 2, Summary: messages.SummaryOn}}
+	h := open(t, 30*time.Second, def)
+	m := newTalker()
+	_, stop := h.worker("w1", m, worker.Config{DrainTimeout: time.Millisecond})
+	say := func(text string) messages.Ref {
+		return h.submit(messages.Task{Session: "s", Agent: "brief", Input: messages.TextInput(text)})
+	}
+	h.result(say("one"))
+	h.result(say("two"))
+	third := say("hold three") // with one and two before it there is something to sum up
+	m.began1(t)
+	stop() // the summary is in the log, the reply is not
+	h.worker("w2", m, worker.Config{})
+	close(m.holds)
+	r := h.result(third)
+	if !r.Success || len(r.ModelCalls) != 2 || r.TokenUsage.Total != 24 {
+		t.Errorf("result: %+v", r)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.sums) != 1 || !strings.Contains(m.sums[0], "user: one") {
+		t.Errorf("summaries of: %q", m.sums)
+	}
+	if diff := cmp.Diff([]string{"user: Summary of the conversation before:\nsum 1", "user: hold three"}, m.shown["hold three"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A run without a session never asks for one, and costs what it cost.
+func TestNoSessionCostsNothing(t *testing.T) {
+	h := open(t, 30*time.Second)
+	h.worker("w", newTalker(), worker.Config{})
+	var mu sync.Mutex
+	asked := 0
+	sub, err := h.conn().Subscribe("$JS.API.STREAM.MSG.GET.KV_SESSIONS", func(*nats.Msg) { mu.Lock(); asked++; mu.Unlock() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		t.Fatal(err)
+	}
+	run := h.submit(messages.Task{Input: messages.TextInput("alone")})
+	if r := h.result(run); !r.Success {
+		t.Fatal(r.Error)
+	}
+	entries := 0
+	for _, err := range h.bus.Heads(t.Context(), run, 0, 1<<62) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries++
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if asked != 0 || entries != 2 {
+		t.Errorf("%d requests for sessions, %d entries", asked, entries)
+	}
+	info := struct {
+		State struct{ Messages uint64 }
+	}{}
+	msg, err := h.nc.Request("$JS.API.STREAM.INFO.KV_SESSIONS", nil, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(msg.Data, &info); err != nil || info.State.Messages != 0 {
+		t.Errorf("%d messages in the bucket, %v", info.State.Messages, err)
+	}
+}
+
+func TestSessionIsFull(t *testing.T) {
+	h := open(t, 30*time.Second)
+	full := messages.Session{Runs: make([]string, messages.MaxSessionRuns)}
+	for i := range full.Runs {
+		full.Runs[i] = fmt.Sprint("x", i)
+	}
+	if err := h.bus.PutSession(t.Context(), messages.DefaultTenant, "s", 0, full); err != nil {
+		t.Fatal(err)
+	}
+	h.worker("w", newTalker(), worker.Config{})
+	r := h.result(h.submit(messages.Task{Session: "s", Input: messages.TextInput("one more")}))
+	if r.Error == nil || r.Error.Code != messages.CodeConflict || !strings.Contains(r.Error.Message, "1000 runs") {
+		t.Errorf("result: %+v", r.Error)
+	}
 }

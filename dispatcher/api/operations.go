@@ -63,5 +63,18 @@ func operations() []operation {
 			method: "GET", path: "/v1/agents/{name}", id: "getAgent", tag: "agents", summary: "The definition of an agent",
 			reply: messages.Definition{}, answer: getAgent,
 		},
+		{
+			method: "GET", path: "/v1/sessions", id: "listSessions", tag: "sessions", summary: "List the sessions, by name",
+			reply: messages.SessionList{}, answer: listSessions,
+		},
+		{
+			method: "GET", path: "/v1/sessions/{name}", id: "getSession", tag: "sessions", summary: "The runs of a session",
+			reply: messages.SessionStatus{}, answer: getSession,
+		},
+		{
+			method: "DELETE", path: "/v1/sessions/{name}", id: "deleteSession", tag: "sessions", summary: "Forget a conversation",
+			text:  "Its next run begins a new one. What its runs said stays in their logs until those are purged.",
+			reply: messages.SessionStatus{}, answer: deleteSession,
+		},
 	}
 }

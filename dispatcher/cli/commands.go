@@ -18,7 +18,7 @@ type commands struct {
 	options Options
 }
 
-// Commands are submit, watch, result, cancel, status and list. They write to the command's own outputs. Connect is
+// Commands are submit, watch, result, cancel, status, list and sessions. They write to the command's own outputs. Connect is
 // called once what was asked for is known to be sound. At most one Options says how they show text, of which Out and
 // Names do not count: Terminal and Color are about the error output, Raw is about the output. Without one there is no
 // live progress, and the output is fit for a terminal.
@@ -29,7 +29,7 @@ func Commands(connect Connect, options ...Options) []*cobra.Command {
 	}
 	c.options.Out, c.options.Names = nil, nil
 	c.options = c.options.withDefaults()
-	return []*cobra.Command{c.submit(), c.watch(), c.result(), c.cancel(), c.status(), c.list()}
+	return []*cobra.Command{c.submit(), c.watch(), c.result(), c.cancel(), c.status(), c.list(), c.sessions()}
 }
 
 // with runs do with a client.

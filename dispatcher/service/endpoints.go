@@ -29,6 +29,10 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectStatus: s.status,
 		messages.SubjectResult: s.result,
 		messages.SubjectCancel: s.cancel,
+
+		messages.SubjectSessions:      s.sessions,
+		messages.SubjectSession:       s.session,
+		messages.SubjectSessionDelete: s.deleteSession,
 	})
 }
 

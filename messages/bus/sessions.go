@@ -106,7 +106,9 @@ func (b *Bus) Sessions(ctx context.Context, tenant string) (list []messages.Sess
 			return nil, false, err
 		}
 		if !s.Empty() {
-			list = append(list, s.StatusOf(tenant, name))
+			st := s.StatusOf(tenant, name)
+			st.Waiting, st.Ended = nil, nil
+			list = append(list, st)
 		}
 	}
 	return list, false, nil

@@ -107,6 +107,29 @@ func (k *Keeper) removeFromSession(ctx context.Context, run messages.Ref, name s
 	})
 }
 
+// ErrSessionBusy means that runs of the session have not ended.
+var ErrSessionBusy = errors.New("the session has runs that have not ended")
+
+// ForgetSession makes the next run of a session begin a new conversation, and returns what the session was. ErrNotFound:
+// nothing is known of it. ErrSessionBusy: it has runs.
+func (k *Keeper) ForgetSession(ctx context.Context, tenant, name string) (messages.Session, error) {
+	if err := k.grantTurn(ctx, tenant, name); err != nil { // takes out what has ended
+		return messages.Session{}, err
+	}
+	var was messages.Session
+	err := k.changeSession(ctx, tenant, name, func(s *messages.Session) (bool, error) {
+		switch was = *s; {
+		case len(s.Runs) > 0:
+			return false, ErrSessionBusy
+		case s.Empty():
+			return false, ErrNotFound
+		}
+		*s = messages.Session{}
+		return true, nil
+	})
+	return was, err
+}
+
 // awaitTurn is for a run that is parked until its turn: it is in the order, and whoever is first in it has the turn.
 // Its park is in the log by now, so either this sees that the turn is its own, or whoever gives it sees the park.
 func (k *Keeper) awaitTurn(ctx context.Context, run messages.Ref, h messages.Head) error {
