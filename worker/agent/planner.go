@@ -21,6 +21,7 @@ type CallModel struct {
 	Messages []messages.Message
 	Tools    []messages.ToolSpec
 	Format   *Format // of the reply's text; nil: free
+	Recalled int     // of the Messages after the system's: those of earlier runs of the session
 	Summary  bool    // of the session's older part, before the first step; Step is 0
 }
 

@@ -34,6 +34,7 @@ func (s *State) Next(p Planner, turns bool) Action {
 	for at < len(call.Messages) && call.Messages[at].Role == messages.RoleSystem {
 		at++
 	}
+	with.Recalled = len(s.Recalled)
 	with.Messages = slices.Insert(slices.Clone(call.Messages), at, s.Recalled...)
 	return &with
 }
