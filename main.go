@@ -257,7 +257,7 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	if err != nil {
 		return nil, err
 	}
-	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, version, log
+	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Lite, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, s.LiteTimeout, version, log
 	workspaces := cfg.Worker.Workspaces
 	cfg.Worker = s.Worker()
 	cfg.Worker.Workspaces = workspaces

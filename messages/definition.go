@@ -44,25 +44,31 @@ type Definition struct {
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
 
 	// A definition of before these fields, in an old log, has none of them: what they are about is then as it was.
-	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"` // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol
+	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"` // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, a plan that is none
 	OnTruncated     string            `json:"onTruncated,omitempty"`     // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to go on
 	Parallel        int               `json:"parallel,omitempty"`        // calls of one reply that run together, at most; default 8
 	RepeatLimit     *int              `json:"repeatLimit,omitempty"`     // see RepeatsAllowed; default 3
-	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`    // JSON Schema of the final answer
-	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt…
+	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`    // JSON Schema of the final answer; not with planner "plan"
+	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt… and the purposes of planner "plan"
 	Cache           bool              `json:"cache,omitempty"`           // a model's reply to the same request may be used again; needs temperature 0
 	Budget          *Budget           `json:"budget,omitempty"`          // default: none
 	Session         *SessionPolicy    `json:"session,omitempty"`         // default: its defaults
+
+	// Of planner "plan".
+	Plan           *Plan  `json:"plan,omitempty"`           // makes a planning call needless; the planner is then "plan"
+	Observe        string `json:"observe,omitempty"`        // when the model is asked how to go on; default "always", with a given plan "never"
+	OnNetworkError string `json:"onNetworkError,omitempty"` // "park" (default), "retry", "abort": when the model cannot be reached
 }
 
 // Values of Definition.Planner.
 const (
 	PlannerTools = "tools" // native tool calling
 	PlannerJSON  = "json"  // tool calls and answers as JSON in the text of a reply
+	PlannerPlan  = "plan"  // plan first
 )
 
 // planners are all of them, in the order in which they are told.
-func planners() []string { return []string{PlannerTools, PlannerJSON} }
+func planners() []string { return []string{PlannerTools, PlannerJSON, PlannerPlan} }
 
 // Values of Definition.OnToolError.
 const (
@@ -95,6 +101,9 @@ func BuiltinAgent() Definition {
 func (d *Definition) SetDefaults() {
 	if d.Planner == "" {
 		d.Planner = PlannerTools
+		if d.Plan != nil {
+			d.Planner = PlannerPlan
+		}
 	}
 	if d.MaxSteps == 0 && d.Planner == PlannerJSON {
 		d.MaxSteps = DefaultJSONSteps
@@ -181,7 +190,7 @@ func (d *Definition) Validate() error {
 			return &FieldError{fmt.Sprintf("tools[%d]", i), "named twice"}
 		}
 	}
-	return nil
+	return d.checkPlanning()
 }
 
 func (d *Definition) checkModels() error {

@@ -22,8 +22,8 @@ func TestDefinitionValidate(t *testing.T) {
 	}{
 		"no name":               {func(d *messages.Definition) { d.Name = "" }, "name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
 		"hostile name":          {func(d *messages.Definition) { d.Name = "a.>" }, "name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
-		"no planner":            {func(d *messages.Definition) { d.Planner = "" }, "planner", `"" is not a planner; known: tools, json`},
-		"long planner":          {func(d *messages.Definition) { d.Planner = long }, "planner", `"` + long[:64] + `…" is not a planner; known: tools, json`},
+		"no planner":            {func(d *messages.Definition) { d.Planner = "" }, "planner", `"" is not a planner; known: tools, json, plan`},
+		"long planner":          {func(d *messages.Definition) { d.Planner = long }, "planner", `"` + long[:64] + `…" is not a planner; known: tools, json, plan`},
 		"long description":      {func(d *messages.Definition) { d.Description = long }, "description", "larger than 4096 bytes"},
 		"NUL in instructions":   {func(d *messages.Definition) { d.Instructions = "\x00" }, "instructions", "holds a NUL character"},
 		"broken instructions":   {func(d *messages.Definition) { d.Instructions = "\xff" }, "instructions", "invalid UTF-8"},
@@ -54,11 +54,19 @@ func TestDefinitionValidate(t *testing.T) {
 		"schema of a list":      {func(d *messages.Definition) { d.OutputSchema = []byte(`[]`) }, "outputSchema", "must be an object"},
 		"schema with two keys":  {func(d *messages.Definition) { d.OutputSchema = []byte(`{"type":1,"type":2}`) }, "outputSchema.type", "given twice"},
 		"large schema":          {func(d *messages.Definition) { d.OutputSchema = []byte(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }, "outputSchema", "larger than 65536 bytes"},
-		"unknown prompt":        {func(d *messages.Definition) { d.Prompts = map[string]string{"x": ""} }, "prompts.x", "is unknown; known: protocol"},
+		"unknown prompt":        {func(d *messages.Definition) { d.Prompts = map[string]string{"x": ""} }, "prompts.x", "is unknown; known: observe, plan, protocol, summary"},
 		"prompt without tools":  {func(d *messages.Definition) { d.Prompts = map[string]string{"protocol": "hi"} }, "prompts.protocol", "must hold {{tools}}"},
 		"broken prompt":         {func(d *messages.Definition) { d.Prompts = map[string]string{"protocol": "\xff{{tools}}"} }, "prompts.protocol", "invalid UTF-8"},
 		"hostile tool":          {func(d *messages.Definition) { d.Tools = []string{"a", "*"} }, "tools[1]", "must be 1 to 64 characters of A-Z a-z 0-9 _ -"},
 		"tool twice":            {func(d *messages.Definition) { d.Tools = []string{"a", "b", "a"} }, "tools[2]", "named twice"},
+		"unknown observe":       {func(d *messages.Definition) { d.Observe = "often" }, "observe", `"often" is not one of ["always" "on_failure" "never"]`},
+		"unknown network error": {func(d *messages.Definition) { d.OnNetworkError = "wait" }, "onNetworkError", `"wait" is not one of ["park" "retry" "abort"]`},
+		"plan with a schema":    {func(d *messages.Definition) { d.OutputSchema = []byte(`{}`) }, "outputSchema", "not supported with planner plan"},
+		"planner and a schema":  {func(d *messages.Definition) { d.Plan, d.OutputSchema = nil, []byte(`{}`) }, "outputSchema", "not supported with planner plan"},
+		"empty prompt":          {func(d *messages.Definition) { d.Prompts = map[string]string{"plan": ""} }, "prompts.plan", "is empty"},
+		"plan without planner":  {func(d *messages.Definition) { d.Planner = messages.PlannerTools }, "plan", "needs planner plan, not tools"},
+		"plan with a bad step":  {func(d *messages.Definition) { d.Plan.Steps[1].ID = "a" }, "plan.steps[1].id", `"a" is the id of steps[0] already`},
+		"plan with a tool more": {func(d *messages.Definition) { d.Tools = []string{"b"} }, "plan.steps[0].tool", `Tool "read_file" not found. Allowed tools: b`},
 		"too many tools":        {func(d *messages.Definition) { d.Tools = many }, "tools", "more than 256"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +93,7 @@ func TestDefinitionsThatAreValid(t *testing.T) {
 		t.Errorf("the planner json has %d steps", steps.MaxSteps)
 	}
 	for name, d := range map[string]messages.Definition{
-		"minimal": minimal, "full": fullDefinition(), "built in": messages.BuiltinAgent(),
+		"minimal": minimal, "full": fullDefinition(), "built in": messages.BuiltinAgent(), "of run-lite": messages.BuiltinAgents()[1],
 		"models": {
 			Name: "a", Planner: "tools", MaxSteps: 1, MaxTokens: 1, OnToolError: "fail", Models: []string{"openai/gpt-4o", "local"}, MaxPrice: new(0.0),
 		},

@@ -103,27 +103,31 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 			emit(EventRunResumed, RunWaiting{Reason: brief(r.Resumes, maxEventArgs)})
 		}
 	case *StepStarted:
-		emit(EventStepStart, Step{StepID: stepID(r.Step), Step: r.Step})
+		emit(EventStepStart, Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step})
 	case *ModelReplied:
 		emit(EventMessageEnd, messageEnd(r))
 	case *ModelFailed:
 		emit(EventError, ErrorData{
 			StepID: stepID(r.Step), Message: brief(r.Error.Message, maxEventArgs),
-			Code: r.Error.Code, Retryable: r.Error.Code.Retryable(),
+			Code: r.Error.Code, Retryable: r.Error.Code.Retryable(), Fallback: r.Fallback,
 		})
 	case *ToolStarted:
 		args, cut := fit(r.Call.Arguments, maxEventText)
 		emit(EventToolExecutionStart, ToolExecution{
-			StepID: stepID(r.Step), CallID: named(r.Call.ID), ToolName: named(r.Call.Name), Arguments: args, Truncated: cut,
+			StepID: stepIn(r.Step, r.StepID), CallID: named(r.Call.ID), ToolName: named(r.Call.Name), Arguments: args, Truncated: cut,
 		})
 	case *ToolReturned:
 		text, cut := fit(r.Result.Shown(), maxEventText)
 		emit(EventToolExecutionEnd, ToolExecution{
-			StepID: stepID(r.Step), CallID: named(r.Result.CallID), ToolName: named(r.Name), Result: text,
+			StepID: stepIn(r.Step, r.StepID), CallID: named(r.Result.CallID), ToolName: named(r.Name), Result: text,
 			IsError: r.Result.IsError, Code: r.Code, Millis: r.Millis, Truncated: cut,
 		})
 	case *StepEnded:
-		emit(EventStepEnd, Step{StepID: stepID(r.Step), Step: r.Step, Status: r.Status})
+		emit(EventStepEnd, Step{
+			StepID: stepIn(r.Step, r.StepID), Step: r.Step, Status: r.Status, Reason: brief(r.Reason, maxEventArgs),
+		})
+	case *Planned:
+		emit(EventPlan, r.data())
 	case *Parked:
 		emit(EventRunWaiting, RunWaiting{
 			Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: brief(r.Question, maxEventArgs),
@@ -139,6 +143,14 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 }
 
 func stepID(n int) string { return "step-" + strconv.Itoa(n) }
+
+// stepIn is the id of the plan's step, or that of the turn.
+func stepIn(n int, plan string) string {
+	if plan != "" {
+		return named(plan)
+	}
+	return stepID(n)
+}
 
 func messageEnd(r *ModelReplied) MessageEnd {
 	m := MessageEnd{
@@ -174,6 +186,12 @@ func (r AgentResult) short(run Ref) AgentResult {
 	}
 	if m := r.Metrics; m != nil && tooLarge(m.ToolLatencyMs, maxEventText) {
 		r.Metrics, cut = &Metrics{DurationMs: m.DurationMs}, true
+	}
+	if s, shortened := fit(r.Summary, maxEventText); shortened {
+		r.Summary, cut = s, true
+	}
+	if tooLarge(r.Outputs, maxEventText) {
+		r.Outputs, cut = nil, true
 	}
 	r.Truncated = cut || len(r.Actions) > 0 || len(r.ModelCalls) > 0
 	r.Actions, r.ModelCalls, r.RetryInfo = nil, nil, nil // the last: an event is the same whoever was killed

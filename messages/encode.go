@@ -139,6 +139,7 @@ func (d *Step) appendJSON(b []byte) []byte {
 	b = appendString(append(b, `{"stepId":`...), d.StepID)
 	b = strconv.AppendInt(append(b, `,"step":`...), int64(d.Step), 10)
 	b = appendOptional(b, `,"status":`, string(d.Status))
+	b = appendOptional(b, `,"reason":`, d.Reason)
 	return append(b, '}')
 }
 
@@ -229,17 +230,21 @@ func appendRecords(b []byte, records []Record) ([]byte, error) {
 			b = r.appendJSON(b)
 		case *StepStarted:
 			b = strconv.AppendInt(append(b, `{"step":`...), int64(r.Step), 10)
-			b = append(b, '}')
+			b = appendOptional(b, `,"stepId":`, r.StepID)
+			b = append(appendOptional(b, `,"purpose":`, string(r.Purpose)), '}')
 		case *ModelReplied:
 			b = r.appendJSON(b)
 		case *ToolStarted:
 			b = strconv.AppendInt(append(b, `{"step":`...), int64(r.Step), 10)
-			b = append(appendCall(append(b, `,"call":`...), &r.Call), '}')
+			b = appendCall(append(b, `,"call":`...), &r.Call)
+			b = append(appendOptional(b, `,"stepId":`, r.StepID), '}')
 		case *ToolReturned:
 			b = r.appendJSON(b)
 		case *StepEnded:
 			b = strconv.AppendInt(append(b, `{"step":`...), int64(r.Step), 10)
-			b = append(appendString(append(b, `,"status":`...), string(r.Status)), '}')
+			b = appendString(append(b, `,"status":`...), string(r.Status))
+			b = appendOptional(b, `,"stepId":`, r.StepID)
+			b = append(appendOptional(b, `,"reason":`, r.Reason), '}')
 		default:
 			raw, err := json.Marshal(r)
 			if err != nil {
@@ -291,6 +296,10 @@ func (r *ToolReturned) appendJSON(b []byte) []byte {
 	b = appendResult(append(b, `,"result":`...), &r.Result)
 	b = appendOptional(b, `,"code":`, string(r.Code))
 	b = strconv.AppendInt(append(b, `,"millis":`...), r.Millis, 10)
+	b = appendOptional(b, `,"stepId":`, r.StepID)
+	if len(r.Files) > 0 {
+		b = appendRest(append(b, `,"files":`...), r.Files)
+	}
 	return append(b, '}')
 }
 

@@ -47,6 +47,7 @@ func TestFollow(t *testing.T) {
 		"tool started":  {&messages.ToolStarted{}, 1, keep},
 		"tool returned": {&messages.ToolReturned{}, 1, attempt0},
 		"step ended":    {&messages.StepEnded{}, 1, keep},
+		"planned":       {&messages.Planned{}, 1, keep},
 		"claimed": {&messages.Claimed{Claim: "k2", Ticket: 9}, 0, func(h *messages.Head) {
 			h.Phase, h.Claim, h.Ticket, h.ClaimSeq, h.Attempt, h.Waits = messages.PhaseActive, "k2", 9, 0, 3, ""
 		}},
@@ -162,8 +163,8 @@ func TestEveryRecordReadsItself(t *testing.T) {
 				wantNoZeroField(t, r)
 			}
 		}
-		if len(seen) != 19 {
-			t.Errorf("%s: %d kinds, want 19", what, len(seen))
+		if len(seen) != 20 {
+			t.Errorf("%s: %d kinds, want 20", what, len(seen))
 		}
 	}
 }

@@ -36,6 +36,7 @@ const (
 	EventError              = "error"
 	EventTurnEnd            = "turn_end"
 	EventRunFinished        = "run_finished"
+	EventPlan               = "plan"           // after run_started, and after steps of a plan
 	EventBudgetWarning      = "budget_warning" // anywhere in a step
 )
 
@@ -98,6 +99,7 @@ type (
 		StepID string     `json:"stepId"`
 		Step   int        `json:"step"`
 		Status StepStatus `json:"status,omitempty"` // step_end only
+		Reason string     `json:"reason,omitempty"` // why a plan's step failed or was skipped
 	}
 	// MessageEnd is the data of message_end.
 	MessageEnd struct {
@@ -147,6 +149,7 @@ type (
 		Message   string `json:"message"`
 		Code      Code   `json:"code"`
 		Retryable bool   `json:"retryable"`
+		Fallback  string `json:"fallback,omitempty"` // what is done instead of failing: "continue", "retry" or "park"
 	}
 	// TurnEnd is the data of turn_end.
 	TurnEnd struct {

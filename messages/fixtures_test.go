@@ -15,7 +15,7 @@ var (
 	ref  = messages.Ref{Tenant: "acme", Run: "01KDZ6XV00000000000000000A"}
 )
 
-// fullTask has every field set.
+// fullTask has every field set but the output schema, which none with a plan may have.
 func fullTask() messages.Task {
 	return messages.Task{
 		ID: ref.Run, Tenant: ref.Tenant, Agent: "reviewer",
@@ -23,26 +23,44 @@ func fullTask() messages.Task {
 		Context: json.RawMessage(`{"repository":"longshore","lines":[1,2.50,null]}`), Session: "s-1",
 		Priority: messages.PriorityHigh, Labels: map[string]string{"team": "core", "stage": "test"},
 		Limits:      &messages.Limits{MaxSteps: 3, Caps: messages.Caps{ModelCalls: 2, Cost: new(0.25)}},
+		Plan:        fullPlan(),
 		Deadline:    new(noon.Add(time.Hour)),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 
-		OutputSchema: json.RawMessage(`{"type":"object","required":["n"]}`),
+		Workspace: "drafts",
 	}
 }
 
+// fullPlan has every field set.
+func fullPlan() *messages.Plan {
+	return &messages.Plan{
+		Steps: []messages.PlanStep{
+			{ID: "a", Description: "Read a.go.", Tool: "read_file", Args: json.RawMessage(`{"path":"a.go"}`), EstimatedDuration: 1.5},
+			{
+				ID: "b", Description: "Read what a.go names.", Tool: "read_file", Args: json.RawMessage(`{"path":"${steps.a.output}"}`),
+				DependsOn: []string{"a"}, RequiredApprovals: []string{"ann"}, Critical: new(false),
+			},
+		},
+		EstimatedDuration: 3, RequiredApprovals: []string{"a"},
+	}
+}
+
+// fullDefinition has every field set but those that a plan, or one model, excludes.
 func fullDefinition() messages.Definition {
 	return messages.Definition{
-		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerTools,
+		Name: "reviewer", Revision: 4, Description: "Reads code.", Instructions: "Be brief.", Planner: messages.PlannerPlan,
 		Model: "openai/gpt-4o", Tools: []string{"read_file"}, MaxSteps: 10, MaxTokens: 1000, Temperature: new(0.0),
 		OnToolError: messages.OnErrorFail,
 		Reasoning:   messages.ReasoningKeep,
+		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry,
 
 		OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue, Parallel: 2, RepeatLimit: new(0),
-		OutputSchema: json.RawMessage(`{"type":"object"}`),
-		Prompts:      map[string]string{messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools},
-		Cache:        true,
-		Budget:       fullBudget(),
-		Session:      &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
+		Prompts: map[string]string{
+			messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools, "plan": "Plan {task.description}",
+		},
+		Cache:   true,
+		Budget:  fullBudget(),
+		Session: &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
 	}
 }
 
@@ -73,8 +91,9 @@ func fullResult() messages.AgentResult {
 			Cached: true,
 			Cost:   new(0.0125),
 		}},
-		TokenUsage: fullUsage(), CostEstimate: new(0.0125), EventStream: ref.EventFilter(),
-		Provenance: &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
+		TokenUsage: fullUsage(), CostEstimate: new(0.0125), Summary: "One file was read.", Outputs: []string{"review.md"}, Logs: ref.LogSubject(),
+		EventStream: ref.EventFilter(),
+		Provenance:  &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
 		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"},
 		Metrics:   &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Truncated: true,
 	}
@@ -93,7 +112,7 @@ func fullRecords() []messages.Record {
 			}},
 		},
 		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval"},
-		&messages.StepStarted{Step: 1},
+		&messages.StepStarted{Step: 1, StepID: "a", Purpose: messages.PurposeObserve},
 		&messages.ModelReplied{
 			Step: 1, Message: messages.Message{
 				Role: messages.RoleAssistant, Content: []messages.Block{{Text: "Let me look."}, {ToolCall: &call}},
@@ -101,15 +120,15 @@ func fullRecords() []messages.Record {
 			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true,
 			Cost: new(0.0125),
 		},
-		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}},
-		&messages.ToolStarted{Step: 1, Call: call},
+		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: messages.FallbackPark},
+		&messages.ToolStarted{Step: 1, Call: call, StepID: "a"},
 		&messages.ToolReturned{
 			Step: 1, Name: "read_file", Result: messages.ToolResult{
 				CallID: "c1", Content: messages.TextContent("not found"), IsError: true,
 			},
-			Code: messages.CodeToolFailed, Millis: 3,
+			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
 		},
-		&messages.StepEnded{Step: 1, Status: messages.StepCompleted},
+		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
 		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?"},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
@@ -117,6 +136,9 @@ func fullRecords() []messages.Record {
 		&messages.Answered{ID: "x2", Park: 9, By: "ann", Content: messages.TextContent("yes"), IsError: true},
 		&messages.Expired{Park: 9},
 		&messages.Finished{Result: fullResult(), Dead: true},
+		&messages.Planned{
+			Step: 1, Decision: messages.DecisionAdapt, Reason: "b failed", Plan: fullPlan(), Renewed: []string{"b"}, Fallback: true,
+		},
 		&messages.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 		&messages.SessionGranted{Park: 9},
 		&messages.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2},
@@ -133,6 +155,7 @@ func emptyRecords() []messages.Record {
 		&messages.Started{}, &messages.Claimed{}, &messages.StepStarted{}, &messages.ModelReplied{}, &messages.ModelFailed{},
 		&messages.ToolStarted{}, &messages.ToolReturned{}, &messages.StepEnded{}, &messages.Parked{}, &messages.Released{},
 		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
+		&messages.Planned{},
 		&messages.BudgetWarned{},
 		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
 	}

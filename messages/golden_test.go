@@ -32,9 +32,16 @@ func wire() map[string]any {
 	}
 	definition, several := fullDefinition(), fullDefinition()
 	several.Model, several.Models, several.MaxPrice = "", []string{"openai/gpt-4o", "local/llama"}, new(2.5)
+	several.Planner, several.Plan, several.OutputSchema = messages.PlannerJSON, nil, json.RawMessage(`{"type":"object"}`)
+	shaped := minimal
+	shaped.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
+	short := done
+	short.Summary, short.Outputs = "A haiku was written.", []string{"haiku.txt"}
+	taskResult := short.TaskResult()
 	all := map[string]any{
 		"task":              &task,
 		"task_minimal":      &minimal,
+		"task_shaped":       &shaped,
 		"definition":        &definition,
 		"definition_models": &several,
 		"head":              &head,
@@ -42,6 +49,8 @@ func wire() map[string]any {
 		"agent_result":      &result,
 		"agent_result_done": &done,
 		"usage":             &usage,
+		"plan":              fullPlan(),
+		"task_result":       &taskResult,
 		"problem": &messages.Problem{
 			Type: "about:blank", Title: "Invalid input", Status: 400, Detail: "limits.maxSteps: unknown field",
 			Code: messages.CodeInvalidInput, Retryable: false, Field: "limits.maxSteps",
@@ -91,12 +100,18 @@ func wire() map[string]any {
 			StepID: "step-1", CallID: "c1", ToolName: "read_file", Result: "not found", IsError: true,
 			Code: messages.CodeToolFailed, Millis: 3, Truncated: true,
 		},
-		messages.EventStepEnd:         messages.Step{StepID: "step-1", Step: 1, Status: messages.StepCompleted},
+		messages.EventStepEnd:         messages.Step{StepID: "step-1", Step: 1, Status: messages.StepCompleted, Reason: "no such file"},
 		messages.EventRunWaiting:      messages.RunWaiting{Reason: "approval", CallID: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?"},
 		messages.EventRunResumed:      messages.RunWaiting{Reason: "approval"},
 		messages.EventCancelRequested: messages.CancelAsked{By: "ann", Reason: "too slow"},
 		messages.EventError: messages.ErrorData{
-			StepID: "step-1", Message: "busy", Code: messages.CodeModelOverloaded, Retryable: true,
+			StepID: "step-1", Message: "busy", Code: messages.CodeModelOverloaded, Retryable: true, Fallback: messages.FallbackPark,
+		},
+		messages.EventPlan: messages.PlanData{
+			Decision: messages.DecisionAdapt, Reason: "b failed", Fallback: true, Truncated: true,
+			Steps: []messages.PlanItem{{
+				ID: "b", Description: "Read b.go.", Tool: "read_file", DependsOn: []string{"a"}, Critical: true, EstimatedDuration: 1.5,
+			}},
 		},
 		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
 		messages.EventRunFinished: messages.RunFinished{Result: done},
@@ -187,8 +202,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 14 {
-		t.Errorf("the records have %d kinds of events, want 14", len(seen))
+	if len(seen) != 15 {
+		t.Errorf("the records have %d kinds of events, want 15", len(seen))
 	}
 }
 

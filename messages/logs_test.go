@@ -26,7 +26,8 @@ func agent() messages.Definition {
 // taskThen is a task as it could be when these logs were written.
 func taskThen() messages.Task {
 	t := fullTask()
-	t.OutputSchema, t.Limits, t.Deadline = nil, &messages.Limits{MaxSteps: 3}, nil
+	t.Plan, t.Limits, t.Deadline = nil, &messages.Limits{MaxSteps: 3}, nil
+	t.Workspace = ""
 	return t
 }
 
@@ -103,6 +104,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 	t.Helper()
 	return map[string][]messages.Entry{
 		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
+		"plan":     planStory(t),
 		"protocol": protocol(t), "limits": limits(t),
 		"budget":  budget(t),
 		"session": session(t),

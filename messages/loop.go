@@ -39,7 +39,10 @@ const (
 
 // prompts are the names that Definition.Prompts may hold, with what a text must hold.
 func prompts() map[string][]string {
-	return map[string][]string{PromptProtocol: {PlaceTools}}
+	return map[string][]string{
+		PromptProtocol:      {PlaceTools},
+		string(PurposePlan): nil, string(PurposeObserve): nil, string(PurposeSummary): nil,
+	}
 }
 
 func (d *Definition) setLoopDefaults() {
@@ -94,6 +97,9 @@ func (d *Definition) checkLoop() error {
 		}
 		if err := checkText(at, d.Prompts[name], maxPrompt); err != nil {
 			return err
+		}
+		if d.Prompts[name] == "" {
+			return &FieldError{at, "is empty"}
 		}
 		for _, place := range must {
 			if !strings.Contains(d.Prompts[name], place) {

@@ -5,8 +5,8 @@ import "time"
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Finished *BudgetWarned *Recalled *Summarised. Control records, of anybody else: *CancelRequested
-// *Answered *Expired *Lost *SessionGranted.
+// *Parked *Released *Planned *Finished *BudgetWarned *Recalled *Summarised. Control records, of anybody else:
+// *CancelRequested *Answered *Expired *Lost *SessionGranted.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -29,6 +29,7 @@ const (
 	KindAnswered        Kind = "answered"
 	KindExpired         Kind = "expired"
 	KindFinished        Kind = "finished"
+	KindPlanned         Kind = "planned"
 	KindBudgetWarned    Kind = "budget_warned"
 	KindSessionGranted  Kind = "session_granted"
 	KindRecalled        Kind = "recalled"
@@ -68,6 +69,8 @@ func newRecord(k Kind) Record {
 		return &Expired{}
 	case KindFinished:
 		return &Finished{}
+	case KindPlanned:
+		return &Planned{}
 	case KindBudgetWarned:
 		return &BudgetWarned{}
 	case KindSessionGranted:
@@ -100,9 +103,12 @@ type Claimed struct {
 	Resumes  string `json:"resumes,omitempty"` // the reason of the park that this claim ends
 }
 
-// StepStarted begins a turn of plan, act, reflect: its model call is made next.
+// StepStarted begins a turn of plan, act, reflect: its model call is made next. With a StepID it begins a step of the
+// plan: its tool call is made next, and there is no model call.
 type StepStarted struct {
-	Step int `json:"step"` // from 1
+	Step    int     `json:"step"`              // from 1
+	StepID  string  `json:"stepId,omitempty"`  // of the plan's step
+	Purpose Purpose `json:"purpose,omitempty"` // of the model call
 }
 
 // ModelReplied is a paid model call.
@@ -120,15 +126,17 @@ type ModelReplied struct {
 
 // ModelFailed is a model call that failed for good.
 type ModelFailed struct {
-	Step  int      `json:"step"`
-	Error RunError `json:"error"`
+	Step     int      `json:"step"`
+	Error    RunError `json:"error"`
+	Fallback string   `json:"fallback,omitempty"` // what is done instead of failing: "continue", "retry" or "park"
 }
 
 // ToolStarted is the intent to make a call; it is in the log before the call is made. After a crash a call of
 // EffectOnce that has it and no result is reported as unknown.
 type ToolStarted struct {
-	Step int      `json:"step"`
-	Call ToolCall `json:"call"`
+	Step   int      `json:"step"`
+	Call   ToolCall `json:"call"`
+	StepID string   `json:"stepId,omitempty"` // of the plan's step
 }
 
 // ToolReturned is the outcome of a call. A call that was refused has no ToolStarted.
@@ -138,12 +146,16 @@ type ToolReturned struct {
 	Result ToolResult `json:"result"`
 	Code   Code       `json:"code,omitempty"` // set when Result.IsError: invalid_input, tool_failed, tool_unknown_outcome …
 	Millis int64      `json:"millis"`
+	StepID string     `json:"stepId,omitempty"` // of the plan's step
+	Files  []string   `json:"files,omitempty"`  // workspace paths that the call wrote
 }
 
-// StepEnded ends a turn.
+// StepEnded ends a turn, or a step of the plan. A step that was skipped need not have begun.
 type StepEnded struct {
 	Step   int        `json:"step"`
 	Status StepStatus `json:"status"`
+	StepID string     `json:"stepId,omitempty"` // of the plan's step
+	Reason string     `json:"reason,omitempty"` // why it failed or was skipped
 }
 
 // StepStatus is how a step ended.

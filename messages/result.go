@@ -21,7 +21,7 @@ func (s Status) Ended() bool {
 }
 
 // AgentResult is how a run ended.
-type AgentResult struct {
+type AgentResult struct { //nolint:recvcheck // short changes its copy
 	ID           string         `json:"id"`
 	Success      bool           `json:"success"`
 	Result       any            `json:"result"` // a string
@@ -35,6 +35,9 @@ type AgentResult struct {
 	ModelCalls   []ModelCall    `json:"modelCalls,omitempty"`
 	TokenUsage   Usage          `json:"tokenUsage"`
 	CostEstimate *float64       `json:"costEstimate"`          // in US dollars; null when a price is unknown
+	Summary      string         `json:"summary,omitempty"`     // of a run with a plan: what was done
+	Outputs      []string       `json:"outputs,omitempty"`     // workspace paths of the files that the run wrote, in order
+	Logs         string         `json:"logs,omitempty"`        // where the run's log is; readable for the dispatcher and workers
 	EventStream  string         `json:"eventStream,omitempty"` // the subject filter of the run's events
 	Provenance   *Provenance    `json:"provenance,omitempty"`
 	Aborted      bool           `json:"aborted,omitempty"`

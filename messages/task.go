@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -49,10 +50,13 @@ type Task struct {
 	Priority    Priority          `json:"priority,omitempty"` // default normal
 	Labels      map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
 	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
+	Plan        *Plan             `json:"plan,omitempty"`     // what to do, step by step; no planning call is made
 	Deadline    *time.Time        `json:"deadline,omitempty"` // the run fails when it has not ended by then
 	Traceparent string            `json:"traceparent,omitempty"`
 	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// Workspace names a folder that runs of the tenant share, one at a time, instead of one of the run's own.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // Limits of one run.
@@ -99,8 +103,8 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"workspace": true, "files": true, "notBefore": true,
-	"plan": true, "seed": true, "parent": true, "webhook": true,
+	"files": true, "notBefore": true,
+	"seed": true, "parent": true, "webhook": true,
 }
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
@@ -178,7 +182,7 @@ func (t *Task) Validate() error {
 	for _, f := range []struct {
 		name, value string
 		optional    bool
-	}{{"id", t.ID, true}, {"tenant", t.Tenant, false}, {"agent", t.Agent, false}, {"session", t.Session, true}} {
+	}{{"id", t.ID, true}, {"tenant", t.Tenant, false}, {"agent", t.Agent, false}, {"session", t.Session, true}, {"workspace", t.Workspace, true}} {
 		if f.optional && f.value == "" {
 			continue
 		}
@@ -211,6 +215,14 @@ func (t *Task) Validate() error {
 	}
 	if d := t.Deadline; d != nil && (d.Year() < 1 || d.Year() > 9999) {
 		return &FieldError{"deadline", "is out of range"}
+	}
+	if t.Plan != nil {
+		if err := t.Plan.Validate(); err != nil {
+			return under("plan", err)
+		}
+		if len(t.OutputSchema) > 0 {
+			return &FieldError{"outputSchema", noSchemaOfPlan}
+		}
 	}
 	return checkText("traceparent", t.Traceparent, 128)
 }
@@ -281,6 +293,14 @@ func (t *Task) Fingerprint() string {
 		c.Limits = nil
 	}
 	c.Context, c.OutputSchema = canonical(c.Context), canonical(c.OutputSchema)
+	if c.Plan != nil {
+		p := *c.Plan
+		p.Steps = slices.Clone(p.Steps)
+		for i := range p.Steps {
+			p.Steps[i].Args = canonical(p.Steps[i].Args)
+		}
+		c.Plan = &p
+	}
 	if c.Deadline != nil {
 		c.Deadline = new(c.Deadline.UTC()) // the same moment
 	}

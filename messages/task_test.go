@@ -113,13 +113,13 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"workspace", "files", "notBefore", "plan", "seed", "parent", "webhook",
+		"files", "notBefore", "seed", "parent", "webhook",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
 		}
 	}
-	for _, name := range []string{"id", "tenant", "agent", "session"} {
+	for _, name := range []string{"id", "tenant", "agent", "session", "workspace"} {
 		for what, token := range map[string]string{
 			"star": "*", "greater than": ">", "dot": "a.b", "long": long, "65": long[:65], "space": " ", "slash": "../x",
 			"letter": "ä", "newline": `a\n`, "NUL": `\u0000`,
@@ -213,6 +213,7 @@ func TestValidateOfTaskThatWasNotDecoded(t *testing.T) {
 		"agent":           func(t *messages.Task) { t.Agent = "" },
 		"priority":        func(t *messages.Task) { t.Priority = "" },
 		"limits.maxSteps": func(t *messages.Task) { t.Limits = &messages.Limits{MaxSteps: -1} },
+		"outputSchema":    func(t *messages.Task) { t.OutputSchema = json.RawMessage(`{}`) },
 	} {
 		task := fullTask()
 		change(&task)
@@ -256,10 +257,12 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"Context": func(t *messages.Task) {
 			t.Context = json.RawMessage(`{"repository":"longshore","lines":[1,2.51,null]}`)
 		},
-		"Session":  func(t *messages.Task) { t.Session = "other" },
-		"Priority": func(t *messages.Task) { t.Priority = messages.PriorityLow },
-		"Labels":   func(t *messages.Task) { t.Labels["team"] = "other" },
-		"Limits":   func(t *messages.Task) { t.Limits.MaxSteps++ },
+		"Session":   func(t *messages.Task) { t.Session = "other" },
+		"Priority":  func(t *messages.Task) { t.Priority = messages.PriorityLow },
+		"Labels":    func(t *messages.Task) { t.Labels["team"] = "other" },
+		"Limits":    func(t *messages.Task) { t.Limits.MaxSteps++ },
+		"Plan":      func(t *messages.Task) { t.Plan.Steps[0].Args = json.RawMessage(`{"path":"b.go"}`) },
+		"Workspace": func(t *messages.Task) { t.Workspace = "other" },
 		"OutputSchema": func(t *messages.Task) {
 			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
 		},
@@ -298,6 +301,7 @@ func TestFingerprintTellsLargeNumbersApart(t *testing.T) {
 func TestFingerprintOfASchemaIsOfItsMeaning(t *testing.T) {
 	t.Parallel()
 	a, b := fullTask(), fullTask()
+	a.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
 	b.OutputSchema = json.RawMessage(`{ "required":["n"], "type":"object" }`)
 	if a.Fingerprint() != b.Fingerprint() {
 		t.Error("the same schema has two fingerprints")

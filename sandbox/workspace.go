@@ -18,6 +18,7 @@ type Workspace struct {
 
 	opening sync.Once // the fields below are set by it
 	open    func() (*os.Root, error)
+	unlock  func() error // of a shared one; nil: nobody waits for it
 	root    *os.Root
 	device  uint64
 	err     error
@@ -60,6 +61,9 @@ func (w *Workspace) Close() error {
 		return nil
 	}
 	w.opening.Do(func() { w.err = fmt.Errorf("open workspace: %w", os.ErrClosed) })
+	if w.unlock != nil {
+		defer func() { _ = w.unlock() }() // again it is an error that tells nothing
+	}
 	if w.root == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -102,6 +103,7 @@ func (r Result) normal() Result {
 	} else if r.Code == "" {
 		r.Code = messages.CodeToolFailed
 	}
+	r.Files = soundPaths(r.Files)
 	left, images := maxOutput, imageRoom{}
 	content := make([]messages.Block, 0, max(1, len(r.Content)))
 	for i, b := range r.Content {
@@ -123,4 +125,21 @@ func (r Result) normal() Result {
 	}
 	r.Content = content
 	return r
+}
+
+// Limits of the paths that one call may name.
+const (
+	maxFiles = 1000
+	maxPath  = 1 << 10 // bytes
+)
+
+// soundPaths are the paths that can be told: text, and not too long or too many.
+func soundPaths(in []string) []string {
+	var out []string
+	for _, p := range in {
+		if p != "" && len(p) <= maxPath && utf8.ValidString(p) && len(out) < maxFiles {
+			out = append(out, p)
+		}
+	}
+	return out
 }

@@ -45,6 +45,7 @@ type Result struct {
 	Content []messages.Block // blocks of text, or of an image with its bytes; nothing else counts
 	IsError bool             // the tool could not do it, and Content says why and what would help
 	Code    messages.Code    // of an error; default tool_failed
+	Files   []string         // paths in the workspace that the call wrote
 	// Park, if set, says that the answer comes later: Content does not count, and the run waits.
 	Park *Park
 }

@@ -63,7 +63,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	front, hub, err := frontDoor(ctx, nc, b, version, log)
+	front, hub, err := frontDoor(ctx, nc, b, s.LiteTimeout, version, log)
 	if err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 }
 
 // frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
-func frontDoor(ctx context.Context, nc *nats.Conn, b *bus.Bus, version string, log *slog.Logger) (*api.API, *bus.Hub, error) {
+func frontDoor(ctx context.Context, nc *nats.Conn, b *bus.Bus, lite time.Duration, version string, log *slog.Logger) (*api.API, *bus.Hub, error) {
 	client, err := dispatcher.New(ctx, nc)
 	if err != nil {
 		return nil, nil, err
 	}
 	hub := b.NewHub()
-	front, err := api.New(api.Config{Client: client, Hub: hub, Version: version, Log: log})
+	front, err := api.New(api.Config{Client: client, Hub: hub, Runs: b, Version: version, LiteTimeout: lite, Log: log})
 	return front, hub, err
 }
 

@@ -41,6 +41,7 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script, g
 		e := &config.Endpoints[i]
 		e.Provider = g.wrap(e.Name, e.Provider)
 	}
+	config.Aliases = map[string]string{settings.NameLite: config.Default} // without a provider of its own
 	router, err := model.NewRouter(config)
 	if err != nil {
 		return nil, fmt.Errorf("route models: %w", err)

@@ -81,12 +81,13 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer func() { _ = closeSaid() }()
+	var named func(context.Context, string, string) (*sandbox.Workspace, error)
 	if parts.Files == nil {
 		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), sandbox.Limits{})
 		if err != nil {
 			return fmt.Errorf("open workspaces: %w", err)
 		}
-		parts.Files = dirs.Open
+		parts.Files, named = dirs.Open, dirs.Named
 	}
 	table, err := priceTable(s.Models)
 	if err != nil {
@@ -96,7 +97,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Keeper: keeper(b), Cache: cache(short), Model: parts.Model, Tools: set,
-		Workspace: parts.Files, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
+		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
 		Redact: redact.String, Log: log,
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Talks: cache(said),

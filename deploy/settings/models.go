@@ -1,12 +1,18 @@
 package settings
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/longshore-run/longshore/messages"
+)
 
 // Names of the providers of the short variables, as agents use them.
 const (
 	NameOpenAI    = "openai"
 	NameAnthropic = "anthropic"
 	NameScripted  = "scripted"
+	NameLite      = messages.LiteProvider // there if /run-lite has a model or an address of its own
 )
 
 func (s *Models) readProviders(environ []string) (err error) {
@@ -15,7 +21,7 @@ func (s *Models) readProviders(environ []string) (err error) {
 	}
 	// A variable that holds the key of a provider in the file makes no provider of its own beside it.
 	if s.OpenAIURL == "" && s.OpenAIModel == "" && s.takes("OPENAI_API_KEY") {
-		s.OpenAIKey = ""
+		s.OpenAIKey, s.liteKey = "", s.OpenAIKey
 	}
 	if s.AnthropicURL == "" && s.AnthropicModel == "" && s.takes("ANTHROPIC_API_KEY") {
 		s.AnthropicKey = ""
@@ -46,6 +52,12 @@ func (s *Models) Providers() []Provider {
 	if s.Script != "" {
 		out = append(out, Provider{Name: NameScripted, Kind: KindScripted, Script: s.Script, source: "LONGSHORE_SCRIPT"})
 	}
+	if s.lite() {
+		out = append(out, Provider{
+			Name: NameLite, Kind: KindOpenAI, BaseURL: cmp.Or(s.LiteURL, s.OpenAIURL), Key: cmp.Or(s.OpenAIKey, s.liteKey),
+			Model: cmp.Or(s.LiteModel, s.OpenAIModel), source: "OPENAI_LITE_BASE_URL, OPENAI_API_KEY or OPENAI_LITE_MODEL",
+		})
+	}
 	if s.file != nil {
 		out = append(out, s.file.Providers...)
 	}
@@ -60,7 +72,7 @@ func (s *Models) Default() string {
 	}
 	all := s.Providers()
 	for i := range all {
-		if all[i].Kind != KindScripted {
+		if all[i].Kind != KindScripted && (all[i].Name != NameLite || !s.lite()) {
 			return all[i].Name
 		}
 	}
@@ -68,6 +80,22 @@ func (s *Models) Default() string {
 		return all[0].Name
 	}
 	return ""
+}
+
+// lite tells whether the variables make a provider for /run-lite.
+func (s *Models) lite() bool { return s.LiteModel != "" || s.LiteURL != "" }
+
+func (s *Models) checkLite() error {
+	switch {
+	case !s.lite():
+	case s.OpenAIKey == "" && s.liteKey == "":
+		return Errorf("OPENAI_API_KEY is missing: OPENAI_LITE_MODEL or OPENAI_LITE_BASE_URL is set (any text will do for a server that needs no key)")
+	case s.LiteModel == "" && s.OpenAIModel == "":
+		return Errorf("OPENAI_LITE_MODEL is missing: the name of the model at OPENAI_LITE_BASE_URL")
+	case s.LiteURL != "" && !isHTTP(s.LiteURL):
+		return Errorf("OPENAI_LITE_BASE_URL: not an address such as https://api.openai.com/v1, without a password")
+	}
+	return nil
 }
 
 // PlainKeys are the names of the providers whose key is written in the file itself.

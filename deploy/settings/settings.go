@@ -31,6 +31,9 @@ type Models struct {
 	OpenAIURL   string `env:"OPENAI_BASE_URL" help:"its base URL (default https://api.openai.com/v1)"`
 	OpenAIModel string `env:"OPENAI_MODEL"    help:"the model of agents that name none; needed with a key"`
 
+	LiteModel string `env:"OPENAI_LITE_MODEL"    help:"the model of /run-lite (default OPENAI_MODEL)"`
+	LiteURL   string `env:"OPENAI_LITE_BASE_URL" help:"base URL of the model of /run-lite (default OPENAI_BASE_URL)"`
+
 	AnthropicKey   string `env:"ANTHROPIC_API_KEY"  help:"key of Anthropic" secret:"true"`
 	AnthropicURL   string `env:"ANTHROPIC_BASE_URL" help:"its base URL (default https://api.anthropic.com)"`
 	AnthropicModel string `env:"ANTHROPIC_MODEL"    help:"the model of agents that name none; needed with a key"`
@@ -46,7 +49,8 @@ type Models struct {
 
 	Prices string `env:"LONGSHORE_PRICES" help:"YAML or JSON file with prices of models, beside or instead of the built-in ones"`
 
-	file *ProvidersFile // as Load read it
+	file    *ProvidersFile // as Load read it
+	liteKey string         // OPENAI_API_KEY when it makes no provider but that of /run-lite
 }
 
 // Logs says how to log.
@@ -67,6 +71,7 @@ type Dispatcher struct {
 	DeadMaxAge   time.Duration `env:"LONGSHORE_DEAD_MAX_AGE"     envDefault:"720h" help:"how long dead letters are kept"`
 	Retention    time.Duration `env:"LONGSHORE_RETENTION"        envDefault:"168h" help:"how long a run's log is kept after its end"`
 	Sweep        time.Duration `env:"LONGSHORE_SWEEP"            envDefault:"10m"  help:"between looks for stranded runs"`
+	LiteTimeout  time.Duration `env:"LONGSHORE_LITE_TIMEOUT"     envDefault:"120s" help:"how long /run-lite waits for its run before it cancels it"`
 }
 
 // Worker is the environment of `longshore worker`.
@@ -96,6 +101,7 @@ type Dev struct {
 	ModelTimeout time.Duration `env:"LONGSHORE_MODEL_TIMEOUT" envDefault:"60s" help:"how long a model may be silent"`
 	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
 	Retention    time.Duration `env:"LONGSHORE_RETENTION"     envDefault:"168h" help:"how long a run's log is kept after its end"`
+	LiteTimeout  time.Duration `env:"LONGSHORE_LITE_TIMEOUT"  envDefault:"120s" help:"how long /run-lite waits for its run before it cancels it"`
 }
 
 // Worker is the worker of the fleet in one process.
@@ -116,6 +122,9 @@ func (s *Dev) Check() error {
 	}
 	if s.Retention <= 0 {
 		return Errorf("LONGSHORE_RETENTION: must be above 0")
+	}
+	if s.LiteTimeout <= 0 {
+		return Errorf("LONGSHORE_LITE_TIMEOUT: must be above 0")
 	}
 	return checkAckWait(s.AckWait)
 }
@@ -229,6 +238,9 @@ func (s *Models) Check() error {
 			return Errorf("ANTHROPIC_BASE_URL: not an address such as https://api.anthropic.com")
 		}
 	}
+	if err := s.checkLite(); err != nil {
+		return err
+	}
 	return s.checkProviders()
 }
 
@@ -265,6 +277,8 @@ func (s *Dispatcher) Check() error {
 		return Errorf("LONGSHORE_EVENTS_MAX_AGE must be longer than LONGSHORE_RETENTION: a run's end is what its purge waits for")
 	case s.Sweep < time.Second:
 		return Errorf("LONGSHORE_SWEEP: must be at least 1s")
+	case s.LiteTimeout <= 0:
+		return Errorf("LONGSHORE_LITE_TIMEOUT: must be above 0")
 	}
 	return nil
 }

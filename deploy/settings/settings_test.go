@@ -37,6 +37,10 @@ func TestWorkerSettings(t *testing.T) {
 		"Anthropic's model":        {[]string{"ANTHROPIC_API_KEY=sk-123456"}, "ANTHROPIC_MODEL is missing"},
 		"Anthropic's key":          {[]string{"ANTHROPIC_MODEL=m"}, "ANTHROPIC_API_KEY is missing"},
 		"Anthropic's address":      {[]string{"ANTHROPIC_API_KEY=sk-123456", "ANTHROPIC_MODEL=m", "ANTHROPIC_BASE_URL=here"}, "ANTHROPIC_BASE_URL: not an address"},
+		"a model for run-lite":     {[]string{"OPENAI_LITE_MODEL=s", "OPENAI_LITE_BASE_URL=http://h/v1"}, ""},
+		"run-lite without a key":   {[]string{"OPENAI_API_KEY=", "OPENAI_MODEL=", "LONGSHORE_SCRIPT=s.yaml", "OPENAI_LITE_MODEL=s"}, "OPENAI_API_KEY is missing: OPENAI_LITE_MODEL"},
+		"run-lite's address":       {[]string{"OPENAI_LITE_BASE_URL=here"}, "OPENAI_LITE_BASE_URL: not an address"},
+		"run-lite's password":      {[]string{"OPENAI_LITE_BASE_URL=http://me:pa55word@h/v1"}, "OPENAI_LITE_BASE_URL: not an address"},
 		"slots that are no number": {[]string{"LONGSHORE_SLOTS=many"}, `LONGSHORE_SLOTS: "many" is not a int`},
 		"no slots":                 {[]string{"LONGSHORE_SLOTS=0"}, "LONGSHORE_SLOTS: must be"},
 		"a time that is none":      {[]string{"LONGSHORE_DRAIN_TIMEOUT=soon"}, `LONGSHORE_DRAIN_TIMEOUT: "soon" is not a duration`},
@@ -59,6 +63,7 @@ func TestDispatcherSettings(t *testing.T) {
 		"an ack wait too short":     {[]string{"LONGSHORE_ACK_WAIT=1ms"}, "LONGSHORE_ACK_WAIT: must be"},
 		"two replicas":              {[]string{"LONGSHORE_REPLICAS=2"}, "LONGSHORE_REPLICAS: must be"},
 		"events gone before purges": {[]string{"LONGSHORE_EVENTS_MAX_AGE=24h"}, "LONGSHORE_EVENTS_MAX_AGE must be longer"},
+		"no time for run-lite":      {[]string{"LONGSHORE_LITE_TIMEOUT=0s"}, "LONGSHORE_LITE_TIMEOUT: must be"},
 		"a sweep without a pause":   {[]string{"LONGSHORE_SWEEP=1ms"}, "LONGSHORE_SWEEP: must be"},
 	} {
 		t.Run(name, func(t *testing.T) {

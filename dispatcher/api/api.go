@@ -15,12 +15,14 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // Config is fixed for the life of an API.
 type Config struct {
 	Client      *dispatcher.Client
 	Hub         *bus.Hub      // serves the watchers
+	Runs        runlog.Log    // where the steps of /run-lite are read
 	Version     string        // of the program
 	LiteTimeout time.Duration // how long /run-lite waits for its run; default 2 min
 	KeepAlive   time.Duration // between comments in a stream of events; default 15 s
@@ -45,6 +47,7 @@ type API struct {
 	cfg     Config
 	mux     *http.ServeMux
 	openapi []byte
+	lite    turns // of /run-lite
 
 	drain chan struct{} // closed when streams and waits are to end
 	once  sync.Once

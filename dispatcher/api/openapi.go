@@ -36,7 +36,11 @@ func document(ops []operation, version string) ([]byte, error) {
 			item = &huma.PathItem{}
 			doc.Paths[op.path] = item
 		}
-		o := describe(&op, schemas, problem)
+		wrong := problem
+		if op.problem != nil {
+			wrong = schemas.Schema(reflect.TypeOf(op.problem(&messages.Problem{})), true, "")
+		}
+		o := describe(&op, schemas, wrong)
 		switch op.method {
 		case http.MethodGet:
 			item.Get = o

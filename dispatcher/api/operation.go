@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // operation is one thing that can be asked for. The same table routes requests and describes them.
@@ -28,6 +30,7 @@ type operation struct {
 	answer       func(ctx context.Context, q *query) (any, error)
 	stream       func(w http.ResponseWriter, q *query) error // instead of answer; nothing may be written before an error
 	media        string                                      // of a stream
+	problem      func(p *messages.Problem) any               // what stands for a problem here; nil: itself
 }
 
 // parameter of a query or a header.
@@ -58,7 +61,7 @@ func (a *API) serve(op operation) http.Handler {
 			return // the connection is gone
 		}
 		if err := q.check(); err != nil {
-			writeProblem(w, problemOf(err))
+			op.refuse(w, problemOf(err))
 			return
 		}
 		ctx := r.Context()
@@ -87,7 +90,16 @@ func (a *API) fail(ctx context.Context, w http.ResponseWriter, op *operation, er
 	if p.Status >= http.StatusInternalServerError {
 		a.cfg.Log.WarnContext(ctx, "answer a request", "operation", op.id, "status", p.Status, "err", err)
 	}
-	writeProblem(w, p)
+	op.refuse(w, p)
+}
+
+// refuse answers with a problem, in the form that the operation has for it.
+func (op *operation) refuse(w http.ResponseWriter, p *messages.Problem) {
+	if op.problem == nil {
+		writeProblem(w, p)
+		return
+	}
+	writeProblemAs(w, p.Status, op.problem(p))
 }
 
 func (a *API) write(ctx context.Context, w http.ResponseWriter, op *operation, reply any) {

@@ -76,5 +76,12 @@ func operations() []operation {
 			text:  "Its next run begins a new one. What its runs said stays in their logs until those are purged.",
 			reply: messages.SessionStatus{}, answer: deleteSession,
 		},
+		{
+			method: "POST", path: "/run-lite", id: "runLite", tag: "lite", summary: "Have a small task worked, and wait",
+			text: "The agent run-lite works it with three file tools; all calls of a tenant share a folder and go on one at a time. The first " +
+				"unknown tool, invalid argument, reply of another form or failure of a tool ends it with status 500 and its text as error. " +
+				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",
+			body: LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, problem: asLite,
+		},
 	}
 }

@@ -55,14 +55,16 @@ func problemOf(err error) *messages.Problem {
 	}
 }
 
-func writeProblem(w http.ResponseWriter, p *messages.Problem) {
+func writeProblem(w http.ResponseWriter, p *messages.Problem) { writeProblemAs(w, p.Status, p) }
+
+func writeProblemAs(w http.ResponseWriter, status int, p any) {
 	body, _ := json.Marshal(p) // strings and numbers always encode
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
-	if p.Status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		h.Set("Retry-After", "1")
 	}
-	w.WriteHeader(p.Status)
+	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
 }

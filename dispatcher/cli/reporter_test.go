@@ -54,6 +54,7 @@ func report(t *testing.T, options cli.Options, files ...string) string {
 func TestReporterPlain(t *testing.T) {
 	golden(t, "report.plain.txt", report(t, cli.Options{}, "report.jsonl"))
 	golden(t, "failed.plain.txt", report(t, cli.Options{}, "failed.jsonl"))
+	golden(t, "plan.plain.txt", report(t, cli.Options{}, "plan.jsonl"))
 }
 
 func TestReporterOnTerminal(t *testing.T) {

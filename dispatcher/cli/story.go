@@ -50,6 +50,8 @@ func (r *run) tell(e *messages.Event) line {
 		return told(e, r.cancelAsked)
 	case messages.EventError:
 		return told(e, r.modelFailed)
+	case messages.EventPlan:
+		return told(e, r.planned)
 	case messages.EventBudgetWarning:
 		return told(e, r.budgetWarned)
 	case messages.EventRunFinished:
@@ -99,6 +101,10 @@ func (r *run) started(d messages.RunStarted) line {
 }
 
 func (r *run) stepStarted(d messages.Step) line {
+	if ofPlan(&d) {
+		r.step, r.doing = d.Step, "step "+visible(d.StepID)
+		return line{}
+	}
 	r.step, r.doing, r.calls = d.Step, "calling the model", nil
 	return line{}
 }
@@ -155,6 +161,9 @@ func (r *run) toolEnded(d messages.ToolExecution) line {
 }
 
 func (r *run) stepEnded(d messages.Step) line {
+	if ofPlan(&d) {
+		return planStepEnded(&d)
+	}
 	r.whole(d.Step)
 	r.doing, r.calls = "between steps", nil
 	if d.Status == messages.StepCompleted {
@@ -204,6 +213,9 @@ func (r *run) cancelAsked(d messages.CancelAsked) line {
 func (r *run) modelFailed(d messages.ErrorData) line {
 	r.whole(r.step)
 	r.doing = "ending after an error"
+	if d.Fallback != "" {
+		r.doing = "going on after an error: " + d.Fallback
+	}
 	return line{mark: bad, text: r.inStep("the model call failed: " + d.Message), note: string(d.Code)}
 }
 

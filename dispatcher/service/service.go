@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ type Config struct {
 	Conn    *nats.Conn
 	Bus     *bus.Bus
 	Keeper  *runlog.Keeper
-	Agents  []messages.Definition // published at the start, beside the agent "default"
+	Agents  []messages.Definition // published at the start, beside the built-in ones
 	Version string                // of the program; shown in the service's metadata
 	Sweep   time.Duration         // between sweeps; default 10 min
 	Retain  time.Duration         // how long a run's log is kept after its end; default 7 days
@@ -133,14 +134,11 @@ func (s *Service) keepSweeping(ctx context.Context) {
 
 func endpointName(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// publishAgents makes the built-in agent and the given ones known to the fleet. An agent that has not changed keeps
-// its revision. A definition of one's own named "default" replaces the built-in one.
+// publishAgents makes the built-in agents and the given ones known to the fleet. An agent that has not changed keeps
+// its revision. A definition of one's own with the name of a built-in one replaces it.
 func (s *Service) publishAgents(ctx context.Context) error {
-	agents := append([]messages.Definition{messages.BuiltinAgent()}, s.cfg.Agents...)
-	for i, d := range agents {
-		if i == 0 && named(s.cfg.Agents, d.Name) {
-			continue
-		}
+	builtin := slices.DeleteFunc(messages.BuiltinAgents(), func(d messages.Definition) bool { return named(s.cfg.Agents, d.Name) })
+	for _, d := range slices.Concat(builtin, s.cfg.Agents) {
 		revision, changed, err := s.cfg.Bus.PutAgent(ctx, d)
 		if err != nil {
 			return fmt.Errorf("publish agent %s: %w", d.Name, err)

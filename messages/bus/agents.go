@@ -106,8 +106,8 @@ func isRemoved(m stored) bool {
 	return m.header.Get("KV-Operation") != "" || m.header.Get("Nats-Marker-Reason") != ""
 }
 
-// Agent is the current definition of an agent, at most two seconds old. "default" is built in unless the bucket has
-// one. With messages.ErrUnknownAgent come the names that there are.
+// Agent is the current definition of an agent, at most two seconds old. The built-in ones are there unless the bucket has
+// its own. With messages.ErrUnknownAgent come the names that there are.
 func (b *Bus) Agent(ctx context.Context, name string) (messages.Definition, error) {
 	if !messages.ValidToken(name) {
 		return messages.Definition{}, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
@@ -131,10 +131,13 @@ func (b *Bus) loadAgent(ctx context.Context, name string) (messages.Definition, 
 	switch {
 	case err != nil:
 		return messages.Definition{}, err
-	case !ok && name == messages.DefaultAgent:
-		def = messages.BuiltinAgent()
 	case !ok:
-		return messages.Definition{}, b.unknownAgent(ctx, name)
+		builtin := messages.BuiltinAgents()
+		i := slices.IndexFunc(builtin, func(d messages.Definition) bool { return d.Name == name })
+		if i < 0 {
+			return messages.Definition{}, b.unknownAgent(ctx, name)
+		}
+		def = builtin[i]
 	}
 	b.agents.put(def)
 	return def, nil
@@ -176,10 +179,9 @@ func (b *Bus) readAgent(ctx context.Context, subject string) (def messages.Defin
 	return def, true, nil
 }
 
-// Agents are all agents by name, the built-in one among them unless the bucket has its own.
+// Agents are all agents by name, the built-in ones among them unless the bucket has its own.
 func (b *Bus) Agents(ctx context.Context) ([]messages.Definition, error) {
 	var defs []messages.Definition
-	builtin := true
 	for subject, err := range b.subjects(ctx, streamAgents, agentPrefix+"*") {
 		if err != nil {
 			return nil, fmt.Errorf("list agents: %w", err)
@@ -194,11 +196,12 @@ func (b *Bus) Agents(ctx context.Context) ([]messages.Definition, error) {
 		}
 		if ok {
 			defs = append(defs, def)
-			builtin = builtin && def.Name != messages.DefaultAgent
 		}
 	}
-	if builtin {
-		defs = append(defs, messages.BuiltinAgent())
+	for _, d := range messages.BuiltinAgents() {
+		if !slices.ContainsFunc(defs, func(o messages.Definition) bool { return o.Name == d.Name }) {
+			defs = append(defs, d)
+		}
 	}
 	slices.SortFunc(defs, func(a, b messages.Definition) int { return strings.Compare(a.Name, b.Name) })
 	return defs, nil

@@ -465,12 +465,15 @@ func TestAgents(t *testing.T) {
 	if d, err := b.Agent(ctxFor(t), messages.DefaultAgent); err != nil || d.Revision != 0 || len(d.Tools) == 0 {
 		t.Errorf("built in: got %+v, %v", d, err)
 	}
+	if d, err := b.Agent(ctxFor(t), messages.LiteAgent); err != nil || d.Planner != messages.PlannerJSON || *d.Temperature != 0 {
+		t.Errorf("built in: got %+v, %v", d, err)
+	}
 	for _, name := range []string{"nobody", "*", "a.b", ""} {
 		if _, err := b.Agent(ctxFor(t), name); !errors.Is(err, messages.ErrUnknownAgent) {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}
-	if _, err := b.Agent(ctxFor(t), "nobody"); !strings.Contains(fmt.Sprint(err), `"nobody"; known: default, writer`) {
+	if _, err := b.Agent(ctxFor(t), "nobody"); !strings.Contains(fmt.Sprint(err), `"nobody"; known: default, run-lite, writer`) {
 		t.Errorf("got %v", err)
 	}
 	def.Instructions = "Write well."
@@ -490,7 +493,7 @@ func TestAgents(t *testing.T) {
 	if _, _, err := fresh.PutAgent(ctxFor(t), messages.Definition{Name: "x y"}); err == nil {
 		t.Error("a bad name: got no error")
 	}
-	if all, err := b.Agents(ctxFor(t)); err != nil || len(all) != 1 || all[0].Name != messages.DefaultAgent {
+	if all, err := b.Agents(ctxFor(t)); err != nil || len(all) != 2 || all[0].Name != messages.DefaultAgent || all[1].Name != messages.LiteAgent {
 		t.Errorf("after the removal: got %+v, %v", all, err)
 	}
 	if _, err := kv.Put(ctxFor(t), "broken", []byte(`{"name":"broken","surprise":1}`)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"unicode"
@@ -112,7 +113,9 @@ func writeFile(_ context.Context, c tools.Call, in writeArgs) (tools.Result, err
 	if err := c.Workspace.Write(in.FilePath, []byte(in.Content)); err != nil {
 		return failure(err)
 	}
-	return tools.Text(fmt.Sprintf("Wrote %d bytes to %s", len(in.Content), in.FilePath)), nil
+	r := tools.Text(fmt.Sprintf("Wrote %d bytes to %s", len(in.Content), in.FilePath))
+	r.Files = []string{path.Clean(in.FilePath)}
+	return r, nil
 }
 
 // failure tells the model what it can mend; the rest is the platform's.

@@ -22,6 +22,14 @@ type Price func(provider, model string, u messages.Usage) (usd float64, ok bool)
 // What a model call uses is estimated: the size of its input, by what the last reply said it was, and as much output as
 // the agent allows. An estimate is no promise: the one call that was let through may still exceed a cap.
 func (s *State) Within(next Action, now time.Time, price Price) (Action, []*messages.BudgetWarned) {
+	a, warned := s.within(next, now, price)
+	if f, ends := a.(*Finish); ends && a != next {
+		s.leave(f)
+	}
+	return a, warned
+}
+
+func (s *State) within(next Action, now time.Time, price Price) (Action, []*messages.BudgetWarned) {
 	if _, ends := next.(*Finish); ends {
 		return next, nil
 	}
@@ -155,7 +163,7 @@ func (s *State) stop(u *use, what string) Action {
 	text := fmt.Sprintf("%s: %s of %s used, and %s %s %s", u.limit,
 		amount(u.limit, u.spent), amount(u.limit, u.allowed), what, needs, amount(u.limit, u.needed))
 	if b := s.Agent.Budget; b != nil && b.OnBudget == messages.OnBudgetAsk {
-		return &Park{messages.Parked{Reason: messages.ReasonBudget, Limit: u.limit, Question: text}}
+		return &Park{Parked: messages.Parked{Reason: messages.ReasonBudget, Limit: u.limit, Question: text}}
 	}
 	return fail(messages.CodeBudget, text)
 }

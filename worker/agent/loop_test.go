@@ -264,8 +264,8 @@ func TestCheckOutputSchema(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
 	}
-	err := agent.CheckOutputSchema(&messages.Task{OutputSchema: json.RawMessage(numberSchema)}, &messages.Definition{Planner: "other"})
-	if err == nil || err.Error() != "outputSchema: the planner other does not check answers" {
+	err := agent.CheckOutputSchema(&messages.Task{OutputSchema: json.RawMessage(numberSchema)}, &messages.Definition{Planner: messages.PlannerPlan})
+	if err == nil || err.Error() != "outputSchema: the planner plan does not check answers" {
 		t.Errorf("a planner that checks nothing: %v", err)
 	}
 }

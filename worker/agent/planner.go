@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -12,7 +13,7 @@ type Planner interface {
 	Plan(s *State) Action
 }
 
-// Action is *CallModel, *CallTools, *Park or *Finish.
+// Action is *CallModel, *CallTools, *Park, *Decide or *Finish.
 type Action interface{ action() }
 
 // CallModel asks the model for the reply of a step.
@@ -20,9 +21,15 @@ type CallModel struct {
 	Step     int
 	Messages []messages.Message
 	Tools    []messages.ToolSpec
-	Format   *Format // of the reply's text; nil: free
-	Recalled int     // of the Messages after the system's: those of earlier runs of the session
-	Summary  bool    // of the session's older part, before the first step; Step is 0
+	Format   *Format          // of the reply's text; nil: free
+	Purpose  messages.Purpose // empty: a turn of the conversation in the transcript
+	Recalled int              // of the Messages after the system's: those of earlier runs of the session
+	Summary  bool             // of the session's older part, before the first step; Step is 0
+}
+
+// Decide has records appended that have no effect outside, and then plans again.
+type Decide struct {
+	Records []messages.Record
 }
 
 // Format asks for JSON, of a provider that can be asked for it.
@@ -37,25 +44,30 @@ type CallTools struct{}
 // Park waits for a record from outside, holding no worker.
 type Park struct {
 	Parked messages.Parked
+	For    time.Duration // the wait expires so long from now; 0: when Parked says
 }
 
 // Finish ends the run.
 type Finish struct {
-	Status messages.Status
-	Result string
-	Err    *messages.RunError
+	Status  messages.Status
+	Result  string
+	Summary string // of what was done; may be empty
+	Err     *messages.RunError
+	Before  []messages.Record // that are appended with the end, such as the ends of a plan's steps
 }
 
 func (*CallModel) action() {}
 func (*CallTools) action() {}
 func (*Park) action()      {}
 func (*Finish) action()    {}
+func (*Decide) action()    {}
 
 // Planners are all planners by the name that an agent calls them.
 func Planners() map[string]Planner {
 	return map[string]Planner{
 		messages.PlannerTools: ToolCalling{},
 		messages.PlannerJSON:  JSONProtocol{},
+		messages.PlannerPlan:  PlanFirst{},
 	}
 }
 

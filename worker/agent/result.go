@@ -13,8 +13,9 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 		StartedAt: s.StartedAt, FinishedAt: now, SessionID: s.Task.Session, Steps: s.Step,
 		Actions: s.actions(), ModelCalls: s.ModelCalls, TokenUsage: s.Usage, CostEstimate: s.costEstimate(), EventStream: run.EventFilter(),
 		Provenance: &messages.Provenance{Agent: s.Agent.Name, Revision: s.Agent.Revision},
-		Aborted:    f.Status == messages.StatusCancelled,
-		Metrics:    &messages.Metrics{DurationMs: now.Sub(s.StartedAt).Milliseconds()},
+		Summary:    f.Summary, Outputs: s.Outputs, Logs: run.LogSubject(),
+		Aborted: f.Status == messages.StatusCancelled,
+		Metrics: &messages.Metrics{DurationMs: now.Sub(s.StartedAt).Milliseconds()},
 	}
 	if r.Success {
 		r.Result = f.Result
@@ -53,6 +54,12 @@ func (s *State) actions() []messages.ActionResult {
 				out = append(out, s.action(step, calls[j], b.ToolResult))
 			}
 		case messages.RoleSystem, messages.RoleUser:
+		}
+	}
+	if s.Plan != nil {
+		for i := range s.Plan.Calls {
+			c := &s.Plan.Calls[i]
+			out = append(out, s.action(c.Step, c.Call, &c.Result))
 		}
 	}
 	for _, c := range s.Open { // of a step that was cut short

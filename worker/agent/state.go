@@ -33,6 +33,9 @@ type State struct {
 	Codes      map[string]messages.Code `json:"codes,omitempty"`      // of failed calls, by CallKey
 	Attempts   int                      `json:"attempts"`             // claims, less those that ended a park
 	Claims     int                      `json:"claims,omitempty"`     // all of them
+	Outputs    []string                 `json:"outputs,omitempty"`    // workspace paths that calls wrote
+	Purpose    messages.Purpose         `json:"purpose,omitempty"`    // of the last model call begun
+	Plan       *Planning                `json:"plan,omitempty"`       // of a run that works a plan
 
 	Answer    string         `json:"answer,omitempty"`    // the final one, as an Interpreter read it
 	Partial   string         `json:"partial,omitempty"`   // of a reply that is being continued: its text so far
@@ -64,6 +67,9 @@ type OpenCall struct {
 	Started string               `json:"started,omitempty"` // the claim that began it
 	Answer  *messages.ToolResult `json:"answer,omitempty"`  // came from outside while the run was parked
 	Result  *messages.ToolResult `json:"result,omitempty"`
+	// Approve says that the call must not begin before somebody outside has agreed. The runner parks the run for it
+	// with reason "approval"; an Answered that is no error agrees, one that is an error is the call's result.
+	Approve bool `json:"approve,omitempty"`
 }
 
 // Apply folds one entry. An error means that the log is broken or newer than this code.
@@ -87,6 +93,7 @@ func (s *State) Apply(e messages.Entry) error {
 func (s *State) Clone() *State {
 	c := *s
 	c.Open = slices.Clone(s.Open)
+	c.Plan = s.Plan.clone()
 	c.ToolMillis, c.Codes, c.Extended = maps.Clone(s.ToolMillis), maps.Clone(s.Codes), maps.Clone(s.Extended)
 	return &c
 }
@@ -110,11 +117,17 @@ func (s *State) Advance(r messages.Record) error {
 		s.Head.Claim = r.Claim
 		s.Parked = nil
 	case *messages.StepStarted:
+		if r.StepID != "" {
+			return s.beginStep(r)
+		}
+		s.purpose(r.Purpose)
 		s.Step, s.StepOpen, s.Calling = r.Step, true, true
 	case *messages.ModelReplied:
 		s.reply(r)
 	case *messages.ModelFailed:
-		s.Calling, s.Failure = false, &r.Error
+		s.failed(r)
+	case *messages.Planned:
+		s.planned(r)
 	case *messages.ToolStarted:
 		if c := s.open(r.Call.ID); c != nil {
 			if c.Started == "" {
@@ -125,9 +138,15 @@ func (s *State) Advance(r messages.Record) error {
 	case *messages.ToolReturned:
 		return s.returned(r)
 	case *messages.StepEnded:
+		if r.StepID != "" {
+			return s.endStep(r)
+		}
 		s.StepOpen = false
 	case *messages.Parked:
 		s.Parked = r
+		if s.Plan != nil {
+			s.Plan.Pause = false
+		}
 		if r.Reason == messages.ParkModel {
 			s.ModelParks++
 		}
@@ -182,6 +201,10 @@ func (s *State) reply(r *messages.ModelReplied) {
 		Step: r.Step, Provider: r.Provider, Model: r.Model, Stop: r.Stop, Usage: r.Usage, Millis: r.Millis, Cached: r.Cached, Cost: r.Cost,
 	})
 	s.paid(r.Cost)
+	if s.Purpose != "" {
+		s.planning().replied(&r.Message)
+		return
+	}
 	in, ok := Planners()[s.Agent.Planner].(Interpreter)
 	if s.Agent.Planner == messages.PlannerTools && s.Agent.OnTruncated == "" { // a log of before there were interpreters
 		ok = false
@@ -244,6 +267,10 @@ func (s *State) returned(r *messages.ToolReturned) error {
 			s.fail(messages.CodeToolFailed, m.Text())
 		}
 	}
+	s.wrote(r.Files)
+	if s.Plan != nil {
+		return nil // the step's end takes it up
+	}
 	for _, c := range s.Open {
 		if c.Result == nil {
 			return nil
@@ -259,6 +286,17 @@ func (s *State) returned(r *messages.ToolReturned) error {
 	return nil
 }
 
+// maxOutputs bounds the paths that a result names.
+const maxOutputs = 1000
+
+func (s *State) wrote(files []string) {
+	for _, f := range files {
+		if len(s.Outputs) < maxOutputs && !slices.Contains(s.Outputs, f) {
+			s.Outputs = append(s.Outputs, f)
+		}
+	}
+}
+
 // CallKey tells calls of a run apart: providers use the same id again in a later step.
 func CallKey(step int, id string) string { return strconv.Itoa(step) + "." + id }
 
@@ -267,6 +305,10 @@ func (s *State) answer(park uint64, res messages.ToolResult) {
 		return
 	}
 	if c := s.open(s.Parked.Call); c != nil && c.Answer == nil {
+		if c.Approve && !res.IsError {
+			c.Approve = false
+			return
+		}
 		res.CallID = c.Call.ID
 		c.Answer = &res
 	}

@@ -28,6 +28,8 @@ type RouterConfig struct {
 	Endpoints []Endpoint
 	Default   string // the endpoint of requests that name none; empty: they are refused
 
+	Aliases map[string]string // further names of endpoints; an endpoint of the same name comes first
+
 	// Prices says what a model costs, in USD per million tokens; not ok: unknown, which is above every ceiling.
 	// Default: all are unknown.
 	Prices   func(provider, model string) (in, out float64, ok bool)
@@ -174,6 +176,9 @@ func (r *Router) selected(ctx context.Context, req *Request, usable []Candidate)
 func (r *Router) resolve(name string) (Candidate, bool) {
 	first, rest, _ := strings.Cut(name, "/")
 	e, ok := r.byName[first]
+	if !ok {
+		e, ok = r.byName[r.config.Aliases[first]]
+	}
 	if !ok {
 		e, ok = r.byName[r.config.Default]
 		rest = name

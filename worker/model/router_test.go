@@ -37,12 +37,14 @@ func TestRouter(t *testing.T) {
 		{"a vendor that is no provider", "openai", "meta/llama", false, "openai:meta/llama"},
 		{"names are exact", "openai", "Local", false, "openai:Local"},
 		{"a leading slash", "openai", "/local", false, "openai:/local"},
+		{"another name", "openai", "lite", false, "openai:"},
+		{"another name's model", "openai", "lite/llama", false, "openai:llama"},
 		{"a provider, without default", "", "local/llama", false, "local:llama"},
 		{"a model, without default", "", "meta/llama", true, `"meta/llama" names no provider, and none is the default; known providers: local, openai`},
 		{"nothing, without default", "", "", true, "known providers: local, openai"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := model.NewRouter(model.RouterConfig{Endpoints: two, Default: tt.byDefault})
+			r, err := model.NewRouter(model.RouterConfig{Endpoints: two, Default: tt.byDefault, Aliases: map[string]string{"lite": "openai", "local": "openai"}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -29,6 +30,7 @@ type execution struct {
 	claims  int    // by this ticket, as far as the log was read
 	suspect func() // gives the suspect place back; nil: not held
 	planner agent.Planner
+	shared  *sandbox.Workspace // the named one of the task, held until the ticket is done with
 
 	state   *agent.State
 	tip     messages.Entry             // what this owner appended last
@@ -85,6 +87,7 @@ func (x *execution) moved(seq uint64, claimed bool) {
 // work judges, claims, and takes the run as far as it goes.
 func (x *execution) work(ctx context.Context) (Outcome, error) {
 	defer x.unsuspect()
+	defer func() { _ = x.shared.Close() }()
 	owned, outcome, err := x.claim(ctx)
 	if err == nil && owned {
 		err = x.drive(ctx)
@@ -122,6 +125,9 @@ func (x *execution) drive(ctx context.Context) error {
 		return x.cfg.Keeper.Close(ctx, x.run, x.tip, x.out)
 	}
 	action, err := x.commit(ctx)
+	if err == nil {
+		action, err = x.share(ctx, action)
+	}
 	for err == nil {
 		switch a := action.(type) {
 		case *agent.Finish, *agent.Park:
@@ -267,7 +273,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 					return nil, nil, err
 				}
 			}
-			if err := add(&messages.StepStarted{Step: a.Step}); err != nil {
+			if err := add(&messages.StepStarted{Step: a.Step, Purpose: a.Purpose}); err != nil {
 				return nil, nil, err
 			}
 		case *agent.CallTools:
@@ -296,10 +302,25 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			default:
 				return decisions, a, nil
 			}
+		case *agent.Decide:
+			for _, r := range a.Records {
+				if err := add(r); err != nil {
+					return nil, nil, err
+				}
+			}
 		case *agent.Park:
+			if a.For > 0 {
+				until := x.now().Add(a.For)
+				a.Parked.Until = &until
+			}
 			untilEnd(s, &a.Parked)
 			return decisions, a, add(&a.Parked)
 		case *agent.Finish:
+			for _, r := range a.Before {
+				if err := add(r); err != nil {
+					return nil, nil, err
+				}
+			}
 			if s.StepOpen {
 				if err := add(&messages.StepEnded{Step: s.Step, Status: stepStatus(a.Status)}); err != nil {
 					return nil, nil, err

@@ -81,6 +81,7 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 		}
 		return x.commit(ctx, &messages.ModelFailed{
 			Step: step, Error: messages.RunError{Code: failed.Code(), Message: x.cfg.Redact(failed.Error())},
+			Fallback: agent.Fallback(x.state, failed.Code(), failed.Class == model.Network),
 		})
 	default:
 		return nil, fmt.Errorf("call model: %w", err)

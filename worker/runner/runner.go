@@ -32,12 +32,15 @@ type Cache interface {
 
 // Config is fixed for the life of a Runner. All fields are needed but those with a default.
 type Config struct {
-	Worker      string // name of this worker
-	Keeper      *runlog.Keeper
-	Cache       Cache // default: none
-	Model       model.Provider
-	Tools       *tools.Set
-	Workspace   func(run messages.Ref) (*sandbox.Workspace, error)
+	Worker    string // name of this worker
+	Keeper    *runlog.Keeper
+	Cache     Cache // default: none
+	Model     model.Provider
+	Tools     *tools.Set
+	Workspace func(run messages.Ref) (*sandbox.Workspace, error)
+	// Named opens a folder that runs of a tenant share, for one of them until it is closed; the others wait until ctx
+	// ends. nil: Workspace has the place of each.
+	Named       func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)
 	Agent       func(ctx context.Context, name string) (messages.Definition, error) // messages.ErrUnknownAgent if there is none
 	MaxAttempts int                                                                 // claims without progress before a run is poison; default 5
 	LongWait    time.Duration                                                       // a model that asks for more than that is waited for in a park; default 30 s

@@ -83,6 +83,7 @@ type world struct {
 	rnd    *rand.Rand // the scheduler's alone
 	log    *runlog.Memory
 	script script
+	plan   *simPlan // of seeds from planSeeds on
 
 	mu      sync.Mutex
 	pending []waiter
@@ -396,6 +397,9 @@ func (s script) has(name string) bool {
 type simModel struct{ p *process }
 
 func (m simModel) Stream(_ context.Context, req model.Request) iter.Seq2[model.Delta, error] {
+	if m.p.w.plan != nil {
+		return m.planned(req)
+	}
 	return func(yield func(model.Delta, error) bool) {
 		turn := 0
 		for i := range req.Messages {
@@ -471,6 +475,9 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 		if w.once[c.ID]++; w.once[c.ID] > 1 {
 			w.violate(&w.found.onceTwice, "a once tool ran twice")
 		}
+	}
+	if w.plan != nil && w.plan.fails == c.ID && t.name == "read" {
+		return tools.Failure("no " + c.ID), nil
 	}
 	if t.name == "ask" {
 		park := &tools.Park{Reason: "answer"}
@@ -664,6 +671,9 @@ func trial(t *testing.T, seed uint64, rules ablation, calm bool) (*world, violat
 	w := &world{
 		seed: seed, rules: rules, rnd: rand.New(rand.NewPCG(seed, 1)), log: &runlog.Memory{}, script: newScript(seed), calm: calm,
 		tasks: map[uint64]*message{}, timers: map[string]*message{}, once: map[string]int{}, claims: map[string]*process{},
+	}
+	if seed >= planSeeds {
+		w.plan, w.script = newSimPlan(seed)
 	}
 	if !calm {
 		stale := rand.New(rand.NewPCG(seed, 2))

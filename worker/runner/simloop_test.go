@@ -22,6 +22,8 @@ const cutCall = "cut"
 // speaks is the agent that the seed works with.
 func (w *world) speaks(d *messages.Definition) {
 	switch {
+	case w.plan != nil:
+		w.plan.define(d)
 	case w.inText():
 		d.Planner = messages.PlannerJSON
 	case w.isCut():

@@ -249,6 +249,9 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 	case err != nil:
 		return started, fmt.Errorf("resolve agent %s: %w", task.Agent, err)
 	}
+	if task.Plan != nil {
+		def.Planner = messages.PlannerPlan // it uses the agent's tools and nothing more
+	}
 	started.Agent = def
 	if started.Tools, err = x.cfg.Tools.Specs(def.Tools); err != nil {
 		return started, &messages.RunError{

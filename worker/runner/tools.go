@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/sandbox"
@@ -24,7 +25,15 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 	if rs != nil {
 		return rs, nil // the state moves on first
 	}
-	for _, c := range x.wave(s) {
+	wave := x.wave(s)
+	for _, c := range wave {
+		if unapproved(&c) {
+			// The others of the wave are made first.
+			if len(x.flying) == 0 && !slices.ContainsFunc(wave, func(o agent.OpenCall) bool { return !unapproved(&o) }) {
+				return rs, &agent.Park{Parked: messages.Parked{Reason: "approval", Call: c.Call.ID}}
+			}
+			continue
+		}
 		if wish := x.parks[c.Call.ID]; wish != nil {
 			if len(x.flying) == 0 {
 				park = x.park(c.Call.ID, wish)
@@ -32,7 +41,7 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 			continue
 		}
 		if c.Started == "" {
-			rs = append(rs, &messages.ToolStarted{Step: s.Step, Call: c.Call})
+			rs = append(rs, &messages.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID)})
 		}
 	}
 	if rs != nil {
@@ -40,6 +49,9 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 	}
 	return nil, park
 }
+
+// unapproved tells whether a call waits for somebody to agree to it.
+func unapproved(c *agent.OpenCall) bool { return c.Approve && c.Answer == nil }
 
 func (x *execution) park(call string, wish *tools.Park) *agent.Park {
 	p := messages.Parked{Reason: wish.Reason, Call: call}
@@ -54,11 +66,13 @@ func (x *execution) park(call string, wish *tools.Park) *agent.Park {
 func (x *execution) foregone(s *agent.State, c *agent.OpenCall) messages.Record {
 	returned := func(res messages.ToolResult, code messages.Code) messages.Record {
 		res.CallID = c.Call.ID
-		return &messages.ToolReturned{Step: s.Step, Name: c.Call.Name, Result: res, Code: code}
+		return &messages.ToolReturned{Step: s.Step, Name: c.Call.Name, Result: res, Code: code, StepID: s.StepID(c.Call.ID)}
 	}
 	switch {
 	case c.Result != nil || x.flying[c.Call.ID]:
 		return nil
+	case c.Approve && c.Answer != nil && c.Answer.IsError:
+		return returned(*c.Answer, messages.CodeApprovalDenied)
 	case c.Answer != nil && c.Answer.IsError:
 		return returned(*c.Answer, messages.CodeToolFailed)
 	case c.Answer != nil:
@@ -119,16 +133,18 @@ type answer struct {
 // callTools makes the calls of the wave and commits each result as it comes. Only this goroutine touches the state;
 // the calls answer it on a channel. It returns when the plan is no longer to make calls of this wave.
 func (x *execution) callTools(ctx context.Context) (action agent.Action, err error) {
-	ws, err := x.cfg.Workspace(x.run)
-	if err != nil {
-		return nil, fmt.Errorf("open workspace: %w", err)
+	ws := x.shared
+	if ws == nil {
+		if ws, err = x.cfg.Workspace(x.run); err != nil {
+			return nil, fmt.Errorf("open workspace: %w", err)
+		}
+		defer func() { _ = ws.Close() }()
 	}
-	defer func() { _ = ws.Close() }()
 	calls, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	defer x.listen(abort)()
 	defer x.bound(abort)()
-	wave := x.wave(x.state)
+	wave := slices.DeleteFunc(x.wave(x.state), func(c agent.OpenCall) bool { return unapproved(&c) })
 	if len(wave) == 1 {
 		return x.answered(ctx, x.callTool(calls, wave[0].Call, ws))
 	}
@@ -196,6 +212,10 @@ func (x *execution) answered(ctx context.Context, a answer) (agent.Action, error
 	r := &messages.ToolReturned{
 		Step: x.state.Step, Name: a.call.Name, Millis: a.millis,
 		Result: messages.ToolResult{CallID: a.call.ID, Content: x.redact(content), IsError: a.result.IsError},
+		StepID: x.state.StepID(a.call.ID),
+	}
+	for _, f := range a.result.Files {
+		r.Files = append(r.Files, x.cfg.Redact(f))
 	}
 	if a.result.IsError {
 		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)

@@ -1,0 +1,188 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// LiteRequest is the body of /run-lite.
+type LiteRequest struct {
+	Input        string `json:"input"`
+	IncludeSteps bool   `json:"includeSteps,omitempty"`
+}
+
+// LiteReply answers it.
+type LiteReply struct {
+	Output string     `json:"output"`
+	Steps  []LiteStep `json:"steps,omitempty"` // when they were asked for
+}
+
+// LiteStep is a call of a tool, or the answer.
+type LiteStep struct {
+	Type    string          `json:"type"`              // "tool" or "final"
+	Name    string          `json:"name,omitempty"`    // of the tool
+	Args    json.RawMessage `json:"args,omitempty"`    // of the tool: an object
+	Result  *string         `json:"result,omitempty"`  // of the tool
+	Content *string         `json:"content,omitempty"` // the answer
+}
+
+// liteProblem is a problem that says what went wrong in one more field, as callers of /run-lite expect it.
+type liteProblem struct {
+	messages.Problem
+
+	Error string `json:"error"`
+}
+
+func asLite(p *messages.Problem) any {
+	text := p.Detail
+	if p.Field != "" {
+		text = p.Field + ": " + text
+	}
+	return &liteProblem{*p, text}
+}
+
+var errLiteTimeout = errors.New("the run took too long")
+
+// runLite has a task worked and waits for its answer. Whatever ends the wait ends the run.
+func runLite(ctx context.Context, q *query) (any, error) {
+	var body LiteRequest
+	if err := q.read(&body); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(body.Input) == "" {
+		return nil, &messages.FieldError{Field: "input", Reason: "is missing or empty"}
+	}
+	tenant, err := q.tenant()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := q.api.untilDrain(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, q.api.cfg.LiteTimeout, errLiteTimeout)
+	defer cancel()
+	leave, err := q.api.lite.enter(ctx, tenant)
+	if err != nil {
+		return nil, q.liteEnd(err)
+	}
+	defer leave()
+	run, result, err := q.workLite(ctx, messages.Task{
+		Tenant: tenant, Agent: messages.LiteAgent, Workspace: messages.LiteWorkspace, Input: messages.TextInput(body.Input),
+	})
+	if err != nil {
+		return nil, q.liteEnd(err)
+	}
+	if !result.Success {
+		return nil, liteFailure(result)
+	}
+	output, _ := result.Result.(string)
+	reply := LiteReply{Output: output}
+	if body.IncludeSteps {
+		if reply.Steps, err = q.steps(ctx, run, result); err != nil {
+			return nil, err
+		}
+		reply.Steps = append(reply.Steps, LiteStep{Type: "final", Content: &output})
+	}
+	return reply, nil
+}
+
+// workLite submits and waits. When it fails, the run is asked to stop, should there be one.
+func (q *query) workLite(ctx context.Context, task messages.Task) (run messages.Ref, result *messages.AgentResult, err error) {
+	// A submit that is cut off may have been stored: it is waited for, so that the run can be cancelled by its id.
+	submit, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	id, err := q.api.cfg.Client.Submit(submit, task)
+	run = messages.Ref{Tenant: task.Tenant, Run: id}
+	if err == nil {
+		if result, err = q.await(ctx, run, q.api.cfg.LiteTimeout); err == nil {
+			return run, result, nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+	}
+	if id != "" {
+		q.abandon(ctx, run, err)
+	}
+	return run, nil, err
+}
+
+// abandon cancels a run that nobody waits for any more.
+func (q *query) abandon(ctx context.Context, run messages.Ref, why error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	defer cancel()
+	reason := "the caller of /run-lite went away"
+	if !errors.Is(why, context.Canceled) {
+		reason = "/run-lite does not wait any longer: " + problemOf(q.liteEnd(why)).Detail
+	}
+	_, err := q.api.cfg.Client.Cancel(ctx, run, messages.Clip(reason, maxReason))
+	if err != nil && !errors.Is(err, dispatcher.ErrEnded) && !errors.Is(err, dispatcher.ErrNotFound) {
+		q.api.cfg.Log.WarnContext(ctx, "cancel a run that nobody waits for", "task_id", run.Run, "tenant", run.Tenant, "err", err)
+	}
+}
+
+// liteEnd is why a call was given up.
+func (q *query) liteEnd(err error) error {
+	if errors.Is(err, errLiteTimeout) {
+		return problemf(http.StatusInternalServerError, messages.CodeDeadline,
+			fmt.Sprintf("no answer within %s: the run was cancelled", q.api.cfg.LiteTimeout))
+	}
+	return err
+}
+
+// liteFailure is the answer for a run that failed, in its own words.
+func liteFailure(r *messages.AgentResult) error {
+	p := problemf(http.StatusInternalServerError, messages.CodeInternal, "the run has "+string(r.Status))
+	if r.Error != nil {
+		p.Detail = r.Error.Message
+		if r.Error.Code != "" {
+			p.Code, p.Retryable = r.Error.Code, r.Error.Code.Retryable()
+		}
+	}
+	return p
+}
+
+// steps are the calls of a run. A result holds shortened copies of them; the log has the whole.
+func (q *query) steps(ctx context.Context, run messages.Ref, r *messages.AgentResult) ([]LiteStep, error) {
+	type call struct {
+		step int
+		id   string
+	}
+	args, results := map[call]string{}, map[call]string{}
+	for e, err := range q.api.cfg.Runs.Read(ctx, run, 0, runlog.Tail) {
+		if err != nil {
+			return nil, fmt.Errorf("read log: %w", err)
+		}
+		for _, record := range e.Records {
+			switch record := record.(type) {
+			case *messages.ToolStarted:
+				args[call{record.Step, record.Call.ID}] = record.Call.Arguments
+			case *messages.ToolReturned:
+				results[call{record.Step, record.Result.CallID}] = record.Result.Shown()
+			}
+		}
+	}
+	var out []LiteStep
+	for _, a := range r.Actions {
+		at := call{a.Step, a.CallID}
+		text, ok := results[at]
+		if !ok {
+			text = a.Output
+		}
+		s := LiteStep{Type: "tool", Name: a.Name, Args: json.RawMessage(args[at]), Result: &text}
+		if !json.Valid(s.Args) { // a call that was refused never began
+			if s.Args = json.RawMessage(a.Input); !json.Valid(s.Args) {
+				s.Args = json.RawMessage("{}")
+			}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// maxLine is how many calls of one tenant wait or go on.
+const maxLine = 64
+
+// turns lets one call of each tenant go on at a time: calls of /run-lite share a workspace, and more of them would wait
+// in the slots of workers. The zero value is ready.
+type turns struct {
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+type line struct {
+	turn chan struct{} // holds one token
+	in   int           // calls that wait or go on
+}
+
+// enter waits for the turn until ctx ends, then with its cause. When too many wait, it is a problem with status 429.
+func (t *turns) enter(ctx context.Context, tenant string) (leave func(), err error) {
+	l, err := t.join(tenant)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-l.turn:
+		return func() {
+			l.turn <- struct{}{}
+			t.part(tenant)
+		}, nil
+	case <-ctx.Done():
+		t.part(tenant)
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (t *turns) join(tenant string) (*line, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lines[tenant]
+	switch {
+	case l == nil:
+		l = &line{turn: make(chan struct{}, 1)}
+		l.turn <- struct{}{}
+		if t.lines == nil {
+			t.lines = map[string]*line{}
+		}
+		t.lines[tenant] = l
+	case l.in == maxLine:
+		p := problemf(http.StatusTooManyRequests, messages.CodeInternal, "too many calls wait for their turn: try again")
+		p.Retryable = true
+		return nil, p
+	}
+	l.in++
+	return l, nil
+}
+
+func (t *turns) part(tenant string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.lines[tenant]; l.in > 1 {
+		l.in--
+		return
+	}
+	delete(t.lines, tenant)
+}

@@ -1,0 +1,268 @@
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Limits of a plan.
+const (
+	MaxPlanSteps = 100
+	maxPlan      = 256 << 10 // bytes as JSON
+	maxPlanArgs  = 64 << 10  // bytes of one step's args
+	maxPlanTime  = 30 * 24 * 60 * 60
+	maxApprovals = 16
+)
+
+// Plan is what is to be done, as steps that may depend on each other.
+type Plan struct {
+	Steps             []PlanStep `json:"steps"`
+	EstimatedDuration float64    `json:"estimatedDuration,omitempty"` // of the whole, in seconds
+	RequiredApprovals []string   `json:"requiredApprovals,omitempty"` // ids of steps that wait for an approval
+}
+
+// PlanStep is one call of a tool.
+type PlanStep struct {
+	ID                string          `json:"id"` // a token, unique in the plan
+	Description       string          `json:"description"`
+	Tool              string          `json:"tool"`
+	Args              json.RawMessage `json:"args,omitempty"`              // an object; its texts may hold ${steps.ID.output}
+	DependsOn         []string        `json:"dependsOn,omitempty"`         // ids of steps that must have completed
+	RequiredApprovals []string        `json:"requiredApprovals,omitempty"` // by whom or what for; one is enough to make the step wait
+	EstimatedDuration float64         `json:"estimatedDuration,omitempty"` // in seconds
+	Critical          *bool           `json:"critical,omitempty"`          // default true: its failure ends the run
+}
+
+// IsCritical tells whether the step's failure ends the run.
+func (s *PlanStep) IsCritical() bool { return s.Critical == nil || *s.Critical }
+
+// NeedsApproval tells whether the step waits for an approval.
+func (p *Plan) NeedsApproval(s *PlanStep) bool {
+	return len(s.RequiredApprovals) > 0 || slices.Contains(p.RequiredApprovals, s.ID)
+}
+
+// Find returns the step of an id; nil: there is none.
+func (p *Plan) Find(id string) *PlanStep {
+	for i := range p.Steps {
+		if p.Steps[i].ID == id {
+			return &p.Steps[i]
+		}
+	}
+	return nil
+}
+
+// Validate returns a *FieldError for the first field that is wrong. Which tools there are it does not know.
+func (p *Plan) Validate() error {
+	if n := len(p.Steps); n < 1 || n > MaxPlanSteps {
+		return &FieldError{"steps", fmt.Sprintf("must be 1 to %d steps, not %d", MaxPlanSteps, n)}
+	}
+	if err := checkSeconds("estimatedDuration", p.EstimatedDuration); err != nil {
+		return err
+	}
+	at := make(map[string]int, len(p.Steps))
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if err := s.check(); err != nil {
+			return under(fmt.Sprintf("steps[%d]", i), err)
+		}
+		if j, twice := at[s.ID]; twice {
+			return &FieldError{fmt.Sprintf("steps[%d].id", i), fmt.Sprintf("%q is the id of steps[%d] already", s.ID, j)}
+		}
+		at[s.ID] = i
+	}
+	if len(p.RequiredApprovals) > len(p.Steps) {
+		return &FieldError{"requiredApprovals", "more than there are steps"}
+	}
+	for i, id := range p.RequiredApprovals {
+		if _, ok := at[id]; !ok {
+			return &FieldError{fmt.Sprintf("requiredApprovals[%d]", i), fmt.Sprintf("no step has the id %q", shown(id))}
+		}
+	}
+	if err := p.checkGraph(at); err != nil {
+		return err
+	}
+	if tooLarge(p, maxPlan) {
+		return &FieldError{"steps", fmt.Sprintf("the plan is larger than %d bytes as JSON", maxPlan)}
+	}
+	return nil
+}
+
+// CheckTools returns a *FieldError for the first step whose tool is not allowed.
+func (p *Plan) CheckTools(allowed []string) error {
+	for i := range p.Steps {
+		if slices.Contains(allowed, p.Steps[i].Tool) {
+			continue
+		}
+		known := strings.Join(allowed, ", ")
+		if known == "" {
+			known = "none"
+		}
+		return &FieldError{
+			fmt.Sprintf("steps[%d].tool", i),
+			fmt.Sprintf("Tool %q not found. Allowed tools: %s", shown(p.Steps[i].Tool), known),
+		}
+	}
+	return nil
+}
+
+// check looks at a step by itself.
+func (s *PlanStep) check() error {
+	if err := checkToken("id", s.ID); err != nil {
+		return err
+	}
+	if strings.TrimSpace(s.Description) == "" {
+		return &FieldError{"description", "is empty"}
+	}
+	if err := checkText("description", s.Description, maxDescription); err != nil {
+		return err
+	}
+	if err := checkToken("tool", s.Tool); err != nil {
+		return err
+	}
+	if err := s.checkArgs(); err != nil {
+		return err
+	}
+	if len(s.RequiredApprovals) > maxApprovals {
+		return &FieldError{"requiredApprovals", fmt.Sprintf("more than %d", maxApprovals)}
+	}
+	for i, a := range s.RequiredApprovals {
+		field := fmt.Sprintf("requiredApprovals[%d]", i)
+		if a == "" {
+			return &FieldError{field, "is empty"}
+		}
+		if err := checkText(field, a, maxLabel); err != nil {
+			return err
+		}
+	}
+	return checkSeconds("estimatedDuration", s.EstimatedDuration)
+}
+
+func (s *PlanStep) checkArgs() error {
+	switch {
+	case len(s.Args) == 0:
+		return nil
+	case len(s.Args) > maxPlanArgs:
+		return &FieldError{"args", fmt.Sprintf("larger than %d bytes", maxPlanArgs)}
+	case s.Args[0] != '{':
+		return &FieldError{"args", "must be an object"}
+	}
+	// A plan that was not decoded may hold anything.
+	var free json.RawMessage
+	d := decoder{data: s.Args, name: wholeBody, limit: maxTaskDepth}
+	return under("args", d.decode(&free))
+}
+
+func checkSeconds(field string, s float64) error {
+	if s < 0 || s > maxPlanTime || math.IsNaN(s) {
+		return &FieldError{field, fmt.Sprintf("must be 0 to %d seconds", maxPlanTime)}
+	}
+	return nil
+}
+
+// checkGraph looks at what the steps say of each other.
+func (p *Plan) checkGraph(at map[string]int) error {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		for j, id := range s.DependsOn {
+			field := fmt.Sprintf("steps[%d].dependsOn[%d]", i, j)
+			switch _, ok := at[id]; {
+			case !ok:
+				return &FieldError{field, fmt.Sprintf("no step has the id %q", shown(id))}
+			case slices.Index(s.DependsOn, id) != j:
+				return &FieldError{field, fmt.Sprintf("%q is named twice", id)}
+			}
+		}
+	}
+	if cycle := p.cycle(at); cycle != nil {
+		return &FieldError{
+			fmt.Sprintf("steps[%d].dependsOn", at[cycle[0]]),
+			Clip("the steps wait for each other: "+strings.Join(cycle, " -> "), maxPath),
+		}
+	}
+	for i := range p.Steps {
+		if err := p.checkReferences(i, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cycle is a ring of dependencies, its first step named again at the end; nil: there is none.
+func (p *Plan) cycle(at map[string]int) []string {
+	const begun, done = 1, 2
+	mark := make([]int, len(p.Steps))
+	var trail []string
+	var visit func(i int) []string
+	visit = func(i int) []string {
+		id := p.Steps[i].ID
+		switch mark[i] {
+		case done:
+			return nil
+		case begun:
+			return append(slices.Clone(trail[slices.Index(trail, id):]), id)
+		}
+		mark[i] = begun
+		trail = append(trail, id)
+		for _, d := range p.Steps[i].DependsOn {
+			if ring := visit(at[d]); ring != nil {
+				return ring
+			}
+		}
+		trail = trail[:len(trail)-1]
+		mark[i] = done
+		return nil
+	}
+	for i := range p.Steps {
+		if ring := visit(i); ring != nil {
+			return ring
+		}
+	}
+	return nil
+}
+
+// checkReferences makes sure that a step refers only to steps that have ended before it begins.
+func (p *Plan) checkReferences(i int, at map[string]int) error {
+	s := &p.Steps[i]
+	ids, err := s.References()
+	if err != nil {
+		return under(fmt.Sprintf("steps[%d]", i), err)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	before := map[string]bool{}
+	queue := slices.Clone(s.DependsOn)
+	for len(queue) > 0 {
+		id := queue[0]
+		queue = queue[1:]
+		if !before[id] {
+			before[id] = true
+			queue = append(queue, p.Steps[at[id]].DependsOn...)
+		}
+	}
+	for _, id := range ids {
+		field := fmt.Sprintf("steps[%d].args", i)
+		switch _, ok := at[id]; {
+		case !ok:
+			return &FieldError{field, fmt.Sprintf("${steps.%s.output}: no step has the id %q", shown(id), shown(id))}
+		case !before[id]:
+			return &FieldError{field, fmt.Sprintf("${steps.%s.output}: the step must depend on %q to use its output", shown(id), shown(id))}
+		}
+	}
+	return nil
+}
+
+// DecodePlan reads a plan strictly and checks it. The error is a *FieldError.
+func DecodePlan(data []byte) (*Plan, error) {
+	var p Plan
+	if len(data) > maxPlan {
+		return nil, &FieldError{"plan", fmt.Sprintf("larger than %d bytes", maxPlan)}
+	}
+	if err := (&decoder{data: data, name: "plan", limit: maxTaskDepth}).decode(&p); err != nil {
+		return nil, err
+	}
+	return &p, p.Validate()
+}

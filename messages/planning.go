@@ -1,0 +1,52 @@
+package messages
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Values of Definition.Observe.
+const (
+	ObserveAlways    = "always"
+	ObserveOnFailure = "on_failure"
+	ObserveNever     = "never"
+)
+
+// Values of Definition.OnNetworkError.
+const (
+	NetworkPark  = "park"
+	NetworkRetry = "retry"
+	NetworkAbort = "abort"
+)
+
+// noSchemaOfPlan is why outputSchema is refused where a plan is worked: its result is a summary or outputs of tools.
+const noSchemaOfPlan = "not supported with planner plan"
+
+// checkPlanning looks at what counts for planner "plan". None of it has a default that is filled in, so agents of
+// other planners stay as they are written.
+func (d *Definition) checkPlanning() error {
+	for _, f := range []struct {
+		name, value string
+		known       []string
+	}{
+		{"observe", d.Observe, []string{ObserveAlways, ObserveOnFailure, ObserveNever}},
+		{"onNetworkError", d.OnNetworkError, []string{NetworkPark, NetworkRetry, NetworkAbort}},
+	} {
+		if f.value != "" && !slices.Contains(f.known, f.value) {
+			return &FieldError{f.name, fmt.Sprintf("%q is not one of %q", shown(f.value), f.known)}
+		}
+	}
+	if d.Planner == PlannerPlan && len(d.OutputSchema) > 0 {
+		return &FieldError{"outputSchema", noSchemaOfPlan}
+	}
+	if d.Plan == nil {
+		return nil
+	}
+	if d.Planner != PlannerPlan {
+		return &FieldError{"plan", fmt.Sprintf("needs planner %s, not %s", PlannerPlan, d.Planner)}
+	}
+	if err := d.Plan.Validate(); err != nil {
+		return under("plan", err)
+	}
+	return under("plan", d.Plan.CheckTools(d.Tools))
+}

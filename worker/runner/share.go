@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/worker/agent"
+)
+
+// shareWait is how long a run waits, in its slot, for a named workspace that another one has. After that it is handed
+// back, and the attempt is spent.
+const shareWait = 10 * time.Minute
+
+// share takes the task's named workspace, if it has one, before anything with an effect is done. Whoever waits for it
+// can still be cancelled, and is handed back when the worker stops.
+func (x *execution) share(ctx context.Context, next agent.Action) (agent.Action, error) {
+	name := x.state.Task.Workspace
+	if name == "" || x.cfg.Named == nil {
+		return next, nil
+	}
+	for {
+		switch next.(type) {
+		case *agent.Finish, *agent.Park:
+			return next, nil
+		}
+		heed, err := x.takeTurn(ctx, name)
+		if err != nil || !heed {
+			return next, err
+		}
+		if next, err = x.replan(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// takeTurn waits for the workspace. With heed there is news in the log instead.
+func (x *execution) takeTurn(ctx context.Context, name string) (heed bool, err error) {
+	limited, stop := context.WithTimeoutCause(ctx, shareWait, fmt.Errorf("workspace %s: another run has it", name))
+	defer stop()
+	wait, abort := context.WithCancelCause(limited)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer abort(nil)
+	watching.Go(func() {
+		select {
+		case <-x.r.drain:
+			abort(ErrShutdown)
+		case <-wait.Done():
+		}
+	})
+	defer x.listen(abort)()
+	if x.shared, err = x.cfg.Named(wait, x.run.Tenant, name); err == nil {
+		return false, nil
+	}
+	cause := context.Cause(wait)
+	switch {
+	case errors.Is(cause, errHeed):
+		return true, nil
+	case cause != nil:
+		return false, cause
+	default:
+		return false, fmt.Errorf("open workspace: %w", err)
+	}
+}
