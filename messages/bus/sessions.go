@@ -16,7 +16,7 @@ import (
 
 const (
 	sessionPrefix = "$KV." + BucketSessions + "."
-	// sessionMark says that the bucket has every session there is. It is gone when the bucket was lost.
+	// The mark says that the bucket has every session there is. It is gone when the bucket was lost.
 	sessionMark = sessionPrefix + "complete"
 )
 

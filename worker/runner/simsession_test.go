@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,7 +48,7 @@ func (w *sessionWorld) wrong(format string, args ...any) {
 	}
 }
 
-// phases are the newest heads by run.
+// last is the newest head of a run.
 func (w *sessionWorld) last(run messages.Ref) (messages.Entry, bool) {
 	e, ok, _ := w.log.Last(context.Background(), run)
 	return e, ok
@@ -200,7 +201,7 @@ func (w *sessionWorld) deliver(t *testing.T, m *message) {
 	w.spawn(m, func(ctx context.Context, p *process) {
 		p.delivery = delivered
 		k := w.keeper(p)
-		ok := false
+		var ok bool
 		switch {
 		case m.wake.Errand == messages.ErrandSweep:
 			_, err := k.Sweep(ctx, func(yield func(messages.Ref, error) bool) {
@@ -232,6 +233,7 @@ func (w *sessionWorld) ended(run messages.Ref) bool {
 }
 
 func (w *sessionWorld) work(ctx context.Context, t *testing.T, p *process, k *runlog.Keeper, m *message, delivered int) runner.Outcome {
+	t.Helper()
 	set, err := tools.NewSet()
 	if err != nil {
 		t.Error(err)
@@ -294,7 +296,7 @@ func sessionTrial(t *testing.T, seed uint64, noGrant bool) *sessionWorld {
 func (w *sessionWorld) play(t *testing.T) {
 	t.Helper()
 	crashes, cancels, lost, outage := 0, w.seed%3 == 1, w.seed%4 != 2, w.seed%5 != 3
-	for step := 0; step < maxSteps; step++ {
+	for step := range maxSteps {
 		synctest.Wait()
 		w.mu.Lock()
 		chaos := step < chaosSteps
@@ -436,7 +438,7 @@ func TestSimulationOfSessions(t *testing.T) {
 	t.Run("seeds", func(t *testing.T) {
 		const chunks = 4
 		for c := range uint64(chunks) {
-			t.Run(fmt.Sprint(c), func(t *testing.T) {
+			t.Run(strconv.FormatUint(c, 10), func(t *testing.T) {
 				t.Parallel()
 				for seed := c; seed < n; seed += chunks {
 					if w := sessionTrial(t, seed, false); w.bad != "" {
