@@ -52,6 +52,7 @@ type Definition struct {
 	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt… and the purposes of planner "plan"
 	Cache           bool              `json:"cache,omitempty"`           // a model's reply to the same request may be used again; needs temperature 0
 	Budget          *Budget           `json:"budget,omitempty"`          // default: none
+	Session         *SessionPolicy    `json:"session,omitempty"`         // default: its defaults
 
 	// Of calls that somebody must agree to.
 	Approve *Approve `json:"approve,omitempty"` // default: calls of destructive tools wait for an approval, for 24h
@@ -180,6 +181,11 @@ func (d *Definition) Validate() error {
 	}
 	if d.Budget != nil {
 		if err := d.Budget.check("budget."); err != nil {
+			return err
+		}
+	}
+	if d.Session != nil {
+		if err := d.Session.check(); err != nil {
 			return err
 		}
 	}

@@ -79,7 +79,7 @@ func countEvents(r Record) int {
 			return 1
 		}
 		return 0
-	case *Released, *Lost, *Answered:
+	case *Released, *Lost, *Answered, *SessionGranted, *Recalled, *Summarised:
 		return 0
 	case *Expired:
 		if r.Call != "" {

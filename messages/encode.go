@@ -59,6 +59,8 @@ func appendHead(b []byte, h *Head) []byte {
 	b = strconv.AppendUint(append(b, `,"firstEvent":`...), h.FirstEvent, 10)
 	b = appendCount(b, `,"events":`, uint64(max(h.Events, 0)))
 	b = appendCount(b, `,"eventsThrough":`, h.EventsThrough)
+	b = appendOptional(b, `,"session":`, h.Session)
+	b = appendTrue(b, `,"turn":`, h.Turn)
 	b = appendCount(b, `,"snapshot":`, h.Snapshot)
 	return append(b, '}')
 }

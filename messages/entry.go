@@ -45,6 +45,9 @@ type Head struct {
 	// EventsThrough is the highest sequence up to which all events are known to be stored. A new owner publishes
 	// everything after it again.
 	EventsThrough uint64 `json:"eventsThrough,omitempty"`
+	// Session is that of the task. Turn: the run has its turn in it, from Recalled on.
+	Session string `json:"session,omitempty"`
+	Turn    bool   `json:"turn,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -82,6 +85,7 @@ func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Cancel: prev.Cancel, Waits: prev.Waits,
+		Session: prev.Session, Turn: prev.Turn,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
 	if prev.FirstEvent == 0 {
@@ -106,11 +110,16 @@ func (h *Head) follow(r Record) {
 		if r.ForkedFrom != nil { // a wake-up that names this entry may claim it
 			h.Phase = PhaseReady
 		}
+		h.Session = r.Task.Session
+	case *Recalled:
+		h.Turn = true
+	case *SessionGranted:
+		h.satisfy(r.Park)
 	case *Claimed:
 		h.Phase, h.Claim, h.Ticket, h.Delivery, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, r.Delivery, 0
 		h.Waits = ""
 		h.Attempt++
-	case *ModelReplied, *ModelFailed, *ToolReturned:
+	case *ModelReplied, *ModelFailed, *ToolReturned, *Summarised:
 		h.Attempt = 0
 	case *Released:
 		if !r.Spent {

@@ -163,8 +163,8 @@ func TestEveryRecordReadsItself(t *testing.T) {
 				wantNoZeroField(t, r)
 			}
 		}
-		if len(seen) != 18 {
-			t.Errorf("%s: %d kinds, want 18", what, len(seen))
+		if len(seen) != 21 {
+			t.Errorf("%s: %d kinds, want 21", what, len(seen))
 		}
 	}
 }

@@ -65,6 +65,7 @@ func fullDefinition() messages.Definition {
 		Approve: &messages.Approve{
 			Always: []string{"read_file"}, Expires: messages.Duration(time.Hour), OnDeny: messages.OnDenyEnd,
 		},
+		Session: &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
 	}
 }
 
@@ -153,6 +154,12 @@ func fullRecords() []messages.Record {
 			ID: "x3", Park: 9, Step: 1, Call: "c1", Hash: messages.HashArguments(`{"path":"a.go"}`), Denied: true, By: "ann", Reason: "not now",
 			Until: &until,
 		},
+		&messages.SessionGranted{Park: 9},
+		&messages.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2},
+		&messages.Summarised{
+			Text: "Two greeted.", Error: &messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Usage: fullUsage(),
+			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
+		},
 	}
 }
 
@@ -165,6 +172,15 @@ func emptyRecords() []messages.Record {
 		&messages.Planned{},
 		&messages.BudgetWarned{},
 		&messages.Decided{},
+		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
+	}
+}
+
+// conversation is what earlier runs of a session left.
+func conversation() []messages.Message {
+	return []messages.Message{
+		{Role: messages.RoleUser, Content: messages.TextContent("Hello.")},
+		{Role: messages.RoleAssistant, Content: messages.TextContent("Hello, too.")},
 	}
 }
 
@@ -172,6 +188,7 @@ func emptyRecords() []messages.Record {
 type story struct {
 	t       *testing.T
 	entries []messages.Entry
+	turns   bool // it is of a time when heads name the session
 }
 
 // add appends an entry and returns its sequence. Sequences have gaps, for many runs share a stream.
@@ -183,6 +200,9 @@ func (s *story) add(records ...messages.Record) uint64 {
 		prev = s.entries[n-1].Head
 	}
 	h := messages.Follow(ref, prev, records...)
+	if !s.turns {
+		h.Session = ""
+	}
 	h.Time = noon.Add(time.Duration(n) * time.Second)
 	h.ID = "01KDZ6XV0000000000000000" + string(rune('A'+n/10)) + string(rune('0'+n%10))
 	if n > 1 {

@@ -24,6 +24,7 @@ func wire() map[string]any {
 	minimal := messages.Task{Input: messages.TextInput("do it")}
 	head := prior(messages.PhaseActive)
 	head.Cancel, head.Snapshot = true, 3
+	head.Session, head.Turn = "s-1", true
 	usage := fullUsage()
 	result, done := fullResult(), messages.AgentResult{
 		ID: ref.Run, Success: true, Result: "done", StartedAt: noon, FinishedAt: noon, Status: messages.StatusCompleted,

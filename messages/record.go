@@ -5,8 +5,8 @@ import "time"
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished *BudgetWarned. Control records, of anybody else: *CancelRequested *Answered
-// *Decided *Expired *Lost.
+// *Parked *Released *Planned *Finished *BudgetWarned *Recalled *Summarised. Control records, of anybody else:
+// *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -32,6 +32,9 @@ const (
 	KindPlanned         Kind = "planned"
 	KindDecided         Kind = "decided"
 	KindBudgetWarned    Kind = "budget_warned"
+	KindSessionGranted  Kind = "session_granted"
+	KindRecalled        Kind = "recalled"
+	KindSummarised      Kind = "summarised"
 )
 
 // newRecord is an empty record of a kind, nil for an unknown one.
@@ -73,6 +76,12 @@ func newRecord(k Kind) Record {
 		return &Decided{}
 	case KindBudgetWarned:
 		return &BudgetWarned{}
+	case KindSessionGranted:
+		return &SessionGranted{}
+	case KindRecalled:
+		return &Recalled{}
+	case KindSummarised:
+		return &Summarised{}
 	default:
 		return nil
 	}

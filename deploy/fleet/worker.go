@@ -79,6 +79,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer func() { _ = shut() }()
+	said, closeSaid, err := talks(s, log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeSaid() }()
 	var named func(context.Context, string, string) (*sandbox.Workspace, error)
 	if parts.Files == nil {
 		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), sandbox.Limits{})
@@ -98,7 +103,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
 		Redact: redact.String, Log: log,
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
-		Prices: table,
+		Prices: table, Talks: cache(said),
 		Prompt: prompt.Resolver{Get: b.Prompt}.Resolve,
 	})
 	w := worker.New(worker.Config{
@@ -116,6 +121,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	})
 	if short != nil {
 		group.Go(func() error { return short.Run(rest) })
+		group.Go(func() error { return said.Run(rest) })
 	}
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {

@@ -73,6 +73,17 @@ func TestParseTheLoop(t *testing.T) {
 	}
 }
 
+func TestParseSession(t *testing.T) {
+	got, err := agents.Parse([]byte(writer + "  session: {maxMessages: 10, maxTokens: 500, summary: on, keepTools: true}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &messages.SessionPolicy{MaxMessages: 10, MaxTokens: 500, Summary: messages.SummaryOn, KeepTools: true}
+	if diff := cmp.Diff(want, got.Session); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestParseBudget(t *testing.T) {
 	got, err := agents.Parse([]byte(writer + "  budget: {modelCalls: 5, cost: 0.5, wallTime: 10m, soft: 0.8, onBudget: ask}\n"))
 	if err != nil {
@@ -105,6 +116,10 @@ func TestParseRefuses(t *testing.T) {
 		"a poor budget":    {"temperature: 0", "budget: {cost: -1}", "spec.budget.cost"},
 		"a strange budget": {"temperature: 0", "budget: {onBudget: beg}", "spec.budget.onBudget"},
 		"a budget's typo":  {"temperature: 0", "budget: {token: 1}", "spec.budget.token"},
+		"a poor session":   {"temperature: 0", "session: {maxMessages: -1}", "spec.session.maxMessages"},
+		"a huge session":   {"temperature: 0", "session: {maxTokens: 1000001}", "spec.session.maxTokens"},
+		"a strange one":    {"temperature: 0", "session: {summary: maybe}", "spec.session.summary"},
+		"a session's typo": {"temperature: 0", "session: {keepTool: true}", "spec.session.keepTool"},
 	} {
 		_, err := agents.Parse([]byte(strings.Replace(writer, tc.old, tc.new, 1)))
 		var fe *messages.FieldError

@@ -108,6 +108,19 @@ func operations() []operation {
 			reply: messages.Definition{}, answer: getAgent,
 		},
 		{
+			method: "GET", path: "/v1/sessions", id: "listSessions", tag: "sessions", summary: "List the sessions, by name",
+			reply: messages.SessionList{}, answer: listSessions,
+		},
+		{
+			method: "GET", path: "/v1/sessions/{name}", id: "getSession", tag: "sessions", summary: "The runs of a session",
+			reply: messages.SessionStatus{}, answer: getSession,
+		},
+		{
+			method: "DELETE", path: "/v1/sessions/{name}", id: "deleteSession", tag: "sessions", summary: "Forget a conversation",
+			text:  "Its next run begins a new one. What its runs said stays in their logs until those are purged.",
+			reply: messages.SessionStatus{}, answer: deleteSession,
+		},
+		{
 			method: "POST", path: "/run-lite", id: "runLite", tag: "lite", summary: "Have a small task worked, and wait",
 			text: "The agent run-lite works it with three file tools; all calls of a tenant share a folder and go on one at a time. The first " +
 				"unknown tool, invalid argument, reply of another form or failure of a tool ends it with status 500 and its text as error. " +

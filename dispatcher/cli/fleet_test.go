@@ -39,7 +39,7 @@ func newFleet(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	f.keeper = &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: b, Events: b, Sessions: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: f.keeper, Version: "0.0.0"})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -68,7 +68,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	}
 	names := cfg.Streams
 	if names == nil {
-		names = []string{StreamTasks, StreamRuns, StreamEvents, StreamBlobs, StreamDead, streamAgents, streamPrompts}
+		names = []string{StreamTasks, StreamRuns, StreamEvents, StreamBlobs, StreamDead, streamAgents, streamPrompts, streamSessions}
 	}
 	for _, name := range names {
 		err := b.call(ctx, "STREAM.INFO."+name, nil, nil)

@@ -22,13 +22,16 @@ const (
 	StreamBlobs  = "BLOBS"
 	StreamDead   = "DEAD"
 	BucketAgents = "AGENTS"
+	// BucketSessions has the order of each session.
+	BucketSessions = "SESSIONS"
 
 	BucketPrompts = "PROMPTS"
 
 	ConsumerWorkers = "workers"
 
-	streamAgents  = "KV_" + BucketAgents
-	streamPrompts = "KV_" + BucketPrompts
+	streamAgents   = "KV_" + BucketAgents
+	streamPrompts  = "KV_" + BucketPrompts
+	streamSessions = "KV_" + BucketSessions
 )
 
 // What the server must be able to do: schedules and time to live came with API level 1 and 2, the schedules' cron
@@ -129,11 +132,17 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	agents.MaxMsgsPerSubject = agentHistory
 	agents.DenyDelete, agents.AllowRollup, agents.Discard = true, true, jetstream.DiscardNew
 
+	sessions := base
+	sessions.Name, sessions.Description = streamSessions, "The order of the runs of each session."
+	sessions.Subjects = []string{"$KV." + BucketSessions + ".>"}
+	sessions.MaxMsgsPerSubject = 1
+	sessions.DenyDelete, sessions.AllowRollup, sessions.Discard = true, true, jetstream.DiscardNew
+
 	prompts := agents
 	prompts.Name, prompts.Description = streamPrompts, "Prompts by id, every version."
 	prompts.Subjects = []string{"$KV." + BucketPrompts + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, batches(base)}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, batches(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.

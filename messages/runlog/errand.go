@@ -101,6 +101,9 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 	case messages.PhaseReady:
 		return true, k.wakeIfReady(ctx, run, last)
 	case messages.PhaseParked:
+		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
+			return false, err
+		}
 		return false, k.armTimer(ctx, run, last)
 	case messages.PhaseFinished:
 		return k.mendEnd(ctx, run, last)

@@ -27,11 +27,12 @@ const (
 
 // Keeper is what any party may do to a run without owning it. Safe for concurrent use.
 type Keeper struct {
-	Log    Log
-	Queue  Queue
-	Events Events
-	Now    func() time.Time
-	NewID  func() string
+	Log      Log
+	Queue    Queue
+	Events   Events
+	Sessions Sessions // nil: runs of a session take no turns
+	Now      func() time.Time
+	NewID    func() string
 }
 
 // Control appends a control record and, if the run waited for it, publishes the wake-up that names it. Doing the
@@ -204,6 +205,9 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last messages.Entr
 		if err := out.Flush(ctx); err != nil {
 			return fmt.Errorf("publish events of %s: %w", run, err)
 		}
+		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
+			return err
+		}
 		return k.armTimer(ctx, run, last)
 	case messages.PhaseReady:
 		if err := out.Flush(ctx); err != nil {
@@ -230,6 +234,9 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messa
 		if err := k.bury(ctx, run, last, end); err != nil {
 			return err
 		}
+	}
+	if err := k.leaveSession(ctx, run, last.Head); err != nil { // before run_finished: who saw that may take the next turn at once
+		return err
 	}
 	if err := out.Finish(ctx, finishedEvent(run, last, end)); err != nil {
 		return fmt.Errorf("publish events of %s: %w", run, err)

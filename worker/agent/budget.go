@@ -226,7 +226,7 @@ func (s *State) inputTokens(a *CallModel) int64 {
 	if n := len(s.ModelCalls); n > 0 && s.ModelCalls[n-1].Usage.Input > 0 {
 		for i, m := range slices.Backward(s.Transcript) {
 			if m.Role == messages.RoleAssistant {
-				sent := size(s.Transcript[:i], a.Tools)
+				sent := size(s.Transcript[:i], a.Tools) + size(s.Recalled, nil)
 				perByte = min(float64(s.ModelCalls[n-1].Usage.Input)/float64(max(sent, 1)), maxPerByte)
 				break
 			}

@@ -23,6 +23,8 @@ type CallModel struct {
 	Tools    []messages.ToolSpec
 	Format   *Format          // of the reply's text; nil: free
 	Purpose  messages.Purpose // empty: a turn of the conversation in the transcript
+	Recalled int              // of the Messages after the system's: those of earlier runs of the session
+	Summary  bool             // of the session's older part, before the first step; Step is 0
 }
 
 // Decide has records appended that have no effect outside, and then plans again.

@@ -52,6 +52,10 @@ type State struct {
 	Warned      []string       `json:"warned,omitempty"`      // caps of the budget whose soft share is used
 	Extended    map[string]int `json:"extended,omitempty"`    // how often people granted a cap once more
 
+	Turn     bool               `json:"turn,omitempty"`     // it has its turn in its session
+	Recalled []messages.Message `json:"recalled,omitempty"` // the conversation so far, which goes before the Transcript
+	Older    int                `json:"older,omitempty"`    // of Recalled: the first ones, to be summed up
+
 	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError        `json:"failure,omitempty"` // what ends the run
@@ -176,7 +180,11 @@ func (s *State) Advance(r messages.Record) error {
 		}
 	case *messages.Finished:
 		s.Result, s.Parked = &r.Result, nil
-	case *messages.Released, *messages.Lost:
+	case *messages.Recalled:
+		s.recall(r)
+	case *messages.Summarised:
+		s.summarised(r)
+	case *messages.Released, *messages.Lost, *messages.SessionGranted:
 	default:
 		return fmt.Errorf("unknown record %T", r)
 	}

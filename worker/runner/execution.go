@@ -32,12 +32,14 @@ type execution struct {
 	planner agent.Planner
 	shared  *sandbox.Workspace // the named one of the task, held until the ticket is done with
 
-	state  *agent.State
-	tip    messages.Entry             // what this owner appended last
-	args   map[string]json.RawMessage // of calls that may be made, by call id
-	flying map[string]bool            // tool calls on their way, by call id
-	parks  map[string]*tools.Park     // wishes of calls to wait, by call id
-	later  *messages.Parked           // the wish of the model call to be made later
+	state   *agent.State
+	tip     messages.Entry             // what this owner appended last
+	args    map[string]json.RawMessage // of calls that may be made, by call id
+	flying  map[string]bool            // tool calls on their way, by call id
+	parks   map[string]*tools.Park     // wishes of calls to wait, by call id
+	waits   bool                       // it has no turn in its session
+	refused *messages.RunError         // why it can have none
+	later   *messages.Parked           // the wish of the model call to be made later
 
 	remembered time.Time // when the state was cached last
 
@@ -129,6 +131,7 @@ func (x *execution) drive(ctx context.Context) error {
 	for err == nil {
 		switch a := action.(type) {
 		case *agent.Finish, *agent.Park:
+			x.leaveConversation()
 			return x.cfg.Keeper.Close(ctx, x.run, x.tip, x.out)
 		case *agent.CallModel:
 			if x.draining() {
@@ -140,6 +143,11 @@ func (x *execution) drive(ctx context.Context) error {
 				return ErrShutdown
 			}
 			action, err = x.callTools(ctx)
+		case *agent.JoinSession:
+			if x.draining() {
+				return ErrShutdown
+			}
+			action, err = x.joinSession(ctx)
 		default:
 			return fmt.Errorf("perform %T: unknown action", action)
 		}
@@ -245,7 +253,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 	}
 	for {
 		var warned []*messages.BudgetWarned
-		action, warned = s.Within(x.planner.Plan(s), x.now(), x.price)
+		action, warned = s.Within(s.Next(x.planner, x.cfg.Keeper.Sessions != nil), x.now(), x.price)
 		for _, w := range warned {
 			if err := add(w); err != nil {
 				return nil, nil, err
@@ -254,10 +262,10 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		switch a := action.(type) {
 		case *agent.CallModel:
 			switch {
-			case s.Calling && x.later != nil:
+			case (s.Calling || a.Summary) && x.later != nil:
 				untilEnd(s, x.later)
 				return decisions, &agent.Park{Parked: *x.later}, add(x.later)
-			case s.Calling:
+			case s.Calling || a.Summary:
 				return decisions, a, nil
 			}
 			if s.StepOpen {
@@ -280,6 +288,18 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 				untilEnd(s, &park.Parked)
 				return decisions, park, add(&park.Parked)
 			case len(rs) == 0:
+				return decisions, a, nil
+			}
+		case *agent.JoinSession:
+			switch {
+			case x.refused != nil:
+				f := &agent.Finish{Status: messages.StatusFailed, Err: x.refused}
+				return decisions, f, add(&messages.Finished{Result: s.Conclude(x.run, f, x.now())})
+			case x.waits:
+				park := &agent.Park{Parked: messages.Parked{Reason: messages.ParkSession}}
+				untilEnd(s, &park.Parked)
+				return decisions, park, add(&park.Parked)
+			default:
 				return decisions, a, nil
 			}
 		case *agent.Decide:

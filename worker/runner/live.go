@@ -15,7 +15,7 @@ type LiveReply interface {
 
 // live is where the reply of a step is shown.
 func (x *execution) live(step int) LiveReply {
-	if x.cfg.Live == nil {
+	if x.cfg.Live == nil || step == 0 { // 0: a summary, which is nobody's reply
 		return unseen{}
 	}
 	return x.cfg.Live(x.run, step, x.state.Claims)

@@ -20,13 +20,16 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	defer x.bound(abort)()
 	began := x.now()
 	reply, err := x.stream(call, a.Step, x.request(a))
+	if a.Summary {
+		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
+	}
 	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err)
 }
 
 func (x *execution) request(a *agent.CallModel) model.Request {
 	return model.Request{
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
-		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Tools: a.Tools,
+		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
 		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format),
 		Cache: x.state.Agent.Cache,
 	}

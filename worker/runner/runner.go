@@ -47,6 +47,7 @@ type Config struct {
 	Redact      func(string) string                                                 // takes secrets out of what models and tools say; default: nothing
 	Log         *slog.Logger                                                        // default: discard
 	Live        func(run messages.Ref, step, attempt int) LiveReply                 // shows replies while they are written; default: nobody sees them
+	Talks       Cache                                                               // keeps the conversation of each session, as Cache does states; default: none
 	Prices      Prices                                                              // default: every price is unknown
 
 	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
@@ -142,6 +143,9 @@ func New(cfg Config) *Runner {
 	}
 	if cfg.Cache == nil {
 		cfg.Cache = noCache{}
+	}
+	if cfg.Talks == nil {
+		cfg.Talks = noCache{}
 	}
 	return &Runner{
 		cfg: cfg, planners: agent.Planners(), drain: make(chan struct{}), active: map[messages.Ref]*execution{},

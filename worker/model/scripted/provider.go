@@ -34,13 +34,14 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 			yield(model.Delta{}, context.Cause(ctx))
 			return
 		}
-		n := turnsPlayed(r.Messages)
-		t, err := p.script.turn(r, n)
+		own := ofRun(r)
+		n := turnsPlayed(own.Messages)
+		t, err := p.script.turn(own, n)
 		if err != nil {
 			yield(model.Delta{}, err)
 			return
 		}
-		placeholders := placeholdersOf(r, t)
+		placeholders := placeholdersOf(own, t)
 		text := placeholders.Replace(t.text)
 		wait := t.delay
 		for rest := text; ; wait = t.pause {
@@ -172,6 +173,19 @@ func size(blocks []messages.Block) int {
 		}
 	}
 	return n
+}
+
+// ofRun is a request without what earlier runs of the session said: a script is about one run.
+func ofRun(r model.Request) model.Request {
+	if r.Recalled <= 0 {
+		return r
+	}
+	at := 0
+	for at < len(r.Messages) && r.Messages[at].Role == messages.RoleSystem {
+		at++
+	}
+	r.Messages = slices.Concat(r.Messages[:at], r.Messages[min(at+r.Recalled, len(r.Messages)):])
+	return r
 }
 
 func turnsPlayed(ms []messages.Message) int {

@@ -1,0 +1,68 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+func sessionOf(body []byte, one bool) (messages.SessionRequest, error) {
+	var req messages.SessionRequest
+	if err := messages.Decode(body, &req); err != nil {
+		return req, err
+	}
+	return req, req.Check(one)
+}
+
+func (s *Service) sessions(ctx context.Context, body []byte) (any, error) {
+	req, err := sessionOf(body, false)
+	if err != nil {
+		return nil, err
+	}
+	list, more, err := s.cfg.Bus.Sessions(ctx, req.Tenant)
+	return messages.SessionList{Sessions: list, More: more}, err
+}
+
+func (s *Service) session(ctx context.Context, body []byte) (any, error) {
+	req, err := sessionOf(body, true)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := s.cfg.Bus.Session(ctx, req.Tenant, req.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Empty():
+		return nil, noSession()
+	default:
+		return found.StatusOf(req.Tenant, req.Name), nil
+	}
+}
+
+func (s *Service) deleteSession(ctx context.Context, body []byte) (any, error) {
+	req, err := sessionOf(body, true)
+	if err != nil {
+		return nil, err
+	}
+	was, err := s.cfg.Keeper.ForgetSession(ctx, req.Tenant, req.Name)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound):
+		return nil, noSession()
+	case errors.Is(err, runlog.ErrSessionBusy):
+		return nil, conflict(err.Error())
+	case err != nil:
+		return nil, err
+	default:
+		return was.StatusOf(req.Tenant, req.Name), nil
+	}
+}
+
+func noSession() *messages.Problem {
+	return &messages.Problem{
+		Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
+		Code: messages.CodeNotFound, Detail: "no such session",
+	}
+}

@@ -1,0 +1,48 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Errors about sessions.
+var (
+	ErrNoSession   = errors.New("no such session")
+	ErrSessionBusy = errors.New("the session has runs that have not ended")
+)
+
+// Sessions are the sessions of a tenant by name, a thousand at most, without the ids of their runs.
+func (c *Client) Sessions(ctx context.Context, tenant string) (*messages.SessionList, error) {
+	var list messages.SessionList
+	if err := c.request(ctx, messages.SubjectSessions, messages.SessionRequest{Tenant: tenant}, &list); err != nil {
+		return nil, err
+	}
+	return &list, nil
+}
+
+// Session tells which run of a session has its turn, which ones wait and which ones ended. ErrNoSession: it never had a
+// run, or was deleted.
+func (c *Client) Session(ctx context.Context, tenant, name string) (*messages.SessionStatus, error) {
+	return c.session(ctx, messages.SubjectSession, tenant, name)
+}
+
+// DeleteSession makes the next run of a session begin a new conversation, and returns what the session was.
+// ErrSessionBusy: it has runs that have not ended.
+func (c *Client) DeleteSession(ctx context.Context, tenant, name string) (*messages.SessionStatus, error) {
+	return c.session(ctx, messages.SubjectSessionDelete, tenant, name)
+}
+
+func (c *Client) session(ctx context.Context, subject, tenant, name string) (*messages.SessionStatus, error) {
+	var s messages.SessionStatus
+	err := c.request(ctx, subject, messages.SessionRequest{Tenant: tenant, Name: name}, &s)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, ErrNoSession
+	case err != nil:
+		return nil, conflictAs(err, ErrSessionBusy)
+	default:
+		return &s, nil
+	}
+}

@@ -1,0 +1,156 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+const (
+	sessionPrefix = "$KV." + BucketSessions + "."
+	// The mark says that the bucket has every session there is. It is gone when the bucket was lost.
+	sessionMark = sessionPrefix + "complete"
+)
+
+// SessionLimit is how many sessions a list holds at most.
+const SessionLimit = 1000
+
+var _ runlog.Sessions = (*Bus)(nil)
+
+func sessionSubject(tenant, name string) (string, error) {
+	if err := (messages.Ref{Tenant: tenant, Run: name}).Check(); err != nil {
+		return "", &messages.FieldError{Field: "session", Reason: "tenant and name must each be 1 to 64 of A-Z a-z 0-9 _ -"}
+	}
+	return sessionPrefix + tenant + "." + name, nil
+}
+
+// Session implements runlog.Sessions. A key that was deleted, and every key when the bucket is new or was emptied, is
+// rebuilt from the heads of the logs, which takes a request for each run.
+func (b *Bus) Session(ctx context.Context, tenant, name string) (messages.Session, uint64, error) {
+	var s messages.Session
+	subject, err := sessionSubject(tenant, name)
+	if err != nil {
+		return s, 0, err
+	}
+	m, ok, err := b.get(ctx, streamSessions, lookup{Last: subject})
+	if err != nil {
+		return s, 0, fmt.Errorf("read session %s: %w", name, err)
+	}
+	if !ok {
+		var whole bool
+		if _, whole, err = b.get(ctx, streamSessions, lookup{Last: sessionMark}); err != nil {
+			return s, 0, fmt.Errorf("read sessions: %w", err)
+		}
+		if whole {
+			return s, 0, nil
+		}
+		if err := b.rebuildSessions(ctx); err != nil {
+			return s, 0, fmt.Errorf("rebuild sessions: %w", err)
+		}
+		if m, ok, err = b.get(ctx, streamSessions, lookup{Last: subject}); err != nil || !ok {
+			return s, 0, err
+		}
+	}
+	if isRemoved(m) {
+		found, err := b.findSessions(ctx, "runs."+tenant+".*.log", name)
+		return runlog.RebuildSession(found[[2]string{tenant, name}]), m.seq, err
+	}
+	if err := messages.Decode(m.data, &s); err != nil {
+		return s, 0, fmt.Errorf("session %s is unreadable: %w", name, err)
+	}
+	return s, m.seq, nil
+}
+
+// PutSession implements runlog.Sessions.
+func (b *Bus) PutSession(ctx context.Context, tenant, name string, revision uint64, s messages.Session) error {
+	subject, err := sessionSubject(tenant, name)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode session: %w", err)
+	}
+	m := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body}
+	expect(m, revision)
+	_, err = b.store(ctx, m)
+	if refused(err, codeWrongLast) {
+		return runlog.ErrConflict // or stored, and the answer was lost: whoever asks again sees it
+	}
+	return err
+}
+
+// Sessions are the sessions of a tenant by name, at most SessionLimit; more tells that there are others.
+func (b *Bus) Sessions(ctx context.Context, tenant string) (list []messages.SessionStatus, more bool, err error) {
+	if !messages.ValidToken(tenant) {
+		return nil, false, &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
+	}
+	for subject, err := range b.subjects(ctx, streamSessions, sessionPrefix+tenant+".*") {
+		if err != nil {
+			return nil, false, fmt.Errorf("list sessions: %w", err)
+		}
+		if len(list) == SessionLimit {
+			return list, true, nil
+		}
+		name := subject[strings.LastIndexByte(subject, '.')+1:]
+		s, _, err := b.Session(ctx, tenant, name)
+		if err != nil {
+			return nil, false, err
+		}
+		if !s.Empty() {
+			st := s.StatusOf(tenant, name)
+			st.Waiting, st.Ended = nil, nil
+			list = append(list, st)
+		}
+	}
+	return list, false, nil
+}
+
+// rebuildSessions stores every session that the logs know of and the bucket does not, and then the mark.
+func (b *Bus) rebuildSessions(ctx context.Context) error {
+	found, err := b.findSessions(ctx, "runs.*.*.log", "")
+	if err != nil {
+		return err
+	}
+	for key, heads := range found {
+		err := b.PutSession(ctx, key[0], key[1], 0, runlog.RebuildSession(heads))
+		if err != nil && !errors.Is(err, runlog.ErrConflict) {
+			return err
+		}
+	}
+	return b.storeFirst(ctx, &nats.Msg{Subject: sessionMark, Header: nats.Header{}, Data: []byte(`"` + time.Now().UTC().Format(time.RFC3339) + `"`)})
+}
+
+// findSessions are the newest heads of all runs that name a session, by tenant and session. With a name it is that one
+// alone.
+func (b *Bus) findSessions(ctx context.Context, filter, name string) (map[[2]string]map[string]messages.Entry, error) {
+	found := map[[2]string]map[string]messages.Entry{}
+	for subject, err := range b.subjects(ctx, StreamRuns, filter) {
+		if err != nil {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+		t := strings.Split(subject, ".")
+		last, ok, err := b.Last(ctx, messages.Ref{Tenant: t[1], Run: t[2]})
+		if err != nil && !errors.Is(err, messages.ErrNewerVersion) {
+			return nil, err
+		}
+		s := last.Head.Session
+		if !ok || !messages.ValidToken(s) || name != "" && s != name {
+			continue
+		}
+		key := [2]string{t[1], s}
+		if found[key] == nil {
+			found[key] = map[string]messages.Entry{}
+		}
+		found[key][t[2]] = last
+	}
+	return found, nil
+}

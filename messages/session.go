@@ -1,0 +1,176 @@
+package messages
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A session is a conversation of a tenant that goes on over several runs. One of them at a time has its turn.
+
+// ParkSession is the reason of a park until the earlier runs of the session have ended.
+const ParkSession = "session"
+
+// Limits of a session.
+const (
+	MaxSessionRuns = 1000 // that have their turn or wait for it
+	MaxSessionPast = 200  // ended runs that a session remembers
+)
+
+// Session is the order of a session's runs.
+type Session struct {
+	Runs  []string  `json:"runs,omitempty"`  // in the order of their turns; the first has its turn
+	Ended []string  `json:"ended,omitempty"` // the last ones, oldest first
+	Time  time.Time `json:"time,omitzero"`   // of the last change
+}
+
+// Remember adds a run that has ended.
+func (s *Session) Remember(run string) {
+	s.Ended = append(slices.Clone(s.Ended), run)
+	s.Ended = s.Ended[max(0, len(s.Ended)-MaxSessionPast):]
+}
+
+// Empty tells whether nothing is known of the session.
+func (s *Session) Empty() bool { return len(s.Runs) == 0 && len(s.Ended) == 0 }
+
+// SessionGranted ends the park of a run whose turn has come.
+type SessionGranted struct {
+	Park uint64 `json:"park"` // sequence of the Parked entry
+}
+
+// Recalled begins the turn of a run in its session: the conversation so far, which nothing changes any more for this run.
+type Recalled struct {
+	From     string    `json:"from,omitempty"`     // the run whose end it reflects; empty: the conversation begins
+	Messages []Message `json:"messages,omitempty"` // oldest first
+	// Older is how many of the Messages, from the first, are beyond the agent's window: their summary takes their place.
+	Older   int `json:"older,omitempty"`
+	Dropped int `json:"dropped,omitempty"` // older messages that are left out
+}
+
+// Summarised is the paid model call that sums up the older part of a conversation. Without a text the call failed for
+// good, and the older part is left out.
+type Summarised struct {
+	Text     string    `json:"text,omitempty"`
+	Error    *RunError `json:"error,omitempty"`
+	Usage    Usage     `json:"usage"`
+	Provider string    `json:"provider,omitempty"`
+	Model    string    `json:"model,omitempty"`
+	Millis   int64     `json:"millis,omitempty"`
+	Cached   bool      `json:"cached,omitempty"`
+	Cost     *float64  `json:"cost,omitempty"` // as in ModelReplied
+}
+
+// Kind implements Record.
+func (*SessionGranted) Kind() Kind { return KindSessionGranted }
+
+// Kind implements Record.
+func (*Recalled) Kind() Kind { return KindRecalled }
+
+// Kind implements Record.
+func (*Summarised) Kind() Kind { return KindSummarised }
+
+// Defaults of a SessionPolicy.
+const (
+	DefaultSessionMessages = 100
+	DefaultSessionTokens   = 16_000
+	maxSessionMessages     = 1000
+	maxSessionTokens       = 1_000_000
+)
+
+// Values of SessionPolicy.Summary.
+const (
+	SummaryOff = "off"
+	SummaryOn  = "on"
+)
+
+// SessionPolicy is how much of a conversation a run of an agent begins with.
+type SessionPolicy struct {
+	MaxMessages int    `json:"maxMessages,omitempty"` // default 100
+	MaxTokens   int    `json:"maxTokens,omitempty"`   // about: four bytes count as one. Default 16000
+	Summary     string `json:"summary,omitempty"`     // of what is older: "off" (default), "on": a model call makes one
+	KeepTools   bool   `json:"keepTools,omitempty"`   // tool calls and their results too, not only what was said
+}
+
+// SessionPolicy is how much of a conversation the agent's runs begin with, defaults filled.
+func (d *Definition) SessionPolicy() SessionPolicy {
+	var p SessionPolicy
+	if d.Session != nil {
+		p = *d.Session
+	}
+	if p.MaxMessages == 0 {
+		p.MaxMessages = DefaultSessionMessages
+	}
+	if p.MaxTokens == 0 {
+		p.MaxTokens = DefaultSessionTokens
+	}
+	if p.Summary == "" {
+		p.Summary = SummaryOff
+	}
+	return p
+}
+
+func (p *SessionPolicy) check() error {
+	switch {
+	case p.MaxMessages < 0 || p.MaxMessages > maxSessionMessages:
+		return &FieldError{"session.maxMessages", fmt.Sprintf("must be 1 to %d", maxSessionMessages)}
+	case p.MaxTokens < 0 || p.MaxTokens > maxSessionTokens:
+		return &FieldError{"session.maxTokens", fmt.Sprintf("must be 1 to %d", maxSessionTokens)}
+	case p.Summary != "" && p.Summary != SummaryOff && p.Summary != SummaryOn:
+		return &FieldError{"session.summary", "must be off or on"}
+	}
+	return nil
+}
+
+// Requests about sessions, of the dispatcher's micro service.
+const (
+	SubjectSessions      = "longshore.sessions"       // SessionRequest without a name -> SessionList
+	SubjectSession       = "longshore.session"        // SessionRequest -> SessionStatus
+	SubjectSessionDelete = "longshore.session_delete" // SessionRequest -> SessionStatus as it was; conflict while it has runs
+)
+
+// SessionRequest names a session, or all of a tenant.
+type SessionRequest struct {
+	Tenant string `json:"tenant,omitempty"` // default "default"
+	Name   string `json:"name,omitempty"`
+}
+
+// Check fills the tenant's default and checks the names; one checks that a session is named.
+func (r *SessionRequest) Check(one bool) error {
+	if r.Tenant == "" {
+		r.Tenant = DefaultTenant
+	}
+	if err := checkToken("tenant", r.Tenant); err != nil {
+		return err
+	}
+	if !one {
+		return nil
+	}
+	return checkToken("name", r.Name)
+}
+
+// SessionStatus is what is known about a session.
+type SessionStatus struct {
+	Tenant  string    `json:"tenant"`
+	Name    string    `json:"name"`
+	Turn    string    `json:"turn,omitempty"`    // the run that has its turn
+	Queue   int       `json:"queue"`             // runs that wait for their turn
+	Turns   int       `json:"turns"`             // ended runs, as far as they are remembered
+	Waiting []string  `json:"waiting,omitempty"` // the next one first; not in a list
+	Ended   []string  `json:"ended,omitempty"`   // oldest first; not in a list
+	Updated time.Time `json:"updated"`
+}
+
+// SessionList is the sessions of a tenant by name.
+type SessionList struct {
+	Sessions []SessionStatus `json:"sessions"`
+	More     bool            `json:"more,omitempty"` // there are others
+}
+
+// StatusOf is the public form of a session.
+func (s *Session) StatusOf(tenant, name string) SessionStatus {
+	st := SessionStatus{Tenant: tenant, Name: name, Turns: len(s.Ended), Ended: s.Ended, Updated: s.Time}
+	if len(s.Runs) > 0 {
+		st.Turn, st.Queue, st.Waiting = s.Runs[0], len(s.Runs)-1, s.Runs[1:]
+	}
+	return st
+}
