@@ -37,6 +37,7 @@ const (
 	EventTurnEnd            = "turn_end"
 	EventRunFinished        = "run_finished"
 	EventBudgetWarning      = "budget_warning" // anywhere in a step
+	EventHookFailed         = "hook_failed"    // anywhere
 )
 
 const (
@@ -159,6 +160,15 @@ type (
 		Limit   string  `json:"limit"`   // modelCalls, toolCalls, tokens, cost or wallTime
 		Spent   float64 `json:"spent"`   // calls, tokens, US dollars or seconds
 		Allowed float64 `json:"allowed"` // in the same unit
+	}
+	// HookFailure is the data of hook_failed.
+	HookFailure struct {
+		On     HookPoint `json:"on"`
+		Hook   string    `json:"hook"`
+		StepID string    `json:"stepId,omitempty"`
+		CallID string    `json:"callId,omitempty"`
+		Reason string    `json:"reason"`
+		Fatal  bool      `json:"fatal,omitempty"` // it ends the run
 	}
 	// RunFinished is the data of run_finished.
 	RunFinished struct {

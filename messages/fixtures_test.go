@@ -26,7 +26,7 @@ func fullTask() messages.Task {
 		Deadline:    new(noon.Add(time.Hour)),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 
-		OutputSchema: json.RawMessage(`{"type":"object","required":["n"]}`),
+		OutputSchema: json.RawMessage(`{"type":"object","required":["n"]}`), Seed: new(int64(7)),
 	}
 }
 
@@ -42,6 +42,10 @@ func fullDefinition() messages.Definition {
 		Prompts:      map[string]string{messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools},
 		Cache:        true,
 		Budget:       fullBudget(),
+		Hooks: []messages.Hook{{
+			On: messages.HookPreTool, URL: "https://hooks.example.com/a?b=c", Timeout: messages.Duration(2 * time.Second), OnFailure: messages.HookFail,
+			Headers: map[string]string{"X-Team": "core"},
+		}},
 	}
 }
 
@@ -74,8 +78,8 @@ func fullResult() messages.AgentResult {
 		}},
 		TokenUsage: fullUsage(), CostEstimate: new(0.0125), EventStream: ref.EventFilter(),
 		Provenance: &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
-		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"},
-		Metrics:   &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Truncated: true,
+		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"}, Seed: new(int64(7)),
+		Metrics: &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Truncated: true,
 	}
 }
 
@@ -117,6 +121,7 @@ func fullRecords() []messages.Record {
 		&messages.Expired{Park: 9},
 		&messages.Finished{Result: fullResult(), Dead: true},
 		&messages.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
+		&messages.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 	}
 }
 
@@ -127,6 +132,7 @@ func emptyRecords() []messages.Record {
 		&messages.ToolStarted{}, &messages.ToolReturned{}, &messages.StepEnded{}, &messages.Parked{}, &messages.Released{},
 		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
 		&messages.BudgetWarned{},
+		&messages.HookFailed{},
 	}
 }
 

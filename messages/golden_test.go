@@ -66,7 +66,14 @@ func wire() map[string]any {
 		"live": &messages.Live{
 			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 9, Dropped: 120, Kind: messages.LiveText, Text: "Let me ",
 		},
-		"live_reset": &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
+		"hook_call": &messages.HookCall{
+			ID: "acme.r.1.pre_tool.c1", On: messages.HookPreTool, Time: noon, Tenant: ref.Tenant, Run: ref.Run, Agent: "reviewer", Step: 1, Attempt: 1,
+			Tool:  &messages.ToolCall{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`},
+			Input: "Tell me", Output: "not found", IsError: true, Code: messages.CodeToolFailed, Error: &messages.RunError{Message: "no", Code: messages.CodePolicy},
+			Result: &done, Kind: messages.LiveText, Text: "Let me ", Dropped: 3,
+		},
+		"hook_answer": &messages.HookAnswer{Decision: messages.HookDeny, Reason: "not on a Friday"},
+		"live_reset":  &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
 	}
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{
@@ -100,6 +107,9 @@ func wire() map[string]any {
 		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
 		messages.EventRunFinished: messages.RunFinished{Result: done},
 
+		messages.EventHookFailed: messages.HookFailure{
+			On: messages.HookPreTool, Hook: "https://hooks.example.com/a", StepID: "step-1", CallID: "c1", Reason: "answered 500", Fatal: true,
+		},
 		messages.EventBudgetWarning: messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 	} {
 		all["event_"+name] = event(name, data)
@@ -186,8 +196,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 14 {
-		t.Errorf("the records have %d kinds of events, want 14", len(seen))
+	if len(seen) != 15 {
+		t.Errorf("the records have %d kinds of events, want 15", len(seen))
 	}
 }
 

@@ -26,7 +26,7 @@ func agent() messages.Definition {
 // taskThen is a task as it could be when these logs were written.
 func taskThen() messages.Task {
 	t := fullTask()
-	t.OutputSchema, t.Limits, t.Deadline = nil, &messages.Limits{MaxSteps: 3}, nil
+	t.OutputSchema, t.Limits, t.Deadline, t.Seed = nil, &messages.Limits{MaxSteps: 3}, nil, nil
 	return t
 }
 

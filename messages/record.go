@@ -5,7 +5,7 @@ import "time"
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Finished *BudgetWarned. Control records, of anybody else: *CancelRequested *Answered *Expired *Lost.
+// *Parked *Released *Finished *BudgetWarned *HookFailed. Control records, of anybody else: *CancelRequested *Answered *Expired *Lost.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -29,6 +29,7 @@ const (
 	KindExpired         Kind = "expired"
 	KindFinished        Kind = "finished"
 	KindBudgetWarned    Kind = "budget_warned"
+	KindHookFailed      Kind = "hook_failed"
 )
 
 // newRecord is an empty record of a kind, nil for an unknown one.
@@ -66,6 +67,8 @@ func newRecord(k Kind) Record {
 		return &Finished{}
 	case KindBudgetWarned:
 		return &BudgetWarned{}
+	case KindHookFailed:
+		return &HookFailed{}
 	default:
 		return nil
 	}
@@ -217,6 +220,17 @@ type BudgetWarned struct {
 	Allowed float64 `json:"allowed"` // the whole of it, in the same unit
 }
 
+// HookFailed says that a hook could not be asked or told. What it decides or hears is not in it: a refusal is the
+// ToolReturned or Finished that follows from it.
+type HookFailed struct {
+	On     HookPoint `json:"on"`
+	Hook   string    `json:"hook"` // its name
+	Step   int       `json:"step,omitempty"`
+	Call   string    `json:"call,omitempty"` // the tool call that it was about
+	Reason string    `json:"reason"`
+	Fatal  bool      `json:"fatal,omitempty"` // it ends the run
+}
+
 // Kind implements Record.
 func (*Started) Kind() Kind         { return KindStarted }
 func (*Claimed) Kind() Kind         { return KindClaimed }
@@ -234,3 +248,4 @@ func (*Answered) Kind() Kind        { return KindAnswered }
 func (*Expired) Kind() Kind         { return KindExpired }
 func (*Finished) Kind() Kind        { return KindFinished }
 func (*BudgetWarned) Kind() Kind    { return KindBudgetWarned }
+func (*HookFailed) Kind() Kind      { return KindHookFailed }

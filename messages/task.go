@@ -53,6 +53,9 @@ type Task struct {
 	Traceparent string            `json:"traceparent,omitempty"`
 	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// Seed makes what the platform itself draws or may order freely the same each time: calls are made one after the
+	// other, and a program that embeds the loop draws its ids from it.
+	Seed *int64 `json:"seed,omitempty"`
 }
 
 // Limits of one run.
@@ -100,7 +103,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
 	"workspace": true, "files": true, "notBefore": true,
-	"plan": true, "seed": true, "parent": true, "webhook": true,
+	"plan": true, "parent": true, "webhook": true,
 }
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.

@@ -14,6 +14,7 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 		Actions: s.actions(), ModelCalls: s.ModelCalls, TokenUsage: s.Usage, CostEstimate: s.costEstimate(), EventStream: run.EventFilter(),
 		Provenance: &messages.Provenance{Agent: s.Agent.Name, Revision: s.Agent.Revision},
 		Aborted:    f.Status == messages.StatusCancelled,
+		Seed:       s.Task.Seed,
 		Metrics:    &messages.Metrics{DurationMs: now.Sub(s.StartedAt).Milliseconds()},
 	}
 	if r.Success {

@@ -142,6 +142,10 @@ func (s *State) Advance(r messages.Record) error {
 		}
 	case *messages.Finished:
 		s.Result, s.Parked = &r.Result, nil
+	case *messages.HookFailed:
+		if r.Fatal {
+			s.fail(messages.CodePolicy, fmt.Sprintf("hook %s at %s failed: %s", r.Hook, r.On, r.Reason))
+		}
 	case *messages.Released, *messages.Lost:
 	default:
 		return fmt.Errorf("unknown record %T", r)
