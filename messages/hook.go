@@ -112,6 +112,8 @@ func (h *Hook) check(at string) error {
 		return &FieldError{at + "timeout", fmt.Sprintf("must be above 0s and at most %s", MaxHookTimeout)}
 	case h.OnFailure != "" && h.OnFailure != HookIgnore && h.OnFailure != HookFail:
 		return &FieldError{at + "onFailure", "must be ignore or fail"}
+	case h.On == HookOnTokens && h.OnFailure == HookFail:
+		return &FieldError{at + "onFailure", "must be ignore for on_tokens: the run does not wait for it"}
 	}
 	if err := checkText(at+"url", h.URL, maxHookURL); err != nil {
 		return err
