@@ -33,6 +33,8 @@ type Parts struct {
 	Tools []tools.Tool                                       // beside the file tools
 	Files func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
 
+	Hooks []runner.Hook // called in every run
+
 	guard *guard // before the models; nil: none. The caller closes it.
 }
 
@@ -87,6 +89,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
+	hook, shutHooks, err := httpHooks(s.Hooks, version)
+	if err != nil {
+		return err
+	}
+	defer shutHooks()
 	redact := policy.NewRedactor(settings.Secrets(s)...)
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
@@ -95,6 +102,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Redact: redact.String, Log: log,
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table,
+		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,
