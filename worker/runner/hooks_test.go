@@ -281,3 +281,40 @@ func TestCancelWhileAHookIsAsked(t *testing.T) {
 		t.Errorf("post_task was told %+v", got.Result)
 	}
 }
+
+// What the log shows to be decided is not asked again by the next owner.
+func TestNextOwnerAsksNobodyAgain(t *testing.T) {
+	t.Parallel()
+	h := &heard{}
+	var hooks []runner.Hook
+	for _, p := range []messages.HookPoint{messages.HookPreTask, messages.HookPreTool, messages.HookPostTask} {
+		hooks = append(hooks, h.at(p, messages.HookAnswer{}, nil))
+	}
+	calls := 0
+	service, err := embed.New(embed.Config{
+		Model: agenttest.Replies(agenttest.Call("do", `{}`), agenttest.Text("done")), Hooks: hooks,
+		Tools: []tools.Tool{probe(t, "do", messages.EffectIdempotent, func() (tools.Result, error) {
+			if calls++; calls == 1 {
+				return tools.Result{}, errors.New("the machine is going down")
+			}
+			return tools.Text("ok"), nil
+		})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := service.Session(messages.Task{ID: "r", Input: messages.TextInput("Do it.")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Run(t.Context()); err == nil {
+		t.Fatal("the first owner did not fail")
+	}
+	if _, err := session.Run(t.Context()); err != nil || calls != 2 {
+		t.Fatalf("%v after %d calls", err, calls)
+	}
+	want := []string{"default.r.0.pre_task", "default.r.1.pre_tool.call-1-1", "default.r.2.post_task.completed"}
+	if diff := cmp.Diff(want, h.ids()); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+}
