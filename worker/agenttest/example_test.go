@@ -3,6 +3,7 @@ package agenttest_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
@@ -18,7 +19,7 @@ type sum struct {
 func Example() {
 	add, err := tools.Func(messages.ToolSpec{Name: "add", Description: "Adds two numbers.", Effect: messages.EffectRead},
 		func(_ context.Context, _ tools.Call, in sum) (tools.Result, error) {
-			return tools.Text(fmt.Sprint(in.A + in.B)), nil
+			return tools.Text(strconv.Itoa(in.A + in.B)), nil
 		})
 	if err != nil {
 		panic(err)

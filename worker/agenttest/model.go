@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -31,7 +32,7 @@ func Call(tool, arguments string) Reply {
 // And adds the calls and the text of another reply to this one.
 func (r Reply) And(other Reply) Reply {
 	r.Text += other.Text
-	r.Calls = append(r.Calls[:len(r.Calls):len(r.Calls)], other.Calls...)
+	r.Calls = append(slices.Clip(r.Calls), other.Calls...)
 	return r
 }
 
@@ -69,7 +70,7 @@ func Func(f func(model.Request) Reply) *Model {
 func (m *Model) Requests() []model.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.asked[:len(m.asked):len(m.asked)]
+	return slices.Clip(m.asked)
 }
 
 // Stream implements model.Provider.

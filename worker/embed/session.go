@@ -90,7 +90,7 @@ func (s *Session) settle(ctx context.Context) error {
 
 // Result is how the run ended; false: it has not.
 func (s *Session) Result() (messages.AgentResult, bool) {
-	for e := range s.log.Read(context.Background(), s.run, 0, runlog.Tail) { //nolint:forbidigo // memory does not wait
+	for _, e := range s.log.Entries(s.run) {
 		if e.Head.Phase != messages.PhaseFinished {
 			continue
 		}
@@ -104,13 +104,7 @@ func (s *Session) Result() (messages.AgentResult, bool) {
 }
 
 // Log is the log of the run so far.
-func (s *Session) Log() []messages.Entry {
-	var out []messages.Entry
-	for e := range s.log.Read(context.Background(), s.run, 0, runlog.Tail) { //nolint:forbidigo // memory does not wait
-		out = append(out, e)
-	}
-	return out
-}
+func (s *Session) Log() []messages.Entry { return s.log.Entries(s.run) }
 
 // Abort asks the run to stop. What goes on is aborted, and Run returns the result, which is cancelled. Before the
 // first Run the run ends at once. ErrEnded: the run has ended.

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -58,7 +59,7 @@ func (h hosts) check(u *url.URL) error {
 	}
 	switch {
 	case len(h.listed) == 0:
-		return fmt.Errorf("HTTP hooks are off: the operator lists the hosts that may be called in LONGSHORE_HOOK_HOSTS")
+		return errors.New("HTTP hooks are off: the operator lists the hosts that may be called in LONGSHORE_HOOK_HOSTS")
 	case !h.listed[name] && !h.listed[net.JoinHostPort(name, port)]:
 		return fmt.Errorf("the host %s is not one that the operator listed in LONGSHORE_HOOK_HOSTS", net.JoinHostPort(name, port))
 	}

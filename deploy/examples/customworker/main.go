@@ -37,10 +37,13 @@ func (parrot) Stream(_ context.Context, r model.Request) iter.Seq2[model.Delta, 
 	return func(yield func(model.Delta, error) bool) { yield(model.Delta{Reply: &reply}, nil) }
 }
 
-// shout is the tool.
-func shout(_ context.Context, _ tools.Call, in struct {
+// words are the arguments of the tool.
+type words struct {
 	Text string `json:"text"`
-}) (tools.Result, error) {
+}
+
+// shout is the tool.
+func shout(_ context.Context, _ tools.Call, in words) (tools.Result, error) {
 	return tools.Text(strings.ToUpper(in.Text) + "!"), nil
 }
 
