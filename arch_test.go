@@ -26,6 +26,9 @@ var forbidden = map[string][]string{
 	"worker/model":       {"github.com/nats-io", "github.com/redis", "net/http"},
 	"worker/replay":      {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
 	"dispatcher/cli":     {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server"},
+	"worker/hooks":       {"github.com/nats-io", "github.com/redis", "worker/runner", "dispatcher", "deploy"},
+	"worker/embed":       {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
+	"worker/agenttest":   {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/live":        {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner"},
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
@@ -66,7 +69,7 @@ func breaks(dep, pkg, rule string) bool {
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
-		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "worker/memory", "worker/model/prices",
+		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "worker/memory", "worker/model/prices", "worker/hooks",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
 	for line := range strings.Lines(out) {

@@ -52,6 +52,7 @@ type Definition struct {
 	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt… and the purposes of planner "plan"
 	Cache           bool              `json:"cache,omitempty"`           // a model's reply to the same request may be used again; needs temperature 0
 	Budget          *Budget           `json:"budget,omitempty"`          // default: none
+	Hooks           []Hook            `json:"hooks,omitempty"`           // HTTP calls at points of a run
 	Session         *SessionPolicy    `json:"session,omitempty"`         // default: its defaults
 
 	// Of calls that somebody must agree to.
@@ -125,6 +126,7 @@ func (d *Definition) SetDefaults() {
 		d.OnToolError = OnErrorModel
 	}
 	d.setLoopDefaults()
+	d.setHookDefaults()
 }
 
 // Steps is how many steps a run may take: the agent's limit, which a task may narrow.
@@ -188,6 +190,9 @@ func (d *Definition) Validate() error {
 		if err := d.Session.check(); err != nil {
 			return err
 		}
+	}
+	if err := d.checkHooks(); err != nil {
+		return err
 	}
 	if len(d.Tools) > maxTools {
 		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}

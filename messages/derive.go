@@ -155,10 +155,20 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		emit(EventCancelRequested, CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)})
 	case *BudgetWarned:
 		emit(EventBudgetWarning, BudgetWarning{Limit: named(r.Limit), Spent: r.Spent, Allowed: r.Allowed})
+	case *HookFailed:
+		emit(EventHookFailed, hookFailure(r))
 	case *Finished:
 		emit(EventTurnEnd, TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate})
 		emit(EventRunFinished, RunFinished{r.Result.short(run)})
 	}
+}
+
+func hookFailure(r *HookFailed) HookFailure {
+	f := HookFailure{On: r.On, Hook: named(r.Hook), CallID: named(r.Call), Reason: brief(r.Reason, maxEventArgs), Fatal: r.Fatal}
+	if r.Step > 0 {
+		f.StepID = stepID(r.Step)
+	}
+	return f
 }
 
 func stepID(n int) string { return "step-" + strconv.Itoa(n) }

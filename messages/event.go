@@ -40,6 +40,7 @@ const (
 	EventBudgetWarning      = "budget_warning"     // anywhere in a step
 	EventApprovalRequested  = "approval_requested" // before its run_waiting
 	EventApprovalDecided    = "approval_decided"   // before its run_resumed
+	EventHookFailed         = "hook_failed"        // anywhere
 )
 
 const (
@@ -166,6 +167,15 @@ type (
 		Limit   string  `json:"limit"`   // modelCalls, toolCalls, tokens, cost or wallTime
 		Spent   float64 `json:"spent"`   // calls, tokens, US dollars or seconds
 		Allowed float64 `json:"allowed"` // in the same unit
+	}
+	// HookFailure is the data of hook_failed.
+	HookFailure struct {
+		On     HookPoint `json:"on"`
+		Hook   string    `json:"hook"`
+		StepID string    `json:"stepId,omitempty"`
+		CallID string    `json:"callId,omitempty"`
+		Reason string    `json:"reason"`
+		Fatal  bool      `json:"fatal,omitempty"` // it ends the run
 	}
 	// RunFinished is the data of run_finished.
 	RunFinished struct {

@@ -28,6 +28,7 @@ func fullTask() messages.Task {
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 
 		Workspace: "drafts",
+		Seed:      new(int64(7)),
 	}
 }
 
@@ -66,6 +67,10 @@ func fullDefinition() messages.Definition {
 			Always: []string{"read_file"}, Expires: messages.Duration(time.Hour), OnDeny: messages.OnDenyEnd,
 		},
 		Session: &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
+		Hooks: []messages.Hook{{
+			On: messages.HookPreTool, URL: "https://hooks.example.com/a?b=c", Timeout: messages.Duration(2 * time.Second), OnFailure: messages.HookFail,
+			Headers: map[string]string{"X-Team": "core"},
+		}},
 	}
 }
 
@@ -103,8 +108,8 @@ func fullResult() messages.AgentResult {
 		TokenUsage: fullUsage(), CostEstimate: new(0.0125), Summary: "One file was read.", Outputs: []string{"review.md"}, Logs: ref.LogSubject(),
 		EventStream: ref.EventFilter(),
 		Provenance:  &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
-		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"},
-		Metrics:   &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Truncated: true,
+		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"}, Seed: new(int64(7)),
+		Metrics: &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Truncated: true,
 	}
 }
 
@@ -160,6 +165,7 @@ func fullRecords() []messages.Record {
 			Text: "Two greeted.", Error: &messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Usage: fullUsage(),
 			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
 		},
+		&messages.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 	}
 }
 
@@ -171,6 +177,7 @@ func emptyRecords() []messages.Record {
 		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
 		&messages.Planned{},
 		&messages.BudgetWarned{},
+		&messages.HookFailed{},
 		&messages.Decided{},
 		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
 	}

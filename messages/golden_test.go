@@ -76,6 +76,13 @@ func wire() map[string]any {
 		"live": &messages.Live{
 			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 9, Dropped: 120, Kind: messages.LiveText, Text: "Let me ",
 		},
+		"hook_call": &messages.HookCall{
+			ID: "acme.r.1.pre_tool.c1", On: messages.HookPreTool, Time: noon, Tenant: ref.Tenant, Run: ref.Run, Agent: "reviewer", Step: 1, Attempt: 1,
+			Tool:  &messages.ToolCall{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`},
+			Input: "Tell me", Output: "not found", IsError: true, Code: messages.CodeToolFailed, Error: &messages.RunError{Message: "no", Code: messages.CodePolicy},
+			Result: &done, Kind: messages.LiveText, Text: "Let me ", Dropped: 3,
+		},
+		"hook_answer": &messages.HookAnswer{Decision: messages.HookDeny, Reason: "not on a Friday"},
 		"decision_request": &messages.DecisionRequest{
 			Tenant: ref.Tenant, ID: ref.Run, Call: "c1", Hash: messages.HashArguments(""), By: "ann", Reason: "fine", Control: "x1",
 		},
@@ -126,6 +133,9 @@ func wire() map[string]any {
 		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
 		messages.EventRunFinished: messages.RunFinished{Result: done},
 
+		messages.EventHookFailed: messages.HookFailure{
+			On: messages.HookPreTool, Hook: "https://hooks.example.com/a", StepID: "step-1", CallID: "c1", Reason: "answered 500", Fatal: true,
+		},
 		messages.EventApprovalRequested: messages.ApprovalRequested{
 			StepID: "step-1", Agent: "reviewer", CallID: "c1", ToolName: "send_mail", Arguments: `{"path":"x"}`, Truncated: true,
 			Hash: messages.HashArguments(`{"path":"x"}`), Until: &until,
@@ -217,8 +227,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 17 {
-		t.Errorf("the records have %d kinds of events, want 17", len(seen))
+	if len(seen) != 18 {
+		t.Errorf("the records have %d kinds of events, want 18", len(seen))
 	}
 }
 

@@ -28,6 +28,7 @@ func taskThen() messages.Task {
 	t := fullTask()
 	t.Plan, t.Limits, t.Deadline = nil, &messages.Limits{MaxSteps: 3}, nil
 	t.Workspace = ""
+	t.Seed = nil
 	return t
 }
 

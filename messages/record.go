@@ -5,7 +5,7 @@ import "time"
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished *BudgetWarned *Recalled *Summarised. Control records, of anybody else:
+// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised. Control records, of anybody else:
 // *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted.
 type Record interface{ Kind() Kind }
 
@@ -35,6 +35,7 @@ const (
 	KindSessionGranted  Kind = "session_granted"
 	KindRecalled        Kind = "recalled"
 	KindSummarised      Kind = "summarised"
+	KindHookFailed      Kind = "hook_failed"
 )
 
 // newRecord is an empty record of a kind, nil for an unknown one.
@@ -82,6 +83,8 @@ func newRecord(k Kind) Record {
 		return &Recalled{}
 	case KindSummarised:
 		return &Summarised{}
+	case KindHookFailed:
+		return &HookFailed{}
 	default:
 		return nil
 	}
@@ -248,6 +251,17 @@ type BudgetWarned struct {
 	Allowed float64 `json:"allowed"` // the whole of it, in the same unit
 }
 
+// HookFailed says that a hook could not be asked or told. What it decides or hears is not in it: a refusal is the
+// ToolReturned or Finished that follows from it.
+type HookFailed struct {
+	On     HookPoint `json:"on"`
+	Hook   string    `json:"hook"` // its name
+	Step   int       `json:"step,omitempty"`
+	Call   string    `json:"call,omitempty"` // the tool call that it was about
+	Reason string    `json:"reason"`
+	Fatal  bool      `json:"fatal,omitempty"` // it ends the run
+}
+
 // Kind implements Record.
 func (*Started) Kind() Kind         { return KindStarted }
 func (*Claimed) Kind() Kind         { return KindClaimed }
@@ -265,3 +279,4 @@ func (*Answered) Kind() Kind        { return KindAnswered }
 func (*Expired) Kind() Kind         { return KindExpired }
 func (*Finished) Kind() Kind        { return KindFinished }
 func (*BudgetWarned) Kind() Kind    { return KindBudgetWarned }
+func (*HookFailed) Kind() Kind      { return KindHookFailed }

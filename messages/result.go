@@ -43,6 +43,7 @@ type AgentResult struct { //nolint:recvcheck // short changes its copy
 	Aborted      bool           `json:"aborted,omitempty"`
 	RetryInfo    *RetryInfo     `json:"retryInfo,omitempty"`
 	Metrics      *Metrics       `json:"metrics,omitempty"`
+	Seed         *int64         `json:"seed,omitempty"`      // of the task
 	Truncated    bool           `json:"truncated,omitempty"` // this is the shortened copy of an event
 }
 

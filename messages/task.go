@@ -57,6 +57,9 @@ type Task struct {
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	// Workspace names a folder that runs of the tenant share, one at a time, instead of one of the run's own.
 	Workspace string `json:"workspace,omitempty"`
+	// Seed makes what the platform itself draws or may order freely the same each time: calls are made one after the
+	// other, and a program that embeds the loop draws its ids from it.
+	Seed *int64 `json:"seed,omitempty"`
 }
 
 // Limits of one run.
@@ -103,8 +106,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"files": true, "notBefore": true,
-	"seed": true, "parent": true, "webhook": true,
+	"files": true, "notBefore": true, "parent": true, "webhook": true,
 }
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.

@@ -113,7 +113,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"files", "notBefore", "seed", "parent", "webhook",
+		"files", "notBefore", "parent", "webhook",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
@@ -266,6 +266,7 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"OutputSchema": func(t *messages.Task) {
 			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
 		},
+		"Seed":     func(t *messages.Task) { t.Seed = new(int64(8)) },
 		"Deadline": func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
 	}
 	seen := map[string]string{}

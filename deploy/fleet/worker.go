@@ -36,6 +36,8 @@ type Parts struct {
 	Tools []tools.Tool                                       // beside the file tools
 	Files func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
 
+	Hooks []runner.Hook // called in every run
+
 	guard *guard // before the models; nil: none. The caller closes it.
 }
 
@@ -96,6 +98,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
+	hook, shutHooks, err := httpHooks(s.Hooks, version)
+	if err != nil {
+		return err
+	}
+	defer shutHooks()
 	redact := policy.NewRedactor(settings.Secrets(s)...)
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
@@ -105,6 +112,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Talks: cache(said),
 		Prompt: prompt.Resolver{Get: b.Prompt}.Resolve,
+		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,

@@ -79,6 +79,7 @@ type Worker struct {
 	NATS
 	Models
 	Logs
+	Hooks
 	RedisURL     string        `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	Name         string        `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
@@ -94,6 +95,7 @@ type Worker struct {
 type Dev struct {
 	Models
 	Logs
+	Hooks
 	AckWait      time.Duration `env:"LONGSHORE_ACK_WAIT"      envDefault:"30s" help:"how long a silent worker keeps a task"`
 	Slots        int           `env:"LONGSHORE_SLOTS"         envDefault:"64"  help:"runs worked at once"`
 	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stop waits for steps to end"`
@@ -108,12 +110,13 @@ type Dev struct {
 func (s *Dev) Worker() Worker {
 	return Worker{
 		Slots: s.Slots, DrainTimeout: s.DrainTimeout, MaxAttempts: s.MaxAttempts, ModelTimeout: s.ModelTimeout, MemoryTTL: s.MemoryTTL,
+		Hooks: s.Hooks,
 	}
 }
 
 // Check returns an *Error.
 func (s *Dev) Check() error {
-	if err := errors.Join(s.Models.Check(), s.Logs.Check()); err != nil {
+	if err := errors.Join(s.Models.Check(), s.Logs.Check(), s.Hooks.Check()); err != nil {
 		return first(err)
 	}
 	w := s.Worker()
@@ -285,7 +288,7 @@ func (s *Dispatcher) Check() error {
 
 // Check returns an *Error.
 func (s *Worker) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check()); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check()); err != nil {
 		return first(err)
 	}
 	switch {

@@ -45,6 +45,8 @@ func TestWorkerSettings(t *testing.T) {
 		"no slots":                 {[]string{"LONGSHORE_SLOTS=0"}, "LONGSHORE_SLOTS: must be"},
 		"a time that is none":      {[]string{"LONGSHORE_DRAIN_TIMEOUT=soon"}, `LONGSHORE_DRAIN_TIMEOUT: "soon" is not a duration`},
 		"no attempts":              {[]string{"LONGSHORE_MAX_ATTEMPTS=0"}, "LONGSHORE_MAX_ATTEMPTS: must be"},
+		"a short hook secret":      {[]string{"LONGSHORE_HOOK_SECRET=short"}, "LONGSHORE_HOOK_SECRET: must have"},
+		"a hook switch":            {[]string{"LONGSHORE_HOOK_PRIVATE=maybe"}, `LONGSHORE_HOOK_PRIVATE: "maybe" is not a bool`},
 		"a strange level":          {[]string{"LONGSHORE_LOG_LEVEL=loud"}, "LONGSHORE_LOG_LEVEL:"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,6 +54,8 @@ func (r *run) tell(e *messages.Event) line {
 		return told(e, r.planned)
 	case messages.EventBudgetWarning:
 		return told(e, r.budgetWarned)
+	case messages.EventHookFailed:
+		return told(e, r.hookFailed)
 	case messages.EventRunFinished:
 		return told(e, func(d messages.RunFinished) line { return r.finished(&d.Result) })
 	case nameOf(bus.TypeEventsExpired):
@@ -196,6 +198,14 @@ func (r *run) resumed(d messages.RunWaiting) line {
 
 func (r *run) budgetWarned(d messages.BudgetWarning) line {
 	return line{mark: attention, text: fmt.Sprintf("budget: %s is at %.4g of %.4g", d.Limit, d.Spent, d.Allowed)}
+}
+
+func (r *run) hookFailed(d messages.HookFailure) line {
+	l := line{mark: attention, text: fmt.Sprintf("hook %s at %s failed: %s", d.Hook, d.On, d.Reason)}
+	if d.Fatal {
+		l.mark = bad
+	}
+	return l
 }
 
 func (r *run) cancelAsked(d messages.CancelAsked) line {

@@ -3,6 +3,7 @@ package runlog
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
@@ -85,6 +86,13 @@ func (l *Memory) Last(_ context.Context, run messages.Ref) (messages.Entry, bool
 	last := entries[len(entries)-1]
 	last.Records = nil
 	return last, true, nil
+}
+
+// Entries are all entries of a run.
+func (l *Memory) Entries(run messages.Ref) []messages.Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.runs[run])
 }
 
 // Runs are all runs that have a log.

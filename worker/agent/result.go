@@ -16,6 +16,7 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 		Summary:    f.Summary, Outputs: s.Outputs, Logs: run.LogSubject(),
 		Aborted: f.Status == messages.StatusCancelled,
 		Metrics: &messages.Metrics{DurationMs: now.Sub(s.StartedAt).Milliseconds()},
+		Seed:    s.Task.Seed,
 	}
 	if r.Success {
 		r.Result = f.Result

@@ -180,6 +180,10 @@ func (s *State) Advance(r messages.Record) error {
 		}
 	case *messages.Finished:
 		s.Result, s.Parked = &r.Result, nil
+	case *messages.HookFailed:
+		if r.Fatal {
+			s.fail(messages.CodePolicy, fmt.Sprintf("hook %s at %s failed: %s", r.Hook, r.On, r.Reason))
+		}
 	case *messages.Recalled:
 		s.recall(r)
 	case *messages.Summarised:

@@ -41,6 +41,8 @@ type execution struct {
 	refused *messages.RunError         // why it can have none
 	later   *messages.Parked           // the wish of the model call to be made later
 
+	hooking hooking
+
 	remembered time.Time // when the state was cached last
 
 	left  chan struct{}   // closed when the ticket is done with
@@ -133,6 +135,8 @@ func (x *execution) drive(ctx context.Context) error {
 		case *agent.Finish, *agent.Park:
 			x.leaveConversation()
 			return x.cfg.Keeper.Close(ctx, x.run, x.tip, x.out)
+		case *agent.AskHooks:
+			action, err = x.askHooks(ctx, a)
 		case *agent.CallModel:
 			if x.draining() {
 				return ErrShutdown
@@ -183,13 +187,13 @@ func (x *execution) commit(ctx context.Context, reports ...messages.Record) (age
 
 // commitPaid is commit of a report that is in hand although the worker is told to stop at once: what was paid for is
 // recorded before the run is handed back.
-func (x *execution) commitPaid(ctx context.Context, report messages.Record) (agent.Action, error) {
+func (x *execution) commitPaid(ctx context.Context, reports ...messages.Record) (agent.Action, error) {
 	if errors.Is(context.Cause(ctx), ErrShutdown) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 		defer cancel()
 	}
-	return x.commit(ctx, report)
+	return x.commit(ctx, reports...)
 }
 
 // commitAt is commit at the position that is known. ErrConflict: the log has grown.
@@ -253,11 +257,14 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 	}
 	for {
 		var warned []*messages.BudgetWarned
-		action, warned = s.Within(s.Next(x.planner, x.cfg.Keeper.Sessions != nil), x.now(), x.price)
+		action, warned = s.Within(x.plan(s), x.now(), x.price)
 		for _, w := range warned {
 			if err := add(w); err != nil {
 				return nil, nil, err
 			}
+		}
+		if calls := x.due(s, action); len(calls) > 0 {
+			return decisions, &agent.AskHooks{Calls: calls}, nil
 		}
 		switch a := action.(type) {
 		case *agent.CallModel:

@@ -26,6 +26,7 @@ func (x *execution) finish() {
 	x.mu.Lock()
 	x.ended = true
 	x.mu.Unlock()
+	x.hooking.pumps.Wait() // each call in it has a timeout
 	x.abort(nil)
 	x.looks.Wait()
 }

@@ -19,11 +19,13 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	defer x.listen(abort)()
 	defer x.bound(abort)()
 	began := x.now()
-	reply, err := x.stream(call, a.Step, x.request(a))
 	if a.Summary {
+		reply, err := x.stream(call, x.live(a.Step), x.request(a))
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
-	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err)
+	live, failures := x.tell(ctx, x.live(a.Step))
+	reply, err := x.stream(call, live, x.request(a))
+	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err, failures()...)
 }
 
 func (x *execution) request(a *agent.CallModel) model.Request {
@@ -35,8 +37,7 @@ func (x *execution) request(a *agent.CallModel) model.Request {
 	}
 }
 
-func (x *execution) stream(ctx context.Context, step int, req model.Request) (reply *model.Reply, _ error) {
-	live := x.live(step)
+func (x *execution) stream(ctx context.Context, live LiveReply, req model.Request) (reply *model.Reply, _ error) {
 	defer func() { live.Close(reply != nil) }()
 	for d, err := range x.cfg.Model.Stream(ctx, req) {
 		switch {
@@ -55,8 +56,10 @@ func (x *execution) stream(ctx context.Context, step int, req model.Request) (re
 	return nil, &model.Error{Class: model.Truncated, Detail: "the stream ended without a reply"}
 }
 
-// replied commits what came of a model call.
-func (x *execution) replied(ctx context.Context, step int, millis int64, reply *model.Reply, err error) (agent.Action, error) {
+// replied commits what came of a model call, and of the hooks that were told of it.
+func (x *execution) replied(
+	ctx context.Context, step int, millis int64, reply *model.Reply, err error, also ...messages.Record,
+) (agent.Action, error) {
 	var failed *model.Error
 	switch {
 	case err == nil:
@@ -66,11 +69,11 @@ func (x *execution) replied(ctx context.Context, step int, millis int64, reply *
 		uniqueIDs(&msg)
 		clear(x.args) // ids may come again
 		clear(x.parks)
-		return x.commitPaid(ctx, &messages.ModelReplied{
+		return x.commitPaid(ctx, append([]messages.Record{&messages.ModelReplied{
 			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
 			Provider: reply.Provider, Model: reply.Model, Millis: millis, Cached: reply.Cached,
 			Cost: x.cost(reply),
-		})
+		}}, also...)...)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // Cache keeps the latest state of runs. Losing it costs time only.
@@ -49,6 +50,9 @@ type Config struct {
 	Live        func(run messages.Ref, step, attempt int) LiveReply                 // shows replies while they are written; default: nobody sees them
 	Talks       Cache                                                               // keeps the conversation of each session, as Cache does states; default: none
 	Prices      Prices                                                              // default: every price is unknown
+	Hooks       []Hook                                                              // called in every run, before the agent's own
+	HTTPHook    func(messages.Hook) (HookFunc, error)                               // makes an agent's HTTP hooks, or says why not; default: they are refused
+	Secrets     *policy.Redactor                                                    // Redact for text in pieces; without it a hook hears of a reply when it is whole
 
 	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
 	// messages.ErrUnknownPrompt, fails the run.
@@ -138,7 +142,11 @@ func New(cfg Config) *Runner {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Redact == nil && cfg.Secrets != nil {
+		cfg.Redact = cfg.Secrets.String
+	}
 	if cfg.Redact == nil {
+		cfg.Secrets = &policy.Redactor{} // there are none, in pieces neither
 		cfg.Redact = func(s string) string { return s }
 	}
 	if cfg.Cache == nil {

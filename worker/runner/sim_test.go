@@ -475,6 +475,11 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 		w.violate(&w.found.unapproved, "a call was made that nobody had approved")
 		w.mu.Unlock()
 	}
+	if w.seed%5 == 2 && refused(c.ID) {
+		w.mu.Lock()
+		w.violate(&w.found.onceTwice, "a call that a hook refused was made")
+		w.mu.Unlock()
+	}
 	if t.effect == messages.EffectOnce {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -619,6 +624,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 			}
 			return d, nil
 		},
+		Hooks: p.hooks(),
 	}), p.w}
 }
 
@@ -880,7 +886,7 @@ func (w *world) bodies() []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, e := range w.events {
-		if !seen[e.Sequence] {
+		if !seen[e.Sequence] && e.Name() != messages.EventHookFailed { // each owner may ask anew
 			seen[e.Sequence] = true
 			out = append(out, e.Type+" "+string(e.Data))
 		}

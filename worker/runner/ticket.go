@@ -266,6 +266,9 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 			Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err),
 		}
 	}
+	if _, err := x.r.hooksOf(&started.Agent); err != nil {
+		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err)}
+	}
 	if err := agent.CheckOutputSchema(&started.Task, &started.Agent); err != nil {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}

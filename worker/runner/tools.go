@@ -40,6 +40,9 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 			}
 			continue
 		}
+		if c.Started == "" && x.hooked(s) && !x.heard(s, x.preTool(s, c.Call)) {
+			continue // a hook decides first, when nothing flies any more
+		}
 		if c.Started == "" {
 			rs = append(rs, &messages.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID)})
 		}
@@ -98,6 +101,9 @@ func (x *execution) check(c messages.ToolCall, allowed []messages.ToolSpec) (ref
 // wave is the calls to make next: neighbouring reads together, as many as the agent allows, anything else alone, in the model's order.
 func (x *execution) wave(s *agent.State) []agent.OpenCall {
 	together := s.Agent.Together()
+	if s.Task.Seed != nil { // the order in which results come in is then always the same
+		together = 1
+	}
 	for i := range s.Open {
 		if s.Open[i].Result != nil {
 			continue
@@ -215,5 +221,6 @@ func (x *execution) answered(ctx context.Context, a answer) (agent.Action, error
 	if a.result.IsError {
 		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)
 	}
+	x.owe(a.call, r)
 	return x.commitPaid(ctx, r)
 }

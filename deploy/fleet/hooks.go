@@ -1,0 +1,19 @@
+package fleet
+
+import (
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/hooks"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// httpHooks makes the HTTP hooks of agents, as far as the settings allow them.
+func httpHooks(s settings.Hooks, version string) (hook func(messages.Hook) (runner.HookFunc, error), shut func(), err error) {
+	c, err := hooks.New(hooks.Config{
+		Hosts: s.HookHosts, Secret: s.HookSecret, AllowPrivate: s.HookPrivate, UserAgent: "longshore/" + version,
+	})
+	if err != nil {
+		return nil, nil, settings.Errorf("LONGSHORE_HOOK_HOSTS: %v", err)
+	}
+	return func(h messages.Hook) (runner.HookFunc, error) { return c.Hook(h) }, c.Close, nil
+}

@@ -1,0 +1,65 @@
+package embed
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// queue is what Run waits for while its run is parked.
+type queue struct {
+	now    func() time.Time
+	wakes  chan struct{} // the log may say that the run is ready
+	timers chan uint64   // a park's time may be over
+
+	mu    sync.Mutex
+	timer *time.Timer // of the park; nil: none
+}
+
+var _ runlog.Queue = (*queue)(nil)
+
+// Wake implements runlog.Queue. The log says what follows from it.
+func (q *queue) Wake(context.Context, messages.Ref, uint64) error {
+	select {
+	case q.wakes <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Timer implements runlog.Queue.
+func (q *queue) Timer(_ context.Context, _ messages.Ref, park uint64, at time.Time) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	q.timer = time.AfterFunc(at.Sub(q.now()), func() {
+		select {
+		case q.timers <- park:
+		default:
+		}
+	})
+	return nil
+}
+
+// disarm stops the timer: nobody waits any more.
+func (q *queue) disarm() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+}
+
+// Net implements runlog.Queue: whoever writes a control record here does not die before its wake-up.
+func (q *queue) Net(context.Context, messages.Ref, string, time.Time) error { return nil }
+
+// Holds implements runlog.Queue.
+func (q *queue) Holds(context.Context, uint64) (bool, error) { return true, nil }
+
+// Bury implements runlog.Queue: the result says that the task could not be worked.
+func (q *queue) Bury(context.Context, messages.Ref, string, messages.Dead) error { return nil }

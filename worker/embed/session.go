@@ -1,0 +1,178 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// Errors of a Session that callers branch on.
+var (
+	ErrRunning    = errors.New("the session is running")
+	ErrEnded      = runlog.ErrEnded
+	ErrNotWaiting = runlog.ErrNotWaiting
+)
+
+// Session is a handle on one run. Safe for concurrent use.
+type Session struct {
+	run    messages.Ref
+	task   messages.Task
+	now    func() time.Time
+	log    runlog.Memory
+	queue  *queue
+	feed   *feed
+	keeper *runlog.Keeper
+	runner *runner.Runner
+
+	mu      sync.Mutex
+	running bool
+	ticket  runner.Ticket // the next to be worked
+}
+
+// Ref is the run of the session.
+func (s *Session) Ref() messages.Ref { return s.run }
+
+// On calls f with each later event, in order, until off is called. The loop calls it and waits for it. Off may be
+// called within f; an event may still be on its way when another goroutine calls it.
+func (s *Session) On(f func(messages.Event)) (off func()) { return s.feed.on(f) }
+
+// Run takes the run to its end and returns its result, whatever its status: a run that failed is a result, not an
+// error. While the run waits, Run waits.
+//
+// An error is ctx's cause, or says that the platform failed; Run may then be called again and goes on where the log
+// ends. After the end it returns the same result.
+func (s *Session) Run(ctx context.Context) (messages.AgentResult, error) {
+	s.mu.Lock()
+	if s.running {
+		s.mu.Unlock()
+		return messages.AgentResult{}, ErrRunning
+	}
+	s.running = true
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.running = false
+		s.mu.Unlock()
+	}()
+	defer s.queue.disarm()
+	for {
+		if res, ok := s.Result(); ok {
+			return res, s.settle(ctx)
+		}
+		if err := s.wait(ctx); err != nil {
+			return messages.AgentResult{}, err
+		}
+		s.ticket.Delivered++
+		outcome, err := s.runner.Run(ctx, s.ticket)
+		switch {
+		case outcome == runner.Done:
+		case ctx.Err() != nil:
+			return messages.AgentResult{}, context.Cause(ctx)
+		default:
+			return messages.AgentResult{}, fmt.Errorf("run %s: %w", s.run, err)
+		}
+	}
+}
+
+// settle hands out the last event, if that was not done.
+func (s *Session) settle(ctx context.Context) error {
+	if ended, err := s.feed.Ended(ctx, s.run); ended || err != nil {
+		return err
+	}
+	return s.keeper.Settle(ctx, s.run)
+}
+
+// Result is how the run ended; false: it has not.
+func (s *Session) Result() (messages.AgentResult, bool) {
+	for _, e := range s.log.Entries(s.run) {
+		if e.Head.Phase != messages.PhaseFinished {
+			continue
+		}
+		for _, r := range e.Records {
+			if f, ok := r.(*messages.Finished); ok {
+				return f.Result, true
+			}
+		}
+	}
+	return messages.AgentResult{}, false
+}
+
+// Log is the log of the run so far.
+func (s *Session) Log() []messages.Entry { return s.log.Entries(s.run) }
+
+// Abort asks the run to stop. What goes on is aborted, and Run returns the result, which is cancelled. Before the
+// first Run the run ends at once. ErrEnded: the run has ended.
+func (s *Session) Abort(ctx context.Context, reason string) error {
+	for {
+		record := &messages.CancelRequested{ID: s.keeper.NewID(), Reason: reason}
+		_, err := s.keeper.Control(ctx, s.run, record)
+		switch {
+		case errors.Is(err, runlog.ErrNotFound):
+			err = s.cancelUnbegun(ctx, record)
+			if errors.Is(err, runlog.ErrConflict) {
+				continue // it has just begun
+			}
+			return err
+		case err != nil:
+			return err
+		}
+		s.runner.Nudge(s.run)
+		return nil
+	}
+}
+
+func (s *Session) cancelUnbegun(ctx context.Context, record *messages.CancelRequested) error {
+	now := s.now()
+	why := &messages.RunError{Code: messages.CodeCancelled, Message: record.Text()}
+	started := &messages.Started{Task: s.task, Agent: messages.Definition{Name: s.task.Agent}, QueuedAt: now}
+	res := messages.EndedResult(s.run, &s.task, messages.StatusCancelled, why, now, now)
+	_, err := s.keeper.Begin(ctx, s.run, started, record, &messages.Finished{Result: res})
+	return err
+}
+
+// Answer answers what the run waits for, and Run goes on. ErrNotWaiting: it waits for nothing, or has an answer.
+func (s *Session) Answer(ctx context.Context, text string, isError bool) error {
+	last, ok, err := s.log.Last(ctx, s.run)
+	if err != nil {
+		return err
+	}
+	if !ok || last.Head.Phase != messages.PhaseParked {
+		return ErrNotWaiting
+	}
+	_, err = s.keeper.Control(ctx, s.run, &messages.Answered{
+		ID: s.keeper.NewID(), Park: last.Head.ParkSeq, Content: messages.TextContent(text), IsError: isError,
+	})
+	return err
+}
+
+// wait waits until the run may be worked: at once, unless it is parked.
+func (s *Session) wait(ctx context.Context) error {
+	for {
+		last, ok, err := s.log.Last(ctx, s.run)
+		if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
+			return err
+		}
+		if last.Head.Phase == messages.PhaseReady {
+			s.ticket = runner.Ticket{Run: s.run, Seq: s.ticket.Seq + 1, After: last.Seq, Priority: s.ticket.Priority, Queued: s.now()}
+			return nil
+		}
+		if err := s.keeper.Settle(ctx, s.run); err != nil { // its timer
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.queue.wakes:
+		case park := <-s.queue.timers:
+			if err := s.keeper.Errand(ctx, s.run, messages.Wake{After: park, Errand: messages.ErrandTimer}); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package runner
+
+import (
+	"context"
+	"sync"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/agent"
+)
+
+// hooking is what an execution knows of the hooks of its run. A hook that was asked by an owner before is asked again,
+// under the same id, unless the log shows what came of it.
+type hooking struct {
+	known  bool
+	hooks  []Hook
+	asked  map[string]bool     // by id of the HookCall
+	owed   []messages.HookCall // results that are recorded and that nobody was told of yet
+	denied *messages.RunError  // a pre_task hook refused the run
+	pumps  sync.WaitGroup      // of hooks that are told tokens
+}
+
+// hooked tells whether the run has any hooks.
+func (x *execution) hooked(s *agent.State) bool {
+	if !x.hooking.known {
+		x.hooking.hooks, _ = x.r.hooksOf(s.Agent)
+		x.hooking.known, x.hooking.asked = true, map[string]bool{}
+	}
+	return len(x.hooking.hooks) > 0
+}
+
+// at are the hooks of a point.
+func (x *execution) at(s *agent.State, p messages.HookPoint) (out []Hook) {
+	if !x.hooked(s) {
+		return nil
+	}
+	for _, h := range x.hooking.hooks {
+		if h.On == p {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// heard tells whether nobody is to be called about it: no hook is there, or each was.
+func (x *execution) heard(s *agent.State, c messages.HookCall) bool {
+	return len(x.at(s, c.On)) == 0 || x.hooking.asked[c.ID]
+}
+
+// plan is the planner's, unless a hook refused the run.
+func (x *execution) plan(s *agent.State) agent.Action {
+	a := s.Next(x.planner, x.cfg.Keeper.Sessions != nil)
+	if _, ends := a.(*agent.Finish); ends || x.hooking.denied == nil {
+		return a
+	}
+	return &agent.Finish{Status: messages.StatusFailed, Err: x.hooking.denied}
+}
+
+// due are the calls of hooks that come before an action.
+func (x *execution) due(s *agent.State, next agent.Action) []messages.HookCall {
+	end, ends := next.(*agent.Finish)
+	if !x.hooked(s) {
+		return nil
+	}
+	if len(x.flying) > 0 && !ends { // what flies is waited for first
+		return nil
+	}
+	var out []messages.HookCall
+	add := func(c messages.HookCall) {
+		if !x.heard(s, c) {
+			out = append(out, c)
+		}
+	}
+	for _, c := range x.hooking.owed {
+		add(c)
+	}
+	if s.Step == 0 && s.ToolCalls == 0 && !ends {
+		c := x.hookCall(s, messages.HookPreTask, "")
+		c.Input = s.Task.Input.Text()
+		add(c)
+	}
+	switch next.(type) {
+	case *agent.CallModel:
+		if s.Calling {
+			add(x.hookCall(s, messages.HookStepStart, ""))
+		}
+	case *agent.CallTools:
+		for _, c := range x.unasked(s) {
+			add(c)
+		}
+	case *agent.Finish:
+		for _, c := range x.ending(s, end) {
+			add(c)
+		}
+	default:
+	}
+	return out
+}
+
+func (x *execution) hookCall(s *agent.State, p messages.HookPoint, about string) messages.HookCall {
+	what := string(p)
+	if about != "" {
+		what += "." + about
+	}
+	return messages.HookCall{
+		ID: x.key(s.Step, what), On: p, Time: x.now(), Tenant: x.run.Tenant, Run: x.run.Run, Agent: s.Agent.Name,
+		Step: s.Step, Attempt: s.Claims,
+	}
+}
+
+// unasked are the tool calls that may begin now, as pre_tool hooks are asked about them.
+func (x *execution) unasked(s *agent.State) (out []messages.HookCall) {
+	if len(x.at(s, messages.HookPreTool)) == 0 {
+		return nil
+	}
+	for i := range s.Open {
+		if x.foregone(s, &s.Open[i]) != nil {
+			return nil // the state moves on first
+		}
+	}
+	for _, c := range x.wave(s) {
+		if c.Started == "" && x.parks[c.Call.ID] == nil {
+			out = append(out, x.preTool(s, c.Call))
+		}
+	}
+	return out
+}
+
+func (x *execution) preTool(s *agent.State, call messages.ToolCall) messages.HookCall {
+	c := x.hookCall(s, messages.HookPreTool, call.ID)
+	c.Tool = &call
+	return c
+}
+
+// ending are the calls about a run that is about to end. A run that then ends otherwise is told of again.
+func (x *execution) ending(s *agent.State, f *agent.Finish) (out []messages.HookCall) {
+	if len(x.at(s, messages.HookOnError)) == 0 && len(x.at(s, messages.HookPostTask)) == 0 {
+		return nil
+	}
+	if s.StartedAt.IsZero() {
+		s.StartedAt = x.now()
+	}
+	res := s.Conclude(x.run, f, x.now()).Short(x.run)
+	if f.Status == messages.StatusFailed && f.Err != nil {
+		c := x.hookCall(s, messages.HookOnError, string(f.Err.Code))
+		c.Error = res.Error
+		out = append(out, c)
+	}
+	c := x.hookCall(s, messages.HookPostTask, string(f.Status))
+	c.Result = &res
+	return append(out, c)
+}
+
+// owe remembers a result that is about to be recorded for the hooks that are told of it.
+func (x *execution) owe(call messages.ToolCall, r *messages.ToolReturned) {
+	if len(x.at(x.state, messages.HookPostTool)) == 0 {
+		return
+	}
+	c := x.hookCall(x.state, messages.HookPostTool, call.ID)
+	c.Tool, c.Output, c.IsError, c.Code = &call, messages.ShownOutput(&r.Result), r.Result.IsError, r.Code
+	x.hooking.owed = append(x.hooking.owed, c)
+}
+
+// askHooks calls the hooks, all at once, and commits what came of it: failures, and refusals of tool calls. Nothing is
+// recorded of a hook that agreed: what it agreed to is.
+func (x *execution) askHooks(ctx context.Context, a *agent.AskHooks) (agent.Action, error) {
+	answers := make([][]hookAnswer, len(a.Calls))
+	var all sync.WaitGroup
+	for i, c := range a.Calls {
+		hooks := x.at(x.state, c.On)
+		answers[i] = make([]hookAnswer, len(hooks))
+		for j, h := range hooks {
+			all.Go(func() {
+				answers[i][j].answer, answers[i][j].err = h.call(ctx, c, x.cfg.Log)
+				answers[i][j].hook = h
+			})
+		}
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var reports []messages.Record
+	for i, c := range a.Calls {
+		x.hooking.asked[c.ID] = true
+		reports = append(reports, x.judgeHooks(c, answers[i])...)
+	}
+	x.hooking.owed = nil // they were among the calls
+	return x.commit(ctx, reports...)
+}
+
+type hookAnswer struct {
+	hook   Hook
+	answer messages.HookAnswer
+	err    error
+}
+
+// judgeHooks is what the hooks of one call made of it. The first refusal counts.
+func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (reports []messages.Record) {
+	for _, a := range answers {
+		if a.err != nil {
+			reports = append(reports, x.hookFailed(c, a.hook, a.err))
+		}
+	}
+	for _, a := range answers {
+		if a.err != nil || !a.answer.Denies() {
+			continue
+		}
+		refusal := x.cfg.Redact(a.answer.Refusal())
+		switch c.On {
+		case messages.HookPreTask:
+			x.hooking.denied = &messages.RunError{Code: messages.CodePolicy, Message: refusal}
+		case messages.HookPreTool:
+			reports = append(reports, &messages.ToolReturned{
+				Step: c.Step, Name: c.Tool.Name, Code: messages.CodePolicy,
+				Result: messages.ToolResult{CallID: c.Tool.ID, Content: messages.TextContent(refusal), IsError: true},
+			})
+		default:
+		}
+		break
+	}
+	return reports
+}
+
+func (x *execution) hookFailed(c messages.HookCall, h Hook, err error) *messages.HookFailed {
+	r := &messages.HookFailed{
+		On: c.On, Hook: x.cfg.Redact(h.Name), Step: c.Step, Reason: messages.Clip(x.cfg.Redact(err.Error()), maxHookFailure),
+		Fatal: h.OnFailure == messages.HookFail,
+	}
+	if c.Tool != nil {
+		r.Call = c.Tool.ID
+	}
+	return r
+}
+
+// maxHookFailure bounds what a record says of why a hook failed, in bytes.
+const maxHookFailure = 1 << 10
