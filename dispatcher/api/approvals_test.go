@@ -66,7 +66,9 @@ func TestApprovals(t *testing.T) {
 	h.do("POST", "/v1/tasks", `{"id":"w","agent":"careful","input":"write it"}`, http.StatusAccepted, nil)
 	h.waits("w")
 	var list messages.ApprovalList
-	h.do("GET", "/v1/approvals?limit=5", "", http.StatusOK, &list)
+	for deadline := time.Now().Add(patience); len(list.Approvals) == 0 && time.Now().Before(deadline); { // its event follows its log
+		h.do("GET", "/v1/approvals?limit=5", "", http.StatusOK, &list)
+	}
 	if len(list.Approvals) != 1 || list.Approvals[0].ID != "w" || list.Approvals[0].Tool != "write_file" {
 		t.Fatalf("waits: %+v", list)
 	}

@@ -269,7 +269,7 @@ const (
 	consumerBatches = "batches"
 	endsFetched     = 64
 	endsFetch       = 5 * time.Second
-	endsAckWait     = 30 * time.Second
+	endsAckWait     = 5 * time.Second // to take an end is one publish
 	endsPause       = time.Second
 )
 
