@@ -127,7 +127,7 @@ func (y *yard) worker(prices string) {
 		Workspaces: y.t.TempDir(), DrainTimeout: time.Millisecond,
 	}
 	s.Prices = prices
-	s.NATS.URL = y.servers.NATSURL
+	s.URL = y.servers.NATSURL
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {

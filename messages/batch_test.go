@@ -103,8 +103,7 @@ func FuzzBatchLine(f *testing.F) {
 		for _, template := range []*messages.BatchTemplate{nil, tpl} {
 			custom, task, err := messages.DecodeBatchLine(batch, data, template)
 			if err != nil {
-				var field *messages.FieldError
-				if !errors.As(err, &field) {
+				if _, ok := errors.AsType[*messages.FieldError](err); !ok {
 					t.Errorf("%T names no field: %v", err, err)
 				}
 				continue

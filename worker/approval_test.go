@@ -46,7 +46,8 @@ func newCrane(t *testing.T, name string, effect messages.Effect, destructive boo
 	tool, err := tools.Func(messages.ToolSpec{Name: name, Description: "A crane.", Effect: effect, Destructive: destructive},
 		func(_ context.Context, _ tools.Call, in struct {
 			What string `json:"what"`
-		}) (tools.Result, error) {
+		},
+		) (tools.Result, error) {
 			c.calls.Add(1)
 			return tools.Text(name + " " + in.What), nil
 		})

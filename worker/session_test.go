@@ -317,9 +317,11 @@ func TestNoSessionCostsNothing(t *testing.T) {
 	if asked != 0 || entries != 2 {
 		t.Errorf("%d requests for sessions, %d entries", asked, entries)
 	}
-	info := struct {
-		State struct{ Messages uint64 }
-	}{}
+	var info struct {
+		State struct {
+			Messages uint64 `json:"messages"`
+		} `json:"state"`
+	}
 	msg, err := h.nc.Request("$JS.API.STREAM.INFO.KV_SESSIONS", nil, patience)
 	if err != nil {
 		t.Fatal(err)

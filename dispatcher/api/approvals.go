@@ -49,7 +49,7 @@ func listApprovals(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.number("limit", defaultListed, 1, messages.MaxApprovals)
+	limit, err := q.limit(messages.MaxApprovals)
 	if err != nil {
 		return nil, err
 	}

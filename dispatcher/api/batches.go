@@ -187,7 +187,7 @@ func listBatches(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.number("limit", defaultListed, 1, 200)
+	limit, err := q.limit(200)
 	if err != nil {
 		return nil, err
 	}

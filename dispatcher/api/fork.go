@@ -65,7 +65,7 @@ func getLog(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.number("limit", defaultListed, 1, maxListed)
+	limit, err := q.limit(maxListed)
 	if err != nil {
 		return nil, err
 	}

@@ -76,14 +76,15 @@ func (q *query) list(name string) []string {
 	return out
 }
 
-func (q *query) number(name string, def, least, most int) (int, error) {
-	v := q.text(name)
+// limit is how many to list, defaultListed unless it is said.
+func (q *query) limit(most int) (int, error) {
+	v := q.text("limit")
 	if v == "" {
-		return def, nil
+		return min(defaultListed, most), nil
 	}
 	n, err := strconv.Atoi(v)
-	if err != nil || n < least || n > most {
-		return 0, &messages.FieldError{Field: name, Reason: fmt.Sprintf("must be a number from %d to %d", least, most)}
+	if err != nil || n < 1 || n > most {
+		return 0, &messages.FieldError{Field: "limit", Reason: fmt.Sprintf("must be a number from 1 to %d", most)}
 	}
 	return n, nil
 }

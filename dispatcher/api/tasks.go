@@ -224,7 +224,7 @@ func listTasks(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Limit, err = q.number("limit", defaultListed, 1, maxListed); err != nil {
+	if f.Limit, err = q.limit(maxListed); err != nil {
 		return nil, err
 	}
 	if f.After = q.text("after"); f.After != "" && !messages.ValidToken(f.After) {

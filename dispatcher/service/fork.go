@@ -204,11 +204,16 @@ func (s *Service) definition(ctx context.Context, name string, revision uint64) 
 	if revision == 0 {
 		return s.cfg.Bus.Agent(ctx, name)
 	}
-	def, err := s.cfg.Bus.DefinitionAt(ctx, name, revision)
-	if errors.Is(err, messages.ErrUnknownAgent) {
-		return def, &messages.FieldError{Field: "revision", Reason: fmt.Sprintf("agent %s has no revision %d any more, or never had", name, revision)}
+	at, err := s.cfg.Bus.AgentAt(ctx, name, revision)
+	switch {
+	case errors.Is(err, messages.ErrUnknownAgent), err == nil && at.Agent == nil:
+		return messages.Definition{}, &messages.FieldError{
+			Field: "revision", Reason: fmt.Sprintf("agent %s has no revision %d any more, or never had", name, revision),
+		}
+	case err != nil:
+		return messages.Definition{}, err
 	}
-	return def, err
+	return *at.Agent, nil
 }
 
 // renew makes the task that of a new run. It takes no part in the conversation of the old one, and does not begin

@@ -95,7 +95,7 @@ func (w *BatchWriter) land(ctx context.Context) error {
 	n, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, w.prefix), 36, 64)
 	line, ok := w.flying[n]
 	if err != nil || !ok {
-		return nil
+		return nil //nolint:nilerr // no answer to one of ours
 	}
 	delete(w.flying, n)
 	w.bytes -= len(line.body)

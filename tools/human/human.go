@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// patience is how long an answer is waited for.
+	// How long an answer is waited for.
 	patience = 24 * time.Hour
-	// maxQuestion bounds a question, in bytes; events show the first KiB of it.
+	// Bounds a question, in bytes; events show the first KiB of it.
 	maxQuestion = 8 << 10
 )
 

@@ -177,6 +177,7 @@ const pool = "longshore:governor:{p/m}"
 func TestTwoWorkersHoldTheLimitTogether(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
 		t.Helper()
+		t.Helper()
 		for name, tt := range map[string]struct {
 			limits           governor.Limits
 			perMinute, burst int
@@ -250,6 +251,7 @@ func TestSettleTakesTheTrueUsage(t *testing.T) {
 	}
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
 		t.Helper()
+		t.Helper()
 		rdb := connect(t, s)
 		for name, tt := range tests {
 			t.Run(name, func(t *testing.T) {
@@ -275,6 +277,7 @@ func TestSettleTakesTheTrueUsage(t *testing.T) {
 
 func TestLeaseOfAKilledWorkerExpires(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		t.Helper()
 		var now clock
 		c := governor.Config{Limits: limits(governor.Limits{InFlight: 1}), MaxWait: -1, Now: now.Now}
@@ -363,6 +366,7 @@ func TestRepeatedStepTakesTheLeaseOver(t *testing.T) {
 
 func TestCallsInFlightAreLimited(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		const most, calls = 3, 60
 		var now, peak atomic.Int64
 		p := provider(func(context.Context, model.Request) (*model.Reply, error) {
@@ -396,6 +400,7 @@ func TestCallsInFlightAreLimited(t *testing.T) {
 // One tenant has fifty calls that wait at any time, the other one. Turns are counted, not time.
 func TestModestTenantGetsItsTurns(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		for name, workers := range map[string]int{"one worker": 1, "two workers": 2} {
 			t.Run(name, func(t *testing.T) { modest(t, s, workers) })
 		}
@@ -447,6 +452,7 @@ func modest(t *testing.T, s memorytest.Server, workers int) {
 // The line itself: with one place, three tenants that wait are let through by turns whatever the number of their calls.
 func TestTurnsGoRound(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		var mu sync.Mutex
 		var order []string
 		release := make(chan struct{})
@@ -523,6 +529,7 @@ func TestWaitsNoLongerThanItIsWorth(t *testing.T) {
 
 func TestCancelGivesThePlaceUp(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		g := newGovernor(t, s, governor.Config{Limits: limits(governor.Limits{InFlight: 1}), MaxWait: patience})
 		p, began, end := hang(t)
 		e := g.Wrap("p", p)
@@ -553,6 +560,7 @@ func TestCancelGivesThePlaceUp(t *testing.T) {
 // A worker was killed while its tenant stood first in line.
 func TestPlaceOfAKilledWaiterIsLost(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		var now clock
 		rdb := connect(t, s)
 		rdb.ZAdd(t.Context(), pool+":line", redis.Z{Score: 0, Member: "killed"})
@@ -600,6 +608,7 @@ func TestWithoutLimitsNobodyIsAsked(t *testing.T) {
 
 func TestEveryKeyExpiresAndSharesASlot(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		g := newGovernor(t, s, governor.Config{Limits: limits(governor.Limits{RPM: 100, TPM: 10_000, InFlight: 1, TenantRPM: 10, TenantInFlight: 2}), MaxWait: patience})
 		stop := run(t, g)
 		eventually(t, "heartbeat", func() bool {
@@ -712,6 +721,7 @@ func TestShareOfCallsInFlightAndTokens(t *testing.T) {
 
 func TestRedisGoesAndComesBack(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		g := newGovernor(t, s, governor.Config{Limits: limits(governor.Limits{InFlight: 2}), Probe: 20 * time.Millisecond, MaxWait: patience})
 		run(t, g)
 		p, began, end := hang(t)
