@@ -83,7 +83,7 @@ func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
 	if err := messages.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	if err := req.BatchRef.Check(); err != nil {
+	if err := req.Check(); err != nil {
 		return nil, err
 	}
 	switch {

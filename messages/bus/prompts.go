@@ -101,7 +101,8 @@ func (b *Bus) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.
 	return out, nil
 }
 
-// PromptHistory is what is kept of the versions of a prompt, newest first. messages.ErrUnknownPrompt: it never was.
+// PromptHistory is what is kept of the versions of a prompt, newest first. It fails with messages.ErrUnknownPrompt
+// when there never was one.
 func (b *Bus) PromptHistory(ctx context.Context, id string) ([]messages.Change, error) {
 	if !messages.ValidToken(id) {
 		return nil, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)
@@ -113,8 +114,8 @@ func (b *Bus) PromptHistory(ctx context.Context, id string) ([]messages.Change, 
 	return changes, err
 }
 
-// DeletePrompt removes a prompt; its history stays, and runs that began with it go on. messages.ErrUnknownPrompt: there
-// is none.
+// DeletePrompt removes a prompt; its history stays, and runs that began with it go on. It fails with
+// messages.ErrUnknownPrompt when there is none.
 func (b *Bus) DeletePrompt(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
 	if err := r.Check(); err != nil {
 		return messages.Change{}, err //nolint:wrapcheck // it names the field

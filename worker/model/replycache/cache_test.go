@@ -136,6 +136,7 @@ func TestSameRequestIsPaidOnce(t *testing.T) {
 		messages.Block{Reasoning: &messages.Reasoning{Family: "openai", Text: "hm", Signature: "s"}},
 		messages.Block{ToolCall: &messages.ToolCall{ID: "c1", Name: "look", Arguments: `{"at":"the <quay>"}`}})
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		for name, reply := range map[string]model.Reply{"text": said("Clear.", messages.StopEnd), "a tool call": call} {
 			t.Run(name, func(t *testing.T) {
 				c := newCache(t, s, replycache.Config{Prefix: name})
@@ -264,6 +265,7 @@ func key(t *testing.T, rdb redis.UniversalClient) string {
 
 func TestReplyExpires(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		c := newCache(t, s, replycache.Config{TTL: time.Hour})
 		mustAsk(t, c.Wrap("p", &endpoint{reply: said("Clear.", messages.StopEnd)}), request())
 		rdb := connect(t, s)
@@ -279,6 +281,7 @@ func TestReplyExpires(t *testing.T) {
 
 func TestWhatIsInRedisIsNotTrusted(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		rdb := connect(t, s)
 		e := &endpoint{reply: said("Clear.", messages.StopEnd)}
 		mustAsk(t, newCache(t, s, replycache.Config{}).Wrap("p", e), request())
