@@ -331,6 +331,7 @@ func TestWhatIsInRedisIsNotTrusted(t *testing.T) {
 
 func TestAbsentRedisIsAMiss(t *testing.T) {
 	eachServer(t, func(t *testing.T, s memorytest.Server) {
+		t.Helper()
 		c := newCache(t, s, replycache.Config{Probe: time.Millisecond})
 		e := &endpoint{reply: said("Clear.", messages.StopEnd)}
 		p := c.Wrap("p", e)
