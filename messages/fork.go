@@ -20,11 +20,19 @@ func (rs *Records) UnmarshalJSON(data []byte) (err error) {
 }
 
 // Forked is a record as a fork keeps it; ok is false for one that stays behind: it says who owned the run, what people
-// asked of it, what its budget allowed, or how it ended. A reply that was kept is not paid for again.
+// asked of it, what its budget allowed, what its hooks did not hear, when it had its turn, that a call of the model was
+// to be made again, or how it ended. A reply that was kept is not paid for again.
 func Forked(r Record) (kept Record, ok bool) {
 	switch r := r.(type) {
-	case *Started, *Claimed, *Released, *Lost, *Parked, *Answered, *Expired, *CancelRequested, *BudgetWarned, *Finished:
+	case *Started, *Claimed, *Released, *Lost, *Parked, *Answered, *Expired, *CancelRequested, *BudgetWarned, *Finished,
+		*Decided, *SessionGranted, *HookFailed:
 		return nil, false
+	case *ModelFailed: // the wait before the next call stays behind too
+		return r, r.Fallback != FallbackPark && r.Fallback != FallbackRetry
+	case *Summarised:
+		c := *r
+		c.Usage, c.Cost, c.Cached = Usage{}, new(0.0), true
+		return &c, true
 	case *ModelReplied:
 		c := *r
 		c.Usage, c.Cost, c.Cached = Usage{}, new(0.0), true

@@ -37,14 +37,20 @@ func TestForked(t *testing.T) {
 	stay := map[messages.Kind]bool{
 		messages.KindStarted: true, messages.KindClaimed: true, messages.KindReleased: true, messages.KindLost: true,
 		messages.KindParked: true, messages.KindAnswered: true, messages.KindExpired: true, messages.KindCancelRequested: true,
-		messages.KindBudgetWarned: true, messages.KindFinished: true,
+		messages.KindBudgetWarned: true, messages.KindFinished: true, messages.KindDecided: true, messages.KindSessionGranted: true,
+		messages.KindHookFailed: true,
 	}
 	for _, r := range fullRecords() {
 		kept, ok := messages.Forked(r)
-		if ok == stay[r.Kind()] {
+		f, failed := r.(*messages.ModelFailed)
+		again := failed && (f.Fallback == messages.FallbackPark || f.Fallback == messages.FallbackRetry)
+		if ok == (stay[r.Kind()] || again) {
 			t.Errorf("%s: kept %t", r.Kind(), ok)
 		}
 		if m, is := kept.(*messages.ModelReplied); is && (!m.Cached || m.Usage != (messages.Usage{}) || m.Cost == nil || *m.Cost != 0) {
+			t.Errorf("%+v", m)
+		}
+		if m, is := kept.(*messages.Summarised); is && (!m.Cached || m.Usage != (messages.Usage{}) || m.Cost == nil || *m.Cost != 0) {
 			t.Errorf("%+v", m)
 		}
 	}

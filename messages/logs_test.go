@@ -182,7 +182,9 @@ func cancelled(t *testing.T) []messages.Entry {
 func approvals(t *testing.T) []messages.Entry {
 	t.Helper()
 	s := story{t: t}
-	s.add(started(), claimed("k1", "w1", 7))
+	first := started()
+	first.Agent.Approve = &messages.Approve{Always: []string{"send_mail"}, Expires: messages.Duration(time.Hour)}
+	s.add(first, claimed("k1", "w1", 7))
 	s.add(stepStarted(1))
 	a, b, c := call("c1", "send_mail", `{"path":"x"}`), call("c2", "send_mail", `{"path":"y"}`), call("c3", "send_mail", `{"path":"z"}`)
 	s.add(replied(1, "", a, b, c))

@@ -1,6 +1,7 @@
 package messages_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
@@ -13,6 +14,7 @@ func planStory(t *testing.T) []messages.Entry {
 	s := story{t: t}
 	first := started()
 	first.Agent.Planner, first.Agent.Plan = messages.PlannerPlan, nil
+	first.Task.Limits.MaxSteps = 5
 	plan := &messages.Plan{Steps: []messages.PlanStep{
 		{ID: "one", Description: "Read a.go.", Tool: "read_file", Args: []byte(`{"path":"a.go"}`)},
 		{ID: "two", Description: "Read b.go.", Tool: "read_file", Args: []byte(`{"path":"b.go"}`), Critical: new(false)},
@@ -39,7 +41,7 @@ func planStory(t *testing.T) []messages.Entry {
 	away := messages.RunError{Code: messages.CodeModelTimeout, Message: "model: timeout"}
 
 	s.add(first, claimed("k1", "w1", 7), ask(1, messages.PurposePlan))
-	s.add(replied(1, "(the plan, as JSON)"), &messages.Planned{Step: 1, Decision: messages.DecisionReady, Plan: plan},
+	s.add(replied(1, planText(t, plan)), &messages.Planned{Step: 1, Decision: messages.DecisionReady, Plan: plan},
 		stepEnded(1, messages.StepCompleted), begin(2, "one"), begin(2, "two"),
 		begun(2, "one", "read_file", `{"path":"a.go"}`), begun(2, "two", "read_file", `{"path":"b.go"}`))
 	s.add(result(2, "two", "read_file", "b.go: does not exist", messages.CodeToolFailed),
@@ -56,13 +58,23 @@ func planStory(t *testing.T) []messages.Entry {
 	park := s.add(&messages.ModelFailed{Step: 3, Error: away, Fallback: messages.FallbackPark}, &messages.Parked{Reason: "model", Until: &until})
 	s.add(&messages.Expired{Park: park})
 	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 90, Resumes: "model"})
-	s.add(replied(3, "(a decision, as JSON)"), &messages.Planned{Step: 3, Decision: messages.DecisionAdapt, Reason: "look once more", Plan: &changed},
+	s.add(replied(3, `{"decision":"adapt","reasoning":"look once more",`+
+		`"insert":[{"id":"log","description":"Look once more.","tool":"read_file","dependsOn":["mail"]}]}`), &messages.Planned{Step: 3, Decision: messages.DecisionAdapt, Reason: "look once more", Plan: &changed},
 		stepEnded(3, messages.StepCompleted), begin(4, "log"), begun(4, "log", "read_file", "{}"))
 	s.add(result(4, "log", "read_file", "fine", ""), end(4, "log", messages.StepCompleted, ""), ask(4, messages.PurposeObserve))
-	s.add(replied(4, "(a decision, as JSON)"), &messages.Planned{Step: 4, Decision: messages.DecisionComplete},
+	s.add(replied(4, `{"decision":"complete"}`), &messages.Planned{Step: 4, Decision: messages.DecisionComplete},
 		stepEnded(4, messages.StepCompleted), ask(5, messages.PurposeSummary))
 	f := finished(5, "a.go was mailed.", nil)
 	f.Result.Summary, f.Result.Outputs, f.Result.Logs = "a.go was mailed.", []string{"outbox/1.txt"}, ref.LogSubject()
 	s.add(replied(5, "a.go was mailed."), stepEnded(5, messages.StepCompleted), f)
 	return s.entries
+}
+
+func planText(t *testing.T, plan *messages.Plan) string {
+	t.Helper()
+	text, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

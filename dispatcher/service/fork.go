@@ -111,6 +111,9 @@ func (c *cut) record(r messages.Record) bool {
 	if c.done || c.started == nil {
 		return c.done
 	}
+	if _, given := r.(*messages.Planned); given && c.last == 0 { // another agent may bring another plan
+		return false
+	}
 	if kept, ok := messages.Forked(r); ok {
 		c.started.Prefix = append(c.started.Prefix, kept)
 	}
@@ -183,10 +186,11 @@ func fits(started *messages.Started, def *messages.Definition) error {
 		return &messages.FieldError{Field: "agent", Reason: fmt.Sprintf(format, args...)}
 	}
 	was := &started.Agent
+	begun := slices.ContainsFunc(started.Prefix, func(r messages.Record) bool { return r.Kind() == messages.KindStepStarted })
 	switch {
-	case len(started.Prefix) > 0 && was.Planner != def.Planner:
+	case begun && was.Planner != def.Planner:
 		return bad("its planner is %s; that of the steps that are kept is %s: fork at step 1", def.Planner, was.Planner)
-	case len(started.Prefix) > 0 && was.OnTruncated != def.OnTruncated:
+	case begun && was.OnTruncated != def.OnTruncated:
 		return bad("its onTruncated is not that of the steps that are kept: fork at step 1")
 	case len(def.OutputSchema) > 0 && len(started.Task.OutputSchema) > 0:
 		return bad("it has an output schema, and the task has one too")

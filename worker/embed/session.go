@@ -136,17 +136,18 @@ func (s *Session) cancelUnbegun(ctx context.Context, record *messages.CancelRequ
 	return err
 }
 
-// Answer answers what the run waits for, and Run goes on. ErrNotWaiting: it waits for nothing, or has an answer.
+// Answer answers what the run waits for, and Run goes on. ErrNotWaiting: it waits for nothing, or has an answer, or asks
+// for an approval, which no answer is.
 func (s *Session) Answer(ctx context.Context, text string, isError bool) error {
-	last, ok, err := s.log.Last(ctx, s.run)
+	seq, park, err := s.parked(ctx)
 	if err != nil {
 		return err
 	}
-	if !ok || last.Head.Phase != messages.PhaseParked {
-		return ErrNotWaiting
+	if park.Approval != nil {
+		return fmt.Errorf("the run asks for an approval: %w", ErrNotWaiting)
 	}
 	_, err = s.keeper.Control(ctx, s.run, &messages.Answered{
-		ID: s.keeper.NewID(), Park: last.Head.ParkSeq, Content: messages.TextContent(text), IsError: isError,
+		ID: s.keeper.NewID(), Park: seq, Content: messages.TextContent(text), IsError: isError,
 	})
 	return err
 }

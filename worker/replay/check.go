@@ -1,8 +1,12 @@
 package replay
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -30,30 +34,72 @@ type Difference struct {
 // Check plans again, wherever an owner of the run decided. What a fork has kept of another run was decided there and is
 // not checked. An error is one of entries, or of a log that does not fold any more.
 func Check(entries iter.Seq2[messages.Entry, error]) (Report, error) {
-	var r Report
-	err := walk(entries, func(p *point) bool {
-		if p.kept || p.entry.Head.Claim == "" { // nobody owned it: it was ended in the queue, or refused
-			return true
-		}
-		what, decision := recorded(p.record)
-		if !decision {
-			return true
-		}
-		action := plan(p.state)
-		switch judge(p.state, action, p.record) {
-		case same:
-			r.Decisions++
-		case unknown:
-			r.Unchecked++
-		case differs:
-			r.Difference = &Difference{
-				Seq: p.entry.Seq, At: p.entry.Head.Time, Step: p.state.Step, Recorded: what, Planned: describe(p.state, action),
-			}
-			return false
-		}
+	var c checker
+	err := walk(entries, c.visit)
+	return c.report, err
+}
+
+// checker follows a log.
+type checker struct {
+	report Report
+	owed   []messages.Record // that were planned, and must be the next decisions
+}
+
+func (c *checker) visit(p *point) (more bool) {
+	if p.kept || p.entry.Head.Claim == "" { // nobody owned it: it was ended in the queue, or refused
 		return true
-	})
-	return r, err
+	}
+	what, decision := recorded(p.record)
+	if !decision {
+		return true
+	}
+	v, planned := c.judge(p)
+	switch v {
+	case same:
+		c.report.Decisions++
+	case unknown:
+		c.report.Unchecked++
+	case differs:
+		c.report.Difference = &Difference{
+			Seq: p.entry.Seq, At: p.entry.Head.Time, Step: p.state.Step, Recorded: what, Planned: planned,
+		}
+		return false
+	}
+	return true
+}
+
+// judge tells whether a decision is what the planner decides, and if not, what that is.
+func (c *checker) judge(p *point) (v verdict, planned string) {
+	if byOthers(p.state, p.record) {
+		c.owed = nil
+		return unknown, ""
+	}
+	if len(c.owed) == 0 {
+		action := plan(p.state, p.record)
+		if action == nil {
+			return unknown, ""
+		}
+		if c.owed = p.state.Entails(action); len(c.owed) == 0 {
+			v = judge(p.state, action, p.record)
+		}
+		planned = describe(p.state, action)
+	}
+	if len(c.owed) > 0 {
+		v = verdictOf(sameDecision(c.owed[0], p.record))
+		if planned == "" {
+			planned, _ = recorded(c.owed[0])
+		}
+		c.owed = c.owed[1:]
+	}
+	// An end that others decided is told of before it comes.
+	if _, ends := p.record.(*messages.StepEnded); v == differs && ends && slices.ContainsFunc(p.entry.Records, func(r messages.Record) bool {
+		_, end := r.(*messages.Finished)
+		return end && byOthers(p.state, r)
+	}) {
+		c.owed = nil
+		return unknown, ""
+	}
+	return v, planned
 }
 
 type verdict int
@@ -75,9 +121,20 @@ func verdictOf(ok bool) verdict {
 func recorded(r messages.Record) (string, bool) {
 	switch r := r.(type) {
 	case *messages.StepStarted:
+		switch {
+		case r.StepID != "":
+			return fmt.Sprintf("begin %q of the plan in step %d", messages.Clip(r.StepID, maxText), r.Step), true
+		case r.Purpose != "":
+			return fmt.Sprintf("begin step %d: %s", r.Step, r.Purpose), true
+		}
 		return fmt.Sprintf("begin step %d", r.Step), true
 	case *messages.StepEnded:
-		return fmt.Sprintf("end step %d", r.Step), true
+		if r.StepID != "" {
+			return fmt.Sprintf("end %q of the plan: %s", messages.Clip(r.StepID, maxText), r.Status), true
+		}
+		return fmt.Sprintf("end step %d: %s", r.Step, r.Status), true
+	case *messages.Planned:
+		return "go on with the plan: " + string(r.Decision), true
 	case *messages.ToolStarted:
 		return "call the tool " + call(r.Call), true
 	case *messages.Parked:
@@ -91,39 +148,61 @@ func recorded(r messages.Record) (string, bool) {
 	}
 }
 
-// judge tells whether an action of the planner is what was recorded.
-func judge(s *agent.State, a agent.Action, r messages.Record) verdict {
-	if byOthers(r) {
-		return unknown
-	}
-	switch a.(type) {
-	case *agent.CallModel, *agent.CallTools, *agent.Park, *agent.Finish:
-	default: // no planner, or an action that this code cannot compare
-		return unknown
-	}
-	switch r := r.(type) {
+// sameDecision compares what two records mean. The wording of a reason may change.
+func sameDecision(planned, was messages.Record) bool {
+	switch p := planned.(type) {
 	case *messages.StepStarted:
-		next, ok := a.(*agent.CallModel)
-		return verdictOf(ok && !s.Calling && next.Step == r.Step)
+		w, ok := was.(*messages.StepStarted)
+		return ok && *p == *w
 	case *messages.StepEnded:
-		next, ok := a.(*agent.CallModel)
-		_, ends := a.(*agent.Finish)
-		return verdictOf(r.Step == s.Step && (ends || ok && next.Step != r.Step))
-	case *messages.ToolStarted:
-		_, ok := a.(*agent.CallTools)
-		return verdictOf(ok && opened(s, r.Call))
-	case *messages.Parked:
-		return parked(s, a, r)
-	case *messages.Finished:
-		end, ok := a.(*agent.Finish)
-		return verdictOf(ok && sameEnd(end, &r.Result))
+		w, ok := was.(*messages.StepEnded)
+		return ok && p.Step == w.Step && p.StepID == w.StepID && p.Status == w.Status
+	case *messages.Planned:
+		w, ok := was.(*messages.Planned)
+		return ok && p.Step == w.Step && p.Decision == w.Decision && p.Fallback == w.Fallback &&
+			slices.Equal(p.Renewed, w.Renewed) && samePlan(p.Plan, w.Plan)
 	default:
+		return false
+	}
+}
+
+func samePlan(a, b *messages.Plan) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// judge tells whether an action that is to be performed is what was recorded.
+func judge(s *agent.State, a agent.Action, r messages.Record) verdict {
+	switch a := a.(type) {
+	case *agent.CallModel:
+		park, ok := r.(*messages.Parked)
+		return verdictOf(ok && park.Reason == messages.ParkModel)
+	case *agent.CallTools:
+		switch r := r.(type) {
+		case *messages.ToolStarted:
+			return verdictOf(opened(s, r.Call))
+		case *messages.Parked:
+			return verdictOf(waits(s, r))
+		default:
+			return differs
+		}
+	case *agent.JoinSession:
+		park, ok := r.(*messages.Parked)
+		return verdictOf(ok && park.Reason == messages.ParkSession)
+	case *agent.Park:
+		park, ok := r.(*messages.Parked)
+		return verdictOf(ok && a.Parked.Reason == park.Reason && a.Parked.Call == park.Call)
+	case *agent.Finish:
+		end, ok := r.(*messages.Finished)
+		return verdictOf(ok && sameEnd(a, &end.Result))
+	default: // an action that this code cannot compare
 		return unknown
 	}
 }
 
 // byOthers tells whether the clock, prices or the platform decided, and not the planner.
-func byOthers(r messages.Record) bool {
+func byOthers(s *agent.State, r messages.Record) bool {
 	switch r := r.(type) {
 	case *messages.BudgetWarned:
 		return true
@@ -133,33 +212,29 @@ func byOthers(r messages.Record) bool {
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead
 		}
-		c := r.Result.Error.Code
-		return c == messages.CodeBudget || c == messages.CodeDeadline
+		switch r.Result.Error.Code {
+		case messages.CodeBudget, messages.CodeDeadline:
+			return true
+		case messages.CodeConflict, messages.CodePolicy: // there was no turn in the session, or a hook refused the run
+			return s.Failure == nil
+		default:
+			return false
+		}
 	default:
 		return false
 	}
 }
 
+// opened tells whether a call may begin. Which of several may, the tools decide.
 func opened(s *agent.State, c messages.ToolCall) bool {
-	for _, o := range s.Open {
-		if o.Call == c && o.Result == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Open, func(o agent.OpenCall) bool { return o.Call == c && o.Result == nil && !o.Approve })
 }
 
-func parked(s *agent.State, a agent.Action, r *messages.Parked) verdict {
-	switch a := a.(type) {
-	case *agent.CallModel:
-		return verdictOf(s.Calling && r.Reason == messages.ParkModel)
-	case *agent.CallTools:
-		return verdictOf(r.Call != "" && r.Reason != messages.ParkModel)
-	case *agent.Park:
-		return verdictOf(a.Parked.Reason == r.Reason && a.Parked.Call == r.Call)
-	default:
-		return differs
-	}
+// waits tells whether the run may park for a call.
+func waits(s *agent.State, p *messages.Parked) bool {
+	return slices.ContainsFunc(s.Open, func(o agent.OpenCall) bool {
+		return o.Call.ID == p.Call && o.Result == nil && o.Approve == (p.Approval != nil)
+	})
 }
 
 // sameEnd compares what an end means. The wording of an error may change.
@@ -183,17 +258,31 @@ func call(c messages.ToolCall) string {
 func describe(s *agent.State, a agent.Action) string {
 	switch a := a.(type) {
 	case *agent.CallModel:
-		if s.Calling && a.Step == s.Step {
+		if s.Calling || a.Summary {
 			return fmt.Sprintf("wait for the reply of step %d", a.Step)
 		}
-		return fmt.Sprintf("begin step %d", a.Step)
+		text, _ := recorded(&messages.StepStarted{Step: a.Step, Purpose: a.Purpose})
+		return text
+	case *agent.Decide:
+		var all []string
+		for _, r := range a.Records {
+			text, _ := recorded(r)
+			all = append(all, text)
+		}
+		return messages.Clip(strings.Join(all, ", "), maxText)
 	case *agent.CallTools:
 		for _, o := range s.Open {
-			if o.Result == nil {
+			switch {
+			case o.Result != nil:
+			case o.Approve:
+				return "ask for an approval of " + call(o.Call)
+			default:
 				return "call the tool " + call(o.Call)
 			}
 		}
 		return "call tools"
+	case *agent.JoinSession:
+		return "wait for its turn in the session"
 	case *agent.Park:
 		return "park for " + a.Parked.Reason
 	case *agent.Finish:

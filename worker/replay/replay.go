@@ -157,8 +157,9 @@ func flat(rs []messages.Record) iter.Seq2[messages.Record, bool] {
 	}
 }
 
-// plan is what today's planner would do; nil: there is nothing to plan on, or the planner is unknown.
-func plan(s *agent.State) agent.Action {
+// plan is what today's planner would do where something was decided; nil: there is nothing to plan on, or the planner is
+// unknown. Whether a run takes turns in its session, its log shows.
+func plan(s *agent.State, decided messages.Record) agent.Action {
 	if s.Task == nil || s.Agent == nil || len(s.Transcript) == 0 || s.Result != nil {
 		return nil
 	}
@@ -166,7 +167,8 @@ func plan(s *agent.State) agent.Action {
 	if p == nil {
 		return nil
 	}
-	return p.Plan(s)
+	park, waits := decided.(*messages.Parked)
+	return s.Next(p, s.Turn || waits && park.Reason == messages.ParkSession)
 }
 
 // teller gathers steps.
@@ -220,7 +222,7 @@ func (t *teller) tell(p *point) (done *Step) {
 }
 
 func (t *teller) saw(s *agent.State) *Saw {
-	a, ok := plan(s).(*agent.CallModel)
+	a, ok := plan(s, nil).(*agent.CallModel)
 	if !ok {
 		return nil
 	}

@@ -142,7 +142,7 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 					s.Agent.MaxSteps = 1
 				}
 			},
-			recorded: "begin step 2", planned: "end: failed (max_steps)",
+			recorded: "end step 1: completed", planned: "end: failed (max_steps)",
 		},
 		"a call that nobody asked for": {
 			log: "protocol",
@@ -152,6 +152,51 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 				}
 			},
 			recorded: `call the tool read_file {"path":"b.go"}`, planned: `call the tool read_file {"path":"a.go"}`,
+		},
+		"a step of the plan that waits for another": {
+			log: "plan",
+			change: func(r messages.Record) {
+				if p, ok := r.(*messages.Planned); ok && p.Plan != nil {
+					p.Plan.Steps[1].DependsOn = []string{"one"}
+				}
+			},
+			recorded: "go on with the plan: ready", planned: "go on with the plan: ready",
+		},
+		"a decision about the plan": {
+			log: "plan",
+			change: func(r messages.Record) {
+				if p, ok := r.(*messages.Planned); ok && p.Decision == messages.DecisionComplete {
+					p.Decision = messages.DecisionContinue
+				}
+			},
+			recorded: "go on with the plan: continue", planned: "go on with the plan: complete",
+		},
+		"a step of the plan failed": {
+			log: "plan",
+			change: func(r messages.Record) {
+				if e, ok := r.(*messages.StepEnded); ok && e.StepID == "mail" {
+					e.Status = messages.StepSkipped
+				}
+			},
+			recorded: `end "mail" of the plan: skipped`, planned: `end "mail" of the plan: completed`,
+		},
+		"a step of the plan is passed over": {
+			log: "plan",
+			change: func(r messages.Record) {
+				if e, ok := r.(*messages.StepStarted); ok && e.StepID == "two" {
+					e.StepID = "more"
+				}
+			},
+			recorded: `begin "more" of the plan in step 2`, planned: `begin "two" of the plan in step 2`,
+		},
+		"a call that nobody has approved": {
+			log: "approvals",
+			change: func(r messages.Record) {
+				if d, ok := r.(*messages.Decided); ok {
+					d.Park++
+				}
+			},
+			recorded: "call the tool send_mail", planned: "ask for an approval of send_mail",
 		},
 		"a step is left out": {
 			change: func(r messages.Record) {

@@ -266,22 +266,21 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		if calls := x.due(s, action); len(calls) > 0 {
 			return decisions, &agent.AskHooks{Calls: calls}, nil
 		}
+		entailed := s.Entails(action)
+		for _, r := range entailed {
+			if err := add(r); err != nil {
+				return nil, nil, err
+			}
+		}
 		switch a := action.(type) {
 		case *agent.CallModel:
 			switch {
-			case (s.Calling || a.Summary) && x.later != nil:
+			case len(entailed) > 0:
+			case x.later != nil:
 				untilEnd(s, x.later)
 				return decisions, &agent.Park{Parked: *x.later}, add(x.later)
-			case s.Calling || a.Summary:
+			default:
 				return decisions, a, nil
-			}
-			if s.StepOpen {
-				if err := add(&messages.StepEnded{Step: s.Step, Status: messages.StepCompleted}); err != nil {
-					return nil, nil, err
-				}
-			}
-			if err := add(&messages.StepStarted{Step: a.Step, Purpose: a.Purpose}); err != nil {
-				return nil, nil, err
 			}
 		case *agent.CallTools:
 			rs, park := x.admit(s)
@@ -310,11 +309,6 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 				return decisions, a, nil
 			}
 		case *agent.Decide:
-			for _, r := range a.Records {
-				if err := add(r); err != nil {
-					return nil, nil, err
-				}
-			}
 		case *agent.Park:
 			if a.For > 0 {
 				until := x.now().Add(a.For)
@@ -323,16 +317,6 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			untilEnd(s, &a.Parked)
 			return decisions, a, add(&a.Parked)
 		case *agent.Finish:
-			for _, r := range a.Before {
-				if err := add(r); err != nil {
-					return nil, nil, err
-				}
-			}
-			if s.StepOpen {
-				if err := add(&messages.StepEnded{Step: s.Step, Status: stepStatus(a.Status)}); err != nil {
-					return nil, nil, err
-				}
-			}
 			if s.StartedAt.IsZero() {
 				s.StartedAt = x.now()
 			}
@@ -340,19 +324,6 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		default:
 			return nil, nil, fmt.Errorf("plan: unknown action %T", action)
 		}
-	}
-}
-
-func stepStatus(s messages.Status) messages.StepStatus {
-	switch s {
-	case messages.StatusCompleted:
-		return messages.StepCompleted
-	case messages.StatusCancelled:
-		return messages.StepSkipped
-	case messages.StatusFailed, messages.StatusQueued, messages.StatusRunning, messages.StatusWaiting:
-		return messages.StepFailed
-	default:
-		return messages.StepFailed
 	}
 }
 

@@ -211,7 +211,7 @@ func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (repor
 			x.hooking.denied = &messages.RunError{Code: messages.CodePolicy, Message: refusal}
 		case messages.HookPreTool:
 			reports = append(reports, &messages.ToolReturned{
-				Step: c.Step, Name: c.Tool.Name, Code: messages.CodePolicy,
+				Step: c.Step, Name: c.Tool.Name, Code: messages.CodePolicy, StepID: x.state.StepID(c.Tool.ID),
 				Result: messages.ToolResult{CallID: c.Tool.ID, Content: messages.TextContent(refusal), IsError: true},
 			})
 		default:

@@ -74,9 +74,10 @@ func isStrange(m messages.Message) bool {
 	return m.Role != messages.RoleUser && m.Role != messages.RoleAssistant && m.Role != messages.RoleTool
 }
 
-// leaveConversation caches what the next run of the session begins with, if this one has ended.
+// leaveConversation caches what the next run of the session begins with, if this one has ended. A fork may have recalled
+// a conversation, and is in no session.
 func (x *execution) leaveConversation() {
-	if x.state.Result == nil || !x.state.Turn || !x.cfg.Talks.Wants() {
+	if x.state.Result == nil || !x.state.Turn || x.state.Task.Session == "" || !x.cfg.Talks.Wants() {
 		return
 	}
 	if data, err := json.Marshal(x.state.Conversation()); err == nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/replay"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -878,6 +879,22 @@ func (w *world) judge(t *testing.T) {
 	}
 	if len(stored) != int(want) {
 		w.violate(&w.found.otherBodies, "events that the log does not have")
+	}
+	if wrong := decidedOtherwise(w.log, simRun); w.rules == allRules && wrong != "" {
+		w.violate(&w.found.otherBodies, wrong)
+	}
+}
+
+// decidedOtherwise is where a log is not what the planner decides; empty: nowhere.
+func decidedOtherwise(log *runlog.Memory, run messages.Ref) string {
+	report, err := replay.Check(log.Read(context.Background(), run, 0, runlog.Tail))
+	switch {
+	case err != nil:
+		return "replay: " + err.Error()
+	case report.Difference != nil:
+		return fmt.Sprintf("replay: %+v", *report.Difference)
+	default:
+		return ""
 	}
 }
 

@@ -399,6 +399,9 @@ func (w *sessionWorld) judge() {
 		if !w.told[r] {
 			w.wrong("nobody heard of the end of %s", r.Run)
 		}
+		if wrong := decidedOtherwise(w.log, r); wrong != "" {
+			w.wrong("%s: %s", r.Run, wrong)
+		}
 		if w.sums[r.Run] > 1 {
 			w.wrong("%d summaries for %s", w.sums[r.Run], r.Run)
 		}

@@ -1,0 +1,51 @@
+package embed
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Approve lets a call be made that the run asks an approval for, and Run goes on. ErrNotWaiting: it asks for none of
+// this call, or somebody has decided.
+func (s *Session) Approve(ctx context.Context, call string) error {
+	return s.decide(ctx, call, false, "")
+}
+
+// Deny has such a call answered by a refusal. The reason is told to the model and may be empty. Errors are those of
+// Approve.
+func (s *Session) Deny(ctx context.Context, call, reason string) error {
+	return s.decide(ctx, call, true, reason)
+}
+
+func (s *Session) decide(ctx context.Context, call string, denied bool, reason string) error {
+	seq, park, err := s.parked(ctx)
+	if err != nil {
+		return err
+	}
+	if park.Approval == nil || park.Call != call {
+		return fmt.Errorf("call %s: %w", messages.Clip(call, 128), ErrNotWaiting)
+	}
+	_, err = s.keeper.Control(ctx, s.run, &messages.Decided{
+		ID: s.keeper.NewID(), Park: seq, Step: park.Approval.Step, Call: call, Hash: park.Approval.Hash,
+		Denied: denied, Reason: reason, Until: park.Until,
+	})
+	return err
+}
+
+// parked is what the run waits for, and its sequence. ErrNotWaiting: it waits for nothing.
+func (s *Session) parked(ctx context.Context) (uint64, *messages.Parked, error) {
+	last, ok, err := s.log.Last(ctx, s.run)
+	if err != nil {
+		return 0, nil, err
+	}
+	if !ok || last.Head.Phase != messages.PhaseParked {
+		return 0, nil, ErrNotWaiting
+	}
+	park, _, err := s.keeper.Park(ctx, s.run, last)
+	if err == nil && park == nil {
+		err = ErrNotWaiting
+	}
+	return last.Head.ParkSeq, park, err
+}
