@@ -35,8 +35,8 @@ type Parts struct {
 	Model model.Provider                                     // default: from the settings
 	Tools []tools.Tool                                       // beside the file tools
 	Files func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
-
-	Hooks []runner.Hook // called in every run
+	Cache runner.Cache                                       // holds the states of runs; default: Redis, from the settings
+	Hooks []runner.Hook                                      // called in every run
 
 	guard *guard // before the models; nil: none. The caller closes it.
 }
@@ -106,7 +106,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	redact := policy.NewRedactor(settings.Secrets(s)...)
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
-		Worker: s.Name, Keeper: keeper(b), Cache: cache(short), Model: parts.Model, Tools: set,
+		Worker: s.Name, Keeper: keeper(b), Cache: parts.cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
 		Redact: redact.String, Log: log,
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
@@ -136,6 +136,14 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), log, ready)
 	})
 	return group.Wait()
+}
+
+// cache is what holds the states of runs.
+func (p *Parts) cache(short *memory.ShortTerm) runner.Cache {
+	if p.Cache != nil {
+		return p.Cache
+	}
+	return cache(short)
 }
 
 func toolset(more []tools.Tool) (*tools.Set, error) {

@@ -159,6 +159,9 @@ func Load(v Checker, environ []string) error {
 	return v.Check()
 }
 
+// Read fills v from the environment and does not check that it is complete, for programs that bring parts of their own.
+func Read(v any, environ []string) error { return parse(v, environ) }
+
 func parse(v any, environ []string) error {
 	vars := environment(environ)
 	if err := env.ParseWithOptions(v, env.Options{Environment: vars}); err != nil {

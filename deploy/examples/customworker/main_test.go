@@ -19,7 +19,8 @@ const patience = 30 * time.Second
 // The worker works a task of a fleet whose agent uses its tool.
 func TestCustomWorker(t *testing.T) {
 	t.Parallel()
-	nc := embeddedtest.Conn(t, embeddedtest.Start(t))
+	servers := embeddedtest.Start(t)
+	nc := embeddedtest.Conn(t, servers)
 	if err := bus.Setup(t.Context(), nc, bus.Streams{}); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,9 @@ func TestCustomWorker(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the dispatcher is not ready")
 	}
-	go func() { done <- work(ctx, nc) }()
+	go func() {
+		done <- work(ctx, []string{"NATS_URL=" + servers.NATSURL, "LONGSHORE_WORKSPACES=" + t.TempDir()})
+	}()
 	t.Cleanup(func() {
 		stop()
 		for range 2 {
