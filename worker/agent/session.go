@@ -59,14 +59,15 @@ func spoken(in []messages.Message) []messages.Message {
 				}
 			}
 		case len(calls) > 0:
-			text := m.Text()
+			var text strings.Builder
+			text.WriteString(m.Text())
 			for _, c := range calls {
 				names[c.ID] = c.Name
 				if m.Text() == "" { // else it says so itself, or says what matters
-					text += fmt.Sprintf("(I call %s with %s.)\n", c.Name, c.Arguments)
+					fmt.Fprintf(&text, "(I call %s with %s.)\n", c.Name, c.Arguments)
 				}
 			}
-			out[i] = messages.Message{Role: m.Role, Content: messages.TextContent(text)}
+			out[i] = messages.Message{Role: m.Role, Content: messages.TextContent(text.String())}
 		}
 	}
 	return out

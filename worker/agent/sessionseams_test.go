@@ -37,10 +37,11 @@ func TestRecalledCallsWithoutTools(t *testing.T) {
 		if !ok || a.Recalled != 4 {
 			t.Fatalf("%s: %+v", planner, a)
 		}
-		calls, text := 0, ""
+		var said strings.Builder
+		calls := 0
 		for _, m := range a.Messages {
 			calls += len(m.Calls())
-			text += m.Text()
+			said.WriteString(m.Text())
 			if m.Role == messages.RoleTool {
 				calls++
 			}
@@ -48,6 +49,7 @@ func TestRecalledCallsWithoutTools(t *testing.T) {
 				t.Errorf("%s: an empty message", planner)
 			}
 		}
+		text := said.String()
 		if native != (calls == 2) || !native && (calls != 0 || !strings.Contains(text, `{"at":"cat"}`) || !strings.Contains(text, "Result of look:\na cat")) {
 			t.Errorf("%s: %d calls, %s", planner, calls, text)
 		}
