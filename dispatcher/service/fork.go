@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -165,7 +166,13 @@ func (s *Service) choose(ctx context.Context, started *messages.Started, req *me
 		if err != nil {
 			return err
 		}
+		if started.Task.Plan != nil {
+			def.Planner = messages.PlannerPlan // as when a run begins
+		}
 		if err := fits(started, &def); err != nil {
+			return err
+		}
+		if err := s.instruct(ctx, &def, &started.Task); err != nil {
 			return err
 		}
 		specs := make([]messages.ToolSpec, len(def.Tools))
@@ -178,6 +185,23 @@ func (s *Service) choose(ctx context.Context, started *messages.Started, req *me
 		started.Agent.Model, started.Agent.Models = req.Model, nil
 	}
 	return started.Agent.Validate()
+}
+
+// instruct fills in the prompt that an agent names, as it is when a run begins.
+func (s *Service) instruct(ctx context.Context, def *messages.Definition, task *messages.Task) error {
+	if def.Prompt == nil {
+		return nil
+	}
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	err = prompt.Resolver{Get: s.cfg.Bus.Prompt}.Resolve(ctx, def, task)
+	if _, wrong := errors.AsType[*messages.FieldError](err); wrong || errors.Is(err, messages.ErrUnknownPrompt) {
+		return &messages.FieldError{Field: "agent", Reason: err.Error()}
+	}
+	return err
 }
 
 // fits tells why an agent cannot go on with what was begun.
@@ -194,6 +218,8 @@ func fits(started *messages.Started, def *messages.Definition) error {
 		return bad("its onTruncated is not that of the steps that are kept: fork at step 1")
 	case len(def.OutputSchema) > 0 && len(started.Task.OutputSchema) > 0:
 		return bad("it has an output schema, and the task has one too")
+	case len(started.Task.OutputSchema) > 0 && def.Planner == messages.PlannerPlan:
+		return bad("the task has an output schema, and the planner %s does not check answers", def.Planner)
 	}
 	for _, name := range def.Tools {
 		if !slices.ContainsFunc(started.Tools, func(t messages.ToolSpec) bool { return t.Name == name }) {

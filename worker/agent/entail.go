@@ -1,6 +1,10 @@
 package agent
 
-import "github.com/longshore-run/longshore/messages"
+import (
+	"slices"
+
+	"github.com/longshore-run/longshore/messages"
+)
 
 // Entails are the records of what an action decides without any effect outside: the end of the turn before, the beginning
 // of the next, the steps of a plan. After those of a CallModel or a Decide it is planned again; those of a Finish come
@@ -20,7 +24,7 @@ func (s *State) Entails(a Action) []messages.Record {
 		return a.Records
 	case *Finish:
 		if s.StepOpen {
-			return append(a.Before[:len(a.Before):len(a.Before)], &messages.StepEnded{Step: s.Step, Status: stepStatus(a.Status)})
+			return append(slices.Clip(a.Before), &messages.StepEnded{Step: s.Step, Status: stepStatus(a.Status)})
 		}
 		return a.Before
 	default:

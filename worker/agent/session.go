@@ -35,8 +35,42 @@ func (s *State) Next(p Planner, turns bool) Action {
 		at++
 	}
 	with.Recalled = len(s.Recalled)
-	with.Messages = slices.Insert(slices.Clone(call.Messages), at, s.Recalled...)
+	said := s.Recalled
+	if len(call.Tools) == 0 { // providers refuse calls in a request without tools
+		said = spoken(said)
+	}
+	with.Messages = slices.Insert(slices.Clone(call.Messages), at, said...)
 	return &with
+}
+
+// spoken are messages with their calls and results as text: as many of them.
+func spoken(in []messages.Message) []messages.Message {
+	out := slices.Clone(in)
+	names := map[string]string{}
+	for i, m := range in {
+		calls := m.Calls()
+		switch {
+		case m.Role == messages.RoleTool:
+			out[i] = messages.Message{Role: messages.RoleUser}
+			for _, b := range m.Content {
+				if b.ToolResult != nil {
+					head := messages.Block{Text: "Result of " + names[b.ToolResult.CallID] + ":\n"}
+					out[i].Content = append(append(out[i].Content, head), b.ToolResult.Content...)
+				}
+			}
+		case len(calls) > 0:
+			var text strings.Builder
+			text.WriteString(m.Text())
+			for _, c := range calls {
+				names[c.ID] = c.Name
+				if m.Text() == "" { // else it says so itself, or says what matters
+					fmt.Fprintf(&text, "(I call %s with %s.)\n", c.Name, c.Arguments)
+				}
+			}
+			out[i] = messages.Message{Role: m.Role, Content: messages.TextContent(text.String())}
+		}
+	}
+	return out
 }
 
 func (s *State) recall(r *messages.Recalled) {

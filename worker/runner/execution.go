@@ -127,10 +127,10 @@ func (x *execution) drive(ctx context.Context) error {
 		return x.cfg.Keeper.Close(ctx, x.run, x.tip, x.out)
 	}
 	action, err := x.commit(ctx)
-	if err == nil {
-		action, err = x.share(ctx, action)
-	}
 	for err == nil {
+		if action, err = x.share(ctx, action); err != nil {
+			break
+		}
 		switch a := action.(type) {
 		case *agent.Finish, *agent.Park:
 			x.leaveConversation()

@@ -18,12 +18,12 @@ const shareWait = 10 * time.Minute
 // can still be cancelled, and is handed back when the worker stops.
 func (x *execution) share(ctx context.Context, next agent.Action) (agent.Action, error) {
 	name := x.state.Task.Workspace
-	if name == "" || x.cfg.Named == nil {
+	if name == "" || x.cfg.Named == nil || x.shared != nil {
 		return next, nil
 	}
 	for {
 		switch next.(type) {
-		case *agent.Finish, *agent.Park:
+		case *agent.Finish, *agent.Park, *agent.AskHooks: // they need no files
 			return next, nil
 		}
 		heed, err := x.takeTurn(ctx, name)
@@ -52,6 +52,7 @@ func (x *execution) takeTurn(ctx context.Context, name string) (heed bool, err e
 		}
 	})
 	defer x.listen(abort)()
+	defer x.bound(abort)()
 	if x.shared, err = x.cfg.Named(wait, x.run.Tenant, name); err == nil {
 		return false, nil
 	}

@@ -20,7 +20,7 @@ import (
 type openNamed func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)
 
 // sharing is a runner of tasks that name a workspace; asked counts its model calls.
-func sharing(t *testing.T, log runlog.Log, open openNamed) (r *runner.Runner, asked *atomic.Int64) {
+func sharing(t *testing.T, log runlog.Log, open openNamed, hooks ...runner.Hook) (r *runner.Runner, asked *atomic.Int64) {
 	t.Helper()
 	set, err := tools.NewSet()
 	if err != nil {
@@ -29,7 +29,7 @@ func sharing(t *testing.T, log runlog.Log, open openNamed) (r *runner.Runner, as
 	asked = &atomic.Int64{}
 	var ids atomic.Int64
 	return runner.New(runner.Config{
-		Worker: "w", Tools: set, Named: open,
+		Worker: "w", Tools: set, Named: open, Hooks: hooks,
 		Keeper: &runlog.Keeper{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string {
 			return "s" + strconv.FormatInt(ids.Add(1), 10)
 		}},
@@ -118,5 +118,22 @@ func TestWorkspaceCannotBeOpened(t *testing.T) {
 	}
 	if !released(t, log).Spent {
 		t.Error("the attempt is not spent")
+	}
+}
+
+// A run whose time is over while another has its workspace ends then, and its hooks hear of it.
+func TestDeadlineWhileAnotherHasTheWorkspace(t *testing.T) {
+	log, told := &runlog.Memory{}, &heard{}
+	r, asked := sharing(t, log, func(ctx context.Context, _, _ string) (*sandbox.Workspace, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}, told.at(messages.HookPostTask, messages.HookAnswer{}, nil))
+	tk := sharingTicket()
+	tk.Body, _ = json.Marshal(map[string]any{"input": "hello", "workspace": "shared", "deadline": time.Now().Add(200 * time.Millisecond)})
+	if out, err := r.Run(t.Context(), tk); out != runner.Done || err != nil || asked.Load() != 0 {
+		t.Fatalf("%v %v, %d calls", out, err, asked.Load())
+	}
+	if len(told.calls) != 1 || told.calls[0].Result == nil || told.calls[0].Result.Error.Code != messages.CodeDeadline {
+		t.Errorf("told %+v", told.calls)
 	}
 }
