@@ -73,6 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
 	root.AddCommand(replaycmd.Command(connect, !isTerminal(stdout)))
 	root.AddCommand(cli.Eval(evalFleet, terminal(stderr, stdout)))
+	cli.Group(root)
 	cli.Usage(root)
 	root.SetArgs(args)
 	return exitCode(root.ExecuteContext(ctx), stderr)

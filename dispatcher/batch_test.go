@@ -358,8 +358,15 @@ func TestBatchResultsAndRetry(t *testing.T) {
 	if diff := cmp.Diff([]string{"2 failed"}, y.results(again.BatchRef, dispatcher.ByInput)); diff != "" {
 		t.Error(diff)
 	}
+	if _, err := y.client.SubmitBatch(t.Context(), spec("b0"), read(`{"custom_id":"1","input":"good"}`)); err != nil {
+		t.Fatal(err)
+	}
+	y.ended(dispatcher.BatchOf("b0"))
+	if _, err := y.client.RetryBatch(t.Context(), dispatcher.BatchOf("b0"), spec("b3"), true); err == nil || !strings.Contains(err.Error(), "batch b0 has no line to try again") {
+		t.Errorf("retry of what completed: %v", err)
+	}
 	list, err := y.client.Batches(t.Context(), "", 1)
-	if err != nil || len(list.Batches) != 1 || list.Batches[0].ID != "b2" || !list.More {
+	if err != nil || len(list.Batches) != 1 || list.Batches[0].ID != "b0" || !list.More {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

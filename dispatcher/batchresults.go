@@ -151,7 +151,19 @@ func (c *Client) RetryBatch(ctx context.Context, from messages.BatchRef, spec Ba
 	if spec.BatchRef == from || spec.Template != nil || spec.Tenant != from.Tenant {
 		return nil, &messages.FieldError{Field: "id", Reason: "must be that of another batch of the same tenant, without a template"}
 	}
-	return c.SubmitBatch(ctx, spec, c.again(ctx, from, failedOnly))
+	lines := c.again(ctx, from, failedOnly)
+	if !hasAny(lines) {
+		return nil, &messages.FieldError{Field: "id", Reason: "batch " + from.ID + " has no line to try again"}
+	}
+	return c.SubmitBatch(ctx, spec, lines)
+}
+
+// hasAny says whether there is a line, or an error in its place.
+func hasAny(lines iter.Seq2[Line, error]) bool {
+	for range lines {
+		return true
+	}
+	return false
 }
 
 // again yields the lines of a batch that are to be made again, as they would stand in a file.

