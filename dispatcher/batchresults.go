@@ -160,10 +160,10 @@ func (c *Client) RetryBatch(ctx context.Context, from messages.BatchRef, spec Ba
 
 // hasAny says whether there is a line, or an error in its place.
 func hasAny(lines iter.Seq2[Line, error]) bool {
-	for range lines {
-		return true
-	}
-	return false
+	next, stop := iter.Pull2(lines)
+	defer stop()
+	_, _, ok := next()
+	return ok
 }
 
 // again yields the lines of a batch that are to be made again, as they would stand in a file.

@@ -187,6 +187,26 @@ func TestHelpListsEveryVariable(t *testing.T) {
 	}
 }
 
+func TestHelpNamesEveryCommandBelowAHeading(t *testing.T) {
+	t.Parallel()
+	got := call(t, nil, "--help")
+	grouped, rest, found := strings.Cut(got.stdout, "Additional Commands:")
+	if got.code != 0 || !found {
+		t.Fatalf("%+v", got)
+	}
+	rest, _, _ = strings.Cut(rest, "\n\n")
+	for line := range strings.Lines(strings.TrimSpace(rest)) {
+		if name := strings.Fields(line)[0]; name != "completion" && name != "help" {
+			t.Errorf("%s is in no group", name)
+		}
+	}
+	for _, heading := range []string{"Start a fleet", "Submit tasks", "Decide for", "Look back", "What a fleet keeps"} {
+		if !strings.Contains(grouped, heading) {
+			t.Errorf("no heading %q", heading)
+		}
+	}
+}
+
 func TestUnusableAddress(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

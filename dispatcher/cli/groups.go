@@ -3,22 +3,26 @@ package cli
 import "github.com/spf13/cobra"
 
 // groups are the headings of the help, in their order, and the commands below each.
-var groups = []struct {
+func groups() []group {
+	return []group{
+		{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "dispatcher", "worker"}},
+		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "result", "list", "cancel"}},
+		{"waiting", "Decide for runs that wait:", []string{"approvals", "approve", "deny", "answer"}},
+		{"look", "Look back and compare:", []string{"replay", "fork", "eval"}},
+		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "prices"}},
+	}
+}
+
+type group struct {
 	id, title string
 	commands  []string
-}{
-	{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "dispatcher", "worker"}},
-	{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "result", "list", "cancel"}},
-	{"waiting", "Decide for runs that wait:", []string{"approvals", "approve", "deny", "answer"}},
-	{"look", "Look back and compare:", []string{"replay", "fork", "eval"}},
-	{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "prices"}},
 }
 
 // Group puts the commands of root below headings in its help. Those that it does not know stay below
 // "Additional Commands". Call it before Usage.
 func Group(root *cobra.Command) {
 	of := map[string]string{}
-	for _, g := range groups {
+	for _, g := range groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, name := range g.commands {
 			of[name] = g.id
