@@ -58,6 +58,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	}
 	svc := service.New(service.Config{
 		Conn: nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
+		PromptPolicy: withoutSecrets(settings.Secrets(s)),
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
