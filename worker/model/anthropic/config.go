@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // Defaults.
@@ -69,7 +70,7 @@ type Provider struct {
 	config  Config
 	http    *http.Client
 	client  api.Client
-	secrets redactor
+	secrets wire.Redactor
 }
 
 var _ model.Provider = (*Provider)(nil)
@@ -89,7 +90,7 @@ func New(c Config) (*Provider, error) {
 		options = append(options, option.WithAPIKey(c.APIKey))
 	}
 	return &Provider{
-		config: c, client: api.NewClient(options...), secrets: redactor{key: c.APIKey},
+		config: c, client: api.NewClient(options...), secrets: wire.Redactor{Key: c.APIKey},
 		http: &http.Client{
 			Transport:     c.Transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

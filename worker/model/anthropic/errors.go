@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // refusal is the error of an answer that is no 2xx.
@@ -30,7 +31,7 @@ func (x *exchange) refusal(resp *http.Response, body []byte) error {
 func (x *exchange) failure(f fault) *model.Error {
 	e := &model.Error{Class: classify(x.status, &f), Status: x.status, RequestID: x.requestID, Detail: f.message}
 	if e.RequestID == "" {
-		e.RequestID = x.provider.secrets.clip(f.requestID, maxRequestID)
+		e.RequestID = x.provider.secrets.Clip(f.requestID, wire.MaxRequestID)
 	}
 	if e.Detail == "" {
 		e.Detail = f.kind

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // maxErrorBody is how much of an error page is read.
@@ -49,7 +50,7 @@ func (x *exchange) send(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, x.unreachable(err)
 	}
-	x.status, x.requestID = resp.StatusCode, p.secrets.clip(requestID(resp.Header), maxRequestID)
+	x.status, x.requestID = resp.StatusCode, p.secrets.Clip(requestID(resp.Header), wire.MaxRequestID)
 	x.body = resp.Body
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return resp, nil

@@ -73,16 +73,16 @@ func (x *exchange) fault(ctx context.Context, ended, err error) error {
 	e, ok := errors.AsType[*model.Error](err)
 	switch {
 	case ok:
-		e.Detail = x.provider.secrets.clean(e.Detail)
+		e.Detail = x.provider.secrets.Clean(e.Detail)
 	case errors.Is(ended, errIdle):
 		e = &model.Error{
 			Class: model.Timeout, Detail: "nothing came for " + x.provider.config.IdleTimeout.String(),
 			Hint: "try again; a slow endpoint needs a longer idle timeout",
 		}
 	case x.body == nil: // the client refuses our own request
-		e = &model.Error{Class: model.InvalidRequest, Detail: x.provider.secrets.clean(err.Error())}
+		e = &model.Error{Class: model.InvalidRequest, Detail: x.provider.secrets.Clean(err.Error())}
 	default:
-		e = truncated(x.provider.secrets.clean("the stream was cut: " + err.Error()))
+		e = truncated(x.provider.secrets.Clean("the stream was cut: " + err.Error()))
 	}
 	if e.Detail == "" { // nothing but control characters was said
 		e.Detail = "the endpoint says nothing about it"

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 const bom = "\xef\xbb\xbf"
@@ -71,7 +73,7 @@ func (s *events) field(line []byte) error {
 		s.known = true
 	default:
 		if s.strange == "" && !bytes.HasPrefix([]byte("event"), line) && !bytes.HasPrefix([]byte("data"), line) { // or it was cut
-			s.strange = string(line[:min(len(line), maxDetail)])
+			s.strange = string(line[:min(len(line), wire.MaxDetail)])
 		}
 	}
 	return nil

@@ -206,7 +206,7 @@ func (b *body) complete() {
 
 func (b *body) failed(class model.Class, detail string) error {
 	return &model.Error{
-		Class: class, Status: b.x.status, Detail: b.layer.secrets.clean(detail), RequestID: b.x.requestID,
+		Class: class, Status: b.x.status, Detail: b.layer.secrets.Clean(detail), RequestID: b.x.requestID,
 	}
 }
 

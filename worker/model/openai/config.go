@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // Defaults.
@@ -59,7 +60,7 @@ type Provider struct {
 	model   string
 	flavour Flavour
 	can     model.Capabilities
-	secrets redactor
+	secrets wire.Redactor
 	idle    interface{ CloseIdleConnections() }
 }
 
@@ -71,7 +72,7 @@ func New(c Config) (*Provider, error) {
 		return nil, err
 	}
 	c.setDefaults()
-	secrets := redactor{key: c.APIKey}
+	secrets := wire.Redactor{Key: c.APIKey}
 	client := &http.Client{
 		Transport:     c.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

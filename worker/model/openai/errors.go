@@ -17,7 +17,7 @@ func (n *normaliser) refusal(resp *http.Response, body []byte, x *exchange) erro
 			Hint:   "set the base URL (OPENAI_BASE_URL) to the address that it redirects to",
 		}
 		if to, err := resp.Location(); err == nil {
-			e.Detail = n.secrets.clean("the endpoint redirects to " + to.Scheme + "://" + to.Host + ", and redirects are not followed")
+			e.Detail = n.secrets.Clean("the endpoint redirects to " + to.Scheme + "://" + to.Host + ", and redirects are not followed")
 		}
 		return e
 	}
@@ -32,13 +32,13 @@ func (n *normaliser) refusal(resp *http.Response, body []byte, x *exchange) erro
 // failure is the typed error of a fault.
 func (n *normaliser) failure(x *exchange, f fault) *model.Error {
 	e := &model.Error{
-		Class: classify(x.status, &f), Status: x.status, RequestID: x.requestID, Detail: n.secrets.clean(f.message),
+		Class: classify(x.status, &f), Status: x.status, RequestID: x.requestID, Detail: n.secrets.Clean(f.message),
 	}
 	if x.status < 300 && f.status != 0 {
 		e.Status = f.status // of the provider behind a gateway that had answered 200
 	}
 	if e.Detail == "" {
-		e.Detail = n.secrets.clean(f.code)
+		e.Detail = n.secrets.Clean(f.code)
 	}
 	e.Hint = hint(e, &f)
 	return e

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // fault is what a provider says about an error, in whichever form.
@@ -36,7 +38,7 @@ func parseFault(body []byte) fault {
 		return f
 	}
 	if len(body) > maxErrorBody { // no error is as long, and what is made of it takes many times as much
-		return fault{message: string(body[:maxDetail])}
+		return fault{message: string(body[:wire.MaxDetail])}
 	}
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {

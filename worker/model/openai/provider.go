@@ -88,7 +88,7 @@ func (p *Provider) fault(ctx context.Context, err error, class model.Class) erro
 	if known, ok := errors.AsType[*model.Error](err); ok {
 		return known
 	}
-	e := &model.Error{Class: class, Detail: p.secrets.clean(err.Error())}
+	e := &model.Error{Class: class, Detail: p.secrets.Clean(err.Error())}
 	if errors.Is(err, api.ErrReasoningToolsRequireResponses) {
 		e.Hint = "choose a model that takes tools over chat completions"
 	}

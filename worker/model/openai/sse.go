@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // event is one message of an event stream.
@@ -92,7 +93,7 @@ func (s *events) field(line []byte) ([]byte, bool) {
 	case "", "id", "retry":
 	default:
 		if !s.known && s.strange == "" && !bytes.HasPrefix([]byte("data"), line) { // else it is the beginning of a field
-			s.strange = messages.Clip(string(line[:min(len(line), maxDetail)]), maxDetail)
+			s.strange = messages.Clip(string(line[:min(len(line), wire.MaxDetail)]), wire.MaxDetail)
 		}
 	}
 	return nil, false

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // maxErrorBody is how much of an error page is read.
@@ -18,7 +19,7 @@ const maxErrorBody = 64 << 10
 // every error is an *model.Error or the end of the request's context.
 type normaliser struct {
 	client        *http.Client
-	secrets       redactor
+	secrets       wire.Redactor
 	headerTimeout time.Duration
 	idleTimeout   time.Duration
 	maxLine       int
@@ -44,7 +45,7 @@ func (n *normaliser) Do(req *http.Request) (*http.Response, error) {
 func (n *normaliser) send(ctx context.Context, req *http.Request, x *exchange, dog *watchdog) (*http.Response, error) {
 	out := req.Clone(ctx)
 	if err := rewrite(out, x); err != nil {
-		return nil, &model.Error{Class: model.InvalidRequest, Detail: n.secrets.clean(err.Error())}
+		return nil, &model.Error{Class: model.InvalidRequest, Detail: n.secrets.Clean(err.Error())}
 	}
 	dog.arm(n.headerTimeout, errNoHeaders)
 	resp, err := n.client.Do(out) //nolint:gosec // the operator's endpoint, and redirects are not followed
@@ -52,7 +53,7 @@ func (n *normaliser) send(ctx context.Context, req *http.Request, x *exchange, d
 	if err != nil {
 		return nil, n.unreachable(ctx, err)
 	}
-	x.status, x.requestID = resp.StatusCode, n.secrets.clip(requestID(resp.Header), maxRequestID)
+	x.status, x.requestID = resp.StatusCode, n.secrets.Clip(requestID(resp.Header), wire.MaxRequestID)
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return resp, nil
 	}
@@ -91,7 +92,7 @@ func (n *normaliser) unreachable(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return &model.Error{
-		Class: model.Network, Detail: n.secrets.clean(err.Error()),
+		Class: model.Network, Detail: n.secrets.Clean(err.Error()),
 		Hint: "check that the endpoint is up and that its base URL (OPENAI_BASE_URL) is right",
 	}
 }
