@@ -64,7 +64,7 @@ func (b *Bus) Follow(ctx context.Context, filter string) iter.Seq2[messages.Even
 func (b *Bus) event(m stored) (messages.Event, bool) {
 	var e messages.Event
 	subject := strings.Split(m.subject, ".")
-	if len(subject) != 4 || json.Unmarshal(m.data, &e) != nil || !isOf(&e, messages.Ref{Tenant: subject[1], Run: subject[2]}, subject[3]) {
+	if len(subject) != 4 || subject[0] != "events" || json.Unmarshal(m.data, &e) != nil || !isOf(&e, messages.Ref{Tenant: subject[1], Run: subject[2]}, subject[3]) {
 		b.skipped.Add(1)
 		return messages.Event{}, false
 	}

@@ -25,6 +25,7 @@ func FuzzBlobRef(f *testing.F) {
 
 func FuzzEvent(f *testing.F) {
 	f.Add("events.a.b.step_start", []byte(`{"source":"/tenants/a","subject":"b","type":"longshore.step_start.v1","sequence":"1"}`))
+	f.Add(".a.b.step_start", []byte(`{"source":"/tenants/a","subject":"b","type":"longshore.step_start.v1","sequence":"1"}`))
 	f.Add("events", []byte("null"))
 	f.Add("events.a.b.", []byte(`{"source":"","type":"","sequence":"18446744073709551615"}`))
 	f.Fuzz(func(t *testing.T, subject string, data []byte) {
