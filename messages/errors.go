@@ -46,6 +46,9 @@ const (
 	CodeApprovalExpired    Code = "approval_expired"
 	CodeOutputSchema       Code = "output_schema"
 	CodePoison             Code = "poison"
+	CodeRateLimited        Code = "rate_limited"    // a quota of the tenant is used up; the problem says when to come again
+	CodeUnauthenticated    Code = "unauthenticated" // nobody, or somebody who is not known
+	CodeForbidden          Code = "forbidden"       // somebody known who may not do it
 	CodeInternal           Code = "internal"
 )
 
@@ -58,7 +61,7 @@ func Codes() map[Code]bool {
 		CodeModelTimeout: true, CodeModelTruncated: true, CodeModelContextLength: false, CodeModelContentFilter: false,
 		CodeModelInvalidOutput: true, CodeNoProvider: false, CodeToolFailed: true, CodeToolUnknownOutcome: false,
 		CodePolicy: false, CodeApprovalDenied: false, CodeApprovalExpired: false, CodeOutputSchema: true,
-		CodePoison: false, CodeInternal: true,
+		CodePoison: false, CodeInternal: true, CodeRateLimited: true, CodeUnauthenticated: false, CodeForbidden: false,
 	}
 }
 
@@ -84,6 +87,8 @@ type Problem struct { //nolint:errname // the RFC's word
 	Code      Code   `json:"code"`
 	Retryable bool   `json:"retryable"`
 	Field     string `json:"field,omitempty"`
+	// RetryAfter is how many seconds to wait before the request is made again; over HTTP it is the header too.
+	RetryAfter int `json:"retryAfter,omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Detail }

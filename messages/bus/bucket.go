@@ -20,6 +20,7 @@ type bucket struct{ stream, prefix string }
 var (
 	agentsBucket  = bucket{streamAgents, agentPrefix}    //nolint:gochecknoglobals // a constant
 	promptsBucket = bucket{streamPrompts, promptsPrefix} //nolint:gochecknoglobals // a constant
+	quotasBucket  = bucket{streamQuotas, quotasPrefix}   //nolint:gochecknoglobals // a constant
 )
 
 const (

@@ -26,11 +26,14 @@ const (
 	BucketSessions = "SESSIONS"
 
 	BucketPrompts = "PROMPTS"
+	// BucketQuotas has what operators grant tenants, agents and providers.
+	BucketQuotas = "QUOTAS"
 
 	ConsumerWorkers = "workers"
 
 	streamAgents   = "KV_" + BucketAgents
 	streamPrompts  = "KV_" + BucketPrompts
+	streamQuotas   = "KV_" + BucketQuotas
 	streamSessions = "KV_" + BucketSessions
 )
 
@@ -142,7 +145,11 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	prompts.Name, prompts.Description = streamPrompts, "Prompts by id, every version."
 	prompts.Subjects = []string{"$KV." + BucketPrompts + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, batches(base)}
+	quotas := agents
+	quotas.Name, quotas.Description = streamQuotas, "Quotas of tenants, agents and providers."
+	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
+
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.

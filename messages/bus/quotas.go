@@ -1,0 +1,86 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+const quotasPrefix = "$KV." + BucketQuotas + "."
+
+// Quota is what an operator granted, with its revision; nothing, no limit and 0, when nobody said anything.
+func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota, revision uint64, err error) {
+	if err := of.Check(); err != nil {
+		return q, 0, err //nolint:wrapcheck // it names the field
+	}
+	m, ok, err := b.at(ctx, quotasBucket, quotaKey(of), 0)
+	if err != nil || !ok || isRemoved(m) {
+		return q, 0, err
+	}
+	if err := messages.Decode(m.data, &q); err != nil {
+		return q, 0, fmt.Errorf("unreadable quota of %s: %v", of, err) //nolint:errorlint // not a field of who asks
+	}
+	return q, m.seq, nil
+}
+
+// PutQuota stores a quota. messages.ErrRevision: ifRevision, unless it is nil, is not its newest revision.
+func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quota, by string, ifRevision *uint64) (messages.Change, error) {
+	if err := of.Check(); err != nil {
+		return messages.Change{}, err //nolint:wrapcheck // it names the field
+	}
+	if err := q.Validate(of.Kind); err != nil {
+		return messages.Change{}, err //nolint:wrapcheck // it names the field
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return messages.Change{}, fmt.Errorf("encode quota: %w", err)
+	}
+	change, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), body, by, ifRevision})
+	if err != nil {
+		return change, fmt.Errorf("store quota of %s: %w", of, err)
+	}
+	return change, nil
+}
+
+// DeleteQuota takes all limits away; nothing happens when there are none.
+func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string) error {
+	if err := of.Check(); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
+	if _, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), nil, by, nil}); err != nil {
+		return fmt.Errorf("delete quota of %s: %w", of, err)
+	}
+	return nil
+}
+
+// maxQuotas bounds a list.
+const maxQuotas = 10_000
+
+// Quotas are all that were granted, 10,000 at most. One that cannot be read is skipped and logged.
+func (b *Bus) Quotas(ctx context.Context) (map[messages.QuotaRef]messages.Quota, error) {
+	out := map[messages.QuotaRef]messages.Quota{}
+	for subject, err := range b.subjects(ctx, streamQuotas, quotasPrefix+"*.*") {
+		if err != nil {
+			return nil, fmt.Errorf("list quotas: %w", err)
+		}
+		kind, name, _ := strings.Cut(strings.TrimPrefix(subject, quotasPrefix), ".")
+		of := messages.QuotaRef{Kind: messages.QuotaKind(kind), Name: name}
+		q, revision, err := b.Quota(ctx, of)
+		if err != nil {
+			b.log.WarnContext(ctx, "quota skipped", "err", err)
+			continue
+		}
+		if revision != 0 {
+			out[of] = q
+		}
+		if len(out) == maxQuotas {
+			break
+		}
+	}
+	return out, nil
+}
+
+func quotaKey(of messages.QuotaRef) string { return string(of.Kind) + "." + of.Name }
