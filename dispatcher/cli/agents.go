@@ -194,7 +194,7 @@ func (c *commands) agentsHistory() *cobra.Command {
 				if err != nil {
 					return explainCatalog(err, "agent", args[0])
 				}
-				return c.writeHistory(cmd, output, changes)
+				return c.writeHistory(cmd, output, "REVISION", changes)
 			})
 		},
 	}

@@ -84,13 +84,13 @@ func (c *commands) writeText(cmd *cobra.Command, text string) error {
 	return write(cmd.OutOrStdout(), text)
 }
 
-// writeHistory writes changes, newest first.
-func (c *commands) writeHistory(cmd *cobra.Command, f format, changes []messages.Change) error {
+// writeHistory writes changes, newest first; number is what theirs are called.
+func (c *commands) writeHistory(cmd *cobra.Command, f format, number string, changes []messages.Change) error {
 	if f.json {
 		return c.writeJSON(cmd, messages.History{Changes: changes})
 	}
 	table := newTable(cmd.OutOrStdout())
-	if err := writeRow(table, "REVISION", "WHEN", "BY", "CHANGE"); err != nil {
+	if err := writeRow(table, number, "WHEN", "BY", "CHANGE"); err != nil {
 		return err
 	}
 	for _, change := range changes {

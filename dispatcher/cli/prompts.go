@@ -278,7 +278,7 @@ func (c *commands) promptsHistory() *cobra.Command {
 				if err != nil {
 					return explainCatalog(err, "prompt", args[0])
 				}
-				return c.writeHistory(cmd, output, changes)
+				return c.writeHistory(cmd, output, "VERSION", changes)
 			})
 		},
 	}
