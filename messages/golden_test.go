@@ -92,7 +92,8 @@ func wire() map[string]any {
 			Tenant: ref.Tenant, ID: ref.Run, Agent: "reviewer", Step: 1, Call: "c1", Tool: "send_mail", Arguments: `{}`,
 			Hash: messages.HashArguments(`{}`), Since: noon, Until: &until,
 		}}},
-		"live_reset": &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
+		"steer_request": &messages.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
+		"live_reset":    &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
 	}
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{
@@ -142,6 +143,7 @@ func wire() map[string]any {
 		},
 		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now"},
 		messages.EventBudgetWarning:   messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
+		messages.EventSteered:         messages.SteeredData{ID: "x4", By: "ann", Message: "Skip b.go.", Truncated: true},
 	} {
 		all["event_"+name] = event(name, data)
 	}
@@ -227,8 +229,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 18 {
-		t.Errorf("the records have %d kinds of events, want 18", len(seen))
+	if len(seen) != 19 {
+		t.Errorf("the records have %d kinds of events, want 19", len(seen))
 	}
 }
 
