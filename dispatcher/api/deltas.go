@@ -35,12 +35,12 @@ func newDeltas(c *dispatcher.Client) *deltas {
 
 // watch gives the live text of a run from now on. Nobody waits for whoever does not take it: it is dropped. It ends with
 // leave.
-func (d *deltas) watch(run messages.Ref) (pieces <-chan messages.Live, leave func()) {
+func (d *deltas) watch(ctx context.Context, run messages.Ref) (pieces <-chan messages.Live, leave func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.runs[run]
 	if r == nil {
-		ctx, stop := context.WithCancel(context.Background())
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // it lasts as long as its last watcher
 		r = &deltaRun{watchers: map[chan messages.Live]struct{}{}, stop: stop, ended: make(chan struct{})}
 		d.runs[run] = r
 		go d.follow(ctx, run, r)

@@ -45,7 +45,7 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	var pieces <-chan messages.Live
 	if live { // before what is stored is read, so that nothing is between the two
 		var leave func()
-		pieces, leave = q.api.deltas.watch(run)
+		pieces, leave = q.api.deltas.watch(ctx, run)
 		defer leave()
 	}
 	s := startStream(w, q.api.cfg.KeepAlive)
