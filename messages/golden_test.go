@@ -92,6 +92,11 @@ func wire() map[string]any {
 			Tenant: ref.Tenant, ID: ref.Run, Agent: "reviewer", Step: 1, Call: "c1", Tool: "send_mail", Arguments: `{}`,
 			Hash: messages.HashArguments(`{}`), Since: noon, Until: &until,
 		}}},
+		"feedback_request": &messages.FeedbackRequest{
+			Tenant: ref.Tenant, ID: ref.Run, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2,
+			By: "ann", Control: "f1",
+		},
+		"feedback": fullFeedback(), "feedback_list": &messages.FeedbackList{Feedback: []messages.Feedback{*fullFeedback()}, More: true},
 		"steer_request": &messages.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
 		"live_reset":    &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
 	}
@@ -165,6 +170,12 @@ func event(name string, data any) *eventOf {
 		Subject: ref.Run, Time: noon, DataContentType: "application/json", Sequence: "7",
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}, typed.Interface()}
+}
+
+func fullFeedback() *messages.Feedback {
+	return &messages.Feedback{
+		Run: ref.Run, ID: "f1", At: noon, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2, By: "ann",
+	}
 }
 
 func first() messages.Head {

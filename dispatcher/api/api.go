@@ -82,6 +82,9 @@ func New(cfg Config) (*API, error) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(a.openapi)
 	})
+	if err := a.serveContract(); err != nil {
+		return nil, err
+	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problemf(http.StatusNotFound, "not_found", "there is no such path; GET /openapi.json lists them"))
 	})

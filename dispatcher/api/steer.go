@@ -32,16 +32,22 @@ func steerTask(ctx context.Context, q *query) (any, error) {
 	if err == nil {
 		err = q.read(&body)
 	}
+	if err == nil {
+		err = q.said(&body.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if body.ID == "" {
-		if body.ID, err = q.control(); err != nil {
-			return nil, err
-		}
-	}
-	if body.ID != "" && !messages.ValidToken(body.ID) {
-		return nil, &messages.FieldError{Field: "id", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
-	}
 	return q.api.cfg.Client.Steer(ctx, run, messages.SteerRequest{Message: body.Message, By: body.By, Control: body.ID})
+}
+
+// said is the id of what is said: that of the body, or else of the header.
+func (q *query) said(id *string) (err error) {
+	if *id == "" {
+		*id, err = q.control()
+	}
+	if err == nil && *id != "" && !messages.ValidToken(*id) {
+		return &messages.FieldError{Field: "id", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
+	}
+	return err
 }

@@ -11,7 +11,9 @@ import (
 
 // talk are the requests with which people speak to runs and about them.
 func (s *Service) talk() map[string]answerFunc {
-	return map[string]answerFunc{messages.SubjectSteer: s.steer}
+	return map[string]answerFunc{
+		messages.SubjectSteer: s.steer, messages.SubjectFeedback: s.feedback, messages.SubjectFeedbackList: s.feedbackList,
+	}
 }
 
 // steer records what a run is told. Its owner meets the record at its next append: nothing need be aborted for it.
