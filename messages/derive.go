@@ -157,6 +157,8 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		emit(EventBudgetWarning, BudgetWarning{Limit: named(r.Limit), Spent: r.Spent, Allowed: r.Allowed})
 	case *HookFailed:
 		emit(EventHookFailed, hookFailure(r))
+	case *Steered:
+		emit(EventSteered, r.data())
 	case *Finished:
 		emit(EventTurnEnd, TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate})
 		emit(EventRunFinished, RunFinished{r.Result.short(run)})

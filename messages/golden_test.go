@@ -92,7 +92,13 @@ func wire() map[string]any {
 			Tenant: ref.Tenant, ID: ref.Run, Agent: "reviewer", Step: 1, Call: "c1", Tool: "send_mail", Arguments: `{}`,
 			Hash: messages.HashArguments(`{}`), Since: noon, Until: &until,
 		}}},
-		"live_reset": &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
+		"feedback_request": &messages.FeedbackRequest{
+			Tenant: ref.Tenant, ID: ref.Run, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2,
+			By: "ann", Control: "f1",
+		},
+		"feedback": fullFeedback(), "feedback_list": &messages.FeedbackList{Feedback: []messages.Feedback{*fullFeedback()}, More: true},
+		"steer_request": &messages.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
+		"live_reset":    &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
 	}
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{
@@ -142,6 +148,7 @@ func wire() map[string]any {
 		},
 		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now"},
 		messages.EventBudgetWarning:   messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
+		messages.EventSteered:         messages.SteeredData{ID: "x4", By: "ann", Message: "Skip b.go.", Truncated: true},
 	} {
 		all["event_"+name] = event(name, data)
 	}
@@ -163,6 +170,12 @@ func event(name string, data any) *eventOf {
 		Subject: ref.Run, Time: noon, DataContentType: "application/json", Sequence: "7",
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}, typed.Interface()}
+}
+
+func fullFeedback() *messages.Feedback {
+	return &messages.Feedback{
+		Run: ref.Run, ID: "f1", At: noon, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2, By: "ann",
+	}
 }
 
 func first() messages.Head {
@@ -227,8 +240,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 18 {
-		t.Errorf("the records have %d kinds of events, want 18", len(seen))
+	if len(seen) != 19 {
+		t.Errorf("the records have %d kinds of events, want 19", len(seen))
 	}
 }
 

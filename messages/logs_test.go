@@ -110,6 +110,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 		"budget": budget(t), "approvals": approvals(t),
 		"forked":  forked(t),
 		"session": session(t),
+		"steered": steered(t),
 	}
 }
 

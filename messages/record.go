@@ -6,7 +6,7 @@ import "time"
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
 // *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised. Control records, of anybody else:
-// *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted.
+// *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted *Steered.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -36,6 +36,7 @@ const (
 	KindRecalled        Kind = "recalled"
 	KindSummarised      Kind = "summarised"
 	KindHookFailed      Kind = "hook_failed"
+	KindSteered         Kind = "steered"
 )
 
 // newRecord is an empty record of a kind, nil for an unknown one.
@@ -85,6 +86,8 @@ func newRecord(k Kind) Record {
 		return &Summarised{}
 	case KindHookFailed:
 		return &HookFailed{}
+	case KindSteered:
+		return &Steered{}
 	default:
 		return nil
 	}

@@ -48,6 +48,7 @@ type API struct {
 	mux     *http.ServeMux
 	openapi []byte
 	lite    turns // of /run-lite
+	deltas  *deltas
 
 	drain chan struct{} // closed when streams and waits are to end
 	once  sync.Once
@@ -64,7 +65,7 @@ func New(cfg Config) (*API, error) {
 	if cfg.LiteTimeout == 0 {
 		cfg.LiteTimeout = defaultLiteTimeout
 	}
-	a := &API{cfg: cfg, mux: http.NewServeMux(), drain: make(chan struct{})}
+	a := &API{cfg: cfg, mux: http.NewServeMux(), drain: make(chan struct{}), deltas: newDeltas(cfg.Client)}
 	var err error
 	if a.openapi, err = document(operations(), cfg.Version); err != nil {
 		return nil, err
@@ -81,6 +82,9 @@ func New(cfg Config) (*API, error) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(a.openapi)
 	})
+	if err := a.serveContract(); err != nil {
+		return nil, err
+	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problemf(http.StatusNotFound, "not_found", "there is no such path; GET /openapi.json lists them"))
 	})

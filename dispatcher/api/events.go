@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,6 +30,10 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	for _, name := range q.list("types") {
 		types[name] = true
 	}
+	live, err := q.flag("deltas")
+	if err != nil {
+		return err
+	}
 	lookup, cancel := context.WithTimeout(q.r.Context(), requestTimeout)
 	_, err = q.api.cfg.Client.Status(lookup, run) // a stream of a run that nobody knows would be silent for ever
 	cancel()
@@ -37,6 +42,12 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	}
 	ctx, stop := q.api.untilDrain(q.r.Context())
 	defer stop()
+	var pieces <-chan messages.Live
+	if live { // before what is stored is read, so that nothing is between the two
+		var leave func()
+		pieces, leave = q.api.deltas.watch(ctx, run)
+		defer leave()
+	}
 	s := startStream(w, q.api.cfg.KeepAlive)
 	events, ended := make(chan messages.Event), make(chan error, 1)
 	var forwarding sync.WaitGroup
@@ -47,6 +58,10 @@ func watchTask(w http.ResponseWriter, q *query) error {
 		select {
 		case e := <-events:
 			if s.event(e.Sequence, e.Name(), e.AppendJSON(nil)) != nil {
+				return nil
+			}
+		case l := <-pieces:
+			if s.delta(&l) != nil {
 				return nil
 			}
 		case err := <-ended:
@@ -117,6 +132,15 @@ func startStream(w http.ResponseWriter, every time.Duration) *stream {
 
 func (s *stream) event(id, name string, data []byte) error {
 	return s.write(fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", id, name, data))
+}
+
+// delta writes live text, which has no id: Last-Event-ID stays that of the last event.
+func (s *stream) delta(l *messages.Live) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("encode live text: %w", err)
+	}
+	return s.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", eventDelta, data))
 }
 
 func (s *stream) comment(text string) error { return s.write([]byte(": " + text + "\n\n")) }

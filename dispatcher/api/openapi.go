@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/contract"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -18,9 +19,7 @@ func listType() any { return dispatcher.RunList{} }
 
 // document is the OpenAPI 3.1 document of operations.
 func document(ops []operation, version string) ([]byte, error) {
-	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	schemas.RegisterTypeAlias(reflect.TypeFor[json.RawMessage](), reflect.TypeFor[anyJSON]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[messages.Input](), reflect.TypeFor[input]())
+	schemas := contract.NewRegistry("#/components/schemas/")
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -124,19 +123,4 @@ func (p parameter) describe(in string) *huma.Param {
 		out.Example = p.example
 	}
 	return out
-}
-
-// anyJSON is described as any JSON value.
-type anyJSON struct{}
-
-// Schema implements huma.SchemaProvider.
-func (anyJSON) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
-
-// input is described as what messages.Input reads.
-type input struct{}
-
-// Schema implements huma.SchemaProvider.
-func (input) Schema(r huma.Registry) *huma.Schema {
-	blocks := r.Schema(reflect.TypeFor[[]messages.Block](), true, "Block")
-	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString}, blocks}}
 }

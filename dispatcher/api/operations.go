@@ -48,6 +48,7 @@ func operations() []operation {
 			query: []parameter{
 				{name: "after", text: "As Last-Event-ID, for clients that cannot set headers.", kind: "integer"},
 				{name: "types", text: "Only events of these names.", many: true, example: "message_end,run_finished"},
+				{name: "deltas", text: "Replies while they are written too, as events of type delta without an id. They are dropped for a slow client.", kind: "boolean"},
 			},
 			reply: messages.Event{}, stream: watchTask, media: "text/event-stream",
 		},
@@ -127,5 +128,5 @@ func operations() []operation {
 				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",
 			body: LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, problem: asLite,
 		},
-	}, catalogOperations(), forkOperations(run), approvalOperations())
+	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations())
 }

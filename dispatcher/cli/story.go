@@ -56,6 +56,8 @@ func (r *run) tell(e *messages.Event) line {
 		return told(e, r.budgetWarned)
 	case messages.EventHookFailed:
 		return told(e, r.hookFailed)
+	case messages.EventSteered:
+		return told(e, r.steered)
 	case messages.EventRunFinished:
 		return told(e, func(d messages.RunFinished) line { return r.finished(&d.Result) })
 	case nameOf(bus.TypeEventsExpired):
@@ -260,4 +262,12 @@ func joined(a, b string) string {
 		return b
 	}
 	return a + ", " + b
+}
+
+func (r *run) steered(d messages.SteeredData) line {
+	text := "told"
+	if d.By != "" {
+		text += " by " + d.By
+	}
+	return line{mark: info, text: text + ": " + d.Message}
 }

@@ -104,6 +104,8 @@ func (r *planRun) next() Action {
 		return r.conclude()
 	case r.observes():
 		return r.call(r.Step, messages.PurposeObserve)
+	case len(r.Unheard) > 0 && r.observe() != messages.ObserveNever && !r.exhausted():
+		return r.ask(messages.PurposeObserve)
 	}
 	return r.advance()
 }

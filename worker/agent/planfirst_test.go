@@ -20,6 +20,7 @@ type play struct {
 	task    messages.Task
 	replies []string
 	answers map[string]string
+	told    map[int]string // by the number of the model call during which it is said
 
 	prompts []string // of the calls made, the last message of each
 	trace   []string
@@ -106,6 +107,9 @@ func (p *play) run(t *testing.T) []string {
 			p.prompts = append(p.prompts, a.Messages[len(a.Messages)-1].Text())
 			if len(p.replies) == 0 {
 				t.Fatalf("the model is asked once more: %s", p.prompts[len(p.prompts)-1])
+			}
+			if said := p.told[len(p.prompts)]; said != "" {
+				add(&messages.Steered{ID: "x", Message: said})
 			}
 			text := p.replies[0]
 			p.replies = p.replies[1:]

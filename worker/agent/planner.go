@@ -110,7 +110,9 @@ func next(s *State, tooMany string) (step int, before Action) {
 		return s.Step, nil
 	}
 	if s.Transcript[len(s.Transcript)-1].Role == messages.RoleAssistant {
-		return 0, final(s)
+		if f := final(s); f.Status != messages.StatusCompleted || len(s.Unheard) == 0 || s.last() {
+			return 0, f
+		}
 	}
 	if s.last() {
 		return 0, fail(messages.CodeMaxSteps, tooMany)

@@ -54,7 +54,7 @@ func (r *planRun) call(step int, purpose messages.Purpose) *CallModel {
 	if own := r.Agent.Prompts[string(purpose)]; own != "" {
 		template = own + "\n\n"
 	}
-	c.Messages = append(c.Messages, user(r.fill(template)+format))
+	c.Messages = append(c.Messages, user(r.fill(template)+r.told()+format))
 	if bad := r.rejected(purpose); bad != "" {
 		_, err := r.read(purpose, bad)
 		c.Messages = append(c.Messages,

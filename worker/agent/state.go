@@ -56,6 +56,9 @@ type State struct {
 	Recalled []messages.Message `json:"recalled,omitempty"` // the conversation so far, which goes before the Transcript
 	Older    int                `json:"older,omitempty"`    // of Recalled: the first ones, to be summed up
 
+	Unheard []string `json:"unheard,omitempty"` // what people told the run since its last model call began
+	Heard   []string `json:"heard,omitempty"`   // and before, of a run with a plan; else it is in the Transcript
+
 	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError        `json:"failure,omitempty"` // what ends the run
@@ -124,6 +127,9 @@ func (s *State) Advance(r messages.Record) error {
 			s.Attempts++
 		}
 		s.Claims++
+		if r.Resumes != "" && s.Calling { // no call went on while it waited
+			s.hear()
+		}
 		s.Head.Claim = r.Claim
 		s.Parked = nil
 	case *messages.StepStarted:
@@ -132,6 +138,7 @@ func (s *State) Advance(r messages.Record) error {
 		}
 		s.purpose(r.Purpose)
 		s.Step, s.StepOpen, s.Calling = r.Step, true, true
+		s.hear()
 	case *messages.ModelReplied:
 		s.reply(r)
 	case *messages.ModelFailed:
@@ -188,6 +195,8 @@ func (s *State) Advance(r messages.Record) error {
 		s.recall(r)
 	case *messages.Summarised:
 		s.summarised(r)
+	case *messages.Steered:
+		s.Unheard = append(s.Unheard, r.Message)
 	case *messages.Released, *messages.Lost, *messages.SessionGranted:
 	default:
 		return fmt.Errorf("unknown record %T", r)

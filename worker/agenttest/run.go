@@ -152,6 +152,8 @@ func action(e *messages.Event) string {
 		return "wait " + data[messages.RunWaiting](e).Reason
 	case messages.EventRunResumed:
 		return "go on"
+	case messages.EventSteered:
+		return "told"
 	case messages.EventHookFailed:
 		return "hook " + string(data[messages.HookFailure](e).On) + " failed"
 	case messages.EventRunFinished:

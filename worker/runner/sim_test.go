@@ -789,6 +789,9 @@ func (w *world) happen(t *testing.T, chaos bool, cancel *bool) {
 	if ok && last.Head.Phase == messages.PhaseParked && (w.calm || w.rnd.IntN(15) == 0) && !w.asking() {
 		w.control(false)
 	}
+	if chaos && ok && w.steers() && w.rnd.IntN(20) == 0 {
+		w.steer(w.rnd.IntN(6))
+	}
 	if *cancel && ok && w.rnd.IntN(60) == 0 {
 		*cancel = false
 		w.control(true)
@@ -880,7 +883,10 @@ func (w *world) judge(t *testing.T) {
 	if len(stored) != int(want) {
 		w.violate(&w.found.otherBodies, "events that the log does not have")
 	}
-	if w.rules == allRules && w.seed%8 == 0 { // to plan it all again takes longer than the rest
+	if lost := w.unheard(entries); lost != "" {
+		w.violate(&w.found.missingEvents, lost)
+	}
+	if w.rules == allRules && (w.seed%8 == 0 || w.steers()) { // to plan it all again takes longer than the rest
 		if wrong := decidedOtherwise(w.log, simRun); wrong != "" {
 			w.violate(&w.found.otherBodies, wrong)
 		}
@@ -917,7 +923,7 @@ func (w *world) bodies() []string {
 // undisturbed tells whether a seed must show the same events as without crashes: nobody cancels, no park expires and
 // no call of a once tool can have been cut off.
 func (w *world) undisturbed() bool {
-	return w.seed%4 != 1 && (!w.expires() || !w.script.has("ask") && !w.script.has(wreck)) && !w.script.has("once") && !w.script.has(doom)
+	return w.seed%4 != 1 && !w.steers() && (!w.expires() || !w.script.has("ask") && !w.script.has(wreck)) && !w.script.has("once") && !w.script.has(doom)
 }
 
 // simulate runs seeds in parallel and sums up.

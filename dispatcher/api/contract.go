@@ -1,0 +1,39 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/longshore-run/longshore/dispatcher/agents"
+	"github.com/longshore-run/longshore/dispatcher/contract"
+)
+
+// serveContract serves the AsyncAPI document and the JSON Schemas of what travels.
+func (a *API) serveContract() error {
+	async, err := contract.AsyncAPI(a.cfg.Version)
+	if err != nil {
+		return err
+	}
+	schemas, err := contract.Schemas()
+	if err != nil {
+		return err
+	}
+	if schemas["agent"], err = agents.Schema(); err != nil {
+		return err
+	}
+	a.mux.HandleFunc("GET /asyncapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(async)
+	})
+	a.mux.HandleFunc("GET /schemas/{file}", func(w http.ResponseWriter, r *http.Request) {
+		name, ok := strings.CutSuffix(r.PathValue("file"), ".json")
+		body := schemas[strings.TrimSuffix(name, ".schema")]
+		if !ok || body == nil {
+			writeProblem(w, problemf(http.StatusNotFound, "not_found", "there is no such schema, such as task.json; GET /asyncapi.json has them all"))
+			return
+		}
+		w.Header().Set("Content-Type", "application/schema+json")
+		_, _ = w.Write(body)
+	})
+	return nil
+}

@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// talker writes its reply on and on until somebody has seen some of it.
+type talker struct{ seen chan struct{} }
+
+func (p *talker) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		var text strings.Builder
+		for every := time.NewTicker(20 * time.Millisecond); ; {
+			select {
+			case <-every.C:
+				text.WriteString("word ")
+				if !yield(model.Delta{Text: "word "}, nil) {
+					return
+				}
+				continue
+			case <-ctx.Done():
+				yield(model.Delta{}, context.Cause(ctx))
+				return
+			case <-p.seen:
+			}
+			every.Stop()
+			yield(model.Delta{Reply: &model.Reply{
+				Message: messages.Message{Content: messages.TextContent(text.String())}, Stop: messages.StopEnd,
+			}}, nil)
+			return
+		}
+	}
+}
+
+func openTalker(t *testing.T) (*hall, *talker) {
+	t.Helper()
+	p := &talker{make(chan struct{})}
+	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
+		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
+		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(p)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		if err := dev.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &hall{t, dev, "http://" + dev.API}, p
+}
+
+// Live text is between the events, has no id, and all who ask for it get it.
+func TestDeltas(t *testing.T) {
+	h, p := openTalker(t)
+	h.do("POST", "/v1/tasks", `{"id":"r","input":"hi"}`, http.StatusAccepted, nil)
+	first, second := h.send("GET", "/v1/tasks/r/events?deltas=true", ""), h.send("GET", "/v1/tasks/r/events?deltas=true&types=run_finished", "")
+	plain := h.send("GET", "/v1/tasks/r/events", "")
+	delta := func(body io.Reader) (names []string) {
+		t.Helper()
+		for e := range events(body) {
+			if names = append(names, e.name); e.name != "delta" {
+				continue
+			}
+			var l messages.Live
+			if err := json.Unmarshal([]byte(e.data), &l); err != nil || e.id != "" || l.Kind != messages.LiveText || !strings.Contains(l.Text, "word") {
+				t.Errorf("%v %+v", err, e)
+			}
+			return names
+		}
+		t.Errorf("no live text among %v", names)
+		return nil
+	}
+	if names := delta(second.Body); len(names) != 1 {
+		t.Errorf("before it: %v", names)
+	}
+	if names := delta(first.Body); names[0] != messages.EventRunQueued {
+		t.Errorf("before it: %v", names)
+	}
+	_ = second.Body.Close() // one that vanishes takes nothing from the other
+	delta(first.Body)
+	close(p.seen)
+	last, n := "", 0
+	for e := range events(first.Body) {
+		if e.id != "" {
+			last = e.name
+		}
+	}
+	_ = first.Body.Close()
+	if last != messages.EventRunFinished {
+		t.Errorf("it ends with %s", last)
+	}
+	for e := range events(plain.Body) {
+		if n++; e.name == "delta" {
+			t.Error("nobody asked for live text")
+		}
+	}
+	_ = plain.Body.Close()
+	if n == 0 {
+		t.Error("no events")
+	}
+	h.do("GET", "/v1/tasks/r/events?deltas=maybe", "", http.StatusBadRequest, nil)
+}

@@ -1,0 +1,104 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// feedback stores what somebody thinks of a run as an event that is not one of the run's: nothing may come after the end
+// of those, and nobody who works the run need know.
+func (s *Service) feedback(ctx context.Context, body []byte) (any, error) {
+	var req messages.FeedbackRequest
+	if err := messages.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	if err == nil {
+		err = req.Validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := s.find(ctx, ref); err != nil {
+		return nil, err
+	}
+	f := messages.Feedback{
+		Run: ref.Run, ID: cmp.Or(req.Control, s.cfg.Keeper.NewID()), At: s.cfg.Keeper.Now().UTC(), Score: req.Score, Comment: req.Comment,
+		Labels: req.Labels, Step: req.Step, By: req.By,
+	}
+	if req.Control != "" { // it may have been stored before
+		for old, err := range s.said(ctx, ref) {
+			switch {
+			case err != nil:
+				return nil, err
+			case old.ID == f.ID && old.Says(&f):
+				return old, nil
+			case old.ID == f.ID:
+				return nil, conflict("the id is that of another feedback")
+			}
+		}
+	}
+	return f, s.cfg.Bus.AnnounceFor(ctx, ref.Tenant, messages.EventFeedback, f)
+}
+
+// said is all feedback on a run that is kept, oldest first. It looks at that on all runs of the tenant: there is less of
+// it than of events of any other kind.
+func (s *Service) said(ctx context.Context, run messages.Ref) func(func(messages.Feedback, error) bool) {
+	return func(yield func(messages.Feedback, error) bool) {
+		about := messages.Ref{Tenant: run.Tenant, Run: messages.NoRun}
+		for e, err := range s.cfg.Bus.Events(ctx, about.EventSubject(messages.EventFeedback), time.Time{}) {
+			var f messages.Feedback
+			if err == nil && (json.Unmarshal(e.Data, &f) != nil || f.Run != run.Run) {
+				continue
+			}
+			if !yield(f, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Service) feedbackList(ctx context.Context, body []byte) (any, error) {
+	ref, err := runOf(body)
+	if err != nil {
+		return nil, err
+	}
+	list := messages.FeedbackList{Feedback: []messages.Feedback{}}
+	seen := map[string]bool{}
+	for f, err := range s.said(ctx, ref) {
+		switch {
+		case err != nil:
+			return nil, err
+		case seen[f.ID]: // given twice at once
+			continue
+		}
+		seen[f.ID] = true
+		list.Feedback = append(list.Feedback, f)
+		if len(list.Feedback) > messages.MaxFeedback {
+			list.Feedback, list.More = list.Feedback[1:], true
+		}
+	}
+	slices.Reverse(list.Feedback)
+	room := int(s.cfg.Conn.MaxPayload()) - 1<<10 // beside the frame
+	for i := range list.Feedback {
+		size, err := json.Marshal(&list.Feedback[i])
+		if err != nil {
+			return nil, err
+		}
+		if room -= len(size) + 1; room < 0 {
+			list.Feedback, list.More = list.Feedback[:i], true
+			break
+		}
+	}
+	if len(list.Feedback) == 0 {
+		if _, _, err := s.find(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,24 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// ErrNotSteered means that a run was not told: it has not begun or has ended, was told too much, or something else
+// under the same control id. The error says which.
+var ErrNotSteered = errors.New("not told")
+
+// Steer tells a run something, which the model reads before its next call; what goes on is not aborted, and a run that
+// waits goes on waiting. When it returns nil the message is recorded. S.Tenant and s.ID are those of run; s.Control makes it
+// safe to repeat.
+func (c *Client) Steer(ctx context.Context, run messages.Ref, s messages.SteerRequest) (*messages.RunStatus, error) {
+	s.Tenant, s.ID = run.Tenant, run.Run
+	var status messages.RunStatus
+	if err := c.request(ctx, messages.SubjectSteer, s, &status); err != nil {
+		return nil, conflictAs(err, ErrNotSteered)
+	}
+	return &status, nil
+}

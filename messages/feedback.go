@@ -1,0 +1,88 @@
+package messages
+
+import "time"
+
+// Subjects of what people think of runs.
+const (
+	SubjectFeedback     = "longshore.feedback"      // FeedbackRequest -> Feedback; conflict when the id is that of another
+	SubjectFeedbackList = "longshore.feedback_list" // RunRequest -> FeedbackList
+)
+
+// EventFeedback is about a run and changes none: its subject is NoRun, so it may come after the run's end.
+const EventFeedback = "feedback"
+
+// Limits of feedback, in bytes.
+const (
+	maxComment        = 8 << 10
+	maxFeedbackLabels = 4 << 10
+)
+
+// MaxFeedback bounds one list: the newest ones.
+const MaxFeedback = 100
+
+// FeedbackRequest says what somebody thinks of a run that Longshore knows, whatever it is up to.
+type FeedbackRequest struct {
+	Tenant  string            `json:"tenant,omitempty"` // default "default"
+	ID      string            `json:"id"`               // of the run
+	Score   *float64          `json:"score,omitempty"`  // -1 (bad) to 1 (good)
+	Comment string            `json:"comment,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Step    int               `json:"step,omitempty"` // that it is about, from 1; absent: the whole run
+	By      string            `json:"by,omitempty"`
+	// Control makes it safe to ask again: the same feedback under the same id is stored once and succeeds.
+	Control string `json:"control,omitempty"`
+}
+
+// Validate returns a *FieldError for the first field that is wrong; run and tenant are checked by Ref.
+func (r *FeedbackRequest) Validate() error {
+	if r.Score == nil && r.Comment == "" && len(r.Labels) == 0 {
+		return &FieldError{"score", "is missing, and so are comment and labels"}
+	}
+	if r.Score != nil && !(*r.Score >= -1 && *r.Score <= 1) {
+		return &FieldError{"score", "must be -1 to 1"}
+	}
+	if r.Step < 0 || r.Step > maxStepsOf {
+		return &FieldError{"step", "must be the number of a step, from 1"}
+	}
+	if err := checkText("comment", r.Comment, maxComment); err != nil {
+		return err
+	}
+	if err := checkLabels(r.Labels); err != nil {
+		return err
+	}
+	if tooLarge(r.Labels, maxFeedbackLabels) {
+		return &FieldError{"labels", "larger than 4096 bytes as JSON"}
+	}
+	return checkSaid(r.By, "", r.Control)
+}
+
+// Feedback is what somebody thinks of a run, and the data of feedback.
+type Feedback struct {
+	Run     string            `json:"run"`
+	ID      string            `json:"id"` // of the feedback
+	At      time.Time         `json:"at"`
+	Score   *float64          `json:"score,omitempty"`
+	Comment string            `json:"comment,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Step    int               `json:"step,omitempty"`
+	By      string            `json:"by,omitempty"`
+}
+
+// Says tells whether two feedbacks say the same, whenever they were given.
+func (f *Feedback) Says(o *Feedback) bool {
+	if (f.Score == nil) != (o.Score == nil) || f.Score != nil && *f.Score != *o.Score || len(f.Labels) != len(o.Labels) {
+		return false
+	}
+	for k, v := range f.Labels {
+		if got, ok := o.Labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return f.Run == o.Run && f.ID == o.ID && f.Comment == o.Comment && f.Step == o.Step && f.By == o.By
+}
+
+// FeedbackList is what is kept of the feedback on a run.
+type FeedbackList struct {
+	Feedback []Feedback `json:"feedback"`       // newest first
+	More     bool       `json:"more,omitempty"` // there is older one
+}

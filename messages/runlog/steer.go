@@ -1,0 +1,95 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Errors of Steer.
+var (
+	ErrTold    = errors.New("another message has this id")
+	ErrTooMuch = fmt.Errorf("the run has been told %d things, and takes no more", messages.MaxSteers)
+)
+
+// Steer appends a message to a run. The same message with the same id is appended once and succeeds again, also after
+// the end. It wakes nobody: a run that waits goes on waiting.
+//
+// It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nobody will read it. ErrTold and ErrTooMuch.
+func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *messages.Steered) (messages.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	told, seen := 0, uint64(0)
+	for range maxConflicts {
+		last, ok, err := k.Log.Last(ctx, run)
+		switch {
+		case err != nil:
+			return messages.Entry{}, fmt.Errorf("read %s: %w", run, err)
+		case !ok:
+			return messages.Entry{}, ErrNotFound
+		}
+		n, done, err := k.told(ctx, run, seen, last.Seq, r)
+		if done || err != nil {
+			return last, err
+		}
+		told, seen = told+n, last.Seq
+		switch {
+		case last.Head.Phase == messages.PhaseFinished:
+			return last, ErrEnded
+		case told >= messages.MaxSteers:
+			return last, ErrTooMuch
+		}
+		e, err := k.append(ctx, run, last, r)
+		if !errors.Is(err, ErrConflict) {
+			return e, err
+		}
+		if err := pause(ctx, time.Duration(rand.Int64N(int64(5*time.Millisecond)))); err != nil { //nolint:gosec // jitter
+			return messages.Entry{}, err
+		}
+	}
+	return messages.Entry{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
+}
+
+// told counts the messages between two entries; done: this one is among them.
+func (k *Keeper) told(ctx context.Context, run messages.Ref, after, through uint64, r *messages.Steered) (n int, done bool, err error) {
+	var first, last uint64
+	for e, err := range k.Log.Heads(ctx, run, after, through) {
+		switch {
+		case err != nil:
+			return 0, false, fmt.Errorf("read %s: %w", run, err)
+		case e.Seq > through || !e.Head.Has(messages.KindSteered):
+			continue
+		case first == 0:
+			first = e.Seq
+		}
+		last = e.Seq
+	}
+	if first == 0 { // nothing need be opened
+		return 0, false, nil
+	}
+	for e, err := range k.Log.Read(ctx, run, first-1, last) {
+		if err != nil {
+			return 0, false, fmt.Errorf("read %s: %w", run, err)
+		}
+		if e.Seq > last {
+			break
+		}
+		for _, old := range e.Records {
+			old, ok := old.(*messages.Steered)
+			switch {
+			case !ok:
+				continue
+			case old.ID == r.ID && old.Message != r.Message:
+				return n, false, ErrTold
+			case old.ID == r.ID:
+				return n, true, nil
+			}
+			n++
+		}
+	}
+	return n, false, nil
+}

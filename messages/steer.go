@@ -1,0 +1,58 @@
+package messages
+
+// SubjectSteer is where a run is told something. SteerRequest -> RunStatus; conflict when it has ended or not begun.
+const SubjectSteer = "longshore.steer"
+
+// Limits of what a run is told.
+const (
+	MaxSteer  = 64 << 10 // bytes of one message
+	MaxSteers = 100      // messages of one run
+)
+
+// EventSteered is the name of the event that a message to a run has.
+const EventSteered = "steered"
+
+// SteerRequest tells a run something while it goes on: the model reads it before its next call.
+type SteerRequest struct {
+	Tenant  string `json:"tenant,omitempty"` // default "default"
+	ID      string `json:"id"`
+	Message string `json:"message"`
+	By      string `json:"by,omitempty"`
+	// Control makes it safe to ask again: the same message under the same id counts once and succeeds.
+	Control string `json:"control,omitempty"`
+}
+
+// Validate returns a *FieldError for the first field that is wrong; run and tenant are checked by Ref.
+func (r *SteerRequest) Validate() error {
+	if r.Message == "" {
+		return &FieldError{"message", "is empty"}
+	}
+	if err := checkText("message", r.Message, MaxSteer); err != nil {
+		return err
+	}
+	return checkSaid(r.By, "", r.Control)
+}
+
+// Steered is a message to a run that goes on or waits. It does not end a wait.
+type Steered struct {
+	ID      string `json:"id"` // control id: a record of the same id is the same message
+	By      string `json:"by,omitempty"`
+	Message string `json:"message"`
+}
+
+// Kind implements Record.
+func (*Steered) Kind() Kind { return KindSteered }
+
+// SteeredData is the data of steered.
+type SteeredData struct {
+	ID        string `json:"id"` // of the message
+	By        string `json:"by,omitempty"`
+	Message   string `json:"message"`
+	Truncated bool   `json:"truncated,omitempty"` // the message is
+}
+
+func (r *Steered) data() SteeredData {
+	d := SteeredData{ID: named(r.ID), By: brief(r.By, maxEventArgs)}
+	d.Message, d.Truncated = fit(r.Message, maxEventText)
+	return d
+}

@@ -1,0 +1,18 @@
+package embed
+
+import (
+	"context"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Steer tells the run something, which the model reads before its next call; what goes on is not aborted, and a run that
+// waits goes on waiting. An error says that it was not told: ErrEnded, or that the run has not begun.
+func (s *Session) Steer(ctx context.Context, message string) error {
+	req := messages.SteerRequest{Message: message}
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	_, err := s.keeper.Steer(ctx, s.run, &messages.Steered{ID: s.keeper.NewID(), Message: message})
+	return err
+}
