@@ -25,6 +25,7 @@ func fullTask() messages.Task {
 		Limits:      &messages.Limits{MaxSteps: 3, Caps: messages.Caps{ModelCalls: 2, Cost: new(0.25)}},
 		Plan:        fullPlan(),
 		Deadline:    new(noon.Add(time.Hour)),
+		NotBefore:   new(noon.Add(time.Minute)),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 
 		Workspace: "drafts",

@@ -66,7 +66,7 @@ func wire() map[string]any {
 			Subject: ref.TaskSubject(messages.PriorityLow), Task: []byte{0, 0xff}, Attempts: 3, Time: noon,
 		},
 		"run_status": &messages.RunStatus{
-			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12,
+			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12, NotBefore: &noon,
 		},
 		"submit_reply":           &messages.SubmitReply{ID: ref.Run},
 		"submit_reply_duplicate": &messages.SubmitReply{ID: ref.Run, Duplicate: true},
