@@ -46,6 +46,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectBatchCancel:   s.cancelBatch,
 	}
 	maps.Copy(all, s.catalog())
+	maps.Copy(all, s.schedules())
 	return maps.All(all)
 }
 
@@ -95,6 +96,8 @@ func problem(err error) *messages.Problem {
 		return own
 	case catalogProblem(err) != nil:
 		return catalogProblem(err)
+	case scheduleProblem(err) != nil:
+		return scheduleProblem(err)
 	case errors.As(err, &field):
 		p.Status, p.Code, p.Detail, p.Field = http.StatusBadRequest, messages.CodeInvalidInput, field.Reason, field.Field
 	case errors.Is(err, messages.ErrUnknownAgent):
