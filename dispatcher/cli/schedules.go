@@ -260,7 +260,9 @@ func explainSchedule(err error, ref messages.ScheduleRef) error {
 	switch {
 	case errors.Is(err, dispatcher.ErrNoSchedule):
 		return say("no schedule %s of tenant %s: see `longshore schedules list`", ref.Name, ref.Tenant)
-	case errors.Is(err, dispatcher.ErrRevision), errors.Is(err, dispatcher.ErrNotRun):
+	case errors.Is(err, dispatcher.ErrRevision):
+		return say("schedule %s has been changed meanwhile: see `longshore schedules show %s`", ref.Name, ref.Name)
+	case errors.Is(err, dispatcher.ErrNotRun):
 		return say("schedule %s: %v", ref.Name, err)
 	case wrong:
 		return say("refused: %s: %s", field.Field, field.Reason)

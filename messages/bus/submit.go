@@ -18,7 +18,8 @@ const maxHeaders = 1 << 10
 // must find out whether it is of the same task; nothing more is stored then. An id that is not fresh may be that of a
 // run which has left the queue, or has not entered it: events and schedules tell, at the price of two more requests.
 //
-// A task that is not to begin yet waits outside of the queue: it is stored as a schedule, which publishes it then.
+// A task that is not to begin yet waits outside of the queue: it is stored as a schedule, which publishes it then. Only
+// a dispatcher may do that, for a schedule could publish on any subject.
 func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplicate bool, err error) {
 	run := t.Ref()
 	now := time.Now()
@@ -33,7 +34,7 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplica
 		if known, err := b.known(ctx, run); err != nil || known {
 			return known, err
 		}
-		if _, delayed, err := b.Delayed(ctx, run); err != nil || delayed {
+		if delayed, err := b.waits(ctx, run); err != nil || delayed {
 			return delayed, err
 		}
 	}
