@@ -227,3 +227,12 @@ func noDiff(t *testing.T, what string, want, got any) {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
+
+// fullSchedule has every field set, but for what does not go with the others.
+func fullSchedule() *messages.Schedule {
+	return &messages.Schedule{
+		Name: "nightly", Tenant: ref.Tenant, Description: "Tidies up.", Cron: "0 3 * * *", TimeZone: "Europe/Berlin",
+		Task:    messages.Task{Agent: "reviewer", Input: messages.TextInput("Tidy up."), Priority: messages.PriorityLow},
+		CatchUp: messages.CatchUpOne, Overlap: messages.OverlapSkip, Paused: true, Until: new(noon.Add(time.Hour)), Revision: 4,
+	}
+}
