@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -410,4 +411,40 @@ func TestScheduleIsRefused(t *testing.T) {
 		}
 		return false, err
 	})
+}
+
+// What somebody's own schedule publishes where ours are kept, or where occurrences are due, does nothing.
+func TestForeignSchedules(t *testing.T) {
+	h := newHall(t)
+	ctx := t.Context()
+	s := h.put(hourly("victim"))
+	at := time.Now().UTC().Truncate(time.Hour).Add(-time.Hour)
+	body, err := json.Marshal(dueAt(s, at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := messages.Ref{Tenant: "victim", Run: "later"}
+	for i, target := range []string{s.Ref().NextSubject(), s.Ref().DueSubject(), run.DelaySubject()} {
+		m := &nats.Msg{Subject: fmt.Sprintf("tasks.normal.evil.s%d", i), Data: body, Header: nats.Header{
+			"Nats-Schedule": {"@at " + time.Now().UTC().Format(time.RFC3339Nano)}, "Nats-Schedule-Target": {target},
+		}}
+		if reply, err := h.nc.RequestMsg(m, patience); err != nil || strings.Contains(string(reply.Data), `"error"`) {
+			t.Fatalf("%s, %v", reply.Data, err)
+		}
+	}
+	h.until("fire", func() (bool, error) { a, err := h.bus.Armed(ctx, s.Ref()); return a.Seq > 0 && a.Waiting, err })
+	defer serve(t, h.nc, service.Config{})()
+	h.until("drop what is due", func() (bool, error) { a, err := h.bus.Armed(ctx, s.Ref()); return !a.Waiting, err })
+	if _, err := h.client.PutSchedule(ctx, s, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := h.bus.Armed(ctx, s.Ref()); err != nil || !a.At.After(at.Add(time.Minute)) {
+		t.Errorf("armed: %+v, %v", a, err)
+	}
+	if st, _, err := h.bus.ScheduleState(ctx, s.Ref()); err != nil || st != nil {
+		t.Errorf("somebody else's occurrence was taken: %+v, %v", st, err)
+	}
+	if _, ok, err := h.bus.Delayed(ctx, run); err != nil || ok {
+		t.Errorf("somebody else's message is a delayed task: %v, %v", ok, err)
+	}
 }

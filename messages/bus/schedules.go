@@ -182,7 +182,9 @@ func (b *Bus) Armed(ctx context.Context, ref messages.ScheduleRef) (a Armed, err
 	}
 	if ok {
 		a.Seq = m.seq
-		_ = messages.Decode(m.data, &a.Due) // what cannot be read has no timing, and is replaced
+		if messages.Decode(m.data, &a.Due) != nil || m.header.Get(headerScheduleTo) != ref.DueSubject() {
+			a.Due = messages.Due{} // nothing that would ever be due: without a timing it is replaced
+		}
 	}
 	if _, a.Waiting, err = b.get(ctx, StreamTasks, lookup{Last: ref.DueSubject()}); err != nil {
 		return a, fmt.Errorf("read what schedule %s has to do: %w", ref, err)
