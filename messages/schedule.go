@@ -61,8 +61,7 @@ type Schedule struct {
 	Name        string `json:"name"`
 	Tenant      string `json:"tenant,omitempty"` // default "default"
 	Description string `json:"description,omitempty"`
-	// Cron is five fields (minute, hour, day of month, month, day of week), six with seconds first, or a word such as
-	// @daily.
+	// Cron is five fields (minute, hour, day, month, day of week), six with seconds first, or a word such as @daily.
 	Cron     string     `json:"cron,omitempty"`
 	TimeZone string     `json:"timeZone,omitempty"` // of Cron, such as Europe/Berlin; default UTC
 	Every    Duration   `json:"every,omitempty"`    // counted from midnight of 1 January 1970 UTC; 10s to a year, whole seconds

@@ -46,7 +46,11 @@ func parseCron(spec string) (cron.Schedule, error) {
 			return nil, &messages.FieldError{Field: "cron", Reason: "has a character that has no meaning there"}
 		}
 	}
-	s, err := cron.NewParser(fields).Parse(spec)
+	parser, err := cron.TryNewParser(fields)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the fields are ours
+	}
+	s, err := parser.Parse(spec)
 	if err != nil {
 		return nil, &messages.FieldError{Field: "cron", Reason: messages.Clip(err.Error(), 200)}
 	}

@@ -74,8 +74,8 @@ func (b *Bus) Schedule(ctx context.Context, ref messages.ScheduleRef) (*messages
 	return &s, nil
 }
 
-// PutSchedule stores a schedule. messages.ErrRevision: ifRevision, unless it is nil, is not its newest revision, 0 for
-// none. Arm must follow.
+// PutSchedule stores a schedule; Arm must follow. With ifRevision it is done only if this is the newest revision, 0 for
+// none; else the error is messages.ErrRevision.
 func (b *Bus) PutSchedule(ctx context.Context, s messages.Schedule, by string, ifRevision *uint64) (revision uint64, changed bool, err error) {
 	s.SetDefaults()
 	s.Revision = 0 // the bucket's to give
