@@ -83,6 +83,9 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if _, err := c.bus.Agent(ctx, t.Agent); err != nil {
 		return "", fmt.Errorf("agent: %w", err)
 	}
+	if t.Delay(time.Now()) > 0 {
+		return c.submitLater(ctx, &t)
+	}
 	duplicate, err := c.bus.Submit(ctx, &t, fresh)
 	if err != nil {
 		return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)

@@ -53,6 +53,8 @@ type RunStatus struct {
 	Waits    string    `json:"waits,omitempty"`    // what a waiting run waits for
 	Cancel   bool      `json:"cancel,omitempty"`   // asked to stop and still on its way there
 	Sequence uint64    `json:"sequence,omitempty"` // events so far
+	// NotBefore is when a queued run is handed to a worker at the earliest, if that is to come.
+	NotBefore *time.Time `json:"notBefore,omitempty"`
 }
 
 // Ref of the request, with the tenant's default; checked.

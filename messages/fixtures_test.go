@@ -25,6 +25,7 @@ func fullTask() messages.Task {
 		Limits:      &messages.Limits{MaxSteps: 3, Caps: messages.Caps{ModelCalls: 2, Cost: new(0.25)}},
 		Plan:        fullPlan(),
 		Deadline:    new(noon.Add(time.Hour)),
+		NotBefore:   new(noon.Add(time.Minute)),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 
 		Workspace: "drafts",
@@ -226,5 +227,14 @@ func noDiff(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// fullSchedule has every field set, but for what does not go with the others.
+func fullSchedule() *messages.Schedule {
+	return &messages.Schedule{
+		Name: "nightly", Tenant: ref.Tenant, Description: "Tidies up.", Cron: "0 3 * * *", TimeZone: "Europe/Berlin",
+		Task:    messages.Task{Agent: "reviewer", Input: messages.TextInput("Tidy up."), Priority: messages.PriorityLow},
+		CatchUp: messages.CatchUpOne, Overlap: messages.OverlapSkip, Paused: true, Until: new(noon.Add(time.Hour)), Revision: 4,
 	}
 }

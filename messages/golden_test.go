@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -66,7 +67,27 @@ func wire() map[string]any {
 			Subject: ref.TaskSubject(messages.PriorityLow), Task: []byte{0, 0xff}, Attempts: 3, Time: noon,
 		},
 		"run_status": &messages.RunStatus{
-			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12,
+			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12, NotBefore: &noon,
+		},
+		"schedule": fullSchedule(),
+		"schedule_every": &messages.Schedule{
+			Name: "often", Tenant: ref.Tenant, Every: messages.Duration(time.Hour), Task: fullSchedule().Task, CatchUp: messages.CatchUpNone,
+			Overlap: messages.OverlapReplace,
+		},
+		"schedule_due":     &messages.Due{ScheduleRef: fullSchedule().Ref(), Timing: fullSchedule().Timing(), At: noon},
+		"schedule_put":     &messages.SchedulePut{Schedule: *fullSchedule(), IfRevision: new(uint64(3)), By: "ann"},
+		"schedule_applied": &messages.ScheduleApplied{Name: "nightly", Revision: 4, Changed: true, Next: []time.Time{noon}},
+		"schedule_request": &messages.ScheduleRequest{ScheduleRef: fullSchedule().Ref(), By: "ann"},
+		"schedule_run":     &messages.ScheduleRun{ScheduleRef: fullSchedule().Ref(), ID: ref.Run},
+		"schedule_status": &messages.ScheduleStatus{
+			Schedule: *fullSchedule(), Next: []time.Time{noon},
+			Last: &messages.ScheduleState{Run: ref.Run, At: noon, Outcome: messages.OutcomeSkipped, Reason: "run r1 goes on"},
+		},
+		"schedule_state": &messages.ScheduleState{Run: ref.Run, At: noon, Outcome: messages.OutcomeFailed, Reason: "agent: is unknown"},
+		"schedule_list":  &messages.ScheduleList{Schedules: []messages.ScheduleSummary{{Name: "nightly", Cron: "0 3 * * *", TimeZone: "UTC", Agent: "reviewer", Next: &noon}}},
+		"schedule_summary": &messages.ScheduleSummary{
+			Name: "nightly", Cron: "0 3 * * *", TimeZone: "UTC", Every: messages.Duration(time.Hour), Agent: "reviewer", Paused: true, Next: &noon,
+			Last: &messages.ScheduleState{At: noon, Outcome: messages.OutcomeSubmitted},
 		},
 		"submit_reply":           &messages.SubmitReply{ID: ref.Run},
 		"submit_reply_duplicate": &messages.SubmitReply{ID: ref.Run, Duplicate: true},

@@ -41,18 +41,20 @@ const (
 
 // Task asks for work. It is what any NATS client may publish, as JSON, on Ref.TaskSubject.
 type Task struct {
-	ID          string            `json:"id,omitempty"`       // run id, unique per tenant; generated when absent
-	Tenant      string            `json:"tenant,omitempty"`   // default "default"
-	Agent       string            `json:"agent,omitempty"`    // default "default"
-	Input       Input             `json:"input"`              // what to do: a string, or an array of content blocks
-	Context     json.RawMessage   `json:"context,omitempty"`  // an object of facts for the agent
-	Session     string            `json:"session,omitempty"`  // names a conversation across runs
-	Priority    Priority          `json:"priority,omitempty"` // default normal
-	Labels      map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
-	Limits      *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
-	Plan        *Plan             `json:"plan,omitempty"`     // what to do, step by step; no planning call is made
-	Deadline    *time.Time        `json:"deadline,omitempty"` // the run fails when it has not ended by then
-	Traceparent string            `json:"traceparent,omitempty"`
+	ID       string            `json:"id,omitempty"`       // run id, unique per tenant; generated when absent
+	Tenant   string            `json:"tenant,omitempty"`   // default "default"
+	Agent    string            `json:"agent,omitempty"`    // default "default"
+	Input    Input             `json:"input"`              // what to do: a string, or an array of content blocks
+	Context  json.RawMessage   `json:"context,omitempty"`  // an object of facts for the agent
+	Session  string            `json:"session,omitempty"`  // names a conversation across runs
+	Priority Priority          `json:"priority,omitempty"` // default normal
+	Labels   map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
+	Limits   *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
+	Plan     *Plan             `json:"plan,omitempty"`     // what to do, step by step; no planning call is made
+	Deadline *time.Time        `json:"deadline,omitempty"` // the run fails when it has not ended by then
+	// NotBefore is the earliest time at which the run may begin, a year ahead at most. What has passed is at once.
+	NotBefore   *time.Time `json:"notBefore,omitempty"`
+	Traceparent string     `json:"traceparent,omitempty"`
 	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	// Workspace names a folder that runs of the tenant share, one at a time, instead of one of the run's own.
@@ -106,7 +108,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"files": true, "notBefore": true, "parent": true, "webhook": true,
+	"files": true, "parent": true, "webhook": true,
 }
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
@@ -221,6 +223,9 @@ func (t *Task) Validate() error {
 	if d := t.Deadline; d != nil && (d.Year() < 1 || d.Year() > 9999) {
 		return &FieldError{"deadline", "is out of range"}
 	}
+	if err := t.checkNotBefore(); err != nil {
+		return err
+	}
 	if t.Plan != nil {
 		if err := t.Plan.Validate(); err != nil {
 			return under("plan", err)
@@ -308,6 +313,9 @@ func (t *Task) Fingerprint() string {
 	}
 	if c.Deadline != nil {
 		c.Deadline = new(c.Deadline.UTC()) // the same moment
+	}
+	if c.NotBefore != nil {
+		c.NotBefore = new(c.NotBefore.UTC())
 	}
 	b, _ := json.Marshal(c) // a decoded Task always encodes
 	sum := sha256.Sum256(b)

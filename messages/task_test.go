@@ -113,7 +113,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"long traceparent":      {`{"input":"x","traceparent":"` + long + `"}`, "traceparent", "larger than 128 bytes"},
 	}
 	for _, name := range []string{
-		"files", "notBefore", "parent", "webhook",
+		"files", "parent", "webhook",
 	} {
 		cases["unbuilt "+name] = struct{ in, field, reason string }{
 			`{"` + name + `":null,"input":"x"}`, name, "not supported by this version",
@@ -266,8 +266,9 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"OutputSchema": func(t *messages.Task) {
 			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
 		},
-		"Seed":     func(t *messages.Task) { t.Seed = new(int64(8)) },
-		"Deadline": func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
+		"Seed":      func(t *messages.Task) { t.Seed = new(int64(8)) },
+		"Deadline":  func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
+		"NotBefore": func(t *messages.Task) { t.NotBefore = new(t.NotBefore.Add(time.Second)) },
 	}
 	seen := map[string]string{}
 	task := fullTask()

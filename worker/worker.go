@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -176,7 +175,7 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 	slot := w.slots.take()
 	defer slot.free()
 	priority, run, ok := messages.ParseTaskSubject(d.Subject)
-	if ok && d.Scheduler != "" && (!priority.Wakes() || !strings.HasPrefix(d.Scheduler, "sched.")) {
+	if ok && d.Scheduler != "" && !messages.MaySchedule(d.Scheduler, priority, run) {
 		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "tasks are published, not scheduled on another's subject"})
 		return
 	}

@@ -46,6 +46,9 @@ func writeStatus(w io.Writer, s *messages.RunStatus, now time.Time) error {
 	if s.Status == messages.StatusWaiting && s.Waits != "" {
 		what += " for " + s.Waits
 	}
+	if s.NotBefore != nil {
+		what = "scheduled until " + s.NotBefore.In(now.Location()).Format(time.RFC3339)
+	}
 	if s.Cancel {
 		what += ", asked to stop"
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,7 @@ type order struct {
 	labels   []string
 	maxSteps int
 	context  string
+	at, in   string
 }
 
 func (c *commands) submit() *cobra.Command {
@@ -50,11 +52,16 @@ func (c *commands) submit() *cobra.Command {
 	flags.StringArrayVar(&o.labels, "label", nil, "key=value; may be repeated")
 	flags.IntVar(&o.maxSteps, "max-steps", 0, "end it after so many steps; what the agent says by default")
 	flags.StringVar(&o.context, "context", "", "facts for the agent, as a JSON object")
+	flags.StringVar(&o.at, "at", "", "begin it then and not before: a time such as 2026-12-31T08:00:00+01:00")
+	flags.StringVar(&o.in, "in", "", "begin it after a time such as 10m and not before")
 	return cmd
 }
 
 func (c *commands) runSubmit(cmd *cobra.Command, o *order, text string) error {
 	if err := o.fill(cmd); err != nil {
+		return err
+	}
+	if err := o.delay(c.options.Now()); err != nil {
 		return err
 	}
 	if text == fromInput {
@@ -158,4 +165,29 @@ func readTask(ctx context.Context, in io.Reader) (string, error) {
 		}
 		return string(r.text), nil
 	}
+}
+
+// delay reads --at and --in.
+func (o *order) delay(now time.Time) error {
+	var at time.Time
+	switch {
+	case o.at != "" && o.in != "":
+		return usagef("--at and --in: give one of them")
+	case o.at != "":
+		t, err := time.Parse(time.RFC3339, o.at)
+		if err != nil {
+			return usagef("--at: must be a time such as 2026-12-31T08:00:00+01:00")
+		}
+		at = t
+	case o.in != "":
+		d, err := time.ParseDuration(o.in)
+		if err != nil || d < 0 || d > messages.MaxDelay {
+			return usagef("--in: must be a time such as 10m, a year at most")
+		}
+		at = now.Add(d)
+	default:
+		return nil
+	}
+	o.task.NotBefore = &at
+	return nil
 }

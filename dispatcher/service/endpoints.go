@@ -47,6 +47,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	}
 	maps.Copy(all, s.catalog())
 	maps.Copy(all, s.talk())
+	maps.Copy(all, s.schedules())
 	return maps.All(all)
 }
 
@@ -96,6 +97,8 @@ func problem(err error) *messages.Problem {
 		return own
 	case catalogProblem(err) != nil:
 		return catalogProblem(err)
+	case scheduleProblem(err) != nil:
+		return scheduleProblem(err)
 	case errors.As(err, &field):
 		p.Status, p.Code, p.Detail, p.Field = http.StatusBadRequest, messages.CodeInvalidInput, field.Reason, field.Field
 	case errors.Is(err, messages.ErrUnknownAgent):
@@ -220,16 +223,25 @@ type queued struct {
 	priority messages.Priority
 	body     []byte
 	at       time.Time
+	later    *time.Time // when it comes to the queue; nil: it is there
 }
 
-// queued looks for a run's start ticket in the queue.
+// queued looks for a run's start ticket in the queue, and then among those that wait for their time.
 func (s *Service) queued(ctx context.Context, ref messages.Ref) (queued, bool, error) {
 	q, ok, err := s.cfg.Bus.Queued(ctx, ref)
+	if err != nil {
+		return queued{}, false, err
+	}
+	if ok {
+		p, _, ok := messages.ParseTaskSubject(q.Subject)
+		return queued{priority: p, body: q.Body, at: q.At}, ok && !p.Wakes(), nil
+	}
+	q, ok, err = s.cfg.Bus.Delayed(ctx, ref)
 	if err != nil || !ok {
 		return queued{}, false, err
 	}
 	p, _, ok := messages.ParseTaskSubject(q.Subject)
-	return queued{p, q.Body, q.At}, ok && !p.Wakes(), nil
+	return queued{p, q.Body, q.At, &q.Later}, ok && !p.Wakes(), nil
 }
 
 func (s *Service) status(ctx context.Context, body []byte) (any, error) {
@@ -242,7 +254,7 @@ func (s *Service) status(ctx context.Context, body []byte) (any, error) {
 	case err != nil:
 		return nil, err
 	case q != nil:
-		return messages.RunStatus{Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusQueued, Updated: q.at}, nil
+		return messages.RunStatus{Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusQueued, Updated: q.at, NotBefore: q.later}, nil
 	default:
 		return s.statusOf(ctx, ref, last)
 	}

@@ -121,6 +121,7 @@ func (s *Service) Run(ctx context.Context) error {
 	working.Go(func() { s.keepSweeping(ctx) })
 	group, keeping := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.keepBatches(keeping) })
+	group.Go(func() error { return s.keepSchedules(keeping) })
 	group.Go(func() error { return s.cfg.Bus.Retain(keeping, s.cfg.Retain) })
 	if err := group.Wait(); err != nil {
 		return errors.Join(err, svc.Stop())

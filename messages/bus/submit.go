@@ -16,10 +16,14 @@ const maxHeaders = 1 << 10
 
 // Submit publishes a task. A duplicate means that the run has a queued message already, or began before, so the caller
 // must find out whether it is of the same task; nothing more is stored then. An id that is not fresh may be that of a
-// run which has left the queue: events tell, at the price of one more request.
+// run which has left the queue, or has not entered it: events and schedules tell, at the price of two more requests.
+//
+// A task that is not to begin yet waits outside of the queue: it is stored as a schedule, which publishes it then. Only
+// a dispatcher may do that, for a schedule could publish on any subject.
 func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplicate bool, err error) {
 	run := t.Ref()
-	if err := errors.Join(t.Validate(), run.Check()); err != nil {
+	now := time.Now()
+	if err := errors.Join(t.Validate(), run.Check(), t.CheckDelay(now)); err != nil {
 		return false, err
 	}
 	body := t.Encode()
@@ -30,6 +34,12 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplica
 		if known, err := b.known(ctx, run); err != nil || known {
 			return known, err
 		}
+		if delayed, err := b.waits(ctx, run); err != nil || delayed {
+			return delayed, err
+		}
+	}
+	if t.Delay(now) > 0 {
+		return b.submitLater(ctx, t, body, fresh)
 	}
 	m := &nats.Msg{Subject: run.TaskSubject(t.Priority), Data: body, Header: nats.Header{
 		headerMsgID:     {run.MsgID()},
@@ -56,6 +66,7 @@ type Queued struct {
 	Body    []byte
 	At      time.Time
 	Seq     uint64
+	Later   time.Time // when a delayed task comes to the queue
 }
 
 // Queued returns the run's oldest message in the queue. The stream's leader answers.
@@ -64,13 +75,16 @@ func (b *Bus) Queued(ctx context.Context, run messages.Ref) (q Queued, ok bool, 
 		return Queued{}, false, err //nolint:wrapcheck // it names the field
 	}
 	m, ok, err := b.get(ctx, StreamTasks, lookup{Seq: 1, Next: run.QueuedFilter()})
-	return Queued{m.subject, m.data, m.time, m.seq}, ok, err
+	return Queued{Subject: m.subject, Body: m.data, At: m.time, Seq: m.seq}, ok, err
 }
 
-// Unqueue removes every message of the run from the queue.
+// Unqueue removes every message of the run from the queue, and its task if that waits for its time.
 func (b *Bus) Unqueue(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the field
+	}
+	if err := b.purge(ctx, StreamTasks, run.DelaySubject()); err != nil { // first: it may fire meanwhile
+		return err
 	}
 	return b.purge(ctx, StreamTasks, run.QueuedFilter())
 }

@@ -258,6 +258,9 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 	for {
 		var warned []*messages.BudgetWarned
 		action, warned = s.Within(x.plan(s), x.now(), x.price)
+		if park := x.tooEarly(s, action); park != nil {
+			return decisions, park, add(&park.Parked)
+		}
 		for _, w := range warned {
 			if err := add(w); err != nil {
 				return nil, nil, err

@@ -247,6 +247,9 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 		return x.unread(), &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}
 	started.Task = *task
+	if err := task.CheckDelay(x.now()); err != nil {
+		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
+	}
 	def, err := x.cfg.Agent(ctx, task.Agent)
 	switch {
 	case errors.Is(err, messages.ErrUnknownAgent):

@@ -1,0 +1,96 @@
+// Package schedules reads schedules from YAML files.
+//
+//	apiVersion: longshore.run/v1
+//	kind: Schedule
+//	metadata:
+//	  name: morning-report
+//	spec:
+//	  cron: "0 8 * * mon-fri"
+//	  timeZone: Europe/Berlin
+//	  task:
+//	    agent: reporter
+//	    input: Write the morning report.
+package schedules
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// APIVersion and Kind of a schedule.
+const (
+	APIVersion = "longshore.run/v1"
+	Kind       = "Schedule"
+)
+
+// maxFile bounds a schedule, in bytes.
+const maxFile = 1 << 20
+
+type document struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   metadata        `json:"metadata"`
+	Spec       json.RawMessage `json:"spec"` // a Schedule without what metadata holds, and without its tenant
+}
+
+type metadata struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+// Parse reads one schedule, strictly: an unknown field is an error that names it. Its tenant is left to the caller.
+func Parse(data []byte) (messages.Schedule, error) {
+	if len(data) > maxFile {
+		return messages.Schedule{}, fmt.Errorf("larger than %d bytes", maxFile)
+	}
+	var tree any
+	if err := yaml.Unmarshal(data, &tree); err != nil {
+		return messages.Schedule{}, fmt.Errorf("read YAML: %w", err)
+	}
+	asJSON, err := json.Marshal(tree)
+	if err != nil {
+		return messages.Schedule{}, errors.New("read YAML: a key is not a string")
+	}
+	var doc document
+	if err := messages.Decode(asJSON, &doc); err != nil {
+		return messages.Schedule{}, err
+	}
+	switch {
+	case doc.APIVersion != APIVersion:
+		return messages.Schedule{}, &messages.FieldError{Field: "apiVersion", Reason: "must be " + APIVersion}
+	case doc.Kind != Kind:
+		return messages.Schedule{}, &messages.FieldError{Field: "kind", Reason: "must be " + Kind}
+	case len(doc.Spec) == 0:
+		return messages.Schedule{}, &messages.FieldError{Field: "spec", Reason: "is missing"}
+	}
+	var s messages.Schedule
+	if err := messages.Decode(doc.Spec, &s); err != nil {
+		return messages.Schedule{}, within(err)
+	}
+	if s.Name != "" || s.Description != "" || s.Tenant != "" || s.Revision != 0 {
+		return messages.Schedule{}, &messages.FieldError{Field: "spec", Reason: "name and description are fields of metadata, tenant and revision are given"}
+	}
+	s.Name, s.Description = doc.Metadata.Name, doc.Metadata.Description
+	checked := s
+	checked.SetDefaults()
+	return s, within(checked.Validate())
+}
+
+// within names a field of a schedule as its file does.
+func within(err error) error {
+	field, ok := errors.AsType[*messages.FieldError](err)
+	switch {
+	case !ok:
+		return err
+	case field.Field == "name" || field.Field == "description":
+		return &messages.FieldError{Field: "metadata." + field.Field, Reason: field.Reason}
+	default:
+		return &messages.FieldError{Field: strings.TrimSuffix("spec."+field.Field, "."), Reason: field.Reason}
+	}
+}

@@ -1,0 +1,372 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// schedules are the requests about schedules.
+func (s *Service) schedules() map[string]answerFunc {
+	return map[string]answerFunc{
+		messages.SubjectSchedulePut:    asked(s.putSchedule),
+		messages.SubjectScheduleGet:    asked(s.getSchedule),
+		messages.SubjectScheduleList:   asked(s.listSchedules),
+		messages.SubjectScheduleDelete: asked(s.deleteSchedule),
+		messages.SubjectSchedulePause:  asked(s.pauseSchedule),
+		messages.SubjectScheduleResume: asked(s.resumeSchedule),
+		messages.SubjectScheduleRun:    asked(s.runSchedule),
+	}
+}
+
+// scheduleProblem is the public form of an error about schedules; nil if it is another.
+func scheduleProblem(err error) *messages.Problem {
+	switch {
+	case errors.Is(err, bus.ErrNoSchedule):
+		return missing(messages.CodeNotFound, bus.ErrNoSchedule)
+	case errors.Is(err, bus.ErrScheduleMoved):
+		return conflict(err.Error())
+	default:
+		return nil
+	}
+}
+
+// maxArms bounds how often the next occurrence of a schedule is found anew because somebody else changed it.
+const maxArms = 100
+
+// arm sees to it that the stream has the next occurrence of a schedule after a time, and none of one that is paused,
+// over or gone. Whoever changes a schedule does it next; whoever dies in between leaves it to the next look at all of
+// them. With idle it leaves alone one whose last occurrence has not been taken: who takes that arms it.
+//
+// Two that arm at once agree, for neither replaces what it has not seen, and both look again whether the schedule is
+// still the one that they have armed.
+func (s *Service) arm(ctx context.Context, ref messages.ScheduleRef, after time.Time, idle bool) error {
+	for range maxArms {
+		sc, err := s.cfg.Bus.Schedule(ctx, ref)
+		if err != nil && !errors.Is(err, bus.ErrNoSchedule) {
+			return err
+		}
+		armed, err := s.cfg.Bus.Armed(ctx, ref)
+		if err != nil {
+			return err
+		}
+		due, ok := nextDue(sc, s.cfg.Keeper.Now(), after)
+		switch {
+		case !ok && armed.Seq == 0, ok && armed.Seq != 0 && armed.Timing == due.Timing && !armed.At.After(due.At), ok && idle && armed.Seq == 0 && armed.Waiting:
+			return nil
+		case !ok:
+			err = s.cfg.Bus.Disarm(ctx, ref)
+		default:
+			err = s.cfg.Bus.Arm(ctx, due, armed.Seq)
+		}
+		if err != nil && !errors.Is(err, bus.ErrScheduleMoved) {
+			return err
+		}
+	}
+	return fmt.Errorf("arm schedule %s: others change it all the time", ref)
+}
+
+// nextDue is the next occurrence of a schedule after now and after a time; false: there is none, or no schedule.
+func nextDue(sc *messages.Schedule, now, after time.Time) (d messages.Due, ok bool) {
+	if sc == nil || sc.Paused {
+		return d, false
+	}
+	c, err := newCalendar(sc)
+	if err != nil { // it was checked when it was stored
+		return d, false
+	}
+	if after.Before(now) {
+		after = now
+	}
+	at, ok := c.next(after)
+	return messages.Due{ScheduleRef: sc.Ref(), Timing: sc.Timing(), At: at}, ok
+}
+
+// keepSchedules takes what is due until ctx ends, and looks at all schedules at the start and from time to time: one
+// whose next occurrence was lost goes on.
+func (s *Service) keepSchedules(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.cfg.Bus.Dues(ctx, s.due) })
+	group.Go(func() error {
+		ticker := time.NewTicker(s.cfg.Sweep)
+		defer ticker.Stop()
+		for {
+			if err := s.armAll(ctx); err != nil && ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "look at the schedules", "err", err)
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	return group.Wait() //nolint:wrapcheck // of our own
+}
+
+func (s *Service) armAll(ctx context.Context) error {
+	refs, err := s.cfg.Bus.ScheduleNames(ctx, "")
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, ref := range refs {
+		if err := s.arm(ctx, ref, time.Time{}, true); err != nil {
+			failed = err // one that cannot be read does not keep the others from it
+		}
+	}
+	return failed
+}
+
+// due takes an occurrence. It may come again, and is one run all the same.
+func (s *Service) due(ctx context.Context, d messages.Due) error {
+	if err := s.arm(ctx, d.ScheduleRef, d.At, false); err != nil { // first: the next one does not wait for this one
+		return err
+	}
+	sc, err := s.cfg.Bus.Schedule(ctx, d.ScheduleRef)
+	switch {
+	case errors.Is(err, bus.ErrNoSchedule):
+		return nil
+	case err != nil:
+		return err
+	case sc.Paused || sc.Timing() != d.Timing || sc.Until != nil && d.At.After(*sc.Until):
+		return nil // it was an occurrence of what the schedule has been
+	}
+	late := s.cfg.Keeper.Now().Sub(d.At)
+	if sc.CatchUp == messages.CatchUpNone && late > messages.MaxLate {
+		_, revision, err := s.cfg.Bus.ScheduleState(ctx, d.ScheduleRef)
+		if err != nil {
+			return err
+		}
+		st := messages.ScheduleState{At: d.At, Outcome: messages.OutcomeSkipped, Reason: fmt.Sprintf("missed by %s", late.Round(time.Second))}
+		_, err = s.cfg.Bus.PutScheduleState(ctx, d.ScheduleRef, st, revision)
+		return err
+	}
+	_, err = s.begin(ctx, sc, sc.TaskAt(d.At), d.At)
+	return err
+}
+
+// begin submits the task of an occurrence, if the last run of the schedule allows it, and keeps what became of it. An
+// error is one that may pass.
+func (s *Service) begin(ctx context.Context, sc *messages.Schedule, task *messages.Task, at time.Time) (messages.ScheduleState, error) {
+	st := messages.ScheduleState{Run: task.ID, At: at, Outcome: messages.OutcomeSubmitted}
+	last, revision, err := s.cfg.Bus.ScheduleState(ctx, sc.Ref())
+	if err != nil {
+		return st, err
+	}
+	if last != nil && last.At.Equal(at) && last.Outcome == messages.OutcomeSkipped {
+		return *last, nil
+	}
+	if last != nil && last.Run != "" && last.Run != task.ID && sc.Overlap != messages.OverlapAllow {
+		before := messages.Ref{Tenant: sc.Tenant, Run: last.Run}
+		goesOn, err := s.goesOn(ctx, before)
+		switch {
+		case err != nil:
+			return st, err
+		case goesOn && sc.Overlap == messages.OverlapSkip:
+			st = messages.ScheduleState{Run: last.Run, At: at, Outcome: messages.OutcomeSkipped, Reason: "run " + last.Run + " goes on"}
+			_, err := s.cfg.Bus.PutScheduleState(ctx, sc.Ref(), st, revision)
+			return st, err
+		case goesOn:
+			if err := s.cancelRun(ctx, before, "replaced by "+task.ID); err != nil && !errors.Is(err, runlog.ErrEnded) {
+				return st, err
+			}
+		}
+	}
+	// Before the submit: whoever dies in between leaves an occurrence that comes again and finds itself here.
+	if revision, err = s.cfg.Bus.PutScheduleState(ctx, sc.Ref(), st, revision); err != nil {
+		return st, err
+	}
+	_, err = s.submit(ctx, task.Encode())
+	if err == nil {
+		return st, nil
+	}
+	if p := problem(err); p.Status >= http.StatusInternalServerError || p.Retryable {
+		return st, err
+	}
+	st.Outcome, st.Reason = messages.OutcomeFailed, messages.Clip(err.Error(), maxStateReason)
+	s.cfg.Log.WarnContext(ctx, "schedule refused", "tenant", sc.Tenant, "schedule", sc.Name, "err", err)
+	_, err = s.cfg.Bus.PutScheduleState(ctx, sc.Ref(), st, revision)
+	return st, err
+}
+
+// maxStateReason bounds what a state says about a refused task, in bytes.
+const maxStateReason = 200
+
+// goesOn tells whether a run is queued, or has begun and not ended.
+func (s *Service) goesOn(ctx context.Context, run messages.Ref) (bool, error) {
+	last, queued, err := s.find(ctx, run)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	default:
+		return queued != nil || last.Head.Phase != messages.PhaseFinished, nil
+	}
+}
+
+func (s *Service) putSchedule(ctx context.Context, req messages.SchedulePut) (any, error) {
+	sc := &req.Schedule
+	sc.SetDefaults()
+	if err := sc.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := newCalendar(sc); err != nil {
+		return nil, err
+	}
+	if err := (&messages.ScheduleRequest{ScheduleRef: sc.Ref(), By: req.By}).Check(true); err != nil {
+		return nil, err
+	}
+	if _, err := s.cfg.Bus.Agent(ctx, sc.Task.Agent); err != nil {
+		return nil, err
+	}
+	if err := s.roomFor(ctx, sc.Ref()); err != nil {
+		return nil, err
+	}
+	revision, changed, err := s.cfg.Bus.PutSchedule(ctx, *sc, req.By, req.IfRevision)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.arm(ctx, sc.Ref(), time.Time{}, false); err != nil {
+		return nil, err
+	}
+	return messages.ScheduleApplied{Name: sc.Name, Revision: revision, Changed: changed, Next: s.nextOf(sc)}, nil
+}
+
+// roomFor refuses a new schedule of a tenant that has too many.
+func (s *Service) roomFor(ctx context.Context, ref messages.ScheduleRef) error {
+	_, err := s.cfg.Bus.Schedule(ctx, ref)
+	if !errors.Is(err, bus.ErrNoSchedule) {
+		return err
+	}
+	names, err := s.cfg.Bus.ScheduleNames(ctx, ref.Tenant)
+	if err == nil && len(names) >= messages.MaxSchedules {
+		err = conflict(fmt.Sprintf("the tenant has %d schedules already, which is the most", len(names)))
+	}
+	return err
+}
+
+func (s *Service) nextOf(sc *messages.Schedule) []time.Time {
+	c, err := newCalendar(sc)
+	if err != nil || sc.Paused {
+		return []time.Time{}
+	}
+	return c.some(s.cfg.Keeper.Now())
+}
+
+func (s *Service) scheduleStatus(ctx context.Context, sc *messages.Schedule) (*messages.ScheduleStatus, error) {
+	last, _, err := s.cfg.Bus.ScheduleState(ctx, sc.Ref())
+	return &messages.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: last}, err
+}
+
+func (s *Service) getSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+	if err := req.Check(true); err != nil {
+		return nil, err
+	}
+	sc, err := s.cfg.Bus.Schedule(ctx, req.ScheduleRef)
+	if err != nil {
+		return nil, err
+	}
+	return s.scheduleStatus(ctx, sc)
+}
+
+func (s *Service) listSchedules(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+	if err := req.Check(false); err != nil {
+		return nil, err
+	}
+	refs, err := s.cfg.Bus.ScheduleNames(ctx, req.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	list := messages.ScheduleList{Schedules: []messages.ScheduleSummary{}}
+	for _, ref := range refs {
+		sc, err := s.cfg.Bus.Schedule(ctx, ref)
+		if errors.Is(err, bus.ErrNoSchedule) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		st, err := s.scheduleStatus(ctx, sc)
+		if err != nil {
+			return nil, err
+		}
+		sum := messages.ScheduleSummary{
+			Name: sc.Name, Cron: sc.Cron, TimeZone: sc.TimeZone, Every: sc.Every, Agent: sc.Task.Agent, Paused: sc.Paused, Last: st.Last,
+		}
+		if len(st.Next) > 0 {
+			sum.Next = &st.Next[0]
+		}
+		list.Schedules = append(list.Schedules, sum)
+	}
+	return list, nil
+}
+
+func (s *Service) deleteSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+	was, err := s.getSchedule(ctx, req)
+	if err == nil {
+		err = s.cfg.Bus.DeleteSchedule(ctx, was.(*messages.ScheduleStatus).Schedule.Ref()) //nolint:forcetypeassert // it is one
+	}
+	return was, err
+}
+
+func (s *Service) pauseSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+	return s.holdSchedule(ctx, req, true)
+}
+
+func (s *Service) resumeSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+	return s.holdSchedule(ctx, req, false)
+}
+
+func (s *Service) holdSchedule(ctx context.Context, req messages.ScheduleRequest, hold bool) (any, error) {
+	if err := req.Check(true); err != nil {
+		return nil, err
+	}
+	sc, err := s.cfg.Bus.Schedule(ctx, req.ScheduleRef)
+	if err != nil {
+		return nil, err
+	}
+	revision := sc.Revision
+	sc.Paused = hold
+	if sc.Revision, _, err = s.cfg.Bus.PutSchedule(ctx, *sc, req.By, &revision); err != nil {
+		return nil, err
+	}
+	if err := s.arm(ctx, req.ScheduleRef, time.Time{}, false); err != nil {
+		return nil, err
+	}
+	return s.scheduleStatus(ctx, sc)
+}
+
+func (s *Service) runSchedule(ctx context.Context, req messages.ScheduleRun) (any, error) {
+	if err := (&messages.ScheduleRequest{ScheduleRef: req.ScheduleRef}).Check(true); err != nil {
+		return nil, err
+	}
+	sc, err := s.cfg.Bus.Schedule(ctx, req.ScheduleRef)
+	if err != nil {
+		return nil, err
+	}
+	now := s.cfg.Keeper.Now()
+	task := sc.TaskAt(now)
+	delete(task.Labels, messages.LabelScheduledFor) // nobody planned it
+	if task.ID = req.ID; task.ID == "" {
+		task.ID = s.cfg.Keeper.NewID()
+	}
+	st, err := s.begin(ctx, sc, task, now)
+	switch {
+	case err != nil:
+		return nil, err
+	case st.Outcome != messages.OutcomeSubmitted:
+		return nil, conflict(st.Reason)
+	default:
+		return messages.SubmitReply{ID: task.ID}, nil
+	}
+}

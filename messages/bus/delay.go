@@ -1,0 +1,50 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// submitLater stores a task that the stream publishes at its time. The answer is that of Submit.
+func (b *Bus) submitLater(ctx context.Context, t *messages.Task, body []byte, fresh bool) (duplicate bool, err error) {
+	run := t.Ref()
+	if !fresh {
+		if _, queued, err := b.Queued(ctx, run); err != nil || queued {
+			return queued, err
+		}
+	}
+	m := &nats.Msg{Subject: run.DelaySubject(), Data: body, Header: nats.Header{
+		headerMsgID:      {run.MsgID()}, // that of a submit without a delay: the two exclude each other while it counts
+		headerSchedule:   {"@at " + t.NotBefore.UTC().Format(time.RFC3339Nano)},
+		headerScheduleTo: {run.TaskSubject(t.Priority)},
+	}}
+	expect(m, 0)
+	r, err := b.store(ctx, m)
+	if refused(err, codeWrongLast) {
+		return true, nil
+	}
+	return r.Duplicate, err
+}
+
+// Delayed returns the task of a run that waits for its time, with the subject on which it will be published. The
+// stream's leader answers.
+func (b *Bus) Delayed(ctx context.Context, run messages.Ref) (q Queued, ok bool, err error) {
+	if err := run.Check(); err != nil {
+		return Queued{}, false, err //nolint:wrapcheck // it names the field
+	}
+	m, ok, err := b.get(ctx, StreamTasks, lookup{Last: run.DelaySubject()})
+	if err != nil || !ok || m.header.Get(headerSchedule) == "" { // what somebody's schedule put here is none itself
+		return Queued{}, false, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(m.header.Get(headerSchedule), "@at "))
+	if err != nil {
+		return Queued{}, false, fmt.Errorf("read the schedule of %s: %w", run, err)
+	}
+	return Queued{Subject: m.header.Get(headerScheduleTo), Body: m.data, At: m.time, Seq: m.seq, Later: at}, true, nil
+}

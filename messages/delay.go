@@ -1,0 +1,53 @@
+package messages
+
+import (
+	"strings"
+	"time"
+)
+
+// ParkNotBefore is the reason of a park until the time before which a task may not begin.
+const ParkNotBefore = "notBefore"
+
+// MaxDelay is how far ahead a task may be submitted.
+const MaxDelay = 366 * 24 * time.Hour
+
+// Delay is how long the task may not begin yet; 0 or less: it may.
+func (t *Task) Delay(now time.Time) time.Duration {
+	if t.NotBefore == nil {
+		return 0
+	}
+	return t.NotBefore.Sub(now)
+}
+
+// CheckDelay returns a *FieldError when the task is to begin too far ahead.
+func (t *Task) CheckDelay(now time.Time) error {
+	if t.Delay(now) > MaxDelay {
+		return &FieldError{"notBefore", "is more than a year ahead"}
+	}
+	return nil
+}
+
+func (t *Task) checkNotBefore() error {
+	switch at := t.NotBefore; {
+	case at == nil:
+		return nil
+	case at.Year() < 1 || at.Year() > 9999:
+		return &FieldError{"notBefore", "is out of range"}
+	case t.Deadline != nil && !at.Before(*t.Deadline):
+		return &FieldError{"notBefore", "is not before the deadline"}
+	default:
+		return nil
+	}
+}
+
+// DelaySubject carries the schedule of a task that may not begin yet.
+func (r Ref) DelaySubject() string { return "sched.task." + r.Tenant + "." + r.Run + ".start" }
+
+// MaySchedule tells whether what was published by the schedule on a subject may be a message of the run: a delayed task
+// comes from its own subject, and what wakes a run from one that only the fleet may publish on.
+func MaySchedule(scheduler string, p Priority, r Ref) bool {
+	if !p.Wakes() {
+		return scheduler == r.DelaySubject()
+	}
+	return strings.HasPrefix(scheduler, "sched.") && !strings.HasPrefix(scheduler, "sched.task.")
+}

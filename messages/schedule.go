@@ -1,0 +1,291 @@
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Requests about schedules, of the dispatcher's micro service.
+const (
+	SubjectSchedulePut    = "longshore.schedules.put"    // SchedulePut -> ScheduleApplied; conflict: changed since ifRevision
+	SubjectScheduleGet    = "longshore.schedules.get"    // ScheduleRequest -> ScheduleStatus
+	SubjectScheduleList   = "longshore.schedules.list"   // ScheduleRequest without a name -> ScheduleList
+	SubjectScheduleDelete = "longshore.schedules.delete" // ScheduleRequest -> ScheduleStatus as it was
+	SubjectSchedulePause  = "longshore.schedules.pause"  // ScheduleRequest -> ScheduleStatus
+	SubjectScheduleResume = "longshore.schedules.resume" // ScheduleRequest -> ScheduleStatus
+	SubjectScheduleRun    = "longshore.schedules.run"    // ScheduleRun -> SubmitReply; conflict: its last run goes on
+)
+
+// CatchUp is what becomes of an occurrence that could not be begun in time.
+type CatchUp string
+
+// What may become of it. However many were missed, at most one is made up for.
+const (
+	CatchUpOne  CatchUp = "one"  // it is begun late
+	CatchUpNone CatchUp = "none" // it is skipped when it is later than MaxLate
+)
+
+// MaxLate is how late an occurrence is not yet one that was missed.
+const MaxLate = time.Minute
+
+// Overlap is what becomes of an occurrence while the last run of its schedule goes on.
+type Overlap string
+
+// What may become of it.
+const (
+	OverlapSkip    Overlap = "skip"    // it is skipped
+	OverlapAllow   Overlap = "allow"   // both run
+	OverlapReplace Overlap = "replace" // the last run is cancelled
+)
+
+// Limits of schedules.
+const (
+	MaxSchedules    = 1000 // of a tenant
+	maxScheduleName = 48   // so that the id of a run has room for the time
+	minEvery        = 10 * time.Second
+	maxEvery        = 366 * 24 * time.Hour
+	maxCron         = 128
+	maxTemplate     = 256 << 10 // the task as JSON
+)
+
+// Labels of the runs of a schedule.
+const (
+	LabelSchedule     = "schedule"     // its name
+	LabelScheduledFor = "scheduledFor" // the occurrence, in UTC
+)
+
+// Schedule submits a task again and again. Either Cron or Every says when.
+type Schedule struct {
+	Name        string `json:"name"`
+	Tenant      string `json:"tenant,omitempty"` // default "default"
+	Description string `json:"description,omitempty"`
+	// Cron is five fields (minute, hour, day, month, day of week), six with seconds first, or a word such as @daily.
+	Cron     string     `json:"cron,omitempty"`
+	TimeZone string     `json:"timeZone,omitempty"` // of Cron, such as Europe/Berlin; default UTC
+	Every    Duration   `json:"every,omitempty"`    // counted from midnight of 1 January 1970 UTC; 10s to a year, whole seconds
+	Task     Task       `json:"task"`               // what to submit: without id, tenant, deadline and notBefore
+	CatchUp  CatchUp    `json:"catchUp,omitempty"`  // default one
+	Overlap  Overlap    `json:"overlap,omitempty"`  // default skip
+	Paused   bool       `json:"paused,omitempty"`   // nothing is submitted
+	Until    *time.Time `json:"until,omitempty"`    // the last moment of an occurrence
+	Revision uint64     `json:"revision,omitempty"` // given when it is stored
+}
+
+// ScheduleRef names a schedule.
+type ScheduleRef struct {
+	Tenant string `json:"tenant,omitempty"` // default "default"
+	Name   string `json:"name,omitempty"`
+}
+
+// Check returns a *FieldError when a part is not valid.
+func (r ScheduleRef) Check() error {
+	if err := checkToken("tenant", r.Tenant); err != nil {
+		return err
+	}
+	if !ValidToken(r.Name) || len(r.Name) > maxScheduleName {
+		return &FieldError{"name", fmt.Sprintf("must be 1 to %d characters of A-Z a-z 0-9 _ -", maxScheduleName)}
+	}
+	return nil
+}
+
+func (r ScheduleRef) String() string { return r.Tenant + "/" + r.Name }
+
+// NextSubject carries the schedule of the stream for the next occurrence. The reference must have passed Check, here
+// and below.
+func (r ScheduleRef) NextSubject() string { return "sched.next." + r.Tenant + "." + r.Name }
+
+// DueSubject is where an occurrence is published when it is due.
+func (r ScheduleRef) DueSubject() string { return "sched.due." + r.Tenant + "." + r.Name }
+
+// Run is the run of an occurrence: the same one however often that is looked at.
+func (r ScheduleRef) Run(at time.Time) Ref {
+	return Ref{r.Tenant, r.Name + "-" + at.UTC().Format("20060102T150405")}
+}
+
+// Due is the body of a message on ScheduleRef.DueSubject: an occurrence.
+type Due struct {
+	ScheduleRef
+	Timing string    `json:"timing"` // of the schedule when this occurrence was found
+	At     time.Time `json:"at"`
+}
+
+// Ref of the schedule.
+func (s *Schedule) Ref() ScheduleRef { return ScheduleRef{s.Tenant, s.Name} }
+
+// Timing is equal for schedules that have the same occurrences, but for their end.
+func (s *Schedule) Timing() string {
+	if s.Cron != "" {
+		return s.TimeZone + " " + s.Cron
+	}
+	return s.Every.String()
+}
+
+// SetDefaults fills tenant, time zone, policies and the defaults of the task.
+func (s *Schedule) SetDefaults() {
+	if s.Tenant == "" {
+		s.Tenant = DefaultTenant
+	}
+	if s.CatchUp == "" {
+		s.CatchUp = CatchUpOne
+	}
+	if s.Overlap == "" {
+		s.Overlap = OverlapSkip
+	}
+	if s.Cron != "" && s.TimeZone == "" {
+		s.TimeZone = "UTC"
+	}
+	s.Task.SetDefaults()
+	if s.Task.Tenant == s.Tenant || s.Task.Tenant == DefaultTenant {
+		s.Task.Tenant = "" // the schedule's
+	}
+}
+
+// Validate returns a *FieldError for the first field that is wrong. Defaults must have been filled. Whether Cron and
+// TimeZone mean anything, the dispatcher tells.
+func (s *Schedule) Validate() error {
+	if err := s.Ref().Check(); err != nil {
+		return err
+	}
+	if err := checkText("description", s.Description, maxDescription); err != nil {
+		return err
+	}
+	every := time.Duration(s.Every)
+	switch {
+	case (s.Cron == "") == (every == 0):
+		return &FieldError{"cron", "give either cron or every"}
+	case len(s.Cron) > maxCron:
+		return &FieldError{"cron", fmt.Sprintf("longer than %d characters", maxCron)}
+	case s.Cron == "" && s.TimeZone != "":
+		return &FieldError{"timeZone", "is for cron only"}
+	case len(s.TimeZone) > maxToken:
+		return &FieldError{"timeZone", fmt.Sprintf("longer than %d characters", maxToken)}
+	case every != 0 && (every < minEvery || every > maxEvery || every%time.Second != 0):
+		return &FieldError{"every", "must be whole seconds, 10s to 8784h"}
+	case s.CatchUp != CatchUpOne && s.CatchUp != CatchUpNone:
+		return &FieldError{"catchUp", "must be one or none"}
+	case s.Overlap != OverlapSkip && s.Overlap != OverlapAllow && s.Overlap != OverlapReplace:
+		return &FieldError{"overlap", "must be skip, allow or replace"}
+	case s.Until != nil && (s.Until.Year() < 1 || s.Until.Year() > 9999):
+		return &FieldError{"until", "is out of range"}
+	}
+	return s.checkTask()
+}
+
+func (s *Schedule) checkTask() error {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"id", s.Task.ID != ""}, {"tenant", s.Task.Tenant != ""}, {"deadline", s.Task.Deadline != nil}, {"notBefore", s.Task.NotBefore != nil},
+	} {
+		if f.given {
+			return &FieldError{"task." + f.name, "is given to each run"}
+		}
+	}
+	t := s.TaskAt(time.Unix(0, 0))
+	if err := t.Validate(); err != nil {
+		return under("task", err)
+	}
+	if body, err := json.Marshal(s.Task); err != nil || len(body) > maxTemplate {
+		return &FieldError{"task", fmt.Sprintf("larger than %d bytes as JSON", maxTemplate)}
+	}
+	return nil
+}
+
+// TaskAt is the task of an occurrence.
+func (s *Schedule) TaskAt(at time.Time) *Task {
+	run := s.Ref().Run(at)
+	t := s.Task
+	t.ID, t.Tenant = run.Run, run.Tenant
+	t.Labels = maps.Clone(t.Labels)
+	if t.Labels == nil {
+		t.Labels = map[string]string{}
+	}
+	t.Labels[LabelSchedule], t.Labels[LabelScheduledFor] = s.Name, at.UTC().Format(time.RFC3339)
+	return &t
+}
+
+// SchedulePut asks to store a schedule.
+type SchedulePut struct {
+	Schedule   Schedule `json:"schedule"`
+	IfRevision *uint64  `json:"ifRevision,omitempty"` // only if this is the newest; 0: only if there is none
+	By         string   `json:"by,omitempty"`
+}
+
+// ScheduleApplied answers SchedulePut.
+type ScheduleApplied struct {
+	Name     string      `json:"name"`
+	Revision uint64      `json:"revision"`
+	Changed  bool        `json:"changed"` // false: it was so already
+	Next     []time.Time `json:"next"`    // up to three occurrences, none when it is paused or over
+}
+
+// ScheduleRequest names a schedule, or all of a tenant.
+type ScheduleRequest struct {
+	ScheduleRef
+	By string `json:"by,omitempty"` // who makes a change
+}
+
+// Check fills the tenant's default and checks the names; one checks that a schedule is named.
+func (r *ScheduleRequest) Check(one bool) error {
+	if r.Tenant == "" {
+		r.Tenant = DefaultTenant
+	}
+	if err := checkText("by", r.By, maxAuthor); err != nil {
+		return err
+	}
+	if !one {
+		return checkToken("tenant", r.Tenant)
+	}
+	return r.ScheduleRef.Check()
+}
+
+// ScheduleRun asks for a run of a schedule now, also while it is paused.
+type ScheduleRun struct {
+	ScheduleRef
+	ID string `json:"id,omitempty"` // of the run; a new one by default
+}
+
+// ScheduleStatus is a schedule and what became of it.
+type ScheduleStatus struct {
+	Schedule Schedule       `json:"schedule"`
+	Next     []time.Time    `json:"next"` // up to three occurrences
+	Last     *ScheduleState `json:"last,omitempty"`
+}
+
+// Outcome of an occurrence.
+type Outcome string
+
+// Outcomes.
+const (
+	OutcomeSubmitted Outcome = "submitted"
+	OutcomeSkipped   Outcome = "skipped"
+	OutcomeFailed    Outcome = "failed" // the task was refused
+)
+
+// ScheduleState is what became of the last occurrence.
+type ScheduleState struct {
+	Run     string    `json:"run,omitempty"` // the last one that was to be submitted
+	At      time.Time `json:"at"`            // the occurrence
+	Outcome Outcome   `json:"outcome"`
+	Reason  string    `json:"reason,omitempty"` // why it was skipped or refused
+}
+
+// ScheduleList is the schedules of a tenant by name.
+type ScheduleList struct {
+	Schedules []ScheduleSummary `json:"schedules"`
+}
+
+// ScheduleSummary is a schedule in a list.
+type ScheduleSummary struct {
+	Name     string         `json:"name"`
+	Cron     string         `json:"cron,omitempty"`
+	TimeZone string         `json:"timeZone,omitempty"`
+	Every    Duration       `json:"every,omitempty"`
+	Agent    string         `json:"agent"`
+	Paused   bool           `json:"paused,omitempty"`
+	Next     *time.Time     `json:"next,omitempty"` // absent when it is paused or over
+	Last     *ScheduleState `json:"last,omitempty"`
+}
