@@ -93,7 +93,7 @@ func wire() map[string]any {
 			Hash: messages.HashArguments(`{}`), Since: noon, Until: &until,
 		}}},
 		"webhook_job": new(messages.RunWebhook(ref, "https://hooks.example.com/ends", []byte(`{}`))),
-		"live_reset": &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
+		"live_reset":  &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
 	}
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{
@@ -131,7 +131,7 @@ func wire() map[string]any {
 				ID: "b", Description: "Read b.go.", Tool: "read_file", DependsOn: []string{"a"}, Critical: true, EstimatedDuration: 1.5,
 			}},
 		},
-		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
+		messages.EventTurnEnd: messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
 		"batch_finished": messages.BatchFinished{
 			BatchRef: messages.BatchRef{Tenant: ref.Tenant, ID: "b-1"}, Name: "nightly", Status: messages.BatchCancelled, Reason: "budget",
 			Counts: messages.BatchCounts{Total: 3, Submitted: 2, Completed: 1, Failed: 1, Cancelled: 1}, Usage: usage,
