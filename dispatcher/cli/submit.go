@@ -24,6 +24,7 @@ type order struct {
 	labels   []string
 	maxSteps int
 	context  string
+	webhook  string
 }
 
 func (c *commands) submit() *cobra.Command {
@@ -50,6 +51,7 @@ func (c *commands) submit() *cobra.Command {
 	flags.StringArrayVar(&o.labels, "label", nil, "key=value; may be repeated")
 	flags.IntVar(&o.maxSteps, "max-steps", 0, "end it after so many steps; what the agent says by default")
 	flags.StringVar(&o.context, "context", "", "facts for the agent, as a JSON object")
+	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the run has ended")
 	return cmd
 }
 
@@ -112,6 +114,9 @@ func (o *order) fill(cmd *cobra.Command) error {
 		if len(o.task.Context) == 0 {
 			return usagef("--context: must be an object")
 		}
+	}
+	if cmd.Flags().Changed("webhook") {
+		o.task.Webhook = &messages.Webhook{URL: o.webhook}
 	}
 	o.task.Tenant, o.task.Priority = o.tenant, messages.Priority(o.priority)
 	var err error
