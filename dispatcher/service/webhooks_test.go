@@ -102,11 +102,11 @@ func (o *office) open(nc *nats.Conn) (stop func()) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	stop = serve(o.t, nc, service.Config{
+	end := serve(o.t, nc, service.Config{
 		Webhooks: sender, WebhookTries: []time.Duration{50 * time.Millisecond, 100 * time.Millisecond}, WebhookWait: time.Second,
 		Batches: 50 * time.Millisecond,
 	})
-	return sync.OnceFunc(func() { stop(); sender.Close() })
+	return func() { end(); sender.Close() }
 }
 
 // end has a run come and go.
@@ -250,8 +250,8 @@ func TestTheDoorRefusesWebhooks(t *testing.T) {
 	if _, err := o.client.Submit(t.Context(), task); !refuses(err, "webhook.events[0]", "completed, failed, cancelled") {
 		t.Errorf("an end that no run has: %v", err)
 	}
-	if n := o.count(bus.StreamTasks); n > 1 { // the sweep's schedule
-		t.Errorf("%d messages in the queue", n)
+	if _, queued, err := o.bus.Queued(t.Context(), dispatcher.Run("t")); queued || err != nil {
+		t.Errorf("queued although refused, or %v", err)
 	}
 	task.Webhook = &messages.Webhook{URL: o.url}
 	for range 2 {
@@ -407,5 +407,72 @@ func TestTwoDispatchersDeliverOnce(t *testing.T) {
 	o.empty(bus.StreamWebhooks)
 	if len(seen) != runs || len(o.came) > 0 {
 		t.Errorf("%d deliveries, and %d more", len(seen), len(o.came))
+	}
+}
+
+// The last line of a batch ends, and its webhook comes once, with the counts.
+func TestTheEndOfABatchIsTold(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	defer o.open(o.nc)()
+	ref := dispatcher.BatchOf("nightly")
+	spec := dispatcher.BatchSpec{BatchRef: ref, BatchSettings: messages.BatchSettings{Webhook: &messages.Webhook{URL: o.url}}}
+	lines := dispatcher.ReadLines(strings.NewReader(`{"custom_id":"a","input":"x"}`))
+	if _, err := o.client.SubmitBatch(t.Context(), spec, lines); err != nil {
+		t.Fatal(err)
+	}
+	task := messages.Task{ID: ref.TaskID("a"), Input: messages.TextInput("x")}
+	task.SetDefaults()
+	o.endTask(&task, messages.StatusCompleted)
+	got := o.next()
+	var e messages.Event
+	var d messages.BatchFinished
+	if err := errors.Join(messages.Decode(got.body, &e), messages.Decode(e.Data, &d)); err != nil {
+		t.Fatal(err)
+	}
+	if e.Type != messages.TypeBatchFinished || e.Subject != ref.ID || d.Status != messages.BatchCompleted || d.Counts.Completed != 1 || d.Ended == nil {
+		t.Errorf("%s", got.body)
+	}
+	o.empty(bus.StreamWebhooks)
+	o.until("the batch says that it was told", func() bool {
+		head, err := o.client.Batch(t.Context(), ref)
+		return err == nil && !head.Cursor.Tell
+	})
+	if len(o.came) > 0 {
+		t.Error("told twice")
+	}
+}
+
+// A dispatcher is killed after it has stored the end of a batch and before its webhook is in the queue.
+func TestKilledBeforeTheWebhookOfABatchIsQueued(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	now := time.Now().UTC()
+	head := &messages.Batch{
+		BatchRef: dispatcher.BatchOf("cut"), BatchSettings: messages.BatchSettings{Webhook: &messages.Webhook{URL: o.url, Events: []string{"expired"}}},
+		Status: messages.BatchExpired, Created: now, Ended: &now, Cursor: messages.BatchCursor{Tell: true},
+	}
+	if _, err := o.bus.PutBatch(t.Context(), head, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer o.open(o.nc)()
+	if got := o.next(); !bytes.Contains(got.body, []byte(`"status":"expired"`)) {
+		t.Errorf("%s", got.body)
+	}
+	o.empty(bus.StreamWebhooks)
+}
+
+// A batch with wrong lines has failed, which is an end too.
+func TestABatchThatFailedIsTold(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	defer o.open(o.nc)()
+	spec := dispatcher.BatchSpec{BatchRef: dispatcher.BatchOf("wrong"), BatchSettings: messages.BatchSettings{Webhook: &messages.Webhook{URL: o.url}}}
+	_, err := o.client.SubmitBatch(t.Context(), spec, dispatcher.ReadLines(strings.NewReader(`{"custom_id":"a"}`)))
+	if !errors.Is(err, dispatcher.ErrBatchInvalid) {
+		t.Fatal(err)
+	}
+	if got := o.next(); !bytes.Contains(got.body, []byte(`"status":"failed"`)) {
+		t.Errorf("%s", got.body)
 	}
 }
