@@ -192,7 +192,7 @@ func TestARedriveThatIsRefusedKeepsTheLetter(t *testing.T) {
 		task, newID string
 		field       string // empty: a conflict
 	}{
-		"as it is":        {"", "", "task"},
+		"as it is":        {"", "", "input"}, // which is cut
 		"no input":        {`{}`, "", "input"},
 		"another tenant":  {`{"input":"x","tenant":"acme"}`, "", "tenant"},
 		"unknown agent":   {`{"input":"x","agent":"nobody"}`, "", "agent"},
