@@ -70,5 +70,5 @@ func TestDead(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	f.fails(t, "refused: --webhook: this fleet sends no webhooks: its operator sets LONGSHORE_WEBHOOK_SECRET", "submit", "x", "--webhook", "https://hooks.example.com/")
+	f.fails(t, "refused: webhook: this fleet sends no webhooks: its operator sets LONGSHORE_WEBHOOK_SECRET", "submit", "x", "--webhook", "https://hooks.example.com/")
 }
