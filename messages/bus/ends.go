@@ -20,6 +20,7 @@ const (
 	endsFetch    = 5 * time.Second
 	endsAckWait  = 5 * time.Second // to take an end is a few publishes
 	endsPause    = time.Second
+	maxEndPauses = 60
 )
 
 // RunEnd is the end of a run as its event tells it.
@@ -88,7 +89,7 @@ func (b *Bus) nextEnds(ctx context.Context, cons jetstream.Consumer, take func(c
 			if ctx.Err() == nil {
 				b.log.WarnContext(ctx, "take the end of a run", "subject", m.Subject(), "err", err)
 			}
-			_ = m.NakWithDelay(endsPause) // without it the end comes again after the ack wait
+			_ = m.NakWithDelay(endAgain(m)) // without it the end comes again after the ack wait
 			err = nil
 			continue
 		}
@@ -98,6 +99,15 @@ func (b *Bus) nextEnds(ctx context.Context, cons jetstream.Consumer, take func(c
 	}
 	err = batch.Error()
 	return ok && (err == nil || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// endAgain is when an end comes again that could not be taken: the later the more often that was tried.
+func endAgain(m jetstream.Msg) time.Duration {
+	meta, err := m.Metadata()
+	if err != nil {
+		return endsPause
+	}
+	return endsPause * time.Duration(min(meta.NumDelivered, maxEndPauses)) //nolint:gosec // bounded
 }
 
 // Foreign counts a message on a subject of ours that is not what the subject says.
