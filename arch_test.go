@@ -17,9 +17,11 @@ var forbidden = map[string][]string{
 	"messages":           {"!std"},
 	"messages/runlog":    {"!own", "net/http"},
 	"messages/bus":       {"worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server", "github.com/spf13", "net/http/httptest"},
+	"messages/egress":    {"!own"},
 	"messages/prompt":    {"worker", "dispatcher", "messages/bus", "messages/runlog", "tools", "sandbox", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
 	"dispatcher":         {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/spf13", "github.com/nats-io/nats-server", "database/sql", "github.com/prometheus"},
 	"dispatcher/service": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
+	"dispatcher/webhook": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"dispatcher/api":     {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
 	"worker/agent":       {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/runner":      {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
@@ -69,7 +71,7 @@ func breaks(dep, pkg, rule string) bool {
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
-		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "worker/memory", "worker/model/prices", "worker/hooks",
+		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
 	for line := range strings.Lines(out) {

@@ -70,6 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	root.AddCommand(devCommand(), dispatcherCommand(), workerCommand(), runCommand())
 	root.AddCommand(fleet.PricesCommand(usageError, os.Getenv))
+	root.AddCommand(fleet.WebhookKeyCommand(usageError, os.Environ))
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
 	root.AddCommand(replaycmd.Command(connect, !isTerminal(stdout)))
 	root.AddCommand(cli.Eval(evalFleet, terminal(stderr, stdout)))
@@ -261,6 +262,7 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	if err != nil {
 		return nil, err
 	}
+	cfg.Webhooks = s.Webhooks
 	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Lite, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, s.LiteTimeout, version, log
 	workspaces := cfg.Worker.Workspaces
 	cfg.Worker = s.Worker()

@@ -80,6 +80,9 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if err := t.Validate(); err != nil {
 		return "", err
 	}
+	if t.Webhook != nil { // whether it may be called, the dispatchers know
+		return c.submitOverDispatcher(ctx, &t)
+	}
 	if _, err := c.bus.Agent(ctx, t.Agent); err != nil {
 		return "", fmt.Errorf("agent: %w", err)
 	}
@@ -97,6 +100,17 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	var reply messages.SubmitReply
 	if err := c.request(ctx, messages.SubjectVerify, req, &reply); err != nil {
 		return "", fmt.Errorf("submit %s: %w", t.ID, conflictAs(err, ErrConflict))
+	}
+	return reply.ID, nil
+}
+
+func (c *Client) submitOverDispatcher(ctx context.Context, t *messages.Task) (string, error) {
+	var reply messages.SubmitReply
+	if err := c.request(ctx, messages.SubjectSubmit, t, &reply); err != nil {
+		if _, wrong := errors.AsType[*messages.FieldError](err); wrong {
+			return "", err
+		}
+		return t.ID, fmt.Errorf("submit %s: %w", t.ID, conflictAs(err, ErrConflict))
 	}
 	return reply.ID, nil
 }

@@ -109,6 +109,7 @@ type BatchSettings struct {
 	MaxCost     *float64   `json:"maxCost,omitempty"`     // in US dollars; when it is spent the rest is cancelled
 	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`   // what has not ended by then is given up. Default in 7 days
 	SkipInvalid bool       `json:"skipInvalid,omitempty"` // leave wrong lines out, instead of running nothing
+	Webhook     *Webhook   `json:"webhook,omitempty"`     // is told when the batch has ended
 }
 
 // Check returns a *FieldError for the first setting that is wrong.
@@ -121,6 +122,9 @@ func (s *BatchSettings) Check(now time.Time) error {
 	}
 	if e := s.ExpiresAt; e != nil && (!e.After(now) || e.Sub(now) > MaxBatchExpiry+time.Minute) {
 		return &FieldError{"expiresAt", "must be in the future, at most 14 days ahead"}
+	}
+	if s.Webhook != nil {
+		return s.Webhook.Check("webhook.", batchEnds()...)
 	}
 	return nil
 }
@@ -184,6 +188,7 @@ type BatchCursor struct {
 	Stop      BatchStatus `json:"stop,omitempty"`      // what it will be once all has ended, when that is not completed
 	GivenUp   int         `json:"givenUp,omitempty"`   // lines handled since then
 	Stopped   bool        `json:"stopped,omitempty"`   // the runs on their way were asked to stop
+	Tell      bool        `json:"tell,omitempty"`      // the batch has ended and its webhook is not in the queue yet
 }
 
 // BatchLine is a line as it is stored.

@@ -27,6 +27,10 @@ func Events(run Ref, e Entry) []Event {
 		eventsOf(run, r, func(name string, data any) {
 			n := strconv.FormatUint(e.Head.FirstEvent+uint64(len(out)), 10)
 			from := len(buf)
+			if d, ends := data.(RunFinished); ends {
+				d.Webhook = e.Head.Webhook
+				data = d
+			}
 			buf = appendData(buf, data)
 			raw := buf[from:len(buf):len(buf)]
 			out = append(out, Event{
@@ -161,7 +165,7 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		emit(EventSteered, r.data())
 	case *Finished:
 		emit(EventTurnEnd, TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate})
-		emit(EventRunFinished, RunFinished{r.Result.short(run)})
+		emit(EventRunFinished, RunFinished{Result: r.Result.short(run)})
 	}
 }
 

@@ -61,6 +61,7 @@ func appendHead(b []byte, h *Head) []byte {
 	b = appendCount(b, `,"eventsThrough":`, h.EventsThrough)
 	b = appendOptional(b, `,"session":`, h.Session)
 	b = appendTrue(b, `,"turn":`, h.Turn)
+	b = appendTrue(b, `,"webhook":`, h.Webhook)
 	b = appendCount(b, `,"snapshot":`, h.Snapshot)
 	return append(b, '}')
 }

@@ -48,6 +48,8 @@ type Head struct {
 	// Session is that of the task. Turn: the run has its turn in it, from Recalled on.
 	Session string `json:"session,omitempty"`
 	Turn    bool   `json:"turn,omitempty"`
+	// Webhook: the task asks for a POST when the run has ended.
+	Webhook bool `json:"webhook,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -85,7 +87,7 @@ func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Cancel: prev.Cancel, Waits: prev.Waits,
-		Session: prev.Session, Turn: prev.Turn,
+		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
 	if prev.FirstEvent == 0 {
@@ -110,7 +112,7 @@ func (h *Head) follow(r Record) {
 		if r.ForkedFrom != nil { // a wake-up that names this entry may claim it
 			h.Phase = PhaseReady
 		}
-		h.Session = r.Task.Session
+		h.Session, h.Webhook = r.Task.Session, r.Task.Webhook != nil
 	case *Recalled:
 		h.Turn = true
 	case *SessionGranted:

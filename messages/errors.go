@@ -49,6 +49,7 @@ const (
 	CodeRateLimited        Code = "rate_limited"    // a quota of the tenant is used up; the problem says when to come again
 	CodeUnauthenticated    Code = "unauthenticated" // nobody, or somebody who is not known
 	CodeForbidden          Code = "forbidden"       // somebody known who may not do it
+	CodeWebhookFailed      Code = "webhook_failed"  // a webhook was not delivered; only of dead letters
 	CodeInternal           Code = "internal"
 )
 
@@ -61,7 +62,7 @@ func Codes() map[Code]bool {
 		CodeModelTimeout: true, CodeModelTruncated: true, CodeModelContextLength: false, CodeModelContentFilter: false,
 		CodeModelInvalidOutput: true, CodeNoProvider: false, CodeToolFailed: true, CodeToolUnknownOutcome: false,
 		CodePolicy: false, CodeApprovalDenied: false, CodeApprovalExpired: false, CodeOutputSchema: true,
-		CodePoison: false, CodeInternal: true, CodeRateLimited: true, CodeUnauthenticated: false, CodeForbidden: false,
+		CodePoison: false, CodeInternal: true, CodeRateLimited: true, CodeUnauthenticated: false, CodeForbidden: false, CodeWebhookFailed: true,
 	}
 }
 

@@ -179,6 +179,7 @@ type (
 	}
 	// RunFinished is the data of run_finished.
 	RunFinished struct {
-		Result AgentResult `json:"result"` // shortened
+		Result  AgentResult `json:"result"`            // shortened
+		Webhook bool        `json:"webhook,omitempty"` // the task asks for a POST now
 	}
 )

@@ -30,6 +30,7 @@ func fullTask() messages.Task {
 
 		Workspace: "drafts",
 		Seed:      new(int64(7)),
+		Webhook:   &messages.Webhook{URL: "https://hooks.example.com/ends?key=k", Events: []string{"failed"}},
 	}
 }
 

@@ -25,7 +25,7 @@ func wire() map[string]any {
 	minimal := messages.Task{Input: messages.TextInput("do it")}
 	head := prior(messages.PhaseActive)
 	head.Cancel, head.Snapshot = true, 3
-	head.Session, head.Turn = "s-1", true
+	head.Session, head.Turn, head.Webhook = "s-1", true, true
 	usage := fullUsage()
 	result, done := fullResult(), messages.AgentResult{
 		ID: ref.Run, Success: true, Result: "done", StartedAt: noon, FinishedAt: noon, Status: messages.StatusCompleted,
@@ -120,6 +120,7 @@ func wire() map[string]any {
 		"feedback": fullFeedback(), "feedback_list": &messages.FeedbackList{Feedback: []messages.Feedback{*fullFeedback()}, More: true},
 		"steer_request": &messages.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
 		"live_reset":    &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
+		"webhook_job":   new(messages.RunWebhook(ref, "https://hooks.example.com/ends", []byte(`{}`))),
 	}
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{
@@ -157,8 +158,13 @@ func wire() map[string]any {
 				ID: "b", Description: "Read b.go.", Tool: "read_file", DependsOn: []string{"a"}, Critical: true, EstimatedDuration: 1.5,
 			}},
 		},
-		messages.EventTurnEnd:     messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
-		messages.EventRunFinished: messages.RunFinished{Result: done},
+		messages.EventTurnEnd: messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
+		"batch_finished": messages.BatchFinished{
+			BatchRef: messages.BatchRef{Tenant: ref.Tenant, ID: "b-1"}, Name: "nightly", Status: messages.BatchCancelled, Reason: "budget",
+			Counts: messages.BatchCounts{Total: 3, Submitted: 2, Completed: 1, Failed: 1, Cancelled: 1}, Usage: usage,
+			Cost: 0.5, Unpriced: 1, Created: noon, Ended: &until,
+		},
+		messages.EventRunFinished: messages.RunFinished{Result: done, Webhook: true},
 
 		messages.EventHookFailed: messages.HookFailure{
 			On: messages.HookPreTool, Hook: "https://hooks.example.com/a", StepID: "step-1", CallID: "c1", Reason: "answered 500", Fatal: true,

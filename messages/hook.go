@@ -115,19 +115,8 @@ func (h *Hook) check(at string) error {
 	case h.On == HookOnTokens && h.OnFailure == HookFail:
 		return &FieldError{at + "onFailure", "must be ignore for on_tokens: the run does not wait for it"}
 	}
-	if err := checkText(at+"url", h.URL, maxHookURL); err != nil {
+	if err := checkAddress(at+"url", h.URL); err != nil {
 		return err
-	}
-	u, err := url.Parse(h.URL)
-	switch {
-	case err != nil || u.Host == "" || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https":
-		return &FieldError{at + "url", "must be an address such as https://hooks.example.com/longshore"}
-	case u.User != nil:
-		return &FieldError{at + "url", "must not hold a user or password: it is stored with every run"}
-	case u.Fragment != "":
-		return &FieldError{at + "url", "must not have a fragment"}
-	case strings.Contains(u.Hostname(), "%"): // the zone of an address
-		return &FieldError{at + "url", "must not have a zone"}
 	}
 	return h.checkHeaders(at + "headers")
 }

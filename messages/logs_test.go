@@ -30,6 +30,7 @@ func taskThen() messages.Task {
 	t.Workspace = ""
 	t.Seed = nil
 	t.NotBefore = nil
+	t.Webhook = nil
 	return t
 }
 

@@ -62,6 +62,8 @@ type Task struct {
 	// Seed makes what the platform itself draws or may order freely the same each time: calls are made one after the
 	// other, and a program that embeds the loop draws its ids from it.
 	Seed *int64 `json:"seed,omitempty"`
+	// Webhook is told when the run has ended.
+	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
 // Limits of one run.
@@ -108,7 +110,7 @@ func (t *Task) Ref() Ref { return Ref{t.Tenant, t.ID} }
 
 // unbuilt are fields of the contract that this version knows and cannot honour: refusing them beats ignoring them.
 var unbuilt = map[string]bool{ //nolint:gochecknoglobals // a constant table
-	"files": true, "parent": true, "webhook": true,
+	"files": true, "parent": true,
 }
 
 // DecodeTask reads a task strictly, fills its defaults and checks it; the error is a *FieldError.
@@ -217,6 +219,11 @@ func (t *Task) Validate() error {
 	}
 	if t.Limits != nil {
 		if err := t.Limits.check("limits."); err != nil {
+			return err
+		}
+	}
+	if t.Webhook != nil {
+		if err := t.Webhook.Check("webhook.", taskEnds()...); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,7 @@ type DevConfig struct {
 	Sweep     time.Duration   // default 10 min
 	Retention time.Duration   // default 7 days
 	Lite      time.Duration   // how long /run-lite waits; default 2 min
+	Webhooks  settings.Webhooks
 	Version   string
 	Log       *slog.Logger
 	Parts     Parts
@@ -102,7 +103,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	}
 	ds := settings.Dispatcher{
 		HTTPAddr: or(cfg.HTTPAddr, "127.0.0.1:0"), AckWait: cfg.AckWait, Sweep: cfg.Sweep, Retention: cfg.Retention, Replicas: 1,
-		LiteTimeout: cfg.Lite,
+		LiteTimeout: cfg.Lite, Webhooks: cfg.Webhooks,
 	}
 	parts := []part{func(ctx context.Context, up func(string)) error {
 		return runDispatcher(ctx, nc, ds, defs, cfg.Version, cfg.Log, func(addr string) { d.API = addr; up(addr) })

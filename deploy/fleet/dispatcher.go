@@ -56,9 +56,14 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return err
 	}
+	sender, shut, err := webhooks(s.Webhooks, version)
+	if err != nil {
+		return err
+	}
+	defer shut()
 	svc := service.New(service.Config{
 		Conn: nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
-		PromptPolicy: withoutSecrets(settings.Secrets(s)),
+		PromptPolicy: withoutSecrets(settings.Secrets(s)), Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {

@@ -96,6 +96,9 @@ func (q *query) batchSpec() (spec dispatcher.BatchSpec, dry bool, err error) {
 	if spec.SkipInvalid, err = q.flag("skipInvalid"); err != nil {
 		return spec, false, err
 	}
+	if address := q.text("webhook"); address != "" {
+		spec.Webhook = &messages.Webhook{URL: address, Events: q.list("webhookEvents")}
+	}
 	dry, err = q.flag("dryRun")
 	return spec, dry, err
 }

@@ -69,6 +69,8 @@ func operations() []operation {
 				{name: "expires", text: "What has not ended after this time is given up; 168h by default, 336h at most.", kind: "duration", example: "24h"},
 				{name: "skipInvalid", text: "Leave wrong lines out, instead of running nothing.", kind: "boolean"},
 				{name: "dryRun", text: "Only say what would be submitted.", kind: "boolean"},
+				{name: "webhook", text: "An address that is told when the batch has ended.", example: "https://hooks.example.com/longshore"},
+				{name: "webhookEvents", text: "Only these ends: completed, failed, cancelled, expired.", many: true, example: "failed,expired"},
 			},
 			reply: BatchReport{}, stream: submitBatch, media: mediaLines, takes: mediaLines,
 		},
@@ -128,5 +130,5 @@ func operations() []operation {
 				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",
 			body: LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, problem: asLite,
 		},
-	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations())
+	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations(), deadOperations())
 }

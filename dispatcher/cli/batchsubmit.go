@@ -22,6 +22,7 @@ type consignment struct {
 	template string
 	dry      bool
 	wait     bool
+	webhook  string
 }
 
 func (c *commands) batchSubmit() *cobra.Command {
@@ -62,6 +63,7 @@ func (c *commands) batchSubmit() *cobra.Command {
 	flags.BoolVar(&o.spec.SkipInvalid, "skip-invalid", false, "leave wrong lines out, instead of submitting nothing")
 	flags.StringVar(&o.template, "template", "", "a task as JSON with places such as {{city}} for the variables of each line")
 	flags.BoolVar(&o.dry, "dry-run", false, "check all lines, count their tokens roughly, and submit nothing")
+	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the batch has ended")
 	flags.BoolVar(&o.wait, "wait", false, "follow it until it has ended")
 	return cmd
 }
@@ -74,6 +76,9 @@ func (o *consignment) fill(cmd *cobra.Command, now time.Time) error {
 	o.spec.SetDefaults()
 	if cmd.Flags().Changed("max-cost") {
 		o.spec.MaxCost = &o.maxCost
+	}
+	if cmd.Flags().Changed("webhook") {
+		o.spec.Webhook = &messages.Webhook{URL: o.webhook}
 	}
 	at := now.UTC().Add(o.expires)
 	o.spec.ExpiresAt = &at

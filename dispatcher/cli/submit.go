@@ -26,6 +26,7 @@ type order struct {
 	maxSteps int
 	context  string
 	at, in   string
+	webhook  string
 }
 
 func (c *commands) submit() *cobra.Command {
@@ -54,6 +55,7 @@ func (c *commands) submit() *cobra.Command {
 	flags.StringVar(&o.context, "context", "", "facts for the agent, as a JSON object")
 	flags.StringVar(&o.at, "at", "", "begin it then and not before: a time such as 2026-12-31T08:00:00+01:00")
 	flags.StringVar(&o.in, "in", "", "begin it after a time such as 10m and not before")
+	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the run has ended")
 	return cmd
 }
 
@@ -119,6 +121,9 @@ func (o *order) fill(cmd *cobra.Command) error {
 		if len(o.task.Context) == 0 {
 			return usagef("--context: must be an object")
 		}
+	}
+	if cmd.Flags().Changed("webhook") {
+		o.task.Webhook = &messages.Webhook{URL: o.webhook}
 	}
 	o.task.Tenant, o.task.Priority = o.tenant, messages.Priority(o.priority)
 	var err error

@@ -50,7 +50,7 @@ func (s *Service) openBatch(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	now := s.cfg.Keeper.Now()
-	if err := errors.Join(req.BatchRef.Check(), req.BatchSettings.Check(now)); err != nil {
+	if err := errors.Join(req.BatchRef.Check(), req.BatchSettings.Check(now), s.checkWebhook(req.Webhook)); err != nil {
 		return nil, err
 	}
 	if !messages.ValidToken(req.Submitter) {
@@ -113,7 +113,8 @@ func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
 		b.Counts = messages.BatchCounts{Total: req.Lines, Invalid: req.Invalid}
 		b.Errors = req.Errors
 		if req.Invalid > 0 && !b.SkipInvalid || req.Lines == 0 {
-			b.Status, b.Ended, b.Reason = messages.BatchFailed, &now, "lines are wrong"
+			endBatch(b, messages.BatchFailed, now)
+			b.Reason = "lines are wrong"
 			return true, nil
 		}
 		if stored != req.Lines {
@@ -227,7 +228,8 @@ func (s *Service) cancelBatch(ctx context.Context, body []byte) (any, error) {
 			return false, conflict("batch " + b.ID + " is " + string(b.Status))
 		case b.Status == messages.BatchValidating:
 			now := s.cfg.Keeper.Now()
-			b.Status, b.Ended, b.Cursor.Submitter = messages.BatchCancelled, &now, ""
+			endBatch(b, messages.BatchCancelled, now)
+			b.Cursor.Submitter = ""
 		case b.Cursor.Stop != "":
 			return false, nil
 		}
@@ -284,6 +286,9 @@ func given(l *messages.BatchLine, status messages.BatchStatus, code messages.Cod
 
 // submitLine makes a line a task. That it has become one before is a success.
 func (s *Service) submitLine(ctx context.Context, l *messages.BatchLine) error {
+	if err := s.checkWebhook(l.Task.Webhook); err != nil {
+		return err
+	}
 	duplicate, err := s.cfg.Bus.Submit(ctx, &l.Task, false)
 	if err != nil || !duplicate {
 		return err

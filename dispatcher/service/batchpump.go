@@ -65,14 +65,7 @@ func (p *pump) take() []messages.BatchRef {
 	return refs
 }
 
-// keepBatches runs batches until ctx ends.
-func (s *Service) keepBatches(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.cfg.Bus.BatchEnds(ctx, s.takeEnd) })
-	group.Go(func() error { s.moveBatches(ctx); return nil })
-	return group.Wait()
-}
-
+// moveBatches runs batches until ctx ends.
 func (s *Service) moveBatches(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.Batches)
 	defer ticker.Stop()
@@ -97,7 +90,7 @@ func (s *Service) moveBatches(ctx context.Context) {
 	}
 }
 
-// wakeBatches has every batch that has not ended looked at.
+// wakeBatches has every batch looked at that has not ended, or of whose end nobody was told.
 func (s *Service) wakeBatches(ctx context.Context) {
 	for b, err := range s.cfg.Bus.Batches(ctx, "") {
 		if err != nil {
@@ -106,7 +99,7 @@ func (s *Service) wakeBatches(ctx context.Context) {
 			}
 			return
 		}
-		if !b.Status.Ended() {
+		if !b.Status.Ended() || b.Cursor.Tell {
 			s.pump.wake(b.BatchRef)
 		}
 	}
@@ -129,8 +122,13 @@ func (s *Service) moveBatch(ctx context.Context, ref messages.BatchRef) {
 // stepBatch reads a batch, does what is next and stores how far it came. More tells that there is more to do now.
 func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bool, err error) {
 	head, revision, err := s.cfg.Bus.Batch(ctx, ref)
-	if err != nil || head.Status.Ended() {
+	switch {
+	case err != nil:
 		return false, err
+	case head.Status.Ended() && head.Cursor.Tell:
+		return false, s.tellBatch(ctx, head, revision)
+	case head.Status.Ended():
+		return false, nil
 	}
 	now := s.cfg.Keeper.Now()
 	if head.Status == messages.BatchValidating {
@@ -159,7 +157,7 @@ func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bo
 		return false, nil
 	}
 	_, err = s.cfg.Bus.PutBatch(ctx, head, revision)
-	return more, err
+	return more || head.Cursor.Tell, err
 }
 
 // giveUpAttempt ends a batch whose submitter never came back.
@@ -167,7 +165,8 @@ func (s *Service) giveUpAttempt(ctx context.Context, head *messages.Batch, revis
 	if now.Sub(head.Created) < lateAttempt && now.Before(*head.ExpiresAt) {
 		return nil
 	}
-	head.Status, head.Ended, head.Cursor.Submitter = messages.BatchExpired, &now, ""
+	endBatch(head, messages.BatchExpired, now)
+	head.Cursor.Submitter = ""
 	head.Reason = "its lines were never all submitted, so nothing was run"
 	if _, err := s.cfg.Bus.PutBatch(ctx, head, revision); err != nil {
 		return err
@@ -313,13 +312,20 @@ func (s *Service) stopRun(ctx context.Context, head *messages.Batch, task string
 func finishBatch(b *messages.Batch, now time.Time) {
 	switch {
 	case b.Counts.Ended() >= b.Counts.Total:
-		b.Status, b.Ended = messages.BatchCompleted, &now
+		status := messages.BatchCompleted
 		if b.Cursor.Stop != "" {
-			b.Status = b.Cursor.Stop
+			status = b.Cursor.Stop
 		}
+		endBatch(b, status, now)
 	case b.Cursor.Stop != "" || b.Cursor.Handled == b.Counts.Total:
 		b.Status = messages.BatchFinalizing
 	default:
 		b.Status = messages.BatchInProgress
 	}
+}
+
+// endBatch gives a batch its last status. Its webhook is queued after that is stored: who is killed in between leaves
+// a batch that says so.
+func endBatch(b *messages.Batch, status messages.BatchStatus, now time.Time) {
+	b.Status, b.Ended, b.Cursor.Tell = status, &now, b.Webhook != nil
 }

@@ -48,6 +48,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	maps.Copy(all, s.catalog())
 	maps.Copy(all, s.talk())
 	maps.Copy(all, s.schedules())
+	maps.Copy(all, s.deadLetters())
 	return maps.All(all)
 }
 
@@ -107,6 +108,8 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such run"
 	case errors.Is(err, bus.ErrNoBatch):
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such batch"
+	case errors.Is(err, bus.ErrNoLetter):
+		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such dead letter"
 	case errors.Is(err, runlog.ErrEnded):
 		p.Status, p.Code, p.Detail = http.StatusConflict, messages.CodeConflict, "the run has ended"
 	case errors.Is(err, messages.ErrNewerVersion):
@@ -140,26 +143,33 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Deadline != nil && !s.cfg.Keeper.Now().Before(*t.Deadline) {
-		return nil, late(*t.Deadline)
-	}
 	fresh := t.ID == ""
 	if fresh {
 		t.ID = s.cfg.Keeper.NewID()
 	}
-	if _, err := s.cfg.Bus.Agent(ctx, t.Agent); err != nil {
-		return nil, err
-	}
-	duplicate, err := s.cfg.Bus.Submit(ctx, t, fresh)
+	duplicate, err := s.admit(ctx, t, fresh)
 	if err != nil {
 		return nil, err
 	}
-	if duplicate {
-		if err := s.same(ctx, t.Ref(), t.Fingerprint()); err != nil {
-			return nil, err
-		}
-	}
 	return messages.SubmitReply{ID: t.ID, Duplicate: duplicate}, nil
+}
+
+// admit checks what a task asks of the fleet, and publishes it.
+func (s *Service) admit(ctx context.Context, t *messages.Task, fresh bool) (duplicate bool, err error) {
+	if t.Deadline != nil && !s.cfg.Keeper.Now().Before(*t.Deadline) {
+		return false, late(*t.Deadline)
+	}
+	if err := s.checkWebhook(t.Webhook); err != nil {
+		return false, err
+	}
+	if _, err := s.cfg.Bus.Agent(ctx, t.Agent); err != nil {
+		return false, err
+	}
+	duplicate, err = s.cfg.Bus.Submit(ctx, t, fresh)
+	if err == nil && duplicate {
+		err = s.same(ctx, t.Ref(), t.Fingerprint())
+	}
+	return duplicate, err
 }
 
 // verify tells a client whether the run of an id is the one of its task.

@@ -246,13 +246,13 @@ func (s *Service) definition(ctx context.Context, name string, revision uint64) 
 	return *at.Agent, nil
 }
 
-// renew makes the task that of a new run. It takes no part in the conversation of the old one, and does not begin
-// after its own deadline.
+// renew makes the task that of a new run. It takes no part in the conversation of the old one, tells nobody of its
+// end, and does not begin after its own deadline.
 func (s *Service) renew(started *messages.Started, run messages.Ref) {
 	now := s.cfg.Keeper.Now()
 	started.QueuedAt = now
 	t := &started.Task
-	t.ID, t.Session, t.Traceparent = run.Run, "", ""
+	t.ID, t.Session, t.Traceparent, t.Webhook = run.Run, "", "", nil
 	if t.Deadline != nil && !t.Deadline.After(now) {
 		t.Deadline = nil
 	}

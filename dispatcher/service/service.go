@@ -34,6 +34,10 @@ type Config struct {
 	Batches time.Duration         // between two looks at all batches; default 5 s
 	Log     *slog.Logger          // default: discard
 
+	Webhooks     Sender          // nil: tasks with a webhook are refused
+	WebhookTries []time.Duration // of attempts after the first, since the end; default over a day
+	WebhookWait  time.Duration   // until the webhook of a dispatcher that was killed is taken up; default 30 s
+
 	// PromptPolicy, if set, says whether a prompt may be stored; its error is shown to who asks.
 	PromptPolicy prompt.Policy
 }
@@ -59,6 +63,8 @@ type Service struct {
 	ready chan struct{}
 	pump  *pump
 
+	calling calls
+
 	renders chan struct{} // a place for each prompt that is being filled in
 }
 
@@ -76,7 +82,16 @@ func New(cfg Config) *Service {
 	if cfg.Batches == 0 {
 		cfg.Batches = defaultBatchSweep
 	}
-	return &Service{cfg: cfg, ready: make(chan struct{}), pump: newPump(), renders: make(chan struct{}, maxRenders)}
+	if cfg.WebhookTries == nil {
+		cfg.WebhookTries = defaultWebhookTries()
+	}
+	if cfg.WebhookWait == 0 {
+		cfg.WebhookWait = defaultWebhookWait
+	}
+	return &Service{
+		cfg: cfg, ready: make(chan struct{}), pump: newPump(), renders: make(chan struct{}, maxRenders),
+		calling: calls{at: map[string]int{}},
+	}
 }
 
 // Ready is closed once requests are answered.
@@ -120,8 +135,10 @@ func (s *Service) Run(ctx context.Context) error {
 	close(s.ready)
 	working.Go(func() { s.keepSweeping(ctx) })
 	group, keeping := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.keepBatches(keeping) })
 	group.Go(func() error { return s.keepSchedules(keeping) })
+	group.Go(func() error { s.moveBatches(keeping); return nil })
+	group.Go(func() error { return s.cfg.Bus.RunEnds(keeping, s.runEnded) })
+	group.Go(func() error { return s.keepDelivering(keeping) })
 	group.Go(func() error { return s.cfg.Bus.Retain(keeping, s.cfg.Retain) })
 	if err := group.Wait(); err != nil {
 		return errors.Join(err, svc.Stop())

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -154,7 +153,12 @@ func (b *Bus) BatchLine(ctx context.Context, ref messages.BatchRef, task string)
 
 // RemoveLine removes a line by its sequence; that it is gone already is a success.
 func (b *Bus) RemoveLine(ctx context.Context, seq uint64) error {
-	err := b.call(ctx, "STREAM.MSG.DELETE."+StreamBatches, struct {
+	return b.removeMessage(ctx, StreamBatches, seq)
+}
+
+// removeMessage removes a message; that it is gone already is a success.
+func (b *Bus) removeMessage(ctx context.Context, stream string, seq uint64) error {
+	err := b.call(ctx, "STREAM.MSG.DELETE."+stream, struct {
 		Seq     uint64 `json:"seq"`
 		NoErase bool   `json:"no_erase"` //nolint:tagliatelle // JetStream's
 	}{seq, true}, nil)
@@ -263,88 +267,4 @@ func (b *Bus) BatchOutcomes(ctx context.Context, ref messages.BatchRef, after ui
 type StoredOutcome struct {
 	Seq uint64
 	messages.BatchOutcome
-}
-
-const (
-	consumerBatches = "batches"
-	endsFetched     = 64
-	endsFetch       = 5 * time.Second
-	endsAckWait     = 5 * time.Second // to take an end is one publish
-	endsPause       = time.Second
-)
-
-// BatchEnds hands the end of each run that may be of a batch to take, until ctx ends. One consumer is shared by all
-// dispatchers; an end whose take failed comes again.
-func (b *Bus) BatchEnds(ctx context.Context, take func(context.Context, messages.BatchRef, *messages.AgentResult) error) error {
-	js, err := newJetStream(b.nc)
-	if err != nil {
-		return err
-	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, jetstream.ConsumerConfig{
-		Durable: consumerBatches, FilterSubject: "events.*.*." + messages.EventRunFinished,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: endsAckWait, MaxDeliver: -1,
-	})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("create consumer %s: %w", consumerBatches, err)
-	}
-	for ctx.Err() == nil {
-		if !b.nextEnds(ctx, cons, take) {
-			_ = pause(ctx, endsPause) // cut short by the end of ctx
-		}
-	}
-	return nil
-}
-
-// nextEnds takes the ends that are there. It is false when the server was no help, or an end could not be taken.
-func (b *Bus) nextEnds(ctx context.Context, cons jetstream.Consumer, take func(context.Context, messages.BatchRef, *messages.AgentResult) error) bool {
-	fetch, cancel := context.WithTimeout(ctx, endsFetch)
-	defer cancel()
-	batch, err := cons.Fetch(endsFetched, jetstream.FetchContext(fetch))
-	if err != nil {
-		if ctx.Err() == nil {
-			b.log.WarnContext(ctx, "look for ends of batches", "err", err)
-		}
-		return false
-	}
-	ok := true
-	for m := range batch.Messages() {
-		ref, result := b.batchEnd(m)
-		if result != nil {
-			err = take(ctx, ref, result)
-		}
-		if err != nil {
-			ok = false
-			if ctx.Err() == nil {
-				b.log.WarnContext(ctx, "take an end of a batch", "batch", ref.ID, "err", err)
-			}
-			_ = m.NakWithDelay(endsPause) // without it the end comes again after the ack wait
-			err = nil
-			continue
-		}
-		if err := m.Ack(); err != nil {
-			b.log.DebugContext(ctx, "ack an end of a batch", "err", err)
-		}
-	}
-	err = batch.Error()
-	return ok && (err == nil || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded))
-}
-
-// batchEnd reads the end of a run; nil unless its id is one of a batch's.
-func (b *Bus) batchEnd(m jetstream.Msg) (messages.BatchRef, *messages.AgentResult) {
-	run, ok := messages.RunOfEvent(m.Subject())
-	if !ok {
-		return messages.BatchRef{}, nil
-	}
-	ref, ok := messages.BatchOf(run)
-	if !ok {
-		return ref, nil
-	}
-	var e messages.Event
-	var d messages.RunFinished
-	if json.Unmarshal(m.Data(), &e) != nil || !isOf(&e, run, messages.EventRunFinished) || json.Unmarshal(e.Data, &d) != nil {
-		b.skipped.Add(1)
-		return ref, nil
-	}
-	d.Result.ID = run.Run
-	return ref, &d.Result
 }

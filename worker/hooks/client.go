@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/egress"
 )
 
 // Headers of a request. The signature is "t=<unix seconds>,v1=<hex>", the HMAC-SHA256 of "<unix seconds>.<body>".
@@ -41,13 +42,13 @@ type Config struct {
 // Client calls hooks. Safe for concurrent use.
 type Client struct {
 	cfg   Config
-	hosts hosts
+	hosts egress.Hosts
 	http  *http.Client
 }
 
 // New refuses a host that is none.
 func New(cfg Config) (*Client, error) {
-	allowed, err := parseHosts(cfg.Hosts)
+	allowed, err := egress.Parse(cfg.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, hosts: allowed}
 	c.http = &http.Client{
-		Transport:     transport(allowed, cfg.AllowPrivate),
+		Transport:     egress.Transport(guard(allowed, cfg.AllowPrivate)),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
@@ -74,7 +75,7 @@ func (c *Client) Hook(h messages.Hook) (func(context.Context, messages.HookCall)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("is not an address")
 	}
-	if err := c.hosts.check(u); err != nil {
+	if err := check(c.hosts, u); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, call messages.HookCall) (messages.HookAnswer, error) {

@@ -1,0 +1,258 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// maxDeadLooked bounds how many letters one request looks at, whatever fits.
+const maxDeadLooked = 5000
+
+// deadLetters are the requests about dead letters.
+func (s *Service) deadLetters() map[string]answerFunc {
+	return map[string]answerFunc{
+		messages.SubjectDeadList:       asked(s.listDead),
+		messages.SubjectDeadShow:       asked(s.showDead),
+		messages.SubjectDeadRedrive:    asked(s.redriveDead),
+		messages.SubjectDeadPurge:      asked(s.purgeDead),
+		messages.SubjectDeadRedriveAll: asked(s.redriveAllDead),
+		messages.SubjectDeadPurgeAll:   asked(s.purgeAllDead),
+	}
+}
+
+// eachDead calls do with the letters that fit, limit at most. Next is the letter to go on after, 0 at the end.
+func (s *Service) eachDead(ctx context.Context, req messages.DeadListRequest, most int, do func(*bus.StoredDead) error) (next uint64, err error) {
+	if err := req.DeadFilter.Check(); err != nil {
+		return 0, err
+	}
+	if req.Limit < 0 || req.Limit > most {
+		return 0, &messages.FieldError{Field: "limit", Reason: fmt.Sprintf("must be 1 to %d", most)}
+	}
+	if req.Limit == 0 {
+		req.Limit = most
+	}
+	looked, fit := 0, 0
+	for d, err := range s.cfg.Bus.Dead(ctx, req.Tenant, req.After, req.Since) {
+		if err != nil {
+			return 0, err
+		}
+		if fit == req.Limit || looked == maxDeadLooked {
+			return next, nil
+		}
+		looked, next = looked+1, d.Seq
+		if !req.Fits(d.Of, &d.Dead) {
+			continue
+		}
+		fit++
+		if err := do(&d); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+func (s *Service) listDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
+	list := messages.DeadList{Letters: []messages.DeadLetter{}}
+	var err error
+	list.Next, err = s.eachDead(ctx, req, messages.MaxDeadList, func(d *bus.StoredDead) error {
+		list.Letters = append(list.Letters, letterOf(d))
+		return nil
+	})
+	return list, err
+}
+
+// letterOf is a letter without its body.
+func letterOf(d *bus.StoredDead) messages.DeadLetter {
+	l := messages.DeadLetter{
+		Seq: d.Seq, Kind: d.Of.Kind, Tenant: d.Of.Tenant, Agent: d.Of.Agent, Error: d.Error, Subject: messages.Clip(d.Subject, maxDeadText),
+		Attempts: d.Attempts, Time: d.Time, Size: len(d.Task),
+	}
+	l.Error.Message = messages.Clip(l.Error.Message, maxDeadText)
+	switch d.Of.Kind {
+	case messages.DeadRun:
+		l.Run = d.Of.Name
+	case messages.DeadWebhook:
+		var j messages.WebhookJob
+		if messages.Decode(d.Task, &j) != nil {
+			break
+		}
+		l.Host = hostOf(j.URL)
+		if j.Of == messages.WebhookBatch {
+			l.Batch = j.Name
+		} else {
+			l.Run = j.Name
+		}
+	case messages.DeadMessage:
+	}
+	return l
+}
+
+// maxDeadText bounds what a list shows of a letter, in bytes.
+const maxDeadText = 1024
+
+// letter is the letter of a request.
+func (s *Service) letter(ctx context.Context, req *messages.DeadRequest) (bus.StoredDead, error) {
+	if err := req.Check(); err != nil {
+		return bus.StoredDead{}, err
+	}
+	return s.cfg.Bus.DeadLetter(ctx, req.Tenant, req.Seq)
+}
+
+func (s *Service) showDead(ctx context.Context, req messages.DeadRequest) (any, error) {
+	d, err := s.letter(ctx, &req)
+	if err != nil {
+		return nil, err
+	}
+	l := letterOf(&d)
+	if json.Valid(d.Task) {
+		l.Task = d.Task
+	} else {
+		l.Raw = d.Task
+	}
+	return l, nil
+}
+
+func (s *Service) purgeDead(ctx context.Context, req messages.DeadRequest) (any, error) {
+	d, err := s.letter(ctx, &req)
+	if err != nil {
+		return nil, err
+	}
+	return letterOf(&d), s.cfg.Bus.RemoveDead(ctx, d.Seq)
+}
+
+func (s *Service) purgeAllDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
+	var out messages.DeadBulk
+	var err error
+	out.Next, err = s.eachDead(ctx, req, messages.MaxDeadBulk, func(d *bus.StoredDead) error {
+		out.Purged = append(out.Purged, d.Seq)
+		return s.cfg.Bus.RemoveDead(ctx, d.Seq)
+	})
+	return out, err
+}
+
+func (s *Service) redriveDead(ctx context.Context, req messages.DeadRedrive) (any, error) {
+	d, err := s.letter(ctx, &req.DeadRequest)
+	if err != nil {
+		return nil, err
+	}
+	return s.redrive(ctx, &d, &req)
+}
+
+// redriveAllDead sends letters again as they are. One that cannot be is named, and stays.
+func (s *Service) redriveAllDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
+	var out messages.DeadBulk
+	var err error
+	out.Next, err = s.eachDead(ctx, req, messages.MaxDeadBulk, func(d *bus.StoredDead) error {
+		done, err := s.redrive(ctx, d, &messages.DeadRedrive{})
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			out.Failed = append(out.Failed, messages.DeadFailure{Seq: d.Seq, Error: *problem(err)})
+			return nil
+		}
+		out.Redriven = append(out.Redriven, done)
+		return nil
+	})
+	return out, err
+}
+
+// redrive sends a letter again, and removes it once what it became is stored. Who is killed in between, or does it at
+// the same time as somebody else, finds the same task under the same id.
+func (s *Service) redrive(ctx context.Context, d *bus.StoredDead, req *messages.DeadRedrive) (messages.DeadRedriven, error) {
+	out := messages.DeadRedriven{Seq: d.Seq, Kind: d.Of.Kind}
+	var err error
+	if d.Of.Kind == messages.DeadWebhook {
+		out.Tenant = d.Of.Tenant
+		out.ID, err = s.redriveWebhook(ctx, d, req)
+	} else {
+		var t *messages.Task
+		if t, err = redriven(d, req); err == nil {
+			out.Tenant, out.ID = t.Tenant, t.ID
+			out.Duplicate, err = s.admit(ctx, t, false)
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	return out, s.cfg.Bus.RemoveDead(ctx, d.Seq)
+}
+
+// redriveWebhook has a webhook delivered again, as the same delivery.
+func (s *Service) redriveWebhook(ctx context.Context, d *bus.StoredDead, req *messages.DeadRedrive) (id string, err error) {
+	if len(req.Task) > 0 || req.NewID != "" {
+		return "", &messages.FieldError{Field: "task", Reason: "the letter is of a webhook, which is delivered again as it was"}
+	}
+	if s.cfg.Webhooks == nil {
+		return "", &messages.FieldError{Field: "webhook", Reason: noWebhooks}
+	}
+	var j messages.WebhookJob
+	if err := messages.Decode(d.Task, &j); err != nil {
+		return "", err
+	}
+	if err := j.Check(); err != nil {
+		return "", err
+	}
+	return j.ID, s.cfg.Bus.PutWebhook(ctx, &j, d.Seq)
+}
+
+// redriven is the task that a letter becomes. The run that died has ended, so the task is that of a new one, whose id
+// belongs to the letter.
+func redriven(d *bus.StoredDead, req *messages.DeadRedrive) (*messages.Task, error) {
+	body := d.Task
+	if len(req.Task) > 0 {
+		body = req.Task
+	}
+	t, err := messages.DecodeTask(body)
+	if err != nil {
+		return nil, err
+	}
+	if d.Of.Kind == messages.DeadRun {
+		if t.ID == d.Of.Name {
+			t.ID = ""
+		}
+		if err := place(t, body, d); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case req.NewID != "" && t.ID != "" && t.ID != req.NewID && len(req.Task) > 0:
+		return nil, &messages.FieldError{Field: "newId", Reason: "is not the id of the task"}
+	case req.NewID != "":
+		t.ID = req.NewID
+	case t.ID == "":
+		sum := sha256.Sum256([]byte(d.Subject + "\x00" + d.Of.Tenant + "\x00" + string(d.Task)))
+		t.ID = "redrive-" + hex.EncodeToString(sum[:16])
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, t.Labels)
+	labels[messages.LabelRedriven] = d.Of.Name
+	t.Labels = labels
+	return t, t.Validate()
+}
+
+// place gives a task the tenant of its letter, and the priority that the letter came with unless it has its own.
+func place(t *messages.Task, body []byte, d *bus.StoredDead) error {
+	var own struct {
+		Tenant   string            `json:"tenant"`
+		Priority messages.Priority `json:"priority"`
+	}
+	if err := json.Unmarshal(body, &own); err != nil { // it was a task a moment ago
+		return fmt.Errorf("read task: %w", err)
+	}
+	if own.Tenant != "" && own.Tenant != d.Of.Tenant {
+		return &messages.FieldError{Field: "tenant", Reason: "is not that of the dead letter"}
+	}
+	t.Tenant = d.Of.Tenant
+	if p, _, ok := messages.ParseTaskSubject(d.Subject); ok && own.Priority == "" && !p.Wakes() {
+		t.Priority = p
+	}
+	return nil
+}

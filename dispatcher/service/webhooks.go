@@ -1,0 +1,231 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// Sender delivers webhooks.
+type Sender interface {
+	// Check tells whether an address may be called, as far as it says; the error is a *messages.FieldError.
+	Check(w *messages.Webhook) error
+	// Send makes one attempt, bounded in time. The error is a *messages.WebhookFailure.
+	Send(ctx context.Context, j *messages.WebhookJob) error
+}
+
+const (
+	// How many webhooks one dispatcher delivers at once, and how many of them to one host.
+	webhooksTogether = 32
+	webhooksPerHost  = 4
+	// A job whose dispatcher was killed is handed out again after this; longer than an attempt.
+	defaultWebhookWait = 30 * time.Second
+	// When the host of a job is busy it comes again soon, and later the more often that happens.
+	busyHost    = 2 * time.Second
+	maxBusyHost = 5 * time.Minute
+	// A job is tried so often at least, however old it is: the dispatchers may all have been away.
+	minWebhookTries = 3
+	// How often a burial that failed is tried again.
+	buryAgain = 5 * time.Second
+)
+
+// defaultWebhookTries is when attempts after the first are made, counted from the time that a job was stored.
+func defaultWebhookTries() []time.Duration {
+	return []time.Duration{
+		10 * time.Second, 40 * time.Second, 3 * time.Minute, 15 * time.Minute, time.Hour,
+		2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 12 * time.Hour, 18 * time.Hour, 24 * time.Hour,
+	}
+}
+
+// checkWebhook refuses a webhook that would never be delivered.
+func (s *Service) checkWebhook(w *messages.Webhook) error {
+	switch {
+	case w == nil:
+		return nil
+	case s.cfg.Webhooks == nil:
+		return &messages.FieldError{Field: "webhook", Reason: noWebhooks}
+	default:
+		return s.cfg.Webhooks.Check(w)
+	}
+}
+
+const noWebhooks = "this fleet sends no webhooks: its operator sets LONGSHORE_WEBHOOK_SECRET"
+
+// runEnded does what the end of a run asks for. All of it may be done twice.
+func (s *Service) runEnded(ctx context.Context, e bus.RunEnd) error {
+	batch, maybe := messages.BatchOf(e.Run)
+	if !maybe && !e.HasWebhook() {
+		return nil
+	}
+	d, ok := e.Finished()
+	if !ok {
+		s.cfg.Bus.Foreign()
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	var err error
+	if maybe {
+		err = s.takeEnd(ctx, batch, &d.Result)
+	}
+	if d.Webhook {
+		err = errors.Join(err, s.tellRun(ctx, e, d.Result.Status))
+	}
+	return err
+}
+
+// tellRun queues the webhook of a run. Its address is not in the event, which anybody may see, so it is read from the
+// run's first record.
+func (s *Service) tellRun(ctx context.Context, e bus.RunEnd, status messages.Status) error {
+	task, err := s.task(ctx, e.Run, false)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound): // its log is gone
+		return nil
+	case err != nil:
+		return err
+	case !task.Webhook.Wants(string(status)):
+		return nil
+	}
+	return s.queueWebhook(ctx, messages.RunWebhook(e.Run, task.Webhook.URL, e.Event))
+}
+
+// tellBatch queues the webhook of a batch that has ended, and then notes that it is.
+func (s *Service) tellBatch(ctx context.Context, head *messages.Batch, revision uint64) error {
+	if head.Webhook.Wants(string(head.Status)) {
+		event := head.Finished()
+		body, err := json.Marshal(&event)
+		if err != nil {
+			return fmt.Errorf("encode the end of batch %s: %w", head.ID, err)
+		}
+		if err := s.queueWebhook(ctx, messages.BatchWebhook(head.BatchRef, head.Status, head.Webhook.URL, body)); err != nil {
+			return err
+		}
+	}
+	head.Cursor.Tell = false
+	_, err := s.cfg.Bus.PutBatch(ctx, head, revision)
+	return err
+}
+
+func (s *Service) queueWebhook(ctx context.Context, j messages.WebhookJob) error {
+	if s.cfg.Webhooks == nil { // a task that came past the door
+		return s.buryWebhook(ctx, &j, &messages.WebhookFailure{Reason: noWebhooks}, 0)
+	}
+	return s.cfg.Bus.PutWebhook(ctx, &j, 0)
+}
+
+func (s *Service) buryWebhook(ctx context.Context, j *messages.WebhookJob, why error, attempts int) error {
+	body, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("encode webhook: %w", err)
+	}
+	return s.cfg.Bus.BuryWebhook(ctx, j, messages.Dead{
+		Error:   messages.RunError{Code: messages.CodeWebhookFailed, Message: why.Error()},
+		Subject: j.Subject(), Task: body, Attempts: attempts, Time: s.cfg.Keeper.Now(),
+	})
+}
+
+// keepDelivering delivers webhooks until ctx ends.
+func (s *Service) keepDelivering(ctx context.Context) error {
+	if s.cfg.Webhooks == nil {
+		return nil
+	}
+	return s.cfg.Bus.Webhooks(ctx, bus.WebhookWork{
+		Together: webhooksTogether, AckWait: s.cfg.WebhookWait, Deliver: s.deliver,
+	})
+}
+
+// deliver makes one attempt, and says when the next one is, if any.
+func (s *Service) deliver(ctx context.Context, d bus.WebhookDelivery) (again time.Duration, done bool) {
+	host := hostOf(d.URL)
+	if !s.calling.enter(host) {
+		return jitter(min(busyHost<<min(d.Delivered, 10), maxBusyHost)), false
+	}
+	err := s.cfg.Webhooks.Send(ctx, &d.WebhookJob)
+	s.calling.leave(host)
+	if err == nil {
+		return 0, true
+	}
+	if ctx.Err() != nil { // another dispatcher goes on
+		return 0, false
+	}
+	log := s.cfg.Log.With("tenant", d.Tenant, "of", string(d.Of), "name", d.Name, "host", host, "attempt", d.Delivered)
+	if again, more := s.nextTry(&d, err); more {
+		log.InfoContext(ctx, "webhook not delivered", "err", err, "again", again.String())
+		return again, false
+	}
+	if err := s.buryWebhook(ctx, &d.WebhookJob, err, d.Delivered); err != nil {
+		log.WarnContext(ctx, "bury a webhook", "err", err)
+		return buryAgain, false
+	}
+	log.WarnContext(ctx, "webhook given up", "err", err)
+	return 0, true
+}
+
+// nextTry is the time until the next attempt. Attempts are made at times that count from when the job was stored, so
+// that a job which only waited for a busy host has lost none.
+func (s *Service) nextTry(d *bus.WebhookDelivery, err error) (again time.Duration, more bool) {
+	failure, ok := errors.AsType[*messages.WebhookFailure](err)
+	if !ok {
+		failure = &messages.WebhookFailure{}
+	}
+	if failure.Final {
+		return 0, false
+	}
+	age := s.cfg.Keeper.Now().Sub(d.Queued)
+	for _, at := range s.cfg.WebhookTries {
+		if at > age {
+			return max(jitter(at-age), failure.After), true
+		}
+	}
+	if d.Delivered < minWebhookTries && len(s.cfg.WebhookTries) > 0 {
+		return max(jitter(s.cfg.WebhookTries[0]), failure.After), true
+	}
+	return 0, false
+}
+
+// jitter is up to a tenth more, so that what failed together does not come together again.
+func jitter(d time.Duration) time.Duration {
+	return d + rand.N(d/10+1) //nolint:gosec // jitter
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// calls counts the webhooks that are being delivered to each host.
+type calls struct {
+	mu sync.Mutex
+	at map[string]int
+}
+
+// enter is false when the host has enough of them.
+func (c *calls) enter(host string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at[host] >= webhooksPerHost {
+		return false
+	}
+	c.at[host]++
+	return true
+}
+
+func (c *calls) leave(host string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at[host]--; c.at[host] == 0 {
+		delete(c.at, host)
+	}
+}

@@ -1,0 +1,169 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// StreamWebhooks holds the webhooks that are to be delivered.
+const StreamWebhooks = "WEBHOOKS"
+
+const (
+	consumerWebhooks = "webhooks"
+	// webhooksMaxAge is longer than any webhook is tried: what is older nobody will ever take.
+	webhooksMaxAge = 7 * day
+	// maxWebhooksPending bounds the webhooks that wait for their next attempt. Beyond it new ones wait too.
+	maxWebhooksPending = 262_144
+	webhooksFetch      = 5 * time.Second
+	webhookAck         = 5 * time.Second
+)
+
+func webhooks(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamWebhooks, "Webhooks that are to be delivered."
+	c.Subjects = []string{"webhooks.*.*.*"}
+	c.Retention, c.MaxAge = jetstream.WorkQueuePolicy, webhooksMaxAge
+	return c
+}
+
+// PutWebhook stores a job, unless one of its key waits already, or was stored within the last two minutes under the
+// same number: 0 for the end itself, else what makes it due once more.
+func (b *Bus) PutWebhook(ctx context.Context, j *messages.WebhookJob, again uint64) error {
+	if err := j.Check(); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
+	body, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("encode webhook: %w", err)
+	}
+	if err := b.checkSize(body); err != nil {
+		return err
+	}
+	id := fmt.Sprintf("%s.%d", j.ID, again)
+	if err := b.storeFirst(ctx, &nats.Msg{Subject: j.Subject(), Header: nats.Header{headerMsgID: {id}}, Data: body}); err != nil {
+		return fmt.Errorf("store webhook of %s: %w", j.Name, err)
+	}
+	return nil
+}
+
+// WebhookDelivery is a job whose turn it is.
+type WebhookDelivery struct {
+	messages.WebhookJob
+	Queued    time.Time // when it was stored
+	Delivered int       // how often it was handed out, from 1
+}
+
+// WebhookWork says how webhooks are taken.
+type WebhookWork struct {
+	Together int           // at once, by this process
+	AckWait  time.Duration // after it a job whose taker was killed is handed out again
+	// Deliver answers whether the job is done; if not, it comes again after a time.
+	Deliver func(ctx context.Context, d WebhookDelivery) (again time.Duration, done bool)
+}
+
+// Webhooks hands jobs to Deliver until ctx ends, each to one of all dispatchers at a time and at least once. It waits
+// for those in hand.
+func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
+	js, err := newJetStream(b.nc)
+	if err != nil {
+		return err
+	}
+	cons, err := js.CreateOrUpdateConsumer(ctx, StreamWebhooks, jetstream.ConsumerConfig{
+		Durable: consumerWebhooks, AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.AckWait, MaxDeliver: -1,
+		MaxAckPending: maxWebhooksPending,
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("create consumer %s: %w", consumerWebhooks, err)
+	}
+	var working sync.WaitGroup
+	defer working.Wait()
+	places := make(chan struct{}, w.Together)
+	for ctx.Err() == nil {
+		select {
+		case places <- struct{}{}: // free again right away: who fetches waits for one
+			<-places
+		case <-ctx.Done():
+			return nil
+		}
+		err := b.fetchWebhooks(ctx, cons, cap(places)-len(places), func(m jetstream.Msg) {
+			places <- struct{}{}
+			working.Go(func() {
+				defer func() { <-places }()
+				b.takeWebhook(ctx, m, w.Deliver)
+			})
+		})
+		if err != nil && ctx.Err() == nil {
+			b.log.WarnContext(ctx, "look for webhooks", "err", err)
+			_ = pause(ctx, endsPause)
+		}
+	}
+	return nil
+}
+
+func (*Bus) fetchWebhooks(ctx context.Context, cons jetstream.Consumer, n int, take func(jetstream.Msg)) error {
+	fetch, cancel := context.WithTimeout(ctx, webhooksFetch)
+	defer cancel()
+	batch, err := cons.Fetch(n, jetstream.FetchContext(fetch))
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what it looked for
+	}
+	for m := range batch.Messages() {
+		take(m)
+	}
+	err = batch.Error()
+	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err //nolint:wrapcheck // the same
+}
+
+func (b *Bus) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(context.Context, WebhookDelivery) (time.Duration, bool)) {
+	var d WebhookDelivery
+	meta, err := m.Metadata()
+	if err != nil {
+		b.log.WarnContext(ctx, "take a webhook", "err", err)
+		return
+	}
+	if err := messages.Decode(m.Data(), &d.WebhookJob); err != nil || d.Check() != nil || d.Subject() != m.Subject() {
+		b.refuseWebhook(ctx, m, meta.Timestamp)
+		return
+	}
+	d.Queued, d.Delivered = meta.Timestamp, int(meta.NumDelivered) //nolint:gosec // a count
+	again, done := deliver(ctx, d)
+	if !done {
+		if err := m.NakWithDelay(again); err != nil {
+			b.log.DebugContext(ctx, "give a webhook back", "err", err) // it comes after the ack wait
+		}
+		return
+	}
+	b.ackWebhook(ctx, m)
+}
+
+// refuseWebhook buries what is no webhook.
+func (b *Bus) refuseWebhook(ctx context.Context, m jetstream.Msg, at time.Time) {
+	err := b.BuryRaw(ctx, m.Subject(), messages.Dead{
+		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: "not a webhook of this fleet"},
+		Subject: m.Subject(), Task: m.Data(), Time: at,
+	})
+	if err != nil {
+		b.log.WarnContext(ctx, "bury a webhook", "err", err)
+		return // it comes again
+	}
+	b.ackWebhook(ctx, m)
+}
+
+func (b *Bus) ackWebhook(ctx context.Context, m jetstream.Msg) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookAck)
+	defer cancel()
+	if err := m.DoubleAck(ctx); err != nil {
+		b.log.WarnContext(ctx, "ack a webhook", "subject", m.Subject(), "err", err) // it is delivered once more
+	}
+}

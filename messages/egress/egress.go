@@ -1,0 +1,140 @@
+// Package egress is how the fleet calls addresses that others chose: hooks of agents and webhooks of tasks. [Parse]
+// reads the hosts that an operator lists, and [Transport] dials nothing before a [Guard] has seen the very address that
+// a name has led to, so that a name which changes its mind between two lookups gains nothing. It asks no proxy.
+package egress
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Hosts are what an operator listed: names and addresses, in lower case, with a port or without. The zero value lists
+// none.
+type Hosts struct {
+	listed map[string]bool
+	ips    map[netip.Addr]bool // listed as addresses: they may be private
+}
+
+// Parse reads names such as hooks.example.com, hooks.example.com:8443 and 10.1.2.3; empty ones do not count.
+func Parse(list []string) (Hosts, error) {
+	h := Hosts{map[string]bool{}, map[netip.Addr]bool{}}
+	for _, s := range list {
+		s = strings.ToLower(strings.TrimSpace(s))
+		if s == "" {
+			continue
+		}
+		if ip, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil && ip.Zone() == "" {
+			h.listed[ip.Unmap().String()], h.ips[ip.Unmap()] = true, true
+			continue
+		}
+		u, err := url.Parse("http://" + s)
+		if err != nil || u.Host != s || u.Hostname() == "" || strings.ContainsAny(s, "*@/?#%") {
+			return Hosts{}, fmt.Errorf("%q is not a host such as hooks.example.com, hooks.example.com:8443 or 10.1.2.3", s)
+		}
+		host := u.Hostname()
+		if ip, err := netip.ParseAddr(host); err == nil {
+			h.ips[ip.Unmap()] = true
+			host = ip.Unmap().String()
+		}
+		if port := u.Port(); port != "" {
+			host = net.JoinHostPort(host, port)
+		}
+		h.listed[host] = true
+	}
+	return h, nil
+}
+
+// Empty tells whether nothing is listed.
+func (h Hosts) Empty() bool { return len(h.listed) == 0 }
+
+// Lists tells whether a host with its port, as Endpoint writes it, is listed: with that port, or without any.
+func (h Hosts) Lists(endpoint string) bool {
+	name, _, err := net.SplitHostPort(endpoint)
+	return err == nil && (h.listed[name] || h.listed[endpoint])
+}
+
+// ListsAddress tells whether an address is listed as one, on any port.
+func (h Hosts) ListsAddress(ip netip.Addr) bool { return h.ips[ip] }
+
+// Endpoint is the host of a URL with its port, in the one form that Lists knows.
+func Endpoint(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return endpoint(u.Hostname(), port)
+}
+
+func endpoint(name, port string) string {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if ip, err := netip.ParseAddr(name); err == nil {
+		name = ip.Unmap().String()
+	}
+	return net.JoinHostPort(name, port)
+}
+
+// Times and sizes of connections.
+const (
+	dialTimeout = 5 * time.Second
+	idleTimeout = 90 * time.Second
+	maxHeader   = 64 << 10
+)
+
+// Guard decides on a connection right before it is made: to an endpoint that was asked for, at the address that its
+// name has led to. What a name resolved to a moment ago does not count.
+type Guard func(endpoint string, ip netip.Addr) error
+
+// Transport dials nothing but what the guard lets it. It asks no proxy: the proxy would dial in its place.
+func Transport(may Guard) *http.Transport {
+	dial := func(ctx context.Context, network, asked string) (net.Conn, error) {
+		name, port, err := net.SplitHostPort(asked)
+		if err != nil {
+			return nil, fmt.Errorf("dial: %w", err)
+		}
+		d := &net.Dialer{Timeout: dialTimeout, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("the address %q cannot be read", address)
+			}
+			return may(endpoint(name, port), at.Addr().WithZone("").Unmap())
+		}}
+		return d.DialContext(ctx, network, asked)
+	}
+	return &http.Transport{
+		DialContext: dial, Proxy: nil, ForceAttemptHTTP2: true, TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout: idleTimeout, MaxIdleConns: 64, MaxIdleConnsPerHost: 8, MaxResponseHeaderBytes: maxHeader,
+	}
+}
+
+// Public tells whether an address is one of the open internet.
+func Public(ip netip.Addr) bool {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return false
+	}
+	for _, p := range closed() {
+		if p.Contains(ip) {
+			return false
+		}
+	}
+	return true
+}
+
+// closed are the special-purpose blocks that net/netip has no word for (the IANA registries of RFC 6890), and those
+// that lead to an IPv4 address inside an IPv6 one.
+func closed() (out []netip.Prefix) {
+	for _, s := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4",
+		"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+	} {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
