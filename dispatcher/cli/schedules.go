@@ -175,9 +175,13 @@ func (c *commands) showSchedule() *cobra.Command {
 func (c *commands) writeSchedule(w io.Writer, st *messages.ScheduleStatus) error {
 	sc := &st.Schedule
 	rows := [][2]string{
-		{"name", sc.Name}, {"description", cmp.Or(sc.Description, "-")}, {"when", timing(sc.Cron, sc.TimeZone, sc.Every)},
-		{"agent", sc.Task.Agent}, {"input", truncate(visible(sc.Task.Input.Text()), listedInput)},
-		{"overlap", string(sc.Overlap)}, {"catch up", string(sc.CatchUp)},
+		{"name", sc.Name},
+		{"description", cmp.Or(sc.Description, "-")},
+		{"when", timing(sc.Cron, sc.TimeZone, sc.Every)},
+		{"agent", sc.Task.Agent},
+		{"input", truncate(visible(sc.Task.Input.Text()), listedInput)},
+		{"overlap", string(sc.Overlap)},
+		{"catch up", string(sc.CatchUp)},
 	}
 	if sc.Paused {
 		rows = append(rows, [2]string{"paused", "yes"})

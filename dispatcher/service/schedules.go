@@ -142,11 +142,14 @@ func (s *Service) due(ctx context.Context, d messages.Due) error {
 	}
 	late := s.cfg.Keeper.Now().Sub(d.At)
 	if sc.CatchUp == messages.CatchUpNone && late > messages.MaxLate {
-		_, revision, err := s.cfg.Bus.ScheduleState(ctx, d.ScheduleRef)
+		last, revision, err := s.cfg.Bus.ScheduleState(ctx, d.ScheduleRef)
 		if err != nil {
 			return err
 		}
 		st := messages.ScheduleState{At: d.At, Outcome: messages.OutcomeSkipped, Reason: fmt.Sprintf("missed by %s", late.Round(time.Second))}
+		if last != nil {
+			st.Run = last.Run // which may go on
+		}
 		_, err = s.cfg.Bus.PutScheduleState(ctx, d.ScheduleRef, st, revision)
 		return err
 	}

@@ -228,11 +228,14 @@ func TestSchedulePolicies(t *testing.T) {
 			s := hourly(name)
 			s.Overlap, s.CatchUp = tc.overlap, tc.catchUp
 			h.put(s)
+			if _, err := h.bus.PutScheduleState(t.Context(), s.Ref(), messages.ScheduleState{Run: "before", At: first.Add(-time.Hour), Outcome: messages.OutcomeSubmitted}, 0); err != nil {
+				t.Fatal(err)
+			}
 			for _, at := range []time.Time{first, second} {
 				h.fire(dueAt(s, at))
 				h.taken(s.Ref(), at)
 			}
-			if st := h.taken(s.Ref(), second); st.Outcome != tc.second {
+			if st := h.taken(s.Ref(), second); st.Outcome != tc.second || name == "late" && st.Run != "before" {
 				t.Errorf("%+v", st)
 			}
 			if got := [2]bool{h.queued(s.Ref().Run(first)), h.queued(s.Ref().Run(second))}; got != tc.runs {
