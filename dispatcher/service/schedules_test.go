@@ -342,8 +342,6 @@ func TestScheduleRequests(t *testing.T) {
 	}
 }
 
-func second[V any](_ V, err error) error { return err }
-
 func TestScheduleIsRefused(t *testing.T) {
 	h := newHall(t)
 	defer serve(t, h.nc, service.Config{})()
