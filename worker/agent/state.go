@@ -56,6 +56,8 @@ type State struct {
 	Recalled []messages.Message `json:"recalled,omitempty"` // the conversation so far, which goes before the Transcript
 	Older    int                `json:"older,omitempty"`    // of Recalled: the first ones, to be summed up
 
+	Unturned bool `json:"unturned,omitempty"` // its tenant begins too many tasks: it asks for its turn when it goes on
+
 	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
 	Failure *messages.RunError        `json:"failure,omitempty"` // what ends the run
@@ -160,6 +162,7 @@ func (s *State) Advance(r messages.Record) error {
 		if r.Reason == messages.ParkModel {
 			s.ModelParks++
 		}
+		s.Unturned = r.Again
 	case *messages.BudgetWarned:
 		s.Warned = append(s.Warned, r.Limit)
 	case *messages.Answered:
