@@ -46,6 +46,8 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectBatchCancel:   s.cancelBatch,
 	}
 	maps.Copy(all, s.catalog())
+	maps.Copy(all, s.quotas())
+	maps.Copy(all, s.workforce())
 	return maps.All(all)
 }
 
@@ -144,6 +146,13 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 		t.ID = s.cfg.Keeper.NewID()
 	}
 	if _, err := s.cfg.Bus.Agent(ctx, t.Agent); err != nil {
+		return nil, err
+	}
+	admitted := t.Ref()
+	if fresh {
+		admitted.Run = ""
+	}
+	if _, err := s.admit(ctx, admitted); err != nil {
 		return nil, err
 	}
 	duplicate, err := s.cfg.Bus.Submit(ctx, t, fresh)

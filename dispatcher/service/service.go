@@ -58,6 +58,7 @@ type Service struct {
 	cfg   Config
 	ready chan struct{}
 	pump  *pump
+	door  door
 
 	renders chan struct{} // a place for each prompt that is being filled in
 }

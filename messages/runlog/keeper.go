@@ -31,6 +31,7 @@ type Keeper struct {
 	Queue    Queue
 	Events   Events
 	Sessions Sessions // nil: runs of a session take no turns
+	Quotas   Quotas   // nil: a run that waits for a quota goes on when its time has come
 	Now      func() time.Time
 	NewID    func() string
 }
