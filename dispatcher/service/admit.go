@@ -116,7 +116,7 @@ func (s *Service) withinRate(ctx context.Context, run messages.Ref, q messages.Q
 	if q.PerMinute == 0 {
 		return nil, nil //nolint:nilnil // it is within
 	}
-	n, err := s.cfg.Bus.CountSubmit(ctx, run.Tenant, run.Run, now)
+	n, err := s.cfg.Bus.CountSubmit(ctx, run.Tenant, now)
 	if err != nil || n <= q.PerMinute {
 		return nil, err
 	}

@@ -284,6 +284,9 @@ func given(l *messages.BatchLine, status messages.BatchStatus, code messages.Cod
 
 // submitLine makes a line a task. That it has become one before is a success.
 func (s *Service) submitLine(ctx context.Context, l *messages.BatchLine) error {
+	if _, err := s.admit(ctx, l.Task.Ref()); err != nil {
+		return err
+	}
 	duplicate, err := s.cfg.Bus.Submit(ctx, &l.Task, false)
 	if err != nil || !duplicate {
 		return err

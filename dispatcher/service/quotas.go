@@ -42,7 +42,7 @@ func (s *Service) quotaGet(ctx context.Context, of messages.QuotaRef) (any, erro
 	}
 	state := messages.QuotaState{QuotaRef: of, Quota: q, Revision: revision}
 	if of.Kind == messages.QuotaTenant {
-		if state.Usage, err = s.usage(ctx, of.Name); err != nil {
+		if state.Usage, err = s.usage(ctx, of.Name, q); err != nil {
 			return nil, err
 		}
 	}
@@ -50,7 +50,7 @@ func (s *Service) quotaGet(ctx context.Context, of messages.QuotaRef) (any, erro
 }
 
 // usage is what a tenant uses now.
-func (s *Service) usage(ctx context.Context, tenant string) (*messages.QuotaUsage, error) {
+func (s *Service) usage(ctx context.Context, tenant string, q messages.Quota) (*messages.QuotaUsage, error) {
 	var (
 		u   messages.QuotaUsage
 		err error
@@ -61,6 +61,9 @@ func (s *Service) usage(ctx context.Context, tenant string) (*messages.QuotaUsag
 	}
 	if u.Submitted, err = s.cfg.Bus.Submits(ctx, tenant, now); err != nil {
 		return nil, err
+	}
+	if q.PerMinute > 0 { // those beyond were refused
+		u.Submitted = min(u.Submitted, q.PerMinute)
 	}
 	if u.CostToday, u.CostThisMonth, err = s.cfg.Bus.Spent(ctx, tenant, now); err != nil {
 		return nil, err

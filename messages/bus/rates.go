@@ -47,15 +47,11 @@ func rateSubject(tenant, kind string, minute int64) string {
 func minuteOf(t time.Time) int64 { return t.Unix() / secondsAMinute }
 
 // CountSubmit counts a submit of the tenant in the minute of now, and returns which one it is. It is tried once: an error
-// says that nobody may have counted it. With an id, the same one counts once in a minute.
-func (b *Bus) CountSubmit(ctx context.Context, tenant, id string, now time.Time) (n int, err error) {
-	header := nats.Header{}
-	if id != "" {
-		header.Set(headerMsgID, tenant+"."+id+"."+strconv.FormatInt(minuteOf(now), 10))
-	}
+// says that nobody may have counted it.
+func (b *Bus) CountSubmit(ctx context.Context, tenant string, now time.Time) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rateWait)
 	defer cancel()
-	return b.count(ctx, rateSubject(tenant, kindSubmits, minuteOf(now)), header)
+	return b.count(ctx, rateSubject(tenant, kindSubmits, minuteOf(now)))
 }
 
 // Submits is how many were counted in the minute of now.
@@ -68,15 +64,13 @@ func (b *Bus) Submits(ctx context.Context, tenant string, now time.Time) (int, e
 	return int(n), err
 }
 
-// count adds one to a counter, and returns its value; 0: it was counted before.
-func (b *Bus) count(ctx context.Context, subject string, header nats.Header) (int, error) {
-	header.Set(headerIncrement, "+1")
-	answer, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Header: header})
+// count adds one to a counter, and returns its value.
+func (b *Bus) count(ctx context.Context, subject string) (int, error) {
+	answer, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Header: nats.Header{headerIncrement: {"+1"}}})
 	if err != nil {
 		return 0, err //nolint:wrapcheck // the caller says what it counts
 	}
-	r, err := decodeReceipt(answer.Data)
-	if err != nil || r.Duplicate {
+	if _, err := decodeReceipt(answer.Data); err != nil {
 		return 0, err
 	}
 	n, err := counted(answer.Data)
@@ -98,7 +92,7 @@ func (b *Bus) Turn(ctx context.Context, tenant string, perMinute int, published,
 	for range maxTurnTries {
 		var n int
 		err := b.retry(ctx, func(ctx context.Context) (err error) {
-			n, err = b.count(ctx, rateSubject(tenant, kindStarts, minute), nats.Header{})
+			n, err = b.count(ctx, rateSubject(tenant, kindStarts, minute))
 			return err
 		})
 		switch {
