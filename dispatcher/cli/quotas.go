@@ -102,7 +102,7 @@ func (c *commands) quotasSet() *cobra.Command {
 const quotaTries = 5
 
 func (c *commands) runQuotasSet(cmd *cobra.Command, g *grant, of messages.QuotaRef) error {
-	if g.fill(cmd, messages.Quota{}) == (messages.Quota{}) && !g.changes(cmd) {
+	if !g.changes(cmd) {
 		return usagef("say what to change: --max-queued, --per-minute, --cost-per-day …; see --help")
 	}
 	if err := g.quota.Validate(of.Kind); err != nil {

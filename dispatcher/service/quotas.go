@@ -80,13 +80,17 @@ func (s *Service) quotaPut(ctx context.Context, req messages.QuotaPut) (any, err
 		return nil, err
 	}
 	return s.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before messages.Quota) (messages.Quota, error) {
-		if p := req.Quota.Paused; p != nil && (before.Paused == nil || *p != *before.Paused) {
+		if p := req.Quota.Paused; p != nil && !samePause(p, before.Paused) {
 			return before, &messages.FieldError{Field: "quota.paused", Reason: "is not set here, and is not what is there"}
 		}
 		after := req.Quota
 		after.Paused = before.Paused
 		return after, nil
 	})
+}
+
+func samePause(a, b *messages.Pause) bool {
+	return b != nil && a.By == b.By && a.Reason == b.Reason && a.At.Equal(b.At)
 }
 
 func (s *Service) quotaDelete(ctx context.Context, req messages.QuotaDelete) (any, error) {
