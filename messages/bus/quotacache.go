@@ -54,3 +54,10 @@ func (b *Bus) Granted(ctx context.Context, of messages.QuotaRef) (messages.Quota
 	q, _ := got.(messages.Quota)
 	return q, nil
 }
+
+// drop forgets a quota that this process has changed.
+func (c *quotaCache) drop(of messages.QuotaRef) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, of)
+}
