@@ -71,7 +71,7 @@ func (s *Service) admit(ctx context.Context, run messages.Ref) (unlimited bool, 
 	}
 	now := s.cfg.Keeper.Now()
 	for _, check := range []func(context.Context, messages.Ref, messages.Quota, time.Time) (*messages.Problem, error){
-		s.withinCost, s.withinQueue, s.withinRate, // the last one counts it
+		s.withinCost, s.withinRate, s.withinQueue,
 	} {
 		refused, err := check(ctx, run, q, now)
 		switch {
@@ -81,7 +81,6 @@ func (s *Service) admit(ctx context.Context, run messages.Ref) (unlimited bool, 
 			s.cfg.Log.WarnContext(ctx, "a task passes although nobody knows what its tenant uses", "tenant", run.Tenant, "err", err)
 		}
 	}
-	s.door.add(run.Tenant)
 	return false, nil
 }
 
@@ -104,9 +103,15 @@ func (s *Service) withinQueue(ctx context.Context, run messages.Ref, q messages.
 	if q.MaxQueued == 0 {
 		return nil, nil //nolint:nilnil // it is within
 	}
-	n, err := s.queuedNow(ctx, run.Tenant, q.MaxQueued)
-	if err != nil || n < q.MaxQueued {
-		return nil, err
+	n, passes := s.door.pass(run.Tenant, q.MaxQueued)
+	if n == unknownQueue {
+		if err := s.countQueued(ctx, run.Tenant, q.MaxQueued); err != nil {
+			return nil, err
+		}
+		n, passes = s.door.pass(run.Tenant, q.MaxQueued)
+	}
+	if passes || n == unknownQueue { // a count that is gone already is nobody's fault
+		return nil, nil //nolint:nilnil // it is within
 	}
 	return messages.RateLimited(run.Tenant, messages.QuotaMaxQueued,
 		fmt.Sprintf("%d tasks are queued, and %d may be", n, q.MaxQueued), queuedRetry), nil
@@ -124,13 +129,10 @@ func (s *Service) withinRate(ctx context.Context, run messages.Ref, q messages.Q
 		fmt.Sprintf("%d tasks may be submitted in a minute", q.PerMinute), now.Truncate(time.Minute).Add(time.Minute).Sub(now)), nil
 }
 
-// queuedNow is how many tasks of a tenant wait for a worker, as of a second ago and with those that passed here since. Those
-// that workers have in hand are taken off only when they make the difference.
-func (s *Service) queuedNow(ctx context.Context, tenant string, most int) (int, error) {
-	if n, ok := s.door.get(tenant, most); ok {
-		return n, nil
-	}
-	got, err, _ := s.door.counting.Do(tenant, func() (any, error) {
+// countQueued counts the tasks of a tenant that wait for a worker. Those that workers have in hand are taken off only when
+// they make the difference.
+func (s *Service) countQueued(ctx context.Context, tenant string, most int) error {
+	_, err, _ := s.door.counting.Do(tenant, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 		defer cancel()
 		began := time.Now()
@@ -142,10 +144,9 @@ func (s *Service) queuedNow(ctx context.Context, tenant string, most int) (int, 
 		if err == nil {
 			s.door.put(tenant, n, exact, time.Since(began))
 		}
-		return n, err
+		return nil, err
 	})
-	n, _ := got.(int)
-	return n, err
+	return err
 }
 
 // waitingTasks is how many tasks of a tenant wait for a worker.
@@ -169,12 +170,23 @@ func (s *Service) withoutBegun(ctx context.Context, tenant string, n int) (int, 
 	return max(0, n), nil
 }
 
-// get is a count that is fresh. One that refuses must be exact too.
-func (d *door) get(tenant string, most int) (int, bool) {
+// unknownQueue is the length of a queue that must be counted.
+const unknownQueue = -1
+
+// pass lets a task in and counts it, if there is room. A count that refuses must be exact, and none be old.
+func (d *door) pass(tenant string, most int) (n int, passes bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q, ok := d.queued[tenant]
-	return q.n, ok && time.Now().Before(q.until) && (q.exact || q.n < most)
+	switch {
+	case !ok || !time.Now().Before(q.until) || !q.exact && q.n >= most:
+		return unknownQueue, false
+	case q.n >= most:
+		return q.n, false
+	}
+	q.n++
+	d.queued[tenant] = q
+	return q.n, true
 }
 
 // put keeps a count. One that took long is kept longer, so that counting takes a small part of the server's time.
@@ -185,14 +197,4 @@ func (d *door) put(tenant string, n int, exact bool, took time.Duration) {
 		d.queued = map[string]queuedTasks{}
 	}
 	d.queued[tenant] = queuedTasks{n, exact, time.Now().Add(max(queuedTTL, 2*took))}
-}
-
-// add counts a task that passed.
-func (d *door) add(tenant string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if q, ok := d.queued[tenant]; ok {
-		q.n++
-		d.queued[tenant] = q
-	}
 }
