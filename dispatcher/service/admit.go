@@ -133,10 +133,14 @@ func (s *Service) withinRate(ctx context.Context, run messages.Ref, q messages.Q
 // they make the difference.
 func (s *Service) countQueued(ctx context.Context, tenant string, most int) error {
 	_, err, _ := s.door.counting.Do(tenant, func() (any, error) {
+		if s.door.knows(tenant, most) { // somebody has counted meanwhile, and others have passed since
+			return nil, nil //nolint:nilnil // no value
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 		defer cancel()
 		began := time.Now()
 		n, err := s.cfg.Bus.TasksOf(ctx, tenant)
+		n = max(n, s.door.passed(tenant)) // some of them may be on their way
 		exact := err == nil && n >= most
 		if exact {
 			n, err = s.withoutBegun(ctx, tenant, n)
@@ -177,9 +181,9 @@ const unknownQueue = -1
 func (d *door) pass(tenant string, most int) (n int, passes bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	q, ok := d.queued[tenant]
+	q := d.queued[tenant]
 	switch {
-	case !ok || !time.Now().Before(q.until) || !q.exact && q.n >= most:
+	case !q.holds(most):
 		return unknownQueue, false
 	case q.n >= most:
 		return q.n, false
@@ -187,6 +191,27 @@ func (d *door) pass(tenant string, most int) (n int, passes bool) {
 	q.n++
 	d.queued[tenant] = q
 	return q.n, true
+}
+
+// holds tells whether a count is good enough.
+func (q queuedTasks) holds(most int) bool {
+	return time.Now().Before(q.until) && (q.exact || q.n < most)
+}
+
+// passed is a count that is fresh, with those that passed since; 0: there is none.
+func (d *door) passed(tenant string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q := d.queued[tenant]; time.Now().Before(q.until) && !q.exact {
+		return q.n
+	}
+	return 0
+}
+
+func (d *door) knows(tenant string, most int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queued[tenant].holds(most)
 }
 
 // put keeps a count. One that took long is kept longer, so that counting takes a small part of the server's time.
