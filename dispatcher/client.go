@@ -52,6 +52,8 @@ const requestTimeout = 10 * time.Second
 type Client struct {
 	nc  *nats.Conn
 	bus *bus.Bus
+
+	unlimited unlimited
 }
 
 // Run names a run of the default tenant.
@@ -70,7 +72,8 @@ func New(ctx context.Context, nc *nats.Conn) (*Client, error) {
 // Submit publishes a task and returns its id once it is stored; then it will end in exactly one terminal state, or
 // wait visibly for something. An absent id, tenant, agent or priority gets its default. The same task with the same
 // id may be submitted again: it is one run. A field that is wrong is a *messages.FieldError; ErrConflict says that
-// the id belongs to another task. Transient failures are retried with the same id until ctx ends.
+// the id belongs to another task, ErrRateLimited that the tenant's quota is used up for now. Transient failures are retried
+// with the same id until ctx ends.
 func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err error) {
 	fresh := t.ID == ""
 	if fresh {
@@ -85,6 +88,13 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	}
 	if _, err := c.bus.Agent(ctx, t.Agent); err != nil {
 		return "", fmt.Errorf("agent: %w", err)
+	}
+	admitted := t.ID
+	if fresh {
+		admitted = ""
+	}
+	if err := c.admit(ctx, t.Tenant, admitted); err != nil {
+		return "", err
 	}
 	if t.Delay(time.Now()) > 0 {
 		return c.submitLater(ctx, &t)

@@ -165,6 +165,7 @@ type Batch struct {
 	BatchSettings
 	Status    BatchStatus `json:"status"`
 	Reason    string      `json:"reason,omitempty"` // why no more lines are submitted
+	Waits     string      `json:"waits,omitempty"`  // which quota of the tenant the next lines wait for
 	Counts    BatchCounts `json:"counts"`
 	Usage     Usage       `json:"tokenUsage"`
 	Cost      float64     `json:"cost"`                  // in US dollars, of what has ended and has a price

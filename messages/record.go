@@ -188,12 +188,14 @@ type Parked struct {
 	Reason string     `json:"reason"`          // what for, in a word: "approval", "answer", "timer", "model" …
 	Call   string     `json:"call,omitempty"`  // the tool call that waits, if one does
 	Until  *time.Time `json:"until,omitempty"` // when the wait expires
-	// Limit is the cap that the run cannot go on without exceeding, when Reason is ReasonBudget; Question says so in a
-	// sentence.
+	// Limit is the cap that the run cannot go on without exceeding, when Reason is ReasonBudget, or the limit of its tenant,
+	// when it is ParkQuota; Question says so in a sentence.
 	Limit    string `json:"limit,omitempty"`
 	Question string `json:"question,omitempty"`
 
 	Approval *Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
+
+	Again bool `json:"again,omitempty"` // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
 }
 
 // Released hands an open claim back. The attempt is given back too, unless it was Spent.

@@ -89,7 +89,7 @@ func (h *house) pricedWorker(m model.Provider, p runner.Prices) {
 	b := h.open(h.conn())
 	cfg := worker.Config{Bus: b, Keeper: keeper(b), Log: h.log}
 	cfg.Runner = runner.New(runner.Config{
-		Worker: "frugal", Keeper: cfg.Keeper, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log, Prices: p,
+		Worker: "frugal", Keeper: cfg.Keeper, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log, Prices: p, Quotas: b,
 	})
 	h.run(worker.New(cfg).Run)
 }

@@ -97,7 +97,7 @@ func (h *house) open(nc *nats.Conn) *bus.Bus {
 
 func keeper(b *bus.Bus) *runlog.Keeper {
 	return &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: b, Now: func() time.Time { return time.Now().UTC() },
+		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Now: func() time.Time { return time.Now().UTC() },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
@@ -134,7 +134,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,
 		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
-		LongWait: h.longWait, Talks: h.talks,
+		LongWait: h.longWait, Talks: h.talks, Quotas: b,
 	})
 	w = worker.New(cfg)
 	return w, h.run(w.Run)

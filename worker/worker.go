@@ -5,11 +5,13 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -32,6 +34,8 @@ type Config struct {
 	Slots        int           // runs worked at once; default 64
 	DrainTimeout time.Duration // how long a stop waits for steps to end before it aborts them; default 30 s
 	Log          *slog.Logger  // default: discard
+	Name         string        // that the worker is listed with. Default: its id
+	Version      string        // of the program, that it is listed with
 }
 
 // Worker works task messages.
@@ -43,6 +47,10 @@ type Worker struct {
 	jobs    sync.WaitGroup // messages being handled
 
 	sweeping sync.Mutex
+
+	id       string // of this life of the worker
+	since    time.Time
+	draining atomic.Bool
 
 	// Set by Run before anything is pulled.
 	beatEvery time.Duration
@@ -60,7 +68,8 @@ func New(cfg Config) *Worker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld()}
+	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: messages.NewID(time.Now()), since: time.Now().UTC()}
+	w.cfg.Name = cmp.Or(cfg.Name, w.id)
 	w.suspect = newSuspectPlace(cfg.Slots)
 	return w
 }
@@ -84,7 +93,7 @@ func (w *Worker) Stats() Stats {
 // abortGrace is how long an aborted run has to hand itself back.
 const abortGrace = 10 * time.Second
 
-// Run works until ctx ends and then drains: no new messages; each run hands itself back after its current step, or
+// Run works until ctx ends, or somebody asks this worker to drain, and then drains: no new messages; each run hands itself back after its current step, or
 // is aborted when the drain timeout is over. It returns when everything it started has ended.
 func (w *Worker) Run(ctx context.Context) error {
 	tasks, err := w.cfg.Bus.Tasks(ctx)
@@ -94,6 +103,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("open task queue: %w", err)
 	}
+	ctx, drain := context.WithCancel(ctx)
+	defer drain()
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
 	beat, stopBeat := context.WithCancel(work)
@@ -102,6 +113,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopBeat()
 	w.beatEvery, w.running = tasks.AckWait/3, ctx
 	background.Go(func() { w.heartbeat(beat, w.beatEvery) })
+	background.Go(func() { w.register(beat, drain) })
 	background.Go(func() {
 		if err := w.cfg.Bus.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
 			w.cfg.Log.WarnContext(beat, "no nudges: controls are seen at the next heartbeat", "err", err)
@@ -114,6 +126,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // drain waits for what is in hand, then aborts it.
 func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
+	w.draining.Store(true)
 	w.cfg.Log.InfoContext(ctx, "draining", "held", w.held.len())
 	w.cfg.Runner.Drain()
 	w.suspect.close()

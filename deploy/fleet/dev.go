@@ -141,7 +141,11 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	}
 	return append(parts, func(ctx context.Context, up func(string)) error {
 		defer func() { _ = files.guard.close() }()
-		return runWorker(ctx, wnc, ws, cfg.Version, cfg.Log, files, up)
+		if err := runWorker(ctx, wnc, ws, cfg.Version, cfg.Log, files, up); err != nil {
+			return err
+		}
+		<-ctx.Done() // somebody drained it: the fleet goes on without it
+		return nil
 	}), nil
 }
 

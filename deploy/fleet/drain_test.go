@@ -3,12 +3,14 @@
 package fleet_test
 
 import (
+	"errors"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -63,6 +65,30 @@ func TestDrain(t *testing.T) {
 			w.isReleased(g.run)
 		})
 	}
+}
+
+// TestDrainByCommand drains one of two workers: its process ends by itself with 0, and its run goes on with the other.
+func TestDrainByCommand(t *testing.T) {
+	t.Parallel()
+	w := open(t, longAckWait, func(*modelCall) reply { return reply{Hold: true} })
+	first := w.worker("first", "LONGSHORE_DRAIN_TIMEOUT=20s")
+	g := w.watch(w.submit("work"))
+	call := w.model.next(t)
+	w.worker("second")
+	if _, err := w.client.DrainWorker(t.Context(), "nobody"); !errors.Is(err, dispatcher.ErrNoWorker) {
+		t.Errorf("drain of nobody: %v", err)
+	}
+	if s, err := w.client.DrainWorker(t.Context(), "first"); err != nil || !s.Draining || s.Name != "first" {
+		t.Fatalf("drain: %+v, %v", s, err)
+	}
+	call.answer <- turn(call, 2)
+	call = w.model.next(t)
+	if code := first.wait(); code != 0 {
+		t.Errorf("the worker ended with %d", code)
+	}
+	call.answer <- turn(call, 2)
+	completed(t, g.end(), "Done: Wrote 1 bytes to step-0.txt")
+	w.isReleased(g.run)
 }
 
 // isReleased checks that a run was handed back once, without spending an attempt, and taken up again.

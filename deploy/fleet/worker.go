@@ -112,10 +112,10 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Talks: cache(said),
 		Prompt: prompt.Resolver{Get: b.Prompt}.Resolve,
-		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact,
+		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b,
 	})
 	w := worker.New(worker.Config{
-		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log,
+		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 	})
 	if err := errors.Join(workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics)); err != nil {
 		return err

@@ -100,6 +100,7 @@ func (op *operation) refuse(w http.ResponseWriter, p *messages.Problem) {
 		writeProblem(w, p)
 		return
 	}
+	retryAfter(w, p)
 	writeProblemAs(w, p.Status, op.problem(p))
 }
 

@@ -14,7 +14,8 @@ func operations() []operation {
 		{
 			method: "POST", path: "/v1/tasks", id: "submitTask", tag: "tasks", summary: "Submit a task",
 			text: "The task is stored when this returns; then it ends in exactly one terminal state, or waits visibly for something. " +
-				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run.",
+				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run. " +
+				"429: a quota of the tenant is used up; Retry-After says when to come again.",
 			headers: []parameter{{name: headerIdempotency, text: "Becomes the id of a task that has none."}},
 			query:   []parameter{{name: "wait", text: "Wait so long for the result, 60s at most.", kind: "duration", example: "30s"}},
 			body:    messages.Task{}, reply: Submitted{}, status: http.StatusAccepted, also: http.StatusOK, waits: true, answer: submitTask,
@@ -130,5 +131,5 @@ func operations() []operation {
 				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",
 			body: LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, problem: asLite,
 		},
-	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations(), deadOperations())
+	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations(), deadOperations(), quotaOperations())
 }

@@ -64,14 +64,24 @@ func problemOf(err error) *messages.Problem {
 	}
 }
 
-func writeProblem(w http.ResponseWriter, p *messages.Problem) { writeProblemAs(w, p.Status, p) }
+func writeProblem(w http.ResponseWriter, p *messages.Problem) {
+	retryAfter(w, p)
+	writeProblemAs(w, p.Status, p)
+}
+
+// retryAfter says when to come again, as the problem does.
+func retryAfter(w http.ResponseWriter, p *messages.Problem) {
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+}
 
 func writeProblemAs(w http.ResponseWriter, status int, p any) {
 	body, _ := json.Marshal(p) // strings and numbers always encode
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
-	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+	if h.Get("Retry-After") == "" && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) {
 		h.Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)

@@ -104,6 +104,9 @@ func (c *commands) showBatch(cmd *cobra.Command, s *shared, b *messages.Batch) e
 
 func writeBatch(w io.Writer, b *messages.Batch, now time.Time) error {
 	status := string(b.Status)
+	if b.Waits != "" {
+		status += " (waits: " + b.Waits + ")"
+	}
 	if b.Reason != "" {
 		status += " (" + b.Reason + ")"
 	}

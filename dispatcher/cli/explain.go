@@ -34,8 +34,13 @@ func explain(err error, run messages.Ref) error {
 	say := func(format string, args ...any) error {
 		return &lineError{visible(fmt.Sprintf(format, args...)), err}
 	}
-	var field *messages.FieldError
+	var (
+		field   *messages.FieldError
+		limited *dispatcher.RateLimit
+	)
 	switch {
+	case errors.As(err, &limited):
+		return say("%v: nothing was submitted, come again in %s", err, limited.Wait)
 	case errors.Is(err, dispatcher.ErrNotFound):
 		return say("no run %s of tenant %s: `%s` shows those of the last day", run.Run, run.Tenant, command("list", messages.Ref{Tenant: run.Tenant}))
 	case errors.Is(err, dispatcher.ErrDecided):

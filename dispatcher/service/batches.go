@@ -289,6 +289,9 @@ func (s *Service) submitLine(ctx context.Context, l *messages.BatchLine) error {
 	if err := s.checkWebhook(l.Task.Webhook); err != nil {
 		return err
 	}
+	if _, err := s.admit(ctx, l.Task.Ref()); err != nil {
+		return err
+	}
 	duplicate, err := s.cfg.Bus.Submit(ctx, &l.Task, false)
 	if err != nil || !duplicate {
 		return err

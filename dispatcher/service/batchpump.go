@@ -153,7 +153,7 @@ func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bo
 		return false, err
 	}
 	finishBatch(head, s.cfg.Keeper.Now())
-	if head.Cursor == before.Cursor && head.Status == before.Status {
+	if head.Cursor == before.Cursor && head.Status == before.Status && head.Waits == before.Waits {
 		return false, nil
 	}
 	_, err = s.cfg.Bus.PutBatch(ctx, head, revision)
@@ -190,6 +190,7 @@ func decideStop(b *messages.Batch, now time.Time) {
 
 // moveLines submits the next lines, as far as there is room, or gives them up when the batch has stopped.
 func (s *Service) moveLines(ctx context.Context, head *messages.Batch) (more bool, err error) {
+	head.Waits = ""
 	room := batchChunk
 	if head.Cursor.Stop == "" {
 		room = min(room, batchWindow-(head.Counts.Submitted-s.endedRuns(head)))
@@ -209,12 +210,8 @@ func (s *Service) moveLines(ctx context.Context, head *messages.Batch) (more boo
 	if len(lines) == 0 {
 		return false, nil // a replica is behind: the next look finds them
 	}
-	var moving errgroup.Group
-	moving.SetLimit(batchTogether)
-	for _, l := range lines {
-		moving.Go(func() error { return s.moveLine(ctx, head, l) })
-	}
-	if err := moving.Wait(); err != nil {
+	lines, head.Waits, err = s.moveChunk(ctx, head, lines)
+	if err != nil || len(lines) == 0 {
 		return false, err
 	}
 	head.Cursor.Line = lines[len(lines)-1].Seq
@@ -224,7 +221,39 @@ func (s *Service) moveLines(ctx context.Context, head *messages.Batch) (more boo
 	} else {
 		head.Cursor.GivenUp += len(lines)
 	}
-	return head.Cursor.Handled < head.Counts.Total, nil
+	return head.Cursor.Handled < head.Counts.Total && head.Waits == "", nil
+}
+
+// moveChunk moves lines and returns those that are done: up to the first for which the tenant's quota has no room. Waits then
+// says which limit that is. What was moved beyond it is known when it is moved again.
+func (s *Service) moveChunk(ctx context.Context, head *messages.Batch, lines []bus.StoredLine) (done []bus.StoredLine, waits string, err error) {
+	refused := make([]error, len(lines))
+	var moving errgroup.Group
+	moving.SetLimit(batchTogether)
+	for i, l := range lines {
+		moving.Go(func() error {
+			err := s.moveLine(ctx, head, l)
+			if isRateLimit(err) {
+				refused[i] = err
+				return nil
+			}
+			return err
+		})
+	}
+	if err := moving.Wait(); err != nil {
+		return nil, "", err
+	}
+	for i, err := range refused {
+		if err != nil {
+			return lines[:i], err.Error(), nil
+		}
+	}
+	return lines, "", nil
+}
+
+func isRateLimit(err error) bool {
+	var p *messages.Problem
+	return errors.As(err, &p) && p.Code == messages.CodeRateLimited
 }
 
 // endedRuns is how many of the submitted lines have ended.
@@ -241,6 +270,9 @@ func (s *Service) moveLine(ctx context.Context, head *messages.Batch, stored bus
 		return s.giveUpLine(ctx, head, &l)
 	}
 	err := s.submitLine(ctx, &l)
+	if isRateLimit(err) {
+		return err
+	}
 	var (
 		field *messages.FieldError
 		taken *messages.Problem

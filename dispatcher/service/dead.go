@@ -176,7 +176,7 @@ func (s *Service) redrive(ctx context.Context, d *bus.StoredDead, req *messages.
 		var t *messages.Task
 		if t, err = redriven(d, req); err == nil {
 			out.Tenant, out.ID = t.Tenant, t.ID
-			out.Duplicate, err = s.admit(ctx, t, false)
+			out.Duplicate, err = s.accept(ctx, t, false)
 		}
 	}
 	if err != nil {

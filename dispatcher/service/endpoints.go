@@ -49,6 +49,8 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	maps.Copy(all, s.talk())
 	maps.Copy(all, s.schedules())
 	maps.Copy(all, s.deadLetters())
+	maps.Copy(all, s.quotas())
+	maps.Copy(all, s.workforce())
 	return maps.All(all)
 }
 
@@ -147,7 +149,7 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 	if fresh {
 		t.ID = s.cfg.Keeper.NewID()
 	}
-	duplicate, err := s.admit(ctx, t, fresh)
+	duplicate, err := s.accept(ctx, t, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +157,7 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 }
 
 // admit checks what a task asks of the fleet, and publishes it.
-func (s *Service) admit(ctx context.Context, t *messages.Task, fresh bool) (duplicate bool, err error) {
+func (s *Service) accept(ctx context.Context, t *messages.Task, fresh bool) (duplicate bool, err error) {
 	if t.Deadline != nil && !s.cfg.Keeper.Now().Before(*t.Deadline) {
 		return false, late(*t.Deadline)
 	}
@@ -163,6 +165,13 @@ func (s *Service) admit(ctx context.Context, t *messages.Task, fresh bool) (dupl
 		return false, err
 	}
 	if _, err := s.cfg.Bus.Agent(ctx, t.Agent); err != nil {
+		return false, err
+	}
+	admitted := t.Ref()
+	if fresh {
+		admitted.Run = ""
+	}
+	if _, err := s.admit(ctx, admitted); err != nil {
 		return false, err
 	}
 	duplicate, err = s.cfg.Bus.Submit(ctx, t, fresh)

@@ -62,6 +62,7 @@ type Service struct {
 	cfg   Config
 	ready chan struct{}
 	pump  *pump
+	door  door
 
 	calling calls
 

@@ -28,8 +28,6 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-const patience = 30 * time.Second
-
 // told is a webhook as it came.
 type told struct {
 	id   string

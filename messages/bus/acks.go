@@ -57,6 +57,10 @@ func (a *acks) send(f *flight) {
 	}
 	a.mu.Unlock()
 	f.box.header[headerMsgID] = append(f.box.header[headerMsgID][:0], f.id)
+	delete(f.box.header, headerIncrement)
+	if f.increment != "" {
+		f.box.header.Set(headerIncrement, f.increment)
+	}
 	m := nats.Msg{Subject: f.subject, Reply: a.prefix + strconv.FormatUint(f.token, 36), Header: f.box.header, Data: f.body}
 	if err := a.nc.PublishMsg(&m); err != nil {
 		a.forget(f)

@@ -49,6 +49,8 @@ type Bus struct {
 	acks    *acks
 	agents  agentCache
 	skipped atomic.Uint64
+	quotas  quotaCache
+	spent   spentCache
 }
 
 var (

@@ -108,6 +108,7 @@ func (o *outbox) Publish(ctx context.Context, seq uint64, events []messages.Even
 type letter struct {
 	subject, id string
 	body        []byte
+	increment   string // of a counter, which has no body
 }
 
 func (o *outbox) letter(e *messages.Event) (letter, error) {
@@ -119,7 +120,7 @@ func (o *outbox) letter(e *messages.Event) (letter, error) {
 		return letter{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
 	}
 	return letter{
-		o.run.EventSubject(name), o.run.MsgID() + "." + e.Sequence, e.AppendJSON(make([]byte, 0, len(e.Data)+256)),
+		subject: o.run.EventSubject(name), id: o.run.MsgID() + "." + e.Sequence, body: e.AppendJSON(make([]byte, 0, len(e.Data)+256)),
 	}, nil
 }
 

@@ -38,6 +38,7 @@ func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quo
 	if err != nil {
 		return messages.Change{}, fmt.Errorf("encode quota: %w", err)
 	}
+	defer b.quotas.drop(of)
 	change, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), body, by, ifRevision})
 	if err != nil {
 		return change, fmt.Errorf("store quota of %s: %w", of, err)
@@ -50,6 +51,7 @@ func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string) 
 	if err := of.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the field
 	}
+	defer b.quotas.drop(of)
 	if _, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), nil, by, nil}); err != nil {
 		return fmt.Errorf("delete quota of %s: %w", of, err)
 	}

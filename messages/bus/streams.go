@@ -149,7 +149,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = streamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base)}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.
@@ -189,6 +189,7 @@ func checkStream(want, has jetstream.StreamConfig, replicas bool) error {
 		{"duplicate_window", want.Duplicates, has.Duplicates},
 		{"persist_mode", want.PersistMode, has.PersistMode},
 		{"no_ack", want.NoAck, has.NoAck},
+		{"allow_msg_counter", want.AllowMsgCounter, has.AllowMsgCounter},
 	}
 	if replicas {
 		settings = append(settings, struct {

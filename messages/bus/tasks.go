@@ -35,6 +35,9 @@ func (b *Bus) Tasks(ctx context.Context) (*Tasks, error) {
 	if err := b.call(ctx, "CONSUMER.INFO."+StreamTasks+"."+ConsumerWorkers, nil, &info); err != nil {
 		return nil, fmt.Errorf("look for consumer %s: %w (a dispatcher creates it: is one running?)", ConsumerWorkers, err)
 	}
+	if err := b.hasSpend(ctx); err != nil {
+		return nil, err
+	}
 	return &Tasks{b, info.Config.AckWait}, nil
 }
 

@@ -104,6 +104,9 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
 			return false, err
 		}
+		if freed, err := k.free(ctx, run, last); freed || err != nil {
+			return freed, err
+		}
 		return false, k.armTimer(ctx, run, last)
 	case messages.PhaseFinished:
 		return k.mendEnd(ctx, run, last)

@@ -31,6 +31,7 @@ type Keeper struct {
 	Queue    Queue
 	Events   Events
 	Sessions Sessions // nil: runs of a session take no turns
+	Quotas   Quotas   // nil: a run that waits for a quota goes on when its time has come
 	Now      func() time.Time
 	NewID    func() string
 }
@@ -187,8 +188,13 @@ func Replay(ctx context.Context, log Log, run messages.Ref, last messages.Entry,
 	return nil
 }
 
-// Publish sends the events of an entry, but for run_finished, which only Close may send.
+// Publish sends the events of an entry, but for run_finished, which only Close may send, and counts what the entry cost.
 func Publish(ctx context.Context, run messages.Ref, e messages.Entry, out Outbox) {
+	if l, ok := out.(Ledger); ok {
+		if nanos := e.Spent(); nanos > 0 {
+			l.Spend(ctx, e.Seq, e.Head.Time, nanos)
+		}
+	}
 	events := messages.Events(run, e)
 	if n := len(events); n > 0 && events[n-1].Name() == messages.EventRunFinished {
 		events = events[:n-1]

@@ -67,3 +67,10 @@ type Outbox interface {
 	// Finish flushes and then publishes run_finished, which is stored once per run, whoever publishes it.
 	Finish(ctx context.Context, e messages.Event) error
 }
+
+// Ledger is an Outbox that also counts what model calls cost.
+type Ledger interface {
+	// Spend counts what the entry with a sequence cost, in nano US dollars. It is given before the events of the entry, and
+	// acknowledged, flushed and given again with them; given again it counts once.
+	Spend(ctx context.Context, seq uint64, at time.Time, nanos int64)
+}

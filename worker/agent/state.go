@@ -56,8 +56,9 @@ type State struct {
 	Recalled []messages.Message `json:"recalled,omitempty"` // the conversation so far, which goes before the Transcript
 	Older    int                `json:"older,omitempty"`    // of Recalled: the first ones, to be summed up
 
-	Unheard []string `json:"unheard,omitempty"` // what people told the run since its last model call began
-	Heard   []string `json:"heard,omitempty"`   // and before, of a run with a plan; else it is in the Transcript
+	Unheard  []string `json:"unheard,omitempty"`  // what people told the run since its last model call began
+	Heard    []string `json:"heard,omitempty"`    // and before, of a run with a plan; else it is in the Transcript
+	Unturned bool     `json:"unturned,omitempty"` // its tenant begins too many tasks: it asks for its turn when it goes on
 
 	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
 	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
@@ -167,6 +168,7 @@ func (s *State) Advance(r messages.Record) error {
 		if r.Reason == messages.ParkModel {
 			s.ModelParks++
 		}
+		s.Unturned = r.Again
 	case *messages.BudgetWarned:
 		s.Warned = append(s.Warned, r.Limit)
 	case *messages.Answered:

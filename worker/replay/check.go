@@ -207,7 +207,7 @@ func byOthers(s *agent.State, r messages.Record) bool {
 	case *messages.BudgetWarned:
 		return true
 	case *messages.Parked:
-		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkNotBefore
+		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkNotBefore || r.Reason == messages.ParkQuota
 	case *messages.Finished:
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead

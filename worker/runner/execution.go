@@ -40,6 +40,7 @@ type execution struct {
 	waits   bool                       // it has no turn in its session
 	refused *messages.RunError         // why it can have none
 	later   *messages.Parked           // the wish of the model call to be made later
+	hold    *messages.Parked           // until a quota of its tenant allows it to go on
 
 	hooking hooking
 
@@ -265,6 +266,9 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			if err := add(w); err != nil {
 				return nil, nil, err
 			}
+		}
+		if park := x.held(s, action); park != nil {
+			return decisions, park, add(&park.Parked)
 		}
 		if calls := x.due(s, action); len(calls) > 0 {
 			return decisions, &agent.AskHooks{Calls: calls}, nil

@@ -14,6 +14,9 @@ import (
 
 // callModel makes the call and commits its reply. A control record that changes the plan aborts the call.
 func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Action, error) {
+	if x.holdCall(ctx) {
+		return x.commit(ctx)
+	}
 	call, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	defer x.listen(abort)()

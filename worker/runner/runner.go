@@ -57,6 +57,8 @@ type Config struct {
 	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
 	// messages.ErrUnknownPrompt, fails the run.
 	Prompt func(ctx context.Context, def *messages.Definition, task *messages.Task) error
+
+	Quotas Quotas // hold back runs of tenants; default: nobody is
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.

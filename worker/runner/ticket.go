@@ -168,6 +168,9 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	if err := x.hydrate(ctx); err != nil {
 		return true, Return, err
 	}
+	if x.state.Unturned {
+		x.holdStart(ctx, x.now())
+	}
 	return true, 0, nil
 }
 
@@ -220,6 +223,7 @@ func (x *execution) begin(ctx context.Context) (bool, Outcome, error) {
 		}
 		return x.refuse(ctx, started, re)
 	}
+	x.holdStart(ctx, x.ticket.Queued)
 	if _, err := x.commitAt(ctx, started, x.newClaim()); err != nil {
 		return false, Return, err
 	}

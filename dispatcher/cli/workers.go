@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+func (c *commands) workersCommand() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use: "workers", Short: "List the workers", Args: cobra.NoArgs,
+		Long: "List the workers that answer within half a second.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				list, err := client.Workers(cmd.Context())
+				switch {
+				case err != nil:
+					return explain(err, messages.Ref{})
+				case output.json:
+					return c.writeJSON(cmd, messages.WorkerList{Workers: list})
+				default:
+					return writeWorkers(cmd.OutOrStdout(), list, c.options.Now())
+				}
+			})
+		},
+	}
+	output.register(cmd)
+	return cmd
+}
+
+func (c *commands) drainCommand() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use: "drain WORKER", Short: "Take a worker out of the fleet",
+		Long: "Have one worker, by its name or id, take nothing new, hand its runs back after their step, and end. Its runs go on\n" +
+			"elsewhere. The worker inside `longshore dev` ends without its fleet.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("needs the name or id of one worker, got %d arguments", len(args))
+			}
+			if err := (messages.WorkerDrain{Worker: args[0]}).Check(); err != nil {
+				return usage(err)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				w, err := client.DrainWorker(cmd.Context(), args[0])
+				switch {
+				case err != nil:
+					return explainWorker(err, args[0])
+				case output.json:
+					return c.writeJSON(cmd, w)
+				default:
+					return write(cmd.OutOrStdout(), fmt.Sprintf("worker %s drains: it hands back %s\n", visible(w.Name), count(int64(w.Held), "run")))
+				}
+			})
+		},
+	}
+	output.register(cmd)
+	return cmd
+}
+
+func explainWorker(err error, name string) error {
+	switch {
+	case errors.Is(err, dispatcher.ErrNoWorker):
+		return &lineError{visible(fmt.Sprintf("no worker %s: see `longshore workers`", name)), err}
+	case errors.Is(err, dispatcher.ErrManyWorkers):
+		return &lineError{visible(fmt.Sprintf("several workers have the name %s: say the id of one, see `longshore workers`", name)), err}
+	default:
+		return explain(err, messages.Ref{})
+	}
+}
+
+func writeWorkers(w io.Writer, list []messages.WorkerStatus, now time.Time) error {
+	if len(list) == 0 {
+		return nil
+	}
+	table := newTable(w)
+	if err := writeRow(table, "NAME", "ID", "HOST", "VERSION", "BUSY", "SLOTS", "HELD", "SINCE", "STATE"); err != nil {
+		return err
+	}
+	for _, s := range list {
+		state := "works"
+		if s.Draining {
+			state = "drains"
+		}
+		err := writeRow(table, s.Name, s.ID, cmp.Or(s.Host, "-"), cmp.Or(s.Version, "-"), strconv.Itoa(s.Busy), strconv.Itoa(s.Slots),
+			strconv.Itoa(s.Held), span(now.Sub(s.Since))+" ago", state)
+		if err != nil {
+			return err
+		}
+	}
+	return flush(table)
+}

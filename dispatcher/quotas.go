@@ -1,0 +1,113 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// ErrRateLimited means that a limit of the tenant's quota is used up. The error is a *RateLimit too, which says for how
+// long.
+var ErrRateLimited = errors.New("the tenant's quota is used up")
+
+// RateLimit is a refusal for the time being. Nothing was stored: the same task may be submitted again with the same id.
+type RateLimit struct {
+	Wait    time.Duration     // until it is worth while to come again
+	Problem *messages.Problem // which limit, and how much of it is used
+}
+
+func (e *RateLimit) Error() string { return e.Problem.Detail }
+
+// Is makes it ErrRateLimited.
+func (e *RateLimit) Is(target error) bool { return target == ErrRateLimited }
+
+// Unwrap is the problem.
+func (e *RateLimit) Unwrap() error { return e.Problem }
+
+// admitWait bounds the wait for the dispatcher's leave to submit. Without an answer the task is published all the same:
+// workers hold back what goes beyond a quota.
+const admitWait = 2 * time.Second
+
+// maxUnlimited bounds the tenants that are remembered.
+const maxUnlimited = 4096
+
+// unlimited remembers tenants that need not ask.
+type unlimited struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (u *unlimited) has(tenant string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return time.Now().Before(u.until[tenant])
+}
+
+func (u *unlimited) add(tenant string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.until == nil || len(u.until) >= maxUnlimited {
+		u.until = map[string]time.Time{}
+	}
+	u.until[tenant] = time.Now().Add(messages.AdmitFresh)
+}
+
+// admit asks whether a task may be submitted now. The id is empty when it is a new one.
+func (c *Client) admit(ctx context.Context, tenant, id string) error {
+	if c.unlimited.has(tenant) {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, admitWait)
+	defer cancel()
+	var reply messages.AdmitReply
+	err := c.request(asking, messages.SubjectAdmit, messages.AdmitRequest{Tenant: tenant, ID: id}, &reply)
+	var refused *messages.Problem
+	switch {
+	case errors.As(err, &refused) && refused.Code == messages.CodeRateLimited:
+		return &RateLimit{time.Duration(refused.RetryAfter) * time.Second, refused}
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("ask for leave to submit: %w", context.Cause(ctx))
+	case err != nil || reply.Unlimited: // nobody answers, or not this: not every task needs to wait for it
+		c.unlimited.add(tenant)
+	}
+	return nil
+}
+
+// Quotas are all that operators granted, by kind and name, without their usage.
+func (c *Client) Quotas(ctx context.Context) ([]messages.QuotaState, error) {
+	var out messages.QuotaList
+	err := c.request(ctx, messages.SubjectQuotaList, struct{}{}, &out)
+	return out.Quotas, err
+}
+
+// Quota is what an operator granted, with its usage when it is a tenant's. Without one its revision is 0.
+func (c *Client) Quota(ctx context.Context, of messages.QuotaRef) (*messages.QuotaState, error) {
+	var out messages.QuotaState
+	if err := c.request(ctx, messages.SubjectQuotaGet, of, &out); err != nil {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// PutQuota grants something in the place of what was granted before; a pause stays. It counts within two seconds, and for
+// runs that wait for it at the next sweep. ErrRevision: it was changed since r.IfRevision.
+func (c *Client) PutQuota(ctx context.Context, r messages.QuotaPut) (*messages.QuotaChange, error) {
+	return c.changeQuota(ctx, messages.SubjectQuotaPut, r)
+}
+
+// DeleteQuota takes all limits away; a pause stays. ErrRevision: it was changed since r.IfRevision.
+func (c *Client) DeleteQuota(ctx context.Context, r messages.QuotaDelete) (*messages.QuotaChange, error) {
+	return c.changeQuota(ctx, messages.SubjectQuotaDelete, r)
+}
+
+func (c *Client) changeQuota(ctx context.Context, subject string, req any) (*messages.QuotaChange, error) {
+	var out messages.QuotaChange
+	if err := c.request(ctx, subject, req, &out); err != nil {
+		return nil, conflictAs(err, ErrRevision)
+	}
+	return &out, nil
+}

@@ -1,0 +1,143 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// quotas are the requests about what operators grant, and the one that every submit makes.
+func (s *Service) quotas() map[string]answerFunc {
+	return map[string]answerFunc{
+		messages.SubjectQuotaList:   asked(s.quotaList),
+		messages.SubjectQuotaGet:    asked(s.quotaGet),
+		messages.SubjectQuotaPut:    asked(s.quotaPut),
+		messages.SubjectQuotaDelete: asked(s.quotaDelete),
+		messages.SubjectAdmit:       asked(s.answerAdmit),
+	}
+}
+
+func (s *Service) quotaList(ctx context.Context, _ struct{}) (any, error) {
+	all, err := s.cfg.Bus.Quotas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := messages.QuotaList{Quotas: make([]messages.QuotaState, 0, len(all))}
+	for of, q := range all {
+		list.Quotas = append(list.Quotas, messages.QuotaState{QuotaRef: of, Quota: q})
+	}
+	slices.SortFunc(list.Quotas, func(a, b messages.QuotaState) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return list, nil
+}
+
+func (s *Service) quotaGet(ctx context.Context, of messages.QuotaRef) (any, error) {
+	q, revision, err := s.cfg.Bus.Quota(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	state := messages.QuotaState{QuotaRef: of, Quota: q, Revision: revision}
+	if of.Kind == messages.QuotaTenant {
+		if state.Usage, err = s.usage(ctx, of.Name, q); err != nil {
+			return nil, err
+		}
+	}
+	return state, nil
+}
+
+// usage is what a tenant uses now.
+func (s *Service) usage(ctx context.Context, tenant string, q messages.Quota) (*messages.QuotaUsage, error) {
+	var (
+		u   messages.QuotaUsage
+		err error
+	)
+	now := s.cfg.Keeper.Now()
+	if u.Queued, err = s.waitingTasks(ctx, tenant); err != nil {
+		return nil, err
+	}
+	if u.Submitted, err = s.cfg.Bus.Submits(ctx, tenant, now); err != nil {
+		return nil, err
+	}
+	if q.PerMinute > 0 { // those beyond were refused
+		u.Submitted = min(u.Submitted, q.PerMinute)
+	}
+	if u.CostToday, u.CostThisMonth, err = s.cfg.Bus.Spent(ctx, tenant, now); err != nil {
+		return nil, err
+	}
+	u.CostToday, u.CostThisMonth = messages.RoundCost(u.CostToday), messages.RoundCost(u.CostThisMonth)
+	return &u, nil
+}
+
+// maxQuotaRaces bounds how often a change of a quota races with a pause.
+const maxQuotaRaces = 10
+
+func (s *Service) quotaPut(ctx context.Context, req messages.QuotaPut) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	return s.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before messages.Quota) (messages.Quota, error) {
+		if p := req.Quota.Paused; p != nil && !samePause(p, before.Paused) {
+			return before, &messages.FieldError{Field: "quota.paused", Reason: "is not set here, and is not what is there"}
+		}
+		after := req.Quota
+		after.Paused = before.Paused
+		return after, nil
+	})
+}
+
+func samePause(a, b *messages.Pause) bool {
+	return b != nil && a.By == b.By && a.Reason == b.Reason && a.At.Equal(b.At)
+}
+
+func (s *Service) quotaDelete(ctx context.Context, req messages.QuotaDelete) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	return s.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before messages.Quota) (messages.Quota, error) {
+		return messages.Quota{Paused: before.Paused}, nil
+	})
+}
+
+// changeQuota makes a change of what is there, whoever else changes it.
+func (s *Service) changeQuota(
+	ctx context.Context, of messages.QuotaRef, by string, ifRevision *uint64, change func(before messages.Quota) (messages.Quota, error),
+) (any, error) {
+	for range maxQuotaRaces {
+		before, revision, err := s.cfg.Bus.Quota(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		if ifRevision != nil && *ifRevision != revision {
+			return nil, messages.ErrRevision
+		}
+		after, err := change(before)
+		if err != nil {
+			return nil, err
+		}
+		done := messages.QuotaChange{QuotaRef: of, Before: before, After: after}
+		if after == (messages.Quota{}) && revision == 0 {
+			return done, nil
+		}
+		c, err := s.cfg.Bus.PutQuota(ctx, of, after, by, &revision)
+		switch {
+		case errors.Is(err, messages.ErrRevision):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		done.Revision = c.Revision
+		if after == (messages.Quota{}) { // so that it is not listed any more
+			if err := s.cfg.Bus.DeleteQuota(ctx, of, by); err != nil {
+				return nil, err
+			}
+			done.Revision = 0
+		}
+		s.cfg.Log.InfoContext(ctx, "quota changed", "kind", string(of.Kind), "name", of.Name, "by", messages.Clip(by, 128), "revision", done.Revision)
+		return done, nil
+	}
+	return nil, conflict("others change the quota all the time")
+}

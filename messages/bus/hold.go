@@ -1,0 +1,66 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// HoldStart is the park of a task whose tenant has published more than it may submit; nil: it may begin now. published is
+// when the task was stored.
+func (b *Bus) HoldStart(ctx context.Context, run messages.Ref, published, now time.Time) (*messages.Parked, error) {
+	q, err := b.Granted(ctx, tenantQuota(run.Tenant))
+	if err != nil || q.PerMinute == 0 {
+		return nil, err
+	}
+	at, sure, err := b.Turn(ctx, run.Tenant, q.PerMinute, published, now)
+	if err != nil || at.IsZero() {
+		return nil, err
+	}
+	return &messages.Parked{
+		Reason: messages.ParkQuota, Limit: messages.QuotaPerMinute, Until: &at, Again: !sure,
+		Question: fmt.Sprintf("tenant %s may submit %d tasks in a minute", run.Tenant, q.PerMinute),
+	}, nil
+}
+
+// HoldCall is the park of a run whose tenant has spent what its models may cost in this day or month; nil: the next model
+// call may be made. A tenant without a ceiling costs no request.
+func (b *Bus) HoldCall(ctx context.Context, run messages.Ref, now time.Time) (*messages.Parked, error) {
+	limit, text, until, err := b.ceiling(ctx, run.Tenant, now)
+	if err != nil || limit == "" {
+		return nil, err
+	}
+	return &messages.Parked{
+		Reason: messages.ParkQuota, Limit: limit, Until: &until, Question: "tenant " + run.Tenant + ": " + text,
+	}, nil
+}
+
+func (b *Bus) ceiling(ctx context.Context, tenant string, now time.Time) (limit, text string, until time.Time, err error) {
+	q, err := b.Granted(ctx, tenantQuota(tenant))
+	if err != nil || q.CostPerDay == 0 && q.CostPerMonth == 0 {
+		return "", "", until, err
+	}
+	today, month, err := b.Spent(ctx, tenant, now)
+	if err != nil {
+		return "", "", until, err
+	}
+	limit, text, until = q.Ceiling(today, month, now)
+	return limit, text, until, nil
+}
+
+// Freed tells whether a run that is parked for a quota may go on before its time, because the limit was raised or taken
+// away.
+func (b *Bus) Freed(ctx context.Context, run messages.Ref, p *messages.Parked, now time.Time) (bool, error) {
+	if p.Limit == messages.QuotaPerMinute {
+		q, err := b.Granted(ctx, tenantQuota(run.Tenant))
+		return err == nil && q.PerMinute == 0, err
+	}
+	limit, _, _, err := b.ceiling(ctx, run.Tenant, now)
+	return err == nil && limit == "", err
+}
+
+func tenantQuota(tenant string) messages.QuotaRef {
+	return messages.QuotaRef{Kind: messages.QuotaTenant, Name: tenant}
+}

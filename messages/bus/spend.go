@@ -1,0 +1,225 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// StreamSpend counts what tenants spend, in nano US dollars: spend.<tenant>.<yyyymm>.<dd>.
+const StreamSpend = "SPEND"
+
+const (
+	spendMaxAge = 400 * day
+	// What was published is known by its id for so long; what may be published again later than that has been stored: the
+	// ticket of a run that ended or parked is acked after it.
+	spendWindow = 10 * time.Minute
+	spendAgain  = spendWindow - time.Minute
+
+	spentTTL   = time.Second // what was read counts as current
+	maxTenants = 4096        // bounds the caches by tenant, which then begin anew
+
+	headerIncrement = "Nats-Incr"
+)
+
+// spend is the stream. One message of each subject holds the sum.
+func spend(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamSpend, "What model calls cost, by tenant and day."
+	c.Subjects = []string{"spend.*.*.*"}
+	c.AllowMsgCounter, c.MaxMsgsPerSubject, c.MaxAge, c.Duplicates = true, 1, spendMaxAge, spendWindow
+	return c
+}
+
+func spendSubject(tenant string, at time.Time) string {
+	return "spend." + tenant + "." + at.UTC().Format("200601.02")
+}
+
+var _ runlog.Ledger = (*outbox)(nil)
+
+// Spend implements runlog.Ledger: the sum is published as events are, and settled with them. Published again within ten
+// minutes it counts once; an entry older than nine is taken for counted.
+func (o *outbox) Spend(ctx context.Context, seq uint64, at time.Time, nanos int64) {
+	if o.err != nil || nanos <= 0 || time.Since(at) > spendAgain {
+		return
+	}
+	if err := o.run.Check(); err != nil {
+		o.err = err
+		return
+	}
+	if len(o.flights) >= window {
+		_ = o.drain(ctx, window-1) // shows in Flush
+	}
+	f := &flight{box: o, before: o.given, letter: letter{
+		subject: spendSubject(o.run.Tenant, at), id: o.run.MsgID() + ".spend." + strconv.FormatUint(seq, 10),
+		increment: "+" + strconv.FormatInt(nanos, 10),
+	}}
+	o.flights = append(o.flights, f)
+	o.bus.acks.send(f)
+	o.bus.spent.add(o.run.Tenant, at, nanos)
+}
+
+// Spent is what the model calls of a tenant have cost in the day and month of now, in US dollars, at most a second ago and
+// what this process spent since.
+func (b *Bus) Spent(ctx context.Context, tenant string, now time.Time) (today, month float64, err error) {
+	if !messages.ValidToken(tenant) {
+		return 0, 0, &messages.FieldError{Field: "tenant", Reason: "must be a token"}
+	}
+	if s, ok := b.spent.get(tenant, now); ok {
+		return s.dollars()
+	}
+	got, err, _ := b.spent.reading.Do(tenant+spendSubject("", now), func() (any, error) {
+		began := time.Now()
+		s, err := b.readSpent(context.WithoutCancel(ctx), tenant, now)
+		if err == nil {
+			b.spent.put(tenant, s, began)
+		}
+		return s, err
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("read what tenant %s has spent: %w", tenant, err)
+	}
+	s, _ := got.(spent)
+	return s.dollars()
+}
+
+// readSpent adds up the days of the month.
+func (b *Bus) readSpent(ctx context.Context, tenant string, now time.Time) (spent, error) {
+	s := spent{day: spendSubject(tenant, now)}
+	month := s.day[:strings.LastIndexByte(s.day, '.')+1]
+	body, err := json.Marshal(struct {
+		Last  []string `json:"multi_last"` //nolint:tagliatelle // JetStream's
+		Batch int      `json:"batch"`
+	}{[]string{month + "*"}, maxDays})
+	if err != nil {
+		return s, fmt.Errorf("encode request: %w", err)
+	}
+	err = b.retry(ctx, func(ctx context.Context) error {
+		s.today, s.month = 0, 0
+		in, err := openInbox(b.nc, maxDays+controlRoom)
+		if err != nil {
+			return err
+		}
+		defer in.close()
+		if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+StreamSpend, in.sub.Subject, body); err != nil {
+			return err //nolint:wrapcheck // retry looks at it
+		}
+		for {
+			m, err := in.next(ctx, b.answer)
+			if err != nil {
+				return err
+			}
+			switch status := m.Header.Get(statusHeader); status {
+			case "":
+			case statusNone, statusEnd:
+				return nil
+			case statusNobody:
+				return nats.ErrNoResponders
+			default:
+				return fmt.Errorf("status %s", status)
+			}
+			n, err := counted(m.Data)
+			if err != nil {
+				return err
+			}
+			if s.month += n; m.Header.Get("Nats-Subject") == s.day {
+				s.today = n
+			}
+		}
+	})
+	return s, err
+}
+
+const maxDays = 31
+
+// counted reads the value of a counter.
+func counted(data []byte) (int64, error) {
+	var c struct {
+		Value string `json:"val"`
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return 0, fmt.Errorf("read counter: %w", err)
+	}
+	n, err := strconv.ParseInt(c.Value, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read counter: %w", err)
+	}
+	return n, nil
+}
+
+// spent is what a tenant has spent, in nano US dollars.
+type spent struct {
+	day          string // the subject of today
+	today, month int64
+	until        time.Time
+	added        time.Time // when this process published last
+}
+
+func (s spent) dollars() (today, month float64, err error) {
+	return float64(s.today) * messages.Nano, float64(s.month) * messages.Nano, nil
+}
+
+// spentCache holds what was read lately, and what this process has spent since.
+type spentCache struct {
+	reading singleflight.Group
+
+	mu       sync.Mutex
+	byTenant map[string]spent
+}
+
+func (c *spentCache) get(tenant string, now time.Time) (spent, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.byTenant[tenant]
+	return s, ok && time.Now().Before(s.until) && s.day == spendSubject(tenant, now)
+}
+
+// put takes what was read. It need not have seen what this process published a moment ago: a sum only grows.
+func (c *spentCache) put(tenant string, s spent, began time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byTenant == nil || len(c.byTenant) >= maxTenants {
+		c.byTenant = map[string]spent{}
+	}
+	if old := c.byTenant[tenant]; old.day == s.day && began.Sub(old.added) < spentTTL {
+		s.today, s.month, s.added = max(s.today, old.today), max(s.month, old.month), old.added
+	}
+	s.until = began.Add(spentTTL)
+	c.byTenant[tenant] = s
+}
+
+// add counts what is published now, so that the next call of the same run sees it.
+func (c *spentCache) add(tenant string, at time.Time, nanos int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.byTenant[tenant]
+	if !ok {
+		return // nobody asks
+	}
+	s.month += nanos
+	if s.day == spendSubject(tenant, at) {
+		s.today += nanos
+	}
+	s.added = time.Now()
+	c.byTenant[tenant] = s
+}
+
+// hasSpend says what is wrong when the stream is not there: without it no run could be settled.
+func (b *Bus) hasSpend(ctx context.Context) error {
+	err := b.call(ctx, "STREAM.INFO."+StreamSpend, nil, nil)
+	if refused(err, codeNoStream) {
+		return errors.New("stream " + StreamSpend + " does not exist: it is created by a dispatcher (is one of this version running?)")
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// TasksOf is how many tasks of a tenant are in the queue's stream: those that wait for a worker and those that one has in
+// hand. The answer of a replica may be some milliseconds old. It takes the server about 40 ms for 100,000 of them.
+func (b *Bus) TasksOf(ctx context.Context, tenant string) (int, error) {
+	if !messages.ValidToken(tenant) {
+		return 0, &messages.FieldError{Field: "tenant", Reason: "must be a token"}
+	}
+	total := 0
+	for _, p := range []messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow} {
+		n, err := b.pending(ctx, StreamTasks, "lanes."+string(p)+".*."+tenant+".*")
+		if err != nil {
+			return 0, fmt.Errorf("count tasks of tenant %s: %w", tenant, err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// pending is how many messages of a stream have subjects like this. With the first of them the server says how many follow.
+func (b *Bus) pending(ctx context.Context, stream, filter string) (n int, err error) {
+	body, err := json.Marshal(struct {
+		Seq   uint64 `json:"seq"`
+		Next  string `json:"next_by_subj"` //nolint:tagliatelle // JetStream's
+		Batch int    `json:"batch"`
+	}{1, filter, 1})
+	if err != nil {
+		return 0, fmt.Errorf("encode request: %w", err)
+	}
+	err = b.retry(ctx, func(ctx context.Context) error {
+		in, err := openInbox(b.nc, controlRoom)
+		if err != nil {
+			return err
+		}
+		defer in.close()
+		if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, in.sub.Subject, body); err != nil {
+			return err //nolint:wrapcheck // retry looks at it
+		}
+		m, err := in.next(ctx, b.answer)
+		if err != nil {
+			return err
+		}
+		switch status := m.Header.Get(statusHeader); status {
+		case "":
+			n, err = strconv.Atoi(m.Header.Get("Nats-Num-Pending"))
+			n++ // the first
+			return err
+		case statusNone:
+			n = 0
+			return nil
+		case statusNobody:
+			return nats.ErrNoResponders
+		default:
+			return fmt.Errorf("status %s", status)
+		}
+	})
+	return n, err
+}

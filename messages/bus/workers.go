@@ -1,0 +1,120 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+const (
+	// How long workers have to answer. They are in the same network, and have nothing to look up.
+	workersWait = 500 * time.Millisecond
+	// How long nobody more may answer, once one has.
+	workersQuiet = 150 * time.Millisecond
+	maxWorkers   = 10_000
+)
+
+// ErrNoWorker means that the worker is gone, or never was.
+var ErrNoWorker = errors.New("no such worker")
+
+// ServeWorker answers for a worker, until ctx ends: what it is doing, and, by its id, a request to drain, of which drain
+// is told before it is answered.
+func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages.WorkerStatus, drain func()) error {
+	if !messages.ValidToken(id) {
+		return &messages.FieldError{Field: "id", Reason: "must be a token"}
+	}
+	answer := func(m *nats.Msg) {
+		if m.Reply == "" {
+			return
+		}
+		body, err := json.Marshal(status())
+		if err == nil {
+			err = m.Respond(body)
+		}
+		if err != nil {
+			b.log.WarnContext(ctx, "answer for the worker", "err", err)
+		}
+	}
+	subjects := map[string]nats.MsgHandler{
+		messages.SubjectWorkerStatus:     answer,
+		messages.SubjectDrainPrefix + id: func(m *nats.Msg) { drain(); answer(m) },
+	}
+	for subject, handle := range subjects {
+		sub, err := b.nc.Subscribe(subject, handle)
+		if err != nil {
+			return fmt.Errorf("answer on %s: %w", subject, err)
+		}
+		defer func() { _ = sub.Unsubscribe() }()
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Workers asks who works, by name. Whoever does not answer within half a second is left out; so is an answer that is none.
+func (b *Bus) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
+	in, err := openInbox(b.nc, maxWorkers)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	if err := b.nc.PublishRequest(messages.SubjectWorkerStatus, in.sub.Subject, nil); err != nil {
+		return nil, fmt.Errorf("ask the workers: %w", err)
+	}
+	all, end := []messages.WorkerStatus{}, time.Now().Add(workersWait)
+	for wait := workersWait; len(all) < maxWorkers && wait > 0; wait = min(workersQuiet, time.Until(end)) {
+		m, err := in.next(ctx, wait)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("ask the workers: %w", context.Cause(ctx))
+		}
+		if err != nil || m.Header.Get(statusHeader) == statusNobody {
+			break // nobody more answers
+		}
+		w, err := decodeWorker(m.Data)
+		if err != nil {
+			b.log.WarnContext(ctx, "an answer of a worker is left out", "err", err)
+			continue
+		}
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b messages.WorkerStatus) int {
+		return strings.Compare(a.Name+"\x00"+a.ID, b.Name+"\x00"+b.ID)
+	})
+	return all, nil
+}
+
+// DrainWorker asks the worker with an id to drain. ErrNoWorker: nobody answers to it.
+func (b *Bus) DrainWorker(ctx context.Context, id string) (messages.WorkerStatus, error) {
+	if !messages.ValidToken(id) {
+		return messages.WorkerStatus{}, &messages.FieldError{Field: "worker", Reason: "must be a token"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.answer)
+	defer cancel()
+	m, err := b.nc.RequestWithContext(ctx, messages.SubjectDrainPrefix+id, nil)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return messages.WorkerStatus{}, ErrNoWorker
+	case err != nil:
+		return messages.WorkerStatus{}, fmt.Errorf("ask worker %s to drain: %w", id, err)
+	}
+	return decodeWorker(m.Data)
+}
+
+func decodeWorker(data []byte) (w messages.WorkerStatus, err error) {
+	if err := messages.Decode(data, &w); err != nil {
+		return w, fmt.Errorf("read a worker's answer: %v", err) //nolint:errorlint // not a field of who asks
+	}
+	if !messages.ValidToken(w.ID) || len(w.Name) > maxWorkerName || len(w.Begun) > maxTenants {
+		return w, errors.New("read a worker's answer: its id, name or tenants are none")
+	}
+	return w, nil
+}
+
+const maxWorkerName = 1 << 10

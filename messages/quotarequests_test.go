@@ -1,0 +1,86 @@
+package messages_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+func TestCeiling(t *testing.T) {
+	now := time.Date(2026, 12, 31, 23, 59, 30, 0, time.FixedZone("", 3600)) // 22:59:30 in UTC
+	for name, tc := range map[string]struct {
+		quota        messages.Quota
+		today, month float64
+		limit        string
+		until        time.Time
+	}{
+		"none":              {messages.Quota{}, 1e6, 1e6, "", time.Time{}},
+		"below":             {messages.Quota{CostPerDay: 1, CostPerMonth: 5}, 0.999, 4.9, "", time.Time{}},
+		"reached":           {messages.Quota{CostPerDay: 1}, 1, 1, messages.QuotaCostPerDay, time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"the month is over": {messages.Quota{CostPerDay: 1, CostPerMonth: 5}, 2, 6, messages.QuotaCostPerMonth, time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"the day is not":    {messages.Quota{CostPerMonth: 5}, 6, 6, messages.QuotaCostPerMonth, time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limit, text, until := tc.quota.Ceiling(tc.today, tc.month, now)
+			if limit != tc.limit || !until.Equal(tc.until) || (text == "") != (limit == "") {
+				t.Errorf("got %q, %q, %s", limit, text, until)
+			}
+		})
+	}
+	if got := messages.NextMonth(time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC)); !got.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("the month after February begins on %s", got)
+	}
+}
+
+func TestSpent(t *testing.T) {
+	usd := func(f float64) *float64 { return &f }
+	e := messages.Entry{Records: []messages.Record{
+		&messages.Started{Prefix: messages.Records{&messages.ModelReplied{Cost: usd(100)}}}, // another run paid that
+		&messages.ModelReplied{Cost: usd(0.000000001)},
+		&messages.ModelReplied{}, // unknown
+		&messages.ModelReplied{Cost: usd(math.NaN())},
+		&messages.ModelReplied{Cost: usd(-3)},
+		&messages.ModelReplied{Cost: usd(math.Inf(1))},
+		&messages.Summarised{Cost: usd(0.25)},
+	}}
+	if got := e.Spent(); got != 250_000_001 {
+		t.Errorf("spent %d", got)
+	}
+}
+
+func TestRateLimited(t *testing.T) {
+	for wait, want := range map[time.Duration]int{-time.Hour: 1, 0: 1, time.Millisecond: 1, time.Second: 1, 1001 * time.Millisecond: 2} {
+		p := messages.RateLimited("acme", messages.QuotaPerMinute, "60 tasks", wait)
+		if p.RetryAfter != want || p.Status != 429 || p.Code != messages.CodeRateLimited || !p.Retryable {
+			t.Errorf("a wait of %s: %+v", wait, p)
+		}
+	}
+}
+
+func TestQuotaRequestsAreChecked(t *testing.T) {
+	tenant := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
+	long := string(make([]byte, 300))
+	for name, err := range map[string]error{
+		"a kind that is none":        (&messages.QuotaPut{QuotaRef: messages.QuotaRef{Kind: "nobody", Name: "x"}}).Check(),
+		"a name that is a subject":   (&messages.QuotaDelete{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: "a.>"}}).Check(),
+		"less than nothing":          (&messages.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{MaxQueued: -1}}).Check(),
+		"more than anybody has":      (&messages.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.Inf(1)}}).Check(),
+		"a long by":                  (&messages.QuotaPut{QuotaRef: tenant, By: long}).Check(),
+		"a tenant that is a filter":  messages.AdmitRequest{Tenant: "*"}.Check(),
+		"no tenant":                  messages.AdmitRequest{}.Check(),
+		"an id that is a subject":    messages.AdmitRequest{Tenant: "acme", ID: "a.b"}.Check(),
+		"no worker":                  messages.WorkerDrain{}.Check(),
+		"a worker of many bytes":     messages.WorkerDrain{Worker: string(make([]byte, 2000))}.Check(),
+		"a rate of an agent":         (&messages.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaAgent, Name: "x"}, Quota: messages.Quota{PerMinute: 1}}).Check(),
+		"a ceiling of a provider":    (&messages.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaProvider, Name: "x"}, Quota: messages.Quota{CostPerMonth: 1}}).Check(),
+		"a ceiling that is no price": (&messages.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.NaN()}}).Check(),
+	} {
+		var field *messages.FieldError
+		if !errors.As(err, &field) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/sandbox"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// limits answers as the test says, in turn, and then lets everything pass.
+type limits struct {
+	starts, calls []limitSaid
+	asked         []time.Time // when each task that asked for its start was published
+	freed         bool
+}
+
+type limitSaid struct {
+	hold *messages.Parked
+	err  error
+}
+
+func next(from *[]limitSaid) (*messages.Parked, error) {
+	if len(*from) == 0 {
+		return nil, nil //nolint:nilnil // it may go on
+	}
+	said := (*from)[0]
+	*from = (*from)[1:]
+	return said.hold, said.err
+}
+
+func (l *limits) HoldStart(_ context.Context, _ messages.Ref, published, _ time.Time) (*messages.Parked, error) {
+	l.asked = append(l.asked, published)
+	return next(&l.starts)
+}
+
+func (l *limits) HoldCall(context.Context, messages.Ref, time.Time) (*messages.Parked, error) {
+	return next(&l.calls)
+}
+
+func (l *limits) Freed(context.Context, messages.Ref, *messages.Parked, time.Time) (bool, error) {
+	return l.freed, nil
+}
+
+// limited is a run of a tenant with quotas, and a clock that stands still.
+func limitedRun(t *testing.T, l *limits, answer func(call int) (*model.Reply, error)) *waiting {
+	t.Helper()
+	w := &waiting{t: t, log: &runlog.Memory{}, queue: &rq{}, answer: answer, seq: 7}
+	_, w.keeper = rnew(w.log, w.queue, &re{}, nil)
+	w.keeper.Now, w.keeper.Quotas = func() time.Time { return simTime }, l
+	set, err := tools.NewSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.runner = runner.New(runner.Config{
+		Worker: "w", Keeper: w.keeper, Tools: set, Quotas: l,
+		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
+		Agent: func(context.Context, string) (messages.Definition, error) {
+			d := messages.Definition{Name: "a"}
+			d.SetDefaults()
+			return d, nil
+		},
+		Model: rmodel(func(_ context.Context, req model.Request) (*model.Reply, error) {
+			w.keys = append(w.keys, req.Key)
+			return w.answer(len(w.keys))
+		}),
+	})
+	return w
+}
+
+func hold(limit string, again bool) *messages.Parked {
+	until := simTime.Add(time.Hour)
+	return &messages.Parked{Reason: messages.ParkQuota, Limit: limit, Until: &until, Again: again}
+}
+
+func says(int) (*model.Reply, error) { return say("Done."), nil }
+
+// kinds are the records of a log.
+func (w *waiting) kinds() (out []messages.Kind) {
+	for e := range w.log.Read(w.t.Context(), rrun, 0, runlog.Tail) {
+		for _, r := range e.Records {
+			out = append(out, r.Kind())
+		}
+	}
+	return out
+}
+
+func (w *waiting) completed() {
+	w.t.Helper()
+	last := w.last()
+	end, ok := last.Records[len(last.Records)-1].(*messages.Finished)
+	if !ok || end.Result.Status != messages.StatusCompleted || end.Result.RetryInfo != nil {
+		w.t.Fatalf("the run ended so: %+v", last)
+	}
+}
+
+// A task over its tenant's rate parks before anything is done, never fails, and is counted once.
+func TestATaskOverTheRateParks(t *testing.T) {
+	l := &limits{starts: []limitSaid{{hold: hold(messages.QuotaPerMinute, false)}}}
+	w := limitedRun(t, l, says)
+	w.start()
+	last := w.last()
+	if last.Head.Phase != messages.PhaseParked || last.Head.Waits != messages.ParkQuota || len(w.keys) != 0 {
+		t.Fatalf("head %+v after %d calls", last.Head, len(w.keys))
+	}
+	w.wake()
+	w.completed()
+	want := []messages.Kind{
+		messages.KindStarted, messages.KindClaimed, messages.KindParked, messages.KindExpired, messages.KindClaimed,
+		messages.KindStepStarted, messages.KindModelReplied, messages.KindStepEnded, messages.KindFinished,
+	}
+	if diff := cmp.Diff(want, w.kinds()); diff != "" {
+		t.Error(diff)
+	}
+	if len(l.asked) != 1 {
+		t.Errorf("it asked for its turn %d times", len(l.asked))
+	}
+}
+
+// One that found no place asks again when it wakes, as if it had been published then.
+func TestATaskWithoutAPlaceAsksAgain(t *testing.T) {
+	l := &limits{starts: []limitSaid{{hold: hold(messages.QuotaPerMinute, true)}, {hold: hold(messages.QuotaPerMinute, false)}}}
+	w := limitedRun(t, l, says)
+	w.start()
+	w.wake()
+	if w.last().Head.Phase != messages.PhaseParked || len(l.asked) != 2 || !l.asked[1].Equal(simTime) {
+		t.Fatalf("phase %s, asked %v", w.last().Head.Phase, l.asked)
+	}
+	w.wake()
+	w.completed()
+	if len(l.asked) != 2 {
+		t.Errorf("it asked for its turn %d times", len(l.asked))
+	}
+}
+
+// A rate that nobody knows holds nobody back.
+func TestAnUnknownRateLetsTasksBegin(t *testing.T) {
+	w := limitedRun(t, &limits{starts: []limitSaid{{err: errors.New("no counter")}}}, says)
+	w.start()
+	w.completed()
+}
+
+// What a tenant may spend holds the next call back until it may be made, and the run goes on where it was.
+func TestASpentCeilingParks(t *testing.T) {
+	over := limitSaid{hold: hold(messages.QuotaCostPerDay, false)}
+	l := &limits{calls: []limitSaid{over, over}}
+	w := limitedRun(t, l, says)
+	w.start()
+	if last := w.last(); last.Head.Phase != messages.PhaseParked || last.Head.Waits != messages.ParkQuota || len(w.keys) != 0 {
+		t.Fatalf("head %+v after %d calls", last.Head, len(w.keys))
+	}
+	w.wake() // the ceiling still holds
+	if w.last().Head.Phase != messages.PhaseParked || len(w.keys) != 0 {
+		t.Fatalf("phase %s after %d calls", w.last().Head.Phase, len(w.keys))
+	}
+	w.wake()
+	w.completed()
+	if diff := cmp.Diff([]string{"t.r.1.model"}, w.keys); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Money that nobody counts is not spent: the run waits, and loses no attempt.
+func TestAnUnknownSpendingWaits(t *testing.T) {
+	w := limitedRun(t, &limits{calls: []limitSaid{{err: errors.New("no counter")}}}, says)
+	w.start()
+	last := w.last()
+	park, ok := last.Records[len(last.Records)-1].(*messages.Parked)
+	if !ok || park.Reason != messages.ParkQuota || park.Until.Sub(simTime) != time.Minute || last.Head.Attempt != 0 {
+		t.Fatalf("head %+v, records %v", last.Head, last.Records)
+	}
+	w.wake()
+	w.completed()
+}
+
+// A cancel ends a run that waits for its quota.
+func TestCancelWhileAQuotaHolds(t *testing.T) {
+	over := limitSaid{hold: hold(messages.QuotaCostPerDay, false)}
+	w := limitedRun(t, &limits{calls: []limitSaid{over, over}}, says)
+	w.start()
+	if _, err := w.keeper.Control(t.Context(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	w.seq++
+	ticket := runner.Ticket{Run: rrun, Seq: w.seq, After: w.queue.wakes[len(w.queue.wakes)-1], Delivered: 1}
+	if out, err := w.runner.Run(t.Context(), ticket); out != runner.Done || err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	last := w.last()
+	if end, ok := last.Records[len(last.Records)-1].(*messages.Finished); !ok || end.Result.Status != messages.StatusCancelled {
+		t.Errorf("the run ended so: %+v", last)
+	}
+}
+
+// A limit that was raised wakes whom it held at the next sweep, and nobody before.
+func TestASweepFreesWhatAQuotaHeld(t *testing.T) {
+	l := &limits{calls: []limitSaid{{hold: hold(messages.QuotaCostPerMonth, false)}}}
+	w := limitedRun(t, l, says)
+	w.start()
+	sweep := func() int {
+		t.Helper()
+		mended, err := w.keeper.Sweep(t.Context(), func(yield func(messages.Ref, error) bool) { yield(rrun, nil) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mended
+	}
+	if n := sweep(); n != 0 || len(w.queue.wakes) != 0 {
+		t.Fatalf("a sweep mended %d and woke %v while the limit holds", n, w.queue.wakes)
+	}
+	l.freed = true
+	if n := sweep(); n != 1 || len(w.queue.wakes) != 1 {
+		t.Fatalf("a sweep mended %d and woke %v", n, w.queue.wakes)
+	}
+	w.seq++
+	ticket := runner.Ticket{Run: rrun, Seq: w.seq, After: w.queue.wakes[0], Delivered: 1}
+	if out, err := w.runner.Run(t.Context(), ticket); out != runner.Done || err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	w.completed()
+}
