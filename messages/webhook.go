@@ -167,11 +167,11 @@ func (b *Batch) Finished() Event {
 	return e
 }
 
-// WebhookFailure says why a delivery was none. It never holds the address.
-type WebhookFailure struct {
+// WebhookError says why a delivery was none. It never holds the address.
+type WebhookError struct {
 	Reason string
 	Final  bool          // another attempt would be none either
 	After  time.Duration // the receiver asked for this pause; 0: it did not
 }
 
-func (f *WebhookFailure) Error() string { return f.Reason }
+func (f *WebhookError) Error() string { return f.Reason }

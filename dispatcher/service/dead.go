@@ -29,7 +29,7 @@ func (s *Service) deadLetters() map[string]answerFunc {
 
 // eachDead calls do with the letters that fit, limit at most. Next is the letter to go on after, 0 at the end.
 func (s *Service) eachDead(ctx context.Context, req messages.DeadListRequest, most int, do func(*bus.StoredDead) error) (next uint64, err error) {
-	if err := req.DeadFilter.Check(); err != nil {
+	if err := req.Check(); err != nil {
 		return 0, err
 	}
 	if req.Limit < 0 || req.Limit > most {

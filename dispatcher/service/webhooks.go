@@ -19,7 +19,7 @@ import (
 type Sender interface {
 	// Check tells whether an address may be called, as far as it says; the error is a *messages.FieldError.
 	Check(w *messages.Webhook) error
-	// Send makes one attempt, bounded in time. The error is a *messages.WebhookFailure.
+	// Send makes one attempt, bounded in time. The error is a *messages.WebhookError.
 	Send(ctx context.Context, j *messages.WebhookJob) error
 }
 
@@ -117,7 +117,7 @@ func (s *Service) tellBatch(ctx context.Context, head *messages.Batch, revision 
 
 func (s *Service) queueWebhook(ctx context.Context, j messages.WebhookJob) error {
 	if s.cfg.Webhooks == nil { // a task that came past the door
-		return s.buryWebhook(ctx, &j, &messages.WebhookFailure{Reason: noWebhooks}, 0)
+		return s.buryWebhook(ctx, &j, &messages.WebhookError{Reason: noWebhooks}, 0)
 	}
 	return s.cfg.Bus.PutWebhook(ctx, &j, 0)
 }
@@ -173,9 +173,9 @@ func (s *Service) deliver(ctx context.Context, d bus.WebhookDelivery) (again tim
 // nextTry is the time until the next attempt. Attempts are made at times that count from when the job was stored, so
 // that a job which only waited for a busy host has lost none.
 func (s *Service) nextTry(d *bus.WebhookDelivery, err error) (again time.Duration, more bool) {
-	failure, ok := errors.AsType[*messages.WebhookFailure](err)
+	failure, ok := errors.AsType[*messages.WebhookError](err)
 	if !ok {
-		failure = &messages.WebhookFailure{}
+		failure = &messages.WebhookError{}
 	}
 	if failure.Final {
 		return 0, false

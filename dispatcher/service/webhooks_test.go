@@ -419,9 +419,11 @@ func TestTheEndOfABatchIsTold(t *testing.T) {
 	if _, err := o.client.SubmitBatch(t.Context(), spec, lines); err != nil {
 		t.Fatal(err)
 	}
-	task := messages.Task{ID: ref.TaskID("a"), Input: messages.TextInput("x")}
-	task.SetDefaults()
-	o.endTask(&task, messages.StatusCompleted)
+	_, task, err := messages.DecodeBatchLine(ref, []byte(`{"custom_id":"a","input":"x"}`), nil) // the very task, for it may end before it is queued
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.endTask(task, messages.StatusCompleted)
 	got := o.next()
 	var e messages.Event
 	var d messages.BatchFinished

@@ -117,16 +117,16 @@ func (s *Sender) guard(endpoint string, ip netip.Addr) error {
 	}
 }
 
-// Send makes one attempt. The error is a *messages.WebhookFailure.
+// Send makes one attempt. The error is a *messages.WebhookError.
 func (s *Sender) Send(ctx context.Context, j *messages.WebhookJob) error {
 	if err := s.Check(&messages.Webhook{URL: j.URL}); err != nil {
-		return &messages.WebhookFailure{Reason: err.Error(), Final: true}
+		return &messages.WebhookError{Reason: err.Error(), Final: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.URL, bytes.NewReader(j.Body))
 	if err != nil {
-		return &messages.WebhookFailure{Reason: "the address cannot be called", Final: true}
+		return &messages.WebhookError{Reason: "the address cannot be called", Final: true}
 	}
 	req.GetBody = nil // whether it is sent again is decided elsewhere
 	now := s.cfg.Now()
@@ -146,7 +146,7 @@ func (s *Sender) Send(ctx context.Context, j *messages.WebhookJob) error {
 
 // verdict is what a status means. Whoever has moved or forgets a secret may be mended; who is gone is not.
 func verdict(resp *http.Response) error {
-	f := &messages.WebhookFailure{Reason: fmt.Sprintf("answered %d", resp.StatusCode)}
+	f := &messages.WebhookError{Reason: fmt.Sprintf("answered %d", resp.StatusCode)}
 	switch {
 	case resp.StatusCode >= 200 && resp.StatusCode <= 299:
 		return nil
@@ -163,11 +163,11 @@ func verdict(resp *http.Response) error {
 }
 
 // failure takes the URL that net/http puts in front out of an error: a query may hold anything.
-func failure(err error) *messages.WebhookFailure {
+func failure(err error) *messages.WebhookError {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	f := &messages.WebhookFailure{Reason: messages.Clip(err.Error(), 512), Final: errors.Is(err, errGuarded)}
+	f := &messages.WebhookError{Reason: messages.Clip(err.Error(), 512), Final: errors.Is(err, errGuarded)}
 	if errors.Is(err, context.DeadlineExceeded) {
 		f.Reason = "no answer in time"
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -143,9 +144,7 @@ func TestAnswers(t *testing.T) {
 			requests := 0
 			s, host := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
 				requests++
-				for k, v := range tt.header {
-					w.Header()[k] = v
-				}
+				maps.Copy(w.Header(), tt.header)
 				w.WriteHeader(tt.status)
 				_, _ = io.WriteString(w, tt.body)
 			})
@@ -159,7 +158,7 @@ func TestAnswers(t *testing.T) {
 				}
 				return
 			}
-			f, ok := errors.AsType[*messages.WebhookFailure](err)
+			f, ok := errors.AsType[*messages.WebhookError](err)
 			if !ok || !strings.Contains(f.Reason, tt.reason) || f.Final != tt.final || f.After != tt.after {
 				t.Errorf("%+v", err)
 			}
@@ -176,7 +175,7 @@ func TestASilentReceiverIsLeft(t *testing.T) {
 		close(left)
 	})
 	err := sender(t, webhook.Config{Hosts: []string{host}, Timeout: 20 * time.Millisecond}).Send(t.Context(), job(s.URL))
-	f, ok := errors.AsType[*messages.WebhookFailure](err)
+	f, ok := errors.AsType[*messages.WebhookError](err)
 	if !ok || f.Final || f.Reason != "no answer in time" {
 		t.Errorf("%+v", err)
 	}
@@ -229,7 +228,7 @@ func TestNamesAreJudgedWhenDialled(t *testing.T) {
 		"listed":         {[]string{"localhost:" + port}, "certificate", false}, // so it was dialled
 	} {
 		err := sender(t, webhook.Config{Hosts: tt.hosts}).Send(t.Context(), job("https://localhost:"+port+"/?key=hidden"))
-		f, ok := errors.AsType[*messages.WebhookFailure](err)
+		f, ok := errors.AsType[*messages.WebhookError](err)
 		if !ok || !strings.Contains(f.Reason, tt.reason) || f.Final != tt.final || strings.Contains(f.Reason, "hidden") {
 			t.Errorf("%s: %+v", name, err)
 		}

@@ -107,7 +107,7 @@ func endAgain(m jetstream.Msg) time.Duration {
 	if err != nil {
 		return endsPause
 	}
-	return endsPause * time.Duration(min(meta.NumDelivered, maxEndPauses)) //nolint:gosec // bounded
+	return endsPause * time.Duration(min(meta.NumDelivered, maxEndPauses))
 }
 
 // Foreign counts a message on a subject of ours that is not what the subject says.

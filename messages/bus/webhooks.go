@@ -19,9 +19,9 @@ const StreamWebhooks = "WEBHOOKS"
 
 const (
 	consumerWebhooks = "webhooks"
-	// webhooksMaxAge is longer than any webhook is tried: what is older nobody will ever take.
+	// Longer than any webhook is tried: what is older nobody will ever take.
 	webhooksMaxAge = 7 * day
-	// maxWebhooksPending bounds the webhooks that wait for their next attempt. Beyond it new ones wait too.
+	// Bounds the webhooks that wait for their next attempt. Beyond it new ones wait too.
 	maxWebhooksPending = 262_144
 	webhooksFetch      = 5 * time.Second
 	webhookAck         = 5 * time.Second
