@@ -56,7 +56,7 @@ func (p *Principal) AllTenants() bool { return p.Tenant == messages.AllTenants }
 
 // May tells whether the principal may do what needs the permission.
 func (p *Principal) May(what Permission) bool {
-	if what.fleetWide() && !p.AllTenants() {
+	if what.FleetWide() && !p.AllTenants() {
 		return false
 	}
 	return slices.ContainsFunc(what.Roles(), func(r messages.AccessRole) bool { return slices.Contains(p.Roles, r) })

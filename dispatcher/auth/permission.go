@@ -25,8 +25,8 @@ func Permissions() []Permission {
 	return []Permission{Read, Submit, Decide, Operate, ReadFleet, OperateFleet, Administer}
 }
 
-// fleetWide tells whether it is about what all tenants share.
-func (p Permission) fleetWide() bool { return p == ReadFleet || p == OperateFleet || p == Administer }
+// FleetWide tells whether it is about what all tenants share.
+func (p Permission) FleetWide() bool { return p == ReadFleet || p == OperateFleet || p == Administer }
 
 // Roles are those that have the permission.
 func (p Permission) Roles() []messages.AccessRole {
