@@ -2,22 +2,30 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/api"
 	"github.com/longshore-run/longshore/dispatcher/auth"
+	"github.com/longshore-run/longshore/dispatcher/auth/apikey"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -274,6 +282,10 @@ func TestWhoDecidesIsWhoAsks(t *testing.T) {
 // A key that is revoked is refused, and its streams end.
 func TestRevokedKey(t *testing.T) {
 	g := openGuarded(t)
+	var ahead atomic.Int64 // of the clock by which keys are read again
+	g.url = g.another(api.Access{
+		Recheck: 20 * time.Millisecond, Denials: auth.NewDenials(nil, slog.New(slog.DiscardHandler)),
+	}, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	header := g.key("acme", messages.RoleSubmitter)
 	id := strings.Split(header[1], "_")[1]
 	g.do("POST", "/v1/tasks", `{"id":"r","input":"wait"}`, http.StatusAccepted, nil, header...)
@@ -290,6 +302,7 @@ func TestRevokedKey(t *testing.T) {
 	if _, err := g.client.RevokeKey(t.Context(), id, "ann"); err != nil {
 		t.Fatal(err)
 	}
+	ahead.Store(int64(10 * time.Second))
 	select {
 	case last := <-ended:
 		if last == messages.EventRunFinished {
@@ -299,13 +312,47 @@ func TestRevokedKey(t *testing.T) {
 		t.Fatal("the stream goes on")
 	}
 	g.do("GET", "/v1/tasks/r", "", http.StatusUnauthorized, nil, header...)
-	if _, err := g.client.RevokeKey(t.Context(), "aaaaaaaaaaaa", "ann"); err == nil {
-		t.Error("a key that never was is revoked")
+	if _, err := g.client.RevokeKey(t.Context(), id, "ann"); err != nil {
+		t.Errorf("revoked twice: %v", err)
+	}
+	if _, err := g.client.RevokeKey(t.Context(), "aaaaaaaaaaaa", "ann"); !errors.Is(err, dispatcher.ErrNoKey) {
+		t.Errorf("a key that never was is revoked: %v", err)
 	}
 	list, err := g.client.Keys(t.Context(), "")
 	if err != nil || len(list.Keys) != 0 {
 		t.Errorf("left: %+v, %v", list, err)
 	}
+}
+
+// another serves the API of the same fleet, with an access of its own, and returns its address.
+func (g *guarded) another(access api.Access, clock func() time.Time) string {
+	g.t.Helper()
+	nc, err := nats.Connect(g.dev.NATS)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	b, err := bus.Open(g.t.Context(), nc, bus.Config{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	access.Authenticator = auth.Any{Keys: apikey.New(b, clock)}
+	hub := b.NewHub()
+	front, err := api.New(api.Config{Client: g.client, Hub: hub, Runs: b, Access: &access})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(g.t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { _ = hub.Run(ctx) })
+	server := httptest.NewServer(front)
+	g.t.Cleanup(func() {
+		front.Drain()
+		server.Close()
+		stop()
+		running.Wait()
+		nc.Close()
+	})
+	return server.URL
 }
 
 // Wrong tokens are refused, then slowed down, and told of; what is known goes on meanwhile. No key is in the log.
@@ -344,7 +391,9 @@ func TestWrongTokens(t *testing.T) {
 		t.Error("wrong tokens are not slowed down")
 	}
 	g.do("GET", "/v1/tasks", "", http.StatusOK, nil, good...)
-	g.denials(messages.DefaultTenant, 1, func(d messages.AuthDenied) bool { return d.Code == messages.CodeUnauthenticated && d.Operation == "listTasks" })
+	g.denials(messages.DefaultTenant, 1, func(d messages.AuthDenied) bool {
+		return d.Code == messages.CodeUnauthenticated && d.Operation == "listTasks"
+	})
 	secret := key[strings.LastIndex(key, "_")+1:]
 	if log := g.log.text(); strings.Contains(log, secret) || !strings.Contains(log, "access denied") {
 		t.Error("the log has the key, or no denial")
