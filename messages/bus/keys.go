@@ -32,6 +32,9 @@ func keys(like jetstream.StreamConfig) jetstream.StreamConfig {
 
 // CreateKey stores a key. messages.ErrRevision: there is one of its id.
 func (b *Bus) CreateKey(ctx context.Context, k messages.StoredKey) error {
+	if err := messages.CheckKeyID(k.ID); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
 	body, err := json.Marshal(k)
 	if err != nil {
 		return fmt.Errorf("encode key %s: %w", k.ID, err)
@@ -44,6 +47,9 @@ func (b *Bus) CreateKey(ctx context.Context, k messages.StoredKey) error {
 
 // Key reads a key from the bucket's leader; ok is false when there is none, or none any more.
 func (b *Bus) Key(ctx context.Context, id string) (k messages.StoredKey, ok bool, err error) {
+	if err := messages.CheckKeyID(id); err != nil {
+		return k, false, err //nolint:wrapcheck // it names the field
+	}
 	m, ok, err := b.at(ctx, keysBucket, id, 0)
 	if err != nil {
 		return k, false, fmt.Errorf("read key %s: %w", id, err)
@@ -83,6 +89,9 @@ func (b *Bus) Keys(ctx context.Context, tenant string) (list []messages.APIKey, 
 
 // RevokeKey removes a key; its history stays. changed is false when there was none.
 func (b *Bus) RevokeKey(ctx context.Context, id, by string) (change messages.Change, changed bool, err error) {
+	if err := messages.CheckKeyID(id); err != nil {
+		return change, false, err //nolint:wrapcheck // it names the field
+	}
 	change, changed, err = b.apply(ctx, keysBucket, edit{id, nil, by, nil})
 	if err != nil {
 		return change, false, fmt.Errorf("revoke key %s: %w", id, err)
