@@ -74,7 +74,9 @@ func TestTokensOfNobody(t *testing.T) {
 
 type authenticator func() (*auth.Principal, error)
 
-func (a authenticator) Authenticate(context.Context, string, bool) (*auth.Principal, error) { return a() }
+func (a authenticator) Authenticate(context.Context, string, bool) (*auth.Principal, error) {
+	return a()
+}
 
 func TestFailures(t *testing.T) {
 	var f auth.Failures

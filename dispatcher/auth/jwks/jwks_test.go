@@ -264,7 +264,6 @@ func TestTokensThatDoNotCount(t *testing.T) {
 	}
 }
 
-
 // New keys are fetched when a token names one, but not for each token that does.
 func TestKeysAreFetchedAgain(t *testing.T) {
 	p := newProvider(t)
