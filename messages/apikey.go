@@ -22,7 +22,7 @@ const AllTenants = "*"
 // AccessRole is what somebody may do over HTTP.
 type AccessRole string
 
-// Roles, and what they are for. dispatcher/auth says which requests each may make.
+// Roles. Which requests each may make, the package dispatcher/auth says.
 const (
 	RoleViewer    AccessRole = "viewer"
 	RoleSubmitter AccessRole = "submitter"

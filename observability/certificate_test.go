@@ -68,7 +68,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := func(most uint16) (string, error) {
-		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MaxVersion: most, NextProtos: []string{"h2"}}} //nolint:gosec // it looks at the name
+		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MaxVersion: most, NextProtos: []string{"h2"}}}
 		conn, err := dialer.DialContext(t.Context(), "tcp", addr.String())
 		if err != nil {
 			return "", err

@@ -19,13 +19,13 @@ import (
 type Access struct {
 	Authenticator auth.Authenticator
 	Denials       *auth.Denials
-	// Recheck is how often a token is looked at again while its request goes on; default 5 s.
+	// Recheck is how often a token is looked at again while its request goes on; default 10 s.
 	Recheck time.Duration
 
 	failures auth.Failures
 }
 
-const defaultRecheck = 5 * time.Second
+const defaultRecheck = 10 * time.Second
 
 // errRevoked ends what goes on for somebody who is not known any more.
 var errRevoked = errors.New("the token is not valid any more")
@@ -185,20 +185,19 @@ func (q *query) audit(p *messages.Problem) {
 	s.Denials.Tell(tenant, d)
 }
 
-// whileKnown ends the context of a request that goes on for long when who asked is not known any more. The caller must
-// call done.
-func (q *query) whileKnown() (done func()) {
+// whileKnown is a context for a request that goes on for long: it ends when who asked is not known any more. The caller
+// must call done.
+func (q *query) whileKnown(ctx context.Context) (known context.Context, done func()) {
 	s := q.api.cfg.Access
 	if s == nil {
-		return func() {}
+		return ctx, func() {}
 	}
 	every := s.Recheck
 	if every == 0 {
 		every = defaultRecheck
 	}
 	token, _ := bearer(q.r) // it was read before
-	ctx, cancel := context.WithCancelCause(q.r.Context())
-	q.r = q.r.WithContext(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		ticker := time.NewTicker(every)
@@ -207,7 +206,7 @@ func (q *query) whileKnown() (done func()) {
 			select {
 			case <-ticker.C:
 				p, err := s.Authenticator.Authenticate(ctx, token, false)
-				if errors.Is(err, auth.ErrUnknown) || err == nil && !(p.May(q.op.needs) && p.Tenant == q.who.Tenant) {
+				if errors.Is(err, auth.ErrUnknown) || err == nil && (!p.May(q.op.needs) || p.Tenant != q.who.Tenant) {
 					cancel(errRevoked)
 					return
 				}
@@ -216,7 +215,7 @@ func (q *query) whileKnown() (done func()) {
 			}
 		}
 	})
-	return func() {
+	return ctx, func() {
 		cancel(nil)
 		looking.Wait()
 	}

@@ -262,10 +262,11 @@ func TestWhoDecidesIsWhoAsks(t *testing.T) {
 		"w": {messages.EventApprovalDecided, id(approver)}, "c": {messages.EventCancelRequested, id(submitter)},
 	} {
 		resp := g.send("GET", "/v1/tasks/"+run+"/events?types="+want.event, "", submitter...)
-		found := ""
+		var data []string
 		for e := range events(resp.Body) {
-			found += e.data
+			data = append(data, e.data)
 		}
+		found := strings.Join(data, "\n")
 		_ = resp.Body.Close()
 		if !strings.Contains(found, `"by":"key:`+want.by) || strings.Contains(found, "the boss") {
 			t.Errorf("run %s: %s", run, found)
@@ -283,9 +284,7 @@ func TestWhoDecidesIsWhoAsks(t *testing.T) {
 func TestRevokedKey(t *testing.T) {
 	g := openGuarded(t)
 	var ahead atomic.Int64 // of the clock by which keys are read again
-	g.url = g.another(api.Access{
-		Recheck: 20 * time.Millisecond, Denials: auth.NewDenials(nil, slog.New(slog.DiscardHandler)),
-	}, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	g.url = g.another(20*time.Millisecond, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	header := g.key("acme", messages.RoleSubmitter)
 	id := strings.Split(header[1], "_")[1]
 	g.do("POST", "/v1/tasks", `{"id":"r","input":"wait"}`, http.StatusAccepted, nil, header...)
@@ -325,7 +324,7 @@ func TestRevokedKey(t *testing.T) {
 }
 
 // another serves the API of the same fleet, with an access of its own, and returns its address.
-func (g *guarded) another(access api.Access, clock func() time.Time) string {
+func (g *guarded) another(recheck time.Duration, clock func() time.Time) string {
 	g.t.Helper()
 	nc, err := nats.Connect(g.dev.NATS)
 	if err != nil {
@@ -335,9 +334,9 @@ func (g *guarded) another(access api.Access, clock func() time.Time) string {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	access.Authenticator = auth.Any{Keys: apikey.New(b, clock)}
+	access := &api.Access{Authenticator: auth.Any{Keys: apikey.New(b, clock)}, Recheck: recheck}
 	hub := b.NewHub()
-	front, err := api.New(api.Config{Client: g.client, Hub: hub, Runs: b, Access: &access})
+	front, err := api.New(api.Config{Client: g.client, Hub: hub, Runs: b, Access: access})
 	if err != nil {
 		g.t.Fatal(err)
 	}

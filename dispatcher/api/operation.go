@@ -72,10 +72,12 @@ func (a *API) serve(op operation) http.Handler {
 			op.refuse(w, problemOf(err))
 			return
 		}
+		ctx := r.Context()
 		if op.waits || op.stream != nil {
-			defer q.whileKnown()()
+			known, done := q.whileKnown(ctx)
+			defer done()
+			ctx, q.r = known, r.WithContext(known)
 		}
-		ctx := q.r.Context()
 		if !op.waits && op.stream == nil {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, requestTimeout)
@@ -97,7 +99,7 @@ func (a *API) serve(op operation) http.Handler {
 }
 
 func (a *API) fail(ctx context.Context, w http.ResponseWriter, q *query, err error) {
-	if errors.Is(context.Cause(q.r.Context()), errRevoked) {
+	if errors.Is(context.Cause(ctx), errRevoked) {
 		err = errRevoked
 	}
 	op, p := q.op, problemOf(err)

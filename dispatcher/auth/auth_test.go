@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,13 +29,13 @@ func TestPermissions(t *testing.T) {
 		messages.RoleViewer: " read-fleet", messages.RoleOperator: " read-fleet operate-fleet", messages.RoleAdmin: " read-fleet operate-fleet administer",
 	}
 	may := func(p auth.Principal) string {
-		got := ""
+		var got strings.Builder
 		for _, what := range auth.Permissions() {
 			if p.May(what) {
-				got += " " + string(what)
+				got.WriteString(" " + string(what))
 			}
 		}
-		return got
+		return got.String()
 	}
 	for role, want := range own {
 		if got := may(auth.Principal{Tenant: "acme", Roles: []messages.AccessRole{role}}); got != " "+want {

@@ -30,7 +30,7 @@ func keys(like jetstream.StreamConfig) jetstream.StreamConfig {
 	return like
 }
 
-// CreateKey stores a key. messages.ErrRevision: there is one of its id.
+// CreateKey stores a key, or returns messages.ErrRevision when there is one of its id.
 func (b *Bus) CreateKey(ctx context.Context, k messages.StoredKey) error {
 	if err := messages.CheckKeyID(k.ID); err != nil {
 		return err //nolint:wrapcheck // it names the field
@@ -87,7 +87,7 @@ func (b *Bus) Keys(ctx context.Context, tenant string) (list []messages.APIKey, 
 	return list, false, nil
 }
 
-// RevokeKey removes a key; its history stays. changed is false when there was none.
+// RevokeKey removes a key; its history stays. There was none when changed is false.
 func (b *Bus) RevokeKey(ctx context.Context, id, by string) (change messages.Change, changed bool, err error) {
 	if err := messages.CheckKeyID(id); err != nil {
 		return change, false, err //nolint:wrapcheck // it names the field
