@@ -126,7 +126,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// A flood makes ten events a second, and loses no attempt from the count.
+// A flood makes few events, and loses no attempt from the count.
 func TestDenialsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
@@ -169,7 +169,7 @@ func TestDenialsAreBounded(t *testing.T) {
 		}
 		stop()
 		running.Wait()
-		if events > 10*(seconds-1) || events == 0 {
+		if events > 20+seconds || events == 0 {
 			t.Errorf("%d events in %d seconds", events, seconds)
 		}
 		if got := uint64(events) + omitted; got != seconds*flood || d.Total() != seconds*flood {

@@ -12,16 +12,18 @@ import (
 
 // Limits of what denials may cost, for each dispatcher.
 const (
-	denialsPerSecond = 10
-	denialsWaiting   = 64 // for the stream
-	summaryEvery     = 10 * time.Second
-	announceTimeout  = 5 * time.Second
+	denialsAtOnce   = 20
+	denialEvery     = time.Second // one more; a list of runs reads these events too
+	denialsWaiting  = 64          // for the stream
+	summaryEvery    = 10 * time.Second
+	announceTimeout = 5 * time.Second
 )
 
 // Announce stores an event about no run.
 type Announce func(ctx context.Context, tenant, name string, data any) error
 
-// Denials tells the world of attempts that were refused: of ten a second, and of how many there were beyond.
+// Denials tells the world of attempts that were refused: of twenty at once and then one a second, and of how many
+// there were beyond.
 type Denials struct {
 	announce Announce
 	log      *slog.Logger
@@ -29,9 +31,8 @@ type Denials struct {
 	omitted  atomic.Uint64 // without an event yet
 	total    atomic.Uint64
 
-	mu     sync.Mutex
-	second int64 // that tokens are counted for
-	used   int   // in it
+	mu    sync.Mutex
+	spent time.Time // when all that was told of is paid for
 }
 
 type denial struct {
@@ -64,11 +65,14 @@ func (d *Denials) Tell(tenant string, what messages.AuthDenied) {
 func (d *Denials) within(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := now.Unix(); s != d.second {
-		d.second, d.used = s, 0
+	if d.spent.Before(now) {
+		d.spent = now
 	}
-	d.used++
-	return d.used <= denialsPerSecond
+	if d.spent.Sub(now) > (denialsAtOnce-1)*denialEvery {
+		return false
+	}
+	d.spent = d.spent.Add(denialEvery)
+	return true
 }
 
 // Run announces until ctx ends, and then what is left.
