@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/api"
 	"github.com/longshore-run/longshore/dispatcher/auth"
@@ -70,7 +69,7 @@ func (g *gate) run(ctx context.Context) error {
 // certificate reads that of the HTTP server; nil without one.
 func certificate(ctx context.Context, s settings.Access, addr string, log *slog.Logger) (*observability.Certificate, error) {
 	if s.TLSCert == "" {
-		if s.On() && !settings.IsLoopback(addr) {
+		if s.On() && settings.IsExposed(addr) {
 			log.WarnContext(ctx, "keys travel in the clear, unless something before this address speaks TLS", "http", addr)
 		}
 		return nil, nil //nolint:nilnil // without TLS
@@ -92,7 +91,7 @@ func (cfg *DevConfig) checkAddresses() error {
 	for _, a := range []struct{ flag, addr, instead string }{
 		{"--nats-addr", cfg.NATSAddr, "a NATS server of your own"}, {"--redis-addr", cfg.RedisAddr, "a Redis of your own"},
 	} {
-		if a.addr == "" || a.addr == embedded.NoListen || settings.IsLoopback(a.addr) || cfg.Access.Auth == settings.AuthBehindProxy {
+		if !settings.IsExposed(a.addr) || cfg.Access.Auth == settings.AuthBehindProxy {
 			continue
 		}
 		return settings.Errorf("%s %s is not loopback, and what listens there knows no users: use `longshore dispatcher` and `longshore worker` with %s", a.flag, a.addr, a.instead)

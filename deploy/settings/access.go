@@ -53,7 +53,7 @@ func (s *Access) Check() error {
 	}
 	if strings.Contains(s.JWKS, "://") {
 		u, err := url.Parse(s.JWKS)
-		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !IsLoopback(u.Host)) {
+		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Host)) {
 			return Errorf("LONGSHORE_JWKS_URL: must be an https address, without a password in it, or a file")
 		}
 	}
@@ -62,15 +62,22 @@ func (s *Access) Check() error {
 
 // CheckAddress returns an *Error when the HTTP server must not listen on an address, for want of auth.
 func (s *Access) CheckAddress(addr string) error {
-	if s.On() || s.Auth == AuthBehindProxy || IsLoopback(addr) {
+	if s.On() || s.Auth == AuthBehindProxy || !IsExposed(addr) {
 		return nil
 	}
 	return Errorf("the HTTP address %s is not loopback, and requests need no key: set LONGSHORE_AUTH=on (and make a key with "+
 		"`longshore keys api create`), or LONGSHORE_AUTH=off-behind-proxy if a proxy before it looks who asks", addr)
 }
 
-// IsLoopback tells whether an address, with or without a port, is this machine's alone. A name is not, but for localhost.
-func IsLoopback(addr string) bool {
+// IsExposed tells whether others than this machine reach who listens on an address. Nobody can listen on one without a
+// port, and who tries says so.
+func IsExposed(addr string) bool {
+	_, _, err := net.SplitHostPort(addr)
+	return err == nil && !isLoopback(addr)
+}
+
+// isLoopback tells whether an address, with or without a port, is this machine's alone. A name is not, but for localhost.
+func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		host = strings.Trim(addr, "[]")
