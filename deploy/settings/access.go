@@ -70,10 +70,10 @@ func (s *Access) CheckAddress(addr string) error {
 }
 
 // IsExposed tells whether others than this machine reach who listens on an address. Nobody can listen on one without a
-// port, and who tries says so.
+// port, and who tries says so; an empty one is all addresses.
 func IsExposed(addr string) bool {
 	_, _, err := net.SplitHostPort(addr)
-	return err == nil && !isLoopback(addr)
+	return addr == "" || err == nil && !isLoopback(addr)
 }
 
 // isLoopback tells whether an address, with or without a port, is this machine's alone. A name is not, but for localhost.

@@ -49,3 +49,14 @@ func TestAccessSettings(t *testing.T) {
 		})
 	}
 }
+
+func TestExposedAddresses(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"": true, ":0": true, "0.0.0.0:1": true, "[::]:1": true, "192.0.2.1:1": true, "example.com:1": true, "[::ffff:192.0.2.1]:1": true,
+		"127.0.0.1:1": false, "[::1]:1": false, "[::ffff:127.0.0.1]:1": false, "localhost:1": false, "nowhere": false, "-": false,
+	} {
+		if got := settings.IsExposed(addr); got != want {
+			t.Errorf("%q: %v", addr, got)
+		}
+	}
+}
