@@ -13,7 +13,8 @@ COPY --from=build /longshore /usr/local/bin/longshore
 COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
 WORKDIR /data
-ENV LONGSHORE_HTTP_ADDR=0.0.0.0:8420 LONGSHORE_WORKSPACES=/data/workspaces
+# Workers need no authentication; a dispatcher on this address does.
+ENV LONGSHORE_HTTP_ADDR=0.0.0.0:8420 LONGSHORE_AUTH=on LONGSHORE_WORKSPACES=/data/workspaces
 EXPOSE 8420
 ENTRYPOINT ["/usr/local/bin/longshore"]
 CMD ["worker"]

@@ -23,6 +23,7 @@ var forbidden = map[string][]string{
 	"dispatcher/service": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
 	"dispatcher/webhook": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"dispatcher/api":     {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
+	"dispatcher/auth":    {"!own", "net/http"},
 	"worker/agent":       {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/runner":      {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/model":       {"github.com/nats-io", "github.com/redis", "net/http"},
@@ -72,6 +73,7 @@ func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
 		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
+		"dispatcher/auth/apikey", "dispatcher/auth/jwks",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
 	for line := range strings.Lines(out) {

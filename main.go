@@ -215,7 +215,10 @@ func devCommand() *cobra.Command {
 					return errors.Join(err, dev.Stop())
 				}
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "longshore is ready: http://%s, %s, %s\n", dev.API, dev.NATS, dev.Redis)
+			fmt.Fprintf(cmd.ErrOrStderr(), "longshore is ready: %s://%s, %s, %s\n", dev.Scheme, dev.API, dev.NATS, dev.Redis)
+			if !cfg.Access.On() {
+				fmt.Fprintln(cmd.ErrOrStderr(), "It has no authentication: whoever reaches these addresses may do everything, for every tenant.")
+			}
 			if !cfg.NoWorker {
 				sayScripted(cmd, dev)
 			}
@@ -264,6 +267,7 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	}
 	cfg.Webhooks = s.Webhooks
 	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Lite, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, s.LiteTimeout, version, log
+	cfg.Access = s.Access
 	workspaces := cfg.Worker.Workspaces
 	cfg.Worker = s.Worker()
 	cfg.Worker.Workspaces = workspaces
@@ -286,7 +290,7 @@ func sayScripted(cmd *cobra.Command, dev *fleet.Dev) {
 
 // writeReady writes the addresses at once, so that a reader never sees half of them.
 func writeReady(file string, dev *fleet.Dev) error {
-	body, err := json.Marshal(map[string]string{"api": "http://" + dev.API, "nats": dev.NATS, "redis": dev.Redis})
+	body, err := json.Marshal(map[string]string{"api": dev.Scheme + "://" + dev.API, "nats": dev.NATS, "redis": dev.Redis})
 	if err != nil {
 		return fmt.Errorf("encode addresses: %w", err)
 	}

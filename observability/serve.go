@@ -28,6 +28,11 @@ const (
 // Wait returns when all has ended: nil after ctx did, an error when the server stopped before. The caller must wait.
 // A nil log discards.
 func Serve(ctx context.Context, addr string, h http.Handler, log *slog.Logger) (at net.Addr, wait func() error, err error) {
+	return ServeTLS(ctx, addr, h, nil, log)
+}
+
+// ServeTLS is Serve with a certificate: HTTPS alone, TLS 1.2 and newer. A nil certificate is Serve.
+func ServeTLS(ctx context.Context, addr string, h http.Handler, cert *Certificate, log *slog.Logger) (at net.Addr, wait func() error, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -47,6 +52,9 @@ func Serve(ctx context.Context, addr string, h http.Handler, log *slog.Logger) (
 		// A request in flight ends by the shutdown, not with ctx.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
+	if cert != nil {
+		s.http.TLSConfig = cert.config()
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.run(ctx) }()
 	return listener.Addr(), sync.OnceValue(func() error { return <-ended }), nil
@@ -60,7 +68,13 @@ type server struct {
 
 func (s *server) run(ctx context.Context) error {
 	stopped := make(chan error, 1)
-	go func() { stopped <- s.http.Serve(s.listener) }()
+	go func() {
+		if s.http.TLSConfig != nil {
+			stopped <- s.http.ServeTLS(s.listener, "", "")
+			return
+		}
+		stopped <- s.http.Serve(s.listener)
+	}()
 	select {
 	case err := <-stopped:
 		return fmt.Errorf("serve metrics and health: %w", err)

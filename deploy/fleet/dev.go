@@ -38,6 +38,7 @@ type DevConfig struct {
 	Retention time.Duration   // default 7 days
 	Lite      time.Duration   // how long /run-lite waits; default 2 min
 	Webhooks  settings.Webhooks
+	Access    settings.Access // of HTTP; zero: everybody on this machine
 	Version   string
 	Log       *slog.Logger
 	Parts     Parts
@@ -46,6 +47,7 @@ type DevConfig struct {
 // Dev is a fleet in this process.
 type Dev struct {
 	API, NATS, Redis string // addresses
+	Scheme           string // of API: http or https
 	Scripted         bool   // no provider is configured: the built-in script answers
 
 	servers *embedded.Servers
@@ -64,7 +66,13 @@ func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dev{done: make(chan struct{}), Scripted: !cfg.Models.Configured() && cfg.Parts.Model == nil}
+	if err := cfg.checkAddresses(); err != nil {
+		return nil, err
+	}
+	d := &Dev{done: make(chan struct{}), Scheme: "http", Scripted: !cfg.Models.Configured() && cfg.Parts.Model == nil}
+	if cfg.Access.TLSCert != "" {
+		d.Scheme = "https"
+	}
 	d.servers, err = embedded.Start(ctx, embedded.Config{
 		Dir: cfg.Dir, NATSAddr: cfg.NATSAddr, RedisAddr: cfg.RedisAddr, Log: cfg.Log,
 	})
@@ -103,7 +111,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	}
 	ds := settings.Dispatcher{
 		HTTPAddr: or(cfg.HTTPAddr, "127.0.0.1:0"), AckWait: cfg.AckWait, Sweep: cfg.Sweep, Retention: cfg.Retention, Replicas: 1,
-		LiteTimeout: cfg.Lite, Webhooks: cfg.Webhooks,
+		LiteTimeout: cfg.Lite, Webhooks: cfg.Webhooks, Access: cfg.Access,
 	}
 	parts := []part{func(ctx context.Context, up func(string)) error {
 		return runDispatcher(ctx, nc, ds, defs, cfg.Version, cfg.Log, func(addr string) { d.API = addr; up(addr) })

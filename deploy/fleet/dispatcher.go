@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/agents"
 	"github.com/longshore-run/longshore/dispatcher/api"
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -69,7 +70,15 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	front, hub, err := frontDoor(ctx, nc, b, s.LiteTimeout, version, log)
+	cert, err := certificate(ctx, s.Access, s.HTTPAddr, log)
+	if err != nil {
+		return err
+	}
+	gate, err := access(ctx, s.Access, b, metrics, log)
+	if err != nil {
+		return err
+	}
+	front, hub, err := frontDoor(ctx, nc, b, api.Config{Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Log: log})
 	if err != nil {
 		return err
 	}
@@ -80,6 +89,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	defer context.AfterFunc(ctx, front.Drain)()
 	group.Go(func() error { return svc.Run(ctx) })
 	group.Go(func() error { return hub.Run(ctx) })
+	group.Go(func() error { return gate.run(ctx) })
 	group.Go(func() error { return metrics.Run(ctx, b.Follow(ctx, bus.EveryEvent)) })
 	group.Go(func() error {
 		select {
@@ -87,28 +97,32 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		case <-ctx.Done():
 			return nil
 		}
-		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, connected(nc))), log, ready)
+		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, connected(nc)), s.MetricsOpen), cert, log, ready)
 	})
 	return group.Wait()
 }
 
 // frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
-func frontDoor(ctx context.Context, nc *nats.Conn, b *bus.Bus, lite time.Duration, version string, log *slog.Logger) (*api.API, *bus.Hub, error) {
+func frontDoor(ctx context.Context, nc *nats.Conn, b *bus.Bus, cfg api.Config) (*api.API, *bus.Hub, error) {
 	client, err := dispatcher.New(ctx, nc)
 	if err != nil {
 		return nil, nil, err
 	}
-	hub := b.NewHub()
-	front, err := api.New(api.Config{Client: client, Hub: hub, Runs: b, Version: version, LiteTimeout: lite, Log: log})
-	return front, hub, err
+	cfg.Client, cfg.Hub, cfg.Runs = client, b.NewHub(), b
+	front, err := api.New(cfg)
+	return front, cfg.Hub, err
 }
 
-// beside serves probes and scrapes at their paths, and everything else by the API.
-func beside(front, probes http.Handler) http.Handler {
+// beside serves probes and scrapes at their paths, and everything else by the API. Probes are open to everybody.
+func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", front)
-	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
-		mux.Handle(path, probes)
+	mux.Handle("/healthz", probes)
+	mux.Handle("/readyz", probes)
+	if open {
+		mux.Handle("/metrics", probes)
+	} else {
+		mux.Handle("/metrics", front.Guard("metrics", auth.ReadFleet, probes))
 	}
 	return mux
 }
@@ -133,9 +147,9 @@ func connected(nc *nats.Conn) func(context.Context) error {
 	}
 }
 
-// serve serves HTTP until ctx ends.
-func serve(ctx context.Context, addr string, h http.Handler, log *slog.Logger, up func(string)) error {
-	at, wait, err := observability.Serve(ctx, addr, h, log)
+// serve serves HTTP, or HTTPS with a certificate, until ctx ends.
+func serve(ctx context.Context, addr string, h http.Handler, cert *observability.Certificate, log *slog.Logger, up func(string)) error {
+	at, wait, err := observability.ServeTLS(ctx, addr, h, cert, log)
 	if err != nil {
 		return err
 	}

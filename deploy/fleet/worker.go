@@ -133,7 +133,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {
-		return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), log, ready)
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), nil, log, ready)
 	})
 	return group.Wait()
 }

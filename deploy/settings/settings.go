@@ -64,6 +64,7 @@ type Dispatcher struct {
 	NATS
 	Logs
 	Webhooks
+	Access
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"        envDefault:"127.0.0.1:8420" help:"the HTTP API, metrics and health; port 0 picks a free one"`
 	Agents       string        `env:"LONGSHORE_AGENTS"           help:"folder with agent definitions to publish"`
 	AckWait      time.Duration `env:"LONGSHORE_ACK_WAIT"         envDefault:"30s"  help:"how long a silent worker keeps a task"`
@@ -98,6 +99,7 @@ type Dev struct {
 	Logs
 	Hooks
 	Webhooks
+	Access
 	AckWait      time.Duration `env:"LONGSHORE_ACK_WAIT"      envDefault:"30s" help:"how long a silent worker keeps a task"`
 	Slots        int           `env:"LONGSHORE_SLOTS"         envDefault:"64"  help:"runs worked at once"`
 	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stop waits for steps to end"`
@@ -118,7 +120,7 @@ func (s *Dev) Worker() Worker {
 
 // Check returns an *Error.
 func (s *Dev) Check() error {
-	if err := errors.Join(s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Webhooks.Check()); err != nil {
+	if err := errors.Join(s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Webhooks.Check(), s.Access.Check()); err != nil {
 		return first(err)
 	}
 	w := s.Worker()
@@ -270,7 +272,7 @@ const minAckWait = 300 * time.Millisecond
 
 // Check returns an *Error.
 func (s *Dispatcher) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Webhooks.Check()); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Webhooks.Check(), s.Access.Check(), s.CheckAddress(s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	if err := checkAckWait(s.AckWait); err != nil {

@@ -27,6 +27,7 @@ type Config struct {
 	LiteTimeout time.Duration // how long /run-lite waits for its run; default 2 min
 	KeepAlive   time.Duration // between comments in a stream of events; default 15 s
 	Log         *slog.Logger  // default: discard
+	Access      *Access       // nil: everybody may do everything
 }
 
 const (

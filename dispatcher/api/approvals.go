@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -28,17 +29,17 @@ func approvalOperations() []operation {
 	control := []parameter{{name: headerIdempotency, text: "The same decision with the same key counts once and succeeds again."}}
 	return []operation{
 		{
-			method: "GET", path: "/v1/approvals", id: "listApprovals", tag: "approvals", summary: "List the calls that wait for an approval",
+			method: "GET", path: "/v1/approvals", id: "listApprovals", needs: auth.Read, tag: "approvals", summary: "List the calls that wait for an approval",
 			query: []parameter{{name: "limit", text: "At most so many, 1000 at most; 100 by default.", kind: "integer"}},
 			reply: messages.ApprovalList{}, answer: listApprovals,
 		},
 		{
-			method: "POST", path: "/v1/tasks/{id}/approvals", id: "decideApproval", tag: "approvals", summary: "Approve or deny a call that waits",
+			method: "POST", path: "/v1/tasks/{id}/approvals", id: "decideApproval", needs: auth.Decide, tag: "approvals", summary: "Approve or deny a call that waits",
 			text:    "The first decision counts; a later one is a conflict that says who was first.",
 			headers: control, body: Verdict{}, reply: messages.RunStatus{}, answer: decideApproval,
 		},
 		{
-			method: "POST", path: "/v1/tasks/{id}/answers", id: "answerTask", tag: "approvals", summary: "Answer the question that a run waits with",
+			method: "POST", path: "/v1/tasks/{id}/answers", id: "answerTask", needs: auth.Decide, tag: "approvals", summary: "Answer the question that a run waits with",
 			headers: control, body: Reply{}, reply: messages.RunStatus{}, answer: answerTask,
 		},
 	}
@@ -82,7 +83,7 @@ func decideApproval(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := dispatcher.Decision{Call: body.Call, Hash: body.Hash, By: body.By, Reason: body.Reason, Control: control}
+	d := dispatcher.Decision{Call: body.Call, Hash: body.Hash, By: q.by(body.By), Reason: body.Reason, Control: control}
 	switch body.Decision {
 	case "approve":
 		return q.api.cfg.Client.Approve(ctx, run, d)
@@ -107,6 +108,6 @@ func answerTask(ctx context.Context, q *query) (any, error) {
 		return nil, err
 	}
 	return q.api.cfg.Client.Answer(ctx, run, messages.AnswerRequest{
-		Call: body.Call, Text: body.Text, Deny: body.Deny, By: body.By, Control: control,
+		Call: body.Call, Text: body.Text, Deny: body.Deny, By: q.by(body.By), Control: control,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -29,52 +30,52 @@ func catalogOperations() []operation {
 	}
 	return []operation{
 		{
-			method: "PUT", path: "/v1/agents/{name}", id: "applyAgent", tag: "agents", summary: "Store an agent",
+			method: "PUT", path: "/v1/agents/{name}", id: "applyAgent", needs: auth.Administer, tag: "agents", summary: "Store an agent",
 			text:    "It counts for the runs that begin two seconds later; those that have begun keep what they began with.",
 			headers: by, query: since("ifRevision"), body: messages.Definition{}, reply: messages.AgentApplied{}, answer: applyAgent,
 		},
 		{
-			method: "DELETE", path: "/v1/agents/{name}", id: "deleteAgent", tag: "agents", summary: "Remove an agent",
+			method: "DELETE", path: "/v1/agents/{name}", id: "deleteAgent", needs: auth.Administer, tag: "agents", summary: "Remove an agent",
 			headers: by, query: since("ifRevision"), reply: messages.Change{}, answer: deleteAgent,
 		},
 		{
-			method: "GET", path: "/v1/agents/{name}/revisions", id: "listAgentRevisions", tag: "agents", summary: "Who changed an agent, and when",
+			method: "GET", path: "/v1/agents/{name}/revisions", id: "listAgentRevisions", needs: auth.Read, tag: "agents", summary: "Who changed an agent, and when",
 			reply: messages.History{}, answer: agentRevisions,
 		},
 		{
-			method: "GET", path: "/v1/agents/{name}/revisions/{revision}", id: "getAgentRevision", tag: "agents", summary: "An agent as it was",
+			method: "GET", path: "/v1/agents/{name}/revisions/{revision}", id: "getAgentRevision", needs: auth.Read, tag: "agents", summary: "An agent as it was",
 			reply: messages.AgentRevision{}, answer: agentRevision,
 		},
 		{
-			method: "GET", path: "/v1/prompts", id: "listPrompts", tag: "prompts", summary: "List the prompts, without their texts",
+			method: "GET", path: "/v1/prompts", id: "listPrompts", needs: auth.Read, tag: "prompts", summary: "List the prompts, without their texts",
 			query: []parameter{
 				{name: "tag", text: "Only those with this tag."}, {name: "name", text: "Only those whose id or name has this in it."},
 			},
 			reply: messages.PromptList{}, answer: listPrompts,
 		},
 		{
-			method: "POST", path: "/v1/prompts:validate", id: "validatePrompt", tag: "prompts", summary: "Check a prompt and store nothing",
+			method: "POST", path: "/v1/prompts:validate", id: "validatePrompt", needs: auth.Read, tag: "prompts", summary: "Check a prompt and store nothing",
 			body: messages.Prompt{}, reply: messages.PromptVerdict{}, answer: validatePrompt,
 		},
 		{
-			method: "GET", path: "/v1/prompts/{id}", id: "getPrompt", tag: "prompts", summary: "A prompt",
+			method: "GET", path: "/v1/prompts/{id}", id: "getPrompt", needs: auth.Read, tag: "prompts", summary: "A prompt",
 			query: []parameter{{name: "version", text: "As it was then; by default the newest.", kind: "integer"}},
 			reply: messages.Prompt{}, answer: getPrompt,
 		},
 		{
-			method: "PUT", path: "/v1/prompts/{id}", id: "putPrompt", tag: "prompts", summary: "Store a new version of a prompt",
+			method: "PUT", path: "/v1/prompts/{id}", id: "putPrompt", needs: auth.Administer, tag: "prompts", summary: "Store a new version of a prompt",
 			headers: by, query: since("ifVersion"), body: messages.Prompt{}, reply: messages.Prompt{}, answer: putPrompt,
 		},
 		{
-			method: "DELETE", path: "/v1/prompts/{id}", id: "deletePrompt", tag: "prompts", summary: "Remove a prompt",
+			method: "DELETE", path: "/v1/prompts/{id}", id: "deletePrompt", needs: auth.Administer, tag: "prompts", summary: "Remove a prompt",
 			headers: by, query: since("ifVersion"), reply: messages.Change{}, answer: deletePrompt,
 		},
 		{
-			method: "GET", path: "/v1/prompts/{id}/versions", id: "listPromptVersions", tag: "prompts", summary: "Who changed a prompt, and when",
+			method: "GET", path: "/v1/prompts/{id}/versions", id: "listPromptVersions", needs: auth.Read, tag: "prompts", summary: "Who changed a prompt, and when",
 			reply: messages.History{}, answer: promptVersions,
 		},
 		{
-			method: "POST", path: "/v1/prompts/{id}/render", id: "renderPrompt", tag: "prompts", summary: "Fill in a prompt",
+			method: "POST", path: "/v1/prompts/{id}/render", id: "renderPrompt", needs: auth.Read, tag: "prompts", summary: "Fill in a prompt",
 			body: RenderRequest{}, optional: true, reply: messages.PromptRendered{}, answer: renderPrompt,
 		},
 	}
@@ -139,7 +140,7 @@ func applyAgent(ctx context.Context, q *query) (any, error) {
 	if err := named("name", name, &def.Name); err != nil {
 		return nil, err
 	}
-	applied, err := q.api.cfg.Client.ApplyAgent(ctx, def, q.r.Header.Get(headerBy), revision)
+	applied, err := q.api.cfg.Client.ApplyAgent(ctx, def, q.by(q.r.Header.Get(headerBy)), revision)
 	if field, ok := errors.AsType[*messages.FieldError](err); ok { // the agent is the whole body here
 		return nil, &messages.FieldError{Field: strings.TrimPrefix(field.Field, "agent."), Reason: field.Reason}
 	}
@@ -153,7 +154,7 @@ func (q *query) deletion(name, revision string) (messages.CatalogDelete, error) 
 		return messages.CatalogDelete{}, err
 	}
 	n, err := q.revision(revision)
-	return messages.CatalogDelete{Name: what, IfRevision: n, By: q.r.Header.Get(headerBy)}, err
+	return messages.CatalogDelete{Name: what, IfRevision: n, By: q.by(q.r.Header.Get(headerBy))}, err
 }
 
 func deleteAgent(ctx context.Context, q *query) (any, error) {
@@ -231,7 +232,7 @@ func putPrompt(ctx context.Context, q *query) (any, error) {
 	if err := named("id", id, &p.ID); err != nil {
 		return nil, err
 	}
-	if by := q.r.Header.Get(headerBy); by != "" {
+	if by := q.by(q.r.Header.Get(headerBy)); by != "" {
 		p.Author = by
 	}
 	return q.api.cfg.Client.PutPrompt(ctx, p, version)

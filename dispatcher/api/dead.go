@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -26,34 +27,34 @@ func deadOperations() []operation {
 		parameter{name: "limit", text: "At most so many, 50 at most and by default.", kind: "integer"})
 	return []operation{
 		{
-			method: "GET", path: "/v1/dead-letters", id: "listDeadLetters", tag: "dead letters", summary: "List dead letters, oldest first",
+			method: "GET", path: "/v1/dead-letters", id: "listDeadLetters", needs: auth.Read, tag: "dead letters", summary: "List dead letters, oldest first",
 			text: "Tasks that cannot be worked and webhooks that could not be delivered, without their bodies.",
 			query: append(append([]parameter{}, filter...),
 				parameter{name: "limit", text: "At most so many, 100 at most and by default.", kind: "integer"}),
 			reply: messages.DeadList{}, answer: listDead,
 		},
 		{
-			method: "GET", path: one, id: "getDeadLetter", tag: "dead letters", summary: "A dead letter with its body",
+			method: "GET", path: one, id: "getDeadLetter", needs: auth.Read, tag: "dead letters", summary: "A dead letter with its body",
 			query: []parameter{unaddressed}, reply: messages.DeadLetter{}, answer: getDead,
 		},
 		{
-			method: "POST", path: one + "/redrive", id: "redriveDeadLetter", tag: "dead letters", summary: "Send a dead letter again",
+			method: "POST", path: one + "/redrive", id: "redriveDeadLetter", needs: auth.Operate, tag: "dead letters", summary: "Send a dead letter again",
 			text: "A task becomes a new run, with the label redriven-from; a webhook is delivered again under its own id. The body, if " +
 				"there is one, is the edited task. The letter is removed once that is stored; the same request may be made again.",
 			query: []parameter{unaddressed, {name: "newId", text: "The id of the new run; by default one that belongs to the letter."}},
 			body:  messages.Task{}, optional: true, reply: messages.DeadRedriven{}, answer: redriveDead,
 		},
 		{
-			method: "DELETE", path: one, id: "purgeDeadLetter", tag: "dead letters", summary: "Remove a dead letter",
+			method: "DELETE", path: one, id: "purgeDeadLetter", needs: auth.Operate, tag: "dead letters", summary: "Remove a dead letter",
 			query: []parameter{unaddressed}, reply: messages.DeadLetter{}, answer: purgeDead,
 		},
 		{
-			method: "POST", path: "/v1/dead-letters:redrive", id: "redriveDeadLetters", tag: "dead letters",
+			method: "POST", path: "/v1/dead-letters:redrive", id: "redriveDeadLetters", needs: auth.Operate, tag: "dead letters",
 			summary: "Send the dead letters that fit again", text: "Without a filter all, 50 at a time: go on with `after` until there is no `next`.",
 			query: bulk, reply: messages.DeadBulk{}, answer: redriveAllDead,
 		},
 		{
-			method: "POST", path: "/v1/dead-letters:purge", id: "purgeDeadLetters", tag: "dead letters",
+			method: "POST", path: "/v1/dead-letters:purge", id: "purgeDeadLetters", needs: auth.Operate, tag: "dead letters",
 			summary: "Remove the dead letters that fit", text: "Without a filter all, 50 at a time: go on with `after` until there is no `next`.",
 			query: append(append([]parameter{}, bulk...), parameter{name: "confirm", text: "Must be true.", kind: "boolean"}),
 			reply: messages.DeadBulk{}, answer: purgeAllDead,
@@ -61,10 +62,13 @@ func deadOperations() []operation {
 	}
 }
 
-// deadTenant is the tenant of the request; empty for letters that name none.
+// deadTenant is the tenant of the request; empty for letters that name none, which are for who may do it for all.
 func (q *query) deadTenant() (tenant string, unaddressed bool, err error) {
-	if unaddressed, err = q.flag("unaddressed"); err != nil || unaddressed {
-		return "", unaddressed, err
+	if unaddressed, err = q.flag("unaddressed"); err != nil {
+		return "", false, err
+	}
+	if unaddressed {
+		return "", true, q.forAll()
 	}
 	tenant, err = q.tenant()
 	return tenant, false, err

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -19,13 +20,13 @@ type Opinion struct {
 func feedbackOperations() []operation {
 	return []operation{
 		{
-			method: "POST", path: "/v1/tasks/{id}/feedback", id: "giveFeedback", tag: "tasks", summary: "Say what somebody thinks of a run",
+			method: "POST", path: "/v1/tasks/{id}/feedback", id: "giveFeedback", needs: auth.Submit, tag: "tasks", summary: "Say what somebody thinks of a run",
 			text:    "While it runs or after its end. It changes nothing about the run, and is kept as long as events are.",
 			headers: []parameter{{name: headerIdempotency, text: "The same feedback with the same key is stored once and succeeds again."}},
 			body:    Opinion{}, reply: messages.Feedback{}, answer: giveFeedback,
 		},
 		{
-			method: "GET", path: "/v1/tasks/{id}/feedback", id: "listFeedback", tag: "tasks", summary: "What people think of a run, newest first",
+			method: "GET", path: "/v1/tasks/{id}/feedback", id: "listFeedback", needs: auth.Read, tag: "tasks", summary: "What people think of a run, newest first",
 			reply: messages.FeedbackList{}, answer: listFeedback,
 		},
 	}
@@ -44,7 +45,7 @@ func giveFeedback(ctx context.Context, q *query) (any, error) {
 		return nil, err
 	}
 	return q.api.cfg.Client.Feedback(ctx, run, messages.FeedbackRequest{
-		Score: body.Score, Comment: body.Comment, Labels: body.Labels, Step: body.Step, By: body.By, Control: body.ID,
+		Score: body.Score, Comment: body.Comment, Labels: body.Labels, Step: body.Step, By: q.by(body.By), Control: body.ID,
 	})
 }
 

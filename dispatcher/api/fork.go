@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -12,13 +13,13 @@ import (
 func forkOperations(run string) []operation {
 	return []operation{
 		{
-			method: "POST", path: "/v1/tasks/" + run + "/fork", id: "forkTask", tag: "tasks", summary: "Make a new run from the beginning of another one",
+			method: "POST", path: "/v1/tasks/" + run + "/fork", id: "forkTask", needs: auth.Submit, tag: "tasks", summary: "Make a new run from the beginning of another one",
 			text: "The new run begins with the steps before `at` and makes that step anew, perhaps with another agent or model. Its files do " +
 				"not travel: it begins with an empty folder. It is stored when this returns; the same fork with the same `newId` is one run.",
 			body: Fork{}, reply: messages.ForkReply{}, status: http.StatusAccepted, answer: forkTask,
 		},
 		{
-			method: "GET", path: "/v1/tasks/" + run + "/log", id: "getLog", tag: "tasks", summary: "The log of a run",
+			method: "GET", path: "/v1/tasks/" + run + "/log", id: "getLog", needs: auth.Read, tag: "tasks", summary: "The log of a run",
 			text: "Entries as they are stored, oldest first: what `longshore replay` reads.",
 			query: []parameter{
 				{name: "after", text: "Only entries with a higher sequence: that of the last entry of the page before.", kind: "integer"},

@@ -26,7 +26,11 @@ func document(ops []operation, version string) ([]byte, error) {
 			Title: "Longshore", Version: version,
 			Description: "Submit tasks to a fleet of agents, follow them, take their results. Errors are RFC 9457 problem details.",
 		},
-		Paths: map[string]*huma.PathItem{}, Components: &huma.Components{Schemas: schemas},
+		Paths: map[string]*huma.PathItem{}, Components: &huma.Components{
+			Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{bearerScheme: {
+				Type: "http", Scheme: "bearer", Description: "An API key, or a JWT. A dispatcher with LONGSHORE_AUTH=off asks for none.",
+			}},
+		},
 	}
 	problem := schemas.Schema(reflect.TypeFor[messages.Problem](), true, "Problem")
 	for _, op := range ops {
@@ -60,9 +64,13 @@ func document(ops []operation, version string) ([]byte, error) {
 	return append(body, '\n'), nil
 }
 
+// bearerScheme is the name of how one says who one is.
+const bearerScheme = "bearer"
+
 func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.Operation {
 	o := &huma.Operation{
-		OperationID: op.id, Summary: op.summary, Description: op.text, Tags: []string{op.tag},
+		OperationID: op.id, Summary: op.summary, Description: strings.TrimSpace(op.text + " Needs " + needText(op.needs) + "."), Tags: []string{op.tag},
+		Security: []map[string][]string{{bearerScheme: {}}},
 		Responses: map[string]*huma.Response{"default": {
 			Description: "What went wrong",
 			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
@@ -77,7 +85,7 @@ func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.
 	for _, p := range op.query {
 		o.Parameters = append(o.Parameters, p.describe("query"))
 	}
-	tenant := parameter{name: headerTenant, text: "For whom the request is made; by default the tenant default."}
+	tenant := parameter{name: headerTenant, text: "For whom the request is made; by default one's own tenant, and the tenant default for all tenants' keys and without auth."}
 	for _, p := range append([]parameter{tenant}, op.headers...) {
 		o.Parameters = append(o.Parameters, p.describe("header"))
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -32,6 +34,7 @@ type operation struct {
 	media        string                                      // of a stream
 	problem      func(p *messages.Problem) any               // what stands for a problem here; nil: itself
 	takes        string                                      // media type of a body that is a stream
+	needs        auth.Permission                             // of who asks, where that is looked at
 }
 
 // parameter of a query or a header.
@@ -61,11 +64,20 @@ func (a *API) serve(op operation) http.Handler {
 		if err := errors.Join(rc.SetReadDeadline(reading), rc.SetWriteDeadline(writing)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return // the connection is gone
 		}
+		if err := q.admit(op.needs); err != nil {
+			a.fail(r.Context(), w, q, err)
+			return
+		}
 		if err := q.check(); err != nil {
 			op.refuse(w, problemOf(err))
 			return
 		}
 		ctx := r.Context()
+		if op.waits || op.stream != nil {
+			known, done := q.whileKnown(ctx)
+			defer done()
+			ctx, q.r = known, r.WithContext(known)
+		}
 		if !op.waits && op.stream == nil {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, requestTimeout)
@@ -73,21 +85,25 @@ func (a *API) serve(op operation) http.Handler {
 		}
 		if op.stream != nil {
 			if err := op.stream(w, q); err != nil {
-				a.fail(ctx, w, &op, err)
+				a.fail(ctx, w, q, err)
 			}
 			return
 		}
 		reply, err := op.answer(ctx, q)
 		if err != nil {
-			a.fail(ctx, w, &op, err)
+			a.fail(ctx, w, q, err)
 			return
 		}
-		a.write(ctx, w, &op, reply)
+		a.write(ctx, w, q, reply)
 	})
 }
 
-func (a *API) fail(ctx context.Context, w http.ResponseWriter, op *operation, err error) {
-	p := problemOf(err)
+func (a *API) fail(ctx context.Context, w http.ResponseWriter, q *query, err error) {
+	if errors.Is(context.Cause(ctx), errRevoked) {
+		err = errRevoked
+	}
+	op, p := q.op, problemOf(err)
+	q.audit(p)
 	if p.Status >= http.StatusInternalServerError {
 		a.cfg.Log.WarnContext(ctx, "answer a request", "operation", op.id, "status", p.Status, "err", err)
 	}
@@ -96,6 +112,12 @@ func (a *API) fail(ctx context.Context, w http.ResponseWriter, op *operation, er
 
 // refuse answers with a problem, in the form that the operation has for it.
 func (op *operation) refuse(w http.ResponseWriter, p *messages.Problem) {
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
 	if op.problem == nil {
 		writeProblem(w, p)
 		return
@@ -104,8 +126,8 @@ func (op *operation) refuse(w http.ResponseWriter, p *messages.Problem) {
 	writeProblemAs(w, p.Status, op.problem(p))
 }
 
-func (a *API) write(ctx context.Context, w http.ResponseWriter, op *operation, reply any) {
-	status := op.status
+func (a *API) write(ctx context.Context, w http.ResponseWriter, q *query, reply any) {
+	status := q.op.status
 	if status == 0 {
 		status = http.StatusOK
 	}
@@ -118,7 +140,7 @@ func (a *API) write(ctx context.Context, w http.ResponseWriter, op *operation, r
 	}
 	body, err := json.Marshal(reply)
 	if err != nil {
-		a.fail(ctx, w, op, err)
+		a.fail(ctx, w, q, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

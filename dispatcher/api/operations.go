@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -12,7 +13,7 @@ func operations() []operation {
 	run := "{id}"
 	return slices.Concat([]operation{
 		{
-			method: "POST", path: "/v1/tasks", id: "submitTask", tag: "tasks", summary: "Submit a task",
+			method: "POST", path: "/v1/tasks", id: "submitTask", needs: auth.Submit, tag: "tasks", summary: "Submit a task",
 			text: "The task is stored when this returns; then it ends in exactly one terminal state, or waits visibly for something. " +
 				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run. " +
 				"429: a quota of the tenant is used up; Retry-After says when to come again.",
@@ -21,7 +22,7 @@ func operations() []operation {
 			body:    messages.Task{}, reply: Submitted{}, status: http.StatusAccepted, also: http.StatusOK, waits: true, answer: submitTask,
 		},
 		{
-			method: "GET", path: "/v1/tasks", id: "listTasks", tag: "tasks", summary: "List runs, newest first",
+			method: "GET", path: "/v1/tasks", id: "listTasks", needs: auth.Read, tag: "tasks", summary: "List runs, newest first",
 			text: "A run has its first event when a worker takes it: those that are only queued are not listed.",
 			query: append(filterParameters(),
 				parameter{name: "limit", text: "At most so many, 1000 at most; 100 by default.", kind: "integer"},
@@ -29,19 +30,19 @@ func operations() []operation {
 			reply: listType(), answer: listTasks,
 		},
 		{
-			method: "POST", path: "/v1/tasks:cancel", id: "cancelTasks", tag: "tasks", summary: "Cancel all runs that fit",
+			method: "POST", path: "/v1/tasks:cancel", id: "cancelTasks", needs: auth.Submit, tag: "tasks", summary: "Cancel all runs that fit",
 			query: filterParameters(), body: Reason{}, optional: true, reply: BulkCancel{}, answer: cancelTasks,
 		},
 		{
-			method: "GET", path: "/v1/tasks/" + run, id: "getTask", tag: "tasks", summary: "What a run is up to, and its result",
+			method: "GET", path: "/v1/tasks/" + run, id: "getTask", needs: auth.Read, tag: "tasks", summary: "What a run is up to, and its result",
 			reply: TaskState{}, answer: getTask,
 		},
 		{
-			method: "GET", path: "/v1/tasks/" + run + "/result", id: "getResult", tag: "tasks", summary: "The result of a run that has ended",
+			method: "GET", path: "/v1/tasks/" + run + "/result", id: "getResult", needs: auth.Read, tag: "tasks", summary: "The result of a run that has ended",
 			reply: messages.AgentResult{}, answer: getResult,
 		},
 		{
-			method: "GET", path: "/v1/tasks/" + run + "/events", id: "watchTask", tag: "tasks", summary: "Follow a run",
+			method: "GET", path: "/v1/tasks/" + run + "/events", id: "watchTask", needs: auth.Read, tag: "tasks", summary: "Follow a run",
 			text: "Server-sent events: all events of the run in order, each once, from the first or the one after Last-Event-ID; then live " +
 				"until run_finished. The id of an event is its number in the run, its data a CloudEvents 1.0 event. Lines that begin with a " +
 				"colon keep the connection open.",
@@ -54,12 +55,12 @@ func operations() []operation {
 			reply: messages.Event{}, stream: watchTask, media: "text/event-stream",
 		},
 		{
-			method: "POST", path: "/v1/tasks/" + run + "/cancel", id: "cancelTask", tag: "tasks", summary: "Cancel a run",
+			method: "POST", path: "/v1/tasks/" + run + "/cancel", id: "cancelTask", needs: auth.Submit, tag: "tasks", summary: "Cancel a run",
 			text: "The request is recorded when this returns; a run that was only queued has ended by then.",
 			body: Reason{}, optional: true, reply: messages.RunStatus{}, answer: cancelTask,
 		},
 		{
-			method: "POST", path: "/v1/batches", id: "submitBatch", tag: "batches", summary: "Submit a batch",
+			method: "POST", path: "/v1/batches", id: "submitBatch", needs: auth.Submit, tag: "batches", summary: "Submit a batch",
 			text: "The body is lines of JSON, 100000 at most: a custom_id and the fields of a task. Nothing runs before the last line was " +
 				"read; cut, it may be sent again with the same id, and each custom_id becomes one task. The answer is lines of JSON too: " +
 				"wrong lines as they are read, and at last the batch, or the problem that ended the submission.",
@@ -76,16 +77,16 @@ func operations() []operation {
 			reply: BatchReport{}, stream: submitBatch, media: mediaLines, takes: mediaLines,
 		},
 		{
-			method: "GET", path: "/v1/batches", id: "listBatches", tag: "batches", summary: "List batches, newest first",
+			method: "GET", path: "/v1/batches", id: "listBatches", needs: auth.Read, tag: "batches", summary: "List batches, newest first",
 			query: []parameter{{name: "limit", text: "At most so many, 200 at most; 100 by default.", kind: "integer"}},
 			reply: messages.BatchList{}, answer: listBatches,
 		},
 		{
-			method: "GET", path: "/v1/batches/" + run, id: "getBatch", tag: "batches", summary: "What a batch is up to",
+			method: "GET", path: "/v1/batches/" + run, id: "getBatch", needs: auth.Read, tag: "batches", summary: "What a batch is up to",
 			reply: messages.Batch{}, answer: getBatch,
 		},
 		{
-			method: "GET", path: "/v1/batches/" + run + "/results", id: "batchResults", tag: "batches", summary: "How the lines of a batch ended",
+			method: "GET", path: "/v1/batches/" + run + "/results", id: "batchResults", needs: auth.Read, tag: "batches", summary: "How the lines of a batch ended",
 			text: "Lines of JSON, of what has ended so far.",
 			query: []parameter{
 				{name: "order", text: "input, by default, or completion."},
@@ -94,38 +95,38 @@ func operations() []operation {
 			reply: messages.BatchOutcome{}, stream: batchResults, media: mediaLines,
 		},
 		{
-			method: "POST", path: "/v1/batches/" + run + "/cancel", id: "cancelBatch", tag: "batches", summary: "Cancel a batch",
+			method: "POST", path: "/v1/batches/" + run + "/cancel", id: "cancelBatch", needs: auth.Submit, tag: "batches", summary: "Cancel a batch",
 			text: "No more lines are begun, and those that run are asked to stop.",
 			body: Reason{}, optional: true, reply: messages.Batch{}, answer: cancelBatch,
 		},
 		{
-			method: "POST", path: "/v1/batches/" + run + "/retry", id: "retryBatch", tag: "batches", summary: "Submit again what did not complete",
+			method: "POST", path: "/v1/batches/" + run + "/retry", id: "retryBatch", needs: auth.Submit, tag: "batches", summary: "Submit again what did not complete",
 			text: "As a new batch, when the old one has ended.",
 			body: BatchRetry{}, optional: true, reply: messages.Batch{}, waits: true, answer: retryBatch,
 		},
 		{
-			method: "GET", path: "/v1/agents", id: "listAgents", tag: "agents", summary: "List the agents",
+			method: "GET", path: "/v1/agents", id: "listAgents", needs: auth.Read, tag: "agents", summary: "List the agents",
 			reply: AgentList{}, answer: listAgents,
 		},
 		{
-			method: "GET", path: "/v1/agents/{name}", id: "getAgent", tag: "agents", summary: "The definition of an agent",
+			method: "GET", path: "/v1/agents/{name}", id: "getAgent", needs: auth.Read, tag: "agents", summary: "The definition of an agent",
 			reply: messages.Definition{}, answer: getAgent,
 		},
 		{
-			method: "GET", path: "/v1/sessions", id: "listSessions", tag: "sessions", summary: "List the sessions, by name",
+			method: "GET", path: "/v1/sessions", id: "listSessions", needs: auth.Read, tag: "sessions", summary: "List the sessions, by name",
 			reply: messages.SessionList{}, answer: listSessions,
 		},
 		{
-			method: "GET", path: "/v1/sessions/{name}", id: "getSession", tag: "sessions", summary: "The runs of a session",
+			method: "GET", path: "/v1/sessions/{name}", id: "getSession", needs: auth.Read, tag: "sessions", summary: "The runs of a session",
 			reply: messages.SessionStatus{}, answer: getSession,
 		},
 		{
-			method: "DELETE", path: "/v1/sessions/{name}", id: "deleteSession", tag: "sessions", summary: "Forget a conversation",
+			method: "DELETE", path: "/v1/sessions/{name}", id: "deleteSession", needs: auth.Submit, tag: "sessions", summary: "Forget a conversation",
 			text:  "Its next run begins a new one. What its runs said stays in their logs until those are purged.",
 			reply: messages.SessionStatus{}, answer: deleteSession,
 		},
 		{
-			method: "POST", path: "/run-lite", id: "runLite", tag: "lite", summary: "Have a small task worked, and wait",
+			method: "POST", path: "/run-lite", id: "runLite", needs: auth.Submit, tag: "lite", summary: "Have a small task worked, and wait",
 			text: "The agent run-lite works it with three file tools; all calls of a tenant share a folder and go on one at a time. The first " +
 				"unknown tool, invalid argument, reply of another form or failure of a tool ends it with status 500 and its text as error. " +
 				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",

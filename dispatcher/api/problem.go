@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -51,6 +52,12 @@ func problemOf(err error) *messages.Problem {
 		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such prompt, or no such version of it")
 	case errors.Is(err, dispatcher.ErrConflict), errors.Is(err, dispatcher.ErrRevision), errors.Is(err, dispatcher.ErrEnded), errors.Is(err, dispatcher.ErrNotEnded):
 		return problemf(http.StatusConflict, messages.CodeConflict, err.Error())
+	case errors.Is(err, auth.ErrUnavailable):
+		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, auth.ErrUnavailable.Error())
+		p.Retryable = true
+		return p
+	case errors.Is(err, errRevoked):
+		return unauthenticated(errRevoked.Error())
 	case errors.Is(err, errDraining), errors.Is(err, dispatcher.ErrUnavailable):
 		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, err.Error())
 		p.Retryable = true
@@ -81,7 +88,7 @@ func writeProblemAs(w http.ResponseWriter, status int, p any) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
-	if h.Get("Retry-After") == "" && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) {
+	if (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -22,6 +23,7 @@ type query struct {
 	op  *operation
 	w   http.ResponseWriter // for deadlines; the answer is the operation's to return
 	r   *http.Request
+	who *auth.Principal // who asks; nil: nobody looked
 }
 
 // check refuses parameters that the operation does not know.
@@ -42,13 +44,10 @@ func (q *query) check() error {
 // tenant for whom the request is made.
 func (q *query) tenant() (string, error) {
 	t := q.r.Header.Get(headerTenant)
-	if t == "" {
-		return messages.DefaultTenant, nil
-	}
-	if !messages.ValidToken(t) {
+	if t != "" && !messages.ValidToken(t) {
 		return "", &messages.FieldError{Field: headerTenant, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 	}
-	return t, nil
+	return tenantOf(q.who, t)
 }
 
 // run is the run of the path.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -24,29 +25,29 @@ func quotaOperations() []operation {
 	const path = "/v1/quotas/{kind}/{name}"
 	return []operation{
 		{
-			method: "GET", path: "/v1/quotas", id: "listQuotas", tag: "quotas", summary: "List what was granted",
+			method: "GET", path: "/v1/quotas", id: "listQuotas", needs: auth.ReadFleet, tag: "quotas", summary: "List what was granted",
 			text: "Without what is used of it.", reply: messages.QuotaList{}, answer: listQuotas,
 		},
 		{
-			method: "GET", path: path, id: "getQuota", tag: "quotas", summary: "A quota, and how much of it is used",
+			method: "GET", path: path, id: "getQuota", needs: auth.ReadFleet, tag: "quotas", summary: "A quota, and how much of it is used",
 			text:  "The kind is tenant, agent or provider. What was never granted has no limit and the revision 0.",
 			reply: messages.QuotaState{}, answer: getQuota,
 		},
 		{
-			method: "PUT", path: path, id: "putQuota", tag: "quotas", summary: "Grant something in the place of what was granted",
+			method: "PUT", path: path, id: "putQuota", needs: auth.Administer, tag: "quotas", summary: "Grant something in the place of what was granted",
 			text:    "It counts within two seconds. A pause stays.",
 			headers: headers, query: since, body: messages.Quota{}, reply: messages.QuotaChange{}, answer: putQuota,
 		},
 		{
-			method: "DELETE", path: path, id: "deleteQuota", tag: "quotas", summary: "Take all limits away",
+			method: "DELETE", path: path, id: "deleteQuota", needs: auth.Administer, tag: "quotas", summary: "Take all limits away",
 			text: "A pause stays.", headers: headers, query: since, reply: messages.QuotaChange{}, answer: deleteQuota,
 		},
 		{
-			method: "GET", path: "/v1/workers", id: "listWorkers", tag: "workers", summary: "List the workers that answer",
+			method: "GET", path: "/v1/workers", id: "listWorkers", needs: auth.ReadFleet, tag: "workers", summary: "List the workers that answer",
 			reply: messages.WorkerList{}, answer: listWorkers,
 		},
 		{
-			method: "POST", path: "/v1/workers/{id}/drain", id: "drainWorker", tag: "workers", summary: "Take a worker out of the fleet",
+			method: "POST", path: "/v1/workers/{id}/drain", id: "drainWorker", needs: auth.OperateFleet, tag: "workers", summary: "Take a worker out of the fleet",
 			text:  "It takes nothing new, hands its runs back after their step, and ends. The id may be its name, when no other has it.",
 			reply: messages.WorkerStatus{}, answer: drainWorker,
 		},
@@ -110,7 +111,7 @@ func putQuota(ctx context.Context, q *query) (any, error) {
 	if err := q.read(&body); err != nil {
 		return nil, err
 	}
-	change, err := q.api.cfg.Client.PutQuota(ctx, messages.QuotaPut{QuotaRef: of, Quota: body, IfRevision: revision, By: q.r.Header.Get(headerBy)})
+	change, err := q.api.cfg.Client.PutQuota(ctx, messages.QuotaPut{QuotaRef: of, Quota: body, IfRevision: revision, By: q.by(q.r.Header.Get(headerBy))})
 	if field, ok := errors.AsType[*messages.FieldError](err); ok { // the quota is the whole body here
 		return nil, &messages.FieldError{Field: strings.TrimPrefix(field.Field, "quota."), Reason: field.Reason}
 	}
@@ -126,7 +127,7 @@ func deleteQuota(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return changed(q.api.cfg.Client.DeleteQuota(ctx, messages.QuotaDelete{QuotaRef: of, IfRevision: revision, By: q.r.Header.Get(headerBy)}))
+	return changed(q.api.cfg.Client.DeleteQuota(ctx, messages.QuotaDelete{QuotaRef: of, IfRevision: revision, By: q.by(q.r.Header.Get(headerBy))}))
 }
 
 func changed(c *messages.QuotaChange, err error) (any, error) {

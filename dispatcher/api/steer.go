@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -17,7 +18,7 @@ type Steer struct {
 func talkOperations() []operation {
 	return []operation{
 		{
-			method: "POST", path: "/v1/tasks/{id}/steer", id: "steerTask", tag: "tasks", summary: "Tell a run something",
+			method: "POST", path: "/v1/tasks/{id}/steer", id: "steerTask", needs: auth.Submit, tag: "tasks", summary: "Tell a run something",
 			text: "The model reads it before its next call; what goes on is not aborted, and a run that waits goes on waiting. A run takes 100 " +
 				"messages. One that has not begun or has ended is a conflict.",
 			headers: []parameter{{name: headerIdempotency, text: "The same message with the same key counts once and succeeds again."}},
@@ -38,7 +39,7 @@ func steerTask(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.api.cfg.Client.Steer(ctx, run, messages.SteerRequest{Message: body.Message, By: body.By, Control: body.ID})
+	return q.api.cfg.Client.Steer(ctx, run, messages.SteerRequest{Message: body.Message, By: q.by(body.By), Control: body.ID})
 }
 
 // said is the id of what is said: that of the body, or else of the header.

@@ -72,7 +72,15 @@ func (q *query) task(data []byte) (*messages.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.r.Header.Get(headerTenant) != "" {
+	header := q.r.Header.Get(headerTenant) != ""
+	if q.who != nil {
+		switch own := tenantIn(data); {
+		case own == "":
+			task.Tenant = tenant
+		case own != tenant && (header || !q.who.AllTenants()):
+			return nil, forbidden("the task is not of the tenant that it is submitted for")
+		}
+	} else if header {
 		if task.Tenant != messages.DefaultTenant && task.Tenant != tenant {
 			return nil, &messages.FieldError{Field: "tenant", Reason: "is not that of the header " + headerTenant}
 		}
@@ -170,7 +178,7 @@ func cancelTask(ctx context.Context, q *query) (any, error) {
 	if err := errors.Join(q.read(&body), body.check()); err != nil {
 		return nil, err
 	}
-	return q.api.cfg.Client.Cancel(ctx, run, body.Reason)
+	return q.api.cfg.Client.CancelAs(ctx, run, q.by(""), body.Reason)
 }
 
 const (
@@ -270,7 +278,7 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 	}
 	out := BulkCancel{Cancelled: []string{}, More: list.Next != ""}
 	for _, r := range list.Runs {
-		_, err := q.api.cfg.Client.Cancel(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, body.Reason)
+		_, err := q.api.cfg.Client.CancelAs(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, q.by(""), body.Reason)
 		switch {
 		case errors.Is(err, dispatcher.ErrEnded): // meanwhile
 		case err != nil:

@@ -51,6 +51,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	maps.Copy(all, s.deadLetters())
 	maps.Copy(all, s.quotas())
 	maps.Copy(all, s.workforce())
+	maps.Copy(all, s.keys())
 	return maps.All(all)
 }
 

@@ -43,7 +43,7 @@ func (s *Service) feedback(ctx context.Context, body []byte) (any, error) {
 			}
 		}
 	}
-	return f, s.cfg.Bus.AnnounceFor(ctx, ref.Tenant, messages.EventFeedback, f)
+	return f, s.cfg.Bus.AnnounceTo(ctx, ref.Tenant, messages.EventFeedback, f)
 }
 
 // said is all feedback on a run that is kept, oldest first. It looks at that on all runs of the tenant: there is less of

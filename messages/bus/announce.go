@@ -16,11 +16,11 @@ import (
 // microseconds, or one more than that of the newest such event if this is not less: numbers grow, have gaps, and are
 // not used again when old events are gone. It is stored at least once when this returns without an error.
 func (b *Bus) Announce(ctx context.Context, name string, data any) error {
-	return b.AnnounceFor(ctx, messages.DefaultTenant, name, data)
+	return b.AnnounceTo(ctx, messages.DefaultTenant, name, data)
 }
 
-// AnnounceFor is Announce for a tenant, which is a token.
-func (b *Bus) AnnounceFor(ctx context.Context, tenant, name string, data any) error {
+// AnnounceTo is Announce under messages.NoRun of a tenant.
+func (b *Bus) AnnounceTo(ctx context.Context, tenant, name string, data any) error {
 	run := messages.Ref{Tenant: tenant, Run: messages.NoRun}
 	body, err := json.Marshal(data)
 	if err != nil {

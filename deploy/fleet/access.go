@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/api"
+	"github.com/longshore-run/longshore/dispatcher/auth"
+	"github.com/longshore-run/longshore/dispatcher/auth/apikey"
+	"github.com/longshore-run/longshore/dispatcher/auth/jwks"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/observability"
+)
+
+// gate is who may ask a dispatcher over HTTP, and what must run for that.
+type gate struct {
+	api  *api.Access // nil: everybody
+	jwts *jwks.Tokens
+	log  *slog.Logger
+}
+
+// access makes the gate that the settings ask for.
+func access(ctx context.Context, s settings.Access, b *bus.Bus, metrics *observability.Metrics, log *slog.Logger) (*gate, error) {
+	g := &gate{log: log}
+	if !s.On() {
+		return g, nil
+	}
+	who := auth.Any{Keys: apikey.New(b, nil)}
+	if s.JWKS != "" {
+		g.jwts = jwks.New(jwks.Config{
+			From: s.JWKS, Issuer: s.Issuer, Audience: s.Audience, TenantClaim: s.TenantClaim, RolesClaim: s.RolesClaim,
+		})
+		if err := g.jwts.Load(ctx); err != nil {
+			if !strings.Contains(s.JWKS, "://") {
+				return nil, settings.Errorf("LONGSHORE_JWKS_URL: %v", err)
+			}
+			log.WarnContext(ctx, "no JWT counts until the identity provider answers", "err", err)
+		}
+		who.Tokens = g.jwts
+	}
+	g.api = &api.Access{Authenticator: who, Denials: auth.NewDenials(b.AnnounceTo, log)}
+	denied := func() float64 { return float64(g.api.Denials.Total()) }
+	if err := metrics.Counter("auth_denied_total", "Requests over HTTP that were refused for who asked.", denied); err != nil {
+		return nil, fmt.Errorf("count denials: %w", err)
+	}
+	return g, nil
+}
+
+// run keeps the gate until ctx ends.
+func (g *gate) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if g.api != nil {
+		group.Go(func() error { return g.api.Denials.Run(ctx) })
+	}
+	if g.jwts != nil {
+		group.Go(func() error {
+			g.jwts.Run(ctx, func(err error) { g.log.WarnContext(ctx, "the keys of the identity provider may be old", "err", err) })
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// certificate reads that of the HTTP server; nil without one.
+func certificate(ctx context.Context, s settings.Access, addr string, log *slog.Logger) (*observability.Certificate, error) {
+	if s.TLSCert == "" {
+		if s.On() && settings.IsExposed(addr) {
+			log.WarnContext(ctx, "keys travel in the clear, unless something before this address speaks TLS", "http", addr)
+		}
+		return nil, nil //nolint:nilnil // without TLS
+	}
+	c, err := observability.LoadCertificate(s.TLSCert, s.TLSKey, nil, log)
+	if err != nil {
+		return nil, settings.Errorf("LONGSHORE_TLS_CERT: %v", err)
+	}
+	return c, nil
+}
+
+// checkAddresses refuses addresses that others reach, where nobody looks who asks.
+func (cfg *DevConfig) checkAddresses() error {
+	if cfg.HTTPAddr != "" {
+		if err := cfg.Access.CheckAddress(cfg.HTTPAddr); err != nil {
+			return err
+		}
+	}
+	for _, a := range []struct{ flag, addr, instead string }{
+		{"--nats-addr", cfg.NATSAddr, "a NATS server of your own"}, {"--redis-addr", cfg.RedisAddr, "a Redis of your own"},
+	} {
+		if a.addr == "" || !settings.IsExposed(a.addr) || cfg.Access.Auth == settings.AuthBehindProxy {
+			continue
+		}
+		return settings.Errorf("%s %s is not loopback, and what listens there knows no users: use `longshore dispatcher` and `longshore worker` with %s", a.flag, a.addr, a.instead)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package settings
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// Access says who may ask a dispatcher over HTTP.
+type Access struct {
+	Auth        string `env:"LONGSHORE_AUTH"         envDefault:"off" help:"on: requests over HTTP need an API key or a JWT; off: they need none, on loopback only; off-behind-proxy: none on any address, for somebody else looks"`
+	MetricsOpen bool   `env:"LONGSHORE_METRICS_OPEN" envDefault:"false" help:"/metrics needs no key when LONGSHORE_AUTH is on"`
+	JWKS        string `env:"LONGSHORE_JWKS_URL"     help:"public keys of the identity provider: an https address, or a file (default: no JWT counts)"`
+	Issuer      string `env:"LONGSHORE_JWT_ISSUER"   help:"iss of its JWTs; needed with LONGSHORE_JWKS_URL"`
+	Audience    string `env:"LONGSHORE_JWT_AUDIENCE" help:"what must be in the aud of its JWTs; needed with LONGSHORE_JWKS_URL"`
+	TenantClaim string `env:"LONGSHORE_JWT_TENANT_CLAIM" envDefault:"tenant" help:"claim with the tenant, or * for all; dots lead into claims within claims"`
+	RolesClaim  string `env:"LONGSHORE_JWT_ROLES_CLAIM"  envDefault:"roles"  help:"claim with the roles, a list or a text with spaces; dots lead into claims within claims"`
+	TLSCert     string `env:"LONGSHORE_TLS_CERT"     help:"file with the certificate of the HTTP server and those between it and the root, PEM; read again when it changes"`
+	TLSKey      string `env:"LONGSHORE_TLS_KEY"      help:"file with its private key, PEM"`
+}
+
+// Values of LONGSHORE_AUTH.
+const (
+	AuthOn          = "on"
+	AuthOff         = "off"
+	AuthBehindProxy = "off-behind-proxy"
+)
+
+// On tells whether requests need a key. The zero value is off.
+func (s *Access) On() bool { return s.Auth == AuthOn }
+
+// Check returns an *Error.
+func (s *Access) Check() error {
+	switch s.Auth {
+	case AuthOn, AuthOff, AuthBehindProxy:
+	default:
+		return Errorf("LONGSHORE_AUTH: %q is not on, off or off-behind-proxy", s.Auth)
+	}
+	switch {
+	case s.JWKS == "" && (s.Issuer != "" || s.Audience != ""):
+		return Errorf("LONGSHORE_JWKS_URL is missing: LONGSHORE_JWT_ISSUER or LONGSHORE_JWT_AUDIENCE is set")
+	case s.JWKS != "" && !s.On():
+		return Errorf("LONGSHORE_JWKS_URL is set, but nobody is asked for a JWT: set LONGSHORE_AUTH=on")
+	case s.JWKS != "" && s.Issuer == "":
+		return Errorf("LONGSHORE_JWT_ISSUER is missing: the iss of the JWTs that count")
+	case s.JWKS != "" && s.Audience == "":
+		return Errorf("LONGSHORE_JWT_AUDIENCE is missing: the aud of the JWTs that are for this fleet")
+	case s.TenantClaim == "" || s.RolesClaim == "":
+		return Errorf("LONGSHORE_JWT_TENANT_CLAIM and LONGSHORE_JWT_ROLES_CLAIM must not be empty")
+	case (s.TLSCert == "") != (s.TLSKey == ""):
+		return Errorf("LONGSHORE_TLS_CERT and LONGSHORE_TLS_KEY go together: give both or none")
+	}
+	if strings.Contains(s.JWKS, "://") {
+		u, err := url.Parse(s.JWKS)
+		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Host)) {
+			return Errorf("LONGSHORE_JWKS_URL: must be an https address, without a password in it, or a file")
+		}
+	}
+	return nil
+}
+
+// CheckAddress returns an *Error when the HTTP server must not listen on an address, for want of auth.
+func (s *Access) CheckAddress(addr string) error {
+	if s.On() || s.Auth == AuthBehindProxy || !IsExposed(addr) {
+		return nil
+	}
+	return Errorf("the HTTP address %s is not loopback, and requests need no key: set LONGSHORE_AUTH=on (and make a key with "+
+		"`longshore keys api create`), or LONGSHORE_AUTH=off-behind-proxy if a proxy before it looks who asks", addr)
+}
+
+// IsExposed tells whether others than this machine reach who listens on an address. Nobody can listen on one without a
+// port, and who tries says so; an empty one is all addresses.
+func IsExposed(addr string) bool {
+	_, _, err := net.SplitHostPort(addr)
+	return addr == "" || err == nil && !isLoopback(addr)
+}
+
+// isLoopback tells whether an address, with or without a port, is this machine's alone. A name is not, but for localhost.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = strings.Trim(addr, "[]")
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,101 @@
+// Package auth says who asks over HTTP and what he may do.
+//
+// An Authenticator finds the Principal of a bearer token; the leaves apikey and jwks are two. Principal.May is the one
+// place that decides about a permission. Denials bounds and announces what was refused. The package itself knows neither
+// HTTP nor NATS.
+package auth
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Errors of an Authenticator.
+var (
+	// ErrUnknown means that the token is not, or not any more, one of somebody known. What wraps it says why, and is
+	// shown to who asked.
+	ErrUnknown = errors.New("the token is not valid")
+	// ErrUnavailable means that nobody can tell now.
+	ErrUnavailable = errors.New("the token cannot be checked now")
+)
+
+// Kind says what a principal has shown.
+type Kind string
+
+// Kinds.
+const (
+	KindKey Kind = "key"
+	KindJWT Kind = "jwt"
+)
+
+// Principal is somebody who is known.
+type Principal struct {
+	Kind   Kind
+	ID     string // of the key, or the subject of the JWT
+	Name   string // for people; may be empty
+	Tenant string // or messages.AllTenants
+	Roles  []messages.AccessRole
+}
+
+// String names a principal in records and events: "key:abc123 (ci)", "jwt:ann@example.com".
+func (p *Principal) String() string {
+	const most = 128 // bytes of each part
+	s := string(p.Kind) + ":" + messages.Clip(p.ID, most)
+	if p.Name != "" {
+		s += " (" + messages.Clip(p.Name, most/2) + ")"
+	}
+	return s
+}
+
+// AllTenants tells whether the principal may act for every tenant.
+func (p *Principal) AllTenants() bool { return p.Tenant == messages.AllTenants }
+
+// May tells whether the principal may do what needs the permission.
+func (p *Principal) May(what Permission) bool {
+	if what.FleetWide() && !p.AllTenants() {
+		return false
+	}
+	return slices.ContainsFunc(what.Roles(), func(r messages.AccessRole) bool { return slices.Contains(p.Roles, r) })
+}
+
+// Authenticator tells whose a bearer token is.
+type Authenticator interface {
+	// Authenticate returns the principal of a token. An error is ErrUnknown or ErrUnavailable. With cheap, only what is
+	// in memory counts: nobody else is asked, and what is not known is ErrUnknown.
+	Authenticate(ctx context.Context, token string, cheap bool) (*Principal, error)
+}
+
+// Any tries Keys for tokens that look like one of ours, and Tokens for others. Either may be nil.
+type Any struct {
+	Keys   Authenticator
+	Tokens Authenticator
+}
+
+var _ Authenticator = Any{}
+
+// KeyPrefix begins every API key.
+const KeyPrefix = "lsk_"
+
+// maxToken bounds a token, in bytes.
+const maxToken = 8 << 10
+
+// lookup bounds how long one token may take.
+const lookup = 10 * time.Second
+
+// Authenticate implements Authenticator.
+func (a Any) Authenticate(ctx context.Context, token string, cheap bool) (*Principal, error) {
+	by := a.Tokens
+	if len(token) > len(KeyPrefix) && token[:len(KeyPrefix)] == KeyPrefix {
+		by = a.Keys
+	}
+	if by == nil || len(token) > maxToken {
+		return nil, ErrUnknown
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookup)
+	defer cancel()
+	return by.Authenticate(ctx, token, cheap) //nolint:wrapcheck // its errors are ours
+}

@@ -1,0 +1,213 @@
+package jwks
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/longshore-run/longshore/dispatcher/auth"
+)
+
+const (
+	fetchTimeout = 5 * time.Second
+	maxDocument  = 1 << 20          // bytes
+	maxKeys      = 100              // of a document
+	minRSA       = 2048             // bits
+	fresh        = 10 * time.Minute // a key that was taken back counts so long
+	pause        = 10 * time.Second // between two fetches, whatever tokens name
+	// Without an answer for so long, nobody knows which keys were taken back.
+	stale = 24 * time.Hour
+)
+
+// keySet is the provider's keys, fetched again when they are old or a token names another one.
+type keySet struct {
+	from     string
+	now      func() time.Time
+	client   *http.Client
+	fetching singleflight.Group
+
+	mu   sync.Mutex
+	keys []jose.JSONWebKey
+	fetch
+}
+
+func newKeySet(from string, now func() time.Time) *keySet {
+	return &keySet{from: from, now: now, client: &http.Client{
+		Timeout: fetchTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("a redirect is not followed: give the address that it leads to")
+		},
+	}}
+}
+
+// find returns the keys that a token may be signed with: that of its kid, or all when it names none. A key that is not
+// known is asked for, every ten seconds at most. While the provider does not answer, keys that are known count for a day;
+// one that is not known then is auth.ErrUnavailable.
+func (s *keySet) find(ctx context.Context, kid string, cheap bool) ([]jose.JSONWebKey, error) {
+	keys, state := s.known(kid)
+	if len(keys) == 0 && !cheap {
+		_ = s.refresh(ctx) // what came of it, known tells
+		keys, state = s.known(kid)
+	}
+	switch {
+	case state.fetched.IsZero() || s.now().Sub(state.fetched) > stale:
+		return nil, fmt.Errorf("%w: the keys of the identity provider are not known", auth.ErrUnavailable)
+	case len(keys) > 0:
+		return keys, nil
+	case state.err != nil:
+		return nil, fmt.Errorf("%w: the identity provider does not answer, and the key is a new one", auth.ErrUnavailable)
+	default:
+		return nil, unknown("its key is not known")
+	}
+}
+
+// fetch is what came of asking for the keys.
+type fetch struct {
+	fetched time.Time // when keys were read; zero: never
+	tried   time.Time // when they were last asked for
+	err     error     // of that
+}
+
+func (s *keySet) known(kid string) ([]jose.JSONWebKey, fetch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kid == "" {
+		return s.keys, s.fetch
+	}
+	var out []jose.JSONWebKey
+	for _, k := range s.keys {
+		if k.KeyID == kid {
+			out = append(out, k)
+		}
+	}
+	return out, s.fetch
+}
+
+// refresh asks for the keys, unless somebody did a moment ago.
+func (s *keySet) refresh(ctx context.Context) error {
+	done := s.fetching.DoChan("", func() (any, error) {
+		_, state := s.known("")
+		now := s.now()
+		if !state.tried.IsZero() && now.Sub(state.tried) < pause {
+			return nil, state.err
+		}
+		keys, err := s.read(context.WithoutCancel(ctx))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.tried, s.err = now, err
+		if err == nil {
+			s.keys, s.fetched = keys, now
+		}
+		return nil, err
+	})
+	select {
+	case r := <-done:
+		return r.Err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// keep asks for the keys from time to time until ctx ends.
+func (s *keySet) keep(ctx context.Context, failed func(error)) {
+	ticker := time.NewTicker(fresh)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if err := s.refresh(ctx); err != nil && ctx.Err() == nil {
+				failed(err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// read reads the document, and of its keys those that may count.
+func (s *keySet) read(ctx context.Context) ([]jose.JSONWebKey, error) {
+	data, err := s.document(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of the identity provider: %w", err)
+	}
+	var doc struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, errors.New("read the keys of the identity provider: what came is no JWKS")
+	}
+	var keys []jose.JSONWebKey
+	for _, raw := range doc.Keys {
+		var k jose.JSONWebKey
+		if json.Unmarshal(raw, &k) == nil && counts(&k) && len(keys) < maxKeys {
+			keys = append(keys, k) // one of another kind does not spoil the others
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("read the keys of the identity provider: there is no RSA key of 2048 bits, P-256 or Ed25519 key")
+	}
+	return keys, nil
+}
+
+// counts tells whether a key is a public one of an algorithm that counts.
+func counts(k *jose.JSONWebKey) bool {
+	switch key := k.Key.(type) {
+	case *rsa.PublicKey:
+		return key.N.BitLen() >= minRSA
+	case *ecdsa.PublicKey:
+		return key.Curve == elliptic.P256()
+	case ed25519.PublicKey:
+		return len(key) == ed25519.PublicKeySize
+	default:
+		return false
+	}
+}
+
+func (s *keySet) document(ctx context.Context) ([]byte, error) {
+	if !strings.Contains(s.from, "://") {
+		f, err := os.Open(s.from)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it names the file
+		}
+		defer func() { _ = f.Close() }()
+		return bounded(f)
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.from, nil)
+	if err != nil {
+		return nil, errors.New("its address cannot be read")
+	}
+	req.Header.Set("Accept", "application/jwk-set+json, application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the address
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %d", resp.StatusCode)
+	}
+	return bounded(resp.Body)
+}
+
+func bounded(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
+	if err == nil && len(data) > maxDocument {
+		err = fmt.Errorf("it is larger than %d bytes", maxDocument)
+	}
+	return data, err //nolint:wrapcheck // the caller says what it is
+}

@@ -1,0 +1,47 @@
+package auth
+
+import "github.com/longshore-run/longshore/messages"
+
+// Permission is what a request needs. The zero value is one that nobody has.
+type Permission string
+
+// Permissions within the tenant of the principal.
+const (
+	Read    Permission = "read"    // tasks, events, results, batches, sessions; the definitions of agents and prompts
+	Submit  Permission = "submit"  // submit, fork and cancel tasks and batches; forget sessions
+	Decide  Permission = "decide"  // approve, deny, answer
+	Operate Permission = "operate" // dead letters, pauses and schedules of the tenant
+)
+
+// Permissions over what all tenants share. Only principals of all tenants have them.
+const (
+	ReadFleet    Permission = "read-fleet"    // metrics, workers, quotas
+	OperateFleet Permission = "operate-fleet" // pause a provider, drain a worker
+	Administer   Permission = "administer"    // agents, prompts, tools, quotas
+)
+
+// Permissions are all of them.
+func Permissions() []Permission {
+	return []Permission{Read, Submit, Decide, Operate, ReadFleet, OperateFleet, Administer}
+}
+
+// FleetWide tells whether it is about what all tenants share.
+func (p Permission) FleetWide() bool { return p == ReadFleet || p == OperateFleet || p == Administer }
+
+// Roles are those that have the permission.
+func (p Permission) Roles() []messages.AccessRole {
+	switch p {
+	case Read, ReadFleet:
+		return messages.AccessRoles()
+	case Submit:
+		return []messages.AccessRole{messages.RoleSubmitter, messages.RoleOperator, messages.RoleAdmin}
+	case Decide:
+		return []messages.AccessRole{messages.RoleApprover, messages.RoleAdmin}
+	case Operate, OperateFleet:
+		return []messages.AccessRole{messages.RoleOperator, messages.RoleAdmin}
+	case Administer:
+		return []messages.AccessRole{messages.RoleAdmin}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,94 @@
+package dispatcher
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// ErrNoKey means that there never was an API key of that id.
+var ErrNoKey = errors.New("no such API key")
+
+// KeySpec says what an API key is to be.
+type KeySpec struct {
+	Tenant  string // or messages.AllTenants
+	Roles   []messages.AccessRole
+	Name    string    // for people
+	By      string    // who makes it
+	Expires time.Time // zero: never
+}
+
+// Lengths of the parts of a key. A secret has 190 bits.
+const (
+	keyIDLength     = 12
+	keySecretLength = 32
+)
+
+// CreateKey makes an API key for requests over HTTP. The key is returned and kept nowhere: the fleet only gets its hash.
+func (c *Client) CreateKey(ctx context.Context, spec KeySpec) (key string, about messages.APIKey, err error) {
+	id := letters(keyIDLength)
+	key = "lsk_" + id + "_" + letters(keySecretLength)
+	sum := sha256.Sum256([]byte(key))
+	req := messages.KeyCreate{
+		ID: id, Hash: hex.EncodeToString(sum[:]), Tenant: spec.Tenant, Roles: spec.Roles, Name: spec.Name, By: spec.By,
+	}
+	if !spec.Expires.IsZero() {
+		req.Expires = &spec.Expires
+	}
+	if err := c.request(ctx, messages.SubjectKeyCreate, req, &about); err != nil {
+		return "", about, err
+	}
+	return key, about, nil
+}
+
+// Keys lists API keys of a tenant, or of all for an empty one: a thousand at most.
+func (c *Client) Keys(ctx context.Context, tenant string) (*messages.KeyList, error) {
+	var list messages.KeyList
+	if err := c.request(ctx, messages.SubjectKeyList, messages.KeyListRequest{Tenant: tenant}, &list); err != nil {
+		return nil, err
+	}
+	return &list, nil
+}
+
+// RevokeKey makes an API key worthless, on every dispatcher within ten seconds. ErrNoKey: there never was one.
+func (c *Client) RevokeKey(ctx context.Context, id, by string) (messages.Change, error) {
+	var change messages.Change
+	err := c.request(ctx, messages.SubjectKeyRevoke, messages.KeyRevoke{ID: id, By: by}, &change)
+	if errors.Is(err, ErrNotFound) {
+		err = ErrNoKey
+	}
+	return change, err
+}
+
+// CancelAs is Cancel by somebody, who is recorded.
+func (c *Client) CancelAs(ctx context.Context, run messages.Ref, by, reason string) (*messages.RunStatus, error) {
+	var s messages.RunStatus
+	req := messages.CancelRequest{Tenant: run.Tenant, ID: run.Run, By: by, Reason: reason}
+	if err := c.request(ctx, messages.SubjectCancel, req, &s); err != nil {
+		return nil, conflictAs(err, ErrEnded)
+	}
+	return &s, nil
+}
+
+// letters are n random letters and digits, each as likely as another.
+func letters(n int) string {
+	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	out := make([]byte, 0, n)
+	var random [64]byte
+	for {
+		_, _ = rand.Read(random[:]) // it never fails
+		for _, b := range random {
+			if b >= 4*byte(len(alphabet)) {
+				continue // or the first letters would be likelier
+			}
+			if out = append(out, alphabet[b%byte(len(alphabet))]); len(out) == n {
+				return string(out)
+			}
+		}
+	}
+}

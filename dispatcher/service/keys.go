@@ -1,0 +1,56 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// keys are the requests about API keys.
+func (s *Service) keys() map[string]answerFunc {
+	return map[string]answerFunc{
+		messages.SubjectKeyCreate: asked(s.createKey),
+		messages.SubjectKeyList:   asked(s.listKeys),
+		messages.SubjectKeyRevoke: asked(s.revokeKey),
+	}
+}
+
+func (s *Service) createKey(ctx context.Context, req messages.KeyCreate) (any, error) {
+	now := s.cfg.Keeper.Now()
+	if err := req.Check(now); err != nil {
+		return nil, err
+	}
+	k := messages.APIKey{ID: req.ID, Tenant: req.Tenant, Roles: req.Roles, Name: req.Name, Created: now, By: req.By, Expires: req.Expires}
+	err := s.cfg.Bus.CreateKey(ctx, messages.StoredKey{APIKey: k, Hash: req.Hash})
+	if errors.Is(err, messages.ErrRevision) {
+		return nil, conflict("there is a key " + req.ID + " already")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.cfg.Log.InfoContext(ctx, "API key created", "key", k.ID, "tenant", k.Tenant, "roles", k.Roles, "by", k.By)
+	return k, nil
+}
+
+func (s *Service) listKeys(ctx context.Context, req messages.KeyListRequest) (any, error) {
+	list, more, err := s.cfg.Bus.Keys(ctx, req.Tenant)
+	return messages.KeyList{Keys: list, More: more}, err
+}
+
+func (s *Service) revokeKey(ctx context.Context, req messages.KeyRevoke) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	c, changed, err := s.cfg.Bus.RevokeKey(ctx, req.ID, req.By)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Revision == 0: // there never was one; revoking one twice is no mistake
+		return nil, missing(messages.CodeNotFound, errors.New("no such key"))
+	}
+	if changed {
+		s.cfg.Log.InfoContext(ctx, "API key revoked", "key", c.Name, "by", c.By)
+	}
+	return c, nil
+}
