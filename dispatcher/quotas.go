@@ -10,23 +10,23 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// ErrRateLimited means that a limit of the tenant's quota is used up. The error is a *RateLimit too, which says for how
+// ErrRateLimited means that a limit of the tenant's quota is used up. The error is a *RateLimitError too, which says for how
 // long.
 var ErrRateLimited = errors.New("the tenant's quota is used up")
 
-// RateLimit is a refusal for the time being. Nothing was stored: the same task may be submitted again with the same id.
-type RateLimit struct {
+// RateLimitError is a refusal for the time being. Nothing was stored: the same task may be submitted again with the same id.
+type RateLimitError struct {
 	Wait    time.Duration     // until it is worth while to come again
 	Problem *messages.Problem // which limit, and how much of it is used
 }
 
-func (e *RateLimit) Error() string { return e.Problem.Detail }
+func (e *RateLimitError) Error() string { return e.Problem.Detail }
 
 // Is makes it ErrRateLimited.
-func (e *RateLimit) Is(target error) bool { return target == ErrRateLimited }
+func (e *RateLimitError) Is(target error) bool { return target == ErrRateLimited }
 
 // Unwrap is the problem.
-func (e *RateLimit) Unwrap() error { return e.Problem }
+func (e *RateLimitError) Unwrap() error { return e.Problem }
 
 // admitWait bounds the wait for the dispatcher's leave to submit. Without an answer the task is published all the same:
 // workers hold back what goes beyond a quota.
@@ -68,7 +68,7 @@ func (c *Client) admit(ctx context.Context, tenant, id string) error {
 	var refused *messages.Problem
 	switch {
 	case errors.As(err, &refused) && refused.Code == messages.CodeRateLimited:
-		return &RateLimit{time.Duration(refused.RetryAfter) * time.Second, refused}
+		return &RateLimitError{time.Duration(refused.RetryAfter) * time.Second, refused}
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("ask for leave to submit: %w", context.Cause(ctx))
 	case err != nil || reply.Unlimited: // nobody answers, or not this: not every task needs to wait for it

@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-var acme = messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"} //nolint:gochecknoglobals // a constant
+var acme = messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
 
 func (y *yard) grants(q messages.Quota) *messages.QuotaChange {
 	y.t.Helper()
@@ -140,7 +140,7 @@ func (y *yard) accepted(id string) {
 		if err = y.submit(id); err == nil {
 			return
 		}
-		var limit *dispatcher.RateLimit
+		var limit *dispatcher.RateLimitError
 		if !errors.As(err, &limit) || limit.Wait < time.Second || limit.Problem.Code != messages.CodeRateLimited {
 			y.t.Fatal(err)
 		}

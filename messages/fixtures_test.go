@@ -146,7 +146,7 @@ func fullRecords() []messages.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
 		},
 		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval()},
+		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
 		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},

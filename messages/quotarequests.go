@@ -152,7 +152,7 @@ func spentOf(spent, ceiling float64, when string) string {
 
 // Spent is what the model calls in an entry cost, in nano US dollars. Calls of unknown price and those that another run
 // made count nothing.
-func (e *Entry) Spent() (nanos int64) {
+func (e Entry) Spent() (nanos int64) {
 	for _, r := range e.Records {
 		switch r := r.(type) {
 		case *ModelReplied:

@@ -78,8 +78,7 @@ func TestQuotaRequestsAreChecked(t *testing.T) {
 		"a ceiling of a provider":    (&messages.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaProvider, Name: "x"}, Quota: messages.Quota{CostPerMonth: 1}}).Check(),
 		"a ceiling that is no price": (&messages.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.NaN()}}).Check(),
 	} {
-		var field *messages.FieldError
-		if !errors.As(err, &field) {
+		if _, ok := errors.AsType[*messages.FieldError](err); !ok {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -23,7 +23,7 @@ func (h *house) grants(tenant string, q messages.Quota) {
 	}
 }
 
-// waits waits until a run waits for its quota, and returns how.
+// waits returns how a run waits for its quota, once it does.
 func (h *house) waits(run messages.Ref) messages.RunWaiting {
 	h.t.Helper()
 	var waits messages.RunWaiting
@@ -115,7 +115,7 @@ func TestCostCeiling(t *testing.T) {
 		t.Errorf("usage: %+v", state.Usage)
 	}
 	_, err := h.client.Submit(t.Context(), messages.Task{Tenant: "acme", Input: messages.TextInput("write")})
-	var limit *dispatcher.RateLimit
+	var limit *dispatcher.RateLimitError
 	if !errors.Is(err, dispatcher.ErrRateLimited) || !errors.As(err, &limit) || limit.Wait <= 0 || limit.Wait > 24*time.Hour+time.Second {
 		t.Errorf("another one is refused so: %v", err)
 	}

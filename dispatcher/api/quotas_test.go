@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,11 +59,11 @@ func TestTooManyRequests(t *testing.T) {
 		var p messages.Problem
 		err := json.NewDecoder(resp.Body).Decode(&p)
 		_ = resp.Body.Close()
-		if resp.StatusCode == 202 {
+		if resp.StatusCode == http.StatusAccepted {
 			continue
 		}
 		after, convErr := strconv.Atoi(resp.Header.Get("Retry-After"))
-		if err != nil || convErr != nil || resp.StatusCode != 429 || p.Code != messages.CodeRateLimited || !p.Retryable ||
+		if err != nil || convErr != nil || resp.StatusCode != http.StatusTooManyRequests || p.Code != messages.CodeRateLimited || !p.Retryable ||
 			p.RetryAfter != after || after < 1 || after > 60 || !strings.Contains(p.Detail, "perMinute") {
 			t.Errorf("%s, %s, %+v", resp.Status, resp.Header, p)
 		}

@@ -36,7 +36,7 @@ func explain(err error, run messages.Ref) error {
 	}
 	var (
 		field   *messages.FieldError
-		limited *dispatcher.RateLimit
+		limited *dispatcher.RateLimitError
 	)
 	switch {
 	case errors.As(err, &limited):

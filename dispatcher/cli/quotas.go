@@ -217,18 +217,30 @@ type limit struct {
 // limits are all, in the order in which they are shown.
 func limits() []limit {
 	return []limit{
-		{"weight", "weight", "weight", func(q messages.Quota) float64 { return float64(q.Weight) },
-			func(q *messages.Quota, from messages.Quota) { q.Weight = from.Weight }, false},
-		{"max-running", "maxRunning", "running", func(q messages.Quota) float64 { return float64(q.MaxRunning) },
-			func(q *messages.Quota, from messages.Quota) { q.MaxRunning = from.MaxRunning }, false},
-		{"max-queued", messages.QuotaMaxQueued, "queued", func(q messages.Quota) float64 { return float64(q.MaxQueued) },
-			func(q *messages.Quota, from messages.Quota) { q.MaxQueued = from.MaxQueued }, false},
-		{"per-minute", messages.QuotaPerMinute, "per minute", func(q messages.Quota) float64 { return float64(q.PerMinute) },
-			func(q *messages.Quota, from messages.Quota) { q.PerMinute = from.PerMinute }, false},
-		{"cost-per-day", messages.QuotaCostPerDay, "cost per day", func(q messages.Quota) float64 { return q.CostPerDay },
-			func(q *messages.Quota, from messages.Quota) { q.CostPerDay = from.CostPerDay }, true},
-		{"cost-per-month", messages.QuotaCostPerMonth, "cost per month", func(q messages.Quota) float64 { return q.CostPerMonth },
-			func(q *messages.Quota, from messages.Quota) { q.CostPerMonth = from.CostPerMonth }, true},
+		{
+			"weight", "weight", "weight", func(q messages.Quota) float64 { return float64(q.Weight) },
+			func(q *messages.Quota, from messages.Quota) { q.Weight = from.Weight }, false,
+		},
+		{
+			"max-running", "maxRunning", "running", func(q messages.Quota) float64 { return float64(q.MaxRunning) },
+			func(q *messages.Quota, from messages.Quota) { q.MaxRunning = from.MaxRunning }, false,
+		},
+		{
+			"max-queued", messages.QuotaMaxQueued, "queued", func(q messages.Quota) float64 { return float64(q.MaxQueued) },
+			func(q *messages.Quota, from messages.Quota) { q.MaxQueued = from.MaxQueued }, false,
+		},
+		{
+			"per-minute", messages.QuotaPerMinute, "per minute", func(q messages.Quota) float64 { return float64(q.PerMinute) },
+			func(q *messages.Quota, from messages.Quota) { q.PerMinute = from.PerMinute }, false,
+		},
+		{
+			"cost-per-day", messages.QuotaCostPerDay, "cost per day", func(q messages.Quota) float64 { return q.CostPerDay },
+			func(q *messages.Quota, from messages.Quota) { q.CostPerDay = from.CostPerDay }, true,
+		},
+		{
+			"cost-per-month", messages.QuotaCostPerMonth, "cost per month", func(q messages.Quota) float64 { return q.CostPerMonth },
+			func(q *messages.Quota, from messages.Quota) { q.CostPerMonth = from.CostPerMonth }, true,
+		},
 	}
 }
 

@@ -34,9 +34,16 @@ func TestQuotaCommands(t *testing.T) {
 		t.Errorf("got %q, %v", out, err)
 	}
 	for _, args := range [][]string{
-		{"quotas", "set", "tenant", "acme"}, {"quotas", "set", "tenant"}, {"quotas", "show", "nobody", "acme"}, {"quotas", "show", "tenant", "a.b"},
-		{"quotas", "set", "tenant", "acme", "--max-queued", "-1"}, {"quotas", "set", "agent", "a", "--per-minute", "1"},
-		{"quotas", "set", "tenant", "acme", "--cost-per-day", "NaN"}, {"quotas", "delete", "tenant", "*"}, {"drain"}, {"drain", ""},
+		{"quotas", "set", "tenant", "acme"},
+		{"quotas", "set", "tenant"},
+		{"quotas", "show", "nobody", "acme"},
+		{"quotas", "show", "tenant", "a.b"},
+		{"quotas", "set", "tenant", "acme", "--max-queued", "-1"},
+		{"quotas", "set", "agent", "a", "--per-minute", "1"},
+		{"quotas", "set", "tenant", "acme", "--cost-per-day", "NaN"},
+		{"quotas", "delete", "tenant", "*"},
+		{"drain"},
+		{"drain", ""},
 	} {
 		_, _, err := executeWith(t, f.connect, "", args...)
 		if _, is := errors.AsType[*cli.UsageError](err); !is {

@@ -227,14 +227,14 @@ func (s *Service) moveLines(ctx context.Context, head *messages.Batch) (more boo
 // moveChunk moves lines and returns those that are done: up to the first for which the tenant's quota has no room. Waits then
 // says which limit that is. What was moved beyond it is known when it is moved again.
 func (s *Service) moveChunk(ctx context.Context, head *messages.Batch, lines []bus.StoredLine) (done []bus.StoredLine, waits string, err error) {
-	refused := make([]error, len(lines))
+	refused := make([]string, len(lines))
 	var moving errgroup.Group
 	moving.SetLimit(batchTogether)
 	for i, l := range lines {
 		moving.Go(func() error {
 			err := s.moveLine(ctx, head, l)
 			if isRateLimit(err) {
-				refused[i] = err
+				refused[i] = err.Error()
 				return nil
 			}
 			return err
@@ -243,9 +243,9 @@ func (s *Service) moveChunk(ctx context.Context, head *messages.Batch, lines []b
 	if err := moving.Wait(); err != nil {
 		return nil, "", err
 	}
-	for i, err := range refused {
-		if err != nil {
-			return lines[:i], err.Error(), nil
+	for i, why := range refused {
+		if why != "" {
+			return lines[:i], why, nil
 		}
 	}
 	return lines, "", nil

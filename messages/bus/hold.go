@@ -8,8 +8,8 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// HoldStart is the park of a task whose tenant has published more than it may submit; nil: it may begin now. published is
-// when the task was stored.
+// HoldStart is the park of a task whose tenant has published more than it may submit; nil: it may begin now. The task
+// was stored when it was published.
 func (b *Bus) HoldStart(ctx context.Context, run messages.Ref, published, now time.Time) (*messages.Parked, error) {
 	q, err := b.Granted(ctx, tenantQuota(run.Tenant))
 	if err != nil || q.PerMinute == 0 {
