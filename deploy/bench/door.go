@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -145,19 +147,25 @@ func (b *bench) firstEvents(ctx context.Context, h *hall, ways []doorWay) (err e
 	if err := h.waitForEnds(ctx, len(ways)*b.plan.DoorSubmits, func() error { return work.ask(opStart, nil, nil) }); err != nil {
 		return err
 	}
+	sub, err := h.subscribe(ctx, messages.EventRunQueued)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
 	for _, way := range ways {
 		first, err := seriesOf(ctx, b.plan.FirstEvents/5, b.plan.FirstEvents, func(ctx context.Context) error {
 			id := messages.NewID(time.Now())
-			sub, err := h.nc.SubscribeSync(dispatcher.Run(id).EventSubject(messages.EventRunQueued))
-			if err != nil {
-				return fmt.Errorf("subscribe: %w", err)
-			}
-			defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
 			if err := way.submit(ctx, id); err != nil {
 				return err
 			}
-			if _, err := sub.NextMsgWithContext(ctx); err != nil {
-				return fmt.Errorf("wait for the first event of a run: %w", err)
+			for want := dispatcher.Run(id).EventSubject(messages.EventRunQueued); ; {
+				m, err := sub.NextMsgWithContext(ctx)
+				if err != nil {
+					return fmt.Errorf("wait for the first event of a run: %w", err)
+				}
+				if m.Subject == want {
+					break
+				}
 			}
 			return nil
 		})
@@ -171,14 +179,11 @@ func (b *bench) firstEvents(ctx context.Context, h *hall, ways []doorWay) (err e
 
 // waitForEnds begins something and waits until so many runs have ended.
 func (h *hall) waitForEnds(ctx context.Context, n int, begin func() error) error {
-	sub, err := h.nc.SubscribeSync("events.*.*." + messages.EventRunFinished)
+	sub, err := h.subscribe(ctx, messages.EventRunFinished)
 	if err != nil {
-		return fmt.Errorf("subscribe: %w", err)
+		return err
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
-	if err := h.nc.FlushWithContext(ctx); err != nil {
-		return fmt.Errorf("subscribe: %w", err)
-	}
 	if err := begin(); err != nil {
 		return err
 	}
@@ -195,4 +200,16 @@ func (h *hall) waitForEnds(ctx context.Context, n int, begin func() error) error
 		ended[e.Subject] = true
 	}
 	return nil
+}
+
+// subscribe returns once the server knows it: others publish on connections of their own.
+func (h *hall) subscribe(ctx context.Context, event string) (*nats.Subscription, error) {
+	sub, err := h.nc.SubscribeSync("events.*.*." + event)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	if err := h.nc.FlushWithContext(ctx); err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	return sub, nil
 }
