@@ -27,5 +27,5 @@ func mayOpen() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil || l.Cur > 1<<20 {
 		return 1 << 20
 	}
-	return max(1, int(l.Cur)-spare) //nolint:gosec // below 1<<20
+	return max(1, int(l.Cur)-spare)
 }

@@ -61,7 +61,8 @@ func TestMeasure(t *testing.T) {
 	for _, l := range got {
 		names = append(names, l["name"])
 	}
-	want := []any{"submit", "throughput", "floor", "latency", "latency", "capacity",
+	want := []any{
+		"submit", "throughput", "floor", "latency", "latency", "capacity",
 		"doorSubmit", "doorSubmit", "doorSubmit", "firstEvent", "firstEvent", "firstEvent", "watchers", "summary",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -37,9 +38,7 @@ func newAGUI(run string) *agui { return &agui{run: run, calls: map[string]bool{}
 
 func (a *agui) emit(kind string, fields aguiEvent) {
 	e := aguiEvent{"type": kind}
-	for k, v := range fields {
-		e[k] = v
-	}
+	maps.Copy(e, fields)
 	if !a.at.IsZero() {
 		e["timestamp"] = a.at.UnixMilli()
 	}

@@ -52,12 +52,23 @@ func mapAll(t *testing.T, name string, live map[uint64][]messages.Live) (lines [
 	return lines
 }
 
+// given is what tests look at.
+type given struct {
+	Type       string          `json:"type"`
+	MessageID  string          `json:"messageId"`
+	ToolCallID string          `json:"toolCallId"`
+	StepName   string          `json:"stepName"`
+	Delta      string          `json:"delta"`
+	Name       string          `json:"name"`
+	Value      json.RawMessage `json:"value"`
+}
+
 // sound checks what a client of the protocol checks.
 func sound(t *testing.T, name string, lines []string) {
 	t.Helper()
 	open, ended := map[string]bool{}, false
 	for i, l := range lines {
-		var e struct{ Type, MessageID, ToolCallID, StepName, Delta string }
+		var e given
 		if err := json.Unmarshal([]byte(l), &e); err != nil {
 			t.Fatal(err)
 		}
@@ -133,15 +144,14 @@ func TestAGUIDeltas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, l := range mapAll(t, "simple", map[uint64][]messages.Live{4: tc.live}) {
-				var e struct {
-					Type, MessageID, Delta, Name string
-					Value                        struct{ MessageID string }
-				}
+				var e given
 				_ = json.Unmarshal([]byte(l), &e)
 				kind, text := strings.CutPrefix(e.Type, "TEXT_MESSAGE_")
 				switch {
 				case e.Name == "longshore.reset":
-					got = append(got, "reset "+e.Value.MessageID)
+					var gone given
+					_ = json.Unmarshal(e.Value, &gone)
+					got = append(got, "reset "+gone.MessageID)
 				case text && kind != "" && strings.Contains(kind, "CONTENT"):
 					got = append(got, "CONTENT "+e.Delta)
 				case text:

@@ -76,7 +76,7 @@ func watchTask(w http.ResponseWriter, q *query) error {
 				err = s.event(e.Sequence, e.Name(), e.AppendJSON(nil))
 			}
 			if err != nil {
-				return nil //nolint:nilerr // the client is gone
+				return nil
 			}
 		case l := <-pieces:
 			if mapped != nil {
@@ -85,7 +85,7 @@ func watchTask(w http.ResponseWriter, q *query) error {
 				err = s.delta(&l)
 			}
 			if err != nil {
-				return nil //nolint:nilerr // the client is gone
+				return nil
 			}
 		case err := <-ended:
 			if err != nil && !errors.Is(err, errDraining) && ctx.Err() == nil {
