@@ -104,13 +104,18 @@ func (b *bench) alone(ctx context.Context, stage *stage) (l latencies, err error
 }
 
 func (b *bench) series(ctx context.Context, once func(context.Context) error) ([]time.Duration, error) {
+	return seriesOf(ctx, latencyWarmup, b.plan.LatencyRuns, once)
+}
+
+// seriesOf is how long something takes, again and again, sorted; what comes first does not count.
+func seriesOf(ctx context.Context, warmup, n int, once func(context.Context) error) ([]time.Duration, error) {
 	var out []time.Duration
-	for i := range latencyWarmup + b.plan.LatencyRuns {
+	for i := range warmup + n {
 		begun := time.Now()
 		if err := once(ctx); err != nil {
 			return nil, err
 		}
-		if i >= latencyWarmup {
+		if i >= warmup {
 			out = append(out, time.Since(begun))
 		}
 	}

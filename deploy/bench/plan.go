@@ -21,12 +21,18 @@ type plan struct {
 	LatencyRuns  int           // one after the other
 	CapacityRuns int           // at the same time
 	ModelDelay   time.Duration // of each model call of the capacity
+
+	DoorSubmits    int // by each way
+	FirstEvents    int // likewise
+	Watchers       int // over HTTP, if there are files for so many
+	WatchersPerRun int
 }
 
 func fullPlan() plan {
 	return plan{
 		Limit: 5 * time.Minute, Warmup: 1000, Rounds: 3, Runs: 5000, Slots: 256, Submitters: 64,
 		LatencyRuns: 1000, CapacityRuns: 5000, ModelDelay: 2 * time.Second,
+		DoorSubmits: 3000, FirstEvents: 500, Watchers: 10_000, WatchersPerRun: 100,
 	}
 }
 
@@ -34,6 +40,7 @@ func shortPlan() plan {
 	return plan{
 		Limit: time.Minute, Warmup: 256, Rounds: 1, Runs: 2000, Slots: 256, Submitters: 64,
 		LatencyRuns: 200, CapacityRuns: 500, ModelDelay: 2 * time.Second,
+		DoorSubmits: 300, FirstEvents: 40, Watchers: 300, WatchersPerRun: 30,
 	}
 }
 
@@ -43,9 +50,12 @@ const (
 	partThroughput = "throughput"
 	partLatency    = "latency"
 	partCapacity   = "capacity"
+	partDoor       = "door"
 )
 
-func parts() []string { return []string{partThroughput, partLatency, partCapacity, partSubmit} }
+func parts() []string {
+	return []string{partThroughput, partLatency, partCapacity, partSubmit, partDoor}
+}
 
 // errLimit is the cause when everything took too long.
 var errLimit = errors.New("the time limit is over")
@@ -64,7 +74,7 @@ func measure(ctx context.Context, p plan, only, profile string, out io.Writer, l
 		name string
 		run  func(context.Context) error
 	}{
-		{partThroughput, b.throughput}, {partLatency, b.latency}, {partCapacity, b.capacity}, {partSubmit, b.submit},
+		{partThroughput, b.throughput}, {partLatency, b.latency}, {partCapacity, b.capacity}, {partSubmit, b.submit}, {partDoor, b.doorWork},
 	} {
 		if only != "" && only != part.name || only == "" && part.name == partSubmit { // the throughput has submits
 			continue

@@ -62,6 +62,50 @@ func (r *report) submit(tasks, submitters int, took time.Duration) {
 	}{"submit", tasks, submitters, rounded(took.Seconds(), 3), rounded(float64(tasks)/took.Seconds(), 0)})
 }
 
+func (r *report) doorSubmits(way string, tasks, submitters int, took time.Duration) {
+	r.line(struct {
+		Name           string  `json:"name"`
+		Way            string  `json:"way"`
+		Tasks          int     `json:"tasks"`
+		Submitters     int     `json:"submitters"`
+		Seconds        float64 `json:"seconds"`
+		TasksPerSecond float64 `json:"tasksPerSecond"`
+	}{"doorSubmit", way, tasks, submitters, rounded(took.Seconds(), 3), rounded(float64(tasks)/took.Seconds(), 0)})
+}
+
+func (r *report) firstEvent(way string, series []time.Duration) {
+	r.line(struct {
+		Name string  `json:"name"`
+		Way  string  `json:"way"`
+		Runs int     `json:"runs"`
+		P50  float64 `json:"submitToFirstEventP50Ms"`
+		P99  float64 `json:"submitToFirstEventP99Ms"`
+	}{"firstEvent", way, len(series), millis(percentile(series, 0.50)), millis(percentile(series, 0.99))})
+}
+
+func (r *report) watchers(n, runs int, joined time.Duration, rounds []time.Duration, before, with, after usage) {
+	usual := slices.Clone(rounds[:len(rounds)-1])
+	slices.Sort(usual)
+	each := (float64(with.InUseBytes) - float64(before.InUseBytes)) / float64(n)
+	r.line(struct {
+		Name     string  `json:"name"`
+		Watchers int     `json:"watchers"`
+		Runs     int     `json:"runs"`
+		Joined   float64 `json:"joinedSeconds"`
+		Each     float64 `json:"bytesPerWatcher"`
+		PeakMB   float64 `json:"dispatcherPeakResidentMb"`
+		ToAll    float64 `json:"eventToAllP50Ms"`
+		// With a tenth of the watchers vanished, and as many as a fiftieth of them beside that read nothing.
+		Disturbed float64 `json:"eventToAllDisturbedMs"`
+		Before    int     `json:"goroutinesBefore"`
+		With      int     `json:"goroutinesWith"`
+		After     int     `json:"goroutinesAfter"`
+	}{
+		"watchers", n, runs, rounded(joined.Seconds(), 3), rounded(each, 0), megabytes(after.PeakBytes), millis(percentile(usual, 0.50)),
+		millis(rounds[len(rounds)-1]), before.Goroutines, with.Goroutines, after.Goroutines,
+	})
+}
+
 // costs are the fields of a run's cost.
 type costs struct {
 	Runs          int     `json:"runs"`

@@ -99,6 +99,14 @@ func (s *stage) close() error {
 
 // fill submits tasks, many at once, and returns how long that took.
 func (s *stage) fill(ctx context.Context, tasks, submitters int) (time.Duration, error) {
+	return fillWith(ctx, tasks, submitters, func(ctx context.Context) error {
+		_, err := s.client.Submit(ctx, task())
+		return err
+	})
+}
+
+// fillWith submits tasks, many at once, each with one call of submit.
+func fillWith(ctx context.Context, tasks, submitters int, submit func(context.Context) error) (time.Duration, error) {
 	next := make(chan struct{})
 	group, ctx := errgroup.WithContext(ctx)
 	begun := time.Now()
@@ -116,7 +124,7 @@ func (s *stage) fill(ctx context.Context, tasks, submitters int) (time.Duration,
 	for range submitters {
 		group.Go(func() error {
 			for range next {
-				if _, err := s.client.Submit(ctx, task()); err != nil {
+				if err := submit(ctx); err != nil {
 					return err
 				}
 			}

@@ -10,6 +10,9 @@ type usage struct {
 	SaveBytes uint64 `json:"saveBytes,omitempty"` // their size
 	Written   uint64 `json:"written,omitempty"`   // states that arrived there: a newer one replaces one that waits
 	Dropped   uint64 `json:"dropped,omitempty"`
+
+	InUseBytes uint64 `json:"inUseBytes,omitempty"` // heap and stacks now, of a dispatcher
+	Goroutines int    `json:"goroutines,omitempty"` // likewise
 }
 
 // minus is what was used since before; the peak is that of now.

@@ -17,7 +17,8 @@ func Schema() ([]byte, error) {
 		return &jsonschema.Schema{Type: "string", Pattern: "^[A-Za-z0-9_-]{1,64}$"}
 	}
 	spec, err := jsonschema.For[messages.Definition](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[json.RawMessage](): {}, // any JSON
+		reflect.TypeFor[json.RawMessage]():   {}, // any JSON
+		reflect.TypeFor[messages.Duration](): {Type: "string"},
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("describe an agent: %w", err)

@@ -115,3 +115,41 @@ func TestDeltas(t *testing.T) {
 	}
 	h.do("GET", "/v1/tasks/r/events?deltas=maybe", "", http.StatusBadRequest, nil)
 }
+
+// As AG-UI a stream has frames of data alone; who comes back after a number lacks nothing and gets nothing twice.
+func TestAGUI(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi","session":"s"}`, http.StatusOK, nil)
+	read := func(headers ...string) []string {
+		t.Helper()
+		resp := h.send("GET", "/v1/tasks/r/events?format=ag-ui&deltas=true", "", headers...)
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var frames []string
+		for line := range strings.Lines(string(body)) {
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				frames = append(frames, data)
+			}
+			if strings.HasPrefix(line, "event: ") {
+				t.Errorf("an event with a name: %s", line)
+			}
+		}
+		return frames
+	}
+	all := read()
+	if first := all[0]; !strings.Contains(first, `"threadId":"s"`) || !strings.Contains(first, `"type":"RUN_STARTED"`) {
+		t.Errorf("it begins with %s", first)
+	}
+	if last := all[len(all)-1]; !strings.Contains(last, `"type":"RUN_FINISHED"`) {
+		t.Errorf("it ends with %s", last)
+	}
+	rest := read("Last-Event-ID", "3")
+	if len(rest) == 0 || !strings.Contains(rest[0], "TEXT_MESSAGE_START") || strings.Join(all[len(all)-len(rest):], "") != strings.Join(rest, "") {
+		t.Errorf("after event 3: %s", rest)
+	}
+	h.do("GET", "/v1/tasks/r/events?format=xml", "", http.StatusBadRequest, nil)
+	h.do("GET", "/v1/tasks/r/events?format=ag-ui&types=error", "", http.StatusBadRequest, nil)
+}

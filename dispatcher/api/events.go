@@ -34,6 +34,15 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	if err != nil {
 		return err
 	}
+	var mapped *agui
+	switch format := q.text("format"); {
+	case format == formatAGUI && len(types) > 0:
+		return &messages.FieldError{Field: "types", Reason: "does not go with format=" + formatAGUI}
+	case format == formatAGUI:
+		mapped = newAGUI(run.Run)
+	case format != "":
+		return &messages.FieldError{Field: "format", Reason: "must be " + formatAGUI + " or absent"}
+	}
 	lookup, cancel := context.WithTimeout(q.r.Context(), requestTimeout)
 	_, err = q.api.cfg.Client.Status(lookup, run) // a stream of a run that nobody knows would be silent for ever
 	cancel()
@@ -51,17 +60,31 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	s := startStream(w, q.api.cfg.KeepAlive)
 	events, ended := make(chan messages.Event), make(chan error, 1)
 	var forwarding sync.WaitGroup
-	forwarding.Go(func() { ended <- q.api.forward(ctx, run, after, types, events) })
+	from := after
+	if mapped != nil { // it must know what was before
+		from = 0
+	}
+	forwarding.Go(func() { ended <- q.api.forward(ctx, run, from, types, events) })
 	defer forwarding.Wait()
 	defer stop()
 	for {
 		select {
 		case e := <-events:
-			if s.event(e.Sequence, e.Name(), e.AppendJSON(nil)) != nil {
+			if mapped != nil {
+				err = s.mapped(e.Sequence, mapped.event(&e), e.Number() <= after)
+			} else {
+				err = s.event(e.Sequence, e.Name(), e.AppendJSON(nil))
+			}
+			if err != nil {
 				return nil
 			}
 		case l := <-pieces:
-			if s.delta(&l) != nil {
+			if mapped != nil {
+				err = s.mapped("", mapped.delta(&l), false)
+			} else {
+				err = s.delta(&l)
+			}
+			if err != nil {
 				return nil
 			}
 		case err := <-ended:
@@ -132,6 +155,29 @@ func startStream(w http.ResponseWriter, every time.Duration) *stream {
 
 func (s *stream) event(id, name string, data []byte) error {
 	return s.write(fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", id, name, data))
+}
+
+// formatAGUI is the AG-UI protocol: frames of data alone, as its clients expect them.
+const formatAGUI = "ag-ui"
+
+// mapped writes what became of an event, in one piece, with the event's number at the last frame: who comes back after it
+// lacks nothing.
+func (s *stream) mapped(id string, events []aguiEvent, known bool) error {
+	if len(events) == 0 || known {
+		return nil
+	}
+	var out []byte
+	for i, e := range events {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encode event: %w", err)
+		}
+		if id != "" && i == len(events)-1 {
+			out = fmt.Appendf(out, "id: %s\n", id)
+		}
+		out = fmt.Appendf(out, "data: %s\n\n", data)
+	}
+	return s.write(out)
 }
 
 // delta writes live text, which has no id: Last-Event-ID stays that of the last event.

@@ -50,6 +50,7 @@ func operations() []operation {
 			query: []parameter{
 				{name: "after", text: "As Last-Event-ID, for clients that cannot set headers.", kind: "integer"},
 				{name: "types", text: "Only events of these names.", many: true, example: "message_end,run_finished"},
+				{name: "format", text: "ag-ui: events of the AG-UI protocol instead.", example: "ag-ui"},
 				{name: "deltas", text: "Replies while they are written too, as events of type delta without an id. They are dropped for a slow client.", kind: "boolean"},
 			},
 			reply: messages.Event{}, stream: watchTask, media: "text/event-stream",

@@ -43,7 +43,7 @@ func explain(err error, run messages.Ref) error {
 		return say("%v: nothing was submitted, come again in %s", err, limited.Wait)
 	case errors.Is(err, dispatcher.ErrNotFound):
 		return say("no run %s of tenant %s: `%s` shows those of the last day", run.Run, run.Tenant, command("list", messages.Ref{Tenant: run.Tenant}))
-	case errors.Is(err, dispatcher.ErrDecided):
+	case errors.Is(err, dispatcher.ErrDecided), errors.Is(err, dispatcher.ErrNotSteered):
 		return say("run %s: %v", run.Run, err)
 	case errors.Is(err, dispatcher.ErrConflict):
 		return say("the id %s is taken by another task: choose another --id, or leave it out to get a new one", run.Run)

@@ -457,3 +457,47 @@ func TestList(t *testing.T) {
 		t.Errorf("of another tenant: %q", stdout)
 	}
 }
+
+// A watch may have an end of its own: of a run that nobody knows, and of one that goes on.
+func TestWatchWithin(t *testing.T) {
+	f := newFleet(t)
+	f.fails(t, "nobody has known a run nothing of tenant default within 300ms", "watch", "nothing", "--timeout", "300ms")
+	f.run(t, "submit", "x", "--id", "queued")
+	for _, format := range []string{"text", "json"} {
+		f.fails(t, "run queued has not ended within 300ms and goes on: see `longshore status queued`",
+			"watch", "queued", "--timeout", "300ms", "-o", format)
+	}
+}
+
+func TestSteerAndFeedback(t *testing.T) {
+	f := newFleet(t)
+	run := dispatcher.Run("r")
+	task := messages.Task{ID: run.Run, Input: messages.TextInput("x")}
+	task.SetDefaults()
+	if _, err := f.keeper.Begin(t.Context(), run,
+		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()}, &messages.Claimed{Claim: "c", Worker: "w", Ticket: 1},
+	); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, _ := f.run(t, "steer", "r", "Be brief."); !strings.HasPrefix(stdout, "told: run r is running") {
+		t.Error(stdout)
+	}
+	f.run(t, "submit", "x", "--id", "queued")
+	f.fails(t, "run queued: not told: the run has not begun: there is nobody to tell it to yet", "steer", "queued", "Be brief.")
+	f.fails(t, "no run x of tenant default: `longshore list` shows those of the last day", "steer", "x", "Be brief.")
+	if stdout, _ := f.run(t, "feedback", "r", "--score", "-0.5", "--comment", "Too\x1b[2J long.", "--label", "kind=style", "--by", "ann"); !strings.HasPrefix(stdout, "stored") {
+		t.Error(stdout)
+	}
+	f.fails(t, "refused: score: must be -1 to 1", "feedback", "r", "--score", "2")
+	if stdout, _ := f.run(t, "feedback", "r"); !strings.Contains(stdout, "-0.5") || !strings.Contains(stdout, "ann") || strings.Contains(stdout, "\x1b") {
+		t.Errorf("%q", stdout)
+	}
+	var shown messages.Feedback
+	stdout, _ := f.run(t, "feedback", "r", "-o", "json")
+	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || shown.Labels["kind"] != "style" || shown.By != "ann" {
+		t.Errorf("%v %s", err, stdout)
+	}
+	if _, stderr := f.run(t, "feedback", "queued"); !strings.Contains(stderr, "nobody has said anything about run queued") {
+		t.Error(stderr)
+	}
+}

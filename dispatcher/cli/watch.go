@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +15,7 @@ import (
 
 func (c *commands) watch() *cobra.Command {
 	var s shared
-	deltas := false
+	deltas, timeout := false, time.Duration(0)
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "Watch a run to its end",
@@ -26,15 +28,21 @@ func (c *commands) watch() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("timeout") && timeout <= 0 {
+				return usagef("--timeout: must be more than 0")
+			}
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
-				if s.output.json {
-					return c.watchJSON(cmd, client, run, deltas)
-				}
-				return c.watchText(cmd, client, run, deltas)
+				return within(cmd, timeout, client, run, func() error {
+					if s.output.json {
+						return c.watchJSON(cmd, client, run, deltas)
+					}
+					return c.watchText(cmd, client, run, deltas)
+				})
 			})
 		},
 	}
 	s.register(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to watch, such as 90s; to the end by default")
 	cmd.Flags().BoolVar(&deltas, "deltas", false, "show replies while they are written")
 	return cmd
 }
@@ -85,6 +93,26 @@ func (c *commands) watchJSON(cmd *cobra.Command, client *dispatcher.Client, run 
 		return fmt.Errorf("run %s: its last event cannot be read: see `%s`", run.Run, command("result", run))
 	}
 	return tell(cmd, result)
+}
+
+// within lets a command watch for a time; 0: for ever. What it watches goes on.
+func within(cmd *cobra.Command, timeout time.Duration, client *dispatcher.Client, run messages.Ref, watch func() error) error {
+	if timeout == 0 {
+		return watch()
+	}
+	whole := cmd.Context()
+	ctx, cancel := context.WithTimeout(whole, timeout)
+	defer cancel()
+	cmd.SetContext(ctx)
+	err := watch()
+	cmd.SetContext(whole)
+	if err == nil || ctx.Err() == nil || whole.Err() != nil {
+		return err
+	}
+	if unknown(cmd, client, run) {
+		return &lineError{fmt.Sprintf("nobody has known a run %s of tenant %s within %s", run.Run, run.Tenant, timeout), err}
+	}
+	return &lineError{fmt.Sprintf("run %s has not ended within %s and goes on: see `%s`", run.Run, timeout, command("status", run)), err}
 }
 
 // unknown asks whether nobody knows the run. It may be watched before it is submitted, and its events may outlive
