@@ -5,7 +5,7 @@ import "time"
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised. Control records, of anybody else:
+// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised *Lined. Control records, of anybody else:
 // *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted.
 type Record interface{ Kind() Kind }
 
@@ -36,6 +36,7 @@ const (
 	KindRecalled        Kind = "recalled"
 	KindSummarised      Kind = "summarised"
 	KindHookFailed      Kind = "hook_failed"
+	KindLined           Kind = "lined"
 )
 
 // newRecord is an empty record of a kind, nil for an unknown one.
@@ -85,6 +86,8 @@ func newRecord(k Kind) Record {
 		return &Summarised{}
 	case KindHookFailed:
 		return &HookFailed{}
+	case KindLined:
+		return &Lined{}
 	default:
 		return nil
 	}
@@ -191,6 +194,7 @@ type Parked struct {
 	Question string `json:"question,omitempty"`
 
 	Approval *Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
+	Line     string    `json:"line,omitempty"`     // that has no place for it, when the reason is ParkLine or ParkPaused
 }
 
 // Released hands an open claim back. The attempt is given back too, unless it was Spent.

@@ -31,6 +31,8 @@ type Keeper struct {
 	Queue    Queue
 	Events   Events
 	Sessions Sessions // nil: runs of a session take no turns
+	Lines    Lines    // nil: nothing is capped or paused
+	Caps     Caps     // nil: only concurrency keys are capped
 	Now      func() time.Time
 	NewID    func() string
 }
@@ -208,6 +210,9 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last messages.Entr
 		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
 			return err
 		}
+		if err := k.settlePlaces(ctx, run, last.Head); err != nil {
+			return err
+		}
 		return k.armTimer(ctx, run, last)
 	case messages.PhaseReady:
 		if err := out.Flush(ctx); err != nil {
@@ -236,6 +241,9 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messa
 		}
 	}
 	if err := k.leaveSession(ctx, run, last.Head); err != nil { // before run_finished: who saw that may take the next turn at once
+		return err
+	}
+	if err := k.leaveLines(ctx, run, last.Head); err != nil {
 		return err
 	}
 	if err := out.Finish(ctx, finishedEvent(run, last, end)); err != nil {

@@ -207,7 +207,7 @@ func byOthers(s *agent.State, r messages.Record) bool {
 	case *messages.BudgetWarned:
 		return true
 	case *messages.Parked:
-		return r.Reason == messages.ReasonBudget
+		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkLine || r.Reason == messages.ParkPaused
 	case *messages.Finished:
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead

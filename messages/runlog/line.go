@@ -1,0 +1,400 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Lines keeps who has a place in each line and who waits for one. Safe for concurrent use. No read is stale.
+type Lines interface {
+	// Line is who has the places of a line and the revision of that; nobody and 0 for one that nobody knows.
+	Line(ctx context.Context, line string) (l messages.Line, revision uint64, err error)
+	// PutLine stores it in place of a revision. ErrConflict: another one is stored.
+	PutLine(ctx context.Context, line string, revision uint64, l messages.Line) error
+	// Wait puts a run at the end of those that wait. One that waits already keeps its position.
+	Wait(ctx context.Context, line string, run messages.Ref) error
+	// Waiting is the position of a run among all that wait, in an order without meaning but that; 0: it does not wait.
+	Waiting(ctx context.Context, line string, run messages.Ref) (at uint64, err error)
+	// First is who has waited longest, and its position; 0: nobody waits.
+	First(ctx context.Context, line string) (run messages.Ref, at uint64, err error)
+	// Unwait ends the wait at a position. One that is over is no error.
+	Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error
+	// Lines are the lines that somebody had a place in or waited in, by name.
+	Lines(ctx context.Context) iter.Seq2[string, error]
+}
+
+// NoCap is the Cap of a line that lets everybody pass.
+const NoCap = -1
+
+// Caps says how many places lines have, of all but those of concurrency keys. It costs no request and may be some
+// seconds behind.
+type Caps interface {
+	Cap(line string) int
+}
+
+// LinesOf are the lines in which a run must have a place before it works, in the one order in which all runs ask for
+// them: so no two ever wait for each other. What is its tenant's own comes first, so that a tenant which waits holds
+// nothing that others want.
+func (k *Keeper) LinesOf(t *messages.Task) []string {
+	if k.Lines == nil {
+		return nil
+	}
+	var out []string
+	if t.Concurrency != nil {
+		out = append(out, messages.KeyLine(t.Tenant, t.Concurrency.Key))
+	}
+	if k.Caps == nil {
+		return out
+	}
+	for _, line := range []string{messages.TenantLine(t.Tenant), messages.AgentLine(t.Agent)} {
+		if k.Caps.Cap(line) != NoCap {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// PausedFor is the line of the pause that keeps a run from its next step; empty: there is none. Provider, unless it
+// is empty, is one without which the run cannot go on.
+func (k *Keeper) PausedFor(t *messages.Task, provider string) string {
+	if k.Lines == nil || k.Caps == nil {
+		return ""
+	}
+	for _, of := range []messages.QuotaRef{
+		{Kind: messages.QuotaTenant, Name: t.Tenant}, {Kind: messages.QuotaAgent, Name: t.Agent}, {Kind: messages.QuotaProvider, Name: provider},
+	} {
+		if line := messages.PausedLine(of); of.Name != "" && k.Caps.Cap(line) == 0 {
+			return line
+		}
+	}
+	return ""
+}
+
+func (k *Keeper) capOf(line string, l *messages.Line) int {
+	switch {
+	case messages.IsKeyLine(line):
+		return max(l.Limit, 1)
+	case k.Caps == nil:
+		return NoCap
+	default:
+		return k.Caps.Cap(line)
+	}
+}
+
+// JoinLines asks for a place in each of some lines, in their order, for the claim at a sequence. It stops at the first
+// that has none and returns its name: the run waits there, and holds what it has. Limit, unless it is 0, is how many
+// places a line of a key has from now on. Doing it again is harmless. A run without its place parks; Close then sees to
+// it that it is given one.
+func (k *Keeper) JoinLines(ctx context.Context, run messages.Ref, claim uint64, lines []string, limit int) (waits string, err error) {
+	for _, line := range lines {
+		has, err := k.joinLine(ctx, run, claim, line, limit)
+		if err != nil {
+			return "", fmt.Errorf("line %s: %w", line, err)
+		}
+		if !has {
+			return line, nil
+		}
+	}
+	return "", nil
+}
+
+func (k *Keeper) joinLine(ctx context.Context, run messages.Ref, claim uint64, line string, limit int) (has bool, err error) {
+	if !messages.IsKeyLine(line) {
+		limit = 0
+	}
+	waits := false
+	for range 2 { // before it waits, and after
+		given, free := false, false
+		err = k.changeLine(ctx, line, func(l *messages.Line, isNew bool) (bool, error) {
+			changed := limit > 0 && l.Limit != limit
+			if changed {
+				l.Limit = limit
+			}
+			places := k.capOf(line, l)
+			given, free = false, places == NoCap
+			switch i := l.Of(run); {
+			case free:
+			case i >= 0:
+				given = l.Places[i].Claim == 0
+				free = true
+				if claim != 0 && l.Places[i].Claim != claim {
+					l.Places[i].Claim, changed = claim, true
+				}
+			case len(l.Places) < places:
+				first, at, err := k.Lines.First(ctx, line)
+				if err != nil {
+					return false, err
+				}
+				if given = at != 0 && first == run; at == 0 || given {
+					l.Places = append(l.Places, messages.Place{Run: messages.PlaceOf(run), Claim: claim})
+					free, changed = true, true
+				}
+			}
+			return changed || !free && isNew, nil // a line that somebody waits in must be found
+		})
+		switch {
+		case err != nil:
+			return false, err
+		case free && (given || waits):
+			return true, k.unwait(ctx, line, run)
+		case free || waits:
+			return free, nil
+		}
+		if err := k.Lines.Wait(ctx, line, run); err != nil {
+			return false, err
+		}
+		waits = true
+		if err := k.LookAt(ctx, line); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+func (k *Keeper) unwait(ctx context.Context, line string, run messages.Ref) error {
+	at, err := k.Lines.Waiting(ctx, line, run)
+	if err != nil || at == 0 {
+		return err
+	}
+	return k.Lines.Unwait(ctx, line, run, at)
+}
+
+// changeLine stores what change makes of a line, unless it is false.
+func (k *Keeper) changeLine(ctx context.Context, line string, change func(l *messages.Line, isNew bool) (bool, error)) error {
+	for try := range maxConflicts {
+		l, revision, err := k.Lines.Line(ctx, line)
+		if err != nil {
+			return err
+		}
+		l.Places = slices.Clone(l.Places)
+		changed, err := change(&l, revision == 0)
+		if err != nil || !changed {
+			return err
+		}
+		l.Time = k.Now()
+		if err = k.Lines.PutLine(ctx, line, revision, l); !errors.Is(err, ErrConflict) {
+			return err
+		}
+		if err := pause(ctx, rand.N(time.Duration(min(try, 20)+1)*time.Millisecond)); err != nil { //nolint:gosec // jitter
+			return err
+		}
+	}
+	return fmt.Errorf("%w after %d tries", ErrConflict, maxConflicts)
+}
+
+// leaveLines gives the places of a run back and passes them on. A park gives back only what its own claim used, or
+// nobody came for: a later claim may have the others by now.
+func (k *Keeper) leaveLines(ctx context.Context, run messages.Ref, h messages.Head) error {
+	if k.Lines == nil {
+		return nil
+	}
+	for _, line := range h.Lines {
+		if messages.IsPausedLine(line) {
+			continue // there are no places in it
+		}
+		if err := k.leaveLine(ctx, run, h, line); err != nil {
+			return fmt.Errorf("line %s: %w", line, err)
+		}
+		if err := k.LookAt(ctx, line); err != nil {
+			return fmt.Errorf("line %s: %w", line, err)
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) leaveLine(ctx context.Context, run messages.Ref, h messages.Head, line string) error {
+	return k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
+		i := l.Of(run)
+		if i < 0 || h.Phase != messages.PhaseFinished && l.Places[i].Claim != h.ClaimSeq && l.Places[i].Claim != 0 {
+			return false, nil
+		}
+		l.Places = slices.Delete(l.Places, i, i+1)
+		return true, nil
+	})
+}
+
+// settlePlaces is for a run that is parked: it gives its places back, unless it waits in a line, where whoever has a
+// place is to be woken. Its park is in the log by now, so either this sees that it has one, or whoever gives it sees
+// the park.
+func (k *Keeper) settlePlaces(ctx context.Context, run messages.Ref, h messages.Head) error {
+	if k.Lines == nil || len(h.Lines) == 0 {
+		return nil
+	}
+	if h.Waits != messages.ParkLine {
+		if err := k.leaveLines(ctx, run, h); err != nil {
+			return err
+		}
+	}
+	lines := waitsIn(h)
+	if lines == nil {
+		return nil
+	}
+	waits, err := k.JoinLines(ctx, run, 0, lines, 0)
+	if err != nil || waits != "" {
+		return err
+	}
+	return k.give(ctx, run)
+}
+
+// waitsIn are the lines that a parked run may wait in, in their order.
+func waitsIn(h messages.Head) []string {
+	if h.Waits != messages.ParkLine && h.Waits != messages.ParkPaused {
+		return nil
+	}
+	var out []string
+	for _, line := range h.Lines {
+		if messages.IsPausedLine(line) == (h.Waits == messages.ParkPaused) {
+			out = append(out, line)
+		}
+	}
+	rank := func(line string) int {
+		of, _ := messages.QuotaOfLine(line)
+		return slices.Index([]messages.QuotaKind{messages.QuotaTenant, messages.QuotaAgent}, of.Kind)
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
+	return out
+}
+
+// maxGiven bounds the places that one look gives. Whoever was given one looks again when it leaves.
+const maxGiven = 1000
+
+// LookAt gives the free places of a line to those that wait for one, in their order, and wakes them.
+func (k *Keeper) LookAt(ctx context.Context, line string) error {
+	for range maxGiven {
+		run, at, err := k.Lines.First(ctx, line)
+		if err != nil || at == 0 {
+			return err
+		}
+		last, ok, err := k.Log.Last(ctx, run)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", run, err)
+		}
+		if ok && mayWait(last.Head, line) {
+			has, err := k.place(ctx, line, run)
+			if err != nil || !has {
+				return err
+			}
+			if err := k.give(ctx, run); err != nil {
+				return err
+			}
+		}
+		if err := k.Lines.Unwait(ctx, line, run, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayWait tells whether a run can be one that waits in a line, or is about to.
+func mayWait(h messages.Head, line string) bool {
+	switch h.Phase {
+	case messages.PhaseFinished:
+		return false
+	case messages.PhaseParked:
+		return slices.Contains(waitsIn(h), line)
+	default:
+		return true
+	}
+}
+
+// place gives the first that waits a place, unless there is none.
+func (k *Keeper) place(ctx context.Context, line string, run messages.Ref) (has bool, err error) {
+	err = k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
+		places := k.capOf(line, l)
+		if has = places == NoCap || l.Of(run) >= 0; has || len(l.Places) >= places {
+			return false, nil
+		}
+		l.Places = append(l.Places, messages.Place{Run: messages.PlaceOf(run)})
+		has = true
+		return true, nil
+	})
+	return has, err
+}
+
+// give wakes a run that is parked until it has a place. One that has not parked yet looks itself.
+func (k *Keeper) give(ctx context.Context, run messages.Ref) error {
+	for range maxConflicts {
+		last, ok, err := k.Log.Last(ctx, run)
+		if err != nil || !ok {
+			return err
+		}
+		if last.Head.Phase == messages.PhaseParked && waitsIn(last.Head) != nil {
+			last, err = k.append(ctx, run, last, &messages.SessionGranted{Park: last.Head.ParkSeq})
+			if errors.Is(err, ErrConflict) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return k.wakeIfReady(ctx, run, last)
+	}
+	return fmt.Errorf("give %s its place: %w after %d tries", run, ErrConflict, maxConflicts)
+}
+
+// SweepLines repairs what was lost of lines: places of runs that have ended or wait for something else, and places
+// that nobody passed on.
+func (k *Keeper) SweepLines(ctx context.Context) error {
+	if k.Lines == nil {
+		return nil
+	}
+	var failed []error
+	for line, err := range k.Lines.Lines(ctx) {
+		if err == nil {
+			err = k.sweepLine(ctx, line)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && len(failed) < maxSweepErrors {
+			failed = append(failed, fmt.Errorf("line %s: %w", line, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (k *Keeper) sweepLine(ctx context.Context, line string) error {
+	l, _, err := k.Lines.Line(ctx, line)
+	if err != nil {
+		return err
+	}
+	for _, p := range l.Places {
+		run := p.Ref()
+		last, ok, err := k.Log.Last(ctx, run)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", run, err)
+		}
+		h := last.Head
+		if !ok {
+			h.Phase = messages.PhaseFinished // purged
+		}
+		if h.Phase != messages.PhaseFinished && (h.Phase != messages.PhaseParked || h.Waits == messages.ParkLine) {
+			continue
+		}
+		if err := k.leaveLine(ctx, run, h, line); err != nil {
+			return err
+		}
+	}
+	return k.LookAt(ctx, line)
+}
+
+// mendPlaces is settlePlaces for a sweep, which leaves alone who waits as it should.
+func (k *Keeper) mendPlaces(ctx context.Context, run messages.Ref, h messages.Head) error {
+	if k.Lines == nil {
+		return nil
+	}
+	for _, line := range waitsIn(h) {
+		at, err := k.Lines.Waiting(ctx, line, run)
+		if err != nil || at != 0 {
+			return err
+		}
+	}
+	return k.settlePlaces(ctx, run, h)
+}
