@@ -29,6 +29,8 @@ func fullTask() messages.Task {
 
 		Workspace: "drafts",
 		Seed:      new(int64(7)),
+
+		Concurrency: &messages.Concurrency{Key: "deploy", Limit: 2},
 	}
 }
 
@@ -144,7 +146,7 @@ func fullRecords() []messages.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
 		},
 		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval()},
+		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Line: "tenant.acme"},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
 		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
@@ -166,6 +168,7 @@ func fullRecords() []messages.Record {
 			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
 		},
 		&messages.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
+		&messages.Lined{Lines: []string{messages.KeyLine(ref.Tenant, "deploy"), messages.TenantLine(ref.Tenant)}},
 	}
 }
 
@@ -179,7 +182,7 @@ func emptyRecords() []messages.Record {
 		&messages.BudgetWarned{},
 		&messages.HookFailed{},
 		&messages.Decided{},
-		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
+		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{}, &messages.Lined{},
 	}
 }
 

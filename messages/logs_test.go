@@ -29,6 +29,7 @@ func taskThen() messages.Task {
 	t.Plan, t.Limits, t.Deadline = nil, &messages.Limits{MaxSteps: 3}, nil
 	t.Workspace = ""
 	t.Seed = nil
+	t.Concurrency = nil
 	return t
 }
 

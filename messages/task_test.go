@@ -266,8 +266,9 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"OutputSchema": func(t *messages.Task) {
 			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
 		},
-		"Seed":     func(t *messages.Task) { t.Seed = new(int64(8)) },
-		"Deadline": func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
+		"Seed":        func(t *messages.Task) { t.Seed = new(int64(8)) },
+		"Concurrency": func(t *messages.Task) { t.Concurrency.Key += "x" },
+		"Deadline":    func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
 	}
 	seen := map[string]string{}
 	task := fullTask()

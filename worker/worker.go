@@ -33,6 +33,7 @@ type Config struct {
 	Slots        int           // runs worked at once; default 64
 	DrainTimeout time.Duration // how long a stop waits for steps to end before it aborts them; default 30 s
 	Log          *slog.Logger  // default: discard
+	Caps         *bus.Caps     // those of the Runner's Keeper; nil: nothing is capped or paused
 }
 
 // Worker works task messages.
@@ -95,6 +96,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("open task queue: %w", err)
 	}
+	if w.cfg.Caps != nil { // before the first run
+		if _, err := w.cfg.Caps.Load(ctx); err != nil && ctx.Err() == nil {
+			return err //nolint:wrapcheck // it says what was loaded
+		}
+	}
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
 	beat, stopBeat := context.WithCancel(work)
@@ -108,6 +114,9 @@ func (w *Worker) Run(ctx context.Context) error {
 			w.cfg.Log.WarnContext(beat, "no nudges: controls are seen at the next heartbeat", "err", err)
 		}
 	})
+	if w.cfg.Caps != nil {
+		background.Go(func() { w.keepCaps(beat) })
+	}
 	w.pull(ctx, work, tasks)
 	w.drain(work, abort)
 	return nil

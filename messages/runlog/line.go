@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -151,7 +152,7 @@ func (k *Keeper) joinLine(ctx context.Context, run messages.Ref, claim uint64, l
 			return false, err
 		}
 		waits = true
-		if err := k.LookAt(ctx, line); err != nil {
+		if err := k.lookAt(ctx, line, maxGiven); err != nil {
 			return false, err
 		}
 	}
@@ -202,7 +203,7 @@ func (k *Keeper) leaveLines(ctx context.Context, run messages.Ref, h messages.He
 		if err := k.leaveLine(ctx, run, h, line); err != nil {
 			return fmt.Errorf("line %s: %w", line, err)
 		}
-		if err := k.LookAt(ctx, line); err != nil {
+		if err := k.lookAt(ctx, line, maxGiven); err != nil {
 			return fmt.Errorf("line %s: %w", line, err)
 		}
 	}
@@ -262,12 +263,15 @@ func waitsIn(h messages.Head) []string {
 	return out
 }
 
-// maxGiven bounds the places that one look gives. Whoever was given one looks again when it leaves.
+// maxGiven bounds the places that one look gives on the way. Whoever was given one looks again when it leaves.
 const maxGiven = 1000
 
-// LookAt gives the free places of a line to those that wait for one, in their order, and wakes them.
-func (k *Keeper) LookAt(ctx context.Context, line string) error {
-	for range maxGiven {
+// LookAt gives the free places of a line to those that wait for one, in their order, and wakes them. Without a cap
+// these are all, which may take a while.
+func (k *Keeper) LookAt(ctx context.Context, line string) error { return k.lookAt(ctx, line, math.MaxInt) }
+
+func (k *Keeper) lookAt(ctx context.Context, line string, most int) error {
+	for range most {
 		run, at, err := k.Lines.First(ctx, line)
 		if err != nil || at == 0 {
 			return err
@@ -339,16 +343,29 @@ func (k *Keeper) give(ctx context.Context, run messages.Ref) error {
 	return fmt.Errorf("give %s its place: %w after %d tries", run, ErrConflict, maxConflicts)
 }
 
+// LookAtAll is LookAt at every line.
+func (k *Keeper) LookAtAll(ctx context.Context) error {
+	if k.Lines == nil {
+		return nil
+	}
+	return k.eachLine(ctx, k.LookAt)
+}
+
 // SweepLines repairs what was lost of lines: places of runs that have ended or wait for something else, and places
 // that nobody passed on.
 func (k *Keeper) SweepLines(ctx context.Context) error {
 	if k.Lines == nil {
 		return nil
 	}
+	return k.eachLine(ctx, k.sweepLine)
+}
+
+// eachLine does something with every line. One that fails does not keep it from the others.
+func (k *Keeper) eachLine(ctx context.Context, do func(ctx context.Context, line string) error) error {
 	var failed []error
 	for line, err := range k.Lines.Lines(ctx) {
 		if err == nil {
-			err = k.sweepLine(ctx, line)
+			err = do(ctx, line)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -41,6 +41,10 @@ type execution struct {
 	refused *messages.RunError         // why it can have none
 	later   *messages.Parked           // the wish of the model call to be made later
 
+	placed   bool   // it has its places in lines
+	waitsIn  string // the line that has none for it
+	withheld string // the paused provider without which it cannot go on
+
 	hooking hooking
 
 	remembered time.Time // when the state was cached last
@@ -152,6 +156,11 @@ func (x *execution) drive(ctx context.Context) error {
 				return ErrShutdown
 			}
 			action, err = x.joinSession(ctx)
+		case *agent.JoinLines:
+			if x.draining() {
+				return ErrShutdown
+			}
+			action, err = x.joinLines(ctx, a)
 		default:
 			return fmt.Errorf("perform %T: unknown action", action)
 		}
@@ -263,7 +272,10 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 				return nil, nil, err
 			}
 		}
-		if calls := x.due(s, action); len(calls) > 0 {
+		calls := x.due(s, action)
+		if line := x.inLine(s, action); line != nil && (!x.placed || len(calls) == 0) {
+			action = line
+		} else if len(calls) > 0 {
 			return decisions, &agent.AskHooks{Calls: calls}, nil
 		}
 		entailed := s.Entails(action)
@@ -308,6 +320,11 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			default:
 				return decisions, a, nil
 			}
+		case *agent.JoinLines:
+			if r := x.lined(a); r != nil {
+				return decisions, a, add(r)
+			}
+			return decisions, a, nil
 		case *agent.Decide:
 		case *agent.Park:
 			if a.For > 0 {
