@@ -94,78 +94,123 @@ func (k *Keeper) capOf(line string, l *messages.Line) int {
 // places a line of a key has from now on. Doing it again is harmless. A run without its place parks; Close then sees to
 // it that it is given one.
 func (k *Keeper) JoinLines(ctx context.Context, run messages.Ref, claim uint64, lines []string, limit int) (waits string, err error) {
-	for _, line := range lines {
+	return k.joinLines(ctx, run, claim, claim, lines, limit)
+}
+
+// joinLines is JoinLines with the last claim of the run, which is claim itself unless the run is parked.
+func (k *Keeper) joinLines(ctx context.Context, run messages.Ref, claim, last uint64, lines []string, limit int) (waits string, err error) {
+	for i, line := range lines {
 		has, err := k.joinLine(ctx, run, claim, line, limit)
 		if err != nil {
 			return "", fmt.Errorf("line %s: %w", line, err)
 		}
-		if !has {
-			return line, nil
+		if has {
+			continue
 		}
+		for _, later := range lines[i+1:] {
+			if err := k.dropPlace(ctx, run, last, later); err != nil {
+				return "", fmt.Errorf("line %s: %w", later, err)
+			}
+		}
+		return line, nil
 	}
 	return "", nil
 }
 
+// dropPlace gives up a place that a run got before a cap was set on an earlier line: who waits holds no later ones.
+func (k *Keeper) dropPlace(ctx context.Context, run messages.Ref, claim uint64, line string) error {
+	had := false
+	err := k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
+		i := l.Of(run)
+		if had = i >= 0 && l.Places[i].Claim <= claim; had {
+			l.Places = slices.Delete(l.Places, i, i+1)
+		}
+		return had, nil
+	})
+	if err != nil || !had {
+		return err
+	}
+	return k.lookAt(ctx, line, maxGiven)
+}
+
+// joinLine asks for a place in one line, for a claim, or for a parked run with the claim 0.
 func (k *Keeper) joinLine(ctx context.Context, run messages.Ref, claim uint64, line string, limit int) (has bool, err error) {
 	if !messages.IsKeyLine(line) {
 		limit = 0
 	}
-	waits := false
-	for range 2 { // before it waits, and after
-		given, free := false, false
+	for waits := false; ; waits = true { // once before it waits, and once after
+		var at uint64 // where it still waits
 		err = k.changeLine(ctx, line, func(l *messages.Line, isNew bool) (bool, error) {
 			changed := limit > 0 && l.Limit != limit
 			if changed {
 				l.Limit = limit
 			}
-			places := k.capOf(line, l)
-			given, free = false, places == NoCap
-			switch i := l.Of(run); {
-			case free:
-			case i >= 0:
-				given = l.Places[i].Claim == 0
-				free = true
-				if claim != 0 && l.Places[i].Claim != claim {
-					l.Places[i].Claim, changed = claim, true
-				}
-			case len(l.Places) < places:
-				first, at, err := k.Lines.First(ctx, line)
-				if err != nil {
-					return false, err
-				}
-				if given = at != 0 && first == run; at == 0 || given {
-					l.Places = append(l.Places, messages.Place{Run: messages.PlaceOf(run), Claim: claim})
-					free, changed = true, true
-				}
-			}
-			return changed || !free && isNew, nil // a line that somebody waits in must be found
+			got, where, err := k.enter(ctx, run, claim, line, l)
+			has, at = got != noPlace, where
+			return changed || got == newPlace || !has && isNew, err // a line that somebody waits in must be found
 		})
 		switch {
 		case err != nil:
 			return false, err
-		case free && (given || waits):
-			return true, k.unwait(ctx, line, run)
-		case free || waits:
-			return free, nil
+		case at != 0: // before it works, so that a wait that is over is not taken for a later one
+			return has, k.Lines.Unwait(ctx, line, run, at)
+		case has || waits:
+			return has, nil
 		}
 		if err := k.Lines.Wait(ctx, line, run); err != nil {
 			return false, err
 		}
-		waits = true
 		if err := k.lookAt(ctx, line, maxGiven); err != nil {
 			return false, err
 		}
 	}
-	return false, nil
 }
 
-func (k *Keeper) unwait(ctx context.Context, line string, run messages.Ref) error {
-	at, err := k.Lines.Waiting(ctx, line, run)
-	if err != nil || at == 0 {
-		return err
+// enter puts a run into the places of a line if one is free and nobody waits for it longer, and tells where the run
+// still waits.
+func (k *Keeper) enter(ctx context.Context, run messages.Ref, claim uint64, line string, l *messages.Line) (got int, at uint64, err error) {
+	places, i := k.capOf(line, l), l.Of(run)
+	switch {
+	case places == NoCap:
+		return itsPlace, 0, nil
+	case i >= 0 && l.Places[i].Claim >= claim:
+		return itsPlace, 0, nil
+	case i >= 0:
+		l.Places[i].Claim = claim
+		if at, err = k.Lines.Waiting(ctx, line, run); err != nil {
+			return noPlace, 0, err
+		}
+	case len(l.Places) >= places:
+		return noPlace, 0, nil
+	default:
+		var first messages.Ref
+		if first, at, err = k.Lines.First(ctx, line); err != nil || at != 0 && first != run {
+			return noPlace, 0, err
+		}
+		l.Places = append(l.Places, messages.Place{Run: messages.PlaceOf(run), Claim: claim})
+		if claim == 0 {
+			at = 0 // whoever gives it sees to that
+		}
 	}
-	return k.Lines.Unwait(ctx, line, run, at)
+	return newPlace, at, k.owns(ctx, run, claim)
 }
+
+// owns fails unless the claim at a sequence is still the run's, or the run is parked for 0. It is asked after the line
+// was read and before it is stored: whoever ends or parks the run later changes the line or takes the run out of it.
+func (k *Keeper) owns(ctx context.Context, run messages.Ref, claim uint64) error {
+	last, ok, err := k.Log.Last(ctx, run)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", run, err)
+	}
+	h := last.Head
+	if !ok || claim != 0 && (h.ClaimSeq != claim || h.Phase != messages.PhaseActive) || claim == 0 && waitsIn(h) == nil {
+		return errGone
+	}
+	return nil
+}
+
+// errGone means that somebody else has the run by now, or it has ended.
+var errGone = errors.New("another worker owns the run")
 
 // changeLine stores what change makes of a line, unless it is false.
 func (k *Keeper) changeLine(ctx context.Context, line string, change func(l *messages.Line, isNew bool) (bool, error)) error {
@@ -212,11 +257,13 @@ func (k *Keeper) leaveLines(ctx context.Context, run messages.Ref, h messages.He
 
 func (k *Keeper) leaveLine(ctx context.Context, run messages.Ref, h messages.Head, line string) error {
 	return k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
-		i := l.Of(run)
-		if i < 0 || h.Phase != messages.PhaseFinished && l.Places[i].Claim != h.ClaimSeq && l.Places[i].Claim != 0 {
+		switch i := l.Of(run); {
+		case i < 0: // stored all the same, so that an earlier owner that is about to join fails
+		case h.Phase != messages.PhaseFinished && l.Places[i].Claim > h.ClaimSeq:
 			return false, nil
+		default:
+			l.Places = slices.Delete(l.Places, i, i+1)
 		}
-		l.Places = slices.Delete(l.Places, i, i+1)
 		return true, nil
 	})
 }
@@ -237,7 +284,10 @@ func (k *Keeper) settlePlaces(ctx context.Context, run messages.Ref, h messages.
 	if lines == nil {
 		return nil
 	}
-	waits, err := k.JoinLines(ctx, run, 0, lines, 0)
+	waits, err := k.joinLines(ctx, run, 0, h.ClaimSeq, lines, 0)
+	if errors.Is(err, errGone) {
+		return nil // it goes on already
+	}
 	if err != nil || waits != "" {
 		return err
 	}
@@ -268,7 +318,9 @@ const maxGiven = 1000
 
 // LookAt gives the free places of a line to those that wait for one, in their order, and wakes them. Without a cap
 // these are all, which may take a while.
-func (k *Keeper) LookAt(ctx context.Context, line string) error { return k.lookAt(ctx, line, math.MaxInt) }
+func (k *Keeper) LookAt(ctx context.Context, line string) error {
+	return k.lookAt(ctx, line, math.MaxInt)
+}
 
 func (k *Keeper) lookAt(ctx context.Context, line string, most int) error {
 	for range most {
@@ -276,15 +328,12 @@ func (k *Keeper) lookAt(ctx context.Context, line string, most int) error {
 		if err != nil || at == 0 {
 			return err
 		}
-		last, ok, err := k.Log.Last(ctx, run)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", run, err)
-		}
-		if ok && mayWait(last.Head, line) {
-			has, err := k.place(ctx, line, run)
-			if err != nil || !has {
-				return err
-			}
+		switch got, err := k.place(ctx, line, run); {
+		case err != nil:
+			return err
+		case got == noPlace:
+			return nil
+		case got != noNeed:
 			if err := k.give(ctx, run); err != nil {
 				return err
 			}
@@ -308,18 +357,40 @@ func mayWait(h messages.Head, line string) bool {
 	}
 }
 
-// place gives the first that waits a place, unless there is none.
-func (k *Keeper) place(ctx context.Context, line string, run messages.Ref) (has bool, err error) {
+// What came of the attempt to give a run a place.
+const (
+	noPlace  = iota // there is none
+	newPlace        // the line changed: it has one
+	itsPlace        // it had one, or needs none
+	noNeed          // it does not wait any more
+)
+
+// place gives the first that waits a place. Whether it still waits is asked after the line was read and before it is
+// stored, as in owns.
+func (k *Keeper) place(ctx context.Context, line string, run messages.Ref) (got int, err error) {
 	err = k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
-		places := k.capOf(line, l)
-		if has = places == NoCap || l.Of(run) >= 0; has || len(l.Places) >= places {
+		places, has := k.capOf(line, l), l.Of(run) >= 0
+		if got = noPlace; places != NoCap && !has && len(l.Places) >= places && places > 0 {
 			return false, nil
 		}
+		last, ok, err := k.Log.Last(ctx, run)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("read %s: %w", run, err)
+		case !ok || !mayWait(last.Head, line):
+			got = noNeed
+			return false, nil
+		case has || places == NoCap:
+			got = itsPlace
+			return false, nil
+		case len(l.Places) >= places:
+			return false, nil
+		}
+		got = newPlace
 		l.Places = append(l.Places, messages.Place{Run: messages.PlaceOf(run)})
-		has = true
 		return true, nil
 	})
-	return has, err
+	return got, err
 }
 
 // give wakes a run that is parked until it has a place. One that has not parked yet looks itself.

@@ -24,14 +24,15 @@ import (
 // began and no newer ones.
 type simCapped struct {
 	lines *runlog.LinesInMemory
-	stale bool           // ablation: what is read of a line may be old
-	caps  map[string]int // of lines; absent: none
-	owed  map[string]bool
+	stale bool                // ablation: what is read of a line may be old
+	caps  map[string]int      // of lines; absent: none
+	owed  map[string]int      // lines that somebody must look at, by the change that is why
+	looks map[string]*process // who does
 	at    map[*process]map[string]int
 
-	changes, pauses int
-	ops             *rand.Rand
-	keyed           bool
+	changes, pauses, sets int
+	ops                   *rand.Rand
+	keyed                 bool
 }
 
 const (
@@ -214,16 +215,21 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 		return
 	}
 	for _, line := range sortedKeys(c.owed) {
-		if !chaos || w.rnd.IntN(10) == 0 {
-			delete(c.owed, line)
-			w.spawn(nil, func(ctx context.Context, p *process) {
-				if w.keeper(p).LookAt(ctx, line) != nil {
-					w.mu.Lock()
-					defer w.mu.Unlock()
-					c.owed[line] = true // another worker will
-				}
-			})
+		if by := c.looks[line]; by != nil && !by.done && !by.dead || chaos && w.rnd.IntN(10) != 0 {
+			continue
 		}
+		change := c.owed[line]
+		w.spawn(nil, func(ctx context.Context, p *process) {
+			if w.keeper(p).LookAt(ctx, line) != nil {
+				return // another worker will
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if c.owed[line] == change {
+				delete(c.owed, line)
+			}
+		})
+		c.looks[line] = w.procs[len(w.procs)-1]
 	}
 }
 
@@ -236,7 +242,8 @@ func (c *simCapped) set(line string, n int) {
 		c.caps[line] = n
 	}
 	if had && (n == runlog.NoCap || n > before) {
-		c.owed[line] = true
+		c.sets++
+		c.owed[line] = c.sets
 	}
 }
 
@@ -306,7 +313,7 @@ func lineTrial(t *testing.T, seed uint64, noSettle, stale bool) *sessionWorld {
 		noGrant: noSettle, sessions: &runlog.SessionsInMemory{}, of: map[uint64]messages.Ref{}, told: map[messages.Ref]bool{}, sums: map[string]int{},
 	}
 	c := &simCapped{
-		lines: &runlog.LinesInMemory{}, stale: stale, caps: map[string]int{messages.TenantLine("t"): simTenantCap}, owed: map[string]bool{},
+		lines: &runlog.LinesInMemory{}, stale: stale, caps: map[string]int{messages.TenantLine("t"): simTenantCap}, owed: map[string]int{}, looks: map[string]*process{},
 		at: map[*process]map[string]int{}, ops: rand.New(rand.NewPCG(seed, 5)), keyed: seed%2 == 0,
 	}
 	if seed%3 == 1 {
