@@ -152,18 +152,38 @@ func (k *Keeper) joinLine(ctx context.Context, run messages.Ref, claim uint64, l
 		switch {
 		case err != nil:
 			return false, err
-		case at != 0: // before it works, so that a wait that is over is not taken for a later one
+		case at != 0:
 			return has, k.Lines.Unwait(ctx, line, run, at)
 		case has || waits:
 			return has, nil
 		}
-		if err := k.Lines.Wait(ctx, line, run); err != nil {
+		if err := k.wait(ctx, run, claim, line); err != nil {
 			return false, err
 		}
 		if err := k.lookAt(ctx, line, maxGiven); err != nil {
 			return false, err
 		}
 	}
+}
+
+// wait puts a run at the end of those that wait. Each claim waits anew: whoever is about to end an earlier wait, and was
+// slow, must not end this one.
+func (k *Keeper) wait(ctx context.Context, run messages.Ref, claim uint64, line string) error {
+	if claim != 0 {
+		at, err := k.Lines.Waiting(ctx, line, run)
+		if err != nil {
+			return err
+		}
+		if at != 0 {
+			if err := k.owns(ctx, run, claim); err != nil {
+				return err
+			}
+			if err := k.Lines.Unwait(ctx, line, run, at); err != nil {
+				return err
+			}
+		}
+	}
+	return k.Lines.Wait(ctx, line, run)
 }
 
 // enter puts a run into the places of a line if one is free and nobody waits for it longer, and tells where the run
