@@ -46,6 +46,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectBatchCancel:   s.cancelBatch,
 	}
 	maps.Copy(all, s.catalog())
+	maps.Copy(all, s.queueing())
 	return maps.All(all)
 }
 
