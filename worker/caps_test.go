@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -358,5 +359,111 @@ func TestPauseInTheMiddle(t *testing.T) {
 	}
 	for _, r := range late {
 		h.result(r)
+	}
+}
+
+func (h *house) why(run messages.Ref) *messages.Why {
+	h.t.Helper()
+	y, err := h.client.Why(h.t.Context(), run)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return y
+}
+
+func TestWhy(t *testing.T) {
+	h := open(t, 30*time.Second)
+	h.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 1})
+	m := newCrowd()
+	h.worker("w", m, worker.Config{})
+	first := h.go1("a")
+	m.wait(t)
+	if y := h.why(first); y.Worker != "w" || y.Step != 1 || !strings.HasPrefix(y.Text, "Worker w works it, in step 1, ") {
+		t.Errorf("%+v", y)
+	}
+	second := h.go1("b")
+	h.waitsFor(second, messages.ParkLine)
+	third := h.go1("c")
+	h.waitsFor(third, messages.ParkLine)
+	want := "It waits for a place: tenant default has 1 of 1 taken, and 1 runs wait before it."
+	if y := h.why(third); y.Text != want || y.Line != "tenant.default" || y.Ahead != 1 {
+		t.Errorf("%+v", y)
+	}
+	if _, err := h.client.Pause(t.Context(), messages.QuotaRef{Kind: messages.QuotaTenant, Name: "else"}, "ann", "too dear"); err != nil {
+		t.Fatal(err)
+	}
+	talk := func(task *messages.Task) { task.Session = "s" }
+	turn := h.go1("d", talk)
+	h.waitsFor(turn, messages.ParkLine)
+	fourth := h.go1("e", talk)
+	h.waitsFor(fourth, messages.ParkSession)
+	if y := h.why(fourth); y.Text != "It waits for its turn in session s, which run "+turn.Run+" has." {
+		t.Errorf("%+v", y)
+	}
+	var kept messages.Ref
+	eventually(t, "the pause is known", func() bool {
+		kept = h.go1("f", func(task *messages.Task) { task.Tenant = "else" })
+		for {
+			st, err := h.client.Status(t.Context(), kept)
+			if err == nil && (st.Waits != "" || st.Status == messages.StatusRunning) {
+				return st.Waits == messages.ParkPaused
+			}
+		}
+	})
+	if y := h.why(kept); !strings.HasPrefix(y.Text, "It waits: tenant else was paused by ann at ") || !strings.HasSuffix(y.Text, " because: too dear.") {
+		t.Errorf("%+v", y)
+	}
+	close(m.holds)
+	if h.result(first); h.why(first).Text != "It has ended: completed." {
+		t.Errorf("%+v", h.why(first))
+	}
+	if _, err := h.client.Resume(t.Context(), messages.QuotaRef{Kind: messages.QuotaTenant, Name: "else"}, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	h.result(kept)
+	h.result(fourth)
+}
+
+// A paused provider is passed over. When no other can take a request, its run waits.
+func TestPausedProvider(t *testing.T) {
+	both := messages.Definition{Name: "both", Instructions: "Go.", Models: []string{"a/x", "b/x"}}
+	one := messages.Definition{Name: "one", Instructions: "Go.", Models: []string{"a/x"}}
+	h := open(t, 30*time.Second, both, one)
+	a, b := newCrowd(), newCrowd()
+	close(a.holds)
+	close(b.holds)
+	caps := h.bus.NewCaps(0)
+	of := messages.QuotaRef{Kind: messages.QuotaProvider, Name: "a"}
+	if _, err := h.client.Pause(t.Context(), of, "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := caps.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	router, err := model.NewRouter(model.RouterConfig{
+		Endpoints: []model.Endpoint{{Name: "a", Provider: a}, {Name: "b", Provider: b}}, Default: "a",
+		Paused: func(p string) bool {
+			_, _ = caps.Load(t.Context())
+			return caps.Cap(messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaProvider, Name: p})) == 0
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.worker("w", router, worker.Config{})
+	as := func(agent string) func(*messages.Task) { return func(task *messages.Task) { task.Agent = agent } }
+	if r := h.result(h.go1("x", as("both"))); !r.Success || len(b.began) != 1 || len(a.began) != 0 {
+		t.Errorf("%+v", r)
+	}
+	run := h.go1("y", as("one"))
+	h.waitsFor(run, messages.ParkPaused)
+	if y := h.why(run); y.Paused == nil || y.Paused.Name != "a" {
+		t.Errorf("%+v", y)
+	}
+	if _, err := h.client.Resume(t.Context(), of, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.result(run); !r.Success || len(a.began) != 1 {
+		t.Errorf("%+v", r)
 	}
 }
