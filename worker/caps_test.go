@@ -287,7 +287,11 @@ func TestLinesLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := keeper(h.bus)
-	k.Lines, k.Caps = h.bus, h.bus.NewCaps(0)
+	caps := h.bus.NewCaps(0)
+	k.Lines, k.Caps = h.bus, caps
+	if _, err := caps.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := k.Sweep(t.Context(), h.bus.Runs(t.Context())); err != nil {
 		t.Fatal(err)
 	}
