@@ -79,7 +79,7 @@ func (c *commands) resume() *cobra.Command {
 				case f.output.json:
 					return c.writeJSON(cmd, p)
 				default:
-					return write(cmd.OutOrStdout(), p.QuotaRef.String()+" goes on\n")
+					return write(cmd.OutOrStdout(), p.String()+" goes on\n")
 				}
 			})
 		},

@@ -67,7 +67,7 @@ func (s *Service) resume(ctx context.Context, req messages.PauseRequest) (any, e
 		if q.Paused == nil {
 			return false, &messages.Problem{
 				Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
-				Code: messages.CodeNotFound, Detail: req.QuotaRef.String() + " is not paused",
+				Code: messages.CodeNotFound, Detail: req.String() + " is not paused",
 			}
 		}
 		was.Pause, q.Paused = *q.Paused, nil

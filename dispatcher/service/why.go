@@ -82,7 +82,7 @@ func (s *Service) pausedThing(ctx context.Context, of messages.QuotaRef) (*messa
 }
 
 func pausedText(p *messages.PausedThing) string {
-	text := p.QuotaRef.String() + " was paused"
+	text := p.String() + " was paused"
 	if p.By != "" {
 		text += " by " + p.By
 	}

@@ -15,20 +15,30 @@ import (
 
 // Lines keeps who has a place in each line and who waits for one. Safe for concurrent use. No read is stale.
 type Lines interface {
+	Places
+	Waits
+}
+
+// Places are those of each line.
+type Places interface {
 	// Line is who has the places of a line and the revision of that; nobody and 0 for one that nobody knows.
 	Line(ctx context.Context, line string) (l messages.Line, revision uint64, err error)
 	// PutLine stores it in place of a revision. ErrConflict: another one is stored.
 	PutLine(ctx context.Context, line string, revision uint64, l messages.Line) error
+	// Lines are the lines that somebody had a place in or waited in, by name.
+	Lines(ctx context.Context) iter.Seq2[string, error]
+}
+
+// Waits are those for a place of each line.
+type Waits interface {
 	// Wait puts a run at the end of those that wait. One that waits already keeps its position.
 	Wait(ctx context.Context, line string, run messages.Ref) error
-	// Waiting is the position of a run among all that wait, in an order without meaning but that; 0: it does not wait.
+	// Waiting is the position of a run, a number that grows along the line and is never given again; 0: it does not wait.
 	Waiting(ctx context.Context, line string, run messages.Ref) (at uint64, err error)
 	// First is who has waited longest, and its position; 0: nobody waits.
 	First(ctx context.Context, line string) (run messages.Ref, at uint64, err error)
 	// Unwait ends the wait at a position. One that is over is no error.
 	Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error
-	// Lines are the lines that somebody had a place in or waited in, by name.
-	Lines(ctx context.Context) iter.Seq2[string, error]
 }
 
 // NoCap is the Cap of a line that lets everybody pass.
