@@ -83,7 +83,7 @@ func countEvents(r Record) int {
 			return 1
 		}
 		return 0
-	case *Released, *Lost, *Answered, *SessionGranted, *Recalled, *Summarised:
+	case *Released, *Lost, *Answered, *SessionGranted, *Recalled, *Summarised, *Lined:
 		return 0
 	case *Expired:
 		if r.Call != "" {

@@ -62,6 +62,17 @@ func appendHead(b []byte, h *Head) []byte {
 	b = appendOptional(b, `,"session":`, h.Session)
 	b = appendTrue(b, `,"turn":`, h.Turn)
 	b = appendTrue(b, `,"webhook":`, h.Webhook)
+	for i, l := range h.Lines {
+		if i == 0 {
+			b = append(b, `,"lines":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = appendString(b, l)
+		if i == len(h.Lines)-1 {
+			b = append(b, ']')
+		}
+	}
 	b = appendCount(b, `,"snapshot":`, h.Snapshot)
 	return append(b, '}')
 }

@@ -50,6 +50,8 @@ type Head struct {
 	Turn    bool   `json:"turn,omitempty"`
 	// Webhook: the task asks for a POST when the run has ended.
 	Webhook bool `json:"webhook,omitempty"`
+	// Lines are all that the run ever asked for a place in.
+	Lines []string `json:"lines,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -87,7 +89,7 @@ func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Cancel: prev.Cancel, Waits: prev.Waits,
-		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook,
+		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Lines: prev.Lines,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
 	if prev.FirstEvent == 0 {
@@ -117,6 +119,12 @@ func (h *Head) follow(r Record) {
 		h.Turn = true
 	case *SessionGranted:
 		h.satisfy(r.Park)
+	case *Lined:
+		for _, l := range r.Lines {
+			if !slices.Contains(h.Lines, l) {
+				h.Lines = append(slices.Clip(h.Lines), l)
+			}
+		}
 	case *Claimed:
 		h.Phase, h.Claim, h.Ticket, h.Delivery, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, r.Delivery, 0
 		h.Waits = ""

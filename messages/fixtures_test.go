@@ -28,9 +28,10 @@ func fullTask() messages.Task {
 		NotBefore:   new(noon.Add(time.Minute)),
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 
-		Workspace: "drafts",
-		Seed:      new(int64(7)),
-		Webhook:   &messages.Webhook{URL: "https://hooks.example.com/ends?key=k", Events: []string{"failed"}},
+		Workspace:   "drafts",
+		Seed:        new(int64(7)),
+		Webhook:     &messages.Webhook{URL: "https://hooks.example.com/ends?key=k", Events: []string{"failed"}},
+		Concurrency: &messages.Concurrency{Key: "deploy", Limit: 2},
 	}
 }
 
@@ -146,7 +147,7 @@ func fullRecords() []messages.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
 		},
 		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true},
+		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme"},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
 		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
@@ -169,6 +170,7 @@ func fullRecords() []messages.Record {
 		},
 		&messages.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&messages.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
+		&messages.Lined{Lines: []string{messages.KeyLine(ref.Tenant, "deploy"), messages.TenantLine(ref.Tenant)}},
 	}
 }
 
@@ -183,7 +185,7 @@ func emptyRecords() []messages.Record {
 		&messages.HookFailed{},
 		&messages.Decided{},
 		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
-		&messages.Steered{},
+		&messages.Steered{}, &messages.Lined{},
 	}
 }
 

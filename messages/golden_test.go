@@ -26,6 +26,7 @@ func wire() map[string]any {
 	head := prior(messages.PhaseActive)
 	head.Cancel, head.Snapshot = true, 3
 	head.Session, head.Turn, head.Webhook = "s-1", true, true
+	head.Lines = []string{"key.acme.deploy", "tenant.acme"}
 	usage := fullUsage()
 	result, done := fullResult(), messages.AgentResult{
 		ID: ref.Run, Success: true, Result: "done", StartedAt: noon, FinishedAt: noon, Status: messages.StatusCompleted,

@@ -31,6 +31,7 @@ func taskThen() messages.Task {
 	t.Seed = nil
 	t.NotBefore = nil
 	t.Webhook = nil
+	t.Concurrency = nil
 	return t
 }
 

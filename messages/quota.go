@@ -79,7 +79,7 @@ func (q *Quota) Validate(of QuotaKind) error {
 		kinds string
 	}{
 		{"weight", q.Weight, maxWeight, "tenant"},
-		{"maxRunning", q.MaxRunning, maxQuotaCount, "tenant agent"},
+		{"maxRunning", q.MaxRunning, MaxPlaces, "tenant agent"},
 		{"maxQueued", q.MaxQueued, maxQuotaCount, "tenant"},
 		{"perMinute", q.PerMinute, maxQuotaCount, "tenant"},
 	}

@@ -5,7 +5,7 @@ import "time"
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
 // The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised. Control records, of anybody else:
+// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised *Lined. Control records, of anybody else:
 // *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted *Steered.
 type Record interface{ Kind() Kind }
 
@@ -37,6 +37,7 @@ const (
 	KindSummarised      Kind = "summarised"
 	KindHookFailed      Kind = "hook_failed"
 	KindSteered         Kind = "steered"
+	KindLined           Kind = "lined"
 )
 
 // newRecord is an empty record of a kind, nil for an unknown one.
@@ -88,6 +89,8 @@ func newRecord(k Kind) Record {
 		return &HookFailed{}
 	case KindSteered:
 		return &Steered{}
+	case KindLined:
+		return &Lined{}
 	default:
 		return nil
 	}
@@ -194,8 +197,8 @@ type Parked struct {
 	Question string `json:"question,omitempty"`
 
 	Approval *Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
-
-	Again bool `json:"again,omitempty"` // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
+	Line     string    `json:"line,omitempty"`     // that has no place for it, when the reason is ParkLine or ParkPaused
+	Again    bool      `json:"again,omitempty"`    // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
 }
 
 // Released hands an open claim back. The attempt is given back too, unless it was Spent.

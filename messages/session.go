@@ -33,7 +33,7 @@ func (s *Session) Remember(run string) {
 // Empty tells whether nothing is known of the session.
 func (s *Session) Empty() bool { return len(s.Runs) == 0 && len(s.Ended) == 0 }
 
-// SessionGranted ends the park of a run whose turn has come.
+// SessionGranted ends the park of a run whose turn in its session has come, or that was given a place in a line.
 type SessionGranted struct {
 	Park uint64 `json:"park"` // sequence of the Parked entry
 }

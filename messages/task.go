@@ -64,6 +64,8 @@ type Task struct {
 	Seed *int64 `json:"seed,omitempty"`
 	// Webhook is told when the run has ended.
 	Webhook *Webhook `json:"webhook,omitempty"`
+	// Concurrency lets few of the tenant's tasks with the same key work at once; the others wait.
+	Concurrency *Concurrency `json:"concurrency,omitempty"`
 }
 
 // Limits of one run.
@@ -181,6 +183,9 @@ func (t *Task) SetDefaults() {
 	if t.Priority == "" {
 		t.Priority = PriorityNormal
 	}
+	if c := t.Concurrency; c != nil && c.Limit == 0 {
+		t.Concurrency = &Concurrency{c.Key, 1} // a copy: others may share the old one
+	}
 }
 
 // Validate returns a *FieldError for the first field that is wrong. An empty id is allowed.
@@ -239,6 +244,11 @@ func (t *Task) Validate() error {
 		}
 		if len(t.OutputSchema) > 0 {
 			return &FieldError{"outputSchema", noSchemaOfPlan}
+		}
+	}
+	if t.Concurrency != nil {
+		if err := t.Concurrency.check(); err != nil {
+			return err
 		}
 	}
 	return checkText("traceparent", t.Traceparent, 128)

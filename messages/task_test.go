@@ -266,10 +266,11 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"OutputSchema": func(t *messages.Task) {
 			t.OutputSchema = json.RawMessage(`{"type":"object","required":["m"]}`)
 		},
-		"Seed":      func(t *messages.Task) { t.Seed = new(int64(8)) },
-		"Deadline":  func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
-		"NotBefore": func(t *messages.Task) { t.NotBefore = new(t.NotBefore.Add(time.Second)) },
-		"Webhook":   func(t *messages.Task) { t.Webhook = nil },
+		"Seed":        func(t *messages.Task) { t.Seed = new(int64(8)) },
+		"Deadline":    func(t *messages.Task) { t.Deadline = new(t.Deadline.Add(time.Second)) },
+		"NotBefore":   func(t *messages.Task) { t.NotBefore = new(t.NotBefore.Add(time.Second)) },
+		"Webhook":     func(t *messages.Task) { t.Webhook = nil },
+		"Concurrency": func(t *messages.Task) { t.Concurrency.Key += "x" },
 	}
 	seen := map[string]string{}
 	task := fullTask()

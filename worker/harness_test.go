@@ -130,6 +130,8 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	}
 	b := h.open(h.conn())
 	cfg.Bus, cfg.Keeper, cfg.Log = b, keeper(b), h.log
+	cfg.Caps = b.NewCaps(20 * time.Millisecond)
+	cfg.Keeper.Lines, cfg.Keeper.Caps = b, cfg.Caps
 	text := live.New(live.Config{Publish: b.PublishLive})
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,

@@ -36,6 +36,7 @@ type Config struct {
 	Log          *slog.Logger  // default: discard
 	Name         string        // that the worker is listed with. Default: its id
 	Version      string        // of the program, that it is listed with
+	Caps         *bus.Caps     // those of the Runner's Keeper; nil: nothing is capped or paused
 }
 
 // Worker works task messages.
@@ -105,6 +106,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	ctx, drain := context.WithCancel(ctx)
 	defer drain()
+	if w.cfg.Caps != nil { // before the first run
+		if _, err := w.cfg.Caps.Load(ctx); err != nil && ctx.Err() == nil {
+			return err //nolint:wrapcheck // it says what was loaded
+		}
+	}
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
 	beat, stopBeat := context.WithCancel(work)
@@ -119,6 +125,9 @@ func (w *Worker) Run(ctx context.Context) error {
 			w.cfg.Log.WarnContext(beat, "no nudges: controls are seen at the next heartbeat", "err", err)
 		}
 	})
+	if w.cfg.Caps != nil {
+		background.Go(func() { w.keepCaps(beat) })
+	}
 	w.pull(ctx, work, tasks)
 	w.drain(work, abort)
 	return nil

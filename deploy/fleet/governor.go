@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/memory"
 	"github.com/longshore-run/longshore/worker/model"
@@ -25,6 +27,8 @@ type guard struct {
 	cache    *replycache.Cache  // nil: no cache
 	rdb      redis.UniversalClient
 	leaves   []interface{ Close() } // idle connections of providers; they outlive the calls
+
+	caps atomic.Pointer[bus.Caps] // that say which providers are paused; nil: none
 }
 
 // limitsOf are those of each model of each endpoint: what its provider says, else what is said of all; nil when nothing

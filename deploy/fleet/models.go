@@ -21,7 +21,7 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script, g
 	if err != nil {
 		return nil, err
 	}
-	config := model.RouterConfig{Default: s.Default(), Prices: table.perMillion}
+	config := model.RouterConfig{Default: s.Default(), Prices: table.perMillion, Paused: g.paused}
 	all := s.Providers()
 	for i := range all {
 		p := &all[i]

@@ -104,9 +104,10 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	defer shutHooks()
 	redact := policy.NewRedactor(settings.Secrets(s)...)
+	k, caps := capped(b, parts.guard)
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
-		Worker: s.Name, Keeper: keeper(b), Cache: parts.cache(short), Model: parts.Model, Tools: set,
+		Worker: s.Name, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
 		Redact: redact.String, Log: log,
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
@@ -115,7 +116,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b,
 	})
 	w := worker.New(worker.Config{
-		Bus: b, Keeper: keeper(b), Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
+		Bus: b, Keeper: k, Caps: caps, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 	})
 	if err := errors.Join(workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics)); err != nil {
 		return err

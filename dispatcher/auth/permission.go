@@ -10,13 +10,13 @@ const (
 	Read    Permission = "read"    // tasks, events, results, batches, sessions; the definitions of agents and prompts
 	Submit  Permission = "submit"  // submit, fork and cancel tasks and batches; forget sessions
 	Decide  Permission = "decide"  // approve, deny, answer
-	Operate Permission = "operate" // dead letters, pauses and schedules of the tenant
+	Operate Permission = "operate" // dead letters and schedules of the tenant
 )
 
 // Permissions over what all tenants share. Only principals of all tenants have them.
 const (
 	ReadFleet    Permission = "read-fleet"    // metrics, workers, quotas
-	OperateFleet Permission = "operate-fleet" // pause a provider, drain a worker
+	OperateFleet Permission = "operate-fleet" // pause tenants, agents and providers; drain workers
 	Administer   Permission = "administer"    // agents, prompts, tools, quotas
 )
 

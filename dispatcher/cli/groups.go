@@ -6,10 +6,10 @@ import "github.com/spf13/cobra"
 func groups() []group {
 	return []group{
 		{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "dispatcher", "worker"}},
-		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "result", "list", "steer", "cancel"}},
+		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "why", "result", "list", "steer", "cancel"}},
 		{"waiting", "Decide for runs that wait:", []string{"approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "fork", "feedback", "eval", "dead"}},
-		{"operate", "Operate a fleet:", []string{"quotas", "workers", "drain", "keys"}},
+		{"operate", "Operate a fleet:", []string{"quotas", "pause", "resume", "workers", "drain", "keys"}},
 		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "schedules", "prices", "webhook-key"}},
 	}
 }

@@ -52,6 +52,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	maps.Copy(all, s.quotas())
 	maps.Copy(all, s.workforce())
 	maps.Copy(all, s.keys())
+	maps.Copy(all, s.queueing())
 	return maps.All(all)
 }
 

@@ -72,8 +72,8 @@ func (s *Service) usage(ctx context.Context, tenant string, q messages.Quota) (*
 	return &u, nil
 }
 
-// maxQuotaRaces bounds how often a change of a quota races with a pause.
-const maxQuotaRaces = 10
+// maxQuotaRaces bounds the race of those that change one quota.
+const maxQuotaRaces = 20
 
 func (s *Service) quotaPut(ctx context.Context, req messages.QuotaPut) (any, error) {
 	if err := req.Check(); err != nil {
@@ -122,19 +122,18 @@ func (s *Service) changeQuota(
 		if after == (messages.Quota{}) && revision == 0 {
 			return done, nil
 		}
-		c, err := s.cfg.Bus.PutQuota(ctx, of, after, by, &revision)
+		if after == (messages.Quota{}) { // so that it is not listed any more
+			err = s.cfg.Bus.DeleteQuota(ctx, of, by, &revision)
+		} else {
+			var c messages.Change
+			c, err = s.cfg.Bus.PutQuota(ctx, of, after, by, &revision)
+			done.Revision = c.Revision
+		}
 		switch {
 		case errors.Is(err, messages.ErrRevision):
 			continue
 		case err != nil:
 			return nil, err
-		}
-		done.Revision = c.Revision
-		if after == (messages.Quota{}) { // so that it is not listed any more
-			if err := s.cfg.Bus.DeleteQuota(ctx, of, by); err != nil {
-				return nil, err
-			}
-			done.Revision = 0
 		}
 		s.cfg.Log.InfoContext(ctx, "quota changed", "kind", string(of.Kind), "name", of.Name, "by", messages.Clip(by, 128), "revision", done.Revision)
 		return done, nil

@@ -46,13 +46,14 @@ func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quo
 	return change, nil
 }
 
-// DeleteQuota takes all limits away; nothing happens when there are none.
-func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string) error {
+// DeleteQuota takes all limits away; nothing happens when there are none. messages.ErrRevision: ifRevision, unless it
+// is nil, is not its newest revision.
+func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string, ifRevision *uint64) error {
 	if err := of.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the field
 	}
 	defer b.quotas.drop(of)
-	if _, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), nil, by, nil}); err != nil {
+	if _, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), nil, by, ifRevision}); err != nil {
 		return fmt.Errorf("delete quota of %s: %w", of, err)
 	}
 	return nil

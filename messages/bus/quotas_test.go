@@ -37,7 +37,7 @@ func TestQuotas(t *testing.T) {
 	if all, err := b.Quotas(ctx); err != nil || len(all) != 1 || all[ann] != want {
 		t.Errorf("got %v, %v", all, err)
 	}
-	if err := b.DeleteQuota(ctx, ann, "root"); err != nil {
+	if err := b.DeleteQuota(ctx, ann, "root", nil); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := b.Quotas(ctx); err != nil || len(all) != 0 {

@@ -149,7 +149,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = streamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas)}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.

@@ -77,6 +77,9 @@ func (k *Keeper) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error])
 			mended++
 		}
 	}
+	if err := k.SweepLines(ctx); err != nil {
+		failed = append(failed, err)
+	}
 	return mended, errors.Join(failed...)
 }
 
@@ -106,6 +109,9 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 		}
 		if freed, err := k.free(ctx, run, last); freed || err != nil {
 			return freed, err
+		}
+		if err := k.mendPlaces(ctx, run, last.Head); err != nil {
+			return false, err
 		}
 		return false, k.armTimer(ctx, run, last)
 	case messages.PhaseFinished:

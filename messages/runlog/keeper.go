@@ -32,6 +32,8 @@ type Keeper struct {
 	Events   Events
 	Sessions Sessions // nil: runs of a session take no turns
 	Quotas   Quotas   // nil: a run that waits for a quota goes on when its time has come
+	Lines    Lines    // nil: nothing is capped or paused
+	Caps     Caps     // nil: only concurrency keys are capped
 	Now      func() time.Time
 	NewID    func() string
 }
@@ -214,6 +216,9 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last messages.Entr
 		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
 			return err
 		}
+		if err := k.settlePlaces(ctx, run, last.Head); err != nil {
+			return err
+		}
 		return k.armTimer(ctx, run, last)
 	case messages.PhaseReady:
 		if err := out.Flush(ctx); err != nil {
@@ -242,6 +247,9 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messa
 		}
 	}
 	if err := k.leaveSession(ctx, run, last.Head); err != nil { // before run_finished: who saw that may take the next turn at once
+		return err
+	}
+	if err := k.leaveLines(ctx, run, last.Head); err != nil {
 		return err
 	}
 	if err := out.Finish(ctx, finishedEvent(run, last, end)); err != nil {

@@ -15,6 +15,7 @@ type Error struct {
 	Hint       string        // what to do about it, a sentence; may be empty
 	RequestID  string        // the provider's
 	RetryAfter time.Duration // as the provider asked; 0: it did not
+	Paused     string        // the provider that an operator paused, when no other can take the request
 }
 
 func (e *Error) Error() string {

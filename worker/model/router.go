@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -37,6 +38,8 @@ type RouterConfig struct {
 	Retry    RetryConfig // Of each model.
 	Attempts int         // Calls of all models together for one request. Default 12.
 	Breaker  BreakerConfig
+
+	Paused func(provider string) bool // asked before each request; default: none is paused
 }
 
 // Router hands every request to one of several endpoints, by the models that it names:
@@ -112,7 +115,7 @@ func (r *Router) candidates(ctx context.Context, req *Request) (usable []Candida
 		wanted = []string{req.Model}
 	}
 	pass := func(name, why string) { passed = append(passed, name+": "+why) }
-	unknown, small := 0, 0
+	unknown, small, paused := 0, 0, ""
 	for _, name := range wanted {
 		c, ok := r.resolve(name)
 		if !ok {
@@ -131,12 +134,21 @@ func (r *Router) candidates(ctx context.Context, req *Request) (usable []Candida
 			pass(c.String(), dear)
 			continue
 		}
+		if r.config.Paused != nil && r.config.Paused(c.Endpoint) {
+			paused = cmp.Or(paused, c.Endpoint)
+			pass(c.String(), "an operator paused the provider")
+			continue
+		}
 		if !slices.ContainsFunc(usable, func(o Candidate) bool { return o.key() == c.key() }) {
 			usable = append(usable, c)
 		}
 	}
 	switch {
 	case len(usable) > 0:
+	case paused != "":
+		return nil, nil, &Error{
+			Class: Overloaded, Detail: strings.Join(passed, "; "), Hint: "resume provider " + paused, Paused: paused,
+		}
 	case unknown == len(wanted):
 		return nil, nil, r.unknown(wanted[0])
 	case small > 0 && small+unknown == len(wanted):

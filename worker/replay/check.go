@@ -207,7 +207,8 @@ func byOthers(s *agent.State, r messages.Record) bool {
 	case *messages.BudgetWarned:
 		return true
 	case *messages.Parked:
-		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkNotBefore || r.Reason == messages.ParkQuota
+		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkNotBefore || r.Reason == messages.ParkQuota ||
+			r.Reason == messages.ParkLine || r.Reason == messages.ParkPaused
 	case *messages.Finished:
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead

@@ -42,6 +42,10 @@ type execution struct {
 	later   *messages.Parked           // the wish of the model call to be made later
 	hold    *messages.Parked           // until a quota of its tenant allows it to go on
 
+	placed   bool   // it has its places in lines
+	waitsIn  string // the line that has none for it
+	withheld string // the paused provider without which it cannot go on
+
 	hooking hooking
 
 	remembered time.Time // when the state was cached last
@@ -153,6 +157,11 @@ func (x *execution) drive(ctx context.Context) error {
 				return ErrShutdown
 			}
 			action, err = x.joinSession(ctx)
+		case *agent.JoinLines:
+			if x.draining() {
+				return ErrShutdown
+			}
+			action, err = x.joinLines(ctx, a)
 		default:
 			return fmt.Errorf("perform %T: unknown action", action)
 		}
@@ -270,7 +279,10 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		if park := x.held(s, action); park != nil {
 			return decisions, park, add(&park.Parked)
 		}
-		if calls := x.due(s, action); len(calls) > 0 {
+		calls := x.due(s, action)
+		if line := x.inLine(s, action); line != nil && (!x.placed || len(calls) == 0) {
+			action = line
+		} else if len(calls) > 0 {
 			return decisions, &agent.AskHooks{Calls: calls}, nil
 		}
 		entailed := s.Entails(action)
@@ -315,6 +327,11 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			default:
 				return decisions, a, nil
 			}
+		case *agent.JoinLines:
+			if r := x.lined(a); r != nil {
+				return decisions, a, add(r)
+			}
+			return decisions, a, nil
 		case *agent.Decide:
 		case *agent.Park:
 			if a.For > 0 {

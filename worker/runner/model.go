@@ -81,6 +81,8 @@ func (x *execution) replied(
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):
 		return x.replan(ctx)
+	case errors.As(err, &failed) && x.withhold(failed):
+		return x.commit(ctx)
 	case errors.As(err, &failed):
 		if x.later = x.postpone(step, failed); x.later != nil {
 			return x.commit(ctx)

@@ -102,6 +102,8 @@ func (x *execution) summarised(ctx context.Context, millis int64, reply *model.R
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):
 		return x.replan(ctx)
+	case errors.As(err, &failed) && x.withhold(failed):
+		return x.commit(ctx)
 	case errors.As(err, &failed):
 		if x.later = x.postpone(0, failed); x.later != nil {
 			return x.commit(ctx)

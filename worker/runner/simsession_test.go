@@ -35,6 +35,8 @@ type sessionWorld struct {
 	joined   []string                // in the order in which they first joined
 	bad      string                  // the first violation
 	sums     map[string]int          // summaries that were paid for and recorded, by run
+
+	lines *simCapped // instead of sessions: caps and pauses; nil: none
 }
 
 const (
@@ -78,6 +80,7 @@ func (l sessionLog) Append(ctx context.Context, run messages.Ref, last uint64, e
 	}
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
+	l.w.lines.check(l.w)
 	if turns > 1 {
 		l.w.wrong("%d runs have their turn", turns)
 	}
@@ -190,6 +193,7 @@ func (w *sessionWorld) keeper(p *process) *runlog.Keeper {
 	k := p.keeper(simTime)
 	k.Log, k.Queue, k.Events = sessionLog{simLog{p}, w}, sessionQueue{simQueue{p}, w}, sessionEvents{p, w}
 	k.Sessions = simSessions{p, w}
+	w.lines.keep(k, p)
 	return k
 }
 
@@ -238,7 +242,7 @@ func (w *sessionWorld) work(ctx context.Context, t *testing.T, p *process, k *ru
 	if err != nil {
 		t.Error(err)
 	}
-	r := runner.New(runner.Config{
+	cfg := runner.Config{
 		Worker: fmt.Sprint("w", p.id), Keeper: k, Model: sessionModel{p}, Tools: set, MaxAttempts: 1000,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent: func(context.Context, string) (messages.Definition, error) {
@@ -249,14 +253,15 @@ func (w *sessionWorld) work(ctx context.Context, t *testing.T, p *process, k *ru
 			d.SetDefaults()
 			return d, nil
 		},
-	})
+	}
 	ticket := runner.Ticket{
 		Run: w.of[m.seq], Seq: m.seq, After: m.wake.After, Delivered: delivered, Priority: messages.PriorityNormal, Queued: simTime,
 	}
 	if m.start {
 		ticket.Body = []byte(`{"input":"go","session":"` + simTalk + `"}`)
 	}
-	outcome, _ := r.Run(ctx, ticket)
+	w.lines.work(t, p, &cfg, &ticket)
+	outcome, _ := runner.New(cfg).Run(ctx, ticket)
 	return outcome
 }
 
@@ -321,6 +326,7 @@ func (w *sessionWorld) play(t *testing.T) {
 				_, _ = w.keeper(p).Control(ctx, run, &messages.CancelRequested{ID: "x"})
 			})
 		}
+		w.lines.happen(w, chaos)
 		if !lost && chaos && w.rnd.IntN(80) == 0 {
 			lost = w.lose()
 		}
@@ -333,7 +339,7 @@ func (w *sessionWorld) play(t *testing.T) {
 		w.mu.Lock()
 		if len(w.pending) == 0 {
 			live := slices.ContainsFunc(w.procs, func(p *process) bool { return !p.done })
-			rest := len(w.tasks) == 0 && len(w.timers) == 0
+			rest := len(w.tasks) == 0 && len(w.timers) == 0 && w.lines.rests(w)
 			w.mu.Unlock()
 			if live {
 				time.Sleep(10 * time.Millisecond)

@@ -1,0 +1,27 @@
+package fleet
+
+import (
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// capped is the keeper of a worker, whose runs take places in lines, and the caps that it goes by. The guard tells the
+// models which providers are paused.
+func capped(b *bus.Bus, g *guard) (*runlog.Keeper, *bus.Caps) {
+	k, caps := keeper(b), b.NewCaps(0)
+	k.Lines, k.Caps = b, caps
+	if g != nil {
+		g.caps.Store(caps)
+	}
+	return k, caps
+}
+
+// paused tells whether an operator paused a provider.
+func (g *guard) paused(provider string) bool {
+	if g == nil {
+		return false
+	}
+	caps := g.caps.Load()
+	return caps != nil && caps.Cap(messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaProvider, Name: provider})) == 0
+}

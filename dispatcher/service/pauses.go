@@ -1,0 +1,75 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// queueing are the requests about pauses, and about what a run waits for.
+func (s *Service) queueing() map[string]answerFunc {
+	return map[string]answerFunc{
+		messages.SubjectPauses: asked(s.pauses),
+		messages.SubjectPause:  asked(s.pause),
+		messages.SubjectResume: asked(s.resume),
+		messages.SubjectWhy:    s.why,
+	}
+}
+
+func (s *Service) pauses(ctx context.Context, _ struct{}) (any, error) {
+	all, err := s.cfg.Bus.Quotas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := messages.PauseList{Pauses: []messages.PausedThing{}}
+	for _, of := range slices.SortedFunc(maps.Keys(all), func(a, b messages.QuotaRef) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	}) {
+		if p := all[of].Paused; p != nil {
+			list.Pauses = append(list.Pauses, messages.PausedThing{QuotaRef: of, Pause: *p})
+		}
+	}
+	return list, nil
+}
+
+func (s *Service) pause(ctx context.Context, req messages.PauseRequest) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	if req.Kind == messages.QuotaAgent {
+		if _, err := s.cfg.Bus.Agent(ctx, req.Name); err != nil {
+			return nil, noAgent(err)
+		}
+	}
+	paused := messages.PausedThing{QuotaRef: req.QuotaRef}
+	_, err := s.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
+		if q.Paused == nil {
+			q.Paused = &messages.Pause{By: req.By, Reason: req.Reason, At: s.cfg.Keeper.Now()}
+		}
+		paused.Pause = *q.Paused
+		return q, nil
+	})
+	return paused, err
+}
+
+func (s *Service) resume(ctx context.Context, req messages.PauseRequest) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	was := messages.PausedThing{QuotaRef: req.QuotaRef}
+	_, err := s.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
+		if q.Paused == nil {
+			return q, &messages.Problem{
+				Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
+				Code: messages.CodeNotFound, Detail: req.String() + " is not paused",
+			}
+		}
+		was.Pause, q.Paused = *q.Paused, nil
+		return q, nil
+	})
+	return was, err
+}

@@ -1,0 +1,259 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// maxAhead is how many runs that wait before one are counted.
+const maxAhead = 1000
+
+// why says what a run waits for, or what it does.
+func (s *Service) why(ctx context.Context, body []byte) (any, error) {
+	ref, err := runOf(body)
+	if err != nil {
+		return nil, err
+	}
+	last, q, err := s.find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	y := &messages.Why{Tenant: ref.Tenant, ID: ref.Run}
+	if q != nil {
+		return y, s.whyQueued(ctx, y, ref, q)
+	}
+	st, err := s.statusOf(ctx, ref, last)
+	if err != nil {
+		return nil, err
+	}
+	y.Status, y.Waits, y.Attempt, y.Since = st.Status, st.Waits, st.Attempt, st.Updated
+	h := last.Head
+	switch {
+	case h.Phase == messages.PhaseFinished:
+		return y, s.whyEnded(ctx, y, ref, last)
+	case h.Phase == messages.PhaseActive:
+		return y, s.whyWorks(ctx, y, ref, last)
+	case h.Phase == messages.PhaseReady && h.Cancel:
+		y.Text = "It was asked to stop, and waits for a worker that ends it."
+		return y, nil
+	case h.Phase == messages.PhaseReady && h.Waits == "":
+		y.Text = "It waits for a worker that takes it up."
+		return y, nil
+	case h.Phase == messages.PhaseReady:
+		y.Text = fmt.Sprintf("Its wait (%s) is over, and it waits for a worker that goes on with it.", h.Waits)
+		return y, nil
+	default:
+		return y, s.whyParked(ctx, y, ref, last)
+	}
+}
+
+func (s *Service) whyQueued(ctx context.Context, y *messages.Why, ref messages.Ref, q *queued) error {
+	y.Status, y.Since = messages.StatusQueued, q.at
+	y.Text = "It is in the queue, and waits for a free worker."
+	of := []messages.QuotaRef{{Kind: messages.QuotaTenant, Name: ref.Tenant}}
+	if t, err := messages.DecodeTaskFor(ref, q.priority, q.body); err == nil {
+		of = append(of, messages.QuotaRef{Kind: messages.QuotaAgent, Name: t.Agent})
+	}
+	for _, of := range of {
+		p, err := s.pausedThing(ctx, of)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			y.Paused, y.Text = p, "It is in the queue: "+pausedText(p)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *Service) pausedThing(ctx context.Context, of messages.QuotaRef) (*messages.PausedThing, error) {
+	q, _, err := s.cfg.Bus.Quota(ctx, of)
+	if err != nil || q.Paused == nil {
+		return nil, err
+	}
+	return &messages.PausedThing{QuotaRef: of, Pause: *q.Paused}, nil
+}
+
+func pausedText(p *messages.PausedThing) string {
+	text := p.String() + " was paused"
+	if p.By != "" {
+		text += " by " + p.By
+	}
+	text += " at " + stamp(p.At)
+	if p.Reason != "" {
+		text += " because: " + p.Reason
+	}
+	return text + "."
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func (s *Service) whyEnded(ctx context.Context, y *messages.Why, ref messages.Ref, last messages.Entry) error {
+	r, err := s.resultOf(ctx, ref, last)
+	if err != nil {
+		return err
+	}
+	y.Text = "It has ended: " + string(r.Status) + "."
+	if r.Error != nil {
+		y.Text = fmt.Sprintf("It has ended: %s, %s.", r.Status, strings.TrimSuffix(r.Error.Message, "."))
+	}
+	return nil
+}
+
+// whyWorks names the worker of the last claim, and the step that was begun last.
+func (s *Service) whyWorks(ctx context.Context, y *messages.Why, ref messages.Ref, last messages.Entry) error {
+	steps := uint64(0)
+	for e, err := range s.cfg.Keeper.Log.Heads(ctx, ref, 0, runlog.Tail) {
+		if err != nil {
+			return err
+		}
+		if e.Head.Has(messages.KindStepStarted) {
+			steps = e.Seq
+		}
+	}
+	err := s.each(ctx, ref, last.Head.ClaimSeq, func(r messages.Record, at time.Time) {
+		if r, ok := r.(*messages.Claimed); ok {
+			y.Worker, y.Since = r.Worker, at
+		}
+	})
+	if err == nil && steps != 0 {
+		err = s.each(ctx, ref, steps, func(r messages.Record, at time.Time) {
+			if r, ok := r.(*messages.StepStarted); ok {
+				y.Step = r.Step
+				if steps > last.Head.ClaimSeq {
+					y.Since = at
+				}
+			}
+		})
+	}
+	y.Text = "Worker " + y.Worker + " works it"
+	if y.Step > 0 {
+		y.Text += fmt.Sprintf(", in step %d", y.Step)
+	}
+	if y.Attempt > 1 {
+		y.Text += fmt.Sprintf(", attempt %d", y.Attempt)
+	}
+	y.Text += ", since " + stamp(y.Since) + "."
+	return err
+}
+
+// each hands out the records of one entry.
+func (s *Service) each(ctx context.Context, ref messages.Ref, seq uint64, do func(r messages.Record, at time.Time)) error {
+	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, seq-1, seq) {
+		if err != nil {
+			return err
+		}
+		if e.Seq == seq {
+			for _, r := range e.Records {
+				do(r, e.Head.Time)
+			}
+		}
+		break
+	}
+	return nil
+}
+
+func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.Ref, last messages.Entry) error {
+	p, since, err := s.cfg.Keeper.Park(ctx, ref, last)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		p = &messages.Parked{Reason: last.Head.Waits}
+	}
+	y.Until, y.Call = p.Until, p.Call
+	if !since.IsZero() {
+		y.Since = since
+	}
+	switch p.Reason {
+	case messages.ParkSession:
+		err = s.whySession(ctx, y, ref, last.Head.Session)
+	case messages.ParkLine:
+		err = s.whyLine(ctx, y, ref, p.Line)
+	case messages.ParkPaused:
+		err = s.whyPaused(ctx, y, p.Line)
+	case messages.ParkApproval:
+		y.Text = "It waits for an approval of call " + p.Call
+		if p.Approval != nil {
+			y.Tool = p.Approval.Tool
+			y.Text += " of " + p.Approval.Tool
+		}
+	case messages.ParkModel:
+		y.Text = "It waits until its model may be called again"
+	case messages.ReasonBudget:
+		y.Text = "It waits for more budget: " + p.Question
+	default:
+		y.Text = "It waits for its " + p.Reason
+		if p.Question != "" {
+			y.Text += ": " + p.Question
+		}
+	}
+	if y.Text = strings.TrimSuffix(y.Text, "."); p.Until != nil {
+		y.Text += ", until " + stamp(*p.Until) + " at most"
+	}
+	y.Text += "."
+	return err
+}
+
+func (s *Service) whySession(ctx context.Context, y *messages.Why, ref messages.Ref, name string) error {
+	found, _, err := s.cfg.Bus.Session(ctx, ref.Tenant, name)
+	if err != nil {
+		return err
+	}
+	y.Session, y.Text = name, "It waits for its turn in session "+name
+	y.Ahead = max(slices.Index(found.Runs, ref.Run), 0)
+	if len(found.Runs) > 0 && found.Runs[0] != ref.Run {
+		y.Turn = found.Runs[0]
+		y.Text += ", which run " + y.Turn + " has"
+	}
+	if y.Ahead > 1 {
+		y.Text += fmt.Sprintf("; %d others wait before it", y.Ahead-1)
+	}
+	return nil
+}
+
+func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref, line string) error {
+	l, _, err := s.cfg.Bus.Line(ctx, line)
+	if err != nil {
+		return err
+	}
+	y.Line, y.Taken, y.Places = line, len(l.Places), l.Limit
+	what := "concurrency key " + line[strings.LastIndexByte(line, '.')+1:]
+	if of, ok := messages.QuotaOfLine(line); ok {
+		q, _, err := s.cfg.Bus.Quota(ctx, of)
+		if err != nil {
+			return err
+		}
+		y.Places, what = q.MaxRunning, of.String()
+	}
+	if y.Ahead, y.AheadMore, err = s.cfg.Bus.Ahead(ctx, line, ref, maxAhead); err != nil {
+		return err
+	}
+	more := ""
+	if y.AheadMore {
+		more = "more than "
+	}
+	y.Text = fmt.Sprintf("It waits for a place: %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
+	return nil
+}
+
+func (s *Service) whyPaused(ctx context.Context, y *messages.Why, line string) error {
+	y.Text = "What kept it was resumed, and it is about to be woken"
+	of, ok := messages.QuotaOfLine(line)
+	if !ok {
+		return nil
+	}
+	p, err := s.pausedThing(ctx, of)
+	if err != nil || p == nil {
+		return err
+	}
+	y.Paused, y.Text = p, "It waits: "+pausedText(p)
+	return nil
+}

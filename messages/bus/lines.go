@@ -1,0 +1,167 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// StreamLines has the places of each line, and a message for each run that waits for one, in their order.
+const StreamLines = "LINES"
+
+const (
+	placesPrefix = "lines.places."
+	waitPrefix   = "lines.wait."
+
+	headerTTL   = "Nats-TTL"
+	emptyKeyTTL = "1h" // how long the line of a concurrency key is kept that nobody has a place in: there may be many keys
+)
+
+func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
+	base.Name, base.Description = StreamLines, "Places of capped runs, and who waits for one."
+	base.Subjects = []string{placesPrefix + ">", waitPrefix + ">"}
+	base.MaxMsgsPerSubject = 1
+	base.AllowMsgTTL = true
+	return base
+}
+
+var _ runlog.Lines = (*Bus)(nil)
+
+// Line implements runlog.Lines.
+func (b *Bus) Line(ctx context.Context, line string) (l messages.Line, revision uint64, err error) {
+	if err := messages.CheckLine(line); err != nil {
+		return l, 0, err //nolint:wrapcheck // it names the field
+	}
+	m, ok, err := b.get(ctx, StreamLines, lookup{Last: placesPrefix + line})
+	if err != nil || !ok {
+		return l, 0, err
+	}
+	if err := messages.Decode(m.data, &l); err != nil {
+		return messages.Line{}, 0, fmt.Errorf("it is unreadable: %w", err)
+	}
+	return l, m.seq, nil
+}
+
+// PutLine implements runlog.Lines.
+func (b *Bus) PutLine(ctx context.Context, line string, revision uint64, l messages.Line) error {
+	if err := messages.CheckLine(line); err != nil {
+		return err //nolint:wrapcheck // it names the field
+	}
+	body, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("encode line: %w", err)
+	}
+	m := &nats.Msg{Subject: placesPrefix + line, Header: nats.Header{}, Data: body}
+	if messages.IsKeyLine(line) && len(l.Places) == 0 {
+		m.Header.Set(headerTTL, emptyKeyTTL)
+	}
+	expect(m, revision)
+	_, err = b.store(ctx, m)
+	if refused(err, codeWrongLast) {
+		return runlog.ErrConflict // or stored, and the answer was lost: whoever asks again sees it
+	}
+	return err
+}
+
+func waitSubject(line string, run messages.Ref) (string, error) {
+	if err := messages.CheckLine(line); err != nil {
+		return "", err //nolint:wrapcheck // it names the field
+	}
+	if err := run.Check(); err != nil {
+		return "", err //nolint:wrapcheck // it names the field
+	}
+	return waitPrefix + line + "." + run.Tenant + "." + run.Run, nil
+}
+
+// Wait implements runlog.Lines.
+func (b *Bus) Wait(ctx context.Context, line string, run messages.Ref) error {
+	subject, err := waitSubject(line, run)
+	if err != nil {
+		return err
+	}
+	return b.storeFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}})
+}
+
+// Waiting implements runlog.Lines.
+func (b *Bus) Waiting(ctx context.Context, line string, run messages.Ref) (uint64, error) {
+	subject, err := waitSubject(line, run)
+	if err != nil {
+		return 0, err
+	}
+	m, _, err := b.get(ctx, StreamLines, lookup{Last: subject})
+	return m.seq, err
+}
+
+// First implements runlog.Lines.
+func (b *Bus) First(ctx context.Context, line string) (run messages.Ref, at uint64, err error) {
+	if err := messages.CheckLine(line); err != nil {
+		return run, 0, err //nolint:wrapcheck // it names the field
+	}
+	m, ok, err := b.get(ctx, StreamLines, lookup{Seq: 1, Next: waitPrefix + line + ".*.*"})
+	if err != nil || !ok {
+		return run, 0, err
+	}
+	return runThatWaits(m.subject), m.seq, nil
+}
+
+func runThatWaits(subject string) messages.Ref {
+	t := strings.Split(subject, ".")
+	return messages.Ref{Tenant: t[len(t)-2], Run: t[len(t)-1]}
+}
+
+// Unwait implements runlog.Lines.
+func (b *Bus) Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error {
+	err := b.call(ctx, "STREAM.MSG.DELETE."+StreamLines, struct {
+		Seq     uint64 `json:"seq"`
+		NoErase bool   `json:"no_erase"` //nolint:tagliatelle // JetStream's
+	}{at, true}, nil)
+	if err == nil {
+		return nil
+	}
+	if now, other := b.Waiting(ctx, line, run); other == nil && now != at {
+		return nil // it was deleted already
+	}
+	return fmt.Errorf("leave the wait: %w", err)
+}
+
+// Lines implements runlog.Lines.
+func (b *Bus) Lines(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for subject, err := range b.subjects(ctx, StreamLines, placesPrefix+">") {
+			if err != nil {
+				err = fmt.Errorf("list lines: %w", err)
+			}
+			if !yield(strings.TrimPrefix(subject, placesPrefix), err) {
+				return
+			}
+		}
+	}
+}
+
+// Ahead is how many runs wait in a line before one of them, at most counted: enough to tell a person. A replica may
+// answer, some milliseconds late.
+func (b *Bus) Ahead(ctx context.Context, line string, run messages.Ref, counted int) (n int, more bool, err error) {
+	if err := messages.CheckLine(line); err != nil {
+		return 0, false, err //nolint:wrapcheck // it names the field
+	}
+	for m, err := range b.batch(ctx, StreamLines, waitPrefix+line+".*.*", 1) {
+		switch {
+		case err != nil:
+			return n, false, fmt.Errorf("read line %s: %w", line, err)
+		case runThatWaits(m.subject) == run:
+			return n, false, nil
+		case n == counted:
+			return n, true, nil
+		}
+		n++
+	}
+	return n, false, nil
+}

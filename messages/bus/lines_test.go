@@ -1,0 +1,146 @@
+package bus_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+func TestLineJoinedByMany(t *testing.T) {
+	b, _ := openNew(t)
+	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Lines: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	line := messages.KeyLine("t", "deploy")
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var placed []string
+	for i := range 12 {
+		all.Go(func() {
+			run := messages.Ref{Tenant: "t", Run: fmt.Sprint("r", i)}
+			sessionLog(t, b, run)
+			last, _, err := b.Last(ctxFor(t), run)
+			if err != nil {
+				t.Error(err)
+			}
+			for range 2 { // again is harmless
+				waits, err := k.JoinLines(ctxFor(t), run, last.Head.ClaimSeq, []string{line}, 3)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				if waits == "" && !slices.Contains(placed, run.Run) {
+					placed = append(placed, run.Run)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	l, _, err := b.Line(ctxFor(t), line)
+	if err != nil || len(placed) != 3 || len(l.Places) != 3 || l.Limit != 3 {
+		t.Errorf("%v have a place, %+v, %v", placed, l, err)
+	}
+	// A worker that was cut off gets none.
+	ended := messages.Ref{Tenant: "t", Run: "old"}
+	sessionLog(t, b, ended, &messages.Finished{})
+	last, _, _ := b.Last(ctxFor(t), ended)
+	if _, err := k.JoinLines(ctxFor(t), ended, last.Head.ClaimSeq, []string{messages.KeyLine("t", "other")}, 1); err == nil {
+		t.Error("a run that has ended was given a place")
+	}
+}
+
+func TestLineOrder(t *testing.T) {
+	b, _ := openNew(t)
+	ctx, line := ctxFor(t), messages.TenantLine("t")
+	refs := []messages.Ref{{Tenant: "t", Run: "c"}, {Tenant: "t", Run: "a"}, {Tenant: "t", Run: "b"}}
+	for _, r := range append(refs, refs[0]) { // who waits already keeps its position
+		if err := b.Wait(ctx, line, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, more, err := b.Ahead(ctx, line, refs[2], 10); n != 2 || more || err != nil {
+		t.Errorf("%d ahead, %t, %v", n, more, err)
+	}
+	if n, more, err := b.Ahead(ctx, line, refs[2], 1); n != 1 || !more || err != nil {
+		t.Errorf("%d ahead, %t, %v", n, more, err)
+	}
+	var got []messages.Ref
+	for range refs {
+		run, at, err := b.First(ctx, line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, run)
+		for range 2 { // again is harmless
+			if err := b.Unwait(ctx, line, run, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if diff := cmp.Diff(refs, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, at, err := b.First(ctx, line); at != 0 || err != nil {
+		t.Errorf("somebody waits at %d, %v", at, err)
+	}
+}
+
+func TestLineRefuses(t *testing.T) {
+	b, _ := openNew(t)
+	run := messages.Ref{Tenant: "t", Run: "r"}
+	for _, line := range []string{"", "tenant", "tenant.>", "tenant.a.b", "key.t", "key.t.*", "paused.planet.x", "paused.tenant", "planet.x"} {
+		if err := b.PutLine(ctxFor(t), line, 0, messages.Line{}); err == nil {
+			t.Errorf("%q was stored", line)
+		}
+		if err := b.Wait(ctxFor(t), line, run); err == nil {
+			t.Errorf("somebody waits in %q", line)
+		}
+	}
+	if err := b.Wait(ctxFor(t), "tenant.t", messages.Ref{Tenant: "t", Run: ">"}); err == nil {
+		t.Error("a wildcard waits")
+	}
+}
+
+func TestCaps(t *testing.T) {
+	b, _ := openNew(t)
+	ctx, caps := ctxFor(t), b.NewCaps(time.Hour)
+	grant := func(q messages.Quota) (wider []string) {
+		t.Helper()
+		if _, err := b.PutQuota(ctx, messages.QuotaRef{Kind: messages.QuotaTenant, Name: "t"}, q, "ann", nil); err != nil {
+			t.Fatal(err)
+		}
+		wider, err := caps.Load(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(wider)
+		return wider
+	}
+	const line, paused = "tenant.t", "paused.tenant.t"
+	if caps.Cap(line) != runlog.NoCap {
+		t.Error("a cap before there is one")
+	}
+	for _, tc := range []struct {
+		quota       messages.Quota
+		cap, paused int
+		wider       []string
+	}{
+		{messages.Quota{MaxRunning: 2}, 2, runlog.NoCap, nil},
+		{messages.Quota{MaxRunning: 3}, 3, runlog.NoCap, []string{line}},
+		{messages.Quota{MaxRunning: 1, Paused: &messages.Pause{}}, 1, 0, nil},
+		{messages.Quota{MaxRunning: 1}, 1, runlog.NoCap, []string{paused}},
+		{messages.Quota{Paused: &messages.Pause{}}, runlog.NoCap, 0, []string{line}},
+		{messages.Quota{}, runlog.NoCap, runlog.NoCap, []string{paused}},
+	} {
+		wider := grant(tc.quota)
+		if diff := cmp.Diff(tc.wider, wider); diff != "" || caps.Cap(line) != tc.cap || caps.Cap(paused) != tc.paused {
+			t.Errorf("%+v: %d, %d %s", tc.quota, caps.Cap(line), caps.Cap(paused), diff)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package messages
+
+import "time"
+
+// SubjectWhy asks what a run waits for, or what it does.
+const SubjectWhy = "longshore.why" // RunRequest -> Why
+
+// Why is what a run waits for, or what it does.
+type Why struct {
+	Tenant string    `json:"tenant"`
+	ID     string    `json:"id"`
+	Status Status    `json:"status"`
+	Text   string    `json:"text"`            // one sentence, for people
+	Since  time.Time `json:"since,omitzero"`  // when that began
+	Waits  string    `json:"waits,omitempty"` // as in RunStatus
+	// Until is when the wait ends by itself.
+	Until *time.Time `json:"until,omitempty"`
+
+	Line      string `json:"line,omitempty"`      // that has no place for it
+	Places    int    `json:"places,omitempty"`    // that the line has
+	Taken     int    `json:"taken,omitempty"`     // of them
+	Ahead     int    `json:"ahead,omitempty"`     // runs that wait in the line, or for the turn, before it
+	AheadMore bool   `json:"aheadMore,omitempty"` // there are more than were counted
+
+	Session string `json:"session,omitempty"` // whose turn it waits for
+	Turn    string `json:"turn,omitempty"`    // the run that has it
+
+	Paused *PausedThing `json:"paused,omitempty"` // that keeps it
+	Call   string       `json:"call,omitempty"`   // the tool call that waits
+	Tool   string       `json:"tool,omitempty"`   // of the call, when it waits for an approval
+
+	Worker  string `json:"worker,omitempty"` // that works it
+	Step    int    `json:"step,omitempty"`
+	Attempt int    `json:"attempt,omitempty"` // claims since the last progress
+}
