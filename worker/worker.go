@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/worker/lanes"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -32,6 +33,7 @@ type Config struct {
 	Runner       *runner.Runner
 	Slots        int           // runs worked at once; default 64
 	DrainTimeout time.Duration // how long a stop waits for steps to end before it aborts them; default 30 s
+	Look         time.Duration // between two looks at all lanes, about; hints may be lost. Default 3.5 s
 	Log          *slog.Logger  // default: discard
 }
 
@@ -39,6 +41,7 @@ type Config struct {
 type Worker struct {
 	cfg     Config
 	slots   *slots
+	queue   *queue
 	suspect *suspectPlace
 	held    *held
 	jobs    sync.WaitGroup // messages being handled
@@ -58,11 +61,15 @@ func New(cfg Config) *Worker {
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = DefaultDrainTimeout
 	}
+	if cfg.Look == 0 {
+		cfg.Look = lookEvery
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld()}
 	w.suspect = newSuspectPlace(cfg.Slots)
+	w.queue = newQueue(cfg.Bus, w.slots)
 	return w
 }
 
@@ -72,13 +79,18 @@ type Stats struct {
 	Busy     int // slots in use
 	Held     int // task messages in hand
 	Suspects int // runs that wait to be tried alone, or are
-	Runner   runner.Stats
+	Lanes    int // lanes that this worker believes to have work
+
+	LanesFull uint64 // how often a lane could not be made because the stream has no room for more
+	Runner    runner.Stats
 }
 
 // Stats returns the counts of this moment.
 func (w *Worker) Stats() Stats {
+	working, full := w.queue.working()
 	return Stats{
-		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.suspect.len(), Runner: w.cfg.Runner.Stats(),
+		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.suspect.len(), Lanes: working, LanesFull: full,
+		Runner: w.cfg.Runner.Stats(),
 	}
 }
 
@@ -141,33 +153,64 @@ func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
 	}
 }
 
-// pullWait is how long a pull request stays open; it bounds how long a drain waits for it when the server is away.
-const pullWait = 5 * time.Second
-
-// pull keeps as many messages requested as there are free slots.
+// pull takes messages from the lanes for the slots that are free, until ctx ends.
 func (w *Worker) pull(ctx, work context.Context, tasks *bus.Tasks) {
-	var pulls sync.WaitGroup
-	defer pulls.Wait()
+	var background sync.WaitGroup
+	defer func() { // hints that came until the end were for this worker alone: others are told
+		background.Wait()
+		if err := w.queue.leave(); err != nil {
+			w.cfg.Log.DebugContext(work, "tell others of lanes", "err", err)
+		}
+	}()
+	background.Go(func() {
+		if err := w.cfg.Bus.Hints(ctx, w.queue.stored, w.queue.marked); err != nil && ctx.Err() == nil {
+			w.cfg.Log.WarnContext(ctx, "no hints: tasks are found by looking", "err", err)
+		}
+	})
+	background.Go(func() { w.queue.keep(ctx, w, tasks) })
+	background.Go(func() { w.queue.look(ctx, w) })
 	for {
+		if w.queue.wait(ctx) != nil {
+			return
+		}
 		n, err := w.slots.request(ctx)
 		if err != nil {
 			return
 		}
-		pulls.Go(func() {
-			left := n
-			for d, err := range tasks.Pull(ctx, n, pullWait) {
-				if err != nil {
-					if ctx.Err() == nil {
-						w.cfg.Log.WarnContext(ctx, "pull tasks", "err", err)
-					}
-					break
-				}
-				left--
-				w.slots.arrived()
-				w.jobs.Go(func() { w.handle(work, d) })
-			}
-			w.slots.cancelled(left)
-		})
+		shares := w.queue.share(n)
+		if len(shares) == 0 { // another take found that it was the last
+			w.slots.cancelled(n)
+		}
+		for _, s := range shares {
+			background.Go(func() { w.take(ctx, work, tasks, s) })
+		}
+	}
+}
+
+// take takes a share from a lane.
+func (w *Worker) take(ctx, work context.Context, tasks *bus.Tasks, s lanes.Share) {
+	got, more, newest := 0, false, uint64(0)
+	for d, err := range tasks.Take(ctx, s.Lane, s.N) {
+		if err == nil {
+			got, more, newest = got+1, d.More, d.Seq
+			w.slots.arrived()
+			w.jobs.Go(func() { w.handle(work, d) })
+			continue
+		}
+		if more = !errors.Is(err, bus.ErrLanesFull); ctx.Err() == nil { // a look finds it again when there is room
+			w.queue.failed(ctx, w, s.Lane, err)
+			pause(ctx, takePause)
+		}
+	}
+	w.queue.took(s, got, newest, !more)
+	w.slots.cancelled(s.N - got)
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 
@@ -225,8 +268,27 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t runner.Ticket) {
 	case runner.Lost:
 		log.InfoContext(ctx, "another worker owns the run")
 	case runner.Return:
-		if err := d.Nak(nakDelay(err, t.Delivered)); err != nil {
-			log.WarnContext(ctx, "give a task back", "err", err)
+		w.giveBack(ctx, d, t, nakDelay(err, t.Delivered))
+	}
+}
+
+// nakTimeout bounds the wait until the queue knows that a message was given back. The ack wait does the same.
+const nakTimeout = 2 * time.Second
+
+// giveBack hands a message back, and tells who may be glad of it.
+func (w *Worker) giveBack(ctx context.Context, d *bus.Delivery, t runner.Ticket, delay time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nakTimeout)
+	defer cancel()
+	if err := d.Nak(ctx, delay); err != nil {
+		w.cfg.Log.WarnContext(ctx, "give a task back", "tenant", t.Run.Tenant, "task_id", t.Run.Run, "err", err)
+		return
+	}
+	lane, _ := messages.LaneOf(t.Priority, t.Run.Tenant)
+	if w.running.Err() == nil {
+		w.queue.given(lane, delay)
+	} else if delay == 0 {
+		if err := w.cfg.Bus.Spill([]messages.Lane{lane}); err != nil {
+			w.cfg.Log.DebugContext(ctx, "tell others of lanes", "err", err)
 		}
 	}
 }
