@@ -234,6 +234,20 @@ func (q *queue) failed(ctx context.Context, w *Worker, l messages.Lane, err erro
 	w.cfg.Log.WarnContext(ctx, "take tasks", "lane", l.String(), "err", err)
 }
 
+// mend makes the lanes of messages that have none: nobody listened to their hints, or the lane was removed.
+func (q *queue) mend(ctx context.Context, w *Worker) {
+	made, err := q.bus.MendLanes(ctx, w.ackWait)
+	switch {
+	case errors.Is(err, bus.ErrLanesFull):
+		q.failed(ctx, w, messages.Lane{}, err)
+	case err != nil && ctx.Err() == nil:
+		w.cfg.Log.WarnContext(ctx, "look for tasks without a lane", "err", err)
+	}
+	for _, l := range made {
+		q.given(l, 0)
+	}
+}
+
 // look lists the lanes now and then, for hints may be lost, and reads what operators granted, until ctx ends.
 func (q *queue) look(ctx context.Context, w *Worker) {
 	var granted uint64

@@ -49,6 +49,7 @@ type Worker struct {
 	sweeping sync.Mutex
 
 	// Set by Run before anything is pulled.
+	ackWait   time.Duration
 	beatEvery time.Duration
 	running   context.Context //nolint:containedctx // ends when the worker is told to stop
 }
@@ -113,7 +114,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stopBeat()
-	w.beatEvery, w.running = tasks.AckWait/3, ctx
+	w.ackWait, w.beatEvery, w.running = tasks.AckWait, tasks.AckWait/3, ctx
 	background.Go(func() { w.heartbeat(beat, w.beatEvery) })
 	background.Go(func() {
 		if err := w.cfg.Bus.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
@@ -162,13 +163,20 @@ func (w *Worker) pull(ctx, work context.Context, tasks *bus.Tasks) {
 			w.cfg.Log.DebugContext(work, "tell others of lanes", "err", err)
 		}
 	}()
+	listening := make(chan struct{})
 	background.Go(func() {
-		if err := w.cfg.Bus.Hints(ctx, w.queue.stored, w.queue.marked); err != nil && ctx.Err() == nil {
+		err := w.cfg.Bus.Hints(ctx, w.queue.stored, w.queue.marked, func() { close(listening) })
+		if err != nil {
 			w.cfg.Log.WarnContext(ctx, "no hints: tasks are found by looking", "err", err)
+			close(listening)
 		}
 	})
 	background.Go(func() { w.queue.keep(ctx, w, tasks) })
-	background.Go(func() { w.queue.look(ctx, w) })
+	background.Go(func() {
+		<-listening // what was stored before has given its hints to nobody
+		w.queue.mend(ctx, w)
+		w.queue.look(ctx, w)
+	})
 	for {
 		if w.queue.wait(ctx) != nil {
 			return
@@ -343,6 +351,8 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 	switch wake.Errand {
 	case messages.ErrandSweep:
 		err = w.sweep(ctx, d)
+	case messages.ErrandLanes:
+		w.queue.mend(ctx, w)
 	case messages.ErrandTimer, messages.ErrandNet:
 		err = w.cfg.Keeper.Errand(ctx, run, wake)
 	default:

@@ -26,9 +26,9 @@ func republish() *jetstream.RePublish {
 
 // Hints calls stored for messages that the queue has stored, with their lanes and sequences, each message for one of
 // those who listen; and spilled for lanes that another worker has seen work in and no slot for. Both are called until
-// ctx ends and Hints has returned, from different goroutines. Hints may be lost, and anybody with the permission may
-// make them up.
-func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64), spilled func(l messages.Lane)) error {
+// ctx ends and Hints has returned, from different goroutines; listening is called once they will be. Hints may be lost,
+// and anybody with the permission may make them up.
+func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64), spilled func(l messages.Lane), listening func()) error {
 	closed := make(chan struct{}, 2)
 	var subs []*nats.Subscription
 	for subject, f := range map[string]nats.MsgHandler{
@@ -58,6 +58,10 @@ func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64
 		sub.SetClosedHandler(func(string) { closed <- struct{}{} })
 		subs = append(subs, sub)
 	}
+	if err := b.nc.FlushWithContext(ctx); err != nil && ctx.Err() == nil {
+		b.log.WarnContext(ctx, "subscribe to hints", "err", err) // once the connection is back it is subscribed
+	}
+	listening()
 	<-ctx.Done()
 	timer := time.NewTimer(hintDrain)
 	defer timer.Stop()
