@@ -22,8 +22,10 @@ func LaneOf(p Priority, tenant string) (l Lane, ok bool) {
 		return Lane{}, false
 	case p.Wakes():
 		return WakeLane(), true
+	case !p.valid():
+		return Lane{}, false
 	default:
-		return Lane{p, tenant}, p.valid()
+		return Lane{p, tenant}, true
 	}
 }
 

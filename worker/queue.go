@@ -25,6 +25,8 @@ const (
 	// How many lanes are tried after each look because others have messages of them in hand: those of a worker that has
 	// died come again without a hint.
 	maxTries = 256
+	// How many messages that name no lane a worker notes; a look for them finds the others.
+	maxStrays = 1000
 	// Weights and pauses are read once in so many looks.
 	grantLooks = 3
 	// A take that failed is repeated after this time.
@@ -45,6 +47,7 @@ type queue struct {
 	untold map[messages.Lane]struct{} // hints about them came while there was a slot: nobody else knows
 	owed   map[messages.Lane]struct{} // others are to be told about them
 	later  []ripening                 // messages that this worker gave back for a while
+	strays []uint64                   // sequences of messages that are in no lane
 	full   uint64                     // lanes that could not be made
 }
 
@@ -73,7 +76,14 @@ func (q *queue) stored(l messages.Lane, seq uint64) {
 	full := q.slots.full()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if seq != 0 && seq <= q.newest[l] {
+	switch {
+	case l == messages.Lane{}:
+		if len(q.strays) < maxStrays {
+			q.strays = append(q.strays, seq)
+			signal(q.say)
+		}
+		return
+	case seq != 0 && seq <= q.newest[l]:
 		return // somebody has it
 	}
 	q.order.Mark(l)
@@ -177,6 +187,7 @@ func (q *queue) keep(ctx context.Context, w *Worker, tasks *bus.Tasks) {
 		if q.spill(ctx, w, tasks) {
 			told = time.Now()
 		}
+		q.bury(ctx, w)
 	}
 }
 
@@ -192,6 +203,23 @@ func (q *queue) ripen(now time.Time) {
 		signal(q.ready)
 		return true
 	})
+}
+
+// bury buries the messages that are in no lane.
+func (q *queue) bury(ctx context.Context, w *Worker) {
+	q.mu.Lock()
+	strays := q.strays
+	q.strays = nil
+	q.mu.Unlock()
+	for _, seq := range strays {
+		stray, ok, err := q.bus.Stray(ctx, seq)
+		switch {
+		case ok:
+			w.discard(ctx, stray)
+		case err != nil && ctx.Err() == nil:
+			w.cfg.Log.WarnContext(ctx, "look for a task without a lane", "err", err)
+		}
+	}
 }
 
 // spill tells all workers what is owed, if anything is. A lane that may not exist is made first: a list shows it then,
@@ -236,7 +264,10 @@ func (q *queue) failed(ctx context.Context, w *Worker, l messages.Lane, err erro
 
 // mend makes the lanes of messages that have none: nobody listened to their hints, or the lane was removed.
 func (q *queue) mend(ctx context.Context, w *Worker) {
-	made, err := q.bus.MendLanes(ctx, w.ackWait)
+	made, strays, err := q.bus.MendLanes(ctx, w.ackWait)
+	for _, stray := range strays {
+		w.discard(ctx, stray)
+	}
 	switch {
 	case errors.Is(err, bus.ErrLanesFull):
 		q.failed(ctx, w, messages.Lane{}, err)

@@ -232,7 +232,7 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 		return
 	}
 	if !ok {
-		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -"})
+		w.refuse(ctx, d, badSubject())
 		return
 	}
 	t := runner.Ticket{
@@ -332,17 +332,38 @@ func (w *Worker) ack(ctx context.Context, d *bus.Delivery) {
 
 // refuse buries a message that names no run.
 func (w *Worker) refuse(ctx context.Context, d *bus.Delivery, why error) {
-	subject := messages.AsPublished(d.Subject)
+	if w.bury(ctx, d.Subject, d.Data, d.Queued, why) {
+		w.ack(ctx, d)
+	}
+}
+
+// discard buries a message that is in no lane.
+func (w *Worker) discard(ctx context.Context, q bus.Queued) {
+	if !w.bury(ctx, q.Subject, q.Body, q.At, badSubject()) {
+		return
+	}
+	if err := w.cfg.Bus.Discard(ctx, q); err != nil {
+		w.cfg.Log.WarnContext(ctx, "remove a buried task", "err", err) // it is found again
+	}
+}
+
+func badSubject() error {
+	return &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -"}
+}
+
+// bury makes a dead letter of a message. When it is false the message comes again.
+func (w *Worker) bury(ctx context.Context, stored string, body []byte, at time.Time, why error) bool {
+	subject := messages.AsPublished(stored)
 	letter := messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
-		Subject: subject, Task: d.Data, Time: d.Queued,
+		Subject: subject, Task: body, Time: at,
 	}
 	if err := w.cfg.Bus.BuryRaw(ctx, subject, letter); err != nil {
 		w.cfg.Log.WarnContext(ctx, "bury a task", "err", err)
-		return // it comes again
+		return false
 	}
 	w.cfg.Log.WarnContext(ctx, "task refused", "subject", messages.Clip(subject, 200), "err", why)
-	w.ack(ctx, d)
+	return true
 }
 
 // errand runs an errand; it comes again if that fails.

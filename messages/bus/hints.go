@@ -28,15 +28,16 @@ func republish() *jetstream.RePublish {
 // those who listen; and spilled for lanes that another worker has seen work in and no slot for. Both are called until
 // ctx ends and Hints has returned, from different goroutines; listening is called once they will be. Hints may be lost,
 // and anybody with the permission may make them up.
+//
+// A message whose priority or tenant is none is in no lane: for it stored is called with the zero Lane.
 func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64), spilled func(l messages.Lane), listening func()) error {
 	closed := make(chan struct{}, 2)
 	var subs []*nats.Subscription
 	for subject, f := range map[string]nats.MsgHandler{
 		messages.SubjectHints: func(m *nats.Msg) {
-			if l, ok := messages.LaneOfHint(m.Subject); ok {
-				seq, _ := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64) // 0: not known
-				stored(l, seq)
-			}
+			seq, _ := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64) // 0: not known
+			l, _ := messages.LaneOfHint(m.Subject)
+			stored(l, seq)
 		},
 		messages.SubjectSpill: func(m *nats.Msg) {
 			lines := strings.SplitN(string(m.Data), "\n", maxSpill+1)
@@ -58,7 +59,10 @@ func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64
 		sub.SetClosedHandler(func(string) { closed <- struct{}{} })
 		subs = append(subs, sub)
 	}
-	if err := b.nc.FlushWithContext(ctx); err != nil && ctx.Err() == nil {
+	flush, cancel := context.WithTimeout(ctx, b.answer)
+	err := b.nc.FlushWithContext(flush)
+	cancel()
+	if err != nil && ctx.Err() == nil {
 		b.log.WarnContext(ctx, "subscribe to hints", "err", err) // once the connection is back it is subscribed
 	}
 	listening()

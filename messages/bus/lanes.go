@@ -24,8 +24,9 @@ const (
 	laneIdle = 10 * time.Minute
 	// How many empty lanes make room when there is none left.
 	laneRoom = 100
-	// How many lanes one call of MendLanes makes.
+	// How many lanes one call of MendLanes makes, and how many strays it finds.
 	maxMended = 1000
+	maxStrays = 100
 )
 
 // ErrLanesFull means that a tenant's tasks wait because the stream has no room for another lane.
@@ -187,35 +188,69 @@ func (b *Bus) makeRoom(ctx context.Context) error {
 }
 
 // MendLanes makes lanes for messages in the queue that have none, a thousand at most, and returns them. It reads the
-// subjects of all that is queued.
-func (b *Bus) MendLanes(ctx context.Context, ackWait time.Duration) ([]messages.Lane, error) {
+// subjects of all that is queued. Strays are messages whose priority or tenant is none, for which there is no lane.
+func (b *Bus) MendLanes(ctx context.Context, ackWait time.Duration) (made []messages.Lane, strays []Queued, err error) {
 	all, err := b.Lanes(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	known := map[messages.Lane]bool{}
 	for _, s := range all {
 		known[s.Lane] = true
 	}
-	var made []messages.Lane
 	for subject, err := range b.subjects(ctx, StreamTasks, "lanes.*.*.*.*") {
 		if err != nil {
-			return made, fmt.Errorf("list what is queued: %w", err)
+			return made, strays, fmt.Errorf("list what is queued: %w", err)
 		}
 		t := strings.Split(subject, ".")
 		l, ok := messages.LaneOf(messages.Priority(t[1]), t[3])
-		if !ok || known[l] {
-			continue
+		switch {
+		case ok && known[l]:
+		case ok:
+			if err := b.MakeLane(ctx, l, ackWait); err != nil {
+				return made, strays, err
+			}
+			known[l] = true
+			made = append(made, l)
+		case len(strays) < maxStrays:
+			if q, ok, err := b.stray(ctx, lookup{Last: subject}); err == nil && ok {
+				strays = append(strays, q)
+			}
 		}
-		if err := b.MakeLane(ctx, l, ackWait); err != nil {
-			return made, err
-		}
-		known[l] = true
-		if made = append(made, l); len(made) == maxMended {
+		if len(made) == maxMended {
 			break
 		}
 	}
-	return made, nil
+	return made, strays, nil
+}
+
+// Stray is the message of a sequence, if it is in the queue and its priority or tenant is none: no lane has it.
+func (b *Bus) Stray(ctx context.Context, seq uint64) (q Queued, ok bool, err error) {
+	return b.stray(ctx, lookup{Seq: seq})
+}
+
+func (b *Bus) stray(ctx context.Context, at lookup) (q Queued, ok bool, err error) {
+	m, ok, err := b.get(ctx, StreamTasks, at)
+	if err != nil || !ok {
+		return Queued{}, false, err
+	}
+	t := strings.Split(m.subject, ".")
+	if len(t) != 5 || t[0] != "lanes" {
+		return Queued{}, false, nil
+	}
+	_, laned := messages.LaneOf(messages.Priority(t[1]), t[3])
+	return Queued{m.subject, m.data, m.time, m.seq}, !laned, nil
+}
+
+// Discard removes a stray from the queue, if it is there.
+func (b *Bus) Discard(ctx context.Context, q Queued) error {
+	err := b.call(ctx, "STREAM.MSG.DELETE."+StreamTasks, struct {
+		Seq uint64 `json:"seq"`
+	}{q.Seq}, nil)
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && !transient(api) { // it is gone
+		return nil
+	}
+	return err
 }
 
 // LaneList is what people see of the lanes: wake-ups first, then by priority, the fullest first.
