@@ -21,12 +21,17 @@ type plan struct {
 	LatencyRuns  int           // one after the other
 	CapacityRuns int           // at the same time
 	ModelDelay   time.Duration // of each model call of the capacity
+	Backlog      int           // tasks of the busy tenant of the fairness
+	FairRuns     int           // of the quiet one, one after the other
+	FairSlots    int
+	FairDelay    time.Duration // of each model call of the fairness
 }
 
 func fullPlan() plan {
 	return plan{
 		Limit: 5 * time.Minute, Warmup: 1000, Rounds: 3, Runs: 5000, Slots: 256, Submitters: 64,
 		LatencyRuns: 1000, CapacityRuns: 5000, ModelDelay: 2 * time.Second,
+		Backlog: 20_000, FairRuns: 200, FairSlots: 64, FairDelay: 20 * time.Millisecond,
 	}
 }
 
@@ -34,18 +39,22 @@ func shortPlan() plan {
 	return plan{
 		Limit: time.Minute, Warmup: 256, Rounds: 1, Runs: 2000, Slots: 256, Submitters: 64,
 		LatencyRuns: 200, CapacityRuns: 500, ModelDelay: 2 * time.Second,
+		Backlog: 5000, FairRuns: 30, FairSlots: 64, FairDelay: 20 * time.Millisecond,
 	}
 }
 
 // Parts that can be measured alone.
 const (
 	partSubmit     = "submit"
+	partFairness   = "fairness"
 	partThroughput = "throughput"
 	partLatency    = "latency"
 	partCapacity   = "capacity"
 )
 
-func parts() []string { return []string{partThroughput, partLatency, partCapacity, partSubmit} }
+func parts() []string {
+	return []string{partThroughput, partLatency, partCapacity, partFairness, partSubmit}
+}
 
 // errLimit is the cause when everything took too long.
 var errLimit = errors.New("the time limit is over")
@@ -64,7 +73,7 @@ func measure(ctx context.Context, p plan, only, profile string, out io.Writer, l
 		name string
 		run  func(context.Context) error
 	}{
-		{partThroughput, b.throughput}, {partLatency, b.latency}, {partCapacity, b.capacity}, {partSubmit, b.submit},
+		{partThroughput, b.throughput}, {partLatency, b.latency}, {partCapacity, b.capacity}, {partFairness, b.fairness}, {partSubmit, b.submit},
 	} {
 		if only != "" && only != part.name || only == "" && part.name == partSubmit { // the throughput has submits
 			continue
