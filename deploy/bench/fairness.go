@@ -16,7 +16,7 @@ import (
 // Tenants of the fairness, whose names have the same hash: before tenants had lanes of their own, both were in one.
 const (
 	tenantBusy  = "busy"
-	tenantQuiet = "quiet43"
+	tenantQuiet = "quiet7"
 )
 
 // fairness measures how long a tenant's single tasks wait for a worker beside another tenant's backlog.
