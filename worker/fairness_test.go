@@ -377,3 +377,12 @@ func TestRedeliveryPerLane(t *testing.T) {
 		t.Errorf("got %v, want %v", n, want)
 	}
 }
+
+// The queue sends a hint a moment before it gives the message out: whoever is too fast looks again.
+func TestEveryHintIsFound(t *testing.T) {
+	h := open(t, 30*time.Second)
+	h.worker("w", script(t, hello), worker.Config{Look: never})
+	for range 50 {
+		h.result(h.submit(messages.Task{Input: messages.TextInput("Say hello.")}))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -25,6 +26,13 @@ const (
 	// How many lanes are tried after each look because others have messages of them in hand: those of a worker that has
 	// died come again without a hint.
 	maxTries = 256
+	// The queue sends a hint a moment before it gives the message to who asks: one that was hinted at and not found is
+	// looked for again, each time after a wait that is so many times longer.
+	firstRetry  = time.Millisecond
+	retryFactor = 4
+	maxRetries  = 5 // a third of a second in all
+	// How many of these retries are left out for what another worker saw, some time ago.
+	oldRetries = 3
 	// How many messages that name no lane a worker notes; a look for them finds the others.
 	maxStrays = 1000
 	// Weights and pauses are read once in so many looks.
@@ -44,11 +52,18 @@ type queue struct {
 	mu     sync.Mutex
 	order  *lanes.Order
 	newest map[messages.Lane]uint64   // the lanes that exist, as far as is known, with the sequence that was taken last
+	hinted map[messages.Lane]hinted   // what was not found yet
 	untold map[messages.Lane]struct{} // hints about them came while there was a slot: nobody else knows
 	owed   map[messages.Lane]struct{} // others are to be told about them
 	later  []ripening                 // messages that this worker gave back for a while
 	strays []uint64                   // sequences of messages that are in no lane
 	full   uint64                     // lanes that could not be made
+}
+
+// hinted is the newest message that somebody saw in a lane, and how often it was looked for in vain.
+type hinted struct {
+	seq     uint64
+	retries int
 }
 
 // ripening is a lane in which a message comes again at a time.
@@ -60,7 +75,7 @@ type ripening struct {
 func newQueue(b *bus.Bus, s *slots) *queue {
 	return &queue{
 		bus: b, slots: s, ready: make(chan struct{}, 1), say: make(chan struct{}, 1), order: lanes.New(),
-		newest: map[messages.Lane]uint64{}, untold: map[messages.Lane]struct{}{}, owed: map[messages.Lane]struct{}{},
+		newest: map[messages.Lane]uint64{}, hinted: map[messages.Lane]hinted{}, untold: map[messages.Lane]struct{}{}, owed: map[messages.Lane]struct{}{},
 	}
 }
 
@@ -86,6 +101,7 @@ func (q *queue) stored(l messages.Lane, seq uint64) {
 	case seq != 0 && seq <= q.newest[l]:
 		return // somebody has it
 	}
+	q.hinted[l] = hinted{seq: seq}
 	q.order.Mark(l)
 	if full {
 		q.owed[l] = struct{}{}
@@ -96,8 +112,19 @@ func (q *queue) stored(l messages.Lane, seq uint64) {
 	signal(q.ready)
 }
 
-// marked notes that a lane may have work; others know too, or are to find out for themselves.
-func (q *queue) marked(l messages.Lane) {
+// spilled hears of a lane with work that another worker has no slot for; all others hear of it too.
+func (q *queue) spilled(l messages.Lane) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, ok := q.hinted[l]; !ok {
+		q.hinted[l] = hinted{math.MaxUint64, oldRetries}
+	}
+	q.order.Mark(l)
+	signal(q.ready)
+}
+
+// again looks into a lane again.
+func (q *queue) again(l messages.Lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.order.Mark(l)
@@ -151,6 +178,13 @@ func (q *queue) took(s lanes.Share, got int, newest uint64, dry bool) {
 		q.newest[s.Lane] = newest
 	}
 	_, untold := q.untold[s.Lane]
+	switch h, waits := q.hinted[s.Lane]; {
+	case waits && (h.seq <= newest || h.retries == maxRetries): // it is found, or somebody else had it
+		delete(q.hinted, s.Lane)
+	case waits && dry && got < s.N:
+		time.AfterFunc(firstRetry*time.Duration(math.Pow(retryFactor, float64(h.retries))), func() { q.again(s.Lane) })
+		q.hinted[s.Lane] = hinted{h.seq, h.retries + 1}
+	}
 	switch {
 	case dry && !q.order.Marked(s.Lane):
 		delete(q.untold, s.Lane)

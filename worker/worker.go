@@ -165,7 +165,7 @@ func (w *Worker) pull(ctx, work context.Context, tasks *bus.Tasks) {
 	}()
 	listening := make(chan struct{})
 	background.Go(func() {
-		err := w.cfg.Bus.Hints(ctx, w.queue.stored, w.queue.marked, func() { close(listening) })
+		err := w.cfg.Bus.Hints(ctx, w.queue.stored, w.queue.spilled, func() { close(listening) })
 		if err != nil {
 			w.cfg.Log.WarnContext(ctx, "no hints: tasks are found by looking", "err", err)
 			close(listening)

@@ -244,10 +244,15 @@ func (b *Bus) stray(ctx context.Context, at lookup) (q Queued, ok bool, err erro
 
 // Discard removes a stray from the queue, if it is there.
 func (b *Bus) Discard(ctx context.Context, q Queued) error {
-	err := b.call(ctx, "STREAM.MSG.DELETE."+StreamTasks, struct {
+	return b.retry(ctx, func(ctx context.Context) error { return b.remove(ctx, q.Seq) })
+}
+
+// remove is one attempt to remove a message from the queue. That it is gone is a success.
+func (b *Bus) remove(ctx context.Context, seq uint64) error {
+	err := b.callOnce(ctx, "STREAM.MSG.DELETE."+StreamTasks, struct {
 		Seq uint64 `json:"seq"`
-	}{q.Seq}, nil)
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok && !transient(api) { // it is gone
+	}{seq}, nil)
+	if refused(err, codeNoMessage) || refused(err, codeNotDeleted) {
 		return nil
 	}
 	return err

@@ -151,7 +151,14 @@ func (b *Bus) delivery(m *nats.Msg) (*Delivery, error) {
 
 // Ack removes the message from the queue and waits until that is stored.
 func (d *Delivery) Ack(ctx context.Context) error {
-	if err := d.sayAndWait(ctx, "+ACK"); err != nil {
+	err := d.bus.retry(ctx, func(ctx context.Context) error {
+		_, err := d.bus.nc.RequestWithContext(ctx, d.reply, []byte("+ACK"))
+		if errors.Is(err, nats.ErrNoResponders) { // the lane was removed meanwhile: an ack does no more than this
+			err = d.bus.remove(ctx, d.Seq)
+		}
+		return err //nolint:wrapcheck // below
+	})
+	if err != nil {
 		return fmt.Errorf("ack message %d: %w", d.Seq, err)
 	}
 	return nil
@@ -164,17 +171,14 @@ func (d *Delivery) Nak(ctx context.Context, delay time.Duration) error {
 	if delay > 0 {
 		what = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
-	if err := d.sayAndWait(ctx, what); err != nil {
+	err := d.bus.retry(ctx, func(ctx context.Context) error {
+		_, err := d.bus.nc.RequestWithContext(ctx, d.reply, []byte(what))
+		return err //nolint:wrapcheck // below
+	})
+	if err != nil {
 		return fmt.Errorf("give message %d back: %w", d.Seq, err)
 	}
 	return nil
-}
-
-func (d *Delivery) sayAndWait(ctx context.Context, what string) error {
-	return d.bus.retry(ctx, func(ctx context.Context) error {
-		_, err := d.bus.nc.RequestWithContext(ctx, d.reply, []byte(what))
-		return err //nolint:wrapcheck // the callers say what it was
-	})
 }
 
 // Working keeps the message for another ack wait. It does not wait.
