@@ -31,7 +31,7 @@ func Commands(connect Connect, options ...Options) []*cobra.Command {
 	c.options = c.options.withDefaults()
 	return []*cobra.Command{
 		c.submit(), c.watch(), c.result(), c.cancel(), c.status(), c.list(), c.approvals(), c.approve(), c.deny(), c.answer(),
-		c.fork(), c.batch(), c.agentsCommand(), c.promptsCommand(), c.sessions(),
+		c.fork(), c.batch(), c.agentsCommand(), c.promptsCommand(), c.sessions(), c.lanes(),
 	}
 }
 

@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 func groups() []group {
 	return []group{
 		{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "dispatcher", "worker"}},
-		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "result", "list", "cancel"}},
+		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "result", "list", "cancel", "lanes"}},
 		{"waiting", "Decide for runs that wait:", []string{"approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "fork", "eval"}},
 		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "prices"}},
