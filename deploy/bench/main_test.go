@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func tinyPlan() plan {
 	return plan{
 		Limit: time.Minute, Warmup: 10, Rounds: 1, Runs: 50, Slots: 16, Submitters: 4, LatencyRuns: 5, CapacityRuns: 20,
-		ModelDelay: 50 * time.Millisecond,
+		ModelDelay: 50 * time.Millisecond, Backlog: 50, FairRuns: 3, FairSlots: 4, FairDelay: time.Millisecond,
 	}
 }
 
@@ -61,11 +61,11 @@ func TestMeasure(t *testing.T) {
 	for _, l := range got {
 		names = append(names, l["name"])
 	}
-	want := []any{"submit", "throughput", "floor", "latency", "latency", "capacity", "summary"}
+	want := []any{"submit", "throughput", "floor", "latency", "latency", "capacity", "fairness", "summary"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Fatalf("lines (-want +got):\n%s", diff)
 	}
-	ours, floor, capacity, summary := got[1], got[2], got[5], got[6]
+	ours, floor, capacity, summary := got[1], got[2], got[5], got[7]
 	// 3 model calls and 2 tool calls: a claim with the first step, one entry for each of the others but the last
 	// reply, and that with the end.
 	saved := ours["statesSavedPerRun"].(float64) // with the second step, and with the third unless that comes at once
@@ -84,7 +84,7 @@ func TestMeasure(t *testing.T) {
 	if capacity["ofIdeal"].(float64) < 1 || capacity["workerPeakResidentMb"].(float64) < 10 {
 		t.Errorf("a worker was faster or smaller than possible: %v", capacity)
 	}
-	if n := len(summary["targets"].([]any)); n != 5 {
+	if n := len(summary["targets"].([]any)); n != 6 {
 		t.Errorf("%d targets: %v", n, summary)
 	}
 	for _, suffix := range []string{"", ".servers", ".floor", ".floor.servers", ".allocs"} {
@@ -133,7 +133,7 @@ func TestFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-only", "everything"}, `-only: "everything" is not one of throughput, latency, capacity, submit`},
+		{[]string{"-only", "everything"}, `-only: "everything" is not one of throughput, latency, capacity, fairness, submit`},
 		{[]string{"throughput"}, `unexpected argument "throughput"`},
 		{[]string{"-fast"}, "flag provided but not defined: -fast"},
 	} {
