@@ -26,6 +26,9 @@ const (
 	// How many lanes are tried after each look because others have messages of them in hand: those of a worker that has
 	// died come again without a hint.
 	maxTries = 256
+	// Some of them are tried more often: so many, once in so many spills.
+	maxForeign   = 16
+	foreignEvery = 4
 	// The queue sends a hint a moment before it gives the message to who asks: one that was hinted at and not found is
 	// looked for again, each time after a wait that is so many times longer.
 	firstRetry  = time.Millisecond
@@ -49,15 +52,16 @@ type queue struct {
 	ready chan struct{} // buffered: the order may be ready
 	say   chan struct{} // buffered: something is owed
 
-	mu     sync.Mutex
-	order  *lanes.Order
-	newest map[messages.Lane]uint64   // the lanes that exist, as far as is known, with the sequence that was taken last
-	hinted map[messages.Lane]hinted   // what was not found yet
-	untold map[messages.Lane]struct{} // hints about them came while there was a slot: nobody else knows
-	owed   map[messages.Lane]struct{} // others are to be told about them
-	later  []ripening                 // messages that this worker gave back for a while
-	strays []uint64                   // sequences of messages that are in no lane
-	full   uint64                     // lanes that could not be made
+	mu      sync.Mutex
+	order   *lanes.Order
+	newest  map[messages.Lane]uint64   // the lanes that exist, as far as is known, with the sequence that was taken last
+	hinted  map[messages.Lane]hinted   // what was not found yet
+	untold  map[messages.Lane]struct{} // hints about them came while there was a slot: nobody else knows
+	owed    map[messages.Lane]struct{} // others are to be told about them
+	foreign []messages.Lane            // others have messages of them in hand, some of them
+	later   []ripening                 // messages that this worker gave back for a while
+	strays  []uint64                   // sequences of messages that are in no lane
+	full    uint64                     // lanes that could not be made
 }
 
 // hinted is the newest message that somebody saw in a lane, and how often it was looked for in vain.
@@ -207,12 +211,13 @@ func (q *queue) keep(ctx context.Context, w *Worker, tasks *bus.Tasks) {
 	ticker := time.NewTicker(spillEvery)
 	defer ticker.Stop()
 	var told time.Time
-	for {
+	for ticks := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			q.ripen(now)
+			ticks++
+			q.ripen(now, ticks%foreignEvery == 0)
 		case <-q.say:
 			if time.Since(told) < spillEvery {
 				continue // the ticker does it
@@ -225,9 +230,15 @@ func (q *queue) keep(ctx context.Context, w *Worker, tasks *bus.Tasks) {
 	}
 }
 
-func (q *queue) ripen(now time.Time) {
+func (q *queue) ripen(now time.Time, foreign bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if foreign {
+		for _, l := range q.foreign {
+			q.order.Mark(l)
+			signal(q.ready)
+		}
+	}
 	q.later = slices.DeleteFunc(q.later, func(r ripening) bool {
 		if now.Before(r.at) {
 			return false
@@ -345,6 +356,7 @@ func (q *queue) list(ctx context.Context, w *Worker) int {
 	defer q.mu.Unlock()
 	newest := make(map[messages.Lane]uint64, len(all))
 	tries := 0
+	var foreign []messages.Lane
 	for _, s := range all {
 		newest[s.Lane] = q.newest[s.Lane]
 		switch {
@@ -353,9 +365,12 @@ func (q *queue) list(ctx context.Context, w *Worker) int {
 		case s.InFlight > mine[s.Lane] && tries < maxTries:
 			tries++
 			q.order.Mark(s.Lane)
+			if len(foreign) < maxForeign {
+				foreign = append(foreign, s.Lane)
+			}
 		}
 	}
-	q.newest = newest
+	q.newest, q.foreign = newest, foreign
 	signal(q.ready)
 	return len(all)
 }
