@@ -354,6 +354,7 @@ const (
 	ErrandTimer Errand = "timer" // a park's time is over; After is the parked entry
 	ErrandNet   Errand = "net"   // a control record may have lost its wake-up
 	ErrandSweep Errand = "sweep" // look at every run; the run in the subject does not count
+	ErrandLanes Errand = "lanes" // look for tasks that have no lane; the run in the subject does not count
 )
 
 // WakeSubject is where wake-ups and errands of the run are published.

@@ -138,6 +138,9 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		LongWait: h.longWait, Talks: h.talks, Quotas: b,
 	})
+	if cfg.Look == 0 {
+		cfg.Look = 300 * time.Millisecond
+	}
 	w = worker.New(cfg)
 	return w, h.run(w.Run)
 }

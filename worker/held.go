@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/worker/runner"
 )
@@ -58,6 +59,19 @@ func (h *held) all() []*hold {
 		out = append(out, o)
 	}
 	return out
+}
+
+// lanes counts what is in hand of each lane.
+func (h *held) lanes() map[messages.Lane]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := map[messages.Lane]int{}
+	for _, o := range h.bySeq {
+		if l, ok := messages.LaneOf(o.ticket.Priority, o.ticket.Run.Tenant); ok {
+			n[l]++
+		}
+	}
+	return n
 }
 
 // lookers is how many logs a heartbeat looks at together.

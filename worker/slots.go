@@ -18,27 +18,24 @@ type slots struct {
 	mu        sync.Mutex
 	used      int // may exceed total for a while: a suspect that proves itself moves in whether there is room or not
 	requested int
+	freed     time.Time // when the first of the free slots came free
 }
 
 func newSlots(n int) *slots { return &slots{total: n, changed: make(chan struct{}, 1)} }
 
 // request waits until messages should be asked for and returns how many.
 func (s *slots) request(ctx context.Context) (int, error) {
-	lingered := false
 	for {
-		n, more := s.want(lingered)
+		n, wait := s.want()
 		if n > 0 {
 			return n, nil
 		}
-		var timer <-chan time.Time
-		if more {
-			t := time.NewTimer(linger)
-			defer t.Stop()
-			timer = t.C
+		var lingered <-chan time.Time // never, without a free slot
+		if wait > 0 {
+			lingered = time.After(wait)
 		}
 		select {
-		case <-timer:
-			lingered = true
+		case <-lingered:
 		case <-s.changed:
 		case <-ctx.Done():
 			return 0, ctx.Err()
@@ -46,21 +43,20 @@ func (s *slots) request(ctx context.Context) (int, error) {
 	}
 }
 
-// want books and returns how many messages to ask for now; more says that waiting a moment is worth while.
-func (s *slots) want(lingered bool) (n int, more bool) {
+// want books and returns how many messages to ask for now; a wait says when to ask again.
+func (s *slots) want() (n int, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free := s.total - s.used - s.requested
-	batch := max(1, s.total/4)
-	switch {
-	case free >= batch, free > 0 && lingered:
-		s.requested += free
-		return free, false
-	case free > 0 && s.requested == 0:
-		return 0, true
-	default:
-		return 0, false
+	if free <= 0 {
+		return 0, 0
 	}
+	wait = linger - time.Since(s.freed) // slots that have been free for long wait for nobody
+	if free < max(1, s.total/4) && wait > 0 {
+		return 0, wait
+	}
+	s.requested += free
+	return free, 0
 }
 
 // arrived turns a request into a slot in use, which take hands out.
@@ -86,6 +82,9 @@ func (s *slots) signal() {
 	}
 }
 
+// full tells whether every slot is in use.
+func (s *slots) full() bool { return s.busy() >= s.total }
+
 func (s *slots) busy() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,6 +107,9 @@ func (sl *slot) free() {
 	}
 	sl.held = false
 	sl.s.mu.Lock()
+	if sl.s.used+sl.s.requested >= sl.s.total {
+		sl.s.freed = time.Now()
+	}
 	sl.s.used--
 	sl.s.mu.Unlock()
 	sl.s.signal()

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/worker/lanes"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -33,6 +34,7 @@ type Config struct {
 	Runner       *runner.Runner
 	Slots        int           // runs worked at once; default 64
 	DrainTimeout time.Duration // how long a stop waits for steps to end before it aborts them; default 30 s
+	Look         time.Duration // between two looks at all lanes, about; hints may be lost. Default 3.5 s
 	Log          *slog.Logger  // default: discard
 	Name         string        // that the worker is listed with. Default: its id
 	Version      string        // of the program, that it is listed with
@@ -43,6 +45,7 @@ type Config struct {
 type Worker struct {
 	cfg     Config
 	slots   *slots
+	queue   *queue
 	suspect *suspectPlace
 	held    *held
 	jobs    sync.WaitGroup // messages being handled
@@ -54,6 +57,7 @@ type Worker struct {
 	draining atomic.Bool
 
 	// Set by Run before anything is pulled.
+	ackWait   time.Duration
 	beatEvery time.Duration
 	running   context.Context //nolint:containedctx // ends when the worker is told to stop
 }
@@ -66,12 +70,16 @@ func New(cfg Config) *Worker {
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = DefaultDrainTimeout
 	}
+	if cfg.Look == 0 {
+		cfg.Look = lookEvery
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: messages.NewID(time.Now()), since: time.Now().UTC()}
 	w.cfg.Name = cmp.Or(cfg.Name, w.id)
 	w.suspect = newSuspectPlace(cfg.Slots)
+	w.queue = newQueue(cfg.Bus, w.slots)
 	return w
 }
 
@@ -81,13 +89,18 @@ type Stats struct {
 	Busy     int // slots in use
 	Held     int // task messages in hand
 	Suspects int // runs that wait to be tried alone, or are
-	Runner   runner.Stats
+	Lanes    int // lanes that this worker believes to have work
+
+	LanesFull uint64 // how often a lane could not be made because the stream has no room for more
+	Runner    runner.Stats
 }
 
 // Stats returns the counts of this moment.
 func (w *Worker) Stats() Stats {
+	working, full := w.queue.working()
 	return Stats{
-		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.suspect.len(), Runner: w.cfg.Runner.Stats(),
+		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.suspect.len(), Lanes: working, LanesFull: full,
+		Runner: w.cfg.Runner.Stats(),
 	}
 }
 
@@ -117,7 +130,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stopBeat()
-	w.beatEvery, w.running = tasks.AckWait/3, ctx
+	w.ackWait, w.beatEvery, w.running = tasks.AckWait, tasks.AckWait/3, ctx
 	background.Go(func() { w.heartbeat(beat, w.beatEvery) })
 	background.Go(func() { w.register(beat, drain) })
 	background.Go(func() {
@@ -162,33 +175,71 @@ func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
 	}
 }
 
-// pullWait is how long a pull request stays open; it bounds how long a drain waits for it when the server is away.
-const pullWait = 5 * time.Second
-
-// pull keeps as many messages requested as there are free slots.
+// pull takes messages from the lanes for the slots that are free, until ctx ends.
 func (w *Worker) pull(ctx, work context.Context, tasks *bus.Tasks) {
-	var pulls sync.WaitGroup
-	defer pulls.Wait()
+	var background sync.WaitGroup
+	defer func() { // hints that came until the end were for this worker alone: others are told
+		background.Wait()
+		if err := w.queue.leave(); err != nil {
+			w.cfg.Log.DebugContext(work, "tell others of lanes", "err", err)
+		}
+	}()
+	listening := make(chan struct{})
+	background.Go(func() {
+		err := w.cfg.Bus.Hints(ctx, w.queue.stored, w.queue.spilled, func() { close(listening) })
+		if err != nil {
+			w.cfg.Log.WarnContext(ctx, "no hints: tasks are found by looking", "err", err)
+			close(listening)
+		}
+	})
+	background.Go(func() { w.queue.keep(ctx, w, tasks) })
+	background.Go(func() {
+		<-listening // what was stored before has given its hints to nobody
+		w.queue.mend(ctx, w)
+		w.queue.look(ctx, w)
+	})
 	for {
+		if w.queue.wait(ctx) != nil {
+			return
+		}
 		n, err := w.slots.request(ctx)
 		if err != nil {
 			return
 		}
-		pulls.Go(func() {
-			left := n
-			for d, err := range tasks.Pull(ctx, n, pullWait) {
-				if err != nil {
-					if ctx.Err() == nil {
-						w.cfg.Log.WarnContext(ctx, "pull tasks", "err", err)
-					}
-					break
-				}
-				left--
-				w.slots.arrived()
-				w.jobs.Go(func() { w.handle(work, d) })
-			}
-			w.slots.cancelled(left)
-		})
+		shares := w.queue.share(n)
+		if len(shares) == 0 { // another take found that it was the last
+			w.slots.cancelled(n)
+		}
+		for _, s := range shares {
+			background.Go(func() { w.take(ctx, work, tasks, s) })
+		}
+	}
+}
+
+// take takes a share from a lane.
+func (w *Worker) take(ctx, work context.Context, tasks *bus.Tasks, s lanes.Share) {
+	got, more, newest := 0, false, uint64(0)
+	for d, err := range tasks.Take(ctx, s.Lane, s.N) {
+		if err == nil {
+			got, more, newest = got+1, d.More, d.Seq
+			w.slots.arrived()
+			w.jobs.Go(func() { w.handle(work, d) })
+			continue
+		}
+		if more = !errors.Is(err, bus.ErrLanesFull); ctx.Err() == nil { // a look finds it again when there is room
+			w.queue.failed(ctx, w, s.Lane, err)
+			pause(ctx, takePause)
+		}
+	}
+	w.queue.took(s, got, newest, !more)
+	w.slots.cancelled(s.N - got)
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 
@@ -202,7 +253,7 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 		return
 	}
 	if !ok {
-		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -"})
+		w.refuse(ctx, d, badSubject())
 		return
 	}
 	t := runner.Ticket{
@@ -246,8 +297,27 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t runner.Ticket) {
 	case runner.Lost:
 		log.InfoContext(ctx, "another worker owns the run")
 	case runner.Return:
-		if err := d.Nak(nakDelay(err, t.Delivered)); err != nil {
-			log.WarnContext(ctx, "give a task back", "err", err)
+		w.giveBack(ctx, d, t, nakDelay(err, t.Delivered))
+	}
+}
+
+// nakTimeout bounds the wait until the queue knows that a message was given back. The ack wait does the same.
+const nakTimeout = 2 * time.Second
+
+// giveBack hands a message back, and tells who may be glad of it.
+func (w *Worker) giveBack(ctx context.Context, d *bus.Delivery, t runner.Ticket, delay time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nakTimeout)
+	defer cancel()
+	if err := d.Nak(ctx, delay); err != nil {
+		w.cfg.Log.WarnContext(ctx, "give a task back", "tenant", t.Run.Tenant, "task_id", t.Run.Run, "err", err)
+		return
+	}
+	lane, _ := messages.LaneOf(t.Priority, t.Run.Tenant)
+	if w.running.Err() == nil {
+		w.queue.given(lane, delay)
+	} else if delay == 0 {
+		if err := w.cfg.Bus.Spill([]messages.Lane{lane}); err != nil {
+			w.cfg.Log.DebugContext(ctx, "tell others of lanes", "err", err)
 		}
 	}
 }
@@ -283,17 +353,38 @@ func (w *Worker) ack(ctx context.Context, d *bus.Delivery) {
 
 // refuse buries a message that names no run.
 func (w *Worker) refuse(ctx context.Context, d *bus.Delivery, why error) {
-	subject := messages.AsPublished(d.Subject)
+	if w.bury(ctx, d.Subject, d.Data, d.Queued, why) {
+		w.ack(ctx, d)
+	}
+}
+
+// discard buries a message that is in no lane.
+func (w *Worker) discard(ctx context.Context, q bus.Queued) {
+	if !w.bury(ctx, q.Subject, q.Body, q.At, badSubject()) {
+		return
+	}
+	if err := w.cfg.Bus.Discard(ctx, q); err != nil {
+		w.cfg.Log.WarnContext(ctx, "remove a buried task", "err", err) // it is found again
+	}
+}
+
+func badSubject() error {
+	return &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -"}
+}
+
+// bury makes a dead letter of a message. When it is false the message comes again.
+func (w *Worker) bury(ctx context.Context, stored string, body []byte, at time.Time, why error) bool {
+	subject := messages.AsPublished(stored)
 	letter := messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
-		Subject: subject, Task: d.Data, Time: d.Queued,
+		Subject: subject, Task: body, Time: at,
 	}
 	if err := w.cfg.Bus.BuryRaw(ctx, subject, letter); err != nil {
 		w.cfg.Log.WarnContext(ctx, "bury a task", "err", err)
-		return // it comes again
+		return false
 	}
 	w.cfg.Log.WarnContext(ctx, "task refused", "subject", messages.Clip(subject, 200), "err", why)
-	w.ack(ctx, d)
+	return true
 }
 
 // errand runs an errand; it comes again if that fails.
@@ -302,6 +393,8 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 	switch wake.Errand {
 	case messages.ErrandSweep:
 		err = w.sweep(ctx, d)
+	case messages.ErrandLanes:
+		w.queue.mend(ctx, w)
 	case messages.ErrandTimer, messages.ErrandNet:
 		err = w.cfg.Keeper.Errand(ctx, run, wake)
 	default:

@@ -93,7 +93,7 @@ func (f *floorRole) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open JetStream: %w", err)
 	}
-	consumer, err := js.Consumer(ctx, "TASKS", "workers")
+	consumer, err := js.Consumer(ctx, "TASKS", "lane_normal_default")
 	if err != nil {
 		return fmt.Errorf("open consumer: %w", err)
 	}

@@ -33,6 +33,7 @@ func tinyPlan() plan {
 	return plan{
 		Limit: time.Minute, Warmup: 10, Rounds: 1, Runs: 50, Slots: 16, Submitters: 4, LatencyRuns: 5, CapacityRuns: 20,
 		ModelDelay: 50 * time.Millisecond, DoorSubmits: 10, FirstEvents: 3, Watchers: 20, WatchersPerRun: 10,
+		ModelDelay: 50 * time.Millisecond, Backlog: 50, FairRuns: 3, FairSlots: 4, FairDelay: time.Millisecond,
 	}
 }
 
@@ -62,13 +63,13 @@ func TestMeasure(t *testing.T) {
 		names = append(names, l["name"])
 	}
 	want := []any{
-		"submit", "throughput", "floor", "latency", "latency", "capacity",
+		"submit", "throughput", "floor", "latency", "latency", "capacity", "fairness",
 		"doorSubmit", "doorSubmit", "doorSubmit", "firstEvent", "firstEvent", "firstEvent", "watchers", "summary",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Fatalf("lines (-want +got):\n%s", diff)
 	}
-	ours, floor, capacity, watchers, summary := got[1], got[2], got[5], got[12], got[13]
+	ours, floor, capacity, watchers, summary := got[1], got[2], got[5], got[13], got[14]
 	// 3 model calls and 2 tool calls: a claim with the first step, one entry for each of the others but the last
 	// reply, and that with the end.
 	saved := ours["statesSavedPerRun"].(float64) // with the second step, and with the third unless that comes at once
@@ -90,7 +91,7 @@ func TestMeasure(t *testing.T) {
 	if watchers["watchers"] != 20.0 || watchers["goroutinesAfter"].(float64) > watchers["goroutinesBefore"].(float64) {
 		t.Errorf("watchers leave something behind: %v", watchers)
 	}
-	if n := len(summary["targets"].([]any)); n != 5 {
+	if n := len(summary["targets"].([]any)); n != 6 {
 		t.Errorf("%d targets: %v", n, summary)
 	}
 	for _, suffix := range []string{"", ".servers", ".floor", ".floor.servers", ".allocs"} {
@@ -139,7 +140,7 @@ func TestFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-only", "everything"}, `-only: "everything" is not one of throughput, latency, capacity, submit, door`},
+		{[]string{"-only", "everything"}, `-only: "everything" is not one of throughput, latency, capacity, fairness, submit, door`},
 		{[]string{"throughput"}, `unexpected argument "throughput"`},
 		{[]string{"-fast"}, "flag provided but not defined: -fast"},
 	} {

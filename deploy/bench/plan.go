@@ -26,6 +26,10 @@ type plan struct {
 	FirstEvents    int // likewise
 	Watchers       int // over HTTP, if there are files for so many
 	WatchersPerRun int
+	Backlog        int // tasks of the busy tenant of the fairness
+	FairRuns       int // of the quiet one, one after the other
+	FairSlots      int
+	FairDelay      time.Duration // of each model call of the fairness
 }
 
 func fullPlan() plan {
@@ -33,6 +37,7 @@ func fullPlan() plan {
 		Limit: 5 * time.Minute, Warmup: 1000, Rounds: 3, Runs: 5000, Slots: 256, Submitters: 64,
 		LatencyRuns: 1000, CapacityRuns: 5000, ModelDelay: 2 * time.Second,
 		DoorSubmits: 3000, FirstEvents: 500, Watchers: 10_000, WatchersPerRun: 100,
+		Backlog: 20_000, FairRuns: 200, FairSlots: 64, FairDelay: 20 * time.Millisecond,
 	}
 }
 
@@ -41,12 +46,14 @@ func shortPlan() plan {
 		Limit: time.Minute, Warmup: 256, Rounds: 1, Runs: 2000, Slots: 256, Submitters: 64,
 		LatencyRuns: 200, CapacityRuns: 500, ModelDelay: 2 * time.Second,
 		DoorSubmits: 300, FirstEvents: 40, Watchers: 300, WatchersPerRun: 30,
+		Backlog: 5000, FairRuns: 30, FairSlots: 64, FairDelay: 20 * time.Millisecond,
 	}
 }
 
 // Parts that can be measured alone.
 const (
 	partSubmit     = "submit"
+	partFairness   = "fairness"
 	partThroughput = "throughput"
 	partLatency    = "latency"
 	partCapacity   = "capacity"
@@ -54,7 +61,7 @@ const (
 )
 
 func parts() []string {
-	return []string{partThroughput, partLatency, partCapacity, partSubmit, partDoor}
+	return []string{partThroughput, partLatency, partCapacity, partFairness, partSubmit, partDoor}
 }
 
 // errLimit is the cause when everything took too long.
@@ -74,7 +81,8 @@ func measure(ctx context.Context, p plan, only, profile string, out io.Writer, l
 		name string
 		run  func(context.Context) error
 	}{
-		{partThroughput, b.throughput}, {partLatency, b.latency}, {partCapacity, b.capacity}, {partSubmit, b.submit}, {partDoor, b.doorWork},
+		{partThroughput, b.throughput}, {partLatency, b.latency}, {partCapacity, b.capacity}, {partFairness, b.fairness}, {partSubmit, b.submit},
+		{partDoor, b.doorWork},
 	} {
 		if only != "" && only != part.name || only == "" && part.name == partSubmit { // the throughput has submits
 			continue

@@ -18,6 +18,7 @@ const (
 	maxEmbedMillis   = 2.0
 	maxCapacityRatio = 1.10
 	maxCapacityMB    = 300.0
+	maxFairMillis    = 2000.0
 )
 
 // report prints the measurements and keeps what the summary needs. Its first error is kept.
@@ -202,6 +203,24 @@ func (r *report) capacity(p plan, took time.Duration, u usage) {
 	}{"capacity", p.CapacityRuns, ideal.Seconds(), rounded(took.Seconds(), 3), ratio, megabytes(u.PeakBytes), rounded(u.CPUSeconds, 2)})
 	r.atMost("capacityOfIdeal", ratio, maxCapacityRatio)
 	r.atMost("capacityPeakResidentMb", megabytes(u.PeakBytes), maxCapacityMB)
+}
+
+func (r *report) fairness(p plan, waits []time.Duration, left int) {
+	r.line(struct {
+		Name    string  `json:"name"`
+		Backlog int     `json:"backlog"`
+		Left    int     `json:"backlogLeft"` // at the end; the measurement is of those that wait beside one
+		Slots   int     `json:"slots"`
+		Delay   float64 `json:"modelDelayMs"`
+		Runs    int     `json:"runs"`
+		P50     float64 `json:"submitToStartP50Ms"`
+		P99     float64 `json:"submitToStartP99Ms"`
+		Max     float64 `json:"submitToStartMaxMs"`
+	}{
+		"fairness", p.Backlog, left, p.FairSlots, millis(p.FairDelay), len(waits),
+		millis(percentile(waits, 0.5)), millis(percentile(waits, 0.99)), millis(waits[len(waits)-1]),
+	})
+	r.atMost("fairnessMaxMs", millis(waits[len(waits)-1]), maxFairMillis)
 }
 
 // summary prints the last line.

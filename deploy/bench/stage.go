@@ -14,8 +14,12 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 )
+
+// ackWait is that of the fleet by default.
+const ackWait = 30 * time.Second
 
 // driverName is the name of the driver's connection.
 const driverName = "bench driver"
@@ -26,6 +30,7 @@ type stage struct {
 	servers    *process // nil when they are in this process
 	ready      serversReady
 	nc         *nats.Conn
+	house      *bus.Bus
 	client     *dispatcher.Client
 	dispatcher *background
 }
@@ -65,6 +70,11 @@ func (s *stage) dispatch(ctx context.Context, log *slog.Logger) error {
 	}
 	house, err := bus.Open(ctx, s.nc, bus.Config{Log: log})
 	if err != nil {
+		return err
+	}
+	s.house = house
+	lane := messages.Lane{Priority: messages.PriorityNormal, Tenant: messages.DefaultTenant}
+	if err := house.MakeLane(ctx, lane, ackWait); err != nil { // the floor makes none
 		return err
 	}
 	svc := service.New(service.Config{

@@ -224,6 +224,10 @@ func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.Sho
 	gauge("worker_slots_busy", "Slots in use.", func(s worker.Stats) int { return s.Busy })
 	gauge("worker_tickets_held", "Task messages in hand.", func(s worker.Stats) int { return s.Held })
 	gauge("worker_suspects", "Runs without progress that are tried one at a time, or wait for it.", func(s worker.Stats) int { return s.Suspects })
+	gauge("worker_lanes", "Lanes of the queue that this worker believes to have tasks.", func(s worker.Stats) int { return s.Lanes })
+	errs = append(errs, m.Counter("worker_lanes_full_total", "Lanes that could not be made: the stream has no room for more.", func() float64 {
+		return float64(w.Stats().LanesFull)
+	}))
 	count("worker_claims_total", "Claims made.", func(s runner.Stats) uint64 { return s.Claims })
 	count("worker_reclaims_total", "Claims of runs whose worker was gone.", func(s runner.Stats) uint64 { return s.Reclaims })
 	count("worker_fenced_total", "Runs lost to another worker.", func(s runner.Stats) uint64 { return s.Fenced })

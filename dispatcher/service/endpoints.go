@@ -44,6 +44,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectBatchStatus:   s.batchStatus,
 		messages.SubjectBatchList:     s.batchList,
 		messages.SubjectBatchCancel:   s.cancelBatch,
+		messages.SubjectLanes:         s.lanes,
 	}
 	maps.Copy(all, s.catalog())
 	maps.Copy(all, s.talk())

@@ -49,6 +49,8 @@ const (
 	defaultRetain = 7 * 24 * time.Hour
 	// How long a run may wait for what a loss of power took.
 	defaultSweep = 10 * time.Minute
+	// How long a task of a tenant that nobody knows may wait when every hint of it was lost.
+	lanesEvery = time.Minute
 	// How many requests are answered at once; more wait in NATS.
 	maxRequests = 256
 	// How many prompts are filled in at once.
@@ -106,6 +108,9 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := s.cfg.Bus.ScheduleSweep(ctx, s.cfg.Sweep); err != nil {
 		return fmt.Errorf("schedule the sweep: %w", err)
 	}
+	if err := s.cfg.Bus.ScheduleLanes(ctx, lanesEvery); err != nil {
+		return fmt.Errorf("schedule the look for lanes: %w", err)
+	}
 	svc, err := micro.AddService(s.cfg.Conn, micro.Config{
 		Name: "longshore", Version: apiVersion, Description: "Submit tasks to the fleet, ask about runs, cancel them.",
 		Metadata: map[string]string{"program": s.cfg.Version},
@@ -160,6 +165,9 @@ func (s *Service) keepSweeping(ctx context.Context) {
 		case <-ticker.C:
 			if err := s.cfg.Bus.ScheduleSweep(ctx, s.cfg.Sweep); err != nil && ctx.Err() == nil {
 				s.cfg.Log.WarnContext(ctx, "schedule the sweep", "err", err)
+			}
+			if err := s.cfg.Bus.ScheduleLanes(ctx, lanesEvery); err != nil && ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "schedule the look for lanes", "err", err)
 			}
 		case <-ctx.Done():
 			return

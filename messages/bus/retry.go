@@ -22,6 +22,11 @@ const (
 	codeIDInFlight   jetstream.ErrorCode = 10158 // another publish with the same id is under way
 	codeNoMessage    jetstream.ErrorCode = 10037
 	codeNoStream     jetstream.ErrorCode = 10059
+
+	codeNoConsumer     jetstream.ErrorCode = 10014
+	codeMaxConsumers   jetstream.ErrorCode = 10026
+	codeOverlap        jetstream.ErrorCode = 10100 // of the filters of two consumers of a work queue
+	codeConsumerExists jetstream.ErrorCode = 10148 // with other settings
 )
 
 // Waits between attempts.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // Streams and the consumer of the workers.
@@ -29,6 +31,7 @@ const (
 	// BucketQuotas has what operators grant tenants, agents and providers.
 	BucketQuotas = "QUOTAS"
 
+	// ConsumerWorkers has what comes before all tasks: wake-ups, errands, and what names no run. Tasks are in lanes.
 	ConsumerWorkers = "workers"
 
 	streamAgents   = "KV_" + BucketAgents
@@ -49,7 +52,7 @@ const (
 	defaultAckWait  = 30 * time.Second
 	setupWait       = 5 * time.Second // for one attempt to make all streams of a cluster
 	maxAckPending   = 65_536          // tasks that all workers together may hold; the server's default is 1000
-	maxConsumers    = 1_024           // explicit, for a default may change
+	maxConsumers    = 1_024           // explicit, for a default may change; TASKS has maxLanes
 	maxWatchers     = 100_000         // consumers of EVENTS: one per watcher
 	agentHistory    = 64              // revisions kept; the most that a bucket can
 )
@@ -65,8 +68,8 @@ type Streams struct {
 const day = 24 * time.Hour
 
 // Setup creates the streams, the bucket and the workers' consumer, or checks that those that exist have the settings
-// that the protocol needs. A different one is an error that says what to change; only the consumer's AckWait and
-// MaxAckPending are changed in place. It may be called at any time, by several processes at once.
+// that the protocol needs. A different one is an error that says what to change; only the consumers' settings, and what
+// TASKS did not have in earlier versions, are changed in place. It may be called at any time, by several processes at once.
 func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
 	js, err := newJetStream(nc)
 	if err != nil {
@@ -82,7 +85,10 @@ func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
 				return err
 			}
 		}
-		return ensureConsumer(ctx, js, cmp.Or(s.AckWait, defaultAckWait))
+		if err := ensureConsumer(ctx, js, cmp.Or(s.AckWait, defaultAckWait)); err != nil {
+			return err
+		}
+		return b.updateLanes(ctx, js, cmp.Or(s.AckWait, defaultAckWait))
 	})
 }
 
@@ -113,6 +119,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 		Destination: "lanes.{{wildcard(1)}}.{{partition(16,2)}}.{{wildcard(2)}}.{{wildcard(3)}}",
 	}
 	tasks.AllowMsgSchedules, tasks.AllowMsgTTL, tasks.AllowRollup = true, true, true
+	tasks.RePublish, tasks.MaxConsumers = republish(), maxLanes
 
 	runs.Name, runs.Description = StreamRuns, "The logs of runs."
 	runs.Subjects = []string{"runs.*.*.log"}
@@ -164,7 +171,27 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	if err != nil {
 		return fmt.Errorf("set up stream %s: %w", want.Name, err)
 	}
-	return checkStream(want, stream.CachedInfo().Config, replicas)
+	has := stream.CachedInfo().Config
+	if want.Name == StreamTasks {
+		if has, err = updateTasks(ctx, js, want, has); err != nil {
+			return fmt.Errorf("update stream %s: %w", want.Name, err)
+		}
+		want.MaxConsumers = has.MaxConsumers // an operator may have given room to more lanes
+	}
+	return checkStream(want, has, replicas)
+}
+
+// updateTasks gives TASKS the hints and the room for lanes that it did not have in earlier versions.
+func updateTasks(ctx context.Context, js jetstream.JetStream, want, has jetstream.StreamConfig) (jetstream.StreamConfig, error) {
+	if reflect.DeepEqual(has.RePublish, want.RePublish) && has.MaxConsumers >= want.MaxConsumers {
+		return has, nil
+	}
+	has.RePublish, has.MaxConsumers = want.RePublish, max(has.MaxConsumers, want.MaxConsumers)
+	stream, err := js.UpdateStream(ctx, has)
+	if err != nil {
+		return has, err //nolint:wrapcheck // the caller says what it is
+	}
+	return stream.CachedInfo().Config, nil
 }
 
 // checkStream compares the settings that matter. Others, such as a size limit, are the operator's.
@@ -215,13 +242,9 @@ func transform(c jetstream.StreamConfig) string {
 	return c.SubjectTransform.Source + " to " + c.SubjectTransform.Destination
 }
 
-// ensureConsumer creates the consumer that all workers share, or checks the one that exists.
+// ensureConsumer creates the consumer of wake-ups, or checks the one that exists. In earlier versions it had all tasks.
 func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Duration) error {
-	want := jetstream.ConsumerConfig{
-		Durable: ConsumerWorkers, Description: "All workers.", DeliverPolicy: jetstream.DeliverAllPolicy,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxDeliver: -1, MaxAckPending: maxAckPending,
-		FilterSubjects: []string{"lanes.>", "tasks.>"}, // tasks: what the transform left, which is no valid run
-	}
+	want := laneConfig(messages.WakeLane(), ackWait)
 	consumer, err := js.Consumer(ctx, StreamTasks, ConsumerWorkers)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumer, err = js.CreateConsumer(ctx, StreamTasks, want)
@@ -233,15 +256,37 @@ func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Du
 		return fmt.Errorf("set up consumer %s: %w", ConsumerWorkers, err)
 	}
 	has := consumer.CachedInfo().Config
+	old := sorted(has.FilterSubjects) == "lanes.> tasks.>"
+	if old {
+		has.FilterSubjects, has.Description = want.FilterSubjects, want.Description
+	}
 	if err := checkConsumer(want, has); err != nil {
 		return err
 	}
-	if has.AckWait == want.AckWait && has.MaxAckPending == want.MaxAckPending {
+	if !old && has.AckWait == want.AckWait && has.MaxAckPending == want.MaxAckPending {
 		return nil
 	}
 	has.AckWait, has.MaxAckPending = want.AckWait, want.MaxAckPending
 	if _, err := js.UpdateConsumer(ctx, StreamTasks, has); err != nil {
 		return fmt.Errorf("update consumer %s: %w", ConsumerWorkers, err)
+	}
+	return nil
+}
+
+// updateLanes gives all lanes the ack wait.
+func (b *Bus) updateLanes(ctx context.Context, js jetstream.JetStream, ackWait time.Duration) error {
+	lanes, err := b.Lanes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range lanes {
+		if s.ackWait == ackWait || s.Lane.Wakes() {
+			continue
+		}
+		_, err := js.UpdateConsumer(ctx, StreamTasks, laneConfig(s.Lane, ackWait))
+		if err != nil && !errors.Is(err, jetstream.ErrConsumerDoesNotExist) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return fmt.Errorf("update lane %s: %w", s.Lane, err)
+		}
 	}
 	return nil
 }

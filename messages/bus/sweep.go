@@ -11,23 +11,37 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// sweepRun stands in the subjects of the sweep, which is for all runs.
-var sweepRun = messages.Ref{Tenant: "_", Run: "sweep"} //nolint:gochecknoglobals // a constant
+// Names that stand for runs in the subjects of what is for all runs.
+var (
+	sweepRun = messages.Ref{Tenant: "_", Run: "sweep"} //nolint:gochecknoglobals // a constant
+	lanesRun = messages.Ref{Tenant: "_", Run: "lanes"} //nolint:gochecknoglobals // a constant
+)
 
 // ScheduleSweep asks for a sweep now and for one every so often from now on, at least a second. There is one such
 // schedule, whoever set it last.
 func (b *Bus) ScheduleSweep(ctx context.Context, every time.Duration) error {
-	body, err := json.Marshal(messages.Wake{Errand: messages.ErrandSweep})
-	if err != nil {
-		return fmt.Errorf("encode errand: %w", err)
-	}
-	_, err = b.store(ctx, &nats.Msg{Subject: "sched.sweep", Data: body, Header: nats.Header{
-		headerSchedule:   {"@every " + every.String()},
-		headerScheduleTo: {sweepRun.WakeSubject()},
-	}})
+	body, err := b.scheduleEvery(ctx, messages.ErrandSweep, sweepRun, every)
 	if err != nil {
 		return err
 	}
 	_, err = b.store(ctx, &nats.Msg{Subject: sweepRun.WakeSubject(), Data: body, Header: nats.Header{}})
 	return err
+}
+
+// ScheduleLanes asks for a look for tasks without a lane every so often from now on, at least a second. There is one
+// such schedule, whoever set it last.
+func (b *Bus) ScheduleLanes(ctx context.Context, every time.Duration) error {
+	_, err := b.scheduleEvery(ctx, messages.ErrandLanes, lanesRun, every)
+	return err
+}
+
+func (b *Bus) scheduleEvery(ctx context.Context, errand messages.Errand, run messages.Ref, every time.Duration) (body []byte, err error) {
+	if body, err = json.Marshal(messages.Wake{Errand: errand}); err != nil {
+		return nil, fmt.Errorf("encode errand: %w", err)
+	}
+	_, err = b.store(ctx, &nats.Msg{Subject: "sched." + string(errand), Data: body, Header: nats.Header{
+		headerSchedule:   {"@every " + every.String()},
+		headerScheduleTo: {run.WakeSubject()},
+	}})
+	return body, err
 }

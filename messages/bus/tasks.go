@@ -2,21 +2,21 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 const (
-	pullSlack    = 500 * time.Millisecond // a pull waits so much longer than the server, for the answer to arrive
-	maxHeartbeat = time.Second            // bounds how long a pull goes on with a server that is gone
-	minHeartbeat = 100 * time.Millisecond
-	controlRoom  = 16          // for heartbeats among the messages of a pull
-	drainWait    = time.Second // bounds the wait for messages that were on their way when a caller left
+	takeWait    = 3 * time.Second // bounds the wait for the next message of a take, all of which are there already
+	controlRoom = 16              // for answers without a message
+	drainWait   = time.Second     // bounds the wait for messages that were on their way when a caller left
 )
 
 // Tasks are the messages that workers share: tickets and errands. Safe for concurrent use.
@@ -27,7 +27,7 @@ type Tasks struct {
 	AckWait time.Duration
 }
 
-// Tasks looks for the consumer of the workers.
+// Tasks looks for the consumer that all workers share.
 func (b *Bus) Tasks(ctx context.Context) (*Tasks, error) {
 	var info struct {
 		Config jetstream.ConsumerConfig `json:"config"`
@@ -50,132 +50,85 @@ type Delivery struct {
 	Delivered int       // how often the message was delivered, from 1
 	Queued    time.Time // when it was stored
 	Scheduler string    // the schedule that published it, if one did
+	More      bool      // the lane had more when it gave this one; false does not count messages that come again
 
 	bus   *Bus
 	reply string
 }
 
-// Pull asks for up to n messages and yields them as they come, for at most a time. Several may be open at once.
-// When the server is gone meanwhile it asks again; only when nobody answered in all that time an error comes, and
-// the caller may simply pull again. Messages that were on their way to a caller that stops early are handed back, or
-// delivered again after the consumer's ack wait.
-func (t *Tasks) Pull(ctx context.Context, n int, wait time.Duration) iter.Seq2[*Delivery, error] {
+// Take asks a lane for up to n messages and yields those that are there, without waiting for more. It makes the lane if
+// it is not there: ErrLanesFull is when that cannot be done. Messages that were on their way to a caller that stops
+// early are handed back, or delivered again after the ack wait.
+func (t *Tasks) Take(ctx context.Context, l messages.Lane, n int) iter.Seq2[*Delivery, error] {
 	return func(yield func(*Delivery, error) bool) {
-		p := pull{bus: t.bus, left: n, end: time.Now().Add(wait)}
-		for tries := 0; p.left > 0 && time.Now().Before(p.end); tries++ {
-			err := p.request(ctx, yield)
-			switch {
-			case p.stopped:
-				return
-			case ctx.Err() != nil:
-				yield(nil, context.Cause(ctx))
-				return
-			case err != nil && !transient(err):
-				yield(nil, fmt.Errorf("pull tasks: %w", err))
-				return
-			case err == nil:
-				tries = 0
-			}
-			p.err = err
-			if err != nil {
-				_ = pause(ctx, min(backoff(tries), time.Until(p.end)))
+		r := take{bus: t.bus, lane: l, left: n}
+		err := r.request(ctx, yield)
+		if errors.Is(err, nats.ErrNoResponders) { // nobody made the lane, or it was removed
+			if err = t.Make(ctx, l); err == nil {
+				err = r.request(ctx, yield)
 			}
 		}
-		if p.err != nil && !p.answered {
-			yield(nil, fmt.Errorf("pull tasks: %w", p.err))
+		if err != nil && !r.stopped {
+			yield(nil, fmt.Errorf("take from lane %s: %w", l, err))
 		}
 	}
 }
 
-// pull is one call of Pull.
-type pull struct {
-	bus      *Bus
-	left     int
-	end      time.Time
-	stopped  bool  // by its caller
-	answered bool  // by the server, at least once
-	err      error // of the last request
+// Make is Bus.MakeLane with the fleet's ack wait, and does not wait long.
+func (t *Tasks) Make(ctx context.Context, l messages.Lane) error {
+	ctx, cancel := context.WithTimeout(ctx, takeWait)
+	defer cancel()
+	return t.bus.MakeLane(ctx, l, t.AckWait)
 }
 
-// request makes one pull request. Its error is transient when the server or the consumer's leader is gone.
-func (p *pull) request(ctx context.Context, yield func(*Delivery, error) bool) error {
-	in, err := openInbox(p.bus.nc, p.left+controlRoom)
+// take is one call of Take.
+type take struct {
+	bus     *Bus
+	lane    messages.Lane
+	left    int
+	stopped bool // by its caller
+}
+
+func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) error {
+	in, err := openInbox(t.bus.nc, t.left+controlRoom)
 	if err != nil {
 		return err
 	}
-	defer func() { p.close(ctx, in) }()
-	wait := time.Until(p.end)
-	beat := min(max(wait/4, minHeartbeat), maxHeartbeat)
-	if wait < 4*minHeartbeat {
-		beat = 0
+	defer func() { t.close(ctx, in) }()
+	subject := apiPrefix + "CONSUMER.MSG.NEXT." + StreamTasks + "." + laneConsumer(t.lane)
+	if err := t.bus.nc.PublishRequest(subject, in.sub.Subject, fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, t.left)); err != nil {
+		return err //nolint:wrapcheck // Take says what it is
 	}
-	body, err := json.Marshal(struct {
-		Batch   int           `json:"batch"`
-		Expires time.Duration `json:"expires"`
-		Beat    time.Duration `json:"idle_heartbeat,omitempty"` //nolint:tagliatelle // JetStream's
-	}{p.left, max(wait, time.Millisecond), beat})
-	if err != nil {
-		return fmt.Errorf("encode request: %w", err)
-	}
-	subject := apiPrefix + "CONSUMER.MSG.NEXT." + StreamTasks + "." + ConsumerWorkers
-	if err := p.bus.nc.PublishRequest(subject, in.sub.Subject, body); err != nil {
-		return err //nolint:wrapcheck // Pull says what it is
-	}
-	for p.left > 0 {
-		m, err := p.receive(ctx, in, beat)
+	for t.left > 0 {
+		m, err := in.next(ctx, takeWait)
 		if err != nil {
 			return err
 		}
-		done, err := p.status(m)
-		if done || err != nil {
-			return err
+		switch m.Header.Get(statusHeader) {
+		case "":
+		case statusNone, statusTimeout: // that was all
+			return nil
+		case statusNobody:
+			return nats.ErrNoResponders
+		default: // the consumer moves to another server, or was removed: the next request will tell
+			return &jetstream.APIError{Code: 503, Description: m.Header.Get("Description")}
 		}
-		if m.Header.Get(statusHeader) != "" {
-			continue
-		}
-		d, err := p.bus.delivery(m)
+		d, err := t.bus.delivery(m)
 		if err != nil {
 			return err
 		}
-		p.left--
+		t.left--
 		if !yield(d, nil) {
-			p.stopped = true
+			t.stopped = true
 			return nil
 		}
 	}
 	return nil
 }
 
-// receive waits for a message no longer than two heartbeats, or the rest of the pull.
-func (p *pull) receive(ctx context.Context, in *inbox, beat time.Duration) (*nats.Msg, error) {
-	wait := time.Until(p.end) + pullSlack
-	if beat > 0 {
-		wait = min(wait, 2*beat+pullSlack)
-	}
-	m, err := in.next(ctx, wait)
-	if err == nil && m.Header.Get(statusHeader) != statusNobody {
-		p.answered = true
-	}
-	return m, err
-}
-
-// status reads an answer without a message: done when the request is over.
-func (p *pull) status(m *nats.Msg) (done bool, err error) {
-	switch m.Header.Get(statusHeader) {
-	case "", statusIdle:
-		return false, nil
-	case statusNone, statusTimeout:
-		return true, nil
-	case statusNobody:
-		return true, nats.ErrNoResponders
-	default: // the consumer moves to another server, or is gone: the next request will tell
-		return true, &jetstream.APIError{Code: 503, Description: m.Header.Get("Description")}
-	}
-}
-
 // close ends a request, and returns to the queue what was on its way to a caller that left.
-func (p *pull) close(ctx context.Context, in *inbox) {
-	if !p.stopped && ctx.Err() == nil {
+func (t *take) close(ctx context.Context, in *inbox) {
+	if !t.stopped && ctx.Err() == nil {
 		in.close()
 		return
 	}
@@ -183,7 +136,7 @@ func (p *pull) close(ctx context.Context, in *inbox) {
 	defer cancel()
 	for _, m := range in.drain(ctx) {
 		if m.Header.Get(statusHeader) == "" && m.Reply != "" {
-			_ = p.bus.nc.Publish(m.Reply, []byte("-NAK")) // else the ack wait returns it
+			_ = t.bus.nc.Publish(m.Reply, []byte("-NAK")) // else the ack wait returns it
 		}
 	}
 }
@@ -195,7 +148,7 @@ func (b *Bus) delivery(m *nats.Msg) (*Delivery, error) {
 	}
 	return &Delivery{
 		Subject: m.Subject, Data: m.Data, Seq: meta.Sequence.Stream, Delivered: int(meta.NumDelivered), //nolint:gosec // a count
-		Queued: meta.Timestamp, Scheduler: m.Header.Get(jetstream.SchedulerHeader), bus: b, reply: m.Reply,
+		Queued: meta.Timestamp, Scheduler: m.Header.Get(jetstream.SchedulerHeader), More: meta.NumPending > 0, bus: b, reply: m.Reply,
 	}, nil
 }
 
@@ -203,6 +156,9 @@ func (b *Bus) delivery(m *nats.Msg) (*Delivery, error) {
 func (d *Delivery) Ack(ctx context.Context) error {
 	err := d.bus.retry(ctx, func(ctx context.Context) error {
 		_, err := d.bus.nc.RequestWithContext(ctx, d.reply, []byte("+ACK"))
+		if errors.Is(err, nats.ErrNoResponders) { // the lane was removed meanwhile: an ack does no more than this
+			err = d.bus.remove(ctx, d.Seq)
+		}
 		return err //nolint:wrapcheck // below
 	})
 	if err != nil {
@@ -211,13 +167,21 @@ func (d *Delivery) Ack(ctx context.Context) error {
 	return nil
 }
 
-// Nak hands the message back, to be delivered again after a delay. It does not wait; if it is lost, the ack wait does
-// the same.
-func (d *Delivery) Nak(delay time.Duration) error {
-	if delay <= 0 {
-		return d.say("-NAK")
+// Nak hands the message back, to be delivered again after a delay, and waits until the queue knows. If it fails, the ack
+// wait does the same.
+func (d *Delivery) Nak(ctx context.Context, delay time.Duration) error {
+	what := "-NAK"
+	if delay > 0 {
+		what = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
-	return d.say(fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
+	err := d.bus.retry(ctx, func(ctx context.Context) error {
+		_, err := d.bus.nc.RequestWithContext(ctx, d.reply, []byte(what))
+		return err //nolint:wrapcheck // below
+	})
+	if err != nil {
+		return fmt.Errorf("give message %d back: %w", d.Seq, err)
+	}
+	return nil
 }
 
 // Working keeps the message for another ack wait. It does not wait.

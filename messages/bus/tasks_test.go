@@ -33,43 +33,46 @@ func mustTasks(tb testing.TB, b *bus.Bus) *bus.Tasks {
 	return tasks
 }
 
-func TestPullEnds(t *testing.T) {
+func acmeLane() messages.Lane {
+	return messages.Lane{Priority: messages.PriorityNormal, Tenant: "acme"}
+}
+
+func TestTakeEnds(t *testing.T) {
 	t.Parallel()
 	b, _ := openNew(t)
 	tasks := mustTasks(t, b)
-	for _, wait := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond, time.Second} {
-		start := time.Now()
-		for d, err := range tasks.Pull(ctxFor(t), 5, wait) {
-			t.Errorf("got %v, %v", d, err)
+	for _, l := range []messages.Lane{acmeLane(), messages.WakeLane(), acmeLane()} { // without the lane, and with it
+		for d := range values(t, tasks.Take(ctxFor(t), l, 5)) {
+			t.Errorf("%s: got %v", l, d)
 		}
-		if took := time.Since(start); took > wait+time.Second {
-			t.Errorf("a pull for %v took %v", wait, took)
+	}
+	submitMany(t, b, 0, 3)
+	n := 0
+	for d := range values(t, tasks.Take(ctxFor(t), acmeLane(), 5)) {
+		if n++; d.More != (n < 3) || d.Seq != uint64(n) {
+			t.Errorf("delivery %d: %+v", n, d)
 		}
+	}
+	if n != 3 {
+		t.Errorf("got %d of 3", n)
 	}
 	ctx, cancel := context.WithCancelCause(ctxFor(t))
 	why := errors.New("enough")
 	cancel(why)
-	n := 0
-	for d, err := range tasks.Pull(ctx, 5, time.Minute) {
-		if n++; d != nil || !errors.Is(err, why) {
+	for d, err := range tasks.Take(ctx, acmeLane(), 5) {
+		if d != nil || !errors.Is(err, why) {
 			t.Errorf("got %v, %v", d, err)
 		}
 	}
-	if n != 1 {
-		t.Errorf("got %d elements", n)
-	}
 }
 
-// Several pulls of one Tasks share the queue; a caller that stops early keeps nothing from the others.
-func TestPullsShareTheQueue(t *testing.T) {
+// Several takes of one lane share it; a caller that stops early keeps nothing from the others.
+func TestTakesShareTheLane(t *testing.T) {
 	b, _ := openNew(t)
 	submitMany(t, b, 0, 100)
 	tasks := mustTasks(t, b)
-	for d, err := range tasks.Pull(ctxFor(t), 64, 10*time.Second) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Nak(0); err != nil {
+	for d := range values(t, tasks.Take(ctxFor(t), acmeLane(), 64)) {
+		if err := d.Nak(ctxFor(t), 0); err != nil {
 			t.Fatal(err)
 		}
 		break
@@ -77,21 +80,23 @@ func TestPullsShareTheQueue(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[uint64]bool{}
 	var wg sync.WaitGroup
+	ctx := ctxFor(t)
 	for range 4 {
 		wg.Go(func() {
-			for d, err := range tasks.Pull(ctxFor(t), 25, 20*time.Second) {
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if err := d.Ack(ctxFor(t)); err != nil {
-					t.Error(err)
+			for n := 0; n < 100 && ctx.Err() == nil; {
+				for d := range values(t, tasks.Take(ctx, acmeLane(), 25)) {
+					if err := d.Ack(ctx); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					if seen[d.Seq] {
+						t.Errorf("message %d came twice", d.Seq)
+					}
+					seen[d.Seq] = true
+					mu.Unlock()
 				}
 				mu.Lock()
-				if seen[d.Seq] {
-					t.Errorf("message %d came twice", d.Seq)
-				}
-				seen[d.Seq] = true
+				n = len(seen)
 				mu.Unlock()
 			}
 		})
@@ -110,7 +115,7 @@ func TestNakAndWorking(t *testing.T) {
 	submitMany(t, b, 0, 1)
 	d := pull(t, b, 1)[0]
 	start := time.Now()
-	if err := d.Nak(100 * time.Millisecond); err != nil {
+	if err := d.Nak(ctxFor(t), 100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	d = pull(t, b, 1)[0]
@@ -121,9 +126,8 @@ func TestNakAndWorking(t *testing.T) {
 	defer beat.Stop()
 	again := make(chan time.Time, 1)
 	go func() {
-		for range mustTasks(t, b).Pull(ctxFor(t), 1, 20*time.Second) {
-			again <- time.Now()
-		}
+		pull(t, b, 1)
+		again <- time.Now()
 	}()
 	start = time.Now()
 	for range 7 { // longer than the ack wait
@@ -137,64 +141,53 @@ func TestNakAndWorking(t *testing.T) {
 	}
 }
 
-func TestPullOverARestart(t *testing.T) {
+// Lanes and what is in them outlive the server.
+func TestLanesOutliveARestart(t *testing.T) {
 	t.Parallel()
 	s := startNATS(t)
 	b, nc := open(t, s, quickly())
-	tasks := mustTasks(t, b)
-	const n = 40
-	got := make(chan map[uint64]bool, 1)
-	first := make(chan struct{})
-	go func() {
-		seen := map[uint64]bool{}
-		for d, err := range tasks.Pull(ctxFor(t), n, 50*time.Second) {
-			if err != nil {
-				t.Error(err)
-				break
-			}
-			if err := d.Ack(ctxFor(t)); err != nil {
-				t.Error(err)
-			}
-			if seen[d.Seq] = true; len(seen) == 1 {
-				close(first)
-			}
-		}
-		got <- seen
-	}()
-	submitMany(t, b, 0, 1)
-	<-first
+	submitMany(t, b, 0, 3)
+	if err := pull(t, b, 1)[0].Ack(ctxFor(t)); err != nil {
+		t.Fatal(err)
+	}
 	s.StopNATS()
 	if err := s.StartNATS(); err != nil {
 		t.Fatal(err)
 	}
-	submitMany(t, b, 1, n)
-	if seen := <-got; len(seen) != n {
-		t.Errorf("got %d messages, want %d", len(seen), n)
+	submitMany(t, b, 3, 4)
+	for _, d := range pull(t, b, 3) {
+		if err := d.Ack(ctxFor(t)); err != nil {
+			t.Error(err)
+		}
 	}
 	if left := streamLength(t, nc, bus.StreamTasks); left != 0 {
 		t.Errorf("%d messages are left", left)
 	}
 }
 
-func TestPullWithoutAConsumer(t *testing.T) {
+// Whoever takes from a lane that was removed makes it again, that of the wake-ups too.
+func TestRemovedLanesAreMadeAgain(t *testing.T) {
 	b, nc := openNew(t)
 	tasks := mustTasks(t, b)
 	js := newJetStream(t, nc)
+	submitMany(t, b, 0, 1)
+	if err := b.Wake(ctxFor(t), run1(), 5); err != nil {
+		t.Fatal(err)
+	}
 	if err := js.DeleteConsumer(ctxFor(t), bus.StreamTasks, bus.ConsumerWorkers); err != nil {
 		t.Fatal(err)
 	}
-	var errs []error
-	for _, err := range tasks.Pull(ctxFor(t), 1, 300*time.Millisecond) {
-		errs = append(errs, err)
-	}
-	if len(errs) != 1 || !strings.Contains(fmt.Sprint(errs[0]), "pull tasks: nats: no responders") {
-		t.Errorf("got %v", errs)
-	}
-	if _, err := b.Tasks(ctxFor(t)); err == nil || !strings.Contains(err.Error(), "is one running?") {
+	var api *jetstream.APIError
+	if _, err := b.Tasks(ctxFor(t)); !errors.As(err, &api) || !strings.Contains(err.Error(), "is one running?") {
 		t.Errorf("got %v", err)
 	}
-	var api *jetstream.APIError
-	if _, err := b.Tasks(ctxFor(t)); !errors.As(err, &api) {
-		t.Errorf("got %v, want the server's answer", err)
+	for _, l := range []messages.Lane{acmeLane(), messages.WakeLane()} {
+		n := 0
+		for range values(t, tasks.Take(ctxFor(t), l, 5)) {
+			n++
+		}
+		if n != 1 {
+			t.Errorf("%s: got %d messages", l, n)
+		}
 	}
 }

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"cmp"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+func (c *commands) lanes() *cobra.Command {
+	var (
+		req    messages.LanesRequest
+		output format
+	)
+	cmd := &cobra.Command{
+		Use: "lanes", Short: "Show what waits in the queue",
+		Long: "Each tenant has a lane of the queue for each priority; workers take from them in turn. Wake-ups of runs that waited, " +
+			"of all tenants, go before everything else.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := req.Check(); err != nil {
+				return usage(err)
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				list, err := client.Lanes(cmd.Context(), req)
+				switch {
+				case err != nil:
+					return explain(err, messages.Ref{Tenant: req.Tenant})
+				case output.json:
+					return c.writeJSON(cmd, list)
+				case list.More:
+					if err := write(cmd.ErrOrStderr(), "there are more than these\n"); err != nil {
+						return err
+					}
+				}
+				return writeLanes(cmd.OutOrStdout(), list.Lanes, c.options.Now())
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&req.Tenant, "tenant", "", "only the lanes of this tenant")
+	flags.BoolVar(&req.All, "all", false, "empty lanes too")
+	flags.VarP(&output, "output", "o", "text or json")
+	return cmd
+}
+
+func writeLanes(w io.Writer, list []messages.LaneStatus, now time.Time) error {
+	if len(list) == 0 {
+		return nil
+	}
+	table := newTable(w)
+	if err := writeRow(table, "PRIORITY", "TENANT", "QUEUED", "IN FLIGHT", "OLDEST"); err != nil {
+		return err
+	}
+	for _, l := range list {
+		oldest := "-"
+		if l.Oldest != nil {
+			oldest = span(now.Sub(*l.Oldest)) + " ago"
+		}
+		err := writeRow(table, string(l.Priority), cmp.Or(l.Tenant, "-"), strconv.Itoa(l.Queued), strconv.Itoa(l.InFlight), oldest)
+		if err != nil {
+			return err
+		}
+	}
+	return flush(table)
+}

@@ -1,0 +1,18 @@
+package service
+
+import (
+	"context"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+func (s *Service) lanes(ctx context.Context, body []byte) (any, error) {
+	var req messages.LanesRequest
+	if err := messages.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	return s.cfg.Bus.LaneList(ctx, req)
+}

@@ -1,0 +1,88 @@
+package bus_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// Streams of before there were lanes are changed in place, and what is queued in them is found.
+func TestSetupBringsLanesToAnOldStream(t *testing.T) {
+	b, nc := openNew(t)
+	js := newJetStream(t, nc)
+	s, err := js.Stream(ctxFor(t), bus.StreamTasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := s.CachedInfo().Config
+	stream.RePublish, stream.MaxConsumers = nil, 1024
+	if _, err := js.UpdateStream(ctxFor(t), stream); err != nil {
+		t.Fatal(err)
+	}
+	c, err := js.Consumer(ctxFor(t), bus.StreamTasks, bus.ConsumerWorkers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumer := c.CachedInfo().Config
+	consumer.FilterSubjects = []string{"lanes.>", "tasks.>"}
+	if _, err := js.UpdateConsumer(ctxFor(t), bus.StreamTasks, consumer); err != nil {
+		t.Fatal(err)
+	}
+	submitMany(t, b, 0, 3)
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	pull(t, b, 3)
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: 2 * time.Minute}); err != nil { // lanes get it too
+		t.Fatal(err)
+	}
+	lane, err := js.Consumer(ctxFor(t), bus.StreamTasks, "lane_normal_acme")
+	if err != nil || lane.CachedInfo().Config.AckWait != 2*time.Minute {
+		t.Errorf("got %+v, %v", lane, err)
+	}
+}
+
+func TestLaneList(t *testing.T) {
+	b, _ := openNew(t)
+	for _, p := range []messages.Priority{messages.PriorityLow, messages.PriorityHigh, messages.PriorityNormal} {
+		for _, tenant := range []string{"acme", "other_one"} {
+			task := newTask(messages.Ref{Tenant: tenant, Run: "r-" + string(p)})
+			task.Priority = p
+			if _, err := b.Submit(ctxFor(t), task, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	submitMany(t, b, 0, 1)
+	if _, _, err := b.MendLanes(ctxFor(t), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for range values(t, mustTasks(t, b).Take(ctxFor(t), messages.Lane{Priority: messages.PriorityHigh, Tenant: "acme"}, 1)) {
+		t.Log("one is in flight")
+	}
+	list, err := b.LaneList(ctxFor(t), messages.LanesRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []messages.LaneStatus{
+		{Tenant: "other_one", Priority: "high", Queued: 1}, {Tenant: "acme", Priority: "high", InFlight: 1},
+		{Tenant: "acme", Priority: "normal", Queued: 2}, {Tenant: "other_one", Priority: "normal", Queued: 1},
+		{Tenant: "acme", Priority: "low", Queued: 1}, {Tenant: "other_one", Priority: "low", Queued: 1},
+	}
+	if diff := cmp.Diff(want, list.Lanes, cmpopts.IgnoreFields(messages.LaneStatus{}, "Oldest")); diff != "" {
+		t.Error(diff)
+	}
+	for _, l := range list.Lanes {
+		if (l.Oldest != nil) != (l.Queued > 0) {
+			t.Errorf("oldest of %+v", l)
+		}
+	}
+	if list, err = b.LaneList(ctxFor(t), messages.LanesRequest{Tenant: "acme", All: true}); err != nil || len(list.Lanes) != 3 {
+		t.Errorf("of one tenant: %+v, %v", list, err)
+	}
+}

@@ -1,0 +1,105 @@
+package messages
+
+import (
+	"strings"
+	"time"
+)
+
+// Lane names a share of the queue: the tasks of one tenant at one priority, or all wake-ups and errands, of whichever
+// tenant.
+type Lane struct {
+	Priority Priority `json:"priority"`
+	Tenant   string   `json:"tenant,omitempty"`
+}
+
+// WakeLane is the lane of wake-ups and errands, and of messages that name no run.
+func WakeLane() Lane { return Lane{Priority: wake} }
+
+// LaneOf is the lane of a tenant's messages at a priority. Ok is false when there is none.
+func LaneOf(p Priority, tenant string) (l Lane, ok bool) {
+	switch {
+	case !ValidToken(tenant):
+		return Lane{}, false
+	case p.Wakes():
+		return WakeLane(), true
+	case !p.valid():
+		return Lane{}, false
+	default:
+		return Lane{p, tenant}, true
+	}
+}
+
+// Wakes tells whether it is the lane of wake-ups.
+func (l Lane) Wakes() bool { return l.Priority.Wakes() }
+
+// String is priority.tenant, or wake.
+func (l Lane) String() string {
+	if l.Wakes() {
+		return string(wake)
+	}
+	return string(l.Priority) + "." + l.Tenant
+}
+
+// ParseLane reads what String wrote.
+func ParseLane(s string) (l Lane, ok bool) {
+	if s == string(wake) {
+		return WakeLane(), true
+	}
+	priority, tenant, _ := strings.Cut(s, ".")
+	l, ok = LaneOf(Priority(priority), tenant)
+	return l, ok && !l.Wakes()
+}
+
+// Filter matches the messages of a lane that is not that of the wake-ups, as the stream stores them: whatever the hash
+// of the tenant is.
+func (l Lane) Filter() string { return "lanes." + string(l.Priority) + ".*." + l.Tenant + ".*" }
+
+// SubjectHints matches the hints that the queue sends for each message that it has stored: queued.<priority>.<tenant>.
+const SubjectHints = "queued.*.*"
+
+// LaneOfHint is the lane that a hint is about.
+func LaneOfHint(subject string) (l Lane, ok bool) {
+	t := strings.Split(subject, ".")
+	if len(t) != 3 || t[0] != "queued" {
+		return Lane{}, false
+	}
+	return LaneOf(Priority(t[1]), t[2])
+}
+
+// SubjectSpill is where workers without a free slot say which lanes have work.
+const SubjectSpill = "spill"
+
+// SubjectLanes is the request about lanes of the dispatcher's micro service: LanesRequest -> LaneList.
+const SubjectLanes = "longshore.lanes"
+
+// LanesRequest asks for lanes.
+type LanesRequest struct {
+	Tenant string `json:"tenant,omitempty"` // only this one's; default: all, and that of the wake-ups
+	All    bool   `json:"all,omitempty"`    // empty ones too
+}
+
+// Check says which field is wrong.
+func (r *LanesRequest) Check() error {
+	if r.Tenant == "" {
+		return nil
+	}
+	return checkToken("tenant", r.Tenant)
+}
+
+// MaxLanes bounds a list of lanes.
+const MaxLanes = 1000
+
+// LaneStatus is what waits in a lane.
+type LaneStatus struct {
+	Tenant   string     `json:"tenant,omitempty"` // none: wake-ups, of all tenants
+	Priority Priority   `json:"priority"`
+	Queued   int        `json:"queued"`           // messages that no worker was given
+	InFlight int        `json:"inFlight"`         // messages that a worker has, or had and has to get again
+	Oldest   *time.Time `json:"oldest,omitempty"` // when the first of the queued ones was stored
+}
+
+// LaneList is lanes: wake-ups first, then by priority, the fullest first.
+type LaneList struct {
+	Lanes []LaneStatus `json:"lanes"`
+	More  bool         `json:"more,omitempty"` // there are others
+}
