@@ -46,6 +46,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectBatchCancel:   s.cancelBatch,
 	}
 	maps.Copy(all, s.catalog())
+	bound(all)
 	return maps.All(all)
 }
 
@@ -53,7 +54,11 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	reply, err := do(ctx, req.Data())
+	data, err := boundBody(req)
+	var reply any
+	if err == nil {
+		reply, err = do(ctx, data)
+	}
 	if err == nil {
 		var body []byte
 		if body, err = json.Marshal(reply); err == nil {
