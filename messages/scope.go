@@ -53,7 +53,7 @@ func BindTenant(body []byte, tenant string) ([]byte, error) {
 			return nil, err
 		}
 		if is != "" && is != tenant {
-			return nil, Forbidden("tenant", fmt.Sprintf("this subject is for requests of tenant %q alone", tenant))
+			return nil, Forbidden(fmt.Sprintf("this subject is for requests of tenant %q alone", tenant))
 		}
 	}
 	own, err := json.Marshal(tenant)
@@ -72,7 +72,7 @@ func BindTenant(body []byte, tenant string) ([]byte, error) {
 }
 
 // Forbidden is the answer to somebody who may not do what he asks for.
-func Forbidden(field, detail string) *Problem {
+func Forbidden(detail string) *Problem {
 	const status = 403
-	return &Problem{Type: "about:blank", Title: "Forbidden", Status: status, Code: CodeForbidden, Detail: detail, Field: field}
+	return &Problem{Type: "about:blank", Title: "Forbidden", Status: status, Code: CodeForbidden, Detail: detail}
 }
