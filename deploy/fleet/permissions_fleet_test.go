@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
@@ -59,7 +61,7 @@ func startGuardedFleet(t *testing.T, script func(*modelCall) reply) *guardedFlee
 	}
 	f.http = f.process(t, "dispatcher", func(ctx context.Context, ready func(string)) error {
 		return fleet.Dispatcher(ctx, settings.Dispatcher{
-			NATS: as("dispatcher"), HTTPAddr: "127.0.0.1:0", Agents: defs, AckWait: guardedAckWait, Replicas: 1, Sweep: time.Second,
+			NATS: as("dispatcher"), HTTPAddr: "127.0.0.1:0", Agents: defs, AckWait: guardedAckWait, Replicas: 1, Sweep: time.Hour,
 			Retention: time.Hour, EventsMaxAge: 2 * time.Hour, LiteTimeout: patience,
 		}, "test", testLog(t, "dispatcher"), ready)
 	})
@@ -134,8 +136,42 @@ func TestPermissionsOfAFleet(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if err := f.sweep(ctx); err != nil {
+		t.Errorf("a sweep: %v", err)
+	}
 	for _, v := range subjectsDenied(f.g.violations()) {
 		t.Errorf("denied to %s", v)
+	}
+}
+
+// sweep has a worker look at all runs, and waits until nothing is queued any more.
+func (f *guardedFleet) sweep(ctx context.Context) error {
+	nc := f.g.connect("dispatcher")
+	b, err := bus.Open(ctx, nc, bus.Config{})
+	if err == nil {
+		err = b.ScheduleSweep(ctx, time.Hour)
+	}
+	if err != nil {
+		return err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	for {
+		stream, err := js.Stream(ctx, bus.StreamTasks)
+		if err != nil {
+			return err
+		}
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter("lanes.>"))
+		if err != nil || len(info.State.Subjects) == 0 {
+			return err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%v are left: %w", info.State.Subjects, context.Cause(ctx))
+		}
 	}
 }
 
