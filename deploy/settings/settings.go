@@ -133,7 +133,11 @@ func (s *Dev) Check() error {
 }
 
 // Client is the environment of the client commands.
-type Client struct{ NATS }
+type Client struct {
+	NATS
+	Tenant string `env:"LONGSHORE_TENANT"      help:"the tenant of commands without --tenant (default \"default\")"`
+	Scoped bool   `env:"LONGSHORE_NATS_SCOPED" envDefault:"false" help:"the NATS user may only do what is of LONGSHORE_TENANT"`
+}
 
 // Error says that settings are missing or contradict each other.
 type Error struct{ msg string }
@@ -331,7 +335,12 @@ func checkAckWait(d time.Duration) error {
 }
 
 // Check returns an *Error.
-func (s *Client) Check() error { return s.NATS.Check() }
+func (s *Client) Check() error {
+	if s.Scoped && s.Tenant == "" {
+		return Errorf("LONGSHORE_TENANT is missing: LONGSHORE_NATS_SCOPED says that the NATS user is bound to it")
+	}
+	return s.NATS.Check()
+}
 
 // first is the first of joined errors: one clear line.
 func first(err error) error {
