@@ -85,6 +85,8 @@ func newRecord(k Kind) Record {
 		return &Summarised{}
 	case KindHookFailed:
 		return &HookFailed{}
+	case KindUnverified:
+		return &Unverified{}
 	default:
 		return nil
 	}

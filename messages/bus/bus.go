@@ -32,6 +32,8 @@ type Sealer interface {
 // Config of a Bus.
 type Config struct {
 	Sealer  Sealer        // of the logs. Default none: they are in the clear
+	Signer  SigningKey    // of what people decide. Default none
+	Keys    ControlKeys   // whose decisions count. Default: everybody's
 	Log     *slog.Logger  // default: discarded
 	Budget  time.Duration // how long a request is tried while nobody answers. Default 30 s
 	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s
@@ -46,6 +48,9 @@ type Config struct {
 type Bus struct {
 	nc      *nats.Conn
 	sealer  Sealer
+	signer  SigningKey
+	keys    ControlKeys
+	ignored ignoredEntries
 	log     *slog.Logger
 	budget  time.Duration
 	answer  time.Duration
@@ -64,7 +69,7 @@ var (
 // Open checks that the streams exist, and creates nothing.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
-		nc: nc, sealer: cfg.Sealer, log: cfg.Log, bound: cfg.Bound,
+		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, bound: cfg.Bound,
 		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
 	}
 	if b.log == nil {

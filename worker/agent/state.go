@@ -188,7 +188,7 @@ func (s *State) Advance(r messages.Record) error {
 		s.recall(r)
 	case *messages.Summarised:
 		s.summarised(r)
-	case *messages.Released, *messages.Lost, *messages.SessionGranted:
+	case *messages.Released, *messages.Lost, *messages.SessionGranted, *messages.Unverified:
 	default:
 		return fmt.Errorf("unknown record %T", r)
 	}
