@@ -53,6 +53,8 @@ type RunStatus struct {
 	Waits    string    `json:"waits,omitempty"`    // what a waiting run waits for
 	Cancel   bool      `json:"cancel,omitempty"`   // asked to stop and still on its way there
 	Sequence uint64    `json:"sequence,omitempty"` // events so far
+	// Ignored: the newest thing that was decided about the run does not count, for it has no valid signature.
+	Ignored bool `json:"ignored,omitempty"`
 }
 
 // Ref of the request, with the tenant's default; checked.

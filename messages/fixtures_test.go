@@ -166,6 +166,7 @@ func fullRecords() []messages.Record {
 			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
 		},
 		&messages.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
+		&messages.Unverified{Of: messages.KindDecided, Told: true},
 	}
 }
 
@@ -180,6 +181,7 @@ func emptyRecords() []messages.Record {
 		&messages.HookFailed{},
 		&messages.Decided{},
 		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
+		&messages.Unverified{},
 	}
 }
 

@@ -67,6 +67,7 @@ func wire() map[string]any {
 		},
 		"run_status": &messages.RunStatus{
 			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12,
+			Ignored: true,
 		},
 		"submit_reply":           &messages.SubmitReply{ID: ref.Run},
 		"submit_reply_duplicate": &messages.SubmitReply{ID: ref.Run, Duplicate: true},
@@ -141,6 +142,7 @@ func wire() map[string]any {
 			Hash: messages.HashArguments(`{"path":"x"}`), Until: &until,
 		},
 		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now"},
+		messages.EventDecisionIgnored: messages.DecisionIgnored{Kind: messages.KindDecided, Reason: "no valid signature"},
 		messages.EventBudgetWarning:   messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 	} {
 		all["event_"+name] = event(name, data)
@@ -227,8 +229,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 18 {
-		t.Errorf("the records have %d kinds of events, want 18", len(seen))
+	if len(seen) != 19 {
+		t.Errorf("the records have %d kinds of events, want 19", len(seen))
 	}
 }
 

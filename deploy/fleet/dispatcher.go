@@ -52,7 +52,11 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
-	b, err := bus.Open(ctx, nc, bus.Config{Log: log})
+	signer, keys, err := signing(s)
+	if err != nil {
+		return err
+	}
+	b, err := bus.Open(ctx, nc, bus.Config{Log: log, Signer: signer, Keys: keys})
 	if err != nil {
 		return err
 	}
@@ -62,6 +66,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
+		return err
+	}
+	if err := ignoredMetric(metrics, b); err != nil {
 		return err
 	}
 	front, hub, err := frontDoor(ctx, nc, b, s.LiteTimeout, version, log)

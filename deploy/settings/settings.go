@@ -72,6 +72,8 @@ type Dispatcher struct {
 	Retention    time.Duration `env:"LONGSHORE_RETENTION"        envDefault:"168h" help:"how long a run's log is kept after its end"`
 	Sweep        time.Duration `env:"LONGSHORE_SWEEP"            envDefault:"10m"  help:"between looks for stranded runs"`
 	LiteTimeout  time.Duration `env:"LONGSHORE_LITE_TIMEOUT"     envDefault:"120s" help:"how long /run-lite waits for its run before it cancels it"`
+	SigningKey   string        `env:"LONGSHORE_SIGNING_KEY_FILE" help:"file with the key that signs what people decide"`
+	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"     help:"public keys of those whose decisions count, comma separated (default: all count)"`
 }
 
 // Worker is the environment of `longshore worker`.
@@ -89,6 +91,7 @@ type Worker struct {
 	ModelTimeout time.Duration `env:"LONGSHORE_MODEL_TIMEOUT" envDefault:"60s" help:"how long a model may be silent"`
 	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the runs' files; they stay on this machine"`
 	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
+	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"  help:"public keys of those whose decisions count, comma separated (default: all count)"`
 }
 
 // Dev is the environment of `longshore dev` and of `longshore run` without NATS_URL.

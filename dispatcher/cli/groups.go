@@ -9,7 +9,7 @@ func groups() []group {
 		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "result", "list", "cancel"}},
 		{"waiting", "Decide for runs that wait:", []string{"approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "fork", "eval"}},
-		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "prices"}},
+		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "prices", "keys"}},
 	}
 }
 

@@ -275,6 +275,7 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 		Tenant: ref.Tenant, ID: ref.Run, Attempt: h.Attempt, Updated: h.Time, Waits: h.Waits, Status: messages.StatusRunning,
 		Sequence: h.FirstEvent + uint64(h.Events) - 1, //nolint:gosec // a count
 		Cancel:   h.Cancel && h.Phase != messages.PhaseFinished,
+		Ignored:  h.Has(messages.KindUnverified),
 	}
 	switch {
 	case h.Phase == messages.PhaseFinished:

@@ -121,7 +121,9 @@ func (b *Bus) Heads(ctx context.Context, run messages.Ref, after, through uint64
 }
 
 // headOnly is the decoder of heads.
-func headOnly(_ context.Context, run messages.Ref, m stored) (messages.Entry, error) { return decodeHead(run, m) }
+func headOnly(_ context.Context, run messages.Ref, m stored) (messages.Entry, error) {
+	return decodeHead(run, m)
+}
 
 // decoder reads a message of a log.
 type decoder func(ctx context.Context, run messages.Ref, m stored) (messages.Entry, error)
