@@ -46,15 +46,15 @@ func loadAgents(dir string) ([]messages.Definition, error) {
 }
 
 func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, defs []messages.Definition, version string, log *slog.Logger, ready func(string)) error {
-	err := bus.Setup(ctx, nc, bus.Streams{
+	signer, keys, err := signing(s)
+	if err != nil {
+		return err
+	}
+	err = bus.Setup(ctx, nc, bus.Streams{
 		Replicas: s.Replicas, EventMaxAge: s.EventsMaxAge, DeadMaxAge: s.DeadMaxAge, AckWait: s.AckWait,
 	})
 	if err != nil {
 		return fmt.Errorf("set up streams: %w", err)
-	}
-	signer, keys, err := signing(s)
-	if err != nil {
-		return err
 	}
 	b, err := bus.Open(ctx, nc, bus.Config{Log: log, Signer: signer, Keys: keys})
 	if err != nil {

@@ -30,6 +30,8 @@ import (
 type guardedFleet struct {
 	g      *guarded
 	http   string
+	keys   string // of LONGSHORE_CONTROL_KEYS
+	work   func(name string) (stop func())
 	client *dispatcher.Client // the operator's
 	model  *modelServer
 }
@@ -59,45 +61,59 @@ func startGuardedFleet(t *testing.T, script func(*modelCall) reply) *guardedFlee
 	as := func(user string) settings.NATS {
 		return settings.NATS{URL: f.g.address(user), InboxPrefix: inboxOf(user)}
 	}
-	f.http = f.process(t, "dispatcher", func(ctx context.Context, ready func(string)) error {
+	key, err := bus.NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := filepath.Join(t.TempDir(), "seed")
+	if err := os.WriteFile(seed, []byte(key.Seed()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.keys = key.Public()
+	f.http, _ = f.process(t, "dispatcher", func(ctx context.Context, ready func(string)) error {
 		return fleet.Dispatcher(ctx, settings.Dispatcher{
 			NATS: as("dispatcher"), HTTPAddr: "127.0.0.1:0", Agents: defs, AckWait: guardedAckWait, Replicas: 1, Sweep: time.Hour,
 			Retention: time.Hour, EventsMaxAge: 2 * time.Hour, LiteTimeout: patience,
+			SigningKey: seed, ControlKeys: f.keys,
 		}, "test", testLog(t, "dispatcher"), ready)
 	})
-	f.process(t, "worker", func(ctx context.Context, ready func(string)) error {
-		return fleet.Worker(ctx, settings.Worker{
-			NATS:     as("worker"),
-			Models:   settings.Models{OpenAIKey: apiKey, OpenAIURL: f.model.URL + "/v1", OpenAIModel: "fake"},
-			RedisURL: "none", HTTPAddr: "127.0.0.1:0", Name: "worker", Slots: 16, DrainTimeout: time.Second, MaxAttempts: 5,
-			ModelTimeout: patience, Workspaces: t.TempDir(), MemoryTTL: time.Hour,
-		}, "test", testLog(t, "worker"), fleet.Parts{}, ready)
-	})
-	var err error
+	files := t.TempDir()
+	f.work = func(name string) func() {
+		_, stop := f.process(t, name, func(ctx context.Context, ready func(string)) error {
+			return fleet.Worker(ctx, settings.Worker{
+				NATS:     as("worker"),
+				Models:   settings.Models{OpenAIKey: apiKey, OpenAIURL: f.model.URL + "/v1", OpenAIModel: "fake"},
+				RedisURL: "none", HTTPAddr: "127.0.0.1:0", Name: name, Slots: 16, DrainTimeout: time.Second, MaxAttempts: 5,
+				ModelTimeout: patience, Workspaces: files, MemoryTTL: time.Hour, ControlKeys: f.keys,
+			}, "test", testLog(t, name), fleet.Parts{}, ready)
+		})
+		return stop
+	}
 	if f.client, err = dispatcher.New(t.Context(), f.g.connect("operator")); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-// process runs a process of the fleet in this one, and returns its HTTP address.
-func (f *guardedFleet) process(t *testing.T, name string, run func(ctx context.Context, ready func(string)) error) string {
+// process runs a process of the fleet in this one, and returns its HTTP address and what ends it.
+func (f *guardedFleet) process(t *testing.T, name string, run func(ctx context.Context, ready func(string)) error) (string, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan string, 1), make(chan error, 1)
 	go func() { done <- run(ctx, func(addr string) { ready <- addr }) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	})
+	t.Cleanup(stop)
 	select {
 	case addr := <-ready:
-		return addr
+		return addr, stop
 	case <-time.After(patience):
 		t.Fatalf("%s is not ready: %s", name, strings.Join(subjectsDenied(f.g.violations()), "\n"))
-		return ""
+		return "", nil
 	}
 }
 
@@ -105,6 +121,7 @@ func (f *guardedFleet) process(t *testing.T, name string, run func(ctx context.C
 // test lists is to be added there, to the role of the user that it names.
 func TestPermissionsOfAFleet(t *testing.T) {
 	f := startGuardedFleet(t, guardedScript)
+	f.work("worker")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	const grace = 3 * time.Second // for more of them to be listed: who lacks a permission hangs
@@ -146,15 +163,19 @@ func TestPermissionsOfAFleet(t *testing.T) {
 
 // sweep has a worker look at all runs, and waits until nothing is queued any more.
 func (f *guardedFleet) sweep(ctx context.Context) error {
-	nc := f.g.connect("dispatcher")
-	b, err := bus.Open(ctx, nc, bus.Config{})
+	b, err := bus.Open(ctx, f.g.connect("dispatcher"), bus.Config{})
 	if err == nil {
 		err = b.ScheduleSweep(ctx, time.Hour)
 	}
 	if err != nil {
 		return err
 	}
-	js, err := jetstream.New(nc)
+	return f.idle(ctx)
+}
+
+// idle waits until no task message is left.
+func (f *guardedFleet) idle(ctx context.Context) error {
+	js, err := jetstream.New(f.g.connect("dispatcher"))
 	if err != nil {
 		return err
 	}

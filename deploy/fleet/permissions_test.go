@@ -135,6 +135,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 // does not get around the tenant.
 func TestPermissionsAreHeld(t *testing.T) {
 	f := startGuardedFleet(t, func(c *modelCall) reply { return turn(c, 1) })
+	f.work("worker")
 	ctx := t.Context()
 
 	t.Run("a filter in the body", func(t *testing.T) {
