@@ -1,6 +1,8 @@
 package service
 
 import (
+	"strings"
+
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/longshore-run/longshore/messages"
@@ -17,6 +19,9 @@ func bound(all map[string]answerFunc) {
 
 // boundBody is the body of a request. On a subject of a tenant it names that tenant, whatever the client wrote.
 func boundBody(req micro.Request) ([]byte, error) {
+	if !strings.HasPrefix(req.Subject(), "longshore.") { // whoever may make a consumer can have messages of a stream sent here
+		return nil, messages.Forbidden("not a request")
+	}
 	tenant, ok := messages.TenantOf(req.Subject())
 	if !ok {
 		return req.Data(), nil
