@@ -74,7 +74,7 @@ func guardedConfig(t *testing.T) string {
 		return strings.NewReplacer("acme", "harbour", "ACME", "HARBOUR").Replace(s)
 	}
 	main, tenant := read("longshore.conf"), read("tenant-acme.conf")
-	for _, line := range strings.Split(main, "\n") {
+	for line := range strings.SplitSeq(main, "\n") {
 		if strings.Contains(line, "include tenant-acme.conf") || strings.Contains(line, "user: acme-") {
 			main = strings.Replace(main, line, line+"\n"+harbour(line), 1)
 		}

@@ -227,12 +227,12 @@ func (f *guardedFleet) ends(ctx context.Context, run messages.Ref, want messages
 	case err != nil:
 		return err
 	case r.Status != want:
-		return fmt.Errorf("%s is %s (%v), want %s", run, r.Status, r.Error, want)
+		return fmt.Errorf("%s is %s, want %s", run, r.Status, want)
 	}
 	return nil
 }
 
-// waits waits until a run waits for something.
+// waits returns once a run waits for something.
 func (f *guardedFleet) waits(ctx context.Context, run messages.Ref, what string) error {
 	for e, err := range f.client.Watch(ctx, run) {
 		if err != nil {
@@ -424,8 +424,11 @@ func guardedHTTP(ctx context.Context, f *guardedFleet) error {
 		}
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close() // it was read
-		if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
-			return fmt.Errorf("%s %s: %s %s %v", r.method, r.path, resp.Status, body, err)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		}
+		if resp.StatusCode >= http.StatusMultipleChoices {
+			return fmt.Errorf("%s %s: %s %s", r.method, r.path, resp.Status, body)
 		}
 	}
 	return nil
@@ -439,7 +442,7 @@ func guardedLive(ctx context.Context, f *guardedFleet) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		close(began)
-		for range f.client.Live(live, run) { //nolint:revive // that it may be heard is enough
+		for range f.client.Live(live, run) { // that it may be heard is enough
 		}
 	})
 	<-began

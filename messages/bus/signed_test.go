@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -278,7 +279,7 @@ func TestSignaturesAreBound(t *testing.T) {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			m.Header.Set("Nats-Expected-Last-Subject-Sequence", fmt.Sprint(last.Seq))
+			m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(last.Seq, 10))
 		}, false},
 		"a place of another subject": {func(c *court, m *nats.Msg) {
 			m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", c.run.LogSubject())
