@@ -118,7 +118,12 @@ func connect(ctx context.Context) (*dispatcher.Client, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := dispatcher.New(ctx, nc)
+	var c *dispatcher.Client
+	if s.Scoped {
+		c, err = dispatcher.NewTenant(ctx, nc, s.Tenant)
+	} else {
+		c, err = dispatcher.New(ctx, nc)
+	}
 	if err != nil {
 		nc.Close()
 		return nil, nil, err
@@ -134,7 +139,7 @@ func logger(cmd *cobra.Command, s settings.Logs, secrets []string) (*slog.Logger
 func terminal(stderr, stdout io.Writer) cli.Options {
 	_, noColor := os.LookupEnv("NO_COLOR")
 	tty := isTerminal(stderr) && os.Getenv("TERM") != "dumb"
-	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), User: os.Getenv("USER"), Width: func() int { return width(stderr) }}
+	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), User: os.Getenv("USER"), Tenant: os.Getenv("LONGSHORE_TENANT"), Width: func() int { return width(stderr) }}
 }
 
 func isTerminal(w io.Writer) bool {

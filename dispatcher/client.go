@@ -50,8 +50,9 @@ const requestTimeout = 10 * time.Second
 
 // Client talks to a fleet. Safe for concurrent use. It does not own its connection.
 type Client struct {
-	nc  *nats.Conn
-	bus *bus.Bus
+	nc     *nats.Conn
+	bus    *bus.Bus
+	tenant string // that it is bound to; empty: none
 
 	unlimited unlimited
 }
@@ -83,7 +84,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if err := t.Validate(); err != nil {
 		return "", err
 	}
-	if t.Webhook != nil { // whether it may be called, the dispatchers know
+	if t.Webhook != nil || c.tenant != "" { // whether a webhook may be called, the dispatchers know
 		return c.submitOverDispatcher(ctx, &t)
 	}
 	if _, err := c.bus.Agent(ctx, t.Agent); err != nil {
@@ -211,6 +212,9 @@ func (c *Client) request(ctx context.Context, subject string, req, reply any) er
 	body, err := json.Marshal(req)
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
+	}
+	if subject, err = c.subject(subject); err != nil {
+		return err
 	}
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc

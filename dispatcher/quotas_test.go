@@ -232,7 +232,7 @@ func TestHostileQuotaRequests(t *testing.T) {
 func TestForgedWorkers(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
-	_, err := y.nc.Subscribe(messages.SubjectWorkerStatus, func(m *nats.Msg) {
+	_, err := y.nc.Subscribe(messages.StatusOfWorkers, func(m *nats.Msg) {
 		for _, body := range []string{"", "{", `{"name":"w","id":"a.b"}`, `{"name":"` + strings.Repeat("w", 5000) + `","id":"x"}`, `{"name":"real","id":"x"}`} {
 			_ = m.Respond([]byte(body))
 		}

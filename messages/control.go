@@ -55,6 +55,8 @@ type RunStatus struct {
 	Sequence uint64    `json:"sequence,omitempty"` // events so far
 	// NotBefore is when a queued run is handed to a worker at the earliest, if that is to come.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
+	// Ignored: the newest thing that was decided about the run does not count, for it has no valid signature.
+	Ignored bool `json:"ignored,omitempty"`
 }
 
 // Ref of the request, with the tenant's default; checked.

@@ -90,6 +90,11 @@ func countEvents(r Record) int {
 			return 1
 		}
 		return 0
+	case *Unverified:
+		if r.Told {
+			return 1
+		}
+		return 0
 	case *Parked:
 		if r.Approval != nil {
 			return 2
@@ -157,6 +162,10 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		}
 	case *CancelRequested:
 		emit(EventCancelRequested, CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)})
+	case *Unverified:
+		if r.Told {
+			emit(EventDecisionIgnored, r.data())
+		}
 	case *BudgetWarned:
 		emit(EventBudgetWarning, BudgetWarning{Limit: named(r.Limit), Spent: r.Spent, Allowed: r.Allowed})
 	case *HookFailed:

@@ -171,6 +171,7 @@ func fullRecords() []messages.Record {
 		&messages.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&messages.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
 		&messages.Lined{Lines: []string{messages.KeyLine(ref.Tenant, "deploy"), messages.TenantLine(ref.Tenant)}},
+		&messages.Unverified{Of: messages.KindDecided, Told: true},
 	}
 }
 
@@ -185,7 +186,7 @@ func emptyRecords() []messages.Record {
 		&messages.HookFailed{},
 		&messages.Decided{},
 		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
-		&messages.Steered{}, &messages.Lined{},
+		&messages.Steered{}, &messages.Lined{}, &messages.Unverified{},
 	}
 }
 

@@ -69,6 +69,7 @@ func wire() map[string]any {
 		},
 		"run_status": &messages.RunStatus{
 			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12, NotBefore: &noon,
+			Ignored: true,
 		},
 		"schedule": fullSchedule(),
 		"schedule_every": &messages.Schedule{
@@ -175,6 +176,7 @@ func wire() map[string]any {
 			Hash: messages.HashArguments(`{"path":"x"}`), Until: &until,
 		},
 		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now"},
+		messages.EventDecisionIgnored: messages.DecisionIgnored{Kind: messages.KindDecided, Reason: "no valid signature"},
 		messages.EventBudgetWarning:   messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 		messages.EventSteered:         messages.SteeredData{ID: "x4", By: "ann", Message: "Skip b.go.", Truncated: true},
 	} {
@@ -268,8 +270,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 19 {
-		t.Errorf("the records have %d kinds of events, want 19", len(seen))
+	if len(seen) != 20 {
+		t.Errorf("the records have %d kinds of events, want 20", len(seen))
 	}
 }
 

@@ -54,8 +54,8 @@ func ParseLane(s string) (l Lane, ok bool) {
 // of the tenant is.
 func (l Lane) Filter() string { return "lanes." + string(l.Priority) + ".*." + l.Tenant + ".*" }
 
-// SubjectHints matches the hints that the queue sends for each message that it has stored: queued.<priority>.<tenant>.
-const SubjectHints = "queued.*.*"
+// HintSubjects matches the hints that the queue sends for each message that it has stored: queued.<priority>.<tenant>.
+const HintSubjects = "queued.*.*"
 
 // LaneOfHint is the lane that a hint is about.
 func LaneOfHint(subject string) (l Lane, ok bool) {
@@ -66,8 +66,8 @@ func LaneOfHint(subject string) (l Lane, ok bool) {
 	return LaneOf(Priority(t[1]), t[2])
 }
 
-// SubjectSpill is where workers without a free slot say which lanes have work.
-const SubjectSpill = "spill"
+// SpillSubject is where workers without a free slot say which lanes have work.
+const SpillSubject = "spill"
 
 // SubjectLanes is the request about lanes of the dispatcher's micro service: LanesRequest -> LaneList.
 const SubjectLanes = "longshore.lanes"

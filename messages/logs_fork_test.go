@@ -38,7 +38,7 @@ func TestForked(t *testing.T) {
 		messages.KindStarted: true, messages.KindClaimed: true, messages.KindReleased: true, messages.KindLost: true,
 		messages.KindParked: true, messages.KindAnswered: true, messages.KindExpired: true, messages.KindCancelRequested: true,
 		messages.KindBudgetWarned: true, messages.KindFinished: true, messages.KindDecided: true, messages.KindSessionGranted: true,
-		messages.KindHookFailed: true, messages.KindLined: true,
+		messages.KindHookFailed: true, messages.KindLined: true, messages.KindUnverified: true,
 	}
 	for _, r := range fullRecords() {
 		kept, ok := messages.Forked(r)

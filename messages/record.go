@@ -91,6 +91,8 @@ func newRecord(k Kind) Record {
 		return &Steered{}
 	case KindLined:
 		return &Lined{}
+	case KindUnverified:
+		return &Unverified{}
 	default:
 		return nil
 	}

@@ -10,8 +10,8 @@ const (
 
 // Subjects on which workers answer. Each worker answers the first, and the second with its own id.
 const (
-	SubjectWorkerStatus = "workers.status"
-	SubjectDrainPrefix  = "workers.drain."
+	StatusOfWorkers = "workers.status"
+	DrainPrefix     = "workers.drain."
 )
 
 // WorkerStatus is what a worker says of itself.

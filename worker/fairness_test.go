@@ -211,7 +211,7 @@ func TestPausedTenantWaits(t *testing.T) {
 	if n := g.tenants(0); n[busy] != 0 || n[quiet] != 2 {
 		t.Errorf("while %s is paused: %v", busy, n)
 	}
-	if err := h.bus.DeleteQuota(t.Context(), of, "test"); err != nil {
+	if err := h.bus.DeleteQuota(t.Context(), of, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	g.await(t, 1)

@@ -33,7 +33,7 @@ func tinyPlan() plan {
 	return plan{
 		Limit: time.Minute, Warmup: 10, Rounds: 1, Runs: 50, Slots: 16, Submitters: 4, LatencyRuns: 5, CapacityRuns: 20,
 		ModelDelay: 50 * time.Millisecond, DoorSubmits: 10, FirstEvents: 3, Watchers: 20, WatchersPerRun: 10,
-		ModelDelay: 50 * time.Millisecond, Backlog: 50, FairRuns: 3, FairSlots: 4, FairDelay: time.Millisecond,
+		Backlog: 50, FairRuns: 3, FairSlots: 4, FairDelay: time.Millisecond,
 	}
 }
 

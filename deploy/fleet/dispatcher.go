@@ -47,13 +47,17 @@ func loadAgents(dir string) ([]messages.Definition, error) {
 }
 
 func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, defs []messages.Definition, version string, log *slog.Logger, ready func(string)) error {
-	err := bus.Setup(ctx, nc, bus.Streams{
+	signer, keys, err := signing(s)
+	if err != nil {
+		return err
+	}
+	err = bus.Setup(ctx, nc, bus.Streams{
 		Replicas: s.Replicas, EventMaxAge: s.EventsMaxAge, DeadMaxAge: s.DeadMaxAge, AckWait: s.AckWait,
 	})
 	if err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
-	b, err := bus.Open(ctx, nc, bus.Config{Log: log})
+	b, err := bus.Open(ctx, nc, bus.Config{Log: log, Signer: signer, Keys: keys})
 	if err != nil {
 		return err
 	}
@@ -68,6 +72,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
+		return err
+	}
+	if err := ignoredMetric(metrics, b); err != nil {
 		return err
 	}
 	cert, err := certificate(ctx, s.Access, s.HTTPAddr, log)

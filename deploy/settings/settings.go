@@ -74,6 +74,8 @@ type Dispatcher struct {
 	Retention    time.Duration `env:"LONGSHORE_RETENTION"        envDefault:"168h" help:"how long a run's log is kept after its end"`
 	Sweep        time.Duration `env:"LONGSHORE_SWEEP"            envDefault:"10m"  help:"between looks for stranded runs"`
 	LiteTimeout  time.Duration `env:"LONGSHORE_LITE_TIMEOUT"     envDefault:"120s" help:"how long /run-lite waits for its run before it cancels it"`
+	SigningKey   string        `env:"LONGSHORE_SIGNING_KEY_FILE" help:"file with the key that signs what people decide"`
+	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"     help:"public keys of those whose decisions count, comma separated (default: all count)"`
 }
 
 // Worker is the environment of `longshore worker`.
@@ -91,6 +93,7 @@ type Worker struct {
 	ModelTimeout time.Duration `env:"LONGSHORE_MODEL_TIMEOUT" envDefault:"60s" help:"how long a model may be silent"`
 	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the runs' files; they stay on this machine"`
 	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
+	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"  help:"public keys of those whose decisions count, comma separated (default: all count)"`
 }
 
 // Dev is the environment of `longshore dev` and of `longshore run` without NATS_URL.
@@ -137,7 +140,11 @@ func (s *Dev) Check() error {
 }
 
 // Client is the environment of the client commands.
-type Client struct{ NATS }
+type Client struct {
+	NATS
+	Tenant string `env:"LONGSHORE_TENANT"      help:"the tenant of commands without --tenant (default \"default\")"`
+	Scoped bool   `env:"LONGSHORE_NATS_SCOPED" envDefault:"false" help:"the NATS user may only do what is of LONGSHORE_TENANT"`
+}
 
 // Error says that settings are missing or contradict each other.
 type Error struct{ msg string }
@@ -335,7 +342,12 @@ func checkAckWait(d time.Duration) error {
 }
 
 // Check returns an *Error.
-func (s *Client) Check() error { return s.NATS.Check() }
+func (s *Client) Check() error {
+	if s.Scoped && s.Tenant == "" {
+		return Errorf("LONGSHORE_TENANT is missing: LONGSHORE_NATS_SCOPED says that the NATS user is bound to it")
+	}
+	return s.NATS.Check()
+}
 
 // first is the first of joined errors: one clear line.
 func first(err error) error {

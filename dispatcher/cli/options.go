@@ -22,6 +22,7 @@ type Options struct {
 	Raw      bool              // Out is no terminal: results go there byte for byte. Else what could steer a terminal is made visible
 	Names    map[string]string // short names of the runs by id; with more than one, lines begin with them
 	User     string            // who decides and changes things, when nothing else is said
+	Tenant   string            // whose runs, when nothing else is said. Default: messages.DefaultTenant
 	Ask      *Asker            // asks what runs wait for; nil: RunTasks gives up when one waits for a person
 	Advice   string            // what else to say then
 	Now      func() time.Time  // default: time.Now. Its location is that of the times in plain lines

@@ -52,6 +52,9 @@ func writeStatus(w io.Writer, s *messages.RunStatus, now time.Time) error {
 	if s.Cancel {
 		what += ", asked to stop"
 	}
+	if s.Ignored {
+		what += " (a decision without a valid signature was ignored)"
+	}
 	rows := [][2]string{
 		{"id", s.ID},
 		{"tenant", s.Tenant},

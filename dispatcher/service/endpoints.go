@@ -54,6 +54,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	maps.Copy(all, s.workforce())
 	maps.Copy(all, s.keys())
 	maps.Copy(all, s.queueing())
+	bound(all)
 	return maps.All(all)
 }
 
@@ -61,7 +62,11 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	reply, err := do(ctx, req.Data())
+	data, err := boundBody(req)
+	var reply any
+	if err == nil {
+		reply, err = do(ctx, data)
+	}
 	if err == nil {
 		var body []byte
 		if body, err = json.Marshal(reply); err == nil {
@@ -305,6 +310,7 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 		Tenant: ref.Tenant, ID: ref.Run, Attempt: h.Attempt, Updated: h.Time, Waits: h.Waits, Status: messages.StatusRunning,
 		Sequence: h.FirstEvent + uint64(h.Events) - 1, //nolint:gosec // a count
 		Cancel:   h.Cancel && h.Phase != messages.PhaseFinished,
+		Ignored:  h.Has(messages.KindUnverified),
 	}
 	switch {
 	case h.Phase == messages.PhaseFinished:

@@ -176,7 +176,8 @@ func (s *Service) keepSweeping(ctx context.Context) {
 }
 
 func endpointName(subject string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(subject, "longshore."), ".", "-")
+	name := strings.ReplaceAll(strings.TrimPrefix(subject, "longshore."), "*", "tenant")
+	return strings.ReplaceAll(name, ".", "-")
 }
 
 // publishAgents makes the built-in agents and the given ones known to the fleet. An agent that has not changed keeps

@@ -32,10 +32,15 @@ type Sealer interface {
 // Config of a Bus.
 type Config struct {
 	Sealer  Sealer        // of the logs. Default none: they are in the clear
+	Signer  SigningKey    // of what people decide. Default none
+	Keys    ControlKeys   // whose decisions count. Default: everybody's
 	Log     *slog.Logger  // default: discarded
 	Budget  time.Duration // how long a request is tried while nobody answers. Default 30 s
 	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s
 	Streams []string      // that must exist. Default: all; a backend that may see few names those
+	// Bound: the connection's user may read the events of some tenants alone. Then they are read by consumers only, whose
+	// filter the server checks, and nothing is asked about streams.
+	Bound bool
 }
 
 // Bus is an open connection to Longshore's streams. Safe for concurrent use. It has nothing to close: it ends with
@@ -43,9 +48,13 @@ type Config struct {
 type Bus struct {
 	nc      *nats.Conn
 	sealer  Sealer
+	signer  SigningKey
+	keys    ControlKeys
+	ignored ignoredEntries
 	log     *slog.Logger
 	budget  time.Duration
 	answer  time.Duration
+	bound   bool
 	acks    *acks
 	agents  agentCache
 	skipped atomic.Uint64
@@ -62,7 +71,7 @@ var (
 // Open checks that the streams exist, and creates nothing.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
-		nc: nc, sealer: cfg.Sealer, log: cfg.Log,
+		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, bound: cfg.Bound,
 		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
 	}
 	if b.log == nil {

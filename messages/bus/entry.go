@@ -43,6 +43,7 @@ func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e 
 		m.Header.Set(headerBlob, ref.String())
 		m.Data = nil
 	}
+	b.sign(run, last, &e.Head, m)
 	return m, nil
 }
 

@@ -34,12 +34,12 @@ func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64
 	closed := make(chan struct{}, 2)
 	var subs []*nats.Subscription
 	for subject, f := range map[string]nats.MsgHandler{
-		messages.SubjectHints: func(m *nats.Msg) {
+		messages.HintSubjects: func(m *nats.Msg) {
 			seq, _ := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64) // 0: not known
 			l, _ := messages.LaneOfHint(m.Subject)
 			stored(l, seq)
 		},
-		messages.SubjectSpill: func(m *nats.Msg) {
+		messages.SpillSubject: func(m *nats.Msg) {
 			lines := strings.SplitN(string(m.Data), "\n", maxSpill+1)
 			for _, line := range lines[:min(maxSpill, len(lines))] {
 				if l, ok := messages.ParseLane(line); ok {
@@ -49,7 +49,7 @@ func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64
 		},
 	} {
 		group := ""
-		if subject == messages.SubjectHints {
+		if subject == messages.HintSubjects {
 			group = hintGroup
 		}
 		sub, err := b.nc.QueueSubscribe(subject, group, f)
@@ -93,7 +93,7 @@ func (b *Bus) Spill(lanes []messages.Lane) error {
 			}
 			text.WriteString(l.String())
 		}
-		if err := b.nc.Publish(messages.SubjectSpill, []byte(text.String())); err != nil {
+		if err := b.nc.Publish(messages.SpillSubject, []byte(text.String())); err != nil {
 			return fmt.Errorf("tell of lanes: %w", err)
 		}
 		lanes = lanes[n:]

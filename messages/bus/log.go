@@ -117,9 +117,12 @@ func (b *Bus) Read(ctx context.Context, run messages.Ref, after, through uint64)
 
 // Heads implements runlog.Log: it fetches no blob, opens no seal and decodes no record.
 func (b *Bus) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
-	return b.read(ctx, run, after, through, func(_ context.Context, run messages.Ref, m stored) (messages.Entry, error) {
-		return decodeHead(run, m)
-	})
+	return b.read(ctx, run, after, through, headOnly)
+}
+
+// headOnly is the decoder of heads.
+func headOnly(_ context.Context, run messages.Ref, m stored) (messages.Entry, error) {
+	return decodeHead(run, m)
 }
 
 // decoder reads a message of a log.
@@ -135,7 +138,7 @@ func (b *Bus) read(ctx context.Context, run messages.Ref, after, through uint64,
 			yield(messages.Entry{}, context.Cause(ctx))
 			return
 		}
-		r := reading{b, decode, run, after, after == 0}
+		r := reading{bus: b, decode: decode, run: run, at: after, is: after == 0}
 		if r.quick(ctx, yield) && r.at < through {
 			r.slow(ctx, through, yield)
 		}
@@ -149,6 +152,7 @@ type reading struct {
 	run    messages.Ref
 	at     uint64 // the entry that was yielded last
 	is     bool   // whether at is an entry of the log or its begin; else it is just a number below the rest
+	head   messages.Head
 }
 
 // quick yields what a replica has. It is false when the caller has had enough, or an error.
@@ -193,9 +197,21 @@ func (r *reading) misses(m stored) bool {
 }
 
 func (r *reading) yield(ctx context.Context, m stored, yield func(messages.Entry, error) bool) bool {
-	e, err := r.decode(ctx, r.run, m)
-	r.at, r.is = m.seq, true
+	e, err := r.entry(ctx, m)
+	r.at, r.is, r.head = m.seq, true, e.Head
 	return yield(e, err) && err == nil
+}
+
+func (r *reading) entry(ctx context.Context, m stored) (messages.Entry, error) {
+	head, yes := r.bus.unsigned(r.run, m)
+	if !yes {
+		return r.decode(ctx, r.run, m)
+	}
+	var prev *messages.Head
+	if r.is {
+		prev = &r.head
+	}
+	return r.bus.disregard(ctx, r.run, m, head, prev, r.decode)
 }
 
 // Last implements runlog.Log; the stream's leader answers.
@@ -209,6 +225,10 @@ func (b *Bus) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool,
 	}
 	if !ok {
 		return messages.Entry{}, false, nil
+	}
+	if head, yes := b.unsigned(run, m); yes {
+		e, err := b.disregard(ctx, run, m, head, nil, headOnly)
+		return e, true, err
 	}
 	e, err := decodeHead(run, m)
 	return e, true, err

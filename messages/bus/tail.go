@@ -33,6 +33,7 @@ type tail struct {
 
 	in       *inbox    // nil: to be opened
 	consumed uint64    // messages of this consumer
+	stored   uint64    // messages that there were for it when it was made
 	last     uint64    // stream sequence of the last message that was given or passed over
 	opened   bool      // once
 	tries    int       // to open it, in a row
@@ -179,6 +180,7 @@ func (t *tail) create(ctx context.Context) error {
 		Action string                   `json:"action"`
 	}{t.stream, cfg, "create"}
 	var resp struct {
+		Pending   uint64 `json:"num_pending"` //nolint:tagliatelle // JetStream's
 		Delivered struct {
 			Stream uint64 `json:"stream_seq"` //nolint:tagliatelle // JetStream's
 		} `json:"delivered"`
@@ -189,7 +191,7 @@ func (t *tail) create(ctx context.Context) error {
 		in.close()
 		return err
 	}
-	t.in, t.consumed = in, 0
+	t.in, t.consumed, t.stored = in, 0, resp.Pending
 	t.last = max(t.last, resp.Delivered.Stream) // where it begins, should it be lost before its first message
 	return nil
 }

@@ -188,6 +188,9 @@ func (w *watching) marker(ctx context.Context, g Gap) (messages.Event, error) {
 
 // expired tells whether the stream has dropped messages for their age.
 func (w *watching) expired(ctx context.Context) (bool, error) {
+	if w.bus.bound {
+		return false, nil // it cannot be told
+	}
 	var info struct {
 		State struct {
 			First uint64 `json:"first_seq"` //nolint:tagliatelle // JetStream's

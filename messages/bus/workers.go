@@ -44,8 +44,8 @@ func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages
 		}
 	}
 	subjects := map[string]nats.MsgHandler{
-		messages.SubjectWorkerStatus:     answer,
-		messages.SubjectDrainPrefix + id: func(m *nats.Msg) { drain(); answer(m) },
+		messages.StatusOfWorkers:  answer,
+		messages.DrainPrefix + id: func(m *nats.Msg) { drain(); answer(m) },
 	}
 	for subject, handle := range subjects {
 		sub, err := b.nc.Subscribe(subject, handle)
@@ -65,7 +65,7 @@ func (b *Bus) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 		return nil, err
 	}
 	defer in.close()
-	if err := b.nc.PublishRequest(messages.SubjectWorkerStatus, in.sub.Subject, nil); err != nil {
+	if err := b.nc.PublishRequest(messages.StatusOfWorkers, in.sub.Subject, nil); err != nil {
 		return nil, fmt.Errorf("ask the workers: %w", err)
 	}
 	all, end := []messages.WorkerStatus{}, time.Now().Add(workersWait)
@@ -97,7 +97,7 @@ func (b *Bus) DrainWorker(ctx context.Context, id string) (messages.WorkerStatus
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.answer)
 	defer cancel()
-	m, err := b.nc.RequestWithContext(ctx, messages.SubjectDrainPrefix+id, nil)
+	m, err := b.nc.RequestWithContext(ctx, messages.DrainPrefix+id, nil)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return messages.WorkerStatus{}, ErrNoWorker

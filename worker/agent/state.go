@@ -199,7 +199,7 @@ func (s *State) Advance(r messages.Record) error {
 		s.summarised(r)
 	case *messages.Steered:
 		s.Unheard = append(s.Unheard, r.Message)
-	case *messages.Released, *messages.Lost, *messages.SessionGranted, *messages.Lined:
+	case *messages.Released, *messages.Lost, *messages.SessionGranted, *messages.Lined, *messages.Unverified:
 	default:
 		return fmt.Errorf("unknown record %T", r)
 	}

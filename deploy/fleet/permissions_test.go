@@ -1,0 +1,220 @@
+//go:build unix
+
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// Each user tries what is his and what is not. "+" subscribes, else it publishes.
+func TestPermissionsOfRoles(t *testing.T) {
+	g := startGuarded(t)
+	if err := bus.Setup(t.Context(), g.connect("dispatcher"), bus.Streams{AckWait: guardedAckWait}); err != nil {
+		t.Fatal(err)
+	}
+	// What nobody but the fleet may do, and nobody at all of a tenant.
+	fleet := []string{
+		"runs.acme.r.log", "runs.harbour.r.log", "blobs.acme.r.h.0-1", "events.acme.r.run_finished", "dead.acme.a.r",
+		"tasks.wake.acme.r", "sched.timer.acme.r.1.1", "nudge.acme.r", "live.acme.r", "batches.acme.b.head",
+		"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.SESSIONS.acme.s", "$KV.KEYS.k",
+		"$JS.API.STREAM.MSG.GET.RUNS", "$JS.API.STREAM.MSG.GET.KV_QUOTAS", "$JS.API.STREAM.MSG.GET.KV_KEYS",
+		"$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.RUNS.runs.acme.r.log", "$JS.API.STREAM.PURGE.RUNS",
+		"$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL", "$JS.API.STREAM.UPDATE.RUNS",
+		"$JS.API.CONSUMER.CREATE.RUNS.c.runs.acme.r.log", "$JS.API.CONSUMER.MSG.NEXT.TASKS.workers",
+		"$JS.API.CONSUMER.MSG.NEXT.EVENTS.retention", "$JS.API.CONSUMER.DELETE.EVENTS.retention",
+		"$JS.API.CONSUMER.CREATE.TASKS.c.lanes.>", "$JS.ACK.TASKS.workers.1.1.1.1.0",
+		"+longshore.>", "+longshore.submit", "+tasks.>", "+runs.>", "+lanes.>", "+$JS.API.>", "+>",
+		"+_INBOX.>", "+_INBOX_dispatcher.>", "+_INBOX_worker.>", "+_INBOX_operator.>", "+nudge.>",
+	}
+	ofTenant := slices.Concat(fleet, []string{
+		"longshore.status", "longshore.cancel", "longshore.approve", "longshore.agents.apply", "longshore.prompts.put",
+		"longshore.t.harbour.status", "longshore.t.harbour.submit", "longshore.t.harbour.approve", "longshore.t.acme.agents.apply",
+		"longshore.batch_open", "$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS.events.harbour.r.run_finished",
+		"$JS.API.STREAM.MSG.GET.EVENTS", "$JS.API.STREAM.MSG.GET.KV_AGENTS", "$JS.API.STREAM.INFO.EVENTS",
+		"$JS.API.CONSUMER.CREATE.EVENTS", "$JS.API.CONSUMER.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.>",
+		"$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.harbour.>",
+		"$JS.API.CONSUMER.CREATE.EVENTS.c.events.*.>", "+live.harbour.*", "+live.>", "+events.>", "+events.acme.>",
+		"tasks.normal.harbour.r", "tasks.high.harbour.r", "tasks.normal.acme", "tasks.normal.acme.a.b", "tasks.x.acme.r",
+		"sched.sweep", "batches.acme.b.line.t",
+	})
+	submits := []string{"tasks.high.acme.r", "tasks.normal.acme.r", "tasks.low.acme.r"}
+	follows := []string{"$JS.API.CONSUMER.CREATE.EVENTS.c.events.acme.>", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.acme.r.*", "+live.acme.*"}
+	reads := []string{"longshore.t.acme.status", "longshore.t.acme.result", "longshore.t.acme.log"}
+	asks := []string{"longshore.t.acme.submit", "longshore.t.acme.cancel", "longshore.t.acme.fork", "longshore.t.acme.batch_cancel"}
+	decides := []string{"longshore.t.acme.approve", "longshore.t.acme.deny", "longshore.t.acme.answer", "longshore.t.acme.approvals"}
+
+	for user, tc := range map[string]struct{ may, mayNot []string }{
+		"acme-publisher": {
+			slices.Concat(submits, []string{"+_INBOX_acme_publisher.>"}),
+			slices.Concat(ofTenant, follows, reads, asks, decides, []string{"+_INBOX_acme_viewer.>"}),
+		},
+		"acme-viewer": {
+			slices.Concat(follows, []string{"+_INBOX_acme_viewer.>"}),
+			slices.Concat(ofTenant, submits, reads, asks, decides, []string{"+_INBOX_acme_submitter.>"}),
+		},
+		"acme-submitter": {
+			slices.Concat(submits, follows, reads, asks),
+			slices.Concat(ofTenant, decides, []string{"+_INBOX_harbour_submitter.>"}),
+		},
+		"acme-approver": {
+			slices.Concat(follows, reads, decides),
+			slices.Concat(ofTenant, submits, asks),
+		},
+		"operator": {
+			slices.Concat(submits, []string{
+				"longshore.status", "longshore.cancel", "longshore.approve", "tasks.low.harbour.r", "batches.acme.b.line.t",
+				"$JS.API.CONSUMER.CREATE.EVENTS.c.events.>", "$JS.API.DIRECT.GET.EVENTS", "+live.*.*",
+			}),
+			slices.Concat(slices.DeleteFunc(slices.Clone(fleet), func(s string) bool { return s == "+_INBOX_operator.>" }), []string{
+				"longshore.agents.apply", "longshore.prompts.put", "+_INBOX_admin.>",
+			}),
+		},
+		"admin": {
+			[]string{"longshore.agents.apply", "longshore.prompts.put", "$JS.API.STREAM.MSG.GET.KV_AGENTS"},
+			slices.Concat(fleet, submits, []string{"longshore.cancel", "longshore.approve", "longshore.t.acme.cancel"}),
+		},
+		"auditor": {
+			[]string{
+				"$JS.API.CONSUMER.CREATE.EVENTS.c.events.>", "$JS.API.CONSUMER.CREATE.RUNS.c.runs.>", "$JS.API.DIRECT.GET.RUNS",
+				"$JS.API.STREAM.MSG.GET.RUNS", "$JS.API.DIRECT.GET.EVENTS", "+_INBOX_auditor.>",
+			},
+			slices.Concat(submits, asks, decides, []string{
+				"runs.acme.r.log", "events.acme.r.run_finished", "blobs.acme.r.h.0-1", "dead.acme.a.r", "tasks.wake.acme.r", "nudge.acme.r",
+				"$KV.AGENTS.a", "$KV.SESSIONS.acme.s", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS",
+				"$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS", "$JS.API.CONSUMER.DELETE.EVENTS.retention",
+				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "$JS.ACK.TASKS.workers.1.1.1.1.0", "$JS.API.STREAM.MSG.GET.KV_KEYS",
+				"longshore.status", "longshore.cancel", "+longshore.>", "+tasks.>", "+_INBOX_worker.>", "+>",
+			}),
+		},
+		"worker": {
+			[]string{
+				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",
+				"+nudge.*.*", "+_INBOX_worker.>",
+			},
+			slices.Concat(submits, reads, asks, decides, []string{
+				"longshore.status", "longshore.approve", "longshore.agents.apply", "+longshore.>", "+longshore.submit", "+$SRV.>",
+				"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.KEYS.k", "$JS.API.STREAM.MSG.GET.KV_KEYS",
+				"$JS.API.DIRECT.GET.KV_KEYS.>", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL",
+				"$JS.API.STREAM.UPDATE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS", "$JS.API.STREAM.RESTORE.RUNS", "batches.acme.b.head",
+				"batches.acme.b.line.t", "runs.acme.r.other", "$JS.API.CONSUMER.DELETE.TASKS.workers", "_INBOX_operator.x", "nudge.acme.r",
+				"+_INBOX_dispatcher.>", "+tasks.>", "+runs.>", "+live.>", "+>",
+			}),
+		},
+		"dispatcher": {
+			[]string{"$JS.API.STREAM.PURGE.RUNS", "runs.acme.r.log", "$KV.AGENTS.a", "nudge.acme.r", "+longshore.>", "+$SRV.>"},
+			[]string{"+_INBOX_worker.>", "+_INBOX_operator.>", "+runs.>", "+>", "_INBOX_operator.x", "$SYS.REQ.SERVER.PING", "other.subject"},
+		},
+	} {
+		t.Run(user, func(t *testing.T) {
+			nc := g.connect(user)
+			for _, list := range []struct {
+				subjects []string
+				refused  bool
+			}{{tc.may, false}, {tc.mayNot, true}} {
+				for _, s := range list.subjects {
+					subject, subscribe := strings.CutPrefix(s, "+")
+					if got := g.try(nc, subscribe, subject); got != list.refused {
+						t.Errorf("%s %s: refused %t, want %t", user, s, got, list.refused)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What permissions alone do not show: that a filter in a body does not get around the one in a subject, and that a body
+// does not get around the tenant.
+func TestPermissionsAreHeld(t *testing.T) {
+	f := startGuardedFleet(t, func(c *modelCall) reply { return turn(c, 1) })
+	f.work("worker")
+	ctx := t.Context()
+
+	t.Run("a filter in the body", func(t *testing.T) {
+		nc := f.g.connect("acme-viewer")
+		inbox := nc.NewInbox()
+		for name, tc := range map[string]struct{ subject, filter string }{
+			"of another tenant": {"events.acme.>", "events.harbour.>"},
+			"of all":            {"events.acme.>", ""},
+		} {
+			filter := ""
+			if tc.filter != "" {
+				filter = fmt.Sprintf(`,"filter_subject":%q`, tc.filter)
+			}
+			body := fmt.Sprintf(`{"stream_name":"EVENTS","config":{"name":"c","deliver_subject":%q,"ack_policy":"none","mem_storage":true%s}}`, inbox, filter)
+			m, err := nc.RequestWithContext(ctx, "$JS.API.CONSUMER.CREATE.EVENTS.c."+tc.subject, []byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(m.Data), `"error"`) {
+				t.Errorf("%s: %s", name, m.Data)
+			}
+		}
+	})
+	t.Run("a tenant in the body", func(t *testing.T) {
+		client, err := dispatcher.NewTenant(ctx, f.g.connect("acme-submitter"), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := f.client.Submit(ctx, messages.Task{Tenant: "harbour", Input: messages.TextInput("theirs")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p *messages.Problem
+		_, err = client.Status(ctx, messages.Ref{Tenant: "harbour", Run: id})
+		if !errors.As(err, &p) || p.Code != messages.CodeForbidden {
+			t.Errorf("status of another tenant: %v, want forbidden", err)
+		}
+		_, err = client.Submit(ctx, messages.Task{Tenant: "harbour", Input: messages.TextInput("not ours")})
+		if !errors.As(err, &p) || p.Code != messages.CodeForbidden {
+			t.Errorf("submit for another tenant: %v, want forbidden", err)
+		}
+		if _, err = client.Status(ctx, messages.Ref{Tenant: "acme", Run: id}); !errors.Is(err, dispatcher.ErrNotFound) {
+			t.Errorf("status of a run of another tenant under our name: %v, want not found", err)
+		}
+		if _, err := client.PromptHistory(ctx, "p"); !errors.Is(err, dispatcher.ErrBound) {
+			t.Errorf("a prompt: %v, want ErrBound", err)
+		}
+	})
+	t.Run("a client of a tenant", func(t *testing.T) {
+		f.g.violations()
+		client, err := dispatcher.NewTenant(ctx, f.g.connect("acme-submitter"), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := client.Runs(ctx, dispatcher.RunFilter{Tenant: "acme"}); err != nil || len(list.Runs) != 0 {
+			t.Errorf("runs at first: %v, %v", list, err)
+		}
+		id, err := client.Submit(ctx, messages.Task{Tenant: "acme", Input: messages.TextInput("ours")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := client.Submit(ctx, messages.Task{Tenant: "acme", ID: id, Input: messages.TextInput("ours")})
+		if err != nil || again != id {
+			t.Errorf("the same again: %q, %v", again, err)
+		}
+		if _, err := client.Submit(ctx, messages.Task{Tenant: "acme", ID: id, Input: messages.TextInput("other")}); !errors.Is(err, dispatcher.ErrConflict) {
+			t.Errorf("another under its id: %v, want ErrConflict", err)
+		}
+		watched, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		r, err := client.Wait(watched, messages.Ref{Tenant: "acme", Run: id})
+		if err != nil || r.Status != messages.StatusCompleted {
+			t.Fatalf("result %v, %v", r, err)
+		}
+		if list, err := client.Runs(ctx, dispatcher.RunFilter{Tenant: "acme"}); err != nil || len(list.Runs) != 1 || list.Runs[0].ID != id {
+			t.Errorf("runs: %v, %v", list, err)
+		}
+		if v := subjectsDenied(f.g.violations()); v != nil {
+			t.Errorf("denied: %s", strings.Join(v, "\n"))
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"io"
+	"os"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/observability"
+)
+
+// maxKeyFile bounds what is read of a key's file.
+const maxKeyFile = 1 << 10
+
+// controlKeys are the keys of those whose decisions count in this process.
+func controlKeys(list string) (bus.ControlKeys, error) {
+	keys, err := bus.ParseControlKeys(list)
+	if err != nil {
+		return keys, settings.Errorf("LONGSHORE_CONTROL_KEYS: %v", err)
+	}
+	return keys, nil
+}
+
+// signing is what a dispatcher signs with, and whose decisions count. One that would not believe itself is refused.
+func signing(s settings.Dispatcher) (signer bus.SigningKey, keys bus.ControlKeys, err error) {
+	if keys, err = controlKeys(s.ControlKeys); err != nil {
+		return signer, keys, err
+	}
+	if s.SigningKey == "" {
+		if keys.Any() {
+			return signer, keys, settings.Errorf("LONGSHORE_SIGNING_KEY_FILE is missing: with LONGSHORE_CONTROL_KEYS what this dispatcher decides would not count")
+		}
+		return signer, keys, nil
+	}
+	text, err := readKey(s.SigningKey)
+	if err != nil {
+		return signer, keys, settings.Errorf("LONGSHORE_SIGNING_KEY_FILE: %v", err)
+	}
+	if signer, err = bus.ParseSigningKey(text); err != nil {
+		return signer, keys, settings.Errorf("LONGSHORE_SIGNING_KEY_FILE: %v", err)
+	}
+	if keys.Any() && !keys.Has(signer) {
+		return signer, keys, settings.Errorf("LONGSHORE_CONTROL_KEYS: lacks %s, the public key of LONGSHORE_SIGNING_KEY_FILE", signer.Public())
+	}
+	return signer, keys, nil
+}
+
+func readKey(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	return string(text), err
+}
+
+// ignoredMetric counts the decisions that did not count.
+func ignoredMetric(m *observability.Metrics, b *bus.Bus) error {
+	return m.Counter("ignored_decisions_total", "Decisions of people that did not count, for they had no valid signature.",
+		func() float64 { return float64(b.Ignored()) })
+}

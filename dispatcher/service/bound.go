@@ -1,0 +1,30 @@
+package service
+
+import (
+	"strings"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// bound adds the subjects of clients that are bound to a tenant.
+func bound(all map[string]answerFunc) {
+	for _, subject := range messages.TenantSubjects() {
+		if own, ok := messages.TenantSubject("*", subject); ok && all[subject] != nil {
+			all[own] = all[subject]
+		}
+	}
+}
+
+// boundBody is the body of a request. On a subject of a tenant it names that tenant, whatever the client wrote.
+func boundBody(req micro.Request) ([]byte, error) {
+	if !strings.HasPrefix(req.Subject(), "longshore.") { // whoever may make a consumer can have messages of a stream sent here
+		return nil, messages.Forbidden("not a request")
+	}
+	tenant, ok := messages.TenantOf(req.Subject())
+	if !ok {
+		return req.Data(), nil
+	}
+	return messages.BindTenant(req.Data(), tenant)
+}

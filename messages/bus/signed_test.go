@@ -1,0 +1,362 @@
+package bus_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
+)
+
+func newKey(tb testing.TB) bus.SigningKey {
+	tb.Helper()
+	k, err := bus.NewSigningKey()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return k
+}
+
+func keysOf(tb testing.TB, of ...bus.SigningKey) bus.ControlKeys {
+	tb.Helper()
+	list := make([]string, len(of))
+	for i, k := range of {
+		list[i] = k.Public()
+	}
+	keys, err := bus.ParseControlKeys(strings.Join(list, ", "))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return keys
+}
+
+func TestSignedBusIsALog(t *testing.T) {
+	k := newKey(t)
+	b, _ := open(t, startNATS(t), bus.Config{Signer: k, Keys: keysOf(t, newKey(t), k), Sealer: newSealer(t)})
+	runlogtest.Run(t, func(*testing.T) runlog.Log { return b })
+}
+
+func TestKeysAreRead(t *testing.T) {
+	k := newKey(t)
+	again, err := bus.ParseSigningKey(k.Seed() + "\n")
+	if err != nil || again.Public() != k.Public() {
+		t.Fatalf("%v, %v", again, err)
+	}
+	for _, shown := range []string{fmt.Sprint(k), fmt.Sprintf("%+v %#v %s", k, k, k)} {
+		if strings.Contains(shown, k.Seed()[len("lscs_"):]) {
+			t.Errorf("it shows itself: %s", shown)
+		}
+	}
+	if keys, err := bus.ParseControlKeys(" "); err != nil || keys.Any() {
+		t.Errorf("none: %v, %v", keys, err)
+	}
+	for name, list := range map[string]string{
+		"a secret": k.Seed(), "too short": k.Public()[:20], "no prefix": k.Public()[5:], "empty among others": k.Public() + ",",
+		"bad bits": k.Public()[:47] + "_", "too many": strings.Repeat(k.Public()+",", 16) + k.Public(),
+	} {
+		if _, err := bus.ParseControlKeys(list); err == nil || strings.Contains(err.Error(), k.Seed()) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{"public": k.Public(), "empty": "", "cut": k.Seed()[:30]} {
+		if _, err := bus.ParseSigningKey(text); err == nil || text != "" && strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// court is a run that waits for an approval, the bus of its dispatcher, that of a worker who was taken over, and one
+// that verifies.
+type court struct {
+	t      *testing.T
+	run    messages.Ref
+	honest *runlog.Keeper
+	forger *bus.Bus
+	reader *bus.Bus
+	nc     *nats.Conn
+	park   uint64
+}
+
+const call = "c1"
+
+func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court {
+	t.Helper()
+	c := &court{t: t, run: messages.Ref{Tenant: "t", Run: "r"}}
+	c.forger, c.nc = openNew(t)
+	open := func(cfg bus.Config) *bus.Bus {
+		b, err := bus.Open(ctxFor(t), c.nc, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	c.reader = open(bus.Config{Keys: keys})
+	c.honest = keeperOf(open(bus.Config{Signer: signer, Keys: keys}))
+	c.append(c.forger, &messages.Started{Task: *newTask(c.run)}, &messages.Claimed{Claim: "a", Worker: "w", Ticket: 1}, &messages.StepStarted{Step: 1})
+	c.park = c.append(c.forger, &messages.Parked{Reason: messages.ParkApproval, Call: call, Approval: &messages.Approval{
+		Agent: "a", Step: 1, Tool: "x", Arguments: "{}", Hash: messages.HashArguments("{}"),
+	}})
+	return c
+}
+
+func keeperOf(b *bus.Bus) *runlog.Keeper {
+	return &runlog.Keeper{
+		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC() }, NewID: func() string { return messages.NewID(time.Now()) },
+	}
+}
+
+// append appends as a worker does who does not verify.
+func (c *court) append(b *bus.Bus, rs ...messages.Record) uint64 {
+	c.t.Helper()
+	last, _, err := b.Last(ctxFor(c.t), c.run)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	e := messages.Entry{Head: messages.Follow(c.run, last.Head, rs...), Records: rs}
+	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
+	seq, err := b.Append(ctxFor(c.t), c.run, last.Seq, e)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return seq
+}
+
+func (c *court) decided() *messages.Decided {
+	return &messages.Decided{ID: messages.NewID(time.Now()), Park: c.park, Step: 1, Call: call, Hash: messages.HashArguments("{}"), By: "ann"}
+}
+
+// last is the newest head as those see it who verify. Reading from anywhere shows the same.
+func (c *court) last() messages.Head {
+	c.t.Helper()
+	e, ok, err := c.reader.Last(ctxFor(c.t), c.run)
+	if err != nil || !ok {
+		c.t.Fatal(ok, err)
+	}
+	for after := range e.Seq {
+		for how, read := range map[string]func() (messages.Entry, int){
+			"Read":  func() (messages.Entry, int) { return c.tail(after, true) },
+			"Heads": func() (messages.Entry, int) { return c.tail(after, false) },
+		} {
+			if got, n := read(); n > 0 {
+				if diff := cmp.Diff(e.Head, got.Head); diff != "" {
+					c.t.Errorf("%s after %d: %s", how, after, diff)
+				}
+			}
+		}
+	}
+	return e.Head
+}
+
+func (c *court) tail(after uint64, whole bool) (last messages.Entry, n int) {
+	c.t.Helper()
+	read := c.reader.Heads
+	if whole {
+		read = c.reader.Read
+	}
+	for e, err := range read(ctxFor(c.t), c.run, after, runlog.Tail) {
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if whole && !e.Head.Matches(e.Records) {
+			c.t.Errorf("entry %d: head and records differ: %v", e.Seq, e.Head)
+		}
+		last = e
+		n++
+	}
+	return last, n
+}
+
+// What was forged changes nothing, and what is decided after it counts.
+func TestForgedDecisions(t *testing.T) {
+	k := newKey(t)
+	for name, forge := range map[string]func(*court) []messages.Record{
+		"an approval": func(c *court) []messages.Record { return []messages.Record{c.decided()} },
+		"an answer": func(c *court) []messages.Record {
+			return []messages.Record{&messages.Answered{ID: "x", Park: c.park, Content: messages.TextContent("yes")}}
+		},
+		"a cancel":         func(*court) []messages.Record { return []messages.Record{&messages.CancelRequested{ID: "x"}} },
+		"one among others": func(c *court) []messages.Record { return []messages.Record{c.decided(), &messages.Lost{Ticket: 1}} },
+		"one before an end": func(*court) []messages.Record {
+			return []messages.Record{&messages.CancelRequested{}, &messages.Finished{}}
+		},
+		"one that is a blob": func(c *court) []messages.Record {
+			d := c.decided()
+			d.Reason = strings.Repeat("x", 100<<10)
+			return []messages.Record{d}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourt(t, k, keysOf(t, newKey(t), k))
+			before := c.last()
+			c.append(c.forger, forge(c)...)
+			c.append(c.forger, forge(c)...) // twice in a row
+			after := c.last()
+			if after.Phase != messages.PhaseParked || after.ParkSeq != c.park || after.Cancel || after.Waits != before.Waits {
+				t.Errorf("after it: %+v", after)
+			}
+			if !after.Has(messages.KindUnverified) || c.reader.Ignored() != 2 {
+				t.Errorf("it is not told: %v, %d", after.Kinds, c.reader.Ignored())
+			}
+			if by, _, err := keeperOf(c.reader).Answer(ctxFor(t), c.run, c.park); by != nil || err != nil {
+				t.Errorf("answered by %v, %v", by, err)
+			}
+
+			right := c.decided()
+			head, err := c.honest.Control(ctxFor(t), c.run, right)
+			if err != nil || head.Phase != messages.PhaseReady {
+				t.Fatalf("the right one: %+v, %v", head, err)
+			}
+			if diff := cmp.Diff(head, c.last()); diff != "" {
+				t.Error(diff)
+			}
+			by, _, err := keeperOf(c.reader).Answer(ctxFor(t), c.run, c.park)
+			if d, ok := by.(*messages.Decided); !ok || d.ID != right.ID || err != nil {
+				t.Errorf("answered by %v, %v", by, err)
+			}
+			if _, err := c.honest.Control(ctxFor(t), c.run, &messages.CancelRequested{ID: "y"}); err != nil || !c.last().Cancel {
+				t.Errorf("cancel: %v, %t", err, c.last().Cancel)
+			}
+			var n uint64
+			for e, err := range c.reader.Read(ctxFor(t), c.run, 0, runlog.Tail) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, event := range messages.Events(c.run, e) {
+					if n++; event.Number() != n {
+						t.Errorf("event %s has number %d, want %d", event.Name(), event.Number(), n)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A signature is one of an entry at its place, and of nothing else.
+func TestSignaturesAreBound(t *testing.T) {
+	k := newKey(t)
+	signedEntry := func(t *testing.T, c *court) *nats.Msg {
+		t.Helper()
+		if _, err := c.honest.Control(ctxFor(t), c.run, c.decided()); err != nil {
+			t.Fatal(err)
+		}
+		js, err := c.nc.JetStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := js.GetLastMsg("RUNS", c.run.LogSubject())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data}
+	}
+	for name, tc := range map[string]struct {
+		change func(c *court, m *nats.Msg)
+		counts bool
+	}{
+		"as it is": {func(*court, *nats.Msg) {}, true},
+		"without a signature": {func(_ *court, m *nats.Msg) {
+			m.Header.Del("Longshore-Signature")
+		}, false},
+		"an empty signature": {func(_ *court, m *nats.Msg) { m.Header.Set("Longshore-Signature", "") }, false},
+		"two signatures":     {func(_ *court, m *nats.Msg) { m.Header.Add("Longshore-Signature", m.Header.Get("Longshore-Signature")) }, false},
+		"another decision": {func(_ *court, m *nats.Msg) {
+			m.Data = []byte(strings.Replace(string(m.Data), `"by":"ann"`, `"by":"bob"`, 1))
+		}, false},
+		"another head": {func(_ *court, m *nats.Msg) {
+			m.Header.Set("Longshore-Head", strings.Replace(m.Header.Get("Longshore-Head"), `"phase":"ready"`, `"phase": "ready"`, 1))
+		}, false},
+		"another place": {func(c *court, m *nats.Msg) {
+			c.append(c.forger, &messages.Lost{Ticket: 99})
+			last, _, err := c.forger.Last(ctxFor(c.t), c.run)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(last.Seq, 10))
+		}, false},
+		"a place of another subject": {func(c *court, m *nats.Msg) {
+			m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", c.run.LogSubject())
+		}, false},
+		"no place": {func(_ *court, m *nats.Msg) { m.Header.Del("Nats-Expected-Last-Subject-Sequence") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The entry is made in one court and brought into another, where the same run stands at the same place.
+			m := signedEntry(t, newCourt(t, k, keysOf(t, k)))
+			c := newCourt(t, k, keysOf(t, k))
+			tc.change(c, m)
+			if _, err := c.nc.RequestMsg(m, 5*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			last, _, err := c.reader.Last(ctxFor(t), c.run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := last.Head.Phase == messages.PhaseReady; got != tc.counts || got == last.Head.Has(messages.KindUnverified) {
+				t.Errorf("phase %s, kinds %v; want it to count: %t", last.Head.Phase, last.Head.Kinds, tc.counts)
+			}
+		})
+	}
+	t.Run("another run", func(t *testing.T) {
+		m := signedEntry(t, newCourt(t, k, keysOf(t, k)))
+		c := newCourt(t, k, keysOf(t, k))
+		other := messages.Ref{Tenant: "t", Run: "other"}
+		c.run = other
+		m.Subject = other.LogSubject()
+		m.Header.Del("Nats-Expected-Last-Subject-Sequence")
+		if _, err := c.nc.RequestMsg(m, 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		last, _, err := c.reader.Last(ctxFor(t), other)
+		if err != nil || last.Head.Phase == messages.PhaseReady {
+			t.Errorf("phase %s, %v", last.Head.Phase, err)
+		}
+	})
+}
+
+// Keys are changed one after the other, and decisions count all the while; those of a key that is gone do not.
+func TestKeysRotate(t *testing.T) {
+	old, fresh := newKey(t), newKey(t)
+	c := newCourt(t, old, keysOf(t, old))
+	if _, err := c.honest.Control(ctxFor(t), c.run, c.decided()); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		keys bus.ControlKeys
+		want messages.Phase
+	}{
+		"the old key":  {keysOf(t, old), messages.PhaseReady},
+		"both":         {keysOf(t, fresh, old), messages.PhaseReady},
+		"the new one":  {keysOf(t, fresh), messages.PhaseParked},
+		"none at all":  {bus.ControlKeys{}, messages.PhaseReady},
+		"a third key":  {keysOf(t, newKey(t)), messages.PhaseParked},
+		"the old, new": {keysOf(t, old, fresh), messages.PhaseReady},
+	} {
+		b, err := bus.Open(ctxFor(t), c.nc, bus.Config{Keys: tc.keys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, _, err := b.Last(ctxFor(t), c.run)
+		if err != nil || last.Head.Phase != tc.want {
+			t.Errorf("%s: %s, %v; want %s", name, last.Head.Phase, err, tc.want)
+		}
+	}
+}
+
+// A run that was cancelled before it began has ended, whoever said so.
+func TestForgedFirstEntry(t *testing.T) {
+	k := newKey(t)
+	c := newCourt(t, k, keysOf(t, k))
+	c.run = messages.Ref{Tenant: "t", Run: "first"}
+	c.append(c.forger, &messages.Started{Task: *newTask(c.run)}, &messages.CancelRequested{By: "ann"}, &messages.Finished{})
+	e, n := c.tail(0, true)
+	if n != 1 || e.Head.Phase != messages.PhaseFinished || e.Head.Has(messages.KindCancelRequested) || e.Records[1].Kind() != messages.KindUnverified {
+		t.Errorf("%d entries, %+v", n, e.Head)
+	}
+}

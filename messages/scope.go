@@ -1,0 +1,79 @@
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Requests have a second subject for clients that are bound to one tenant, "longshore.t.<tenant>.<request>": what a user
+// of the message store may publish is a matter of subjects, and a body is not.
+const (
+	requestPrefix = "longshore."
+	tenantPrefix  = requestPrefix + "t."
+)
+
+// TenantSubjects are the requests that a client bound to a tenant can make: those that are about one tenant alone.
+func TenantSubjects() []string {
+	return []string{
+		SubjectSubmit, SubjectVerify, SubjectStatus, SubjectResult, SubjectCancel, SubjectLog, SubjectFork,
+		SubjectSteer, SubjectFeedback, SubjectFeedbackList, SubjectWhy,
+		SubjectApprovals, SubjectApprove, SubjectDeny, SubjectAnswer,
+		SubjectSessions, SubjectSession, SubjectSessionDelete,
+		SubjectBatchStatus, SubjectBatchList, SubjectBatchCancel,
+	}
+}
+
+// TenantSubject is the subject of a request for clients bound to a tenant, "*" for those of all tenants; ok is false for
+// a request that they cannot make.
+func TenantSubject(tenant, subject string) (_ string, ok bool) {
+	return tenantPrefix + tenant + "." + strings.TrimPrefix(subject, requestPrefix), slices.Contains(TenantSubjects(), subject)
+}
+
+// TenantOf is the tenant in a subject that TenantSubject made.
+func TenantOf(subject string) (tenant string, ok bool) {
+	rest, ok := strings.CutPrefix(subject, tenantPrefix)
+	if !ok {
+		return "", false
+	}
+	tenant, _, ok = strings.Cut(rest, ".")
+	return tenant, ok && ValidToken(tenant)
+}
+
+// BindTenant returns a request's body with its tenant, who may be named in it already. Another one is a *Problem with
+// CodeForbidden; a body that is no object is a *FieldError.
+func BindTenant(body []byte, tenant string) ([]byte, error) {
+	var req map[string]json.RawMessage
+	if err := Decode(body, &req); err != nil {
+		return nil, err
+	}
+	if named, ok := req["tenant"]; ok {
+		var is string
+		if err := decodeNamed("tenant", named, &is); err != nil {
+			return nil, err
+		}
+		if is != "" && is != tenant {
+			return nil, Forbidden(fmt.Sprintf("this subject is for requests of tenant %q alone", tenant))
+		}
+	}
+	own, err := json.Marshal(tenant)
+	if err != nil {
+		return nil, fmt.Errorf("encode tenant: %w", err)
+	}
+	if req == nil {
+		req = map[string]json.RawMessage{}
+	}
+	req["tenant"] = own
+	bound, err := json.Marshal(req)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return bound, nil
+}
+
+// Forbidden is the answer to somebody who may not do what he asks for.
+func Forbidden(detail string) *Problem {
+	const status = 403
+	return &Problem{Type: "about:blank", Title: "Forbidden", Status: status, Code: CodeForbidden, Detail: detail}
+}

@@ -1,0 +1,85 @@
+package messages
+
+// KindUnverified is the kind of Unverified.
+const KindUnverified Kind = "unverified"
+
+// EventDecisionIgnored is the event of a decision that does not count, for nobody whom the reader trusts has signed it.
+const EventDecisionIgnored = "decision_ignored"
+
+// Decides tells whether a record says what a person has decided. Dispatchers alone write such records, each in an entry
+// without others, but for a run that ends before it begins; they sign the entry, and who reads the log with their keys
+// takes nobody else's.
+func (k Kind) Decides() bool {
+	return k == KindDecided || k == KindAnswered || k == KindCancelRequested || k == KindSteered
+}
+
+// Decides tells whether the entry has a record that says what a person has decided.
+func (h *Head) Decides() bool {
+	for _, k := range h.Kinds {
+		if k.Decides() {
+			return true
+		}
+	}
+	return false
+}
+
+// Unverified stands for a record that does not count. No log needs to hold one: readers put it there. It changes nothing.
+type Unverified struct {
+	Of   Kind `json:"of"`             // what it says it is
+	Told bool `json:"told,omitempty"` // an event tells of it; of a kind that has one anyway, so that the numbers of later events stay
+}
+
+// Kind implements Record.
+func (*Unverified) Kind() Kind { return KindUnverified }
+
+// unverified is what stands for a record of a kind.
+func unverified(k Kind) *Unverified {
+	return &Unverified{Of: Kind(Clip(string(k), maxToken)), Told: k == KindDecided || k == KindCancelRequested || k == KindSteered}
+}
+
+// DecisionIgnored is the data of decision_ignored.
+type DecisionIgnored struct {
+	Kind   Kind   `json:"kind"` // cancel_requested, decided or steered
+	Reason string `json:"reason"`
+}
+
+func (u *Unverified) data() DecisionIgnored {
+	return DecisionIgnored{Kind: Kind(named(string(u.Of))), Reason: "no valid signature"}
+}
+
+// Ignored is an entry of which nothing counts: what was true before it, by the head prev, is true after it. Of e only the
+// head is read, and of that only what names the entry.
+func (e Entry) Ignored(prev Head) Entry {
+	h := prev
+	h.ID, h.Version, h.Time = e.Head.ID, e.Head.Version, e.Head.Time
+	h.FirstEvent, h.Events, h.Kinds = max(prev.FirstEvent+uint64(prev.Events), 1), 0, nil //nolint:gosec // a count
+	out := Entry{Seq: e.Seq, Head: h}
+	for _, k := range e.Head.Kinds {
+		u := unverified(k)
+		out.Records = append(out.Records, u)
+		out.Head.Kinds = append(out.Head.Kinds, KindUnverified)
+		out.Head.Events += countEvents(u)
+	}
+	return out
+}
+
+// Undecided is the entry without what people decided: the first one of a log, of a run that ended before it began. It
+// has ended all the same.
+func (e Entry) Undecided() Entry {
+	kinds, records := make([]Kind, len(e.Head.Kinds)), make([]Record, len(e.Records))
+	for i, k := range e.Head.Kinds {
+		if kinds[i] = k; k.Decides() {
+			kinds[i] = KindUnverified
+		}
+	}
+	for i, r := range e.Records {
+		if records[i] = r; r.Kind().Decides() {
+			records[i] = unverified(r.Kind())
+		}
+	}
+	e.Head.Kinds = kinds
+	if e.Records != nil {
+		e.Records = records
+	}
+	return e
+}
