@@ -53,8 +53,9 @@ func wire() map[string]any {
 		"usage":             &usage,
 		"plan":              fullPlan(),
 		"task_result":       &taskResult,
-		"problem": &messages.Problem{RetryAfter: 7,
-			Type: "about:blank", Title: "Invalid input", Status: 400, Detail: "limits.maxSteps: unknown field",
+		"problem": &messages.Problem{
+			RetryAfter: 7,
+			Type:       "about:blank", Title: "Invalid input", Status: 400, Detail: "limits.maxSteps: unknown field",
 			Code: messages.CodeInvalidInput, Retryable: false, Field: "limits.maxSteps",
 		},
 		"problem_minimal": &messages.Problem{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -113,7 +114,7 @@ func TestCapOfATenant(t *testing.T) {
 	w2, _ := h.worker("w2", m, worker.Config{})
 	var runs []messages.Ref
 	for i := range 10 {
-		runs = append(runs, h.go1(fmt.Sprint(i)))
+		runs = append(runs, h.go1(strconv.Itoa(i)))
 	}
 	m.wait(t)
 	m.wait(t)
@@ -159,7 +160,7 @@ func TestCapChanges(t *testing.T) {
 			runs := []messages.Ref{h.go1("first")}
 			m.wait(t)
 			for i := range 4 {
-				r := h.go1(fmt.Sprint(i), func(task *messages.Task) { task.Tenant = fmt.Sprint("t", i) })
+				r := h.go1(strconv.Itoa(i), func(task *messages.Task) { task.Tenant = fmt.Sprint("t", i) })
 				h.waitsFor(r, messages.ParkLine)
 				runs = append(runs, r)
 			}

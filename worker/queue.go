@@ -351,7 +351,7 @@ func (q *queue) list(ctx context.Context, w *Worker) int {
 		return 0
 	}
 	mine := w.held.lanes()
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // no secret
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	newest := make(map[messages.Lane]uint64, len(all))

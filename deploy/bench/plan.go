@@ -81,7 +81,11 @@ func measure(ctx context.Context, p plan, only, profile string, out io.Writer, l
 		name string
 		run  func(context.Context) error
 	}{
-		{partThroughput, b.throughput}, {partLatency, b.latency}, {partCapacity, b.capacity}, {partFairness, b.fairness}, {partSubmit, b.submit},
+		{partThroughput, b.throughput},
+		{partLatency, b.latency},
+		{partCapacity, b.capacity},
+		{partFairness, b.fairness},
+		{partSubmit, b.submit},
 		{partDoor, b.doorWork},
 	} {
 		if only != "" && only != part.name || only == "" && part.name == partSubmit { // the throughput has submits

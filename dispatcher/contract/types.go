@@ -15,6 +15,9 @@ type named struct {
 	strict bool
 }
 
+// Empty is what asks for all there is.
+type Empty struct{}
+
 func in[T any](name string) named  { return named{name, reflect.TypeFor[T](), true} }
 func out[T any](name string) named { return named{name, reflect.TypeFor[T](), false} }
 
@@ -44,7 +47,7 @@ func types() []named {
 		in[messages.DeadListRequest]("dead-list-request"), out[messages.DeadList]("dead-list"), in[messages.DeadRequest]("dead-request"),
 		out[messages.DeadLetter]("dead-letter"), in[messages.DeadRedrive]("dead-redrive"), out[messages.DeadRedriven]("dead-redriven"),
 		out[messages.DeadBulk]("dead-bulk"),
-		in[struct{}]("nothing"), in[messages.QuotaRef]("quota-ref"), out[messages.QuotaList]("quota-list"), out[messages.QuotaState]("quota-state"),
+		in[Empty]("empty"), in[messages.QuotaRef]("quota-ref"), out[messages.QuotaList]("quota-list"), out[messages.QuotaState]("quota-state"),
 		in[messages.QuotaPut]("quota-put"), in[messages.QuotaDelete]("quota-delete"), out[messages.QuotaChange]("quota-change"),
 		in[messages.AdmitRequest]("admit-request"), out[messages.AdmitReply]("admit-reply"),
 		in[messages.PauseRequest]("pause-request"), out[messages.PausedThing]("paused-thing"), out[messages.PauseList]("pause-list"),
@@ -109,16 +112,16 @@ func requests() []request {
 		{messages.SubjectDeadRedriveAll, "dead-list-request", "dead-bulk", "Send all that fit again."},
 		{messages.SubjectDeadPurgeAll, "dead-list-request", "dead-bulk", "Remove all that fit."},
 		{messages.SubjectAdmit, "admit-request", "admit-reply", "Ask whether a tenant may submit a task now."},
-		{messages.SubjectQuotaList, "nothing", "quota-list", "All quotas."},
+		{messages.SubjectQuotaList, "empty", "quota-list", "All quotas."},
 		{messages.SubjectQuotaGet, "quota-ref", "quota-state", "A quota, and what is used of it."},
 		{messages.SubjectQuotaPut, "quota-put", "quota-change", "Store a quota."},
 		{messages.SubjectQuotaDelete, "quota-delete", "quota-change", "Take all limits of a quota away."},
-		{messages.SubjectPauses, "nothing", "pause-list", "What is paused."},
+		{messages.SubjectPauses, "empty", "pause-list", "What is paused."},
 		{messages.SubjectPause, "pause-request", "paused-thing", "Pause a tenant, an agent or a provider."},
 		{messages.SubjectResume, "pause-request", "paused-thing", "Resume what is paused."},
 		{messages.SubjectWhy, "run-request", "why", "What a run waits for, or what it does."},
 		{messages.SubjectLanes, "lanes-request", "lane-list", "What waits in the queue, by tenant and priority."},
-		{messages.SubjectWorkers, "nothing", "worker-list", "The workers that answer."},
+		{messages.SubjectWorkers, "empty", "worker-list", "The workers that answer."},
 		{messages.SubjectWorkerDrain, "worker-drain", "worker-status", "Take a worker out of the fleet."},
 		{messages.SubjectKeyCreate, "key-create", "api-key", "Store the hash of a new API key."},
 		{messages.SubjectKeyList, "key-list-request", "key-list", "The API keys, without what they are."},

@@ -24,9 +24,9 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// maxAnswer bounds what is read of an answer, so that its connection can be used again.
+	// Bounds what is read of an answer, so that its connection can be used again.
 	maxAnswer = 64 << 10
-	// maxAfter bounds the pause that a receiver may ask for.
+	// Bounds the pause that a receiver may ask for.
 	maxAfter = time.Hour
 )
 

@@ -19,7 +19,7 @@ const (
 const (
 	keyPrefix  = "whsec_"
 	sigVersion = "v1,"
-	// keyPurpose keeps what is derived from the secret apart from whatever else may ever be.
+	// Keeps what is derived from the secret apart from whatever else may ever be.
 	keyPurpose = "longshore webhook v1\x00"
 )
 

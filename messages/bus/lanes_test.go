@@ -70,9 +70,12 @@ func TestLaneList(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []messages.LaneStatus{
-		{Tenant: "other_one", Priority: "high", Queued: 1}, {Tenant: "acme", Priority: "high", InFlight: 1},
-		{Tenant: "acme", Priority: "normal", Queued: 2}, {Tenant: "other_one", Priority: "normal", Queued: 1},
-		{Tenant: "acme", Priority: "low", Queued: 1}, {Tenant: "other_one", Priority: "low", Queued: 1},
+		{Tenant: "other_one", Priority: "high", Queued: 1},
+		{Tenant: "acme", Priority: "high", InFlight: 1},
+		{Tenant: "acme", Priority: "normal", Queued: 2},
+		{Tenant: "other_one", Priority: "normal", Queued: 1},
+		{Tenant: "acme", Priority: "low", Queued: 1},
+		{Tenant: "other_one", Priority: "low", Queued: 1},
 	}
 	if diff := cmp.Diff(want, list.Lanes, cmpopts.IgnoreFields(messages.LaneStatus{}, "Oldest")); diff != "" {
 		t.Error(diff)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,7 @@ func TestTakeEnds(t *testing.T) {
 		}
 	}
 	submitMany(t, b, 0, 3)
+	awaitQueued(t, b, 3)
 	n := 0
 	for d := range values(t, tasks.Take(ctxFor(t), acmeLane(), 5)) {
 		if n++; d.More != (n < 3) || d.Seq != uint64(n) {
@@ -62,6 +64,20 @@ func TestTakeEnds(t *testing.T) {
 	for d, err := range tasks.Take(ctx, acmeLane(), 5) {
 		if d != nil || !errors.Is(err, why) {
 			t.Errorf("got %v, %v", d, err)
+		}
+	}
+}
+
+// awaitQueued waits until the lane sees so many messages: it hears of them a moment after they are stored.
+func awaitQueued(t *testing.T, b *bus.Bus, n int) {
+	t.Helper()
+	for ctx := ctxFor(t); ; {
+		lanes, err := b.Lanes(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(lanes, func(l bus.LaneState) bool { return l.Lane == acmeLane() && int(l.Queued) == n }) {
+			return
 		}
 	}
 }

@@ -2,6 +2,7 @@ package lanes_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,9 +89,7 @@ func TestShares(t *testing.T) {
 			t.Run(fmt.Sprint(name, " by ", batch), func(t *testing.T) {
 				t.Parallel()
 				queued := map[messages.Lane]int{}
-				for l, n := range tt.queued {
-					queued[l] = n
-				}
+				maps.Copy(queued, tt.queued)
 				f := newFleet(1, queued)
 				f.orders[0].Grant(tt.weights, tt.paused)
 				for guard := 0; len(f.took) < tt.turns && guard < tt.turns; guard++ {

@@ -53,9 +53,9 @@ func (t *turns) next() *member {
 
 // charge moves the next turn of a member by n turns of its weight, back if n is negative.
 func (t *turns) charge(m *member, weight, n int) {
-	length := uint64(unit / max(1, weight)) //nolint:gosec // positive
+	length := uint64(unit / max(1, weight))
 	if n < 0 {
-		m.start -= min(m.start, length*uint64(-n)) //nolint:gosec // positive
+		m.start -= min(m.start, length*uint64(-n))
 	} else {
 		m.start += length * uint64(n)
 	}
@@ -65,7 +65,7 @@ func (t *turns) charge(m *member, weight, n int) {
 }
 
 // members is a heap by start.
-type members []*member
+type members []*member //nolint:recvcheck // as container/heap wants it
 
 func (h members) Len() int { return len(h) }
 
