@@ -26,7 +26,8 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 	return q, m.seq, nil
 }
 
-// PutQuota stores a quota. messages.ErrRevision: ifRevision, unless it is nil, is not its newest revision.
+// PutQuota stores a quota. It fails with messages.ErrRevision when ifRevision, unless it is nil, is not its newest
+// revision.
 func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quota, by string, ifRevision *uint64) (messages.Change, error) {
 	if err := of.Check(); err != nil {
 		return messages.Change{}, err //nolint:wrapcheck // it names the field
@@ -46,8 +47,8 @@ func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quo
 	return change, nil
 }
 
-// DeleteQuota takes all limits away; nothing happens when there are none. messages.ErrRevision: ifRevision, unless it
-// is nil, is not its newest revision.
+// DeleteQuota takes all limits away; nothing happens when there are none. It fails with messages.ErrRevision when
+// ifRevision, unless it is nil, is not its newest revision.
 func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string, ifRevision *uint64) error {
 	if err := of.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the field

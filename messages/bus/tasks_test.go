@@ -76,7 +76,7 @@ func awaitQueued(t *testing.T, b *bus.Bus, n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(lanes, func(l bus.LaneState) bool { return l.Lane == acmeLane() && int(l.Queued) == n }) {
+		if slices.ContainsFunc(lanes, func(l bus.LaneState) bool { return l.Lane == acmeLane() && l.Queued == n }) {
 			return
 		}
 	}
