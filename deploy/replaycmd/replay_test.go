@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/replaycmd"
 	"github.com/longshore-run/longshore/deploy/settings"
@@ -58,7 +59,7 @@ func open(t *testing.T, noWorker bool) *hall {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", NoWorker: noWorker,
+		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", NoWorker: noWorker,
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
@@ -73,7 +74,7 @@ scenes:
 	}
 	out := &logged{}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
+		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
 		Log:    slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Access: settings.Access{Auth: settings.AuthOn}, Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})

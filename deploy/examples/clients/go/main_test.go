@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/worker/model"
@@ -26,7 +27,7 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Worker: settings.Worker{Slots: 2, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
+		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 2, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
 	if err != nil {
