@@ -2,7 +2,9 @@ package settings
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -14,6 +16,70 @@ const (
 	NameScripted  = "scripted"
 	NameLite      = messages.LiteProvider // there if /run-lite has a model or an address of its own
 )
+
+// Models says which language models there are.
+type Models struct {
+	OpenAIKey   string `env:"OPENAI_API_KEY"  help:"key of an OpenAI-compatible provider" secret:"true"`
+	OpenAIURL   string `env:"OPENAI_BASE_URL" help:"its base URL (default https://api.openai.com/v1)"`
+	OpenAIModel string `env:"OPENAI_MODEL"    help:"the model of agents that name none; needed with a key"`
+
+	LiteModel string `env:"OPENAI_LITE_MODEL"    help:"the model of /run-lite (default OPENAI_MODEL)"`
+	LiteURL   string `env:"OPENAI_LITE_BASE_URL" help:"base URL of the model of /run-lite (default OPENAI_BASE_URL)"`
+
+	AnthropicKey   string `env:"ANTHROPIC_API_KEY"  help:"key of Anthropic" secret:"true"`
+	AnthropicURL   string `env:"ANTHROPIC_BASE_URL" help:"its base URL (default https://api.anthropic.com)"`
+	AnthropicModel string `env:"ANTHROPIC_MODEL"    help:"the model of agents that name none; needed with a key"`
+
+	Script string `env:"LONGSHORE_SCRIPT" help:"YAML file for the scripted model: demos and load tests without a key"`
+
+	ProvidersFile string `env:"LONGSHORE_PROVIDERS" help:"YAML file with any number of model providers"`
+
+	ModelRPM      int           `env:"LONGSHORE_MODEL_RPM"       envDefault:"0"  help:"requests per minute to each model, of the whole fleet; 0: no limit"`
+	ModelTPM      int           `env:"LONGSHORE_MODEL_TPM"       envDefault:"0"  help:"tokens per minute of each model, of the whole fleet; 0: no limit"`
+	ModelInFlight int           `env:"LONGSHORE_MODEL_INFLIGHT"  envDefault:"0"  help:"calls of each model at once, of the whole fleet; 0: no limit"`
+	ReplyCacheTTL time.Duration `env:"LONGSHORE_REPLY_CACHE_TTL" envDefault:"1h" help:"how long a reply answers the same request of agents that ask for it; 0: never"`
+
+	Prices string `env:"LONGSHORE_PRICES" help:"YAML or JSON file with prices of models, beside or instead of the built-in ones"`
+
+	file    *ProvidersFile // as Load read it
+	liteKey string         // OPENAI_API_KEY when it makes no provider but that of /run-lite
+}
+
+// Configured tells whether any provider is given.
+func (s *Models) Configured() bool {
+	return s.OpenAIKey != "" || s.AnthropicKey != "" || s.Script != "" || s.ProvidersFile != ""
+}
+
+// Check returns an *Error. No provider at all is no error here.
+func (s *Models) Check() error {
+	switch {
+	case s.OpenAIKey != "" && s.OpenAIModel == "":
+		return Errorf("OPENAI_MODEL is missing: the name of the model to use with OPENAI_API_KEY")
+	case s.OpenAIKey == "" && (s.OpenAIURL != "" || s.OpenAIModel != ""):
+		return Errorf("OPENAI_API_KEY is missing: OPENAI_BASE_URL or OPENAI_MODEL is set (any text will do for a server that needs no key)")
+	case s.AnthropicKey != "" && s.AnthropicModel == "":
+		return Errorf("ANTHROPIC_MODEL is missing: the name of the model to use with ANTHROPIC_API_KEY")
+	case s.AnthropicKey == "" && (s.AnthropicURL != "" || s.AnthropicModel != ""):
+		return Errorf("ANTHROPIC_API_KEY is missing: ANTHROPIC_BASE_URL or ANTHROPIC_MODEL is set (any text will do for a server that needs no key)")
+	}
+	if s.ModelRPM < 0 || s.ModelTPM < 0 || s.ModelInFlight < 0 || s.ReplyCacheTTL < 0 {
+		return Errorf("LONGSHORE_MODEL_RPM, LONGSHORE_MODEL_TPM, LONGSHORE_MODEL_INFLIGHT and LONGSHORE_REPLY_CACHE_TTL must not be below 0")
+	}
+	if s.OpenAIURL != "" {
+		if p, err := url.Parse(s.OpenAIURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
+			return Errorf("OPENAI_BASE_URL: not an address such as https://api.openai.com/v1")
+		}
+	}
+	if s.AnthropicURL != "" {
+		if p, err := url.Parse(s.AnthropicURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
+			return Errorf("ANTHROPIC_BASE_URL: not an address such as https://api.anthropic.com")
+		}
+	}
+	if err := s.checkLite(); err != nil {
+		return err
+	}
+	return s.checkProviders()
+}
 
 func (s *Models) readProviders(environ []string) (err error) {
 	if s.ProvidersFile != "" {

@@ -1,0 +1,52 @@
+package settings
+
+import (
+	"net/url"
+	"strings"
+)
+
+// NATS says how to reach the message store.
+type NATS struct {
+	URL         string `env:"NATS_URL"          help:"servers, comma separated: nats://host:4222"`
+	Credentials string `env:"NATS_CREDS"        help:"file with JWT credentials"`
+	NKey        string `env:"NATS_NKEY"         help:"file with an nkey seed"`
+	CA          string `env:"NATS_CA"           help:"file with the CA certificates of the servers"`
+	InboxPrefix string `env:"NATS_INBOX_PREFIX" help:"prefix of reply subjects, when permissions demand one"`
+}
+
+// Check returns an *Error.
+func (s *NATS) Check() error {
+	if s.URL == "" {
+		return Errorf("NATS_URL is missing: the address of the message store, such as nats://127.0.0.1:4222")
+	}
+	for u := range strings.SplitSeq(s.URL, ",") {
+		p, err := url.Parse(strings.TrimSpace(u))
+		if err != nil || p.Host == "" {
+			return Errorf("NATS_URL: not an address such as nats://127.0.0.1:4222")
+		}
+		switch p.Scheme {
+		case "nats", "tls", "ws", "wss":
+		default:
+			return Errorf("NATS_URL: the scheme must be nats, tls, ws or wss")
+		}
+	}
+	if s.Credentials != "" && s.NKey != "" {
+		return Errorf("NATS_CREDS and NATS_NKEY contradict each other: give one")
+	}
+	return nil
+}
+
+// Client is the environment of the client commands.
+type Client struct {
+	NATS
+	Tenant string `env:"LONGSHORE_TENANT"      help:"the tenant of commands without --tenant (default \"default\")"`
+	Scoped bool   `env:"LONGSHORE_NATS_SCOPED" envDefault:"false" help:"the NATS user may only do what is of LONGSHORE_TENANT"`
+}
+
+// Check returns an *Error.
+func (s *Client) Check() error {
+	if s.Scoped && s.Tenant == "" {
+		return Errorf("LONGSHORE_TENANT is missing: LONGSHORE_NATS_SCOPED says that the NATS user is bound to it")
+	}
+	return s.NATS.Check()
+}

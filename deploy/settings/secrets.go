@@ -1,0 +1,53 @@
+package settings
+
+import (
+	"net/url"
+	"reflect"
+	"strings"
+)
+
+// Secrets are the values of a settings struct that must never be shown, passwords within URLs included.
+func Secrets(v any) []string {
+	var out []string
+	collect(reflect.ValueOf(v), &out)
+	return out
+}
+
+func collect(v reflect.Value, out *[]string) {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if m, ok := reflect.TypeAssert[Models](v); ok {
+		*out = append(*out, m.keys()...)
+	}
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch {
+		case f.Anonymous:
+			collect(v.Field(i), out)
+		case f.Type.Kind() == reflect.String:
+			text := v.Field(i).String()
+			if f.Tag.Get("secret") == "true" && !strings.Contains(text, "://") && text != "none" {
+				*out = append(*out, text)
+			}
+			*out = append(*out, passwords(text)...)
+		}
+	}
+}
+
+// passwords are those in comma-separated URLs.
+func passwords(text string) []string {
+	var out []string
+	for u := range strings.SplitSeq(text, ",") {
+		p, err := url.Parse(strings.TrimSpace(u))
+		if err != nil || p.User == nil {
+			continue
+		}
+		if pw, ok := p.User.Password(); ok {
+			out = append(out, pw)
+		} else {
+			out = append(out, p.User.Username()) // a token
+		}
+	}
+	return out
+}

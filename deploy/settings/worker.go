@@ -1,0 +1,59 @@
+package settings
+
+import (
+	"errors"
+	"net/url"
+	"time"
+)
+
+// Worker is the environment of `longshore worker`.
+type Worker struct {
+	NATS
+	Models
+	Logs
+	Hooks
+	RedisURL     string        `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
+	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
+	Name         string        `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
+	Slots        int           `env:"LONGSHORE_SLOTS"         envDefault:"64"  help:"runs worked at once"`
+	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stop waits for steps to end"`
+	MaxAttempts  int           `env:"LONGSHORE_MAX_ATTEMPTS"  envDefault:"5"   help:"claims without progress before a task is dead"`
+	ModelTimeout time.Duration `env:"LONGSHORE_MODEL_TIMEOUT" envDefault:"60s" help:"how long a model may be silent"`
+	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the runs' files; they stay on this machine"`
+	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
+	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"  help:"public keys of those whose decisions count, comma separated (default: all count)"`
+}
+
+// Check returns an *Error.
+func (s *Worker) Check() error {
+	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check()); err != nil {
+		return first(err)
+	}
+	switch {
+	case !s.Configured():
+		return Errorf("no model provider configured: set OPENAI_API_KEY and OPENAI_MODEL (and OPENAI_BASE_URL), or ANTHROPIC_API_KEY and ANTHROPIC_MODEL, or LONGSHORE_PROVIDERS for many, or LONGSHORE_SCRIPT for the scripted model")
+	case s.RedisURL == "":
+		return Errorf("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
+	case !isRedis(s.RedisURL):
+		return Errorf("REDIS_URL: must be an address such as redis://host:6379, rediss:// for TLS, or none")
+	}
+	return s.checkLimits()
+}
+
+// isRedis only tells whether it may be an address; who connects reads it closely.
+func isRedis(address string) bool {
+	u, err := url.Parse(address)
+	return address == "none" || err == nil && u.Host != "" && (u.Scheme == "redis" || u.Scheme == "rediss")
+}
+
+func (s *Worker) checkLimits() error {
+	switch {
+	case s.Slots < 1 || s.Slots > 100_000:
+		return Errorf("LONGSHORE_SLOTS: must be 1 to 100000")
+	case s.MaxAttempts < 1:
+		return Errorf("LONGSHORE_MAX_ATTEMPTS: must be at least 1")
+	case s.DrainTimeout <= 0 || s.ModelTimeout <= 0 || s.MemoryTTL <= 0:
+		return Errorf("LONGSHORE_DRAIN_TIMEOUT, LONGSHORE_MODEL_TIMEOUT and LONGSHORE_MEMORY_TTL must be above 0")
+	}
+	return nil
+}
