@@ -39,6 +39,20 @@ func TestAnswersGoToInboxesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	workers, err := f.client.Workers(ctx)
+	if err != nil || len(workers) != 1 {
+		t.Fatalf("workers: %v, %v", workers, err)
+	}
+	task := &nats.Msg{Subject: "tasks.normal.acme.x", Reply: messages.DrainPrefix + workers[0].ID, Data: []byte(`{"input":"hi"}`)}
+	if err := nc.PublishMsg(task); err != nil { // here the server answers, and nothing keeps it from that
+		t.Fatal(err)
+	}
+	if _, err := nc.Request("tasks.normal.acme.y", task.Data, patience); err != nil {
+		t.Fatal(err)
+	}
+	if workers, err = f.client.Workers(ctx); err != nil || len(workers) != 1 || workers[0].Draining {
+		t.Errorf("workers: %v, %v", workers, err)
+	}
 	if r, err := f.client.Result(ctx, run); err != nil || r.Status != messages.StatusCompleted {
 		t.Errorf("the run of another tenant: %v, %v", r, err)
 	}
