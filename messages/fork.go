@@ -66,6 +66,9 @@ func (r *ForkRequest) Check() error {
 			return err
 		}
 	}
+	if r.NewID == NoRun {
+		return &FieldError{"newId", "_ is taken: it stands for no run"}
+	}
 	if r.Revision != 0 && r.Agent == "" {
 		return &FieldError{"revision", "needs the name of an agent"}
 	}

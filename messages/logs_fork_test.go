@@ -58,6 +58,10 @@ func TestForked(t *testing.T) {
 
 func TestForkRequestRefuses(t *testing.T) {
 	t.Parallel()
+	noRun := messages.ForkRequest{At: 1, NewID: messages.NoRun}
+	if noRun.Check() == nil {
+		t.Error("a fork may be no run")
+	}
 	for field, r := range map[string]messages.ForkRequest{
 		"at":       {},
 		"agent":    {At: 1, Agent: "a.b"},

@@ -50,6 +50,7 @@ type API struct {
 	openapi []byte
 	lite    turns // of /run-lite
 	deltas  *deltas
+	origins http.CrossOriginProtection
 
 	drain chan struct{} // closed when streams and waits are to end
 	once  sync.Once
@@ -92,8 +93,15 @@ func New(cfg Config) (*API, error) {
 	return a, nil
 }
 
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+// ServeHTTP implements http.Handler. Where nobody is asked for a key, pages of other origins change nothing: the browser of
+// whoever may reach this address would send what they want.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.cfg.Access == nil && a.origins.Check(r) != nil {
+		writeProblem(w, forbidden("this comes from a web page of another origin"))
+		return
+	}
+	a.mux.ServeHTTP(w, r)
+}
 
 // Drain ends streams and waits, so that the server can stop: clients come back to another dispatcher.
 func (a *API) Drain() { a.once.Do(func() { close(a.drain) }) }

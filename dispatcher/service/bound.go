@@ -19,6 +19,9 @@ func bound(all map[string]answerFunc) {
 
 // boundBody is the body of a request. On a subject of a tenant it names that tenant, whatever the client wrote.
 func boundBody(req micro.Request) ([]byte, error) {
+	if req.Reply() != "" && !isInbox(req.Reply()) {
+		return nil, messages.Forbidden("the subject of the answer is no inbox")
+	}
 	if !strings.HasPrefix(req.Subject(), "longshore.") { // whoever may make a consumer can have messages of a stream sent here
 		return nil, messages.Forbidden("not a request")
 	}
@@ -28,3 +31,8 @@ func boundBody(req micro.Request) ([]byte, error) {
 	}
 	return messages.BindTenant(req.Data(), tenant)
 }
+
+// isInbox tells whether a subject is one for answers. Who asks names it, and no server holds it against what he may
+// publish: with any other the dispatcher would write in his place, with its own permissions. Inboxes, and what servers make
+// of them between accounts and clusters, begin with an underscore; nothing of the fleet does.
+func isInbox(subject string) bool { return strings.HasPrefix(subject, "_") }

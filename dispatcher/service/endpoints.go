@@ -87,10 +87,10 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 	}
 }
 
-// reply answers a request, unless nobody waits. It leaves the request's own methods alone: they write to the request,
+// reply answers a request, unless nobody waits at an inbox. It leaves the request's own methods alone: they write to the request,
 // which the micro service reads as soon as its handler has returned.
 func (s *Service) reply(req micro.Request, body []byte, header nats.Header) error {
-	if req.Reply() == "" {
+	if !isInbox(req.Reply()) {
 		return nil
 	}
 	return s.cfg.Conn.PublishMsg(&nats.Msg{Subject: req.Reply(), Data: body, Header: header})

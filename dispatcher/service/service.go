@@ -93,7 +93,6 @@ func New(cfg Config) *Service {
 	}
 	return &Service{
 		cfg: cfg, ready: make(chan struct{}), pump: newPump(), renders: make(chan struct{}, maxRenders),
-		calling: calls{at: map[string]int{}},
 	}
 }
 

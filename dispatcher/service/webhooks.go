@@ -27,6 +27,8 @@ const (
 	// How many webhooks one dispatcher delivers at once, and how many of them to one host.
 	webhooksTogether = 32
 	webhooksPerHost  = 4
+	// Of one tenant: who has many slow receivers leaves places to others.
+	webhooksPerTenant = 24
 	// A job whose dispatcher was killed is handed out again after this; longer than an attempt.
 	defaultWebhookWait = 30 * time.Second
 	// When the host of a job is busy it comes again soon, and later the more often that happens.
@@ -146,11 +148,11 @@ func (s *Service) keepDelivering(ctx context.Context) error {
 // deliver makes one attempt, and says when the next one is, if any.
 func (s *Service) deliver(ctx context.Context, d bus.WebhookDelivery) (again time.Duration, done bool) {
 	host := hostOf(d.URL)
-	if !s.calling.enter(host) {
+	if !s.calling.enter(host, d.Tenant) {
 		return jitter(min(busyHost<<min(d.Delivered, 10), maxBusyHost)), false
 	}
 	err := s.cfg.Webhooks.Send(ctx, &d.WebhookJob)
-	s.calling.leave(host)
+	s.calling.leave(host, d.Tenant)
 	if err == nil {
 		return 0, true
 	}
@@ -205,27 +207,35 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-// calls counts the webhooks that are being delivered to each host.
+// calls counts the webhooks that are being delivered to each host, and of each tenant. The zero value is ready.
 type calls struct {
 	mu sync.Mutex
 	at map[string]int
+	of map[string]int // by tenant
 }
 
-// enter is false when the host has enough of them.
-func (c *calls) enter(host string) bool {
+// enter is false when the host or the tenant has enough of them.
+func (c *calls) enter(host, tenant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.at[host] >= webhooksPerHost {
+	if c.at[host] >= webhooksPerHost || c.of[tenant] >= webhooksPerTenant {
 		return false
 	}
+	if c.at == nil {
+		c.at, c.of = map[string]int{}, map[string]int{}
+	}
 	c.at[host]++
+	c.of[tenant]++
 	return true
 }
 
-func (c *calls) leave(host string) {
+func (c *calls) leave(host, tenant string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at[host]--; c.at[host] == 0 {
 		delete(c.at, host)
+	}
+	if c.of[tenant]--; c.of[tenant] == 0 {
+		delete(c.of, tenant)
 	}
 }

@@ -70,6 +70,9 @@ func Options(cfg ConnConfig) ([]nats.Option, error) {
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info("nats reconnected") }),
 	}
+	if cfg.InboxPrefix != "" && !strings.HasPrefix(cfg.InboxPrefix, "_") {
+		return nil, errors.New("the prefix of inboxes must begin with an underscore, such as _INBOX_worker: nobody answers elsewhere")
+	}
 	if cfg.InboxPrefix != "" {
 		opts = append(opts, nats.CustomInboxPrefix(cfg.InboxPrefix))
 	}

@@ -44,8 +44,14 @@ func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages
 		}
 	}
 	subjects := map[string]nats.MsgHandler{
-		messages.StatusOfWorkers:  answer,
-		messages.DrainPrefix + id: func(m *nats.Msg) { drain(); answer(m) },
+		messages.StatusOfWorkers: answer,
+		messages.DrainPrefix + id: func(m *nats.Msg) {
+			if m.Reply == "" || len(m.Data) > 0 { // a server's answer, which whoever publishes can have sent anywhere
+				return
+			}
+			drain()
+			answer(m)
+		},
 	}
 	for subject, handle := range subjects {
 		sub, err := b.nc.Subscribe(subject, handle)
