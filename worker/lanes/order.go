@@ -14,7 +14,9 @@ import (
 func classes() []*class {
 	return []*class{
 		{priority: messages.WakeLane().Priority, weight: 64},
-		{priority: messages.PriorityHigh, weight: 16}, {priority: messages.PriorityNormal, weight: 4}, {priority: messages.PriorityLow, weight: 1},
+		{priority: messages.PriorityHigh, weight: 16},
+		{priority: messages.PriorityNormal, weight: 4},
+		{priority: messages.PriorityLow, weight: 1},
 	}
 }
 

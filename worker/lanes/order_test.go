@@ -83,7 +83,8 @@ func TestShares(t *testing.T) {
 		"wake-ups":     {map[messages.Lane]int{messages.WakeLane(): 7, high: many}, nil, nil, 10, map[messages.Lane]int{messages.WakeLane(): 7, high: 3}},
 		"wakes, starts": {
 			map[messages.Lane]int{messages.WakeLane(): many, high: many, normal("a"): many, low: many},
-			nil, nil, 8500, map[messages.Lane]int{messages.WakeLane(): 6400, high: 1600, normal("a"): 400, low: 100},
+			nil, nil, 8500,
+			map[messages.Lane]int{messages.WakeLane(): 6400, high: 1600, normal("a"): 400, low: 100},
 		},
 		"paused":        {map[messages.Lane]int{normal("a"): many, normal("b"): many, low: many}, nil, map[string]bool{"a": true}, 10, map[messages.Lane]int{normal("b"): 10}},
 		"all paused":    {map[messages.Lane]int{normal("a"): many}, nil, map[string]bool{"a": true}, 10, map[messages.Lane]int{}},
