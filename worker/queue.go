@@ -38,8 +38,6 @@ const (
 	oldRetries = 3
 	// How many messages that name no lane a worker notes; a look for them finds the others.
 	maxStrays = 1000
-	// Weights and pauses are read once in so many looks.
-	grantLooks = 3
 	// A take that failed is repeated after this time.
 	takePause = 250 * time.Millisecond
 )
@@ -324,13 +322,11 @@ func (q *queue) mend(ctx context.Context, w *Worker) {
 	}
 }
 
-// look lists the lanes now and then, for hints may be lost, and reads what operators granted, until ctx ends.
+// look lists the lanes now and then, for hints may be lost, and heeds what operators granted, until ctx ends.
 func (q *queue) look(ctx context.Context, w *Worker) {
 	var granted uint64
-	for n := 0; ; n++ {
-		if n%grantLooks == 0 {
-			granted = q.grants(ctx, w, granted)
-		}
+	for {
+		granted = q.grants(w, granted)
 		known := q.list(ctx, w)
 		wait := w.cfg.Look/2 + rand.N(w.cfg.Look) + time.Duration(known/pageLanes)*lookPage //nolint:gosec // jitter
 		select {
@@ -375,17 +371,13 @@ func (q *queue) list(ctx context.Context, w *Worker) int {
 	return len(all)
 }
 
-// grants reads weights and pauses, unless nothing has changed since a revision, and returns the new one. When they
-// cannot be read those that were read last go on.
-func (q *queue) grants(ctx context.Context, w *Worker, since uint64) uint64 {
-	quotas, revision, err := q.bus.QuotasSince(ctx, since)
-	if err != nil {
-		if ctx.Err() == nil {
-			w.cfg.Log.WarnContext(ctx, "read quotas", "err", err)
-		}
+// grants heeds weights and pauses, unless nothing has changed since a revision, and returns the new one.
+func (q *queue) grants(w *Worker, since uint64) uint64 {
+	if w.cfg.Caps == nil {
 		return since
 	}
-	if quotas == nil {
+	quotas, revision := w.cfg.Caps.Granted()
+	if revision == since {
 		return revision
 	}
 	weights, paused := map[string]int{}, map[string]bool{}

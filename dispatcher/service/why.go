@@ -225,13 +225,14 @@ func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref
 		return err
 	}
 	y.Line, y.Taken, y.Places = line, len(l.Places), l.Limit
+	var paused *messages.Pause // what its line belongs to: nobody is given a place meanwhile
 	what := "concurrency key " + line[strings.LastIndexByte(line, '.')+1:]
 	if of, ok := messages.QuotaOfLine(line); ok {
 		q, _, err := s.cfg.Bus.Quota(ctx, of)
 		if err != nil {
 			return err
 		}
-		y.Places, what = q.MaxRunning, of.String()
+		y.Places, what, paused = q.MaxRunning, of.String(), q.Paused
 	}
 	if y.Ahead, y.AheadMore, err = s.cfg.Bus.Ahead(ctx, line, ref, maxAhead); err != nil {
 		return err
@@ -241,6 +242,10 @@ func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref
 		more = "more than "
 	}
 	y.Text = fmt.Sprintf("It waits for a place: %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
+	if of, _ := messages.QuotaOfLine(line); paused != nil {
+		y.Paused = &messages.PausedThing{QuotaRef: of, Pause: *paused}
+		y.Text += "; " + pausedText(y.Paused)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // DefaultCapsRefresh is how often Caps looks whether quotas changed.
 const DefaultCapsRefresh = 2 * time.Second
 
-// Caps knows the caps and pauses that quotas grant, without a request for each run. Safe for concurrent use.
+// Caps knows the quotas of everybody, without a request for each run. Safe for concurrent use.
 type Caps struct {
 	bus   *Bus
 	every time.Duration
@@ -51,6 +52,8 @@ func (q *quotasAt) cap(line string) int {
 		return 0
 	case messages.IsPausedLine(line) || granted.MaxRunning == 0:
 		return runlog.NoCap
+	case granted.Paused != nil && of.Kind == messages.QuotaTenant:
+		return 0 // whom it was given to would only go and wait for the end of the pause
 	default:
 		return granted.MaxRunning
 	}
@@ -83,24 +86,54 @@ func (c *Caps) Load(ctx context.Context) (wider []string, err error) {
 	return wider, nil
 }
 
-// Run keeps the caps up to date until ctx ends. It calls look for each line that has more places than before.
+// Run keeps the caps up to date until ctx ends. It calls look for each line that has more places than before, again if
+// that fails. A look may take long: meanwhile the caps are kept up to date all the same.
 func (c *Caps) Run(ctx context.Context, look func(ctx context.Context, line string) error) {
 	ticker := time.NewTicker(c.every)
 	defer ticker.Stop()
+	var owed []string        // lines to look at
+	var failed chan []string // of the looks that go on; nil: none do
+	defer func() {
+		if failed != nil {
+			<-failed
+		}
+	}()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case again := <-failed:
+			owed, failed = append(owed, again...), nil
+			continue
 		case <-ticker.C:
 		}
 		wider, err := c.Load(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.bus.log.WarnContext(ctx, "caps are not up to date", "err", err)
 		}
-		for _, line := range wider {
-			if err := look(ctx, line); err != nil && ctx.Err() == nil {
-				c.bus.log.WarnContext(ctx, "give the places of a line", "line", line, "err", err)
-			}
+		if owed = append(owed, wider...); len(owed) == 0 || failed != nil {
+			continue
+		}
+		slices.Sort(owed)
+		lines, done := slices.Compact(owed), make(chan []string, 1)
+		owed, failed = nil, done
+		go func() { done <- c.lookAt(ctx, lines, look) }()
+	}
+}
+
+// lookAt returns the lines at which a look failed.
+func (c *Caps) lookAt(ctx context.Context, lines []string, look func(ctx context.Context, line string) error) (failed []string) {
+	for _, line := range lines {
+		if err := look(ctx, line); err != nil && ctx.Err() == nil {
+			c.bus.log.WarnContext(ctx, "give the places of a line", "line", line, "err", err)
+			failed = append(failed, line)
 		}
 	}
+	return failed
+}
+
+// Granted are all quotas, and a number that grows with each change. They are not to be changed.
+func (c *Caps) Granted() (map[messages.QuotaRef]messages.Quota, uint64) {
+	q := c.now.Load()
+	return q.of, q.revision
 }

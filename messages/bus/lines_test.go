@@ -1,6 +1,8 @@
 package bus_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -133,8 +135,8 @@ func TestCaps(t *testing.T) {
 	}{
 		{messages.Quota{MaxRunning: 2}, 2, runlog.NoCap, nil},
 		{messages.Quota{MaxRunning: 3}, 3, runlog.NoCap, []string{line}},
-		{messages.Quota{MaxRunning: 1, Paused: &messages.Pause{}}, 1, 0, nil},
-		{messages.Quota{MaxRunning: 1}, 1, runlog.NoCap, []string{paused}},
+		{messages.Quota{MaxRunning: 1, Paused: &messages.Pause{}}, 0, 0, nil}, // nobody is woken to go and wait elsewhere
+		{messages.Quota{MaxRunning: 1}, 1, runlog.NoCap, []string{paused, line}},
 		{messages.Quota{Paused: &messages.Pause{}}, runlog.NoCap, 0, []string{line}},
 		{messages.Quota{}, runlog.NoCap, runlog.NoCap, []string{paused}},
 	} {
@@ -143,4 +145,53 @@ func TestCaps(t *testing.T) {
 			t.Errorf("%+v: %d, %d %s", tc.quota, caps.Cap(line), caps.Cap(paused), diff)
 		}
 	}
+}
+
+// A look that takes long does not keep the caps from being followed, and one that failed is done again.
+func TestCapsAreFollowedDuringALook(t *testing.T) {
+	b, _ := openNew(t)
+	ctx, caps := ctxFor(t), b.NewCaps(5*time.Millisecond)
+	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "t"}
+	grant := func(q messages.Quota) {
+		t.Helper()
+		if _, err := b.PutQuota(ctx, of, q, "ann", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	becomes := func(want int) {
+		t.Helper()
+		for caps.Cap("tenant.t") != want {
+			if ctx.Err() != nil {
+				t.Fatalf("the cap is %d, want %d", caps.Cap("tenant.t"), want)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	looks, goOn := make(chan string), make(chan error)
+	run, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		caps.Run(run, func(ctx context.Context, line string) error {
+			select {
+			case looks <- line:
+				return <-goOn
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	grant(messages.Quota{MaxRunning: 1})
+	becomes(1)
+	grant(messages.Quota{MaxRunning: 2})
+	<-looks
+	grant(messages.Quota{MaxRunning: 3})
+	becomes(3)
+	goOn <- errors.New("no server")
+	if line := <-looks; line != "tenant.t" {
+		t.Errorf("looked at %s", line)
+	}
+	goOn <- nil
+	stop()
+	<-ended
 }

@@ -88,24 +88,3 @@ func (b *Bus) Quotas(ctx context.Context) (map[messages.QuotaRef]messages.Quota,
 }
 
 func quotaKey(of messages.QuotaRef) string { return string(of.Kind) + "." + of.Name }
-
-// QuotasSince is Quotas with the revision of the newest change; nil when nothing has changed since a revision that was
-// returned before.
-func (b *Bus) QuotasSince(ctx context.Context, since uint64) (map[messages.QuotaRef]messages.Quota, uint64, error) {
-	var info struct {
-		State struct {
-			Last uint64 `json:"last_seq"` //nolint:tagliatelle // JetStream's
-		} `json:"state"`
-	}
-	if err := b.call(ctx, "STREAM.INFO."+streamQuotas, nil, &info); err != nil {
-		return nil, since, fmt.Errorf("look for changed quotas: %w", err)
-	}
-	if info.State.Last == since {
-		return nil, since, nil
-	}
-	quotas, err := b.Quotas(ctx)
-	if err != nil {
-		return nil, since, err
-	}
-	return quotas, info.State.Last, nil // what changed while they were read comes next time
-}

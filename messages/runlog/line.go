@@ -343,7 +343,8 @@ func waitsIn(h messages.Head) []string {
 	return out
 }
 
-// maxGiven bounds the places that one look gives on the way. Whoever was given one looks again when it leaves.
+// maxGiven bounds the places that one look gives on the way. Whoever was given one looks again when it leaves. Those
+// that do not wait any more are not counted: nobody would look for who stands behind a thousand of them.
 const maxGiven = 1000
 
 // LookAt gives the free places of a line to those that wait for one, in their order, and wakes them. Without a cap
@@ -353,7 +354,7 @@ func (k *Keeper) LookAt(ctx context.Context, line string) error {
 }
 
 func (k *Keeper) lookAt(ctx context.Context, line string, most int) error {
-	for range most {
+	for given := 0; given < most; {
 		run, at, err := k.Lines.First(ctx, line)
 		if err != nil || at == 0 {
 			return err
@@ -364,6 +365,7 @@ func (k *Keeper) lookAt(ctx context.Context, line string, most int) error {
 		case got == noPlace:
 			return nil
 		case got != noNeed:
+			given++
 			if err := k.give(ctx, run); err != nil {
 				return err
 			}

@@ -1,18 +1,22 @@
 // Package lanes says from which lanes of the queue a worker takes next. It is a plain data structure: no clock, no
 // randomness, no queue; what it is told is what it knows. Order is not safe for concurrent use.
 //
-// Wake-ups come before everything else. Then priorities share turns, 16 to 4 to 1, so that low ones are slow and never
-// starve; within a priority the tenants do, by the weights they were granted.
+// Wake-ups and priorities share turns, 64 to 16 to 4 to 1: what was begun is ended first, and thousands of wake-ups at once
+// keep nobody from beginning. Low priorities are slow and never starve. Within a priority the tenants share turns, by the
+// weights they were granted.
 package lanes
 
 import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// classes are the priorities and their shares.
+// classes are wake-ups, the priorities, and their shares.
 func classes() []*class {
 	return []*class{
-		{priority: messages.PriorityHigh, weight: 16}, {priority: messages.PriorityNormal, weight: 4}, {priority: messages.PriorityLow, weight: 1},
+		{priority: messages.WakeLane().Priority, weight: 64},
+		{priority: messages.PriorityHigh, weight: 16},
+		{priority: messages.PriorityNormal, weight: 4},
+		{priority: messages.PriorityLow, weight: 1},
 	}
 }
 
@@ -33,7 +37,6 @@ type lane struct {
 
 // Order is what a worker believes about the lanes.
 type Order struct {
-	wake    lane
 	classes map[messages.Priority]*class
 	turns   turns // of the classes
 	lanes   map[messages.Lane]*lane
@@ -44,7 +47,7 @@ type Order struct {
 
 // New returns an Order in which no lane has work.
 func New() *Order {
-	o := &Order{wake: lane{name: messages.WakeLane()}, classes: map[messages.Priority]*class{}, lanes: map[messages.Lane]*lane{}}
+	o := &Order{classes: map[messages.Priority]*class{}, lanes: map[messages.Lane]*lane{}}
 	for _, c := range classes() {
 		c.member.class = c
 		o.classes[c.priority] = c
@@ -55,10 +58,6 @@ func New() *Order {
 // Mark notes that a lane has work, or may have.
 func (o *Order) Mark(name messages.Lane) {
 	o.marks++
-	if name.Wakes() {
-		o.wake.mark = o.marks
-		return
-	}
 	if o.classes[name.Priority] == nil {
 		return
 	}
@@ -89,9 +88,6 @@ func (o *Order) place(l *lane) {
 
 // Marked tells whether a lane is believed to have work.
 func (o *Order) Marked(name messages.Lane) bool {
-	if name.Wakes() {
-		return o.wake.mark != 0
-	}
 	l := o.lanes[name]
 	return l != nil && l.mark != 0
 }
@@ -99,9 +95,6 @@ func (o *Order) Marked(name messages.Lane) bool {
 // All are the lanes that are believed to have work, those of paused tenants too.
 func (o *Order) All() []messages.Lane {
 	var all []messages.Lane
-	if o.wake.mark != 0 {
-		all = append(all, o.wake.name)
-	}
 	for name, l := range o.lanes {
 		if l.mark != 0 {
 			all = append(all, name)
@@ -111,7 +104,7 @@ func (o *Order) All() []messages.Lane {
 }
 
 // Ready tells whether there is a lane to take from.
-func (o *Order) Ready() bool { return o.wake.mark != 0 || len(o.turns.heap) > 0 }
+func (o *Order) Ready() bool { return len(o.turns.heap) > 0 }
 
 // Share is how much to take from a lane.
 type Share struct {
@@ -123,12 +116,6 @@ type Share struct {
 // Share hands out n turns, each as long as the lanes' work lasts: what a lane has not got goes back by Took. It is empty
 // when no lane has work.
 func (o *Order) Share(n int) []Share {
-	switch {
-	case n <= 0:
-		return nil
-	case o.wake.mark != 0:
-		return []Share{{o.wake.name, n, o.wake.mark}}
-	}
 	var shares []Share
 	at := map[*lane]int{}
 	for range n {
@@ -154,12 +141,6 @@ func (o *Order) weight(l *lane) int { return min(max(1, o.weights[l.name.Tenant]
 
 // Took says how much a share brought. A dry lane has no more, unless it was marked again since the share was handed out.
 func (o *Order) Took(s Share, got int, dry bool) {
-	if s.Lane.Wakes() {
-		if dry && o.wake.mark == s.mark {
-			o.wake.mark = 0
-		}
-		return
-	}
 	l := o.lanes[s.Lane]
 	if l == nil {
 		return

@@ -73,14 +73,19 @@ func TestShares(t *testing.T) {
 		turns   int
 		want    map[messages.Lane]int
 	}{
-		"nothing":       {nil, nil, nil, 10, map[messages.Lane]int{}},
-		"one":           {map[messages.Lane]int{normal("a"): many}, nil, nil, 10, map[messages.Lane]int{normal("a"): 10}},
-		"equal":         {map[messages.Lane]int{normal("a"): many, normal("b"): many}, nil, nil, 1000, map[messages.Lane]int{normal("a"): 500, normal("b"): 500}},
-		"3 to 1":        {map[messages.Lane]int{normal("a"): many, normal("b"): many}, map[string]int{"a": 3}, nil, 1000, map[messages.Lane]int{normal("a"): 750, normal("b"): 250}},
-		"100 to 1":      {map[messages.Lane]int{normal("a"): many, normal("b"): many}, map[string]int{"a": 100}, nil, 1010, map[messages.Lane]int{normal("a"): 1000, normal("b"): 10}},
-		"priorities":    {map[messages.Lane]int{high: many, normal("a"): many, low: many}, nil, nil, 2100, map[messages.Lane]int{high: 1600, normal("a"): 400, low: 100}},
-		"low and high":  {map[messages.Lane]int{high: many, low: many}, nil, nil, 1700, map[messages.Lane]int{high: 1600, low: 100}},
-		"wake-ups":      {map[messages.Lane]int{messages.WakeLane(): 7, high: many}, nil, nil, 10, map[messages.Lane]int{messages.WakeLane(): 7, high: 3}},
+		"nothing":      {nil, nil, nil, 10, map[messages.Lane]int{}},
+		"one":          {map[messages.Lane]int{normal("a"): many}, nil, nil, 10, map[messages.Lane]int{normal("a"): 10}},
+		"equal":        {map[messages.Lane]int{normal("a"): many, normal("b"): many}, nil, nil, 1000, map[messages.Lane]int{normal("a"): 500, normal("b"): 500}},
+		"3 to 1":       {map[messages.Lane]int{normal("a"): many, normal("b"): many}, map[string]int{"a": 3}, nil, 1000, map[messages.Lane]int{normal("a"): 750, normal("b"): 250}},
+		"100 to 1":     {map[messages.Lane]int{normal("a"): many, normal("b"): many}, map[string]int{"a": 100}, nil, 1010, map[messages.Lane]int{normal("a"): 1000, normal("b"): 10}},
+		"priorities":   {map[messages.Lane]int{high: many, normal("a"): many, low: many}, nil, nil, 2100, map[messages.Lane]int{high: 1600, normal("a"): 400, low: 100}},
+		"low and high": {map[messages.Lane]int{high: many, low: many}, nil, nil, 1700, map[messages.Lane]int{high: 1600, low: 100}},
+		"wake-ups":     {map[messages.Lane]int{messages.WakeLane(): 7, high: many}, nil, nil, 10, map[messages.Lane]int{messages.WakeLane(): 7, high: 3}},
+		"wakes, starts": {
+			map[messages.Lane]int{messages.WakeLane(): many, high: many, normal("a"): many, low: many},
+			nil, nil, 8500,
+			map[messages.Lane]int{messages.WakeLane(): 6400, high: 1600, normal("a"): 400, low: 100},
+		},
 		"paused":        {map[messages.Lane]int{normal("a"): many, normal("b"): many, low: many}, nil, map[string]bool{"a": true}, 10, map[messages.Lane]int{normal("b"): 10}},
 		"all paused":    {map[messages.Lane]int{normal("a"): many}, nil, map[string]bool{"a": true}, 10, map[messages.Lane]int{}},
 		"wake if pause": {map[messages.Lane]int{normal("a"): many, messages.WakeLane(): 2}, nil, map[string]bool{"a": true}, 10, map[messages.Lane]int{messages.WakeLane(): 2}},

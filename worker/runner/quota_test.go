@@ -227,3 +227,31 @@ func TestASweepFreesWhatAQuotaHeld(t *testing.T) {
 	}
 	w.completed()
 }
+
+// A task with a time of its own to begin parks once, for the later of that and its turn, and never loses the turn.
+func TestADelayedTaskKeepsItsTurn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		notBefore time.Duration
+		again     bool
+		want      messages.Parked
+	}{
+		"turn later":          {time.Minute, false, messages.Parked{Reason: messages.ParkQuota, Until: new(simTime.Add(time.Hour))}},
+		"turn earlier":        {2 * time.Hour, false, messages.Parked{Reason: messages.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour))}},
+		"turn later, unsure":  {time.Minute, true, messages.Parked{Reason: messages.ParkQuota, Until: new(simTime.Add(time.Hour)), Again: true}},
+		"no turn till it may": {2 * time.Hour, true, messages.Parked{Reason: messages.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour)), Again: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := limitedRun(t, &limits{starts: []limitSaid{{hold: hold(messages.QuotaPerMinute, tc.again)}}}, says)
+			ticket := rticket(1)
+			ticket.Body = []byte(`{"input":"hello","notBefore":"` + simTime.Add(tc.notBefore).Format(time.RFC3339) + `"}`)
+			if out, err := w.runner.Run(t.Context(), ticket); out != runner.Done || err != nil {
+				t.Fatalf("%s, %v", out, err)
+			}
+			last := w.last()
+			park, ok := last.Records[len(last.Records)-1].(*messages.Parked)
+			if !ok || park.Reason != tc.want.Reason || !park.Until.Equal(*tc.want.Until) || park.Again != tc.want.Again {
+				t.Errorf("it parks so: %+v", park)
+			}
+		})
+	}
+}

@@ -168,7 +168,7 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	if err := x.hydrate(ctx); err != nil {
 		return true, Return, err
 	}
-	if x.state.Unturned {
+	if x.hold = nil; x.state.Unturned { // what began with this ticket may have lost the race for it
 		x.holdStart(ctx, x.now())
 	}
 	return true, 0, nil

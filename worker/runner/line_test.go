@@ -1,0 +1,42 @@
+package runner_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// However many before it do not wait any more, the next that waits is given the place that comes free.
+func TestAPlaceBehindManyThatAreGone(t *testing.T) {
+	ctx, line := t.Context(), messages.TenantLine(rrun.Tenant)
+	w := newWaiting(t, says)
+	lines := &runlog.LinesInMemory{}
+	w.keeper.Lines, w.keeper.Caps = lines, capsThen{line: 1}
+	holder := messages.Ref{Tenant: rrun.Tenant, Run: "holder"}
+	if err := lines.PutLine(ctx, line, 0, messages.Line{Places: []messages.Place{{Run: messages.PlaceOf(holder), Claim: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2100 {
+		if err := lines.Wait(ctx, line, messages.Ref{Tenant: rrun.Tenant, Run: fmt.Sprint("gone", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start()
+	if h := w.last().Head; h.Phase != messages.PhaseParked || h.Waits != messages.ParkLine {
+		t.Fatalf("head %+v", h)
+	}
+	task := messages.Task{ID: holder.Run, Tenant: holder.Tenant, Agent: "a"}
+	_, err := w.keeper.Begin(ctx, holder, &messages.Started{Task: task}, &messages.Claimed{Claim: "c"}, &messages.Lined{Lines: []string{line}},
+		&messages.Finished{Result: messages.EndedResult(holder, &task, messages.StatusCompleted, nil, simTime, simTime)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.keeper.Settle(ctx, holder); err != nil {
+		t.Fatal(err)
+	}
+	if h := w.last().Head; h.Phase != messages.PhaseReady || len(w.queue.wakes) != 1 {
+		t.Errorf("head %+v, wakes %v", h, w.queue.wakes)
+	}
+}
