@@ -121,7 +121,7 @@ func (h *house) queue(p messages.Priority, tenant string, n int) {
 	for range n {
 		run := messages.Ref{Tenant: tenant, Run: messages.NewID(time.Now())}
 		m := &nats.Msg{Subject: run.TaskSubject(p), Data: []byte(`{"input":"go","agent":"gated"}`)}
-		if _, err := js.PublishMsgAsync(m); err != nil {
+		if _, err := js.PublishMsgAsync(m, jetstream.WithStallWait(patience)); err != nil {
 			h.t.Fatal(err)
 		}
 	}
