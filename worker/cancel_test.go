@@ -73,20 +73,16 @@ func (m *hanging) provider(t *testing.T) model.Provider {
 }
 
 func TestCancelInModelCallAbortsIt(t *testing.T) {
-	h := open(t, 30*time.Second)
+	h := open(t, 6*patience) // no heartbeat looks at the log before we give up: the hint has to do it
 	srv := newHanging(t)
 	h.worker("w", srv.provider(t), worker.Config{})
 	run := h.submit(messages.Task{Input: messages.TextInput("hello")})
 	<-srv.began
-	asked := time.Now()
 	if _, err := h.client.Cancel(t.Context(), run, "changed my mind"); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case at := <-srv.gone:
-		if d := at.Sub(asked); d > 200*time.Millisecond {
-			t.Errorf("the request was aborted after %v", d)
-		}
+	case <-srv.gone:
 	case <-time.After(patience):
 		t.Fatal("the request goes on")
 	}

@@ -12,10 +12,9 @@ import (
 const NoListen = "-"
 
 const (
-	defaultAddr         = "127.0.0.1:0"
-	defaultSyncInterval = 100 * time.Millisecond // measured: costs no throughput, and bounds what a power loss takes
-	defaultMaxPayload   = 2 << 20
-	maxMaxPayload       = 64 << 20 // the server's limit on what may be pending for one client
+	defaultAddr       = "127.0.0.1:0"
+	defaultMaxPayload = 2 << 20
+	maxMaxPayload     = 64 << 20 // the server's limit on what may be pending for one client
 )
 
 // Config chooses where the servers listen and keep their data. The zero value is good for a test.
@@ -29,7 +28,8 @@ type Config struct {
 	RedisAddr string
 	// NoRedis leaves the Redis-compatible store out.
 	NoRedis bool
-	// SyncInterval is how often JetStream calls fsync, so how much a loss of power may take. Default 100 ms.
+	// SyncInterval is how often JetStream calls fsync, so how much a loss of power may take. Default 100 ms, and a
+	// minute under the race detector.
 	SyncInterval time.Duration
 	// SyncAlways calls fsync before each acknowledgement. About ten times slower with many publishers.
 	SyncAlways bool

@@ -15,21 +15,14 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-const (
-	shortAckWait = 2 * time.Second
-	// How long after a worker's death its run may take to end that has nothing else to wait for.
-	takeover = shortAckWait + 2*time.Second
-)
+// shortAckWait is far from patience: the run of a dead worker is taken over before we give up.
+const shortAckWait = 2 * time.Second
 
 // killOwner kills the first worker, lets the second one finish, and checks who claimed the run.
 func killOwner(t *testing.T, first *process, g *watching, owners ...string) *messages.AgentResult {
 	t.Helper()
-	killed := time.Now()
 	first.kill()
 	r := g.end()
-	if took := time.Since(killed); took > takeover {
-		t.Errorf("the run ended %v after the death of its worker, want at most %v", took, takeover)
-	}
 	if diff := cmp.Diff(owners, g.w.owners(g.run)); diff != "" {
 		t.Errorf("owners: %s", diff)
 	}

