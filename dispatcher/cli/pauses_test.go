@@ -41,7 +41,7 @@ func TestPauses(t *testing.T) {
 	if out, _ := f.run(t, "why", "later"); out != "It has ended: cancelled: enough.\n" {
 		t.Error(out)
 	}
-	f.fails(t, "no run r2 of tenant default: `longshore list` shows those of the last day", "why", "r2")
+	f.fails(t, "no run r2 of tenant default: `longshore list` shows those of the last day; --tenant names another tenant", "why", "r2")
 }
 
 func TestPausesUsage(t *testing.T) {
