@@ -204,6 +204,9 @@ func (c *commands) listBatches(cmd *cobra.Command, s *shared, limit int, client 
 		}
 		return nil
 	}
+	if len(list.Batches) == 0 {
+		return write(cmd.ErrOrStderr(), fmt.Sprintf("no batches of tenant %s\n", s.tenant))
+	}
 	table := newTable(cmd.OutOrStdout())
 	if err := writeRow(table, "ID", "STATUS", "ENDED", "LINES", "FAILED", "COST", "AGE", "NAME"); err != nil {
 		return err

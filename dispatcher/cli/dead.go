@@ -293,6 +293,8 @@ func explainDead(err error, tenant string) error {
 		return &lineError{visible(fmt.Sprintf("no such dead letter of tenant %s: see `longshore dead list`", tenant)), err}
 	case errors.Is(err, dispatcher.ErrConflict):
 		return &lineError{visible(err.Error() + ": choose another --new-id"), err}
+	case errors.Is(err, dispatcher.ErrUnknownAgent):
+		return &lineError{visible(unknownAgent(err) + ": store it with `longshore agents apply`, or choose another with --set agent=NAME"), err}
 	default:
 		return explain(err, messages.Ref{Tenant: tenant})
 	}

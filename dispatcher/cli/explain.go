@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
@@ -42,7 +43,7 @@ func explain(err error, run messages.Ref) error {
 	case errors.As(err, &limited):
 		return say("%v: nothing was submitted, come again in %s", err, limited.Wait)
 	case errors.Is(err, dispatcher.ErrNotFound):
-		return say("no run %s of tenant %s: `%s` shows those of the last day", run.Run, run.Tenant, command("list", messages.Ref{Tenant: run.Tenant}))
+		return say("no run %s of tenant %s: `%s` shows those of the last day; --tenant names another tenant", run.Run, run.Tenant, command("list", messages.Ref{Tenant: run.Tenant}))
 	case errors.Is(err, dispatcher.ErrDecided), errors.Is(err, dispatcher.ErrNotSteered):
 		return say("run %s: %v", run.Run, err)
 	case errors.Is(err, dispatcher.ErrConflict):
@@ -56,7 +57,7 @@ func explain(err error, run messages.Ref) error {
 	case errors.Is(err, dispatcher.ErrUnavailable):
 		return say("no dispatcher answers: start one with `longshore dispatcher`, or a whole fleet with `longshore dev`")
 	case errors.Is(err, dispatcher.ErrUnknownAgent):
-		return say("%v: store it with `longshore agents apply`, or leave out --agent for the agent %q", err, messages.DefaultAgent)
+		return say("%s: store it with `longshore agents apply`, or leave out --agent for the agent %q", unknownAgent(err), messages.DefaultAgent)
 	case errors.As(err, &field):
 		return say("refused: %s: %s", flagOf(field.Field), field.Reason)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -64,6 +65,11 @@ func explain(err error, run messages.Ref) error {
 	default:
 		return oneLine(err)
 	}
+}
+
+// unknownAgent is the text of an ErrUnknownAgent. What a dispatcher answers says by itself that the agent is unknown.
+func unknownAgent(err error) string {
+	return strings.TrimPrefix(err.Error(), dispatcher.ErrUnknownAgent.Error()+": ")
 }
 
 // command is how to call a command for a run.

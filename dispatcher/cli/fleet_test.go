@@ -334,7 +334,7 @@ func TestWatchOfARunWhoseLogIsGone(t *testing.T) {
 	if stdout != "Hello.\n" || !strings.Contains(stderr, "the run's log is gone: this is the shortened result of its last event") {
 		t.Errorf("it printed %q and told %q", stdout, stderr)
 	}
-	f.fails(t, "no run greeting of tenant default: `longshore list` shows those of the last day", "result", "greeting")
+	f.fails(t, "no run greeting of tenant default: `longshore list` shows those of the last day; --tenant names another tenant", "result", "greeting")
 }
 
 func TestRecordedEventsKeepTheirBytes(t *testing.T) {
@@ -404,9 +404,9 @@ func TestInterruptedWatchSaysThatTheRunGoesOn(t *testing.T) {
 func TestNobodyKnowsTheRun(t *testing.T) {
 	f := newFleet(t)
 	for _, name := range []string{"status", "result", "cancel"} {
-		f.fails(t, "no run x of tenant acme: `longshore list --tenant acme` shows those of the last day", name, "x", "--tenant", "acme")
+		f.fails(t, "no run x of tenant acme: `longshore list --tenant acme` shows those of the last day; --tenant names another tenant", name, "x", "--tenant", "acme")
 	}
-	f.fails(t, "no run x of tenant default: `longshore list` shows those of the last day", "result", "x", "--wait")
+	f.fails(t, "no run x of tenant default: `longshore list` shows those of the last day; --tenant names another tenant", "result", "x", "--wait")
 }
 
 func TestNoDispatcher(t *testing.T) {
@@ -484,7 +484,7 @@ func TestSteerAndFeedback(t *testing.T) {
 	}
 	f.run(t, "submit", "x", "--id", "queued")
 	f.fails(t, "run queued: not told: the run has not begun: there is nobody to tell it to yet", "steer", "queued", "Be brief.")
-	f.fails(t, "no run x of tenant default: `longshore list` shows those of the last day", "steer", "x", "Be brief.")
+	f.fails(t, "no run x of tenant default: `longshore list` shows those of the last day; --tenant names another tenant", "steer", "x", "Be brief.")
 	if stdout, _ := f.run(t, "feedback", "r", "--score", "-0.5", "--comment", "Too\x1b[2J long.", "--label", "kind=style", "--by", "ann"); !strings.HasPrefix(stdout, "stored") {
 		t.Error(stdout)
 	}

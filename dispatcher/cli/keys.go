@@ -127,6 +127,8 @@ func (c *commands) listKeys() *cobra.Command {
 					return explainKey(err, "")
 				case output.json:
 					return c.writeJSON(cmd, list)
+				case len(list.Keys) == 0:
+					return write(cmd.ErrOrStderr(), "no API keys: make one with `longshore keys api create`\n")
 				case list.More:
 					if err := write(cmd.ErrOrStderr(), "there are more than these: give --tenant\n"); err != nil {
 						return err

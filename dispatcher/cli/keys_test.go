@@ -11,7 +11,7 @@ import (
 
 func TestKeys(t *testing.T) {
 	f := newFleet(t)
-	if out, errs := f.run(t, "keys", "api", "list"); out != "" || errs != "" {
+	if out, errs := f.run(t, "keys", "api", "list"); out != "" || errs != "no API keys: make one with `longshore keys api create`\n" {
 		t.Errorf("without any: %q, %q", out, errs)
 	}
 	key, errs := f.run(t, "keys", "api", "create", "--tenant", "acme", "--role", "viewer", "--role", "approver", "--name", "ci", "--expires", "90d", "--by", "ann")

@@ -33,6 +33,8 @@ func (c *commands) lanes() *cobra.Command {
 					return explain(err, messages.Ref{Tenant: req.Tenant})
 				case output.json:
 					return c.writeJSON(cmd, list)
+				case len(list.Lanes) == 0:
+					return write(cmd.ErrOrStderr(), "nothing is queued\n")
 				case list.More:
 					if err := write(cmd.ErrOrStderr(), "there are more than these\n"); err != nil {
 						return err
@@ -50,9 +52,6 @@ func (c *commands) lanes() *cobra.Command {
 }
 
 func writeLanes(w io.Writer, list []messages.LaneStatus, now time.Time) error {
-	if len(list) == 0 {
-		return nil
-	}
 	table := newTable(w)
 	if err := writeRow(table, "PRIORITY", "TENANT", "QUEUED", "IN FLIGHT", "OLDEST"); err != nil {
 		return err

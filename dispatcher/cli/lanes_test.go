@@ -7,7 +7,7 @@ import (
 
 func TestLanes(t *testing.T) {
 	f := newFleet(t)
-	if out, errs := f.run(t, "lanes", "--tenant", "acme"); out != "" || errs != "" {
+	if out, errs := f.run(t, "lanes", "--tenant", "acme"); out != "" || errs != "nothing is queued\n" {
 		t.Errorf("without any: %q, %q", out, errs)
 	}
 	out, _ := f.run(t, "lanes", "--all", "-o", "json")

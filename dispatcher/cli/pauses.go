@@ -41,12 +41,16 @@ func (c *commands) pause() *cobra.Command {
 						return oneLine(err)
 					case f.output.json:
 						return c.writeJSON(cmd, list)
+					case len(list.Pauses) == 0:
+						return write(cmd.ErrOrStderr(), "nothing is paused\n")
 					default:
 						return writePauses(cmd.OutOrStdout(), list.Pauses, c.options.Now())
 					}
 				}
 				p, err := client.Pause(cmd.Context(), ofPause(args), f.by, reason)
 				switch {
+				case errors.Is(err, dispatcher.ErrUnknownAgent):
+					return &lineError{visible(unknownAgent(err) + ": see `longshore agents list`"), err}
 				case err != nil:
 					return oneLine(err)
 				case f.output.json:
@@ -110,9 +114,6 @@ func pausable(orNothing bool) cobra.PositionalArgs {
 }
 
 func writePauses(w io.Writer, list []messages.PausedThing, now time.Time) error {
-	if len(list) == 0 {
-		return nil
-	}
 	table := newTable(w)
 	if err := writeRow(table, "KIND", "NAME", "BY", "SINCE", "REASON"); err != nil {
 		return err

@@ -27,13 +27,21 @@ func TestPauses(t *testing.T) {
 	if out, _ := f.run(t, "resume", "tenant", "acme"); out != "tenant acme goes on\n" {
 		t.Error(out)
 	}
-	if out, _ := f.run(t, "why", "r1", "--tenant", "acme"); out != "It is in the queue, and waits for a free worker.\n" {
+	if out, _ := f.run(t, "why", "r1", "--tenant", "acme"); out != "It is in the queue, and no worker answers that could take it.\n" {
 		t.Error(out)
 	}
 	if out, _ := f.run(t, "why", "r1", "--tenant", "acme", "-o", "json"); !strings.Contains(out, `"status":"queued"`) {
 		t.Error(out)
 	}
-	f.fails(t, "no run r2 of tenant default: `longshore list` shows those of the last day", "why", "r2")
+	f.run(t, "submit", "--id", "later", "--in", "1h", "hello")
+	if out, _ := f.run(t, "why", "later"); !strings.HasPrefix(out, "It is scheduled, and comes to the queue at ") {
+		t.Error(out)
+	}
+	f.run(t, "cancel", "later", "--reason", "enough")
+	if out, _ := f.run(t, "why", "later"); out != "It has ended: cancelled: enough.\n" {
+		t.Error(out)
+	}
+	f.fails(t, "no run r2 of tenant default: `longshore list` shows those of the last day; --tenant names another tenant", "why", "r2")
 }
 
 func TestPausesUsage(t *testing.T) {

@@ -191,6 +191,9 @@ func (c *commands) writePrompts(cmd *cobra.Command, f format, prompts []messages
 		}
 		return nil
 	}
+	if len(prompts) == 0 {
+		return write(cmd.ErrOrStderr(), "no prompts\n")
+	}
 	table := newTable(cmd.OutOrStdout())
 	if err := writeRow(table, "ID", "VERSION", "ENGINE", "AUTHOR", "TAGS", "NAME"); err != nil {
 		return err

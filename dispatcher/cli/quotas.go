@@ -37,6 +37,8 @@ func (c *commands) quotasList() *cobra.Command {
 					return explain(err, messages.Ref{})
 				case output.json:
 					return c.writeJSON(cmd, messages.QuotaList{Quotas: list})
+				case len(list) == 0:
+					return write(cmd.ErrOrStderr(), "no quotas: there is no limit\n")
 				default:
 					return writeQuotas(cmd.OutOrStdout(), list)
 				}
@@ -264,6 +266,9 @@ func (c *commands) showChange(cmd *cobra.Command, f format, change *messages.Quo
 	if f.json {
 		return c.writeJSON(cmd, change)
 	}
+	if change.Before == (messages.Quota{}) && change.After == (messages.Quota{}) {
+		return write(cmd.ErrOrStderr(), change.String()+" has no limits\n")
+	}
 	table := newTable(cmd.OutOrStdout())
 	if err := writeRow(table, change.String(), "before", "after"); err != nil {
 		return err
@@ -281,9 +286,6 @@ func (c *commands) showChange(cmd *cobra.Command, f format, change *messages.Quo
 }
 
 func writeQuotas(w io.Writer, list []messages.QuotaState) error {
-	if len(list) == 0 {
-		return nil
-	}
 	table := newTable(w)
 	if err := writeRow(table, "KIND", "NAME", "WEIGHT", "RUNNING", "QUEUED", "PER MINUTE", "PER DAY", "PER MONTH", "PAUSED"); err != nil {
 		return err

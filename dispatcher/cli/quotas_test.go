@@ -24,6 +24,10 @@ func TestQuotaCommands(t *testing.T) {
 	if !strings.Contains(out, "tenant  acme  2       -        3") {
 		t.Errorf("got %q", out)
 	}
+	out, _ = f.run(t, "quotas", "list", "-o", "json")
+	if !strings.Contains(out, `"revision":2}`) {
+		t.Errorf("got %q", out)
+	}
 	out, _ = f.run(t, "quotas", "show", "tenant", "acme")
 	if !strings.Contains(out, "queued          3      0\n") || !strings.Contains(out, "cost per day    -      $0\n") {
 		t.Errorf("got %q", out)

@@ -113,7 +113,7 @@ func (c *commands) listSchedules() *cobra.Command {
 				case s.output.json:
 					return c.writeJSON(cmd, messages.ScheduleList{Schedules: list})
 				case len(list) == 0:
-					return nil
+					return write(cmd.ErrOrStderr(), fmt.Sprintf("no schedules of tenant %s: store one with `longshore schedules apply`\n", s.tenant))
 				}
 				table := newTable(cmd.OutOrStdout())
 				if err := writeRow(table, "NAME", "WHEN", "AGENT", "NEXT", "LAST"); err != nil {

@@ -36,6 +36,8 @@ func (c *commands) listSessions() *cobra.Command {
 					return explain(err, messages.Ref{Tenant: s.tenant})
 				case s.output.json:
 					return c.writeJSON(cmd, list)
+				case len(list.Sessions) == 0:
+					return write(cmd.ErrOrStderr(), fmt.Sprintf("no sessions of tenant %s\n", s.tenant))
 				case list.More:
 					if err := write(cmd.ErrOrStderr(), "there are more than these\n"); err != nil {
 						return err
@@ -118,9 +120,6 @@ func explainSession(err error, tenant, name string) error {
 }
 
 func writeSessions(w io.Writer, list []messages.SessionStatus, now time.Time) error {
-	if len(list) == 0 {
-		return nil
-	}
 	table := newTable(w)
 	if err := writeRow(table, "NAME", "TURN", "WAITING", "ENDED", "UPDATED"); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 func TestSessions(t *testing.T) {
 	f := newFleet(t)
-	if out, errs := f.run(t, "sessions", "list"); out != "" || errs != "" {
+	if out, errs := f.run(t, "sessions", "list"); out != "" || errs != "no sessions of tenant default\n" {
 		t.Errorf("without any: %q, %q", out, errs)
 	}
 	f.fails(t, "no session s of tenant default: see `longshore sessions list`", "sessions", "show", "s")

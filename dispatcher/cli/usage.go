@@ -71,7 +71,12 @@ func Usage(root *cobra.Command) {
 func checkCommand(cmd *cobra.Command) {
 	flagError := cmd.FlagErrorFunc()
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(flagError(cmd, err))
+		err = flagError(cmd, err)
+		_, told := errors.AsType[*UsageError](err) // by the function of the command above it
+		if !told && strings.HasPrefix(err.Error(), "unknown ") {
+			err = fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
+		}
+		return usage(err)
 	})
 	for _, child := range cmd.Commands() {
 		checkCommand(child)

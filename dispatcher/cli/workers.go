@@ -27,6 +27,8 @@ func (c *commands) workersCommand() *cobra.Command {
 					return explain(err, messages.Ref{})
 				case output.json:
 					return c.writeJSON(cmd, messages.WorkerList{Workers: list})
+				case len(list) == 0:
+					return write(cmd.ErrOrStderr(), "no worker answers: start one with `longshore worker`\n")
 				default:
 					return writeWorkers(cmd.OutOrStdout(), list, c.options.Now())
 				}
@@ -82,9 +84,6 @@ func explainWorker(err error, name string) error {
 }
 
 func writeWorkers(w io.Writer, list []messages.WorkerStatus, now time.Time) error {
-	if len(list) == 0 {
-		return nil
-	}
 	table := newTable(w)
 	if err := writeRow(table, "NAME", "ID", "HOST", "VERSION", "BUSY", "SLOTS", "HELD", "SINCE", "STATE"); err != nil {
 		return err

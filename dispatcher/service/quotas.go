@@ -21,18 +21,14 @@ func (s *Service) quotas() map[string]answerFunc {
 }
 
 func (s *Service) quotaList(ctx context.Context, _ struct{}) (any, error) {
-	all, err := s.cfg.Bus.Quotas(ctx)
+	all, err := s.cfg.Bus.QuotaStates(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list := messages.QuotaList{Quotas: make([]messages.QuotaState, 0, len(all))}
-	for of, q := range all {
-		list.Quotas = append(list.Quotas, messages.QuotaState{QuotaRef: of, Quota: q})
-	}
-	slices.SortFunc(list.Quotas, func(a, b messages.QuotaState) int {
+	slices.SortFunc(all, func(a, b messages.QuotaState) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	return list, nil
+	return messages.QuotaList{Quotas: all}, nil
 }
 
 func (s *Service) quotaGet(ctx context.Context, of messages.QuotaRef) (any, error) {

@@ -55,6 +55,10 @@ func (s *Service) why(ctx context.Context, body []byte) (any, error) {
 
 func (s *Service) whyQueued(ctx context.Context, y *messages.Why, ref messages.Ref, q *queued) error {
 	y.Status, y.Since = messages.StatusQueued, q.at
+	if q.later != nil {
+		y.Until, y.Text = q.later, "It is scheduled, and comes to the queue at "+stamp(*q.later)+"."
+		return nil
+	}
 	y.Text = "It is in the queue, and waits for a free worker."
 	of := []messages.QuotaRef{{Kind: messages.QuotaTenant, Name: ref.Tenant}}
 	if t, err := messages.DecodeTaskFor(ref, q.priority, q.body); err == nil {
@@ -69,6 +73,9 @@ func (s *Service) whyQueued(ctx context.Context, y *messages.Why, ref messages.R
 			y.Paused, y.Text = p, "It is in the queue: "+pausedText(p)
 			return nil
 		}
+	}
+	if workers, err := s.cfg.Bus.Workers(ctx); err == nil && len(workers) == 0 { // else the text says enough
+		y.Text = "It is in the queue, and no worker answers that could take it."
 	}
 	return nil
 }
@@ -100,10 +107,15 @@ func (s *Service) whyEnded(ctx context.Context, y *messages.Why, ref messages.Re
 	if err != nil {
 		return err
 	}
-	y.Text = "It has ended: " + string(r.Status) + "."
+	how := string(r.Status)
 	if r.Error != nil {
-		y.Text = fmt.Sprintf("It has ended: %s, %s.", r.Status, strings.TrimSuffix(r.Error.Message, "."))
+		if text := strings.TrimSuffix(r.Error.Message, "."); strings.HasPrefix(text, how) { // as that of a cancelled run does
+			how = text
+		} else {
+			how += ", " + text
+		}
 	}
+	y.Text = "It has ended: " + how + "."
 	return nil
 }
 

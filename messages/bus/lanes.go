@@ -258,10 +258,45 @@ func (b *Bus) remove(ctx context.Context, seq uint64) error {
 	return err
 }
 
+// withUnmade adds what is queued and has no lane: workers make lanes, and the server removes those that nobody takes from,
+// so without a worker a queue would look empty. The subjects are read only when there are more messages than the lanes have.
+func (b *Bus) withUnmade(ctx context.Context, lanes []LaneState) ([]LaneState, error) {
+	const queued = "lanes.*.*.*.*"
+	total, err := b.pending(ctx, StreamTasks, queued)
+	if err != nil {
+		return nil, fmt.Errorf("count what is queued: %w", err)
+	}
+	made := map[messages.Lane]bool{}
+	for _, s := range lanes {
+		made[s.Lane] = true
+		total -= s.Queued + s.InFlight
+	}
+	if total <= 0 {
+		return lanes, nil
+	}
+	unmade := map[messages.Lane]int{}
+	for subject, err := range b.subjects(ctx, StreamTasks, queued) {
+		if err != nil {
+			return nil, fmt.Errorf("list what is queued: %w", err)
+		}
+		t := strings.Split(subject, ".")
+		if l, ok := messages.LaneOf(messages.Priority(t[1]), t[3]); ok && !made[l] {
+			unmade[l]++
+		}
+	}
+	for l, n := range unmade {
+		lanes = append(lanes, LaneState{Lane: l, Queued: n})
+	}
+	return lanes, nil
+}
+
 // LaneList is what people see of the lanes: wake-ups first, then by priority, the fullest first.
 func (b *Bus) LaneList(ctx context.Context, req messages.LanesRequest) (*messages.LaneList, error) {
 	all, err := b.Lanes(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if all, err = b.withUnmade(ctx, all); err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(s LaneState) bool {

@@ -89,3 +89,23 @@ func TestLaneList(t *testing.T) {
 		t.Errorf("of one tenant: %+v, %v", list, err)
 	}
 }
+
+// Without a worker nobody makes lanes, and what is queued is shown all the same: fleets are scaled by it.
+func TestLaneListWithoutLanes(t *testing.T) {
+	b, _ := openNew(t)
+	for _, run := range []string{"r1", "r2"} {
+		if _, err := b.Submit(ctxFor(t), newTask(messages.Ref{Tenant: "acme", Run: run}), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := b.LaneList(ctxFor(t), messages.LanesRequest{})
+	if err != nil || len(list.Lanes) != 1 || list.Lanes[0].Tenant != "acme" || list.Lanes[0].Queued != 2 || list.Lanes[0].Oldest == nil {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	if list, err = b.LaneList(ctxFor(t), messages.LanesRequest{Tenant: "other"}); err != nil || len(list.Lanes) != 0 {
+		t.Errorf("of a tenant that has none: %+v, %v", list, err)
+	}
+	if all, err := b.Lanes(ctxFor(t)); err != nil || len(all) != 1 {
+		t.Errorf("a look made lanes: %+v, %v", all, err)
+	}
+}

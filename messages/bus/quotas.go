@@ -65,7 +65,20 @@ const maxQuotas = 10_000
 
 // Quotas are all that were granted, 10,000 at most. One that cannot be read is skipped and logged.
 func (b *Bus) Quotas(ctx context.Context) (map[messages.QuotaRef]messages.Quota, error) {
-	out := map[messages.QuotaRef]messages.Quota{}
+	all, err := b.QuotaStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[messages.QuotaRef]messages.Quota, len(all))
+	for _, s := range all {
+		out[s.QuotaRef] = s.Quota
+	}
+	return out, nil
+}
+
+// QuotaStates are Quotas with their revisions and without their usage, in no order.
+func (b *Bus) QuotaStates(ctx context.Context) ([]messages.QuotaState, error) {
+	out := []messages.QuotaState{}
 	for subject, err := range b.subjects(ctx, streamQuotas, quotasPrefix+"*.*") {
 		if err != nil {
 			return nil, fmt.Errorf("list quotas: %w", err)
@@ -78,7 +91,7 @@ func (b *Bus) Quotas(ctx context.Context) (map[messages.QuotaRef]messages.Quota,
 			continue
 		}
 		if revision != 0 {
-			out[of] = q
+			out = append(out, messages.QuotaState{QuotaRef: of, Quota: q, Revision: revision})
 		}
 		if len(out) == maxQuotas {
 			break
