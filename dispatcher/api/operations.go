@@ -69,6 +69,7 @@ func operations() []operation {
 				{name: "id", text: "Of the batch, 36 characters at most; a new one by default."},
 				{name: "name", text: "For people."},
 				{name: "maxCost", text: "US dollars; when they are spent the rest is cancelled.", example: "12.50"},
+				{name: "concurrency", text: "How many of its tasks are queued, run or wait at once, 1 to 10000; at most, and by default, 1000.", kind: "integer"},
 				{name: "expires", text: "What has not ended after this time is given up; 168h by default, 336h at most.", kind: "duration", example: "24h"},
 				{name: "skipInvalid", text: "Leave wrong lines out, instead of running nothing.", kind: "boolean"},
 				{name: "dryRun", text: "Only say what would be submitted.", kind: "boolean"},
