@@ -23,7 +23,7 @@ func operations() []operation {
 		},
 		{
 			method: "GET", path: "/v1/tasks", id: "listTasks", needs: auth.Read, tag: "tasks", summary: "List runs, newest first",
-			text: "A run has its first event when a worker takes it: those that are only queued are not listed.",
+			text: "Runs that no worker has begun come first, also those that wait for their time: the 10000 that are next; `moreQueued` says that there are others.",
 			query: append(filterParameters(),
 				parameter{name: "limit", text: "At most so many, 1000 at most; 100 by default.", kind: "integer"},
 				parameter{name: "after", text: "Go on after this task: `next` of the page before."}),
