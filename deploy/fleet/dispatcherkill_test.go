@@ -88,11 +88,8 @@ func TestKilledDispatcher(t *testing.T) {
 		t.Fatalf("killed too late: %+v, %v", cut, err)
 	}
 	start("second")
-	for range 2 { // patience twice over: it is a whole batch
-		deadline := time.Now().Add(patience)
-		for time.Now().Before(deadline) && !batch().Status.Ended() {
-			time.Sleep(20 * time.Millisecond)
-		}
+	for deadline := time.Now().Add(2 * patience); !batch().Status.Ended() && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
 	}
 	b := batch()
 	if b.Status != messages.BatchCompleted || b.Counts.Completed != lines || b.Counts.Submitted != lines {
@@ -131,6 +128,6 @@ func TestKilledDispatcher(t *testing.T) {
 	hook.mu.Unlock()
 	eventually(t, "the schedule goes on", func() bool {
 		st, err := w.client.Schedule(t.Context(), messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"})
-		return err == nil && st.Next != nil && st.Next.After(time.Now())
+		return err == nil && len(st.Next) > 0 && st.Last != nil
 	})
 }
