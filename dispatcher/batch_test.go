@@ -437,6 +437,36 @@ func TestBatchBudget(t *testing.T) {
 	}
 }
 
+// A batch with a cap of its own never has more tasks on their way, and ends.
+func TestBatchConcurrency(t *testing.T) {
+	y := newYard(t)
+	y.dispatcher()
+	s := spec("b")
+	s.Concurrency = 3
+	if _, err := y.client.SubmitBatch(t.Context(), s, read(file(12, "go"))); err != nil {
+		t.Fatal(err)
+	}
+	within := func(b *messages.Batch) bool {
+		if n := b.Counts.Submitted - b.Counts.Ended(); n > 3 || b.Concurrency != 3 {
+			t.Fatalf("%d on their way: %+v", n, b)
+		}
+		return true
+	}
+	y.until(s.BatchRef, func(b *messages.Batch) bool { return within(b) && b.Counts.Submitted == 3 })
+	if _, err := y.client.Cancel(t.Context(), dispatcher.Run(s.TaskID("a1")), "room for another"); err != nil {
+		t.Fatal(err)
+	}
+	y.until(s.BatchRef, func(b *messages.Batch) bool { return within(b) && b.Counts.Submitted == 4 })
+	if n, err := y.bus.TasksOf(t.Context(), messages.DefaultTenant); err != nil || n > 3 {
+		t.Errorf("%d tasks are queued, %v", n, err)
+	}
+	y.worker("")
+	b := y.until(s.BatchRef, func(b *messages.Batch) bool { return within(b) && b.Status.Ended() })
+	if b.Status != messages.BatchCompleted || b.Counts.Completed != 11 || b.Counts.Cancelled != 1 {
+		t.Errorf("%+v", b)
+	}
+}
+
 // A dispatcher that stops anywhere leaves a batch that the next one ends.
 func TestBatchOutlivesItsDispatchers(t *testing.T) {
 	y := newYard(t)

@@ -136,7 +136,7 @@ func (c *Client) lookUp(ctx context.Context, ref messages.BatchRef, page []ended
 
 // RetryBatch submits the lines of a batch again, as another batch: those that failed and, unless failedOnly, those
 // that were cancelled or have expired. ErrNotEnded: the batch goes on. With an id in spec a retry that was cut can be
-// made again.
+// made again. Unless spec says otherwise it has the concurrency of the first one.
 func (c *Client) RetryBatch(ctx context.Context, from messages.BatchRef, spec BatchSpec, failedOnly bool) (*messages.Batch, error) {
 	head, err := c.Batch(ctx, from)
 	if err != nil {
@@ -150,6 +150,9 @@ func (c *Client) RetryBatch(ctx context.Context, from messages.BatchRef, spec Ba
 	}
 	if spec.BatchRef == from || spec.Template != nil || spec.Tenant != from.Tenant {
 		return nil, &messages.FieldError{Field: "id", Reason: "must be that of another batch of the same tenant, without a template"}
+	}
+	if spec.Concurrency == 0 {
+		spec.Concurrency = head.Concurrency
 	}
 	lines := c.again(ctx, from, failedOnly)
 	if !hasAny(lines) {

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,8 +15,9 @@ const MaxRuns = 10_000
 
 // RunFilter says which runs to list. Zero fields do not restrict.
 type RunFilter struct {
-	Tenant   string // default "default"
-	Since    time.Time
+	Tenant   string    // default "default"
+	Since    time.Time // with an event since then; queued ones that were submitted since
+	Until    time.Time // submitted before
 	Statuses []messages.Status
 	Agent    string
 	Session  string
@@ -26,31 +28,43 @@ type RunFilter struct {
 
 // RunList is what was found.
 type RunList struct {
-	Runs      []*messages.RunSummary `json:"runs"`           // newest first
-	Next      string                 `json:"next,omitempty"` // the id to go on after; empty: that was all
-	Found     int                    `json:"found"`          // that fit, beyond the limit too
-	Forgotten int                    `json:"forgotten"`      // older runs that were not looked at any more
+	Runs       []*messages.RunSummary `json:"runs"`                 // newest first
+	Next       string                 `json:"next,omitempty"`       // the id to go on after; empty: that was all
+	Found      int                    `json:"found"`                // that fit, beyond the limit too
+	Forgotten  int                    `json:"forgotten"`            // older runs that were not looked at any more
+	MoreQueued bool                   `json:"moreQueued,omitempty"` // there are queued runs that were not looked at
 }
 
-// Runs lists runs by their events. A run has its first event when a worker takes it: those that are only queued are
-// not listed.
+// Runs lists runs by their events, and before those the ones that are only queued, or wait for their time: MaxRuns of
+// them at most, the next to be begun.
 func (c *Client) Runs(ctx context.Context, f RunFilter) (*RunList, error) {
 	if f.Tenant == "" {
 		f.Tenant = messages.DefaultTenant
+	}
+	queued, err := c.queued(ctx, &f)
+	if err != nil {
+		return nil, fmt.Errorf("read the queue: %w", err)
 	}
 	all := newRecent(f.Tenant, MaxRuns)
 	for e, err := range c.Recent(ctx, f.Tenant, f.Since) {
 		if err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
 		}
+		queued.begun(&e)
 		all.add(&e)
 	}
-	return all.list(f), nil
+	queued.addTo(all)
+	list := all.list(f)
+	list.MoreQueued = queued.more
+	return list, nil
 }
 
 func (f *RunFilter) matches(r *messages.RunSummary) bool {
 	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.Status) ||
 		f.Agent != "" && r.Agent != f.Agent || f.Session != "" && r.Session != f.Session {
+		return false
+	}
+	if from := cmp.Or(r.Queued, r.Started); from != nil && !f.Until.IsZero() && !from.Before(f.Until) {
 		return false
 	}
 	for k, v := range f.Labels {

@@ -36,6 +36,7 @@ const (
 	MaxBatchLines  = 100_000
 	MaxBatchLine   = 2 << 20 // bytes of a line
 	MaxBatchErrors = 100     // wrong lines that a batch names; more are counted
+	maxConcurrency = 10_000
 	maxBatchID     = 36      // so that a task's id, with the hash after it, is a token
 	maxCustomID    = 256
 	maxBatchName   = 256
@@ -110,6 +111,7 @@ type BatchSettings struct {
 	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`   // what has not ended by then is given up. Default in 7 days
 	SkipInvalid bool       `json:"skipInvalid,omitempty"` // leave wrong lines out, instead of running nothing
 	Webhook     *Webhook   `json:"webhook,omitempty"`     // is told when the batch has ended
+	Concurrency int        `json:"concurrency,omitempty"` // how many of its tasks are queued, run or wait at once; 0: no cap of its own
 }
 
 // Check returns a *FieldError for the first setting that is wrong.
@@ -122,6 +124,9 @@ func (s *BatchSettings) Check(now time.Time) error {
 	}
 	if e := s.ExpiresAt; e != nil && (!e.After(now) || e.Sub(now) > MaxBatchExpiry+time.Minute) {
 		return &FieldError{"expiresAt", "must be in the future, at most 14 days ahead"}
+	}
+	if s.Concurrency < 0 || s.Concurrency > maxConcurrency {
+		return &FieldError{"concurrency", fmt.Sprintf("must be 1 to %d", maxConcurrency)}
 	}
 	if s.Webhook != nil {
 		return s.Webhook.Check("webhook.", batchEnds()...)

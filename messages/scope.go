@@ -18,7 +18,7 @@ const (
 func TenantSubjects() []string {
 	return []string{
 		SubjectSubmit, SubjectVerify, SubjectStatus, SubjectResult, SubjectCancel, SubjectLog, SubjectFork,
-		SubjectSteer, SubjectFeedback, SubjectFeedbackList, SubjectWhy,
+		SubjectSteer, SubjectFeedback, SubjectFeedbackList, SubjectWhy, SubjectQueued,
 		SubjectApprovals, SubjectApprove, SubjectDeny, SubjectAnswer,
 		SubjectSessions, SubjectSession, SubjectSessionDelete,
 		SubjectBatchStatus, SubjectBatchList, SubjectBatchCancel,

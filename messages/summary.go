@@ -7,21 +7,22 @@ import (
 
 // RunSummary is a run in a list, as its events tell it.
 type RunSummary struct {
-	Tenant   string            `json:"tenant"`
-	ID       string            `json:"id"`
-	Agent    string            `json:"agent,omitempty"`
-	Status   Status            `json:"status"`
-	Priority Priority          `json:"priority,omitempty"`
-	Session  string            `json:"sessionId,omitempty"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Steps    int               `json:"steps"`
-	Waits    string            `json:"waits,omitempty"` // what a waiting run waits for
-	Queued   *time.Time        `json:"queuedAt,omitempty"`
-	Started  *time.Time        `json:"startedAt,omitempty"` // absent when it began before the events that were read
-	Finished *time.Time        `json:"finishedAt,omitempty"`
-	Code     Code              `json:"code,omitempty"`  // why it failed
-	Input    string            `json:"input,omitempty"` // its beginning
-	Usage    Usage             `json:"tokenUsage"`
+	Tenant    string            `json:"tenant"`
+	ID        string            `json:"id"`
+	Agent     string            `json:"agent,omitempty"`
+	Status    Status            `json:"status"`
+	Priority  Priority          `json:"priority,omitempty"`
+	Session   string            `json:"sessionId,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Steps     int               `json:"steps"`
+	Waits     string            `json:"waits,omitempty"` // what a waiting run waits for
+	Queued    *time.Time        `json:"queuedAt,omitempty"`
+	NotBefore *time.Time        `json:"notBefore,omitempty"` // when a delayed task comes to the queue
+	Started   *time.Time        `json:"startedAt,omitempty"` // absent when it began before the events that were read
+	Finished  *time.Time        `json:"finishedAt,omitempty"`
+	Code      Code              `json:"code,omitempty"`  // why it failed
+	Input     string            `json:"input,omitempty"` // its beginning
+	Usage     Usage             `json:"tokenUsage"`
 }
 
 // NewRunSummary is the summary of a run of which no event has been applied.

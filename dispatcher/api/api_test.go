@@ -173,6 +173,17 @@ func TestCancel(t *testing.T) {
 		t.Error(diff)
 	}
 	h.until("two", messages.EventRunFinished)
+	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	h.do("POST", "/v1/tasks", `{"id":"later","input":"wait","labels":{"k":"v"},"notBefore":"`+later+`"}`, 202, nil)
+	h.do("GET", "/v1/tasks?until=now", "", 400, &p)
+	h.do("POST", "/v1/tasks:cancel?label=k=v&until=2026-01-02T15:04:05Z", "", 200, &bulk)
+	if len(bulk.Cancelled) != 0 {
+		t.Errorf("submitted later: %v", bulk.Cancelled)
+	}
+	h.do("POST", "/v1/tasks:cancel?status=queued&label=k=v", "", 200, &bulk)
+	if diff := cmp.Diff([]string{"later"}, bulk.Cancelled); diff != "" {
+		t.Error(diff)
+	}
 	h.do("POST", "/v1/tasks/one/cancel", "", 409, &p)
 	var res messages.AgentResult
 	h.do("GET", "/v1/tasks/one/result", "", 200, &res)

@@ -96,6 +96,11 @@ func (q *query) batchSpec() (spec dispatcher.BatchSpec, dry bool, err error) {
 	if spec.SkipInvalid, err = q.flag("skipInvalid"); err != nil {
 		return spec, false, err
 	}
+	if v := q.text("concurrency"); v != "" {
+		if spec.Concurrency, err = strconv.Atoi(v); err != nil || spec.Concurrency < 1 { // how many at most, Check says
+			return spec, false, &messages.FieldError{Field: "concurrency", Reason: "must be a number of tasks, 1 at least"}
+		}
+	}
 	if address := q.text("webhook"); address != "" {
 		spec.Webhook = &messages.Webhook{URL: address, Events: q.list("webhookEvents")}
 	}

@@ -58,8 +58,8 @@ func TestBatch(t *testing.T) {
 	if len(bad) != 2 || bad[1].Batch == nil || bad[1].Batch.Status != messages.BatchFailed {
 		t.Errorf("%+v", bad)
 	}
-	good := h.report("/v1/batches?id=b1&skipInvalid=true&expires=1h&maxCost=3", text)
-	if len(good) != 2 || good[1].Batch == nil || good[1].Batch.Counts.Total != 2 || *good[1].Batch.MaxCost != 3 {
+	good := h.report("/v1/batches?id=b1&skipInvalid=true&expires=1h&maxCost=3&concurrency=1", text)
+	if len(good) != 2 || good[1].Batch == nil || good[1].Batch.Counts.Total != 2 || *good[1].Batch.MaxCost != 3 || good[1].Batch.Concurrency != 1 {
 		t.Fatalf("%+v", good)
 	}
 	if b := h.ended("b1"); b.Status != messages.BatchCompleted || b.Counts.Completed != 2 {
@@ -87,6 +87,9 @@ func TestBatch(t *testing.T) {
 	h.do("POST", "/v1/batches/b1/retry", `{"failed":true}`, http.StatusBadRequest, nil) // nothing failed
 	h.do("GET", "/v1/batches/b1/results?order=up", "", http.StatusBadRequest, nil)
 	h.do("POST", "/v1/batches?maxCost=x", text, http.StatusBadRequest, nil)
+	for _, n := range []string{"0", "-1", "x", "10001"} {
+		h.do("POST", "/v1/batches?concurrency="+n, text, http.StatusBadRequest, nil)
+	}
 	h.do("POST", "/v1/batches?id=a.b", text, http.StatusBadRequest, nil)
 	h.do("POST", "/v1/batches?id=empty", "", http.StatusBadRequest, nil)
 }

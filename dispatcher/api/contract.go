@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/longshore-run/longshore/dispatcher/agents"
 	"github.com/longshore-run/longshore/dispatcher/contract"
 )
@@ -36,4 +38,20 @@ func (a *API) serveContract() error {
 		_, _ = w.Write(body)
 	})
 	return nil
+}
+
+// describeContract adds what serveContract serves to the OpenAPI document. Nobody needs a key for it.
+func describeContract(doc *huma.OpenAPI) {
+	add := func(path, id, summary, media string, params ...*huma.Param) {
+		doc.Paths[path] = &huma.PathItem{Get: &huma.Operation{
+			OperationID: id, Summary: summary, Tags: []string{"contract"}, Parameters: params, Security: []map[string][]string{},
+			Responses: map[string]*huma.Response{"200": {
+				Description: http.StatusText(http.StatusOK), Content: map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: huma.TypeObject}}},
+			}},
+		}}
+	}
+	add("/asyncapi.json", "asyncAPI", "The AsyncAPI 3.1 document: what travels over NATS", "application/json")
+	name := &huma.Schema{Type: huma.TypeString, Pattern: "^[a-z0-9-]+$"}
+	add("/schemas/{name}.json", "schema", "A JSON Schema, such as task; the AsyncAPI document has them all", "application/schema+json",
+		&huma.Param{Name: "name", In: "path", Required: true, Schema: name})
 }

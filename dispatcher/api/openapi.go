@@ -57,6 +57,7 @@ func document(ops []operation, version string) ([]byte, error) {
 			return nil, fmt.Errorf("describe %s: no place for method %s", op.id, op.method)
 		}
 	}
+	describeContract(doc)
 	body, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("describe the API: %w", err)

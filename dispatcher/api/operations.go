@@ -23,7 +23,7 @@ func operations() []operation {
 		},
 		{
 			method: "GET", path: "/v1/tasks", id: "listTasks", needs: auth.Read, tag: "tasks", summary: "List runs, newest first",
-			text: "A run has its first event when a worker takes it: those that are only queued are not listed.",
+			text: "Runs that no worker has begun come first, also those that wait for their time: the 10000 that are next; `moreQueued` says that there are others.",
 			query: append(filterParameters(),
 				parameter{name: "limit", text: "At most so many, 1000 at most; 100 by default.", kind: "integer"},
 				parameter{name: "after", text: "Go on after this task: `next` of the page before."}),
@@ -69,6 +69,7 @@ func operations() []operation {
 				{name: "id", text: "Of the batch, 36 characters at most; a new one by default."},
 				{name: "name", text: "For people."},
 				{name: "maxCost", text: "US dollars; when they are spent the rest is cancelled.", example: "12.50"},
+				{name: "concurrency", text: "How many of its tasks are queued, run or wait at once, 1 to 10000; at most, and by default, 1000.", kind: "integer"},
 				{name: "expires", text: "What has not ended after this time is given up; 168h by default, 336h at most.", kind: "duration", example: "24h"},
 				{name: "skipInvalid", text: "Leave wrong lines out, instead of running nothing.", kind: "boolean"},
 				{name: "dryRun", text: "Only say what would be submitted.", kind: "boolean"},

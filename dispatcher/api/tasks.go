@@ -190,11 +190,12 @@ const (
 // filterParameters are those that say which runs are meant.
 func filterParameters() []parameter {
 	return []parameter{
-		{name: "status", text: "Only these: running, waiting, completed, failed, cancelled.", many: true, example: "failed"},
+		{name: "status", text: "Only these: queued, running, waiting, completed, failed, cancelled.", many: true, example: "failed"},
 		{name: "agent", text: "Only runs of this agent."},
 		{name: "session", text: "Only runs of this conversation."},
 		{name: "label", text: "Only runs with this label, as key=value.", many: true, example: "team=search"},
-		{name: "since", text: "Only runs with an event since this time; by default the last 24 hours.", kind: "date-time"},
+		{name: "since", text: "Only runs with an event since this time, and queued ones submitted since; by default the last 24 hours.", kind: "date-time"},
+		{name: "until", text: "Only runs that were submitted before this time.", kind: "date-time"},
 	}
 }
 
@@ -204,12 +205,10 @@ func (q *query) filter() (f dispatcher.RunFilter, err error) {
 	}
 	for _, s := range q.list("status") {
 		switch st := messages.Status(s); st {
-		case messages.StatusRunning, messages.StatusWaiting, messages.StatusCompleted, messages.StatusFailed, messages.StatusCancelled:
+		case messages.StatusQueued, messages.StatusRunning, messages.StatusWaiting, messages.StatusCompleted, messages.StatusFailed, messages.StatusCancelled:
 			f.Statuses = append(f.Statuses, st)
-		case messages.StatusQueued:
-			return f, &messages.FieldError{Field: "status", Reason: "queued runs have no events yet; ask for one by its id"}
 		default:
-			return f, &messages.FieldError{Field: "status", Reason: "must be running, waiting, completed, failed or cancelled"}
+			return f, &messages.FieldError{Field: "status", Reason: "must be queued, running, waiting, completed, failed or cancelled"}
 		}
 	}
 	for _, l := range q.r.URL.Query()["label"] {
@@ -223,7 +222,10 @@ func (q *query) filter() (f dispatcher.RunFilter, err error) {
 		f.Labels[k] = v
 	}
 	f.Agent, f.Session = q.text("agent"), q.text("session")
-	f.Since, err = q.time("since", time.Now().Add(-listedBack))
+	if f.Since, err = q.time("since", time.Now().Add(-listedBack)); err != nil {
+		return f, err
+	}
+	f.Until, err = q.time("until", time.Time{})
 	return f, err
 }
 
@@ -265,7 +267,7 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 		}
 	}
 	if len(f.Statuses) == 0 {
-		f.Statuses = []messages.Status{messages.StatusRunning, messages.StatusWaiting}
+		f.Statuses = []messages.Status{messages.StatusQueued, messages.StatusRunning, messages.StatusWaiting}
 	}
 	var body Reason
 	if err := errors.Join(q.read(&body), body.check()); err != nil {
@@ -276,7 +278,7 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := BulkCancel{Cancelled: []string{}, More: list.Next != ""}
+	out := BulkCancel{Cancelled: []string{}, More: list.Next != "" || list.MoreQueued}
 	for _, r := range list.Runs {
 		_, err := q.api.cfg.Client.CancelAs(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, q.by(""), body.Reason)
 		switch {

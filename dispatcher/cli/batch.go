@@ -118,6 +118,7 @@ func writeBatch(w io.Writer, b *messages.Batch, now time.Time) error {
 		{"status", status},
 		{"lines", fmt.Sprintf("%d of %d ended: %d completed, %d failed, %d cancelled, %d expired", n.Ended(), n.Total, n.Completed, n.Failed, n.Cancelled, n.Expired)},
 		{"wrong lines", zero(n.Invalid)},
+		{"at once", zero(b.Concurrency)},
 		{"cost", cost(b)},
 		{"used", tokens(b.Usage.Total)},
 		{"created", fmt.Sprintf("%s (%s ago)", b.Created.In(now.Location()).Format(time.RFC3339), span(now.Sub(b.Created)))},

@@ -32,12 +32,15 @@ func TestBatchCommands(t *testing.T) {
 	}
 	f.fails(t, "no batch b of tenant default: `longshore batch list` shows those that there are", "batch", "status", "b")
 
-	out, told := f.run(t, "batch", "submit", good, "--template", template, "--id", "b", "--name", "cities", "--max-cost", "2")
+	out, told := f.run(t, "batch", "submit", good, "--template", template, "--id", "b", "--name", "cities", "--max-cost", "2", "--concurrency", "1")
 	if out != "b\n" || !strings.Contains(told, "2 lines submitted") {
 		t.Errorf("%q, told %q", out, told)
 	}
 	if again, _ := f.run(t, "batch", "submit", good, "--template", template, "--id", "b"); again != "b\n" {
 		t.Errorf("%q", again)
+	}
+	if out, _ := f.run(t, "batch", "status", "b"); !strings.Contains(out, "at once") {
+		t.Errorf("%q", out)
 	}
 	f.fails(t, "batch b has not ended: wait for it with `longshore batch status b --wait`", "batch", "retry", "b", "--failed")
 	if out, _ := f.run(t, "batch", "list"); !strings.Contains(out, "cities") {

@@ -60,6 +60,7 @@ func (c *commands) batchSubmit() *cobra.Command {
 	flags.StringVar(&o.spec.Name, "name", "", "a name for people")
 	flags.Float64Var(&o.maxCost, "max-cost", 0, "US dollars; when they are spent the rest is cancelled")
 	flags.DurationVar(&o.expires, "expires", messages.DefaultBatchExpiry, "what has not ended after this time is given up")
+	flags.IntVar(&o.spec.Concurrency, "concurrency", 0, "how many of its tasks are queued, run or wait at once; by default 1000, as for all batches")
 	flags.BoolVar(&o.spec.SkipInvalid, "skip-invalid", false, "leave wrong lines out, instead of submitting nothing")
 	flags.StringVar(&o.template, "template", "", "a task as JSON with places such as {{city}} for the variables of each line")
 	flags.BoolVar(&o.dry, "dry-run", false, "check all lines, count their tokens roughly, and submit nothing")
@@ -76,6 +77,9 @@ func (o *consignment) fill(cmd *cobra.Command, now time.Time) error {
 	o.spec.SetDefaults()
 	if cmd.Flags().Changed("max-cost") {
 		o.spec.MaxCost = &o.maxCost
+	}
+	if cmd.Flags().Changed("concurrency") && o.spec.Concurrency < 1 {
+		return usagef("--concurrency: must be 1 at least")
 	}
 	if cmd.Flags().Changed("webhook") {
 		o.spec.Webhook = &messages.Webhook{URL: o.webhook}

@@ -27,6 +27,7 @@ const (
 type filter struct {
 	shared
 	since    time.Duration
+	until    time.Duration
 	statuses []string
 	limit    int
 }
@@ -36,8 +37,8 @@ func (c *commands) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the runs of the last day",
-		Long: "List runs by their events, newest first. A run has its first event when a worker takes it: those that are\n" +
-			"only queued are not listed; `longshore status ID` knows them. With -o json each run is a line.",
+		Long: "List runs, newest first, before those the ones that no worker has begun: queued, or waiting for their time.\n" +
+			"With -o json each run is a line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
@@ -49,7 +50,8 @@ func (c *commands) list() *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.since, "since", day, "how far back to look, such as 90m")
-	flags.StringSliceVar(&f.statuses, "status", nil, "only these: running, waiting, completed, failed, cancelled; may be repeated")
+	flags.DurationVar(&f.until, "until", 0, "only runs that were submitted so long ago or longer, such as 10m")
+	flags.StringSliceVar(&f.statuses, "status", nil, "only these: queued, running, waiting, completed, failed, cancelled; may be repeated")
 	flags.IntVar(&f.limit, "limit", defaultListed, fmt.Sprintf("at most so many runs, up to %d", maxListed))
 	return cmd
 }
@@ -61,16 +63,17 @@ func (f *filter) check() error {
 	if f.since <= 0 {
 		return usagef("--since: must be more than 0")
 	}
+	if f.until < 0 || f.until > f.since {
+		return usagef("--until: must be 0 to --since")
+	}
 	if f.limit < 1 || f.limit > maxListed {
 		return usagef("--limit: must be 1 to %d", maxListed)
 	}
 	for _, s := range f.statuses {
 		switch messages.Status(s) {
-		case messages.StatusRunning, messages.StatusWaiting, messages.StatusCompleted, messages.StatusFailed, messages.StatusCancelled:
-		case messages.StatusQueued:
-			return usagef("--status: queued runs have no events yet: ask for one with `longshore status ID`")
+		case messages.StatusQueued, messages.StatusRunning, messages.StatusWaiting, messages.StatusCompleted, messages.StatusFailed, messages.StatusCancelled:
 		default:
-			return usagef("--status: %q is none of running, waiting, completed, failed, cancelled", messages.Clip(s, 64))
+			return usagef("--status: %q is none of queued, running, waiting, completed, failed, cancelled", messages.Clip(s, 64))
 		}
 	}
 	return nil
@@ -85,9 +88,11 @@ func (f *filter) wanted() []messages.Status {
 }
 
 func (c *commands) runList(cmd *cobra.Command, f *filter, client *dispatcher.Client) error {
-	list, err := client.Runs(cmd.Context(), dispatcher.RunFilter{
-		Tenant: f.tenant, Since: c.options.Now().Add(-f.since), Statuses: f.wanted(), Limit: f.limit,
-	})
+	wanted := dispatcher.RunFilter{Tenant: f.tenant, Since: c.options.Now().Add(-f.since), Statuses: f.wanted(), Limit: f.limit}
+	if f.until > 0 {
+		wanted.Until = c.options.Now().Add(-f.until)
+	}
+	list, err := client.Runs(cmd.Context(), wanted)
 	if err != nil {
 		return explain(err, messages.Ref{Tenant: f.tenant, Run: "_"})
 	}
@@ -145,6 +150,9 @@ func row(r *messages.RunSummary, now time.Time) []string {
 	age, duration := "?", "?"
 	if from := cmp.Or(r.Queued, r.Started); from != nil {
 		age = span(now.Sub(*from))
+	}
+	if r.Status == messages.StatusQueued {
+		duration = "-"
 	}
 	if r.Started != nil {
 		end := now

@@ -55,6 +55,7 @@ func types() []named {
 		out[messages.WorkerList]("worker-list"), in[messages.WorkerDrain]("worker-drain"), out[messages.WorkerStatus]("worker-status"),
 		in[messages.KeyCreate]("key-create"), out[messages.APIKey]("api-key"), in[messages.KeyListRequest]("key-list-request"),
 		out[messages.KeyList]("key-list"), in[messages.KeyRevoke]("key-revoke"),
+		in[messages.QueuedRequest]("queued-request"), out[messages.QueuedList]("queued-list"),
 	}
 }
 
@@ -126,6 +127,7 @@ func requests() []request {
 		{messages.SubjectKeyCreate, "key-create", "api-key", "Store the hash of a new API key."},
 		{messages.SubjectKeyList, "key-list-request", "key-list", "The API keys, without what they are."},
 		{messages.SubjectKeyRevoke, "key-revoke", "change", "Revoke an API key."},
+		{messages.SubjectQueued, "queued-request", "queued-list", "The tasks that no worker has begun, oldest first."},
 	}
 }
 

@@ -193,7 +193,7 @@ func (s *Service) moveLines(ctx context.Context, head *messages.Batch) (more boo
 	head.Waits = ""
 	room := batchChunk
 	if head.Cursor.Stop == "" {
-		room = min(room, batchWindow-(head.Counts.Submitted-s.endedRuns(head)))
+		room = min(room, window(head)-(head.Counts.Submitted-s.endedRuns(head)))
 	}
 	if head.Cursor.Handled == head.Counts.Total || room <= 0 {
 		return false, nil
@@ -222,6 +222,14 @@ func (s *Service) moveLines(ctx context.Context, head *messages.Batch) (more boo
 		head.Cursor.GivenUp += len(lines)
 	}
 	return head.Cursor.Handled < head.Counts.Total && head.Waits == "", nil
+}
+
+// window is how many tasks of a batch may be on their way at once.
+func window(b *messages.Batch) int {
+	if b.Concurrency > 0 {
+		return min(b.Concurrency, batchWindow)
+	}
+	return batchWindow
 }
 
 // moveChunk moves lines and returns those that are done: up to the first for which the tenant's quota has no room. Waits then

@@ -17,6 +17,7 @@ func (s *Service) queueing() map[string]answerFunc {
 		messages.SubjectPause:  asked(s.pause),
 		messages.SubjectResume: asked(s.resume),
 		messages.SubjectWhy:    s.why,
+		messages.SubjectQueued: asked(s.listQueued),
 	}
 }
 

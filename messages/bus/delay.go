@@ -39,12 +39,19 @@ func (b *Bus) Delayed(ctx context.Context, run messages.Ref) (q Queued, ok bool,
 		return Queued{}, false, err //nolint:wrapcheck // it names the field
 	}
 	m, ok, err := b.get(ctx, StreamTasks, lookup{Last: run.DelaySubject()})
-	if err != nil || !ok || m.header.Get(headerSchedule) == "" { // what somebody's schedule put here is none itself
+	if err != nil || !ok {
 		return Queued{}, false, err
+	}
+	return delayedOf(m)
+}
+
+func delayedOf(m stored) (q Queued, ok bool, err error) {
+	if m.header.Get(headerSchedule) == "" { // what somebody's schedule put here is none itself
+		return Queued{}, false, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(m.header.Get(headerSchedule), "@at "))
 	if err != nil {
-		return Queued{}, false, fmt.Errorf("read the schedule of %s: %w", run, err)
+		return Queued{}, false, fmt.Errorf("read the schedule on %s: %w", m.subject, err)
 	}
 	return Queued{Subject: m.header.Get(headerScheduleTo), Body: m.data, At: m.time, Seq: m.seq, Later: at}, true, nil
 }

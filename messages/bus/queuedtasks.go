@@ -1,0 +1,46 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// QueuedTasks yields the tasks of a tenant that were stored in the queue after a sequence, or since a time if that is not
+// zero, oldest first; with delayed those that wait for their time instead. Of those stored a moment ago the newest may be
+// missing. What a worker has in hand is among them. An error ends it.
+func (b *Bus) QueuedTasks(ctx context.Context, tenant string, delayed bool, after uint64, since time.Time) iter.Seq2[Queued, error] {
+	return func(yield func(Queued, error) bool) {
+		if !messages.ValidToken(tenant) {
+			yield(Queued{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
+			return
+		}
+		p := page{Seq: after + 1, Next: "lanes.*.*." + tenant + ".*", Batch: firstPage, Bytes: pageBytes}
+		if delayed {
+			p.Next = "sched.task." + tenant + ".*.start"
+		}
+		if after == 0 && !since.IsZero() {
+			p.Seq, p.Since = 0, &since
+		}
+		for m, err := range b.batchFrom(ctx, StreamTasks, p) {
+			if err != nil {
+				yield(Queued{}, fmt.Errorf("read the queue of tenant %s: %w", tenant, err))
+				return
+			}
+			q, ok := Queued{Subject: m.subject, Body: m.data, At: m.time, Seq: m.seq}, true
+			if delayed {
+				q, ok, err = delayedOf(m)
+			}
+			if err != nil || !ok {
+				b.skipped.Add(1)
+				continue
+			}
+			if !yield(q, nil) {
+				return
+			}
+		}
+	}
+}
