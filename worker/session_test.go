@@ -340,6 +340,11 @@ func TestSessionIsFull(t *testing.T) {
 	if err := h.bus.PutSession(t.Context(), messages.DefaultTenant, "s", 0, full); err != nil {
 		t.Fatal(err)
 	}
+	first := messages.Entry{Records: []messages.Record{&messages.StepStarted{Step: 1}}} // else all are taken out as gone
+	first.Head = messages.Head{ID: "x", Version: 1, Time: time.Now(), Kinds: []messages.Kind{messages.KindStepStarted}, Phase: messages.PhaseActive, FirstEvent: 1}
+	if _, err := h.bus.Append(t.Context(), messages.Ref{Tenant: messages.DefaultTenant, Run: full.Runs[0]}, 0, first); err != nil {
+		t.Fatal(err)
+	}
 	h.worker("w", newTalker(), worker.Config{})
 	r := h.result(h.submit(messages.Task{Session: "s", Input: messages.TextInput("one more")}))
 	if r.Error == nil || r.Error.Code != messages.CodeConflict || !strings.Contains(r.Error.Message, "1000 runs") {

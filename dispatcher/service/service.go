@@ -119,16 +119,25 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	requests, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var working sync.WaitGroup
-	defer working.Wait()
+	var sweeping sync.WaitGroup
+	defer sweeping.Wait()
 	places := make(chan struct{}, maxRequests)
+	defer func() { // a request may still come while the service stops: it has a place, or it is not begun
+		for range maxRequests {
+			places <- struct{}{}
+		}
+	}()
 	for subject, answer := range s.endpoints() {
 		handler := micro.HandlerFunc(func(req micro.Request) {
-			places <- struct{}{}
-			working.Go(func() {
+			select {
+			case places <- struct{}{}:
+			case <-requests.Done():
+				return
+			}
+			go func() {
 				defer func() { <-places }()
 				s.answer(requests, req, answer)
-			})
+			}()
 		})
 		if err := svc.AddEndpoint(endpointName(subject), handler, micro.WithEndpointSubject(subject)); err != nil {
 			return errors.Join(fmt.Errorf("add endpoint %s: %w", subject, err), svc.Stop())
@@ -138,7 +147,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("subscribe: %w", err), svc.Stop())
 	}
 	close(s.ready)
-	working.Go(func() { s.keepSweeping(ctx) })
+	sweeping.Go(func() { s.keepSweeping(ctx) })
 	group, keeping := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.keepSchedules(keeping) })
 	group.Go(func() error { s.moveBatches(keeping); return nil })
