@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
@@ -24,7 +23,7 @@ func newFleet(t *testing.T) *dispatcher.Client {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 4, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Worker: settings.Worker{Slots: 4, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: scripted.New(script)},
 	})
 	if err != nil {

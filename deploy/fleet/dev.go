@@ -37,7 +37,6 @@ type DevConfig struct {
 	Sweep     time.Duration   // default 10 min
 	Retention time.Duration   // default 7 days
 	Lite      time.Duration   // how long /run-lite waits; default 2 min
-	Sync      time.Duration   // between two writes to disk: what a loss of power may take; default 100 ms
 	Webhooks  settings.Webhooks
 	Access    settings.Access // of HTTP; zero: everybody on this machine
 	Version   string
@@ -75,7 +74,7 @@ func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
 		d.Scheme = "https"
 	}
 	d.servers, err = embedded.Start(ctx, embedded.Config{
-		Dir: cfg.Dir, NATSAddr: cfg.NATSAddr, RedisAddr: cfg.RedisAddr, SyncInterval: cfg.Sync, Log: cfg.Log,
+		Dir: cfg.Dir, NATSAddr: cfg.NATSAddr, RedisAddr: cfg.RedisAddr, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err

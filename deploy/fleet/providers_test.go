@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
@@ -87,7 +86,7 @@ spec: {model: good, models: []}
 	}
 	var logs lockedText
 	d, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Sync: embeddedtest.SyncInterval, Dir: filepath.Join(dir, "data"), Agents: filepath.Join(dir, "agents"), Models: s.Models, Worker: s.Worker(), AckWait: s.AckWait,
+		Dir: filepath.Join(dir, "data"), Agents: filepath.Join(dir, "agents"), Models: s.Models, Worker: s.Worker(), AckWait: s.AckWait,
 		Retention: s.Retention, Sweep: time.Minute, Version: "test", Log: slog.New(slog.NewTextHandler(&logs, nil)),
 	})
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
@@ -74,7 +73,7 @@ scenes:
 	}
 	out := &logged{}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
+		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", Agents: "testdata/agents",
 		Log:    slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Access: settings.Access{Auth: settings.AuthOn}, Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})

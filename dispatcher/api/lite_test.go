@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
@@ -121,7 +120,7 @@ func openLite(t *testing.T, e *echo, timeout time.Duration, change func(*setting
 		change(&models)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5, ModelTimeout: time.Minute}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5, ModelTimeout: time.Minute}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Models: models, Lite: timeout,
 	})
 	if err != nil {

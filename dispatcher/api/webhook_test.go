@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
@@ -35,7 +34,7 @@ func TestWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 		Webhooks: settings.Webhooks{WebhookSecret: "a secret that nobody guesses", WebhookHosts: []string{"127.0.0.1"}},
 	})

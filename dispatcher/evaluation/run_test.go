@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
@@ -20,7 +19,7 @@ import (
 func openFleet(t *testing.T, noWorker bool) *dispatcher.Client {
 	t.Helper()
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", NoWorker: noWorker,
+		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0", NoWorker: noWorker,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -2,19 +2,12 @@
 package embeddedtest
 
 import (
-	"cmp"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/deploy/embedded"
 )
-
-// SyncInterval is long, for a test loses no power. It also keeps the race detector quiet: on a machine that is busy, a
-// store whose first sync comes soon begins it while the server still makes the store, which the server does not order
-// (nats-server 2.15.2, fileStore.setSyncTimer).
-const SyncInterval = time.Minute
 
 // Start runs NATS and the Redis-compatible store on free ports of the loopback interface until the test ends. At most
 // one Config may be given; an empty Dir in it becomes a folder of the test. It fails the test on any error.
@@ -31,7 +24,6 @@ func Start(tb testing.TB, config ...embedded.Config) *embedded.Servers {
 	if c.Dir == "" {
 		c.Dir = tb.TempDir()
 	}
-	c.SyncInterval = cmp.Or(c.SyncInterval, SyncInterval)
 	s, err := embedded.Start(tb.Context(), c)
 	if err != nil {
 		tb.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/worker/model"
@@ -27,7 +26,7 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Sync: embeddedtest.SyncInterval, Dir: t.TempDir(), Worker: settings.Worker{Slots: 2, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
+		Dir: t.TempDir(), Worker: settings.Worker{Slots: 2, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
 		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
 	if err != nil {
