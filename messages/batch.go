@@ -37,7 +37,7 @@ const (
 	MaxBatchLine   = 2 << 20 // bytes of a line
 	MaxBatchErrors = 100     // wrong lines that a batch names; more are counted
 	maxConcurrency = 10_000
-	maxBatchID     = 36      // so that a task's id, with the hash after it, is a token
+	maxBatchID     = 36 // so that a task's id, with the hash after it, is a token
 	maxCustomID    = 256
 	maxBatchName   = 256
 	batchHash      = 26 // characters of the hash in a task's id

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 	for len(dead.Letters) == 0 {
 		g.do("GET", "/v1/dead-letters", "", 200, &dead, theirs...)
 	}
-	seq := fmt.Sprint(dead.Letters[0].Seq)
+	seq := strconv.FormatUint(dead.Letters[0].Seq, 10)
 
 	bodies := map[string]string{
 		"forkTask": `{"at":1}`, "steerTask": `{"message":"x"}`, "giveFeedback": `{"score":1}`, "decideApproval": `{"decision":"approve"}`,

@@ -22,9 +22,13 @@ func TestGuideNamesEventsAndRequests(t *testing.T) {
 	}
 	var doc struct {
 		Channels map[string]struct {
-			Address    string
-			Parameters struct{ Name struct{ Enum []string } }
-		}
+			Address    string `json:"address"`
+			Parameters struct {
+				Name struct {
+					Enum []string `json:"enum"`
+				} `json:"name"`
+			} `json:"parameters"`
+		} `json:"channels"`
 	}
 	if err := json.Unmarshal(body, &doc); err != nil {
 		t.Fatal(err)
