@@ -87,6 +87,14 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 	}
 }
 
+// stopped is the answer to a request that came too late: who asks need not wait for one that does not come.
+func stopped(context.Context, []byte) (any, error) {
+	return nil, &messages.Problem{
+		Type: "about:blank", Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
+		Code: messages.CodeInternal, Retryable: true, Detail: "the dispatcher stops: ask again",
+	}
+}
+
 // reply answers a request, unless nobody waits at an inbox. It leaves the request's own methods alone: they write to the request,
 // which the micro service reads as soon as its handler has returned.
 func (s *Service) reply(req micro.Request, body []byte, header nats.Header) error {

@@ -132,6 +132,7 @@ func (s *Service) Run(ctx context.Context) error {
 			select {
 			case places <- struct{}{}:
 			case <-requests.Done():
+				s.answer(requests, req, stopped)
 				return
 			}
 			go func() {
