@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
@@ -114,9 +115,12 @@ func (q *query) workLite(ctx context.Context, task messages.Task) (run messages.
 	return run, nil, err
 }
 
+// abandonTimeout is shorter than what a dispatcher that stops leaves its requests.
+const abandonTimeout = 3 * time.Second
+
 // abandon cancels a run that nobody waits for any more.
 func (q *query) abandon(ctx context.Context, run messages.Ref, why error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
 	reason := "the caller of /run-lite went away"
 	if !errors.Is(why, context.Canceled) {
