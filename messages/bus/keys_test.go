@@ -41,7 +41,7 @@ func TestKeys(t *testing.T) {
 	if diff := cmp.Diff(one, got); !ok || err != nil || diff != "" {
 		t.Errorf("%v, %v: %s", ok, err, diff)
 	}
-	if err := nc.Publish("$KV.KEYS.cccccccccccc", []byte(`{"id":"abcdefghijkl","hash":"00"}`)); err != nil { // under another's id
+	if _, err := nc.RequestWithContext(ctx, "$KV.KEYS.cccccccccccc", []byte(`{"id":"abcdefghijkl","hash":"00"}`)); err != nil { // under another's id
 		t.Fatal(err)
 	}
 	if _, ok, err := b.Key(ctx, "cccccccccccc"); ok || err == nil {
