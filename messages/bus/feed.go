@@ -1,0 +1,85 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// ErrAhead means that a position is behind the end of EVENTS: it belongs to another stream, or to one that was restored.
+var ErrAhead = errors.New("the position is ahead of the stream")
+
+// feedIdle is how long a feed waits before it says that there is nothing.
+const feedIdle = time.Second
+
+// Fed is a message of EVENTS with its place, for who keeps a position of its own. The zero Fed says that nothing has
+// come for a second.
+type Fed struct {
+	Position uint64 // to go on after: the sequence in the stream
+	Subject  string
+	Time     time.Time // when it was stored, by the server's clock
+	Data     []byte    // as it was published
+	Pending  uint64    // how many follow, as of now
+
+	bus *Bus
+}
+
+// Event reads the message. It is false, and counted, when it is not what its subject says.
+func (f *Fed) Event() (messages.Event, bool) {
+	return f.bus.event(stored{subject: f.Subject, data: f.Data})
+}
+
+// Feed yields everything in EVENTS after a position, 0 for the first that is kept, in order and without a gap, and then
+// what comes, until ctx ends; its error comes last. What retention removed before it was read is missing: the first
+// position is then more than one after the given one. A caller that stores each position together with what it made of
+// the message reads everything exactly once.
+func (b *Bus) Feed(ctx context.Context, after uint64) iter.Seq2[Fed, error] {
+	return func(yield func(Fed, error) bool) {
+		if err := b.checkPosition(ctx, after); err != nil {
+			yield(Fed{}, err)
+			return
+		}
+		t := &tail{bus: b, stream: StreamEvents, filter: EveryEvent, room: followRoom, last: after}
+		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
+		defer t.close()
+		for {
+			m, err := t.next(ctx, time.Now().Add(feedIdle))
+			switch {
+			case errors.Is(err, errNothing):
+				if !yield(Fed{}, nil) {
+					return
+				}
+			case err != nil:
+				yield(Fed{}, err)
+				return
+			case !yield(Fed{m.seq, m.subject, m.time, m.data, m.pending, b}, nil):
+				return
+			}
+		}
+	}
+}
+
+// checkPosition tells whether a stream can have handed out a position.
+func (b *Bus) checkPosition(ctx context.Context, position uint64) error {
+	if position == 0 {
+		return nil
+	}
+	var info struct {
+		State struct {
+			Last uint64 `json:"last_seq"` //nolint:tagliatelle // JetStream's
+		} `json:"state"`
+	}
+	if err := b.call(ctx, "STREAM.INFO."+StreamEvents, struct{}{}, &info); err != nil {
+		return fmt.Errorf("look at %s: %w", StreamEvents, err)
+	}
+	if position > info.State.Last {
+		return fmt.Errorf("%w: %d, and %s ends at %d", ErrAhead, position, StreamEvents, info.State.Last)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package bus_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// fed reads a feed until it says that there is nothing.
+func fed(t *testing.T, b *bus.Bus, after uint64) (positions, numbers []uint64) {
+	t.Helper()
+	for f, err := range b.Feed(ctxFor(t), after) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Position == 0 {
+			break
+		}
+		positions = append(positions, f.Position)
+		if e, ok := f.Event(); ok {
+			numbers = append(numbers, e.Number())
+		}
+	}
+	return positions, numbers
+}
+
+func TestFeed(t *testing.T) {
+	b, nc := openNew(t)
+	if positions, _ := fed(t, b, 0); positions != nil {
+		t.Errorf("of an empty stream: %v", positions)
+	}
+	publishRaw(t, nc, run1(), events(run1(), 1, 3)...)
+	if _, err := newJetStream(t, nc).Publish(ctxFor(t), "events.acme.run.step_start", []byte("junk")); err != nil {
+		t.Fatal(err)
+	}
+	publishRaw(t, nc, run1(), events(run1(), 4, 4)...)
+	for after, want := range map[uint64][2][]uint64{
+		0: {{1, 2, 3, 4, 5}, {1, 2, 3, 4}},
+		2: {{3, 4, 5}, {3, 4}},
+		5: {nil, nil},
+	} {
+		positions, numbers := fed(t, b, after)
+		if diff := cmp.Diff(want, [2][]uint64{positions, numbers}); diff != "" {
+			t.Errorf("after %d: %s", after, diff)
+		}
+	}
+	if b.Skipped() == 0 {
+		t.Error("junk was not counted")
+	}
+}
+
+// A position of another stream must not be waited for in silence until this one has come as far.
+func TestFeedAhead(t *testing.T) {
+	b, nc := openNew(t)
+	publishRaw(t, nc, run1(), events(run1(), 1, 3)...)
+	for _, err := range b.Feed(ctxFor(t), 4) {
+		if !errors.Is(err, bus.ErrAhead) {
+			t.Errorf("got %v, want ErrAhead", err)
+		}
+		break
+	}
+}
