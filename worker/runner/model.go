@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/agent"
@@ -28,6 +29,7 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	}
 	live, failures := x.tell(ctx, x.live(a.Step))
 	reply, err := x.stream(call, live, x.request(a))
+	x.since = time.Now()
 	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err, failures()...)
 }
 
