@@ -255,8 +255,8 @@ func TestComposeOfOurs(t *testing.T) {
 		if err := settings.Load(&s, w.environ(own)); err != nil || s.Default() != want {
 			t.Errorf("with %v: the model is that of %s, %v", own, s.Default(), err)
 		}
-		if grace, err := time.ParseDuration(w.StopGracePeriod); err != nil || grace < s.DrainTimeout+10*time.Second {
-			t.Errorf("a worker is killed after %s, and drains for %s and hands back for 10s", w.StopGracePeriod, s.DrainTimeout)
+		if grace, err := time.ParseDuration(w.StopGracePeriod); err != nil || grace < s.DrainTimeout+20*time.Second {
+			t.Errorf("a worker is killed after %s, and drains for %s and then needs up to 20s", w.StopGracePeriod, s.DrainTimeout)
 		}
 	}
 	for _, auth := range []string{"", settings.AuthOn} {
