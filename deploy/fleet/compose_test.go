@@ -21,7 +21,7 @@ import (
 const composePath = "../compose.yaml"
 
 // composeFile is what the file may hold: a key that is not here fails the test.
-type composeFile struct {
+type composeFile struct { //nolint:tagliatelle // the names are those of Compose
 	Name              string                    `yaml:"name"`
 	Longshore         composeService            `yaml:"x-longshore"`
 	WorkerEnvironment map[string]string         `yaml:"x-worker-environment"`
@@ -29,7 +29,7 @@ type composeFile struct {
 	Volumes           map[string]*struct{}      `yaml:"volumes"`
 }
 
-type composeService struct {
+type composeService struct { //nolint:tagliatelle // the names are those of Compose
 	Image           string                 `yaml:"image"`
 	Build           *composeBuild          `yaml:"build"`
 	User            string                 `yaml:"user"`
@@ -57,7 +57,7 @@ type composeNeed struct {
 	Condition string `yaml:"condition"`
 }
 
-type composeHealth struct {
+type composeHealth struct { //nolint:tagliatelle // the names are those of Compose
 	Test        []string `yaml:"test"`
 	Interval    string   `yaml:"interval"`
 	Timeout     string   `yaml:"timeout"`
@@ -89,7 +89,7 @@ func readCompose(t *testing.T) *composeFile {
 func (s *composeService) ours() bool { return s.Build != nil }
 
 // variable is a variable of the environment of who calls docker compose, with its default.
-var variable = regexp.MustCompile(`\$\{(\w+):-([^}]*)\}`) //nolint:gochecknoglobals // a constant
+var variable = regexp.MustCompile(`\$\{(\w+):-([^}]*)\}`)
 
 // environ is the environment of a service when who starts it has some variables of his own.
 func (s *composeService) environ(own map[string]string) []string {

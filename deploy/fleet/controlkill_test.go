@@ -134,7 +134,7 @@ func TestKilledAroundAControlRecord(t *testing.T) {
 		if n := h.count(c); (n == 1) != c.stored || n > 1 {
 			t.Errorf("%s: it is recorded %d times", c.name, n)
 		}
-		if err := c.ask(t.Context(), h.client, c.run); err != nil && !(c.stored && errors.Is(err, dispatcher.ErrEnded)) {
+		if err := c.ask(t.Context(), h.client, c.run); err != nil && (!c.stored || !errors.Is(err, dispatcher.ErrEnded)) {
 			t.Errorf("%s: asked again: %v", c.name, err)
 		}
 		if c.status != "" {

@@ -27,7 +27,6 @@ type NewKey struct {
 
 // keyOperations are those about API keys.
 func keyOperations() []operation {
-
 	return []operation{
 		{
 			method: "POST", path: "/v1/keys", id: "createKey", needs: auth.ManageKeys, tag: "keys", summary: "Make an API key",
