@@ -268,7 +268,8 @@ func (c *composed) scraped(services ...string) {
 	c.t.Helper()
 	var want []string
 	for _, s := range services {
-		want = append(want, c.at(s, "8420"))
+		ours := c.file.Services[s]
+		want = append(want, c.here(s, ours.Environment["LONGSHORE_HTTP_ADDR"]))
 	}
 	slices.Sort(want)
 	var up, down []string
