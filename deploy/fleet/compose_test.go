@@ -189,6 +189,31 @@ func TestComposeServices(t *testing.T) {
 	}
 }
 
+// Prometheus asks, and the ports lead to, where our services listen.
+func TestComposePorts(t *testing.T) {
+	t.Parallel()
+	c := readCompose(t)
+	scrapes, err := os.ReadFile("../prometheus/prometheus.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range c.Services {
+		if !s.ours() {
+			continue
+		}
+		_, port, _ := strings.Cut(s.Environment["LONGSHORE_HTTP_ADDR"], ":")
+		at := regexp.MustCompile(`\b`+name+`:(\d+)`).FindAllStringSubmatch(string(scrapes), -1)
+		if len(at) != 1 || at[0][1] != port {
+			t.Errorf("%s listens on %s, and is scraped at %v", name, port, at)
+		}
+		for _, p := range s.Ports {
+			if !strings.HasSuffix(p, ":"+port) {
+				t.Errorf("%s listens on %s, and %s is published", name, port, p)
+			}
+		}
+	}
+}
+
 // Our services have commands that exist, and variables that they read, and can start with and without a key.
 func TestComposeOfOurs(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -28,12 +29,16 @@ spec: {tools: [ask_human]}
 type order struct {
 	agent  string
 	later  bool          // the run waits for its time; otherwise for a person
+	fork   bool          // the run is none yet, but the fork of one that has ended
 	record messages.Kind // that the log has once the order counts
 	wakes  bool          // the record has a wake-up
 	ask    func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error
 	says   string // the run's result
 	status messages.Status
 }
+
+// forked ends the id of a fork.
+const forked = "-forked"
 
 func orders() map[string]order {
 	const control = "01" // the same for all who repeat an order
@@ -67,6 +72,13 @@ func orders() map[string]order {
 			agent: "asks", record: messages.KindAnswered, wakes: true, status: messages.StatusCompleted, says: "Done: blue",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				return done(c.Answer(ctx, run, messages.AnswerRequest{Text: "blue", Control: control}))
+			},
+		},
+		"fork": {
+			fork: true, record: messages.KindStarted, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
+			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
+				old := messages.Ref{Tenant: run.Tenant, Run: strings.TrimSuffix(run.Run, forked)}
+				return done(c.Fork(ctx, old, messages.ForkRequest{At: 2, NewID: run.Run}))
 			},
 		},
 		"steer": {
@@ -271,20 +283,27 @@ func (h *controlHall) kill(c *cutOrder, is func(published, messages.Ref) bool) {
 // waiting is a run that waits for a person, or for its time.
 func (h *controlHall) waiting(o order) messages.Ref {
 	h.t.Helper()
-	task := &messages.Task{ID: messages.NewID(time.Now()), Agent: o.agent, Input: messages.TextInput(o.agent)}
+	task := &messages.Task{ID: messages.NewID(time.Now()), Agent: o.agent, Input: messages.TextInput(cmp.Or(o.agent, "work"))}
 	if o.later {
-		task.NotBefore, task.Input = new(time.Now().Add(time.Hour)), messages.TextInput("later")
+		task.NotBefore = new(time.Now().Add(time.Hour))
 	}
 	task.SetDefaults()
 	if _, err := h.bus.Submit(h.t.Context(), task, true); err != nil { // no dispatcher answers now
 		h.t.Fatal(err)
 	}
 	run := task.Ref()
+	until := messages.PhaseParked
+	if o.fork {
+		until = messages.PhaseFinished
+	}
 	if !o.later {
-		eventually(h.t, "the run waits", func() bool {
+		eventually(h.t, "the run is "+string(until), func() bool {
 			last, ok, err := h.bus.Last(h.t.Context(), run)
-			return err == nil && ok && last.Head.Phase == messages.PhaseParked
+			return err == nil && ok && last.Head.Phase == until
 		})
+	}
+	if o.fork {
+		run.Run += forked
 	}
 	return run
 }
