@@ -20,6 +20,7 @@ type Traceparent struct {
 
 const (
 	traceparentSize = 55 // of version 00; others may have more behind it
+	maxTraceparent  = 128
 	flagSampled     = 1
 )
 
@@ -82,6 +83,14 @@ func traceHash(run Ref, part string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(run.Tenant + "." + run.Run + "." + part))
 }
 
+// Join puts the task into the trace of a header, unless it names one itself. A header that is no traceparent is ignored,
+// as the W3C asks: whoever wrote it need not be who submits.
+func (t *Task) Join(header string) {
+	if _, err := ParseTraceparent(header); err == nil && t.Traceparent == "" && len(header) <= maxTraceparent {
+		t.Traceparent = header
+	}
+}
+
 func isLowerHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == ""
 }
@@ -90,7 +99,7 @@ func checkTraceparent(s string) error {
 	if s == "" {
 		return nil
 	}
-	if err := checkText("traceparent", s, 128); err != nil {
+	if err := checkText("traceparent", s, maxTraceparent); err != nil {
 		return err
 	}
 	if _, err := ParseTraceparent(s); err != nil {
