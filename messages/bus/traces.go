@@ -39,7 +39,8 @@ type TracedEvent struct {
 	messages.Event
 
 	Run       messages.Ref
-	Delivered int // how often it was handed out, from 1
+	Stored    time.Time // by the server's clock
+	Delivered int       // how often it was handed out, from 1
 }
 
 // Traces makes the consumer, or finds it: of the events with these names, those that are stored from now on.
@@ -158,11 +159,11 @@ func (t *Traces) read(msgs []jetstream.Msg) (events []TracedEvent, of []jetstrea
 			_ = m.Ack()
 			continue
 		}
-		delivered := 1
-		if meta, err := m.Metadata(); err == nil {
-			delivered = int(meta.NumDelivered) //nolint:gosec // a count
+		meta, err := m.Metadata()
+		if err != nil {
+			continue // it is no message of a consumer
 		}
-		events = append(events, TracedEvent{e, e.Ref(), delivered})
+		events = append(events, TracedEvent{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)}) //nolint:gosec // a count
 		of = append(of, m)
 	}
 	return events, of
