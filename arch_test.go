@@ -93,6 +93,17 @@ func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	}
 }
 
+// Nobody knows OpenTelemetry but who exports to it. (Libraries that others of us use may link its interfaces.)
+func TestOneLeafKnowsOpenTelemetry(t *testing.T) {
+	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
+	for line := range strings.Lines(out) {
+		path, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if strings.Contains(imports, "go.opentelemetry.io/") && path != module+"observability/traces" {
+			t.Errorf("%s imports OpenTelemetry", path)
+		}
+	}
+}
+
 func TestTopLevel(t *testing.T) {
 	allowed := []string{
 		"worker", "dispatcher", "messages", "tools", "sandbox", "observability", "deploy", "docs", "main.go", "arch_test.go",
