@@ -19,6 +19,7 @@ const (
 	tracesFetch    = 5 * time.Second
 	tracesTake     = 45 * time.Second // bounds what is made of one fetch
 	tracesAckWait  = 2 * tracesTake
+	tracesPause    = 200 * time.Millisecond // after a failure, and twice as long after the next
 	tracesMaxPause = 30 * time.Second
 	tracesPending  = 2048 // handed out and not acked: with a collector that is down no more than this comes again and again
 	tracesLagEvery = 5 * time.Second
@@ -77,7 +78,8 @@ func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEve
 			continue
 		}
 		failures++
-		_ = pause(ctx, min(time.Second<<min(failures-1, 5), tracesMaxPause)) // cut short by the end of ctx
+		t.asked = time.Time{} // who looks wants to know now
+		_ = pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
 	}
 }
 
