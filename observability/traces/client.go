@@ -23,6 +23,8 @@ const (
 	sendTimeout = 10 * time.Second // of one request, as OTLP's default is
 	maxAnswer   = 64 << 10         // what is read of an answer, so that its connection can be used again
 	maxAfter    = 20 * time.Second // the pause that a collector may ask for; beyond it the stream keeps the events
+	contentType = "application/x-protobuf"
+	emptyAnswer = 2 // bytes of an answer that tells of a partial success, and that it was none
 	scopeName   = "github.com/longshore-run/longshore/observability/traces"
 )
 
@@ -57,36 +59,36 @@ func newClient(to Collector, version string) (*client, error) {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// send returns nil once the collector has taken the spans. It may have thrown some away: they are not sent again, as
-// OTLP asks. An error names neither the address nor a header.
-func (c *client) send(ctx context.Context, spans *tracepb.TracesData) error {
+// send returns once the collector has taken the spans, and tells whether it threw some away: they are not to be sent
+// again, as OTLP asks. An error names neither the address nor a header.
+func (c *client) send(ctx context.Context, spans *tracepb.TracesData) (partial bool, err error) {
 	body, err := proto.Marshal(spans)
 	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+		return false, fmt.Errorf("encode: %w", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.to.URL, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("the address cannot be called")
+		return false, errors.New("the address cannot be called")
 	}
 	for name, value := range c.to.Headers {
 		req.Header.Set(name, value)
 	}
-	req.Header.Set("Content-Type", "application/x-protobuf")
+	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("User-Agent", c.agent)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // without the URL, which may hold a key
 		}
-		return err
+		return false, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // the status is the answer
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status is what counts
 	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
-		return nil
+		return len(answer) > emptyAnswer && resp.Header.Get("Content-Type") == contentType, nil
 	}
 	pause(ctx, resp.Header.Get("Retry-After"))
-	return fmt.Errorf("it answered %d", resp.StatusCode)
+	return false, fmt.Errorf("it answered %d", resp.StatusCode)
 }
 
 // pause waits as long as a collector asks for, within bounds.

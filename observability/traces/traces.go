@@ -99,8 +99,12 @@ func (x *Exporter) export(ctx context.Context, events []bus.TracedEvent) (again 
 	if len(spans) == 0 {
 		return again, nil
 	}
-	if err := x.client.send(ctx, x.request(spans)); err != nil {
+	partial, err := x.client.send(ctx, x.request(spans))
+	if err != nil {
 		return nil, fmt.Errorf("send %d spans to the collector: %w", len(spans), err)
+	}
+	if partial {
+		x.cfg.Log.WarnContext(ctx, "the collector threw spans away", "sent", len(spans))
 	}
 	return again, nil
 }
