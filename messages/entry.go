@@ -50,7 +50,7 @@ type Head struct {
 	Turn    bool   `json:"turn,omitempty"`
 	// Webhook: the task asks for a POST when the run has ended.
 	Webhook bool `json:"webhook,omitempty"`
-	// Trace is the traceparent of the task. Events name the run's span in that trace.
+	// Trace is the traceparent of the task, in version 00. Events name the run's span in that trace.
 	Trace string `json:"trace,omitempty"`
 	// Lines are all that the run ever asked for a place in.
 	Lines []string `json:"lines,omitempty"`
@@ -116,7 +116,10 @@ func (h *Head) follow(r Record) {
 		if r.ForkedFrom != nil { // a wake-up that names this entry may claim it
 			h.Phase = PhaseReady
 		}
-		h.Session, h.Webhook, h.Trace = r.Task.Session, r.Task.Webhook != nil, r.Task.Traceparent
+		h.Session, h.Webhook = r.Task.Session, r.Task.Webhook != nil
+		if t, err := ParseTraceparent(r.Task.Traceparent); err == nil {
+			h.Trace = t.String()
+		}
 	case *Recalled:
 		h.Turn = true
 	case *SessionGranted:

@@ -177,7 +177,7 @@ func TestTraceContext(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("no webhook comes")
 	}
-	metrics, err := http.Get("http://" + d.API + "/metrics") //nolint:noctx // a test
+	metrics, err := http.Get("http://" + d.API + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,8 @@ func (s *Traces) Check() error {
 		return Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is spoken; its port is mostly 4318")
 	}
 	for _, p := range []struct{ name, value string }{
-		{"OTEL_EXPORTER_OTLP_HEADERS", s.OTLPHeaders}, {"OTEL_EXPORTER_OTLP_TRACES_HEADERS", s.OTLPTracesHead},
+		{"OTEL_EXPORTER_OTLP_HEADERS", s.OTLPHeaders},
+		{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", s.OTLPTracesHead},
 		{"OTEL_RESOURCE_ATTRIBUTES", s.OTelResource},
 	} {
 		if _, ok := pairs(p.value); !ok {

@@ -78,7 +78,7 @@ func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEve
 			continue
 		}
 		failures++
-		t.asked = time.Time{} // who looks wants to know now
+		t.asked = time.Time{}                                                // who looks wants to know now
 		_ = pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
 	}
 }

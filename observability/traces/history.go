@@ -53,7 +53,7 @@ func (h *history) of(ctx context.Context, run messages.Ref, name string, since t
 	return r.events, nil
 }
 
-// before finds the last event with a name before another one for which is is true; ok is false when there is none.
+// before finds the last event with a name before another one that is the one; ok is false when there is none.
 func (h *history) before(ctx context.Context, e *bus.TracedEvent, name string, is func(*messages.Event) bool) (found messages.Event, ok bool, err error) {
 	for _, since := range []time.Time{e.Stored.Add(-recently), {}} {
 		all, err := h.of(ctx, e.Run, name, since)

@@ -23,7 +23,7 @@ func ending() []string {
 }
 
 // spansOf are the spans that an event ends. They follow from the events of the run alone: the same event always has the
-// same spans, ids included. errNotYet: it is too early to say.
+// same spans, ids included. The error is errNotYet when it is too early to say.
 func spansOf(ctx context.Context, e *bus.TracedEvent, h *history) ([]*tracepb.Span, error) {
 	place := placeOf(e.Run, e.Traceparent)
 	if !place.Sampled() {
@@ -114,7 +114,7 @@ func (m *making) span(p, under part, name string, start time.Time, a attributes)
 	return s
 }
 
-func nanos(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) } //nolint:gosec // not negative
+func nanos(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
 
 // fail says what went wrong, by its code: a message may hold anything.
 func fail(s *tracepb.Span, code messages.Code) {
