@@ -282,3 +282,33 @@ func TestExporterGoesOnWhereAnotherStopped(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What is no event, or not what its name says, is counted and keeps nothing up. A collector that throws spans away is not
+// asked again.
+func TestWhatBecomesNoSpan(t *testing.T) {
+	t.Parallel()
+	h := openHall(t)
+	h.collector.Answer([]byte{0x0a, 0x02, 0x08, 0x01}) // partialSuccess: {rejectedSpans: 1}
+	h.export()
+	junk := h.story("r-0")
+	for n, data := range []string{`{"stepId":7}`, `[]`, `{"step":"x"}`} {
+		junk.out.Publish(t.Context(), uint64(n+1), []messages.Event{{
+			SpecVersion: "1.0", ID: fmt.Sprintf("r-0.%d", n+1), Source: "/tenants/acme", Type: "longshore.step_end.v1", Subject: "r-0",
+			Time: noon(), Sequence: fmt.Sprint(n + 1), Data: []byte(data),
+		}})
+	}
+	if err := junk.out.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := h.story("r-1")
+	s.add(s.started(""), s.finished(0, ""))
+	h.collector.Await(1)
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(h.log.String(), "threw spans away"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("log: %s", h.log)
+		}
+	}
+	if diff := cmp.Diff("invoke_agent reviewer\n", h.collector.Tree()); diff != "" || h.bus.Skipped() != 3 {
+		t.Errorf("%d were skipped: %s", h.bus.Skipped(), diff)
+	}
+}

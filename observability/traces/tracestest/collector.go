@@ -33,6 +33,7 @@ type Collector struct {
 	status  int                      // what it answers instead of taking spans
 	refused int                      // how often it did
 	forgets int                      // requests whose spans it takes and then fails
+	answer  []byte                   // to spans that it took
 	changed chan struct{}
 }
 
@@ -71,10 +72,6 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.headers = r.Header.Clone()
-	if c.forgets > 0 {
-		c.forgets--
-		w.WriteHeader(http.StatusInternalServerError)
-	}
 	for _, rs := range data.GetResourceSpans() {
 		for _, ss := range rs.GetScopeSpans() {
 			for _, s := range ss.GetSpans() {
@@ -82,6 +79,13 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	if c.forgets > 0 {
+		c.forgets--
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-protobuf")
+	_, _ = w.Write(c.answer)
 }
 
 func (c *Collector) add(s *tracepb.Span) {
@@ -107,6 +111,13 @@ func (c *Collector) Forget(requests int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forgets = requests
+}
+
+// Answer makes it answer with a body when it takes spans.
+func (c *Collector) Answer(body []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = body
 }
 
 // AwaitRefused waits until it has refused requests.
