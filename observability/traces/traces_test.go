@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -294,7 +295,7 @@ func TestWhatBecomesNoSpan(t *testing.T) {
 	for n, data := range []string{`{"stepId":7}`, `[]`, `{"step":"x"}`} {
 		junk.out.Publish(t.Context(), uint64(n+1), []messages.Event{{
 			SpecVersion: "1.0", ID: fmt.Sprintf("r-0.%d", n+1), Source: "/tenants/acme", Type: "longshore.step_end.v1", Subject: "r-0",
-			Time: noon(), Sequence: fmt.Sprint(n + 1), Data: []byte(data),
+			Time: noon(), Sequence: strconv.Itoa(n + 1), Data: []byte(data),
 		}})
 	}
 	if err := junk.out.Flush(t.Context()); err != nil {
