@@ -271,7 +271,7 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	if err != nil {
 		return nil, err
 	}
-	cfg.Webhooks = s.Webhooks
+	cfg.Webhooks, cfg.Traces = s.Webhooks, s.Traces
 	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Lite, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, s.LiteTimeout, version, log
 	cfg.Access = s.Access
 	workspaces := cfg.Worker.Workspaces

@@ -23,11 +23,19 @@ func Events(run Ref, e Entry) []Event {
 	}
 	out := make([]Event, 0, 2*len(e.Records))  // no record has more
 	buf := make([]byte, 0, roomFor(e.Records)) // of all data
+	var trace string
+	if e.Head.Trace != "" {
+		trace = RunTrace(run, e.Head.Trace).String()
+	}
 	for _, r := range e.Records {
 		eventsOf(run, r, func(name string, data any) {
 			n := strconv.FormatUint(e.Head.FirstEvent+uint64(len(out)), 10)
 			from := len(buf)
-			if d, ends := data.(RunFinished); ends {
+			switch d := data.(type) {
+			case RunQueued:
+				d.Traceparent = e.Head.Trace
+				data = d
+			case RunFinished:
 				d.Webhook = e.Head.Webhook
 				data = d
 			}
@@ -36,7 +44,7 @@ func Events(run Ref, e Entry) []Event {
 			out = append(out, Event{
 				SpecVersion: "1.0", ID: run.Run + "." + n, Source: sourcePrefix + run.Tenant,
 				Type: typePrefix + name + typeSuffix, Subject: run.Run, Time: e.Head.Time,
-				DataContentType: "application/json", Sequence: n, Data: raw,
+				DataContentType: "application/json", Sequence: n, Traceparent: trace, Data: raw,
 			})
 		})
 	}

@@ -62,6 +62,7 @@ func appendHead(b []byte, h *Head) []byte {
 	b = appendOptional(b, `,"session":`, h.Session)
 	b = appendTrue(b, `,"turn":`, h.Turn)
 	b = appendTrue(b, `,"webhook":`, h.Webhook)
+	b = appendOptional(b, `,"trace":`, h.Trace)
 	for i, l := range h.Lines {
 		if i == 0 {
 			b = append(b, `,"lines":[`...)

@@ -50,6 +50,8 @@ type Head struct {
 	Turn    bool   `json:"turn,omitempty"`
 	// Webhook: the task asks for a POST when the run has ended.
 	Webhook bool `json:"webhook,omitempty"`
+	// Trace is the traceparent of the task, in version 00. Events name the run's span in that trace.
+	Trace string `json:"trace,omitempty"`
 	// Lines are all that the run ever asked for a place in.
 	Lines []string `json:"lines,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
@@ -89,7 +91,7 @@ func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Cancel: prev.Cancel, Waits: prev.Waits,
-		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Lines: prev.Lines,
+		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Lines: prev.Lines,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
 	if prev.FirstEvent == 0 {
@@ -115,6 +117,9 @@ func (h *Head) follow(r Record) {
 			h.Phase = PhaseReady
 		}
 		h.Session, h.Webhook = r.Task.Session, r.Task.Webhook != nil
+		if t, err := ParseTraceparent(r.Task.Traceparent); err == nil {
+			h.Trace = t.String()
+		}
 	case *Recalled:
 		h.Turn = true
 	case *SessionGranted:

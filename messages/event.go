@@ -16,8 +16,8 @@ type Event struct {
 	Subject         string          `json:"subject"`     // run id
 	Time            time.Time       `json:"time"`
 	DataContentType string          `json:"datacontenttype"`
-	Sequence        string          `json:"sequence"` // the run's running number, from 1 without gaps, in decimal
-	Traceparent     string          `json:"traceparent,omitempty"`
+	Sequence        string          `json:"sequence"`              // the run's running number, from 1 without gaps, in decimal
+	Traceparent     string          `json:"traceparent,omitempty"` // the run's span, when its task came with a traceparent
 	Data            json.RawMessage `json:"data"`
 }
 
@@ -87,6 +87,8 @@ type (
 		Labels   map[string]string `json:"labels,omitempty"`
 		Input    string            `json:"input"` // shortened
 		QueuedAt time.Time         `json:"queuedAt"`
+
+		Traceparent string `json:"traceparent,omitempty"` // of the task: the span of who submitted it
 	}
 	// RunStarted is the data of run_started.
 	RunStarted struct {

@@ -203,6 +203,7 @@ type story struct {
 	t       *testing.T
 	entries []messages.Entry
 	turns   bool // it is of a time when heads name the session
+	traced  bool // it is of a time when heads name the trace
 }
 
 // add appends an entry and returns its sequence. Sequences have gaps, for many runs share a stream.
@@ -216,6 +217,9 @@ func (s *story) add(records ...messages.Record) uint64 {
 	h := messages.Follow(ref, prev, records...)
 	if !s.turns {
 		h.Session = ""
+	}
+	if !s.traced {
+		h.Trace = ""
 	}
 	h.Time = noon.Add(time.Duration(n) * time.Second)
 	h.ID = "01KDZ6XV0000000000000000" + string(rune('A'+n/10)) + string(rune('0'+n%10))

@@ -27,6 +27,7 @@ func wire() map[string]any {
 	head.Cancel, head.Snapshot = true, 3
 	head.Session, head.Turn, head.Webhook = "s-1", true, true
 	head.Lines = []string{"key.acme.deploy", "tenant.acme"}
+	head.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	usage := fullUsage()
 	result, done := fullResult(), messages.AgentResult{
 		ID: ref.Run, Success: true, Result: "done", StartedAt: noon, FinishedAt: noon, Status: messages.StatusCompleted,
@@ -128,7 +129,7 @@ func wire() map[string]any {
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{
 			Agent: "reviewer", Priority: messages.PriorityHigh, Session: "s-1", Labels: map[string]string{"team": "core"},
-			Input: "Tell me", QueuedAt: noon,
+			Input: "Tell me", QueuedAt: noon, Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		},
 		messages.EventRunStarted: messages.RunStarted{
 			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10,

@@ -114,6 +114,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 		"forked":  forked(t),
 		"session": session(t),
 		"steered": steered(t),
+		"traced":  traced(t),
 	}
 }
 
@@ -285,6 +286,16 @@ func session(t *testing.T) []messages.Entry {
 	return s.entries
 }
 
+// traced is a run whose submitter gave a traceparent.
+func traced(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t, turns: true, traced: true}
+	s.add(started(), claimed("k1", "w1", 7))
+	s.add(stepStarted(1))
+	s.add(replied(1, "Two empty packages."), stepEnded(1, messages.StepCompleted), finished(1, "Two empty packages.", nil))
+	return s.entries
+}
+
 // line is an entry in a golden log.
 type line struct {
 	Seq     uint64          `json:"seq"`
@@ -322,6 +333,9 @@ func followLog(t *testing.T, name string, entries []messages.Entry) {
 		want := messages.Entry{Head: messages.Follow(ref, prev, e.Records...), Records: e.Records}.At(e.Seq)
 		if e.Head.Session == "" { // it was written before heads had it
 			want.Head.Session = ""
+		}
+		if e.Head.Trace == "" { // likewise
+			want.Head.Trace = ""
 		}
 		if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(messages.Head{}, "ID", "Time", "EventsThrough")); diff != "" {
 			t.Errorf("%s, entry %d (-follow +file):\n%s", name, e.Seq, diff)

@@ -54,7 +54,7 @@ type Task struct {
 	Deadline *time.Time        `json:"deadline,omitempty"` // the run fails when it has not ended by then
 	// NotBefore is the earliest time at which the run may begin, a year ahead at most. What has passed is at once.
 	NotBefore   *time.Time `json:"notBefore,omitempty"`
-	Traceparent string     `json:"traceparent,omitempty"`
+	Traceparent string     `json:"traceparent,omitempty"` // of the W3C: the span of who submits; the run is in its trace
 	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	// Workspace names a folder that runs of the tenant share, one at a time, instead of one of the run's own.
@@ -251,7 +251,7 @@ func (t *Task) Validate() error {
 			return err
 		}
 	}
-	return checkText("traceparent", t.Traceparent, 128)
+	return checkTraceparent(t.Traceparent)
 }
 
 func (in Input) check() error {

@@ -164,7 +164,7 @@ func TestDecodeTaskAcceptsTheLargest(t *testing.T) {
 		ID: strings.Repeat("-", 64), Tenant: strings.Repeat("_", 64), Agent: strings.Repeat("a", 64),
 		Session: strings.Repeat("Z", 64), Priority: messages.PriorityLow, Input: messages.TextInput(strings.Repeat("x", 1<<20)),
 		Context: json.RawMessage(`{"a":` + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `}`),
-		Labels:  labels, Limits: &messages.Limits{MaxSteps: 10_000}, Traceparent: strings.Repeat("t", 128),
+		Labels:  labels, Limits: &messages.Limits{MaxSteps: 10_000}, Traceparent: "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-" + strings.Repeat("t", 72),
 	}
 	got, err := messages.DecodeTask(want.Encode())
 	if err != nil {

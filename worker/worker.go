@@ -257,7 +257,7 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 		return
 	}
 	t := runner.Ticket{
-		Run: run, Seq: d.Seq, Priority: priority, Queued: d.Queued, Delivered: d.Delivered, Body: d.Data,
+		Run: run, Seq: d.Seq, Priority: priority, Queued: d.Queued, Delivered: d.Delivered, Body: d.Data, Trace: d.Trace,
 		Suspect: func(ctx context.Context) (func(), error) { return w.suspect.enter(ctx, slot) },
 	}
 	if priority.Wakes() {

@@ -39,6 +39,7 @@ type DevConfig struct {
 	Lite      time.Duration   // how long /run-lite waits; default 2 min
 	Webhooks  settings.Webhooks
 	Access    settings.Access // of HTTP; zero: everybody on this machine
+	Traces    settings.Traces
 	Version   string
 	Log       *slog.Logger
 	Parts     Parts
@@ -111,7 +112,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	}
 	ds := settings.Dispatcher{
 		HTTPAddr: or(cfg.HTTPAddr, "127.0.0.1:0"), AckWait: cfg.AckWait, Sweep: cfg.Sweep, Retention: cfg.Retention, Replicas: 1,
-		LiteTimeout: cfg.Lite, Webhooks: cfg.Webhooks, Access: cfg.Access,
+		LiteTimeout: cfg.Lite, Webhooks: cfg.Webhooks, Access: cfg.Access, Traces: cfg.Traces,
 	}
 	parts := []part{func(ctx context.Context, up func(string)) error {
 		return runDispatcher(ctx, nc, ds, defs, cfg.Version, cfg.Log, func(addr string) { d.API = addr; up(addr) })

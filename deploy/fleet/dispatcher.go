@@ -92,10 +92,15 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Gauge("watchers", "Clients that follow a run over HTTP.", func() float64 { return float64(hub.Watchers()) }); err != nil {
 		return err
 	}
+	export, err := exportTraces(ctx, s.Traces, b, metrics, version, log)
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, front.Drain)()
 	group.Go(func() error { return svc.Run(ctx) })
 	group.Go(func() error { return hub.Run(ctx) })
+	group.Go(func() error { return export(ctx) })
 	group.Go(func() error { return gate.run(ctx) })
 	group.Go(func() error { return metrics.Run(ctx, b.Follow(ctx, bus.EveryEvent)) })
 	group.Go(func() error {

@@ -50,8 +50,8 @@ metadata: {name: tools}
 spec: {tools: [crash, gate, panics]}
 `
 
-// open starts `longshore dev` without a worker. A silent worker keeps a task for ackWait.
-func open(t *testing.T, ackWait time.Duration, script func(*modelCall) reply) *town {
+// open starts `longshore dev` without a worker. A silent worker keeps a task for ackWait. More may be set.
+func open(t *testing.T, ackWait time.Duration, script func(*modelCall) reply, more ...string) *town {
 	t.Helper()
 	w := &town{t: t, dir: t.TempDir(), data: t.TempDir(), model: newModel(t, script)}
 	defs, ready := t.TempDir(), filepath.Join(t.TempDir(), "ready.json")
@@ -64,7 +64,7 @@ func open(t *testing.T, ackWait time.Duration, script func(*modelCall) reply) *t
 	if err := os.WriteFile(filepath.Join(defs, "hasty.yaml"), []byte(hastyAgent), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"LONGSHORE_ACK_WAIT=" + ackWait.String()}
+	env := append([]string{"LONGSHORE_ACK_WAIT=" + ackWait.String()}, more...)
 	w.dev = spawn(t, "dev", env, binary, "dev", "--no-worker", "--data", w.data, "--agents", defs, "--addr", "127.0.0.1:0",
 		"--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0", "--ready-file", ready)
 	w.dev.line("longshore is ready")

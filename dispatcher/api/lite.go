@@ -74,9 +74,11 @@ func runLite(ctx context.Context, q *query) (any, error) {
 		return nil, q.liteEnd(err)
 	}
 	defer leave()
-	run, result, err := q.workLite(ctx, messages.Task{
+	task := messages.Task{
 		Tenant: tenant, Agent: messages.LiteAgent, Workspace: messages.LiteWorkspace, Input: messages.TextInput(body.Input),
-	})
+	}
+	task.Join(q.r.Header.Get(messages.HeaderTraceparent))
+	run, result, err := q.workLite(ctx, task)
 	if err != nil {
 		return nil, q.liteEnd(err)
 	}

@@ -17,9 +17,12 @@ func operations() []operation {
 			text: "The task is stored when this returns; then it ends in exactly one terminal state, or waits visibly for something. " +
 				"The same task with the same id, or with the same Idempotency-Key, may be sent again: it is one run. " +
 				"429: a quota of the tenant is used up; Retry-After says when to come again.",
-			headers: []parameter{{name: headerIdempotency, text: "Becomes the id of a task that has none."}},
-			query:   []parameter{{name: "wait", text: "Wait so long for the result, 60s at most.", kind: "duration", example: "30s"}},
-			body:    messages.Task{}, reply: Submitted{}, status: http.StatusAccepted, also: http.StatusOK, waits: true, answer: submitTask,
+			headers: []parameter{
+				{name: headerIdempotency, text: "Becomes the id of a task that has none."},
+				{name: messages.HeaderTraceparent, text: "Becomes the traceparent of a task that has none: the run is in that trace."},
+			},
+			query: []parameter{{name: "wait", text: "Wait so long for the result, 60s at most.", kind: "duration", example: "30s"}},
+			body:  messages.Task{}, reply: Submitted{}, status: http.StatusAccepted, also: http.StatusOK, waits: true, answer: submitTask,
 		},
 		{
 			method: "GET", path: "/v1/tasks", id: "listTasks", needs: auth.Read, tag: "tasks", summary: "List runs, newest first",

@@ -86,6 +86,7 @@ func (q *query) task(data []byte) (*messages.Task, error) {
 		}
 		task.Tenant = tenant
 	}
+	task.Join(q.r.Header.Get(messages.HeaderTraceparent))
 	key := q.r.Header.Get(headerIdempotency)
 	switch {
 	case len(key) > 256:

@@ -65,7 +65,7 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 	data, err := boundBody(req)
 	var reply any
 	if err == nil {
-		reply, err = do(ctx, data)
+		reply, err = do(withTrace(ctx, req), data)
 	}
 	if err == nil {
 		var body []byte
@@ -161,6 +161,7 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Join(traceOf(ctx))
 	fresh := t.ID == ""
 	if fresh {
 		t.ID = s.cfg.Keeper.NewID()

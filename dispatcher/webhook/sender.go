@@ -9,6 +9,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,6 +134,9 @@ func (s *Sender) Send(ctx context.Context, j *messages.WebhookJob) error {
 	req.Header.Set("Content-Type", "application/cloudevents+json")
 	req.Header.Set("User-Agent", s.cfg.UserAgent)
 	req.Header.Set(HeaderID, j.ID)
+	if trace := traceOf(j.Body); trace != "" {
+		req.Header.Set(messages.HeaderTraceparent, trace)
+	}
 	req.Header.Set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
 	req.Header.Set(HeaderSignature, sign(s.cfg.Secrets, j.Tenant, j.ID, now, j.Body))
 	resp, err := s.http.Do(req)
@@ -142,6 +146,20 @@ func (s *Sender) Send(ctx context.Context, j *messages.WebhookJob) error {
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // the status is the answer
 	return verdict(resp)
+}
+
+// traceOf is the span of the run that an event tells of, if it names one.
+func traceOf(event []byte) string {
+	var e struct {
+		Traceparent string `json:"traceparent"`
+	}
+	if json.Unmarshal(event, &e) != nil {
+		return ""
+	}
+	if _, err := messages.ParseTraceparent(e.Traceparent); err != nil {
+		return ""
+	}
+	return e.Traceparent
 }
 
 // verdict is what a status means. Whoever has moved or forgets a secret may be mended; who is gone is not.

@@ -61,6 +61,7 @@ func (a *acks) send(f *flight) {
 	if f.increment != "" {
 		f.box.header.Set(headerIncrement, f.increment)
 	}
+	trace(f.box.header, f.trace)
 	m := nats.Msg{Subject: f.subject, Reply: a.prefix + strconv.FormatUint(f.token, 36), Header: f.box.header, Data: f.body}
 	if err := a.nc.PublishMsg(&m); err != nil {
 		a.forget(f)

@@ -24,6 +24,7 @@ func (b *Bus) submitLater(ctx context.Context, t *messages.Task, body []byte, fr
 		headerSchedule:   {"@at " + t.NotBefore.UTC().Format(time.RFC3339Nano)},
 		headerScheduleTo: {run.TaskSubject(t.Priority)},
 	}}
+	trace(m.Header, t.Traceparent)
 	expect(m, 0)
 	r, err := b.store(ctx, m)
 	if refused(err, codeWrongLast) {

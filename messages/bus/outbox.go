@@ -173,6 +173,7 @@ type letter struct {
 	subject, id string
 	body        []byte
 	increment   string // of a counter, which has no body
+	trace       string // of an event
 }
 
 func (o *outbox) letter(e *messages.Event) (letter, error) {
@@ -185,6 +186,7 @@ func (o *outbox) letter(e *messages.Event) (letter, error) {
 	}
 	return letter{
 		subject: o.run.EventSubject(name), id: o.run.MsgID() + "." + e.Sequence, body: e.AppendJSON(make([]byte, 0, len(e.Data)+256)),
+		trace: e.Traceparent,
 	}, nil
 }
 
@@ -223,7 +225,9 @@ func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
 	if err != nil {
 		return err
 	}
-	return o.bus.storeFirst(ctx, &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{headerMsgID: {l.id}}})
+	m := &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{headerMsgID: {l.id}}}
+	trace(m.Header, l.trace)
+	return o.bus.storeFirst(ctx, m)
 }
 
 // collect forgets the events that are stored, up to the first that is not.

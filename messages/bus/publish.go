@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // Headers that JetStream obeys.
@@ -85,6 +87,15 @@ func (b *Bus) storeFirst(ctx context.Context, m *nats.Msg) error {
 		return nil
 	}
 	return err
+}
+
+// trace sets the header of a trace context, or removes it.
+func trace(h nats.Header, traceparent string) {
+	if traceparent == "" {
+		delete(h, messages.HeaderTraceparent)
+		return
+	}
+	h[messages.HeaderTraceparent] = []string{traceparent}
 }
 
 // expect makes a publish fail unless the last sequence of its subject is this.

@@ -45,6 +45,7 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplica
 		headerMsgID:     {run.MsgID()},
 		headerExpectFor: {run.QueuedFilter()}, // whatever its priority was
 	}}
+	trace(m.Header, t.Traceparent)
 	expect(m, 0)
 	r, err := b.store(ctx, m)
 	if refused(err, codeWrongLast) {

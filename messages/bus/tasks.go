@@ -50,6 +50,7 @@ type Delivery struct {
 	Delivered int       // how often the message was delivered, from 1
 	Queued    time.Time // when it was stored
 	Scheduler string    // the schedule that published it, if one did
+	Trace     string    // its header traceparent, as it came
 	More      bool      // the lane had more when it gave this one; false does not count messages that come again
 
 	bus   *Bus
@@ -148,7 +149,7 @@ func (b *Bus) delivery(m *nats.Msg) (*Delivery, error) {
 	}
 	return &Delivery{
 		Subject: m.Subject, Data: m.Data, Seq: meta.Sequence.Stream, Delivered: int(meta.NumDelivered), //nolint:gosec // a count
-		Queued: meta.Timestamp, Scheduler: m.Header.Get(jetstream.SchedulerHeader), More: meta.NumPending > 0, bus: b, reply: m.Reply,
+		Queued: meta.Timestamp, Scheduler: m.Header.Get(jetstream.SchedulerHeader), Trace: m.Header.Get(messages.HeaderTraceparent), More: meta.NumPending > 0, bus: b, reply: m.Reply,
 	}, nil
 }
 

@@ -70,6 +70,7 @@ type Ticket struct {
 	Seq       uint64 // of the message in TASKS
 	After     uint64
 	Body      []byte // of a start ticket: the task
+	Trace     string // a traceparent beside the task, as it came, for one that has none
 	Priority  messages.Priority
 	Queued    time.Time
 	Delivered int // how often this message was delivered, from 1

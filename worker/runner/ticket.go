@@ -250,6 +250,7 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 	if err != nil {
 		return x.unread(), &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}
+	task.Join(x.ticket.Trace)
 	started.Task = *task
 	if err := task.CheckDelay(x.now()); err != nil {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}

@@ -1,0 +1,33 @@
+package fleet
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/observability"
+	"github.com/longshore-run/longshore/observability/traces"
+)
+
+// exportTraces prepares the export of traces and returns what does it until ctx ends; without a collector it does
+// nothing.
+func exportTraces(ctx context.Context, s settings.Traces, b *bus.Bus, metrics *observability.Metrics, version string, log *slog.Logger) (run func(context.Context) error, err error) {
+	to := traces.Collector{URL: s.CollectorURL(), Headers: s.CollectorHeaders()}
+	if to.URL == "" {
+		return func(context.Context) error { return nil }, nil
+	}
+	if s.OTLPCA != "" {
+		if to.CA, err = os.ReadFile(s.OTLPCA); err != nil {
+			return nil, settings.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %v", err)
+		}
+	}
+	x, err := traces.Open(ctx, traces.Config{
+		Bus: b, Collector: to, Service: s.OTelService, Version: version, Resource: s.Resource(), Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x.Run, metrics.Gauge("traces_lag", "Events that have not become spans yet.", x.Lag)
+}

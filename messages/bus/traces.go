@@ -1,0 +1,172 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+const (
+	consumerTraces = "traces"
+	tracesFetched  = 128 // at once: what they become is one request to a collector
+	tracesFetch    = 5 * time.Second
+	tracesTake     = 45 * time.Second // bounds what is made of one fetch
+	tracesAckWait  = 2 * tracesTake
+	tracesPause    = 200 * time.Millisecond // after a failure, and twice as long after the next
+	tracesMaxPause = 30 * time.Second
+	tracesPending  = 2048 // handed out and not acked: with a collector that is down no more than this comes again and again
+	tracesLagEvery = 5 * time.Second
+)
+
+// Traces is the consumer of EVENTS that all exporters of traces share. Its position is kept by the server, from when it
+// was first made.
+type Traces struct {
+	bus  *Bus
+	cons jetstream.Consumer
+
+	lag   atomic.Uint64
+	asked time.Time // when lag was
+}
+
+// TracedEvent is an event for Traces.
+type TracedEvent struct {
+	messages.Event
+
+	Run       messages.Ref
+	Stored    time.Time // by the server's clock
+	Delivered int       // how often it was handed out, from 1
+}
+
+// Traces makes the consumer, or finds it: of the events with these names, those that are stored from now on.
+func (b *Bus) Traces(ctx context.Context, names ...string) (*Traces, error) {
+	js, err := newJetStream(b.nc)
+	if err != nil {
+		return nil, err
+	}
+	var filters []string
+	for _, name := range names {
+		filters = append(filters, "events.*.*."+name)
+	}
+	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, jetstream.ConsumerConfig{
+		Durable: consumerTraces, FilterSubjects: filters, DeliverPolicy: jetstream.DeliverNewPolicy,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: tracesAckWait, MaxDeliver: -1, MaxAckPending: tracesPending,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create consumer %s: %w", consumerTraces, err)
+	}
+	return &Traces{bus: b, cons: cons}, nil
+}
+
+// Lag is how many events are not exported yet, as of a few seconds ago. Safe for any goroutine.
+func (t *Traces) Lag() uint64 { return t.lag.Load() }
+
+// Run hands events to take, each at least once and to one process at a time, until ctx ends. What take returns are the
+// places of those that must come again; with an error all do, later the longer that goes on.
+func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEvent) (again []int, err error)) {
+	failures := 0
+	for ctx.Err() == nil {
+		t.look(ctx)
+		if t.next(ctx, take) {
+			failures = 0
+			continue
+		}
+		failures++
+		t.asked = time.Time{}                                                // who looks wants to know now
+		_ = pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
+	}
+}
+
+// look asks how far the consumer is, now and then.
+func (t *Traces) look(ctx context.Context) {
+	if time.Since(t.asked) < tracesLagEvery {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, tracesFetch)
+	defer cancel()
+	if info, err := t.cons.Info(ctx); err == nil {
+		t.lag.Store(info.NumPending + uint64(max(info.NumAckPending, 0)))
+	}
+	t.asked = time.Now()
+}
+
+// next takes the events that are there, and waits for the first. It is false when the server was no help, or they could
+// not be taken.
+func (t *Traces) next(ctx context.Context, take func(context.Context, []TracedEvent) ([]int, error)) bool {
+	var msgs []jetstream.Msg
+	err := t.fetch(ctx, &msgs, func(ctx context.Context) (jetstream.MessageBatch, error) {
+		return t.cons.Fetch(1, jetstream.FetchContext(ctx))
+	})
+	if err == nil && len(msgs) > 0 {
+		err = t.fetch(ctx, &msgs, func(context.Context) (jetstream.MessageBatch, error) {
+			return t.cons.FetchNoWait(tracesFetched - 1)
+		})
+	}
+	if err != nil && ctx.Err() == nil {
+		t.bus.log.WarnContext(ctx, "look for events to trace", "err", err)
+	}
+	events, msgs := t.read(msgs)
+	if len(events) == 0 {
+		return err == nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, tracesTake)
+	defer cancel()
+	again, err := take(bounded, events)
+	if err != nil && ctx.Err() == nil {
+		t.bus.log.WarnContext(ctx, "export traces", "err", err, "events", len(events), "lag", t.Lag())
+	}
+	for _, i := range again {
+		_ = msgs[i].NakWithDelay(time.Second) // without it the event comes again after the ack wait
+		msgs[i] = nil
+	}
+	for _, m := range msgs {
+		switch {
+		case m == nil:
+		case err != nil:
+			_ = m.Nak()
+		default:
+			_ = m.Ack() // without it the event comes again, and becomes the same span
+		}
+	}
+	return err == nil
+}
+
+func (t *Traces) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(context.Context) (jetstream.MessageBatch, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, tracesFetch)
+	defer cancel()
+	batch, err := ask(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what it is
+	}
+	for m := range batch.Messages() {
+		*msgs = append(*msgs, m)
+	}
+	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
+		return err //nolint:wrapcheck // the caller says what it is
+	}
+	return nil
+}
+
+// read keeps what is an event of ours.
+func (t *Traces) read(msgs []jetstream.Msg) (events []TracedEvent, of []jetstream.Msg) {
+	for _, m := range msgs {
+		e, ok := t.bus.event(stored{subject: m.Subject(), data: m.Data()})
+		if !ok {
+			_ = m.Ack()
+			continue
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			continue // it is no message of a consumer
+		}
+		events = append(events, TracedEvent{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)}) //nolint:gosec // a count
+		of = append(of, m)
+	}
+	return events, of
+}
