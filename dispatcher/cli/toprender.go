@@ -11,7 +11,7 @@ import (
 const (
 	bold      = "\x1b[1m"
 	inverse   = "\x1b[7m"
-	topFlex   = 10 // columns at least of what takes the room that is left
+	topFlex   = 20 // columns at least of what takes the room that is left
 	topBars   = 10 // cells of a worker's bar
 	topHead   = 2  // lines above the sections
 	topFooter = 1  // and below
@@ -30,6 +30,7 @@ type topColumn struct {
 	name  string
 	width int  // in columns of the terminal; 0: what is left
 	right bool // its text stands at the right
+	least int  // columns that are left for it, without a width. Default topFlex
 	spare int  // columns with more are left out first where there is no room; 0: never
 }
 
@@ -160,14 +161,14 @@ func (m *topModel) tables(now time.Time) []topTable {
 		runs.rows = append(runs.rows, topRow{[]string{r.ID, r.Tenant, cmp.Or(r.Agent, "-"), strconv.Itoa(r.Step), r.Doing, ago(r.Since)}, ""})
 	}
 	approvals := topTable{name: topApprovals, none: "no call waits for an approval", columns: []topColumn{
-		{width: 26}, {name: "TENANT", width: 10, spare: 1}, {name: "AGENT", width: 12}, {name: "CALL"}, {name: "FOR", width: 7, right: true},
+		{width: 26}, {name: "TENANT", width: 10, spare: 1}, {name: "AGENT", width: 12}, {name: "CALL", least: 30}, {name: "FOR", width: 7, right: true},
 	}}
 	for i := range m.approvals {
 		a := &m.approvals[i]
 		approvals.rows = append(approvals.rows, topRow{[]string{a.ID, a.Tenant, a.Agent, a.Tool + " " + a.Arguments, ago(a.Since)}, yellow})
 	}
 	failures := topTable{name: topFailed, none: "no run failed since this began", columns: []topColumn{
-		{width: 26}, {name: "TENANT", width: 10, spare: 1}, {name: "AGENT", width: 12, spare: 2}, {name: "WHY"}, {name: "AGO", width: 7, right: true},
+		{width: 26}, {name: "TENANT", width: 10, spare: 1}, {name: "AGENT", width: 12, spare: 2}, {name: "WHY", least: 30}, {name: "AGO", width: 7, right: true},
 	}}
 	for i := range m.failures {
 		f := &m.failures[i]
@@ -201,7 +202,7 @@ func (t *topTable) fitting(width int) []int {
 				continue
 			}
 			if widths[i] = c.width; c.width == 0 {
-				flex, widths[i] = i, topFlex
+				flex, widths[i] = i, cmp.Or(c.least, topFlex)
 			}
 			used += widths[i] + 1
 		}
