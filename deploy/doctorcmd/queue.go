@@ -33,17 +33,21 @@ func (s *store) lanes(ctx context.Context) []Finding {
 	case err != nil:
 		return []Finding{fail(check, "look at the server's log", "%v", err)}
 	}
-	inFlight := 0
+	inFlight, wakes := 0, 0
 	var oldest *messages.LaneStatus
 	for i := range list.Lanes {
 		l := &list.Lanes[i]
-		s.queued += l.Queued
+		if l.Tenant == "" {
+			wakes += l.Queued
+		} else {
+			s.queued += l.Queued
+		}
 		inFlight += l.InFlight
 		if l.Oldest != nil && (oldest == nil || l.Oldest.Before(*oldest.Oldest)) {
 			oldest = l
 		}
 	}
-	text := fmt.Sprintf("%d queued, %d with workers", s.queued, inFlight)
+	text := fmt.Sprintf("%d tasks and %d wake-ups wait, workers have %d", s.queued, wakes, inFlight)
 	if oldest != nil {
 		if age := time.Since(*oldest.Oldest); age > longWait {
 			whose := "wake-ups"
@@ -128,7 +132,7 @@ func (s *store) members(list []messages.WorkerStatus) Finding {
 	names := slices.Sorted(maps.Keys(versions))
 	switch {
 	case len(list) == 0 && s.queued > 0:
-		return fail(check, "start one with `longshore worker`", "none answers, and %d tasks are queued", s.queued)
+		return fail(check, "start one with `longshore worker`", "none answers, and tasks wait: %d", s.queued)
 	case len(list) == 0:
 		return warn(check, "start one with `longshore worker`", "none answers")
 	case len(list) == draining:
