@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"strings"
@@ -23,6 +22,7 @@ const (
 	usualPayload   = 2_000_000             // what docs/operations.md advises
 	leastPayload   = 128 << 10             // below it an entry of a log does not fit
 	lookForDenials = 20 * time.Millisecond
+	greetingWait   = 100 * time.Millisecond // between attempts: somebody listens, so one is enough
 )
 
 // errDenied means that this NATS user may not ask what a check asks.
@@ -138,8 +138,11 @@ func network(err error) string {
 func (s *store) connect(ctx context.Context) bool {
 	ctx, cancel := s.within(ctx)
 	defer cancel()
+	n := &s.env.worker.NATS
 	var err error
-	s.nc, err = fleet.Connect(ctx, s.env.worker.NATS, fleet.Client, slog.New(slog.DiscardHandler))
+	s.nc, err = bus.Connect(ctx, bus.ConnConfig{
+		Wait: greetingWait, URL: n.URL, Name: fleet.Client, CredsFile: n.Credentials, NKeyFile: n.NKey, CAFile: n.CA, InboxPrefix: n.InboxPrefix,
+	})
 	if err != nil {
 		s.found = append(s.found, refusal(&s.env.worker.NATS, err))
 		return false
