@@ -226,9 +226,11 @@ func (s *store) ask(ctx context.Context, do func(ctx context.Context) error) err
 }
 
 // server looks at the connection.
-func (s *store) server(context.Context) []Finding {
+func (s *store) server(ctx context.Context) []Finding {
 	n := s.nc
-	took, err := n.RTT()
+	began := time.Now()
+	err := s.ask(ctx, n.FlushWithContext)
+	took := time.Since(began)
 	if err != nil {
 		return []Finding{fail("nats", "look at the server's log", "it does not answer: %v", err)}
 	}

@@ -152,7 +152,7 @@ func TestTopOnATerminal(t *testing.T) {
 	p.press("p")
 	p.waitFor(has("PAUSED"))
 	p.press("p\t")
-	p.waitFor(has("\x1b[7mWORKERS"))
+	p.waitFor(has("\x1b[7m> WORKERS"))
 	p.resize(40, 6)
 	p.waitFor("six lines", func(picture string) bool { return strings.Count(picture, "\r\n") == 5 })
 	p.press("q")

@@ -39,7 +39,8 @@ type topRow struct {
 	color string
 }
 
-// render is the screen: at most height lines of at most width columns, without line ends. It scrolls no further than there are rows.
+// render is the screen: at most height lines of at most width columns, without line ends. It scrolls no further than
+// there are rows.
 func (m *topModel) render(width, height int, color bool, now time.Time) []string {
 	footer := "q quit · p pause · Tab section · ↑ ↓ scroll"
 	if m.held != nil {
@@ -66,7 +67,7 @@ func (m *topModel) render(width, height int, color bool, now time.Time) []string
 			offset, how = m.offset, inverse
 		}
 		columns := t.fitting(width)
-		lines = append(lines, paint(how, t.title(columns, width, offset)))
+		lines = append(lines, paint(how, t.title(columns, width, offset, i == m.selected-1)))
 		switch {
 		case got[i] == 0:
 		case m.problems[t.name] != "":
@@ -216,8 +217,11 @@ func (t *topTable) fitting(width int) []int {
 }
 
 // title is the first line of a section.
-func (t *topTable) title(columns []int, width, offset int) string {
+func (t *topTable) title(columns []int, width, offset int, selected bool) string {
 	title := strings.ToUpper(t.name)
+	if selected { // which colors alone would not tell everybody
+		title = "> " + title
+	}
 	if len(t.rows) > 0 {
 		title += " " + strconv.Itoa(len(t.rows))
 	}
