@@ -104,7 +104,7 @@ func disk(check, dir string) Finding {
 // space judges what is free.
 func space(check string, free, size uint64) Finding {
 	const do = "make room, or use a larger disk"
-	text := fmt.Sprintf("%s of %s free", bytesOf(int64(min(free, 1<<62))), bytesOf(int64(min(size, 1<<62)))) //nolint:gosec // bounded
+	text := fmt.Sprintf("%s of %s free", bytesOf(int64(min(free, 1<<62))), bytesOf(int64(min(size, 1<<62))))
 	switch {
 	case free < hardlyFree:
 		return fail(check, do, "%s", text)

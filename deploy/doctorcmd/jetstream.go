@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,19 +55,19 @@ func (s *store) account(ctx context.Context) []Finding {
 	out = append(out, used("account disk", "raise max_file of the account, or let dispatchers keep less (LONGSHORE_EVENTS_MAX_AGE, LONGSHORE_RETENTION)",
 		info.Store, limits.MaxStore, bytesOf))
 	if limits.MaxStreams > 0 {
-		out = append(out, used("account streams", "raise max_streams of the account", uint64(max(info.Streams, 0)), int64(limits.MaxStreams), number)) //nolint:gosec // not below 0
+		out = append(out, used("account streams", "raise max_streams of the account", uint64(max(info.Streams, 0)), int64(limits.MaxStreams), number))
 	}
 	if limits.MaxConsumers > 0 {
-		out = append(out, used("account consumers", "raise max_consumers of the account: each watcher and each lane is one", uint64(max(info.Consumers, 0)), int64(limits.MaxConsumers), number)) //nolint:gosec // not below 0
+		out = append(out, used("account consumers", "raise max_consumers of the account: each watcher and each lane is one", uint64(max(info.Consumers, 0)), int64(limits.MaxConsumers), number))
 	}
 	return out
 }
 
-func number(n int64) string { return fmt.Sprint(n) }
+func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // used holds a use against a limit; none is 0 or less.
 func used(check, do string, use uint64, limit int64, unit func(int64) string) Finding {
-	n := int64(min(use, 1<<62)) //nolint:gosec // bounded
+	n := int64(min(use, 1<<62))
 	if limit <= 0 {
 		return ok(check, "%s, without a limit of the account", unit(n))
 	}
@@ -307,7 +308,7 @@ func (s *store) room(context.Context) []Finding {
 		if state == nil || state.Config.MaxConsumers <= 0 {
 			continue
 		}
-		f := used(c.check, c.do, uint64(max(state.State.Consumers, 0)), int64(state.Config.MaxConsumers), number) //nolint:gosec // not below 0
+		f := used(c.check, c.do, uint64(max(state.State.Consumers, 0)), int64(state.Config.MaxConsumers), number)
 		out = append(out, f)
 	}
 	return out

@@ -21,7 +21,8 @@ func (d *doctor) keys(context.Context) []Finding {
 	out := d.signing()
 	files := []struct{ variable, name string }{
 		{"LONGSHORE_SIGNING_KEY_FILE", d.env.dispatcher.SigningKey},
-		{"NATS_CREDS", d.env.worker.Credentials}, {"NATS_NKEY", d.env.worker.NKey},
+		{"NATS_CREDS", d.env.worker.Credentials},
+		{"NATS_NKEY", d.env.worker.NKey},
 		{"LONGSHORE_TLS_KEY", d.env.dispatcher.TLSKey},
 	}
 	if len(d.env.worker.PlainKeys()) > 0 {

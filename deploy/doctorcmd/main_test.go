@@ -57,8 +57,8 @@ func doctor(t *testing.T, environ []string, args ...string) (stdout string, err 
 
 // report is what the command printed as JSON.
 type report struct {
-	Healthy bool
-	Checks  []doctorcmd.Finding
+	Healthy bool                `json:"healthy"`
+	Checks  []doctorcmd.Finding `json:"checks"`
 }
 
 func examine(t *testing.T, environ []string, args ...string) (report, error) {

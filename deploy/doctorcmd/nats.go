@@ -68,7 +68,7 @@ func (d *doctor) messageStore(ctx context.Context) []Finding {
 
 // servers dials each address of NATS_URL. The first finding has failed when none listens.
 func (d *doctor) servers(ctx context.Context) []Finding {
-	addresses := strings.Split(d.env.worker.NATS.URL, ",")
+	addresses := strings.Split(d.env.worker.URL, ",")
 	var found []Finding
 	for _, a := range addresses {
 		u, err := url.Parse(strings.TrimSpace(a))

@@ -63,42 +63,61 @@ func TestNATS(t *testing.T) {
 		healthy bool
 		want    []expectation
 	}{
-		"nobody listens": {func(t *testing.T) string { return "nats://" + closedPort(t) }, false, []expectation{
+		"nobody listens": {func(t *testing.T) string {
+			t.Helper()
+			return "nats://" + closedPort(t)
+		}, false, []expectation{
 			{"nats", doctorcmd.Fail, "nobody listens"},
 		}},
 		"no such host": {func(*testing.T) string { return "nats://nobody.invalid:4222" }, false, []expectation{
 			{"nats", doctorcmd.Fail, "nobody.invalid:4222: "},
 		}},
-		"nonsense": {func(t *testing.T) string { return "nats://" + listen(t, "220 mail.example.com ESMTP\r\n") }, false, []expectation{
+		"nonsense": {func(t *testing.T) string {
+			t.Helper()
+			return "nats://" + listen(t, "220 mail.example.com ESMTP\r\n")
+		}, false, []expectation{
 			{"nats", doctorcmd.Fail, "something listens there that does not greet as one"},
 		}},
-		"silence": {func(t *testing.T) string { return "nats://" + listen(t, "") }, false, []expectation{
+		"silence": {func(t *testing.T) string {
+			t.Helper()
+			return "nats://" + listen(t, "")
+		}, false, []expectation{
 			{"nats", doctorcmd.Fail, "check that NATS_URL leads to a NATS server"},
 		}},
 		"a wrong password": {func(t *testing.T) string {
+			t.Helper()
 			ns := startNATS(t, func(o *server.Options) { o.Username, o.Password = "u", "another" })
 			return at(ns, "u")
 		}, false, []expectation{{"nats", doctorcmd.Fail, "refuses these credentials"}}},
 		"one of two servers": {func(t *testing.T) string {
+			t.Helper()
 			ns := startNATS(t, withJetStream)
 			nc, _ := connect(t, ns.ClientURL())
 			setUp(t, nc)
 			return "nats://" + closedPort(t) + "," + ns.ClientURL()
 		}, false, []expectation{{"nats server", doctorcmd.Warn, "nobody listens"}, {"streams", doctorcmd.OK, "16"}, {"dispatcher", doctorcmd.Fail, "none answers"}}},
-		"no JetStream": {func(t *testing.T) string { return startNATS(t, func(*server.Options) {}).ClientURL() }, false, []expectation{
+		"no JetStream": {func(t *testing.T) string {
+			t.Helper()
+			return startNATS(t, func(*server.Options) {}).ClientURL()
+		}, false, []expectation{
 			{"jetstream", doctorcmd.Fail, "-js"},
 			{"streams", doctorcmd.Skip, "JetStream is off"},
 			{"dispatcher", doctorcmd.Skip, "no queue"},
 			{"clock", doctorcmd.Skip, "no stream"},
 		}},
-		"no streams": {func(t *testing.T) string { return startNATS(t, withJetStream).ClientURL() }, false, []expectation{
+		"no streams": {func(t *testing.T) string {
+			t.Helper()
+			return startNATS(t, withJetStream).ClientURL()
+		}, false, []expectation{
 			{"jetstream", doctorcmd.OK, "API level"},
 			{"streams", doctorcmd.Fail, "missing: TASKS, RUNS, EVENTS"},
 		}},
 		"small messages": {func(t *testing.T) string {
+			t.Helper()
 			return startNATS(t, func(o *server.Options) { o.JetStream, o.MaxPayload = true, 64<<10 }).ClientURL()
 		}, false, []expectation{{"max payload", doctorcmd.Fail, "do not fit"}}},
 		"a missing stream": {func(t *testing.T) string {
+			t.Helper()
 			ns := startNATS(t, withJetStream)
 			nc, js := connect(t, ns.ClientURL())
 			setUp(t, nc)
@@ -114,6 +133,7 @@ func TestNATS(t *testing.T) {
 			{"wake-ups", doctorcmd.Fail, "does not exist"},
 		}},
 		"other settings": {func(t *testing.T) string {
+			t.Helper()
 			ns := startNATS(t, withJetStream)
 			nc, js := connect(t, ns.ClientURL())
 			setUp(t, nc)
@@ -135,6 +155,7 @@ func TestNATS(t *testing.T) {
 			{"dead letters", doctorcmd.Warn, "1 → see `longshore dead list`"},
 		}},
 		"a user who may do little": {func(t *testing.T) string {
+			t.Helper()
 			ns := startNATS(t, users)
 			nc, _ := connect(t, at(ns, "all"))
 			setUp(t, nc)

@@ -26,6 +26,7 @@ import (
 const (
 	lookers      = 8                      // runs that are looked at together
 	lookAgain    = 500 * time.Millisecond // after a sweep was asked for
+	askAgain     = 5 * time.Second        // for another one: a worker that sweeps at this moment passes it over
 	maxStranded  = 1000                   // that are told
 	defaultOlder = time.Minute            // a worker may be about to do what is missing
 	defaultWait  = time.Minute            // for a sweep
@@ -198,14 +199,18 @@ func (f *runsFlags) find(ctx context.Context, b *bus.Bus, k *runlog.Keeper) (*st
 
 // mend asks for a sweep and waits until something happens to all of them, or nobody did it in time.
 func mend(ctx context.Context, b *bus.Bus, k *runlog.Keeper, list *strandedRuns, wait time.Duration) error {
-	if err := b.AskSweep(ctx); err != nil {
-		return fmt.Errorf("ask for a sweep: %w", err)
-	}
+	var asked time.Time
 	over := time.NewTimer(wait)
 	defer over.Stop()
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
+		if time.Since(asked) >= askAgain {
+			if err := b.AskSweep(ctx); err != nil {
+				return fmt.Errorf("ask for a sweep: %w", err)
+			}
+			asked = time.Now()
+		}
 		for _, s := range list.Runs {
 			if s.Mended {
 				continue

@@ -19,8 +19,8 @@ import (
 
 // stranded is what the command printed as JSON.
 type stranded struct {
-	Looked int
-	Runs   []doctorcmd.Stranded
+	Looked int                  `json:"looked"`
+	Runs   []doctorcmd.Stranded `json:"runs"`
 }
 
 func lookForRuns(t *testing.T, environ []string, args ...string) (stranded, error) {

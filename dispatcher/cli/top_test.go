@@ -19,11 +19,16 @@ import (
 
 // topShot is what top prints of what these tests look at.
 type topShot struct {
-	Rates    struct{ Failed int }
-	Workers  []messages.WorkerStatus
-	Lanes    []messages.LaneStatus
-	Failures []struct{ Tenant, ID, Agent, Message string }
-	Problems map[string]string
+	Rates struct {
+		Failed int `json:"failed"`
+	} `json:"rates"`
+	Workers  []messages.WorkerStatus `json:"workers"`
+	Lanes    []messages.LaneStatus   `json:"lanes"`
+	Failures []struct {
+		ID      string `json:"id"`
+		Message string `json:"message"`
+	} `json:"failures"`
+	Problems map[string]string `json:"problems"`
 }
 
 // patience is how long a test waits for what must come.

@@ -129,8 +129,13 @@ func short(f float64) string {
 func (m *topModel) tables(now time.Time) []topTable {
 	ago := func(at time.Time) string { return span(now.Sub(at)) }
 	workers := topTable{name: topWorkers, none: "no worker answers", columns: []topColumn{
-		{}, {name: "VERSION", width: 12, spare: 3}, {name: "BUSY", width: 11, right: true}, {width: topBars + 2, spare: 2},
-		{name: "HELD", width: 6, right: true, spare: 1}, {name: "UP", width: 7, right: true, spare: 4}, {name: "STATE", width: 6},
+		{},
+		{name: "VERSION", width: 12, spare: 3},
+		{name: "BUSY", width: 11, right: true},
+		{width: topBars + 2, spare: 2},
+		{name: "HELD", width: 6, right: true, spare: 1},
+		{name: "UP", width: 7, right: true, spare: 4},
+		{name: "STATE", width: 6},
 	}}
 	for i := range m.workers {
 		w := &m.workers[i]
@@ -143,7 +148,11 @@ func (m *topModel) tables(now time.Time) []topTable {
 		}, color})
 	}
 	lanes := topTable{name: topLanes, none: "nothing is queued", columns: []topColumn{
-		{}, {name: "PRIORITY", width: 8}, {name: "QUEUED", width: 8, right: true}, {name: "IN FLIGHT", width: 9, right: true}, {name: "OLDEST", width: 7, right: true},
+		{},
+		{name: "PRIORITY", width: 8},
+		{name: "QUEUED", width: 8, right: true},
+		{name: "IN FLIGHT", width: 9, right: true},
+		{name: "OLDEST", width: 7, right: true},
 	}}
 	for _, l := range m.lanes {
 		oldest := "-"
@@ -155,21 +164,33 @@ func (m *topModel) tables(now time.Time) []topTable {
 		}, ""})
 	}
 	runs := topTable{name: topWorking, none: "nothing was heard of a run that works", columns: []topColumn{
-		{width: 26}, {name: "TENANT", width: 10, spare: 1}, {name: "AGENT", width: 12}, {name: "STEP", width: 4, right: true}, {name: "DOES"},
+		{width: 26},
+		{name: "TENANT", width: 10, spare: 1},
+		{name: "AGENT", width: 12},
+		{name: "STEP", width: 4, right: true},
+		{name: "DOES"},
 		{name: "FOR", width: 7, right: true},
 	}}
 	for _, r := range m.working() {
 		runs.rows = append(runs.rows, topRow{[]string{r.ID, r.Tenant, cmp.Or(r.Agent, "-"), strconv.Itoa(r.Step), r.Doing, ago(r.Since)}, ""})
 	}
 	approvals := topTable{name: topApprovals, none: "no call waits for an approval", columns: []topColumn{
-		{width: 26}, {name: "TENANT", width: 10, spare: 1}, {name: "AGENT", width: 12}, {name: "CALL", least: 30}, {name: "FOR", width: 7, right: true},
+		{width: 26},
+		{name: "TENANT", width: 10, spare: 1},
+		{name: "AGENT", width: 12},
+		{name: "CALL", least: 30},
+		{name: "FOR", width: 7, right: true},
 	}}
 	for i := range m.approvals {
 		a := &m.approvals[i]
 		approvals.rows = append(approvals.rows, topRow{[]string{a.ID, a.Tenant, a.Agent, a.Tool + " " + a.Arguments, ago(a.Since)}, yellow})
 	}
 	failures := topTable{name: topFailed, none: "no run failed since this began", columns: []topColumn{
-		{width: 26}, {name: "TENANT", width: 10, spare: 1}, {name: "AGENT", width: 12, spare: 2}, {name: "WHY", least: 30}, {name: "AGO", width: 7, right: true},
+		{width: 26},
+		{name: "TENANT", width: 10, spare: 1},
+		{name: "AGENT", width: 12, spare: 2},
+		{name: "WHY", least: 30},
+		{name: "AGO", width: 7, right: true},
 	}}
 	for i := range m.failures {
 		f := &m.failures[i]
@@ -268,7 +289,7 @@ func shares(wants []int, room, selected int) []int {
 		give(i)
 	}
 	if selected >= 0 {
-		for give(selected) { //nolint:revive // until it has enough
+		for give(selected) {
 		}
 	}
 	for more := true; more; {

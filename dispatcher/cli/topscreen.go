@@ -167,7 +167,7 @@ func control(f *os.File, do func(fd int) error) error {
 	if err != nil {
 		return err //nolint:wrapcheck // the caller says what it wanted
 	}
-	failed := raw.Control(func(fd uintptr) { err = do(int(fd)) }) //nolint:gosec // a descriptor
+	failed := raw.Control(func(fd uintptr) { err = do(int(fd)) })
 	if failed != nil {
 		return failed //nolint:wrapcheck // as above
 	}
