@@ -1,4 +1,4 @@
-//go:build linux || darwin || freebsd
+//go:build linux || darwin
 
 package doctorcmd
 
@@ -14,5 +14,5 @@ func freeSpace(dir string) (free, size uint64, err error) {
 		return 0, 0, fmt.Errorf("look at the disk: %w", err)
 	}
 	block := uint64(s.Bsize) //nolint:gosec // its type differs between systems
-	return uint64(max(s.Bavail, 0)) * block, s.Blocks * block, nil
+	return s.Bavail * block, s.Blocks * block, nil
 }
