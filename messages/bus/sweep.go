@@ -45,3 +45,13 @@ func (b *Bus) scheduleEvery(ctx context.Context, errand messages.Errand, run mes
 	}})
 	return body, err
 }
+
+// AskSweep asks the workers for a sweep now, beside those that are scheduled.
+func (b *Bus) AskSweep(ctx context.Context) error {
+	body, err := json.Marshal(messages.Wake{Errand: messages.ErrandSweep})
+	if err != nil {
+		return fmt.Errorf("encode errand: %w", err)
+	}
+	_, err = b.store(ctx, &nats.Msg{Subject: sweepRun.WakeSubject(), Data: body, Header: nats.Header{}})
+	return err
+}

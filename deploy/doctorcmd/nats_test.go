@@ -1,0 +1,226 @@
+package doctorcmd_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/deploy/doctorcmd"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+func withJetStream(o *server.Options) { o.JetStream = true }
+
+// connect gives the test a connection of its own.
+func connect(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := bus.Connect(t.Context(), bus.ConnConfig{URL: url, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
+func setUp(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	if err := bus.Setup(t.Context(), nc, bus.Streams{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// users are two: one that may do everything, and one that may ask for TASKS alone.
+func users(o *server.Options) {
+	o.JetStream = true
+	o.Users = []*server.User{
+		{Username: "all", Password: planted},
+		{Username: "some", Password: planted, Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.TASKS", "$JS.API.CONSUMER.INFO.TASKS.workers"}},
+		}},
+	}
+}
+
+func at(ns *server.Server, user string) string {
+	return "nats://" + user + ":" + planted + "@" + ns.Addr().String()
+}
+
+func TestNATS(t *testing.T) {
+	type expectation struct {
+		check  string
+		status doctorcmd.Status
+		text   string
+	}
+	for name, tt := range map[string]struct {
+		url     func(t *testing.T) string
+		healthy bool
+		want    []expectation
+	}{
+		"nobody listens": {func(t *testing.T) string {
+			t.Helper()
+			return "nats://" + closedPort(t)
+		}, false, []expectation{
+			{"nats", doctorcmd.Fail, "nobody listens"},
+		}},
+		"no such host": {func(*testing.T) string { return "nats://nobody.invalid:4222" }, false, []expectation{
+			{"nats", doctorcmd.Fail, "nobody.invalid:4222: "},
+		}},
+		"nonsense": {func(t *testing.T) string {
+			t.Helper()
+			return "nats://" + listen(t, "220 mail.example.com ESMTP\r\n")
+		}, false, []expectation{
+			{"nats", doctorcmd.Fail, "something listens there that does not greet as one"},
+		}},
+		"silence": {func(t *testing.T) string {
+			t.Helper()
+			return "nats://" + listen(t, "")
+		}, false, []expectation{
+			{"nats", doctorcmd.Fail, "check that NATS_URL leads to a NATS server"},
+		}},
+		"a wrong password": {func(t *testing.T) string {
+			t.Helper()
+			ns := startNATS(t, func(o *server.Options) { o.Username, o.Password = "u", "another" })
+			return at(ns, "u")
+		}, false, []expectation{{"nats", doctorcmd.Fail, "refuses these credentials"}}},
+		"one of two servers": {func(t *testing.T) string {
+			t.Helper()
+			ns := startNATS(t, withJetStream)
+			nc, _ := connect(t, ns.ClientURL())
+			setUp(t, nc)
+			return "nats://" + closedPort(t) + "," + ns.ClientURL()
+		}, false, []expectation{{"nats server", doctorcmd.Warn, "nobody listens"}, {"streams", doctorcmd.OK, "16"}, {"dispatcher", doctorcmd.Fail, "none answers"}}},
+		"no JetStream": {func(t *testing.T) string {
+			t.Helper()
+			return startNATS(t, func(*server.Options) {}).ClientURL()
+		}, false, []expectation{
+			{"jetstream", doctorcmd.Fail, "-js"},
+			{"streams", doctorcmd.Skip, "JetStream is off"},
+			{"dispatcher", doctorcmd.Skip, "no queue"},
+			{"clock", doctorcmd.Skip, "no stream"},
+		}},
+		"no streams": {func(t *testing.T) string {
+			t.Helper()
+			return startNATS(t, withJetStream).ClientURL()
+		}, false, []expectation{
+			{"jetstream", doctorcmd.OK, "API level"},
+			{"streams", doctorcmd.Fail, "missing: TASKS, RUNS, EVENTS"},
+		}},
+		"small messages": {func(t *testing.T) string {
+			t.Helper()
+			return startNATS(t, func(o *server.Options) { o.JetStream, o.MaxPayload = true, 64<<10 }).ClientURL()
+		}, false, []expectation{{"max payload", doctorcmd.Fail, "do not fit"}}},
+		"a missing stream": {func(t *testing.T) string {
+			t.Helper()
+			ns := startNATS(t, withJetStream)
+			nc, js := connect(t, ns.ClientURL())
+			setUp(t, nc)
+			if err := js.DeleteStream(t.Context(), bus.StreamBlobs); err != nil {
+				t.Fatal(err)
+			}
+			if err := js.DeleteConsumer(t.Context(), bus.StreamTasks, bus.ConsumerWorkers); err != nil {
+				t.Fatal(err)
+			}
+			return ns.ClientURL()
+		}, false, []expectation{
+			{"streams", doctorcmd.Fail, "missing: BLOBS → start a dispatcher"},
+			{"wake-ups", doctorcmd.Fail, "does not exist"},
+		}},
+		"other settings": {func(t *testing.T) string {
+			t.Helper()
+			ns := startNATS(t, withJetStream)
+			nc, js := connect(t, ns.ClientURL())
+			setUp(t, nc)
+			change(t, js, bus.StreamDead, func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 7 })
+			change(t, js, bus.StreamTasks, func(c *jetstream.StreamConfig) { c.RePublish = nil })
+			change(t, js, bus.StreamRuns, func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 30 })
+			change(t, js, bus.StreamEvents, func(c *jetstream.StreamConfig) { c.MaxBytes = 1000 })
+			if _, err := js.Publish(t.Context(), "events.a.b.c", make([]byte, 900)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.Publish(t.Context(), "dead.a.b.c", nil); err != nil {
+				t.Fatal(err)
+			}
+			return ns.ClientURL()
+		}, false, []expectation{
+			{"stream DEAD", doctorcmd.Fail, "max_msgs_per_subject is 7, but must be -1 → change it with `nats stream edit DEAD`"},
+			{"stream TASKS", doctorcmd.Fail, "as an earlier version made it"},
+			{"stream EVENTS", doctorcmd.Warn, "of 1000 bytes"},
+			{"dead letters", doctorcmd.Warn, "1 → see `longshore dead list`"},
+		}},
+		"a user who may do little": {func(t *testing.T) string {
+			t.Helper()
+			ns := startNATS(t, users)
+			nc, _ := connect(t, at(ns, "all"))
+			setUp(t, nc)
+			return at(ns, "some")
+		}, true, []expectation{
+			{"jetstream", doctorcmd.Skip, "this NATS user may not ask for it → run it with the NATS user of a dispatcher"},
+			{"streams", doctorcmd.Skip, "RUNS, EVENTS"},
+			{"queue", doctorcmd.Skip, "may not ask"},
+			{"dispatcher", doctorcmd.Skip, "may not ask"},
+			{"clock", doctorcmd.OK, "differ"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := examine(t, []string{"NATS_URL=" + tt.url(t)}, "--role", "dispatcher")
+			if tt.healthy != (err == nil) || err != nil && !errors.Is(err, doctorcmd.ErrUnhealthy) {
+				t.Error(err)
+			}
+			for _, w := range tt.want {
+				r.expect(t, w.check, w.status, w.text)
+			}
+		})
+	}
+}
+
+// change changes a stream as an operator would.
+func change(t *testing.T, js jetstream.JetStream, stream string, do func(*jetstream.StreamConfig)) {
+	t.Helper()
+	s, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.CachedInfo().Config
+	do(&c)
+	if _, err := js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSyncInterval(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*server.Options)
+		status doctorcmd.Status
+		text   string
+	}{
+		"the server's own": {func(*server.Options) {}, doctorcmd.Warn, "2m0s: a loss of power takes"},
+		"short":            {func(o *server.Options) { o.SyncInterval = 100 * time.Millisecond }, doctorcmd.OK, "100ms"},
+		"always":           {func(o *server.Options) { o.SyncAlways = true }, doctorcmd.OK, "always"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := startNATS(t, func(o *server.Options) {
+				o.JetStream, o.HTTPHost, o.HTTPPort = true, "127.0.0.1", -1
+				tt.change(o)
+			})
+			r, _ := examine(t, []string{"NATS_URL=" + ns.ClientURL()}, "--monitor", "http://"+ns.MonitorAddr().String()+"/")
+			r.expect(t, "sync interval", tt.status, tt.text)
+			r.expect(t, "server disk", doctorcmd.OK, " of ")
+		})
+	}
+	ns := startNATS(t, withJetStream)
+	for name, address := range map[string]string{"nobody": "http://" + closedPort(t), "nonsense": "http://" + listen(t, "nonsense\r\n")} {
+		r, _ := examine(t, []string{"NATS_URL=" + ns.ClientURL()}, "--monitor", address)
+		if got := r.of("sync interval"); len(got) != 1 || got[0].Status != doctorcmd.Warn {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// topShot is what top prints of what these tests look at.
+type topShot struct {
+	Rates struct {
+		Failed int `json:"failed"`
+	} `json:"rates"`
+	Workers  []messages.WorkerStatus `json:"workers"`
+	Lanes    []messages.LaneStatus   `json:"lanes"`
+	Failures []struct {
+		ID      string `json:"id"`
+		Message string `json:"message"`
+	} `json:"failures"`
+	Problems map[string]string `json:"problems"`
+}
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// withCommands has the commands as main makes them.
+func withCommands(connect cli.Connect, options ...cli.Options) *cobra.Command {
+	root := &cobra.Command{Use: "longshore"}
+	root.AddCommand(cli.Commands(connect, options...)...)
+	cli.Usage(root)
+	return root
+}
+
+func TestTopOnce(t *testing.T) {
+	f := newFleet(t)
+	f.run(t, "submit", "x", "--id", "queued", "--tenant", "acme")
+	out := f.raw(t, "top", "--once", "--interval", "300ms", "--tenant", "acme")
+	var shot topShot
+	if err := json.Unmarshal([]byte(out), &shot); err != nil || strings.Count(out, "\n") != 1 {
+		t.Fatalf("%q: %v", out, err)
+	}
+	if len(shot.Lanes) != 1 || shot.Lanes[0].Queued != 1 || shot.Workers == nil || shot.Problems != nil {
+		t.Errorf("%+v", shot)
+	}
+}
+
+// Without a terminal it goes on, a line each time, and shows what happens meanwhile.
+func TestTopFollows(t *testing.T) {
+	f := newFleet(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	root, stdout := withCommands(f.connect), &lineWriter{lines: make(chan string, 100)}
+	root.SetOut(stdout)
+	root.SetErr(stdout)
+	root.SetArgs([]string{"top", "--interval", "200ms"})
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	n := 0
+	for line := range stdout.lines {
+		var shot topShot
+		if err := json.Unmarshal([]byte(line), &shot); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if len(shot.Failures) > 0 {
+			if got := shot.Failures[0]; !strings.HasPrefix(got.ID, "broken") || got.Message != "no \x1b[2Jluck" || shot.Rates.Failed < 1 {
+				t.Errorf("%+v", shot)
+			}
+			if strings.Contains(line, "\x1b") {
+				t.Errorf("it could steer a terminal: %q", line)
+			}
+			break
+		}
+		n++
+		f.fail(t, "broken"+strconv.Itoa(n)) // the first may be over before it follows
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// fail writes the log of a run that fails.
+func (f *fleet) fail(t *testing.T, id string) {
+	t.Helper()
+	f.work(t, messages.Ref{Tenant: "acme", Run: id}, messages.AgentResult{
+		Status: messages.StatusFailed, Error: &messages.RunError{Code: "model_failed", Message: "no \x1b[2Jluck"},
+	})
+}
+
+// lineWriter hands on lines. Whoever does not take them has had enough.
+type lineWriter struct {
+	part  bytes.Buffer
+	lines chan string
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.part.Write(p)
+	for bytes.ContainsRune(w.part.Bytes(), '\n') {
+		line, _ := w.part.ReadString('\n')
+		select {
+		case w.lines <- strings.TrimSuffix(line, "\n"):
+		default:
+			return 0, errors.New("nobody reads")
+		}
+	}
+	return len(p), nil
+}
+
+func TestTopRefusals(t *testing.T) {
+	none := func(context.Context) (*dispatcher.Client, func(), error) { return nil, nil, errors.New("it connects") }
+	for name, args := range map[string][]string{
+		"an argument":       {"top", "x"},
+		"a short interval":  {"top", "--interval", "1ms"},
+		"a long interval":   {"top", "--interval", "1h"},
+		"an odd tenant":     {"top", "--tenant", "a.b"},
+		"an unknown output": {"top", "-o", "yaml"},
+	} {
+		_, _, err := executeWith(t, none, "", args...)
+		if _, usage := errors.AsType[*cli.UsageError](err); !usage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTopWithoutADispatcher(t *testing.T) {
+	out := newStreams(t).raw(t, "top", "--once", "--interval", "200ms")
+	if !strings.Contains(out, `"problems":{"approvals":"no dispatcher answers","lanes":"no dispatcher answers","workers":"no dispatcher answers"}`) {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// topStart is when the models of these tests begin.
+func topStart() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func topEvent(t *testing.T, tenant, run, name string, data any) *messages.Event {
+	t.Helper()
+	body, err := json.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &messages.Event{Type: "longshore." + name + ".v1", Source: "/tenants/" + tenant, Subject: run, Sequence: "1", Data: body}
+}
+
+func ended(status messages.Status, code messages.Code, message string) messages.RunFinished {
+	r := messages.AgentResult{Status: status, Provenance: &messages.Provenance{Agent: "writer"}}
+	if code != "" {
+		r.Error = &messages.RunError{Code: code, Message: message}
+	}
+	return messages.RunFinished{Result: r}
+}
+
+// busy is a model of a fleet with something in every section, and hostile texts in all of them.
+func busy(t *testing.T) (m *topModel, now time.Time) {
+	t.Helper()
+	m = newTopModel("", topStart())
+	now = topStart().Add(2 * time.Minute)
+	cost := 0.25
+	for i := range 30 {
+		id := fmt.Sprintf("01JNARUN0000000000000000%02d", i)
+		at := now.Add(time.Duration(i-30) * time.Second)
+		m.event(topEvent(t, "acme", id, messages.EventRunQueued, messages.RunQueued{Agent: "writer"}), at)
+		m.event(topEvent(t, "acme", id, messages.EventStepStart, messages.Step{Step: i + 1}), at)
+		m.event(topEvent(t, "acme", id, messages.EventMessageEnd, messages.MessageEnd{Usage: messages.Usage{Total: 2000}, Cost: &cost}), at)
+		switch {
+		case i%10 == 9:
+			m.event(topEvent(t, "acme", id, messages.EventRunFinished,
+				ended(messages.StatusFailed, "model_failed", "the \x1b[2Jmodel is \u202egone 二二二, and nobody knows when it comes back to us")), at)
+		case i%3 == 0:
+			m.event(topEvent(t, "acme", id, messages.EventToolExecutionStart, messages.ToolExecution{ToolName: "write\x07_file"}), at)
+		default:
+			m.event(topEvent(t, "acme", id, messages.EventRunFinished, ended(messages.StatusCompleted, "", "")), at)
+		}
+	}
+	oldest := now.Add(-90 * time.Second)
+	m.answer(&topPoll{
+		workers: []messages.WorkerStatus{
+			{Name: "w-1", Version: "1.2.3", Slots: 64, Busy: 41, Held: 45, Since: topStart().Add(-26 * time.Hour)},
+			{Name: "w\x1b]0;gotcha\x07-2-of-a-very-long-name-that-does-not-fit-anywhere", Version: "1.2.4", Slots: 64, Held: 2, Since: topStart(), Draining: true},
+		},
+		lanes: &messages.LaneList{Lanes: []messages.LaneStatus{
+			{Priority: "wake", Queued: 2, InFlight: 3}, {Tenant: "acme", Priority: "high", Queued: 1204, InFlight: 20, Oldest: &oldest},
+		}},
+		askedApproval: true,
+		approvals: []messages.WaitingApproval{
+			{Tenant: "acme", ID: "01JNARUN000000000000000099", Agent: "careful", Tool: "shell", Arguments: `{"command":"rm -rf \u001b[31m/"}` + "\x1b[31m", Since: now.Add(-time.Hour)},
+		},
+	}, now)
+	return m, now
+}
+
+func TestTopScreens(t *testing.T) {
+	for name, tt := range map[string]struct {
+		width, height int
+		color         bool
+		change        func(*topModel, time.Time)
+	}{
+		"usual":  {width: 80, height: 24},
+		"color":  {width: 80, height: 24, color: true},
+		"wide":   {width: 160, height: 50},
+		"narrow": {width: 40, height: 14},
+		"tiny":   {width: 9, height: 4},
+		"selected": {width: 80, height: 24, change: func(m *topModel, now time.Time) {
+			for _, k := range []int{keyNext, keyNext, keyNext, keyDown, keyDown} {
+				m.key(k, now)
+			}
+		}},
+		"paused": {width: 80, height: 24, change: func(m *topModel, now time.Time) {
+			m.key(keyPause, now)
+			m.failures, m.workers = nil, nil
+			clear(m.runs)
+		}},
+		"problems": {width: 80, height: 24, change: func(m *topModel, now time.Time) {
+			m.answer(&topPoll{errs: map[string]error{topWorkers: dispatcher.ErrUnavailable, topLanes: errors.New("a\x1b[2J\nb")}}, now)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, now := busy(t)
+			if tt.change != nil {
+				tt.change(m, now)
+			}
+			lines := m.render(tt.width, tt.height, tt.color, now)
+			checkScreen(t, lines, tt.width, tt.height)
+			goldenScreen(t, name, lines)
+		})
+	}
+	t.Run("empty", func(t *testing.T) {
+		m := newTopModel("acme", topStart())
+		m.answer(&topPoll{askedApproval: true, lanes: &messages.LaneList{}}, topStart())
+		goldenScreen(t, "empty", m.render(80, 24, false, topStart()))
+	})
+}
+
+func checkScreen(t *testing.T, lines []string, width, height int) {
+	t.Helper()
+	if len(lines) > height {
+		t.Errorf("%d lines in %d", len(lines), height)
+	}
+	for _, l := range lines {
+		for _, code := range []string{bold, dim, red, yellow, inverse, normal} {
+			l = strings.ReplaceAll(l, code, "")
+		}
+		if columns(l) > width {
+			t.Errorf("%d columns in %d: %q", columns(l), width, l)
+		}
+		if strings.ContainsFunc(l, func(r rune) bool { return !unicode.IsPrint(r) && !unicode.Is(unicode.M, r) && !isJoiner(r) }) {
+			t.Errorf("it could steer a terminal: %q", l)
+		}
+	}
+}
+
+func goldenScreen(t *testing.T, name string, lines []string) {
+	t.Helper()
+	file := filepath.Join("testdata", "top."+name+".txt")
+	got := strings.Join(lines, "\n") + "\n"
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func FuzzTopScreen(f *testing.F) {
+	f.Add(80, 24, "name", "\x1b[2J")
+	f.Add(0, 0, "", "")
+	f.Add(-3, -1, "二二二", "\u202e")
+	f.Fuzz(func(t *testing.T, width, height int, name, text string) {
+		width, height = max(min(width, 500), -2), max(min(height, 200), -2)
+		m := newTopModel("", topStart())
+		m.answer(&topPoll{workers: []messages.WorkerStatus{{Name: name, Slots: len(text) - 3, Busy: -len(name)}}}, topStart())
+		m.event(topEvent(t, "a", "b", messages.EventToolExecutionStart, messages.ToolExecution{ToolName: text}), topStart())
+		m.event(topEvent(t, "a", "c", messages.EventRunFinished, ended("", messages.Code(name), text)), topStart())
+		m.key(keyNext, topStart())
+		m.key(keyDown, topStart())
+		checkScreen(t, m.render(width, height, true, topStart()), max(width, 0), max(height, 0))
+	})
+}
+
+func TestTopRates(t *testing.T) {
+	m := newTopModel("", topStart())
+	cost := 0.01
+	at := topStart()
+	for second := range 120 {
+		at = topStart().Add(time.Duration(second) * time.Second)
+		for i := range 3 {
+			id := strconv.Itoa(second) + "-" + strconv.Itoa(i)
+			m.event(topEvent(t, "a", id, messages.EventRunQueued, messages.RunQueued{}), at)
+			m.event(topEvent(t, "a", id, messages.EventMessageEnd, messages.MessageEnd{Usage: messages.Usage{Total: 100}, Cost: &cost}), at)
+			status := messages.StatusCompleted
+			if i == 0 {
+				status = messages.StatusFailed
+			}
+			m.event(topEvent(t, "a", id, messages.EventRunFinished, ended(status, "", "")), at)
+		}
+	}
+	got := m.rates(at)
+	got.Cost = float64(int(got.Cost*100+0.5)) / 100
+	want := topRates{Started: 3, Finished: 3, Tokens: 300, Cost: 1.8, Completed: 120, Failed: 60}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := m.rates(at.Add(time.Hour)); got != (topRates{}) {
+		t.Errorf("an hour later: %+v", got)
+	}
+	// Free replies are not those without a price.
+	m.event(topEvent(t, "a", "x", messages.EventMessageEnd, messages.MessageEnd{Cached: true}), at)
+	m.event(topEvent(t, "a", "y", messages.EventMessageEnd, messages.MessageEnd{}), at)
+	if got := m.rates(at).Unpriced; got != 1 {
+		t.Errorf("%d calls without a price", got)
+	}
+}
+
+// What top remembers does not grow with what a fleet does.
+func TestTopIsBounded(t *testing.T) {
+	m := newTopModel("", topStart())
+	for i := range topRuns + 100 {
+		tenant, id := "t"+strconv.Itoa(i), "r"+strconv.Itoa(i)
+		at := topStart().Add(time.Duration(i) * time.Millisecond)
+		m.event(topEvent(t, tenant, id, messages.EventRunQueued, messages.RunQueued{}), at)
+		m.event(topEvent(t, tenant, id+"f", messages.EventRunFinished, ended(messages.StatusFailed, "x", strings.Repeat("y", 10_000))), at)
+	}
+	if len(m.runs) != topRuns || len(m.failures) != topFailures || len(m.tenants) != topTenants || len(m.failures[0].Message) > topMessage+30 {
+		t.Errorf("%d runs, %d failures, %d tenants, a message of %d bytes", len(m.runs), len(m.failures), len(m.tenants), len(m.failures[0].Message))
+	}
+	if _, ok := m.runs[messages.Ref{Tenant: "t1099", Run: "r1099"}]; !ok {
+		t.Error("the newest run was forgotten")
+	}
+	m.answer(&topPoll{}, topStart().Add(2*time.Hour))
+	if len(m.runs) != 0 {
+		t.Errorf("%d runs of which nothing was heard for hours", len(m.runs))
+	}
+}
+
+func TestTopPassesOverWhatIsNoEventOfARun(t *testing.T) {
+	m := newTopModel("", topStart())
+	for name, e := range map[string]*messages.Event{
+		"no run":    topEvent(t, "a", messages.NoRun, "auth_denied", nil),
+		"no token":  topEvent(t, "a b", "x", messages.EventRunQueued, nil),
+		"no source": {Type: "longshore.run_queued.v1", Subject: "x"},
+	} {
+		m.event(e, topStart())
+		if len(m.runs) != 0 || m.rates(topStart()).Started != 0 {
+			t.Errorf("%s counts", name)
+		}
+	}
+	broken := topEvent(t, "a", "x", messages.EventRunFinished, nil)
+	broken.Data = []byte(`{"result":"`)
+	m.event(broken, topStart())
+	if len(m.failures) != 1 {
+		t.Errorf("an end that cannot be read: %+v", m.failures)
+	}
+}
+
+func TestTopKeys(t *testing.T) {
+	for in, want := range map[string][]int{
+		"":              nil,
+		"q":             {keyQuit},
+		"\x03":          {keyQuit},
+		"xyz\x1b":       nil,
+		"pj\x1b[Ak":     {keyPause, keyDown, keyUp, keyUp},
+		"\t\x1b[Z":      {keyNext, keyPrevious},
+		"\x1b[5~\x1bOB": {keyDown},
+	} {
+		if got := keysOf([]byte(in)); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", in, got, want)
+		}
+	}
+}
+
+func TestShares(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wants          []int
+		room, selected int
+		want           []int
+	}{
+		"enough":   {[]int{1, 2, 3}, 10, -1, []int{1, 2, 3}},
+		"in turn":  {[]int{9, 9, 1}, 7, -1, []int{3, 3, 1}},
+		"selected": {[]int{9, 9, 9}, 7, 1, []int{1, 5, 1}},
+		"few":      {[]int{9, 9, 9}, 2, 2, []int{1, 1, 0}},
+		"none":     {[]int{9, 9}, -4, 0, []int{0, 0}},
+	} {
+		if got := shares(tt.wants, tt.room, tt.selected); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package runlog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Awaited tells whether the queue has a message that makes somebody look at a run: its task, a wake-up, a timer or a
+// net; never stale.
+type Awaited func(ctx context.Context, run messages.Ref) (bool, error)
+
+// Stranded says why nothing will happen to a run that has not ended, or that nobody was told of its end; empty: somebody
+// or something will see to it. It finds what Sweep mends, changes nothing, and goes by the same log. What is on its way
+// at this moment may look stranded: a run whose last record is a few seconds old should be looked at again.
+func (k *Keeper) Stranded(ctx context.Context, run messages.Ref, awaited Awaited) (why string, last messages.Entry, err error) {
+	last, ok, err := k.Log.Last(ctx, run)
+	if err != nil || !ok {
+		return "", last, err
+	}
+	switch last.Head.Phase {
+	case messages.PhaseActive:
+		held, err := k.Queue.Holds(ctx, last.Head.Ticket)
+		if err != nil || held {
+			return "", last, err
+		}
+		return "it was being worked, and its ticket is not in the queue any more", last, nil
+	case messages.PhaseReady:
+		queued, err := awaited(ctx, run)
+		if err != nil || queued {
+			return "", last, err
+		}
+		return "it may go on, and no wake-up is in the queue", last, nil
+	case messages.PhaseParked:
+		queued, err := awaited(ctx, run)
+		if err != nil || queued {
+			return "", last, err
+		}
+		why, err := k.strandedPark(ctx, run, last)
+		return why, last, err
+	case messages.PhaseFinished:
+		if k.Now().Sub(last.Head.Time) > endsFor {
+			return "", last, nil
+		}
+		told, err := k.Events.Ended(ctx, run)
+		if err != nil || told {
+			return "", last, err
+		}
+		if queued, err := awaited(ctx, run); err != nil || queued {
+			return "", last, err // who gets its ticket tells
+		}
+		return "it has ended, and nobody was told", last, nil
+	default:
+		return "", last, nil
+	}
+}
+
+// strandedPark is for a parked run of which the queue knows nothing.
+func (k *Keeper) strandedPark(ctx context.Context, run messages.Ref, last messages.Entry) (string, error) {
+	until, err := k.until(ctx, run, last)
+	switch {
+	case err != nil:
+		return "", err
+	case until != nil:
+		return fmt.Sprintf("it waits (%s) until %s, and no timer is set", last.Head.Waits, until.UTC().Format(time.RFC3339)), nil
+	}
+	switch last.Head.Waits {
+	case messages.ParkLine, messages.ParkPaused:
+		return k.strandedInLine(ctx, run, last.Head)
+	case messages.ParkSession:
+		return k.strandedInSession(ctx, run, last.Head)
+	default:
+		return "", nil // it waits for a person
+	}
+}
+
+func (k *Keeper) strandedInLine(ctx context.Context, run messages.Ref, h messages.Head) (string, error) {
+	if k.Lines == nil {
+		return "", nil
+	}
+	lines := waitsIn(h)
+	for _, line := range lines {
+		at, err := k.Lines.Waiting(ctx, line, run)
+		if err != nil || at != 0 {
+			return "", err
+		}
+	}
+	return "it waits for a place, and stands in no line: " + strings.Join(lines, ", "), nil
+}
+
+func (k *Keeper) strandedInSession(ctx context.Context, run messages.Ref, h messages.Head) (string, error) {
+	if k.Sessions == nil || h.Session == "" {
+		return "", nil
+	}
+	s, _, err := k.Sessions.Session(ctx, run.Tenant, h.Session)
+	if err != nil {
+		return "", fmt.Errorf("read session %s: %w", h.Session, err)
+	}
+	for i, id := range s.Runs {
+		switch {
+		case id == run.Run && i == 0:
+			return "it has its turn in session " + h.Session + ", and nobody woke it", nil
+		case id == run.Run:
+			return k.strandedBehind(ctx, messages.Ref{Tenant: run.Tenant, Run: s.Runs[0]}, h.Session)
+		}
+	}
+	return "it waits for its turn in session " + h.Session + ", and is not in its order", nil
+}
+
+// strandedBehind is for a run that waits for its turn behind another one.
+func (k *Keeper) strandedBehind(ctx context.Context, first messages.Ref, session string) (string, error) {
+	last, ok, err := k.Log.Last(ctx, first)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", first, err)
+	}
+	if ok && last.Head.Phase != messages.PhaseFinished {
+		return "", nil
+	}
+	return fmt.Sprintf("it waits for its turn in session %s behind run %s, which has ended", session, first.Run), nil
+}

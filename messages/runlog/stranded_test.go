@@ -1,0 +1,75 @@
+package runlog_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// What a parked run waits for when the queue has no message for it.
+func TestStrandedParks(t *testing.T) {
+	const tenant, session = "acme", "talk"
+	line := messages.TenantLine(tenant)
+	until := time.Now().Add(time.Hour).UTC()
+	turn, place := &messages.Parked{Reason: messages.ParkSession}, &messages.Parked{Reason: messages.ParkLine, Line: line}
+	order := func(runs ...string) func(*testing.T, *runlog.Keeper) {
+		return func(t *testing.T, k *runlog.Keeper) {
+			t.Helper()
+			if err := k.Sessions.PutSession(t.Context(), tenant, session, 0, messages.Session{Runs: runs}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		park    *messages.Parked
+		prepare func(*testing.T, *runlog.Keeper)
+		queued  bool
+		want    string // a part; empty: not stranded
+	}{
+		"a person":             {park: &messages.Parked{Reason: messages.ParkApproval}},
+		"a time":               {park: &messages.Parked{Reason: "timer", Until: &until}, want: "no timer is set"},
+		"a time that is set":   {park: &messages.Parked{Reason: "timer", Until: &until}, queued: true},
+		"no line":              {park: place, want: "stands in no line: " + line},
+		"no line, but a wake":  {park: place, queued: true},
+		"no session":           {park: turn, want: "is not in its order"},
+		"its own turn":         {park: turn, prepare: order("x", "y"), want: "has its turn in session talk, and nobody woke it"},
+		"the turn of another":  {park: turn, prepare: order("works", "x")},
+		"the turn of an ended": {park: turn, prepare: order("ended", "x"), want: "behind run ended, which has ended"},
+		"the turn of nobody":   {park: turn, prepare: order("purged", "x"), want: "behind run purged, which has ended"},
+		"a line": {park: place, prepare: func(t *testing.T, k *runlog.Keeper) {
+			t.Helper()
+			if err := k.Lines.Wait(t.Context(), line, messages.Ref{Tenant: tenant, Run: "x"}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &runlog.Keeper{
+				Log: &runlog.Memory{}, Sessions: &runlog.SessionsInMemory{}, Lines: &runlog.LinesInMemory{},
+				Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+			}
+			begin := func(id string, more ...messages.Record) {
+				t.Helper()
+				task := messages.Task{ID: id, Tenant: tenant, Session: session, Input: messages.TextInput("x")}
+				records := append([]messages.Record{&messages.Started{Task: task}, &messages.Claimed{Claim: "c", Worker: "w", Ticket: 1}}, more...)
+				if _, err := k.Begin(t.Context(), messages.Ref{Tenant: tenant, Run: id}, records...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			begin("works")
+			begin("ended", &messages.Finished{})
+			begin("x", &messages.Lined{Lines: []string{line}}, tt.park)
+			if tt.prepare != nil {
+				tt.prepare(t, k)
+			}
+			why, last, err := k.Stranded(t.Context(), messages.Ref{Tenant: tenant, Run: "x"}, func(context.Context, messages.Ref) (bool, error) { return tt.queued, nil })
+			if err != nil || last.Head.Phase != messages.PhaseParked || tt.want == "" && why != "" || !strings.Contains(why, tt.want) {
+				t.Errorf("%q, %v, %+v", why, err, last.Head)
+			}
+		})
+	}
+}
