@@ -18,8 +18,11 @@ func TestPermissionsTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(opts.Accounts) != 1 {
-		t.Errorf("%d accounts, want one", len(opts.Accounts))
+	for _, u := range opts.Users { // what is of a tenant is in the account of its name
+		tenant, _, ofTenant := strings.Cut(u.Username, "-")
+		if want := map[bool]string{true: tenant, false: "LONGSHORE"}[ofTenant]; u.Account == nil || u.Account.Name != want {
+			t.Errorf("user %s is not in account %s", u.Username, want)
+		}
 	}
 	var table strings.Builder
 	table.WriteString("| User | May publish | May subscribe |\n|---|---|---|\n")
