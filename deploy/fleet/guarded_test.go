@@ -42,7 +42,11 @@ func startGuarded(t *testing.T) *guarded {
 	}
 	g.opts = opts
 	opts.Port, opts.StoreDir, opts.NoSigs = -1, t.TempDir(), true
-	opts.Users = append(opts.Users, &server.User{Username: observer, Password: password(observer), Account: opts.Users[0].Account})
+	for _, a := range opts.Accounts {
+		if user, ok := map[string]string{"LONGSHORE": observer, "acme": insider}[a.Name]; ok {
+			opts.Users = append(opts.Users, &server.User{Username: user, Password: password(user), Account: a})
+		}
+	}
 	s, err := server.NewServer(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +203,10 @@ func (g *guarded) try(nc *nats.Conn, subscribe bool, subject string) (refused bo
 	return len(g.violations()) > 0
 }
 
-// observer is a user of the fleet's account who may do anything, in tests alone.
-const observer = "observer"
+// Users who may do anything in an account, in tests alone.
+const (
+	observer = "observer" // in the fleet's
+	insider  = "insider"  // in that of tenant acme
+)
 
 const guardedAckWait = 10 * time.Second

@@ -32,9 +32,9 @@ type pageTail struct {
 	bus *Bus
 	run messages.Ref
 
-	in         *inbox // of the run's events as they are published; nil: to be opened
-	reconnects uint64 // of the connection, as of the last look
-	number     uint64 // the highest running number that was given
+	in     *inbox // of the run's events as they are published; nil: to be opened
+	losses uint64 // of messages, as far as this side knows
+	number uint64 // the highest running number that was given
 
 	behind  bool // more is stored than was given, as far as is known
 	after   uint64
@@ -104,7 +104,7 @@ func (p *pageTail) open(ctx context.Context) error {
 		return fmt.Errorf("subscribe to events: %w", err)
 	}
 	p.in, p.behind, p.quiet, p.begin = in, true, minQuiet, time.Now()
-	p.reconnects = p.bus.nc.Stats().Reconnects
+	p.losses = p.lost()
 	attempt, cancel := context.WithTimeout(ctx, p.bus.answer)
 	defer cancel()
 	_ = p.bus.nc.FlushWithContext(attempt) // without a connection it subscribes as soon as there is one
@@ -119,8 +119,8 @@ func (p *pageTail) listen(ctx context.Context, until time.Time) *tailMessage {
 		wait = min(wait, time.Until(until))
 	}
 	in, err := p.in.next(ctx, wait)
-	if n := p.bus.nc.Stats().Reconnects; n != p.reconnects {
-		p.reconnects, p.look, p.quiet = n, time.Now(), minQuiet
+	if n := p.lost(); n != p.losses {
+		p.losses, p.behind, p.look, p.quiet = n, true, time.Now(), minQuiet
 	}
 	if err != nil {
 		return nil // the caller looks why
@@ -133,13 +133,21 @@ func (p *pageTail) listen(ctx context.Context, until time.Time) *tailMessage {
 		return nil
 	case n == p.number+1:
 		p.number, p.quiet = n, minQuiet
-		p.look = time.Now().Add(p.quiet)
+		if !p.behind {
+			p.look = time.Now().Add(p.quiet)
+		}
 		return m
 	case p.ahead == nil:
 		p.ahead = m
 	}
 	p.behind, p.look = true, time.Now()
 	return nil
+}
+
+// lost grows whenever messages may have been lost: the watcher was too slow, or there was no connection.
+func (p *pageTail) lost() uint64 {
+	dropped, _ := p.in.sub.Dropped() // fails only when the connection is closed
+	return p.bus.nc.Stats().Reconnects + uint64(max(dropped, 0))
 }
 
 // page asks for a page once. Its error is final.
