@@ -206,6 +206,10 @@ func TestAccountsDoNotTurnAnswersIntoRequests(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("it does not begin")
 	}
+	// The server itself stops it, and would not between two exports. This is how it would come.
+	if err := nc.PublishMsg(&nats.Msg{Subject: "longshore.t.acme.cancel", Data: []byte(`{"id":"r"}`)}); err != nil {
+		t.Fatal(err)
+	}
 	run := messages.Ref{Tenant: "acme", Run: "r"}
 	for range 20 {
 		if st, err := client.Status(ctx, run); err != nil || st.Cancel || st.Status != messages.StatusRunning {
