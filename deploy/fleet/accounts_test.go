@@ -229,11 +229,11 @@ func TestAccountsImportTheirOwn(t *testing.T) {
 		"requests":         {`"longshore.t.acme.>"`, `"longshore.t.harbour.>"`},
 		"requests of all":  {`"longshore.t.acme.>"`, `"longshore.t.*.>"`},
 		"the fleet's":      {`"longshore.t.acme.>"`, `"longshore.>"`},
-		"events":           {`"events.acme.*.*"`, `"events.harbour.*.*"`},
-		"all events":       {`"events.acme.*.*"`, `"events.*.*.*"`},
+		"events":           {`"events.acme.>"`, `"events.harbour.>"`},
+		"all events":       {`"events.acme.>"`, `"events.*.>"`},
 		"live text":        {`"live.acme.*"`, `"live.*.*"`},
 		"JetStream":        {`"longshore.t.acme.>"`, `"$JS.API.>"`},
-		"logs":             {`"events.acme.*.*"`, `"runs.acme.*.log"`},
+		"logs":             {`"events.acme.>"`, `"runs.acme.*.log"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := guardedConfig(t)

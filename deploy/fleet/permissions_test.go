@@ -42,13 +42,13 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"$JS.API.STREAM.MSG.GET.EVENTS", "$JS.API.STREAM.MSG.GET.KV_AGENTS", "$JS.API.STREAM.INFO.EVENTS", "$JS.API.INFO",
 		"$JS.API.CONSUMER.CREATE.EVENTS", "$JS.API.CONSUMER.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.>",
 		"$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.acme.>", "$JS.FC.EVENTS.x",
-		"+live.harbour.*", "+live.>", "+events.>", "+events.harbour.*.*", "+_R_.>", "+$JS.>", "+longshore.t.>", "+longshore.t.acme.>",
+		"+live.harbour.*", "+live.>", "+events.>", "+events.harbour.>", "+_R_.>", "+$JS.>", "+longshore.t.>", "+longshore.t.acme.>",
 		"_R_.x", "_INBOX_dispatcher.x", "_INBOX_acme_viewer.x", "longshore.t.acme.keys.create", "longshore.t.acme.quotas.put",
 		"tasks.normal.harbour.r", "tasks.high.harbour.r", "tasks.normal.acme", "tasks.normal.acme.a.b", "tasks.x.acme.r",
 		"sched.sweep", "batches.acme.b.line.t",
 	})
 	submits := []string{"tasks.high.acme.r", "tasks.normal.acme.r", "tasks.low.acme.r"}
-	follows := []string{"longshore.t.acme.events", "+events.acme.*.*", "+events.acme.r.*", "+live.acme.*"}
+	follows := []string{"longshore.t.acme.events", "+events.acme.>", "+events.acme.r.*", "+live.acme.*"}
 	reads := []string{"longshore.t.acme.status", "longshore.t.acme.result", "longshore.t.acme.log"}
 	asks := []string{"longshore.t.acme.submit", "longshore.t.acme.cancel", "longshore.t.acme.fork", "longshore.t.acme.batch_cancel"}
 	keeps := []string{"longshore.t.acme.schedules.put", "longshore.t.acme.dead.redrive", "longshore.t.acme.dead.purge_all"}
