@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -47,6 +48,9 @@ func (r *EventsRequest) Check() error {
 	}
 	if r.Limit < 0 || r.Limit > MaxEventPage {
 		return &FieldError{"limit", "must be 1 to 256"}
+	}
+	if r.After == math.MaxUint64 {
+		return &FieldError{"after", "is no place in a stream"}
 	}
 	if r.ID != "" {
 		return Ref{r.Tenant, r.ID}.Check()

@@ -177,6 +177,28 @@ func TestPermissionsAreHeld(t *testing.T) {
 			t.Errorf("a prompt: %v, want ErrBound", err)
 		}
 	})
+	t.Run("events", func(t *testing.T) {
+		nc := f.g.connect("acme-viewer")
+		for body, want := range map[string]string{
+			`{}`:                             `"events":[]`,
+			`{"id":"r"}`:                     `"events":[]`,
+			`{"tenant":"harbour"}`:           `"code":"forbidden"`,
+			`{"id":"*"}`:                     `"field":"id"`,
+			`{"id":">"}`:                     `"field":"id"`,
+			`{"id":"r.run_finished"}`:        `"field":"id"`,
+			`{"limit":257}`:                  `"field":"limit"`,
+			`{"limit":-1}`:                   `"field":"limit"`,
+			`{"after":-1}`:                   `"field":"after"`,
+			`{"since":"yesterday"}`:          `"field":"since"`,
+			`{"filter":"events.harbour.>"}`:  `"field":"filter"`,
+			`{"after":18446744073709551615}`: `"field":"after"`,
+		} {
+			m, err := nc.Request("longshore.t.acme.events", []byte(body), patience)
+			if err != nil || !strings.Contains(string(m.Data), want) {
+				t.Errorf("%s: %v, %v, want %s", body, m, err, want)
+			}
+		}
+	})
 	t.Run("a client of a tenant", func(t *testing.T) {
 		f.g.violations()
 		client, err := dispatcher.NewTenant(ctx, f.g.connect("acme-submitter"), "acme")

@@ -73,6 +73,7 @@ func TestPagedWatchMissesNothing(t *testing.T) {
 			return func() { down.Store(false) }
 		},
 		"restart": func(t *testing.T, s *embedded.Servers, _ *atomic.Bool) func() {
+			t.Helper()
 			s.StopNATS()
 			if err := s.StartNATS(); err != nil {
 				t.Error(err)
