@@ -14,19 +14,29 @@ import (
 // ErrBound means that a client that is bound to a tenant cannot ask for this: it is about more than one tenant.
 var ErrBound = errors.New("not for a client that is bound to a tenant")
 
-// NewTenant is New for a user of the message store who may only do what is of one tenant: requests go to the subjects
-// of that tenant, submits too, and events are read by consumers that are bound to it. It asks the server nothing.
-// Agents, prompts and submitting batches are not for such a client: ErrBound. Requests about other tenants are a
-// *messages.Problem with messages.CodeForbidden.
+// NewTenant is New for a user of the message store who may only do what is of one tenant, perhaps in an account of the
+// tenant's own: requests go to the subjects of that tenant, submits too, and so do those for stored events; new ones come by
+// a plain subscription. It uses no JetStream. Agents, prompts and submitting batches are not for such a client: ErrBound.
+// Requests about other tenants are a *messages.Problem with messages.CodeForbidden.
 func NewTenant(ctx context.Context, nc *nats.Conn, tenant string) (*Client, error) {
 	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {
 		return nil, fmt.Errorf("bind a client: %w", err)
 	}
-	b, err := bus.Open(ctx, nc, bus.Config{Streams: []string{}, Bound: true})
-	if err != nil {
+	c := &Client{nc: nc, tenant: tenant}
+	var err error
+	if c.bus, err = bus.Open(ctx, nc, bus.Config{Streams: []string{}, Pages: c.eventPage}); err != nil {
 		return nil, err
 	}
-	return &Client{nc: nc, bus: b, tenant: tenant}, nil
+	return c, nil
+}
+
+// eventPage asks for a page of stored events.
+func (c *Client) eventPage(ctx context.Context, r *messages.EventsRequest) (*messages.EventPage, error) {
+	var page messages.EventPage
+	if err := c.request(ctx, messages.SubjectEvents, r, &page); err != nil {
+		return nil, err
+	}
+	return &page, nil
 }
 
 // subject is where this client makes a request.

@@ -148,7 +148,7 @@ func (c *Client) Recent(ctx context.Context, tenant string, since time.Time) ite
 	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {
 		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
 	}
-	return c.bus.Events(ctx, "events."+tenant+".>", since)
+	return c.bus.EventsOf(ctx, tenant, since)
 }
 
 // Status tells what a run is up to. ErrNotFound: it was never submitted, or is long gone.

@@ -79,7 +79,7 @@ func wire() map[string]any {
 			Overlap: messages.OverlapReplace,
 		},
 		"schedule_due":     &messages.Due{ScheduleRef: fullSchedule().Ref(), Timing: fullSchedule().Timing(), At: noon},
-		"schedule_put":     &messages.SchedulePut{Schedule: *fullSchedule(), IfRevision: new(uint64(3)), By: "ann"},
+		"schedule_put":     &messages.SchedulePut{Tenant: "acme", Schedule: *fullSchedule(), IfRevision: new(uint64(3)), By: "ann"},
 		"schedule_applied": &messages.ScheduleApplied{Name: "nightly", Revision: 4, Changed: true, Next: []time.Time{noon}},
 		"schedule_request": &messages.ScheduleRequest{ScheduleRef: fullSchedule().Ref(), By: "ann"},
 		"schedule_run":     &messages.ScheduleRun{ScheduleRef: fullSchedule().Ref(), ID: ref.Run},

@@ -209,6 +209,7 @@ func (s *Schedule) TaskAt(at time.Time) *Task {
 
 // SchedulePut asks to store a schedule.
 type SchedulePut struct {
+	Tenant     string   `json:"tenant,omitempty"` // that of the schedule, which then need not name it
 	Schedule   Schedule `json:"schedule"`
 	IfRevision *uint64  `json:"ifRevision,omitempty"` // only if this is the newest; 0: only if there is none
 	By         string   `json:"by,omitempty"`

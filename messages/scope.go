@@ -22,6 +22,10 @@ func TenantSubjects() []string {
 		SubjectApprovals, SubjectApprove, SubjectDeny, SubjectAnswer,
 		SubjectSessions, SubjectSession, SubjectSessionDelete,
 		SubjectBatchStatus, SubjectBatchList, SubjectBatchCancel,
+		SubjectEvents,
+		SubjectSchedulePut, SubjectScheduleGet, SubjectScheduleList, SubjectScheduleDelete, SubjectSchedulePause, SubjectScheduleResume,
+		SubjectScheduleRun,
+		SubjectDeadList, SubjectDeadShow, SubjectDeadRedrive, SubjectDeadPurge, SubjectDeadRedriveAll, SubjectDeadPurgeAll,
 	}
 }
 

@@ -74,7 +74,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	if err := ignoredMetric(metrics, b); err != nil {
+	if err := ignoredMetrics(metrics, b); err != nil {
 		return err
 	}
 	cert, err := certificate(ctx, s.Access, s.HTTPAddr, log)

@@ -42,6 +42,11 @@ func startGuarded(t *testing.T) *guarded {
 	}
 	g.opts = opts
 	opts.Port, opts.StoreDir, opts.NoSigs = -1, t.TempDir(), true
+	for _, a := range opts.Accounts {
+		if user, ok := map[string]string{"LONGSHORE": observer, "acme": insider}[a.Name]; ok {
+			opts.Users = append(opts.Users, &server.User{Username: user, Password: password(user), Account: a})
+		}
+	}
 	s, err := server.NewServer(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +80,7 @@ func guardedConfig(t *testing.T) string {
 	}
 	main, tenant := read("longshore.conf"), read("tenant-acme.conf")
 	for line := range strings.SplitSeq(main, "\n") {
-		if strings.Contains(line, "include tenant-acme.conf") || strings.Contains(line, "user: acme-") {
+		if strings.Contains(line, "include tenant-acme.conf") {
 			main = strings.Replace(main, line, line+"\n"+harbour(line), 1)
 		}
 	}
@@ -87,7 +92,7 @@ func guardedConfig(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for _, m := range regexp.MustCompile(`user: (\S+), password: \$(\w+)`).FindAllStringSubmatch(main, -1) {
+	for _, m := range regexp.MustCompile(`user: (\S+), password: \$(\w+)`).FindAllStringSubmatch(main+tenant+harbour(tenant), -1) {
 		t.Setenv(m[2], password(m[1]))
 	}
 	return filepath.Join(dir, "nats-server.conf")
@@ -197,5 +202,11 @@ func (g *guarded) try(nc *nats.Conn, subscribe bool, subject string) (refused bo
 	}
 	return len(g.violations()) > 0
 }
+
+// Users who may do anything in an account, in tests alone.
+const (
+	observer = "observer" // in the fleet's
+	insider  = "insider"  // in that of tenant acme
+)
 
 const guardedAckWait = 10 * time.Second

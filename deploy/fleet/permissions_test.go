@@ -5,10 +5,10 @@ package fleet_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
@@ -39,35 +39,41 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"longshore.status", "longshore.cancel", "longshore.approve", "longshore.agents.apply", "longshore.prompts.put",
 		"longshore.t.harbour.status", "longshore.t.harbour.submit", "longshore.t.harbour.approve", "longshore.t.acme.agents.apply",
 		"longshore.batch_open", "$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS.events.harbour.r.run_finished",
-		"$JS.API.STREAM.MSG.GET.EVENTS", "$JS.API.STREAM.MSG.GET.KV_AGENTS", "$JS.API.STREAM.INFO.EVENTS",
+		"$JS.API.STREAM.MSG.GET.EVENTS", "$JS.API.STREAM.MSG.GET.KV_AGENTS", "$JS.API.STREAM.INFO.EVENTS", "$JS.API.INFO",
 		"$JS.API.CONSUMER.CREATE.EVENTS", "$JS.API.CONSUMER.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.>",
-		"$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.harbour.>",
-		"$JS.API.CONSUMER.CREATE.EVENTS.c.events.*.>", "+live.harbour.*", "+live.>", "+events.>", "+events.acme.>",
+		"$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.acme.>", "$JS.FC.EVENTS.x",
+		"+live.harbour.*", "+live.>", "+events.>", "+events.harbour.>", "+_R_.>", "+$JS.>", "+longshore.t.>", "+longshore.t.acme.>",
+		"_R_.x", "_INBOX_dispatcher.x", "_INBOX_acme_viewer.x", "longshore.t.acme.keys.create", "longshore.t.acme.quotas.put",
 		"tasks.normal.harbour.r", "tasks.high.harbour.r", "tasks.normal.acme", "tasks.normal.acme.a.b", "tasks.x.acme.r",
 		"sched.sweep", "batches.acme.b.line.t",
 	})
 	submits := []string{"tasks.high.acme.r", "tasks.normal.acme.r", "tasks.low.acme.r"}
-	follows := []string{"$JS.API.CONSUMER.CREATE.EVENTS.c.events.acme.>", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.acme.r.*", "+live.acme.*"}
+	follows := []string{"longshore.t.acme.events", "+events.acme.>", "+events.acme.r.*", "+live.acme.*"}
 	reads := []string{"longshore.t.acme.status", "longshore.t.acme.result", "longshore.t.acme.log"}
 	asks := []string{"longshore.t.acme.submit", "longshore.t.acme.cancel", "longshore.t.acme.fork", "longshore.t.acme.batch_cancel"}
+	keeps := []string{"longshore.t.acme.schedules.put", "longshore.t.acme.dead.redrive", "longshore.t.acme.dead.purge_all"}
 	decides := []string{"longshore.t.acme.approve", "longshore.t.acme.deny", "longshore.t.acme.answer", "longshore.t.acme.approvals"}
 
 	for user, tc := range map[string]struct{ may, mayNot []string }{
 		"acme-publisher": {
 			slices.Concat(submits, []string{"+_INBOX_acme_publisher.>"}),
-			slices.Concat(ofTenant, follows, reads, asks, decides, []string{"+_INBOX_acme_viewer.>"}),
+			slices.Concat(ofTenant, follows, reads, asks, decides, keeps, []string{"+_INBOX_acme_viewer.>"}),
 		},
 		"acme-viewer": {
 			slices.Concat(follows, []string{"+_INBOX_acme_viewer.>"}),
-			slices.Concat(ofTenant, submits, reads, asks, decides, []string{"+_INBOX_acme_submitter.>"}),
+			slices.Concat(ofTenant, submits, reads, asks, decides, keeps, []string{"+_INBOX_acme_submitter.>"}),
 		},
 		"acme-submitter": {
 			slices.Concat(submits, follows, reads, asks),
-			slices.Concat(ofTenant, decides, []string{"+_INBOX_harbour_submitter.>"}),
+			slices.Concat(ofTenant, decides, keeps, []string{"+_INBOX_harbour_submitter.>"}),
 		},
 		"acme-approver": {
 			slices.Concat(follows, reads, decides),
-			slices.Concat(ofTenant, submits, asks),
+			slices.Concat(ofTenant, submits, asks, keeps),
+		},
+		"acme-operator": {
+			slices.Concat(follows, reads, keeps, []string{"longshore.t.acme.cancel"}),
+			slices.Concat(ofTenant, submits, decides, []string{"longshore.t.acme.submit"}),
 		},
 		"operator": {
 			slices.Concat(submits, []string{
@@ -131,36 +137,18 @@ func TestPermissionsOfRoles(t *testing.T) {
 	}
 }
 
-// What permissions alone do not show: that a filter in a body does not get around the one in a subject, and that a body
-// does not get around the tenant.
+// What permissions alone do not show: that a body does not get around the tenant.
 func TestPermissionsAreHeld(t *testing.T) {
 	f := startGuardedFleet(t, func(c *modelCall) reply { return turn(c, 1) })
 	f.work("worker")
 	ctx := t.Context()
 
-	t.Run("a filter in the body", func(t *testing.T) {
-		nc := f.g.connect("acme-viewer")
-		inbox := nc.NewInbox()
-		for name, tc := range map[string]struct{ subject, filter string }{
-			"of another tenant": {"events.acme.>", "events.harbour.>"},
-			"of all":            {"events.acme.>", ""},
-		} {
-			filter := ""
-			if tc.filter != "" {
-				filter = fmt.Sprintf(`,"filter_subject":%q`, tc.filter)
-			}
-			body := fmt.Sprintf(`{"stream_name":"EVENTS","config":{"name":"c","deliver_subject":%q,"ack_policy":"none","mem_storage":true%s}}`, inbox, filter)
-			m, err := nc.RequestWithContext(ctx, "$JS.API.CONSUMER.CREATE.EVENTS.c."+tc.subject, []byte(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(string(m.Data), `"error"`) {
-				t.Errorf("%s: %s", name, m.Data)
-			}
-		}
-	})
 	t.Run("a tenant in the body", func(t *testing.T) {
 		client, err := dispatcher.NewTenant(ctx, f.g.connect("acme-submitter"), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		keeper, err := dispatcher.NewTenant(ctx, f.g.connect("acme-operator"), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,8 +168,35 @@ func TestPermissionsAreHeld(t *testing.T) {
 		if _, err = client.Status(ctx, messages.Ref{Tenant: "acme", Run: id}); !errors.Is(err, dispatcher.ErrNotFound) {
 			t.Errorf("status of a run of another tenant under our name: %v, want not found", err)
 		}
+		if _, err = keeper.PutSchedule(ctx, messages.Schedule{
+			Name: "s", Tenant: "harbour", Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("x")},
+		}, "ann", nil); !errors.As(err, &p) || p.Code != messages.CodeForbidden {
+			t.Errorf("a schedule of another tenant: %v, want forbidden", err)
+		}
 		if _, err := client.PromptHistory(ctx, "p"); !errors.Is(err, dispatcher.ErrBound) {
 			t.Errorf("a prompt: %v, want ErrBound", err)
+		}
+	})
+	t.Run("events", func(t *testing.T) {
+		nc := f.g.connect("acme-viewer")
+		for body, want := range map[string]string{
+			`{}`:                             `"events":[]`,
+			`{"id":"r"}`:                     `"events":[]`,
+			`{"tenant":"harbour"}`:           `"code":"forbidden"`,
+			`{"id":"*"}`:                     `"field":"id"`,
+			`{"id":">"}`:                     `"field":"id"`,
+			`{"id":"r.run_finished"}`:        `"field":"id"`,
+			`{"limit":257}`:                  `"field":"limit"`,
+			`{"limit":-1}`:                   `"field":"limit"`,
+			`{"after":-1}`:                   `"field":"after"`,
+			`{"since":"yesterday"}`:          `"field":"since"`,
+			`{"filter":"events.harbour.>"}`:  `"field":"filter"`,
+			`{"after":18446744073709551615}`: `"field":"after"`,
+		} {
+			m, err := nc.Request("longshore.t.acme.events", []byte(body), patience)
+			if err != nil || !strings.Contains(string(m.Data), want) {
+				t.Errorf("%s: %v, %v, want %s", body, m, err, want)
+			}
 		}
 	})
 	t.Run("a client of a tenant", func(t *testing.T) {
@@ -212,6 +227,23 @@ func TestPermissionsAreHeld(t *testing.T) {
 		}
 		if list, err := client.Runs(ctx, dispatcher.RunFilter{Tenant: "acme"}); err != nil || len(list.Runs) != 1 || list.Runs[0].ID != id {
 			t.Errorf("runs: %v, %v", list, err)
+		}
+		keeper, err := dispatcher.NewTenant(ctx, f.g.connect("acme-operator"), "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc := messages.Schedule{Name: "s", Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("x")}}
+		if _, err := keeper.PutSchedule(ctx, sc, "ann", nil); err != nil {
+			t.Errorf("put a schedule: %v", err)
+		}
+		if list, err := keeper.Schedules(ctx, "acme"); err != nil || len(list) != 1 {
+			t.Errorf("schedules: %v, %v", list, err)
+		}
+		if st, err := keeper.DeleteSchedule(ctx, messages.ScheduleRef{Tenant: "acme", Name: "s"}); err != nil || st.Schedule.Tenant != "acme" {
+			t.Errorf("delete a schedule: %v, %v", st, err)
+		}
+		if list, err := keeper.DeadLetters(ctx, messages.DeadListRequest{DeadFilter: messages.DeadFilter{Tenant: "acme"}}); err != nil || len(list.Letters) != 0 {
+			t.Errorf("dead letters: %v, %v", list, err)
 		}
 		if v := subjectsDenied(f.g.violations()); v != nil {
 			t.Errorf("denied: %s", strings.Join(v, "\n"))

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"io"
 	"os"
 
@@ -55,8 +56,11 @@ func readKey(path string) (string, error) {
 	return string(text), err
 }
 
-// ignoredMetric counts the decisions that did not count.
-func ignoredMetric(m *observability.Metrics, b *bus.Bus) error {
-	return m.Counter("ignored_decisions_total", "Decisions of people that did not count, for they had no valid signature.",
-		func() float64 { return float64(b.Ignored()) })
+// ignoredMetrics count what is stored and not obeyed.
+func ignoredMetrics(m *observability.Metrics, b *bus.Bus) error {
+	return errors.Join(
+		m.Counter("ignored_decisions_total", "Decisions of people that did not count, for they had no valid signature.",
+			func() float64 { return float64(b.Ignored()) }),
+		m.Counter("unreadable_quotas_total", "Quotas that could not be read.", func() float64 { return float64(b.UnreadableQuotas()) }),
+	)
 }

@@ -122,7 +122,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: k, Caps: caps, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 	})
-	if err := errors.Join(ignoredMetric(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.

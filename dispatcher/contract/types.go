@@ -56,6 +56,7 @@ func types() []named {
 		in[messages.KeyCreate]("key-create"), out[messages.APIKey]("api-key"), in[messages.KeyListRequest]("key-list-request"),
 		out[messages.KeyList]("key-list"), in[messages.KeyRevoke]("key-revoke"),
 		in[messages.QueuedRequest]("queued-request"), out[messages.QueuedList]("queued-list"),
+		in[messages.EventsRequest]("events-request"), out[messages.EventPage]("event-page"),
 	}
 }
 
@@ -128,6 +129,7 @@ func requests() []request {
 		{messages.SubjectKeyList, "key-list-request", "key-list", "The API keys, without what they are."},
 		{messages.SubjectKeyRevoke, "key-revoke", "change", "Revoke an API key."},
 		{messages.SubjectQueued, "queued-request", "queued-list", "The tasks that no worker has begun, oldest first."},
+		{messages.SubjectEvents, "events-request", "event-page", "Stored events of a tenant or a run, page by page."},
 	}
 }
 

@@ -26,8 +26,11 @@ func boundBody(req micro.Request) ([]byte, error) {
 		return nil, messages.Forbidden("not a request")
 	}
 	tenant, ok := messages.TenantOf(req.Subject())
-	if !ok {
+	switch {
+	case !ok:
 		return req.Data(), nil
+	case req.Reply() == "": // an answer to somebody who named this subject for it, perhaps with no right to ask
+		return nil, messages.Forbidden("nobody waits for the answer")
 	}
 	return messages.BindTenant(req.Data(), tenant)
 }

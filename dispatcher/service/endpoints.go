@@ -45,6 +45,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 		messages.SubjectBatchList:     s.batchList,
 		messages.SubjectBatchCancel:   s.cancelBatch,
 		messages.SubjectLanes:         s.lanes,
+		messages.SubjectEvents:        asked(s.events),
 	}
 	maps.Copy(all, s.catalog())
 	maps.Copy(all, s.talk())

@@ -219,6 +219,12 @@ func (s *Service) goesOn(ctx context.Context, run messages.Ref) (bool, error) {
 
 func (s *Service) putSchedule(ctx context.Context, req messages.SchedulePut) (any, error) {
 	sc := &req.Schedule
+	if req.Tenant != "" {
+		if sc.Tenant != "" && sc.Tenant != req.Tenant {
+			return nil, messages.Forbidden("schedule.tenant is not the tenant of the request")
+		}
+		sc.Tenant = req.Tenant
+	}
 	sc.SetDefaults()
 	if err := sc.Validate(); err != nil {
 		return nil, err

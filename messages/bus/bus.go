@@ -38,9 +38,8 @@ type Config struct {
 	Budget  time.Duration // how long a request is tried while nobody answers. Default 30 s
 	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s
 	Streams []string      // that must exist. Default: all; a backend that may see few names those
-	// Bound: the connection's user may read the events of some tenants alone. Then they are read by consumers only, whose
-	// filter the server checks, and nothing is asked about streams.
-	Bound bool
+	// Pages, if set, is how events are read: the connection's user may read no stream. Name no Streams then.
+	Pages Pages
 }
 
 // Bus is an open connection to Longshore's streams. Safe for concurrent use. It has nothing to close: it ends with
@@ -54,7 +53,7 @@ type Bus struct {
 	log     *slog.Logger
 	budget  time.Duration
 	answer  time.Duration
-	bound   bool
+	pages   Pages
 	acks    *acks
 	lull    lull
 	agents  agentCache
@@ -72,7 +71,7 @@ var (
 // Open checks that the streams exist, and creates nothing.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
-		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, bound: cfg.Bound,
+		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages,
 		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
 	}
 	if b.log == nil {

@@ -23,9 +23,6 @@ const followRoom = 64 << 10
 // in the order they were stored: all, or those stored since a time. Of those stored a moment ago the newest may be
 // missing. What is not an event of its subject's run is skipped and counted. An error ends it.
 func (b *Bus) Events(ctx context.Context, filter string, since time.Time) iter.Seq2[messages.Event, error] {
-	if b.bound {
-		return b.eventsBound(ctx, filter, since)
-	}
 	return func(yield func(messages.Event, error) bool) {
 		p := page{Seq: 1, Next: filter, Batch: nextPages, Bytes: pageBytes}
 		if !since.IsZero() {

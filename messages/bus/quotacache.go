@@ -19,6 +19,9 @@ type quotaCache struct {
 
 	mu    sync.Mutex
 	known map[messages.QuotaRef]knownQuota
+	last  map[messages.QuotaRef]messages.Quota // the newest that could be read
+	junk  map[messages.QuotaRef]uint64         // the newest revisions that could not
+	found uint64                               // of those
 }
 
 type knownQuota struct {
@@ -60,4 +63,45 @@ func (c *quotaCache) drop(of messages.QuotaRef) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, of)
+}
+
+// saw remembers what could be read; the zero quota is not worth it.
+func (c *quotaCache) saw(of messages.QuotaRef, q messages.Quota) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.junk, of)
+	if q == (messages.Quota{}) {
+		delete(c.last, of)
+		return
+	}
+	if c.last == nil {
+		c.last = map[messages.QuotaRef]messages.Quota{}
+	}
+	if _, ok := c.last[of]; ok || len(c.last) < maxQuotas {
+		c.last[of] = q
+	}
+}
+
+// insteadOf is what counts in the place of a quota that cannot be read. First: this revision was not met before.
+func (c *quotaCache) insteadOf(of messages.QuotaRef, m stored) (q messages.Quota, first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first = c.junk[of] != m.seq; first {
+		if c.junk == nil || len(c.junk) >= maxQuotas {
+			c.junk = map[messages.QuotaRef]uint64{}
+		}
+		c.junk[of] = m.seq
+		c.found++
+	}
+	if q, ok := c.last[of]; ok {
+		return q, first
+	}
+	return messages.Quota{Paused: &messages.Pause{Reason: "what it was granted cannot be read", At: m.time}}, first
+}
+
+// UnreadableQuotas is how many quotas were met that cannot be read, each revision once.
+func (b *Bus) UnreadableQuotas() uint64 {
+	b.quotas.mu.Lock()
+	defer b.quotas.mu.Unlock()
+	return b.quotas.found
 }

@@ -11,18 +11,28 @@ import (
 
 const quotasPrefix = "$KV." + BucketQuotas + "."
 
-// Quota is what an operator granted, with its revision; nothing, no limit and 0, when nobody said anything.
+// Quota is what an operator granted, with its revision; nothing, no limit and 0, when nobody said anything. What is stored and
+// cannot be read lifts no limit: what this process read before it goes on to count, and if that is nothing it is a pause.
 func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota, revision uint64, err error) {
 	if err := of.Check(); err != nil {
 		return q, 0, err //nolint:wrapcheck // it names the field
 	}
 	m, ok, err := b.at(ctx, quotasBucket, quotaKey(of), 0)
-	if err != nil || !ok || isRemoved(m) {
+	switch {
+	case err != nil:
 		return q, 0, err
+	case !ok, isRemoved(m):
+		b.quotas.saw(of, messages.Quota{})
+		return q, 0, nil
 	}
 	if err := messages.Decode(m.data, &q); err != nil {
-		return q, 0, fmt.Errorf("unreadable quota of %s: %v", of, err) //nolint:errorlint // not a field of who asks
+		q, first := b.quotas.insteadOf(of, m)
+		if first {
+			b.log.WarnContext(ctx, "a quota cannot be read: what was granted before counts, or it is paused", "quota", of.String(), "revision", m.seq, "err", err)
+		}
+		return q, m.seq, nil
 	}
+	b.quotas.saw(of, q)
 	return q, m.seq, nil
 }
 
@@ -63,7 +73,7 @@ func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string, 
 // maxQuotas bounds a list.
 const maxQuotas = 10_000
 
-// Quotas are all that were granted, 10,000 at most. One that cannot be read is skipped and logged.
+// Quotas are all that were granted, 10,000 at most, as Quota reads each.
 func (b *Bus) Quotas(ctx context.Context) (map[messages.QuotaRef]messages.Quota, error) {
 	all, err := b.QuotaStates(ctx)
 	if err != nil {
@@ -85,10 +95,12 @@ func (b *Bus) QuotaStates(ctx context.Context) ([]messages.QuotaState, error) {
 		}
 		kind, name, _ := strings.Cut(strings.TrimPrefix(subject, quotasPrefix), ".")
 		of := messages.QuotaRef{Kind: messages.QuotaKind(kind), Name: name}
+		if of.Check() != nil {
+			continue // no quota
+		}
 		q, revision, err := b.Quota(ctx, of)
-		if err != nil {
-			b.log.WarnContext(ctx, "quota skipped", "err", err)
-			continue
+		if err != nil { // without it the others would seem to be all
+			return nil, fmt.Errorf("list quotas: %w", err)
 		}
 		if revision != 0 {
 			out = append(out, messages.QuotaState{QuotaRef: of, Quota: q, Revision: revision})

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 func TestQuotas(t *testing.T) {
@@ -42,5 +44,68 @@ func TestQuotas(t *testing.T) {
 	}
 	if all, err := b.Quotas(ctx); err != nil || len(all) != 0 {
 		t.Errorf("got %v, %v after it was deleted", all, err)
+	}
+}
+
+// Junk in the place of a quota lifts nothing: not where the quota was known, and not where it was not.
+func TestJunkLiftsNoQuota(t *testing.T) {
+	s := startNATS(t)
+	b, nc := open(t, s, bus.Config{})
+	ctx := ctxFor(t)
+	ann, ben := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "ann"}, messages.QuotaRef{Kind: messages.QuotaAgent, Name: "ben"}
+	want := messages.Quota{MaxRunning: 3}
+	for _, of := range []messages.QuotaRef{ann, ben} {
+		if _, err := b.PutQuota(ctx, of, want, "root", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	caps := b.NewCaps(0)
+	if _, err := caps.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, junk := range []string{`{"stream":"TASKS","seq":1}`, `{`, `null`, ``} {
+		for _, of := range []messages.QuotaRef{ann, ben} {
+			if _, err := newJetStream(t, nc).Publish(ctx, "$KV.QUOTAS."+string(of.Kind)+"."+of.Name, []byte(junk)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if wider, err := caps.Load(ctx); err != nil || len(wider) != 0 || caps.Cap("tenant.ann") != 3 || caps.Cap("agent.ben") != 3 {
+			t.Errorf("%q: wider %v, caps %d and %d, %v", junk, wider, caps.Cap("tenant.ann"), caps.Cap("agent.ben"), err)
+		}
+		if q, err := b.Granted(ctx, ann); err != nil || q != want {
+			t.Errorf("%q: granted %+v, %v", junk, q, err)
+		}
+	}
+	if n := b.UnreadableQuotas(); n != 8 {
+		t.Errorf("%d were met, want 8", n)
+	}
+
+	fresh, err := bus.Open(ctx, connect(t, s), bus.Config{}) // a process that starts now
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q, err := fresh.Granted(ctx, ann); err != nil || q.Paused == nil {
+		t.Errorf("granted at the start: %+v, %v", q, err)
+	}
+	begun := fresh.NewCaps(0)
+	if _, err := begun.Load(ctx); err != nil || begun.Cap(messages.PausedLine(ann)) != 0 || begun.Cap(messages.PausedLine(ben)) != 0 {
+		t.Errorf("caps at the start: %d and %d, %v", begun.Cap(messages.PausedLine(ann)), begun.Cap(messages.PausedLine(ben)), err)
+	}
+	if n := fresh.UnreadableQuotas(); n != 2 {
+		t.Errorf("%d were met, want 2", n)
+	}
+
+	_, revision, err := b.Quota(ctx, ann) // who puts a quota in its place ends it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.PutQuota(ctx, ann, messages.Quota{MaxRunning: 1}, "root", &revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DeleteQuota(ctx, ben, "root", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := begun.Load(ctx); err != nil || begun.Cap("tenant.ann") != 1 || begun.Cap("agent.ben") != runlog.NoCap {
+		t.Errorf("caps at the end: %d and %d, %v", begun.Cap("tenant.ann"), begun.Cap("agent.ben"), err)
 	}
 }

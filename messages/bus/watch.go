@@ -47,6 +47,9 @@ func (b *Bus) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Ev
 // WatchPatiently is Watch with another time to wait for an event that is missing.
 func (b *Bus) WatchPatiently(ctx context.Context, run messages.Ref, patience time.Duration) iter.Seq2[messages.Event, error] {
 	return b.watch(ctx, run, patience, func() source {
+		if b.pages != nil {
+			return &pageTail{bus: b, run: run}
+		}
 		t := &tail{bus: b, stream: StreamEvents, filter: run.EventFilter(), room: watchRoom}
 		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
 		return t
@@ -188,16 +191,8 @@ func (w *watching) marker(ctx context.Context, g Gap) (messages.Event, error) {
 
 // expired tells whether the stream has dropped messages for their age.
 func (w *watching) expired(ctx context.Context) (bool, error) {
-	if w.bus.bound {
-		return false, nil // it cannot be told
+	if p, ok := w.tail.(*pageTail); ok {
+		return p.expired, nil
 	}
-	var info struct {
-		State struct {
-			First uint64 `json:"first_seq"` //nolint:tagliatelle // JetStream's
-		} `json:"state"`
-	}
-	if err := w.bus.call(ctx, "STREAM.INFO."+StreamEvents, nil, &info); err != nil {
-		return false, fmt.Errorf("watch %s: %w", w.run, err)
-	}
-	return info.State.First > 1, nil
+	return w.bus.eventsExpired(ctx)
 }

@@ -1,0 +1,61 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// EventPage reads a page of stored events, of so many bytes as JSON at most unless the first is larger. The request must
+// have passed its Check.
+func (b *Bus) EventPage(ctx context.Context, r *messages.EventsRequest, room int) (*messages.EventPage, error) {
+	p := page{Seq: r.After + 1, Next: r.Filter(), Batch: r.Limit, Bytes: room}
+	if r.Since != nil && r.After == 0 {
+		p.Seq, p.Since = 0, r.Since
+	}
+	var out messages.EventPage
+	var first uint64 // running number
+	err := b.retry(ctx, func(ctx context.Context) error {
+		out, first = messages.EventPage{Events: []messages.StoredEvent{}, Next: r.After}, 0
+		left := room
+		_, pending, whole, err := b.readPage(ctx, StreamEvents, p, func(m stored, err error) bool {
+			if e, ok := b.event(m); err == nil && ok {
+				if left -= len(m.data) + eventRoom; left < 0 && len(out.Events) > 0 {
+					return false
+				}
+				if len(out.Events) == 0 {
+					first = e.Number()
+				}
+				out.Events = append(out.Events, messages.StoredEvent{Seq: m.seq, Time: m.time, Event: m.data})
+			}
+			out.Next = m.seq
+			return err == nil
+		})
+		out.More = !whole || pending > 0
+		return err
+	})
+	if err == nil && r.After == 0 && r.ID != "" && first > 1 {
+		out.Expired, err = b.eventsExpired(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	return &out, nil
+}
+
+// eventRoom is for what is around an event in a page, in bytes.
+const eventRoom = 100
+
+// eventsExpired tells whether the stream has dropped events for their age.
+func (b *Bus) eventsExpired(ctx context.Context) (bool, error) {
+	var info struct {
+		State struct {
+			First uint64 `json:"first_seq"` //nolint:tagliatelle // JetStream's
+		} `json:"state"`
+	}
+	if err := b.call(ctx, "STREAM.INFO."+StreamEvents, nil, &info); err != nil {
+		return false, fmt.Errorf("look at %s: %w", StreamEvents, err)
+	}
+	return info.State.First > 1, nil
+}

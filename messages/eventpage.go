@@ -1,0 +1,67 @@
+package messages
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+)
+
+// SubjectEvents is the request for stored events of a tenant: EventsRequest -> EventPage. Who may read no stream follows
+// with it and a plain subscription.
+const SubjectEvents = "longshore.events"
+
+// MaxEventPage is how many events one page holds at most.
+const MaxEventPage = 256
+
+// EventsRequest asks for stored events, in the order they were stored.
+type EventsRequest struct {
+	Tenant string     `json:"tenant,omitempty"` // default "default"
+	ID     string     `json:"id,omitempty"`     // of a run; absent: all of the tenant
+	After  uint64     `json:"after,omitempty"`  // go on after this place: Next of the page before
+	Since  *time.Time `json:"since,omitempty"`  // stored since then; does not count with After
+	Limit  int        `json:"limit,omitempty"`  // default and most 256
+}
+
+// EventPage is a page of stored events. It may hold fewer than were asked for. Of those stored a moment ago the newest may
+// be missing: they are on a later page.
+type EventPage struct {
+	Events  []StoredEvent `json:"events"`
+	Next    uint64        `json:"next,omitempty"`    // the place to go on after; absent: that of the request
+	More    bool          `json:"more,omitempty"`    // there was more when the page was read
+	Expired bool          `json:"expired,omitempty"` // of a run that is read from its beginning: older events are kept no more
+}
+
+// StoredEvent is an event with its place in the stream.
+type StoredEvent struct {
+	Seq   uint64          `json:"seq"`
+	Time  time.Time       `json:"time"`  // when it was stored, by the server's clock
+	Event json.RawMessage `json:"event"` // an Event
+}
+
+// Check fills the defaults, and says which field is wrong.
+func (r *EventsRequest) Check() error {
+	if r.Tenant == "" {
+		r.Tenant = DefaultTenant
+	}
+	if r.Limit == 0 {
+		r.Limit = MaxEventPage
+	}
+	if r.Limit < 0 || r.Limit > MaxEventPage {
+		return &FieldError{"limit", "must be 1 to 256"}
+	}
+	if r.After == math.MaxUint64 {
+		return &FieldError{"after", "is no place in a stream"}
+	}
+	if r.ID != "" {
+		return Ref{r.Tenant, r.ID}.Check()
+	}
+	return checkToken("tenant", r.Tenant)
+}
+
+// Filter matches the subjects of the events that are meant. The request must have passed Check.
+func (r *EventsRequest) Filter() string {
+	if r.ID == "" {
+		return "events." + r.Tenant + ".>"
+	}
+	return Ref{r.Tenant, r.ID}.EventFilter()
+}
