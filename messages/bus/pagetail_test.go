@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,7 +103,7 @@ func TestPagedWatchMissesNothing(t *testing.T) {
 				over := trouble(t, s, down) // while it is not looking
 				out := b.Open(run)
 				for i := 11; i < n; i++ {
-					out.Publish(ctxFor(t), uint64(i), events(run, i, i))
+					out.Publish(ctxFor(t), uint64(i), slices.Values(events(run, i, i)))
 				}
 				if err := out.Finish(ctxFor(t), event(run, n, messages.EventRunFinished)); err != nil {
 					t.Fatal(err)
