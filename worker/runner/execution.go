@@ -46,6 +46,8 @@ type execution struct {
 	waitsIn  string // the line that has none for it
 	withheld string // the paused provider without which it cannot go on
 
+	repeats bool // the model call to be made next may have been made by an owner before
+
 	hooking hooking
 
 	remembered time.Time // when the state was cached last

@@ -131,6 +131,9 @@ type Stats struct {
 	Fenced   uint64 // appends refused because another worker owns the run
 	Released uint64 // runs handed back
 	Poisoned uint64
+
+	// Calls made although an owner before may have made them: it was lost, or told to stop, before the outcome was recorded.
+	RepeatedModelCalls, RepeatedToolCalls uint64
 }
 
 // New returns a Runner.

@@ -168,6 +168,7 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	if err := x.hydrate(ctx); err != nil {
 		return true, Return, err
 	}
+	x.repeats = x.state.Calling && h.Waits == ""
 	if x.hold = nil; x.state.Unturned { // what began with this ticket may have lost the race for it
 		x.holdStart(ctx, x.now())
 	}
