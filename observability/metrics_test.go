@@ -1,11 +1,8 @@
 package observability_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,7 +40,7 @@ func wholeRun(t *testing.T) []messages.Event {
 		&messages.StepStarted{Step: 1},
 		&messages.ModelReplied{
 			Step: 1, Message: messages.Message{Role: messages.RoleAssistant}, Stop: messages.StopToolCalls, Usage: usage,
-			Provider: "openai", Model: "gpt-4o", Millis: 900,
+			Provider: "openai", Model: "gpt-4o", Millis: 900, FirstTokenMillis: 300, Cost: new(0.25),
 		},
 		&messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "c1", Name: "read_file", Arguments: "{}"}},
 		&messages.ToolReturned{Step: 1, Name: "read_file", Result: messages.ToolResult{CallID: "c1"}, Millis: 30},
@@ -64,16 +61,36 @@ func wholeRun(t *testing.T) []messages.Event {
 	)
 }
 
+// counted are metrics with those of events.
+type counted struct {
+	m *observability.Metrics
+	*observability.Events
+}
+
+func (c counted) metrics() *observability.Metrics { return c.m }
+
+func counting(version string) counted {
+	m := observability.NewMetrics(version)
+	return counted{m, observability.NewEvents(m)}
+}
+
+// plain are metrics without those of events.
+type plain struct{ *observability.Metrics }
+
+func (p plain) metrics() *observability.Metrics { return p.Metrics }
+
+type scraped interface{ metrics() *observability.Metrics }
+
 // serve makes metrics readable.
-func serve(t *testing.T, m *observability.Metrics) string {
+func serve(t *testing.T, m scraped) string {
 	t.Helper()
-	s := httptest.NewServer(observability.Handler(m, nil))
+	s := httptest.NewServer(observability.Handler(m.metrics(), nil))
 	t.Cleanup(s.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	return s.URL + "/metrics"
 }
 
-func compare(t *testing.T, m *observability.Metrics, want string, names ...string) {
+func compare(t *testing.T, m scraped, want string, names ...string) {
 	t.Helper()
 	if err := testutil.ScrapeAndCompare(serve(t, m), strings.NewReader(want), names...); err != nil {
 		t.Error(err)
@@ -81,10 +98,10 @@ func compare(t *testing.T, m *observability.Metrics, want string, names ...strin
 }
 
 func TestObserveRun(t *testing.T) {
-	m := observability.NewMetrics("1.2.3")
+	m := counting("1.2.3")
 	events := wholeRun(t)
 	for _, e := range events {
-		m.Observe(e)
+		m.Observe(e, false)
 	}
 	compare(t, m, `
 # HELP longshore_build_info The program that runs: always 1.
@@ -176,10 +193,10 @@ longshore_tool_calls_total{outcome="tool_failed",tool="read_file"} 1
 	}
 }
 
-func scrape(t *testing.T, m *observability.Metrics) string {
+func scrape(t *testing.T, m scraped) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	observability.Handler(m, nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	observability.Handler(m.metrics(), nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	if w.Code != http.StatusOK {
 		t.Fatalf("scrape: %d %s", w.Code, w.Body)
 	}
@@ -187,12 +204,12 @@ func scrape(t *testing.T, m *observability.Metrics) string {
 }
 
 func TestMetricsHaveNoLint(t *testing.T) {
-	m := observability.NewMetrics("")
-	if err := m.Gauge("worker_slots", "Slots of the worker.", func() float64 { return 64 }); err != nil {
+	m := counting("")
+	if err := m.m.Gauge("worker_slots", "Slots of the worker.", func() float64 { return 64 }); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range wholeRun(t) {
-		m.Observe(e)
+		m.Observe(e, false)
 	}
 	problems, err := promlint.New(strings.NewReader(scrape(t, m))).Lint()
 	if err != nil {
@@ -215,21 +232,21 @@ func event(t *testing.T, name string, data any) messages.Event {
 }
 
 func TestObserveBoundsLabels(t *testing.T) {
-	m := observability.NewMetrics("")
+	m := counting("")
 	long := strings.Repeat("x", 400)
 	for i := range 1000 {
 		name := fmt.Sprintf("name-%d", i)
-		m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: "made-up-" + name, IsError: true}))
-		m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: name}))
-		m.Observe(event(t, messages.EventRunWaiting, messages.RunWaiting{Reason: name}))
-		m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: name}))
-		m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Provider: "p" + name, Model: name, Stop: messages.StopReason(name)}))
-		m.Observe(event(t, messages.EventError, messages.ErrorData{Code: messages.Code(name)}))
-		m.Observe(event(t, name, nil))
+		m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: "made-up-" + name, IsError: true}), false)
+		m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: name}), false)
+		m.Observe(event(t, messages.EventRunWaiting, messages.RunWaiting{Reason: name}), false)
+		m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: name}), false)
+		m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Provider: "p" + name, Model: name, Stop: messages.StopReason(name)}), false)
+		m.Observe(event(t, messages.EventError, messages.ErrorData{Code: messages.Code(name)}), false)
+		m.Observe(event(t, name, nil), false)
 	}
-	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: long}))
-	m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Model: long}))
-	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: "name-7"}))
+	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: long}), false)
+	m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Model: long}), false)
+	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: "name-7"}), false)
 
 	text := scrape(t, m)
 	for metric, want := range map[string]int{
@@ -284,9 +301,9 @@ func TestObserveMalformed(t *testing.T) {
 	}
 	for name, e := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := observability.NewMetrics("")
+			m := counting("")
 			before := ours(scrape(t, m))
-			m.Observe(e)
+			m.Observe(e, false)
 			want := strings.Replace(before, "malformed_total 0", "malformed_total 1", 1) +
 				fmt.Sprintf("longshore_events_seen_total{name=%q} 1\n", e.Name())
 			if got := ours(scrape(t, m)); got != want {
@@ -311,7 +328,7 @@ func ours(text string) string {
 }
 
 func TestObserveForeignEvents(t *testing.T) {
-	m := observability.NewMetrics("")
+	m := counting("")
 	for _, e := range []messages.Event{
 		{},
 		{Type: "com.example.thing"},
@@ -319,7 +336,7 @@ func TestObserveForeignEvents(t *testing.T) {
 		{Type: "longshore.\xff.v1", Data: json.RawMessage("\xff")},
 		{Type: messages.EventRunStarted + "x", Data: json.RawMessage("[")},
 	} {
-		m.Observe(e)
+		m.Observe(e, false)
 	}
 	text := ours(scrape(t, m))
 	if !strings.Contains(text, `longshore_events_seen_total{name="other"} 5`) || !strings.Contains(text, "malformed_total 0") {
@@ -328,11 +345,11 @@ func TestObserveForeignEvents(t *testing.T) {
 }
 
 func TestObserveClocksThatDisagree(t *testing.T) {
-	m := observability.NewMetrics("")
-	m.Observe(event(t, messages.EventRunQueued, messages.RunQueued{QueuedAt: noon.Add(time.Second)}))
+	m := counting("")
+	m.Observe(event(t, messages.EventRunQueued, messages.RunQueued{QueuedAt: noon.Add(time.Second)}), false)
 	m.Observe(event(t, messages.EventRunFinished, messages.RunFinished{Result: messages.AgentResult{
 		Status: messages.StatusCompleted, StartedAt: noon, FinishedAt: noon.Add(-time.Second),
-	}}))
+	}}), false)
 	text := scrape(t, m)
 	for _, want := range []string{
 		"longshore_time_to_first_event_seconds_sum 0\n", "longshore_time_to_first_event_seconds_count 1\n",
@@ -354,53 +371,14 @@ func FuzzObserve(f *testing.F) {
 	f.Add("longshore.message_end.v1", []byte(`{"provider":"p\u0000","usage":{"input":9223372036854775807}}`))
 	f.Add("longshore.run_finished.v1", []byte(`{"result":{"status":"failed","startedAt":"0001-01-01T00:00:01Z","finishedAt":"9999-01-01T00:00:00Z","error":{"code":"x"}}}`))
 	f.Fuzz(func(t *testing.T, kind string, data []byte) {
-		m := observability.NewMetrics("")
-		m.Observe(messages.Event{Type: kind, Time: noon, Data: data})
+		m := counting("")
+		m.Observe(messages.Event{Type: kind, Time: noon, Data: data}, false)
 		scrape(t, m)
 	})
 }
 
-func TestRunUntilContextEnds(t *testing.T) {
-	m := observability.NewMetrics("")
-	ctx, cancel := context.WithCancel(t.Context())
-	events := wholeRun(t)
-	tail := func(yield func(messages.Event, error) bool) {
-		for _, e := range events {
-			if !yield(e, nil) {
-				t.Error("it stopped too early")
-				return
-			}
-		}
-		cancel()
-		yield(messages.Event{}, ctx.Err())
-	}
-	if err := m.Run(ctx, tail); err != nil {
-		t.Fatal(err)
-	}
-	if text := scrape(t, m); !strings.Contains(text, `longshore_runs_finished_total{agent="reviewer",code="model_timeout",status="failed"} 1`) {
-		t.Error(text)
-	}
-}
-
-func TestRunReportsTheTail(t *testing.T) {
-	lost := errors.New("connection lost")
-	for name, c := range map[string]struct {
-		tail iter.Seq2[messages.Event, error]
-		want error
-	}{
-		"it fails": {func(yield func(messages.Event, error) bool) { yield(messages.Event{}, lost) }, lost},
-		"it ends":  {func(func(messages.Event, error) bool) {}, observability.ErrTailEnded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := observability.NewMetrics("").Run(t.Context(), c.tail); !errors.Is(err, c.want) {
-				t.Errorf("got %v, want %v", err, c.want)
-			}
-		})
-	}
-}
-
 func TestGaugeAndCounter(t *testing.T) {
-	m := observability.NewMetrics("")
+	m := plain{observability.NewMetrics("")}
 	busy := 3.0
 	if err := m.Gauge("worker_busy", "Slots in use.", func() float64 { return busy }); err != nil {
 		t.Fatal(err)
@@ -427,7 +405,7 @@ longshore_worker_claims_total 7
 }
 
 func TestGaugeThatPanicsHidesNoOther(t *testing.T) {
-	m := observability.NewMetrics("")
+	m := plain{observability.NewMetrics("")}
 	if err := m.Gauge("broken", "Panics.", func() float64 { panic("no") }); err != nil {
 		t.Fatal(err)
 	}

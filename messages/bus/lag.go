@@ -49,9 +49,21 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 	return l, true, nil
 }
 
-// FollowerLags are the names, by stream, of the durable consumers whose lag matters.
-func FollowerLags() map[string][]string {
-	return map[string][]string{StreamEvents: {ConsumerMetrics, consumerEnds}, StreamWebhooks: {consumerWebhooks}}
+// Lags are those of the consumers that dispatchers share, by name, as far as they exist.
+func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
+	lags := map[string]Lag{}
+	for _, c := range []struct{ stream, name string }{
+		{StreamEvents, ConsumerMetrics}, {StreamEvents, consumerEnds}, {StreamWebhooks, consumerWebhooks},
+	} {
+		l, ok, err := b.Lag(ctx, c.stream, c.name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			lags[c.name] = l
+		}
+	}
+	return lags, nil
 }
 
 // DeadLetters counts those that are kept, of tasks and of webhooks, and all that were ever stored.
