@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,6 +181,9 @@ longshore_tool_calls_total{outcome="tool_failed",tool="read_file"} 1
 		`longshore_run_duration_seconds_sum{status="failed"} 3` + "\n",
 		`longshore_model_call_seconds_sum{model="gpt-4o",provider="openai"} 0.9` + "\n",
 		`longshore_tool_call_seconds_sum{tool="read_file"} 0.03` + "\n", `longshore_tool_call_seconds_count{tool="read_file"} 2` + "\n",
+		`longshore_time_to_first_token_seconds_sum{model="gpt-4o",provider="openai"} 0.3` + "\n",
+		`longshore_model_cost_usd_total{model="gpt-4o",provider="openai"} 0.25` + "\n",
+		`longshore_runs_resumed_total{reason="approval"} 1` + "\n",
 		"go_goroutines ", "process_cpu_seconds_total ",
 	} {
 		if !strings.Contains(text, want) {
@@ -283,21 +287,26 @@ func TestObserveMalformed(t *testing.T) {
 		return messages.Event{Type: "longshore." + name + ".v1", Time: noon, Data: json.RawMessage(data)}
 	}
 	cases := map[string]messages.Event{
-		"no data":          raw(messages.EventRunStarted, ""),
-		"null":             raw(messages.EventRunStarted, "null"),
-		"not JSON":         raw(messages.EventMessageEnd, "{"),
-		"another type":     raw(messages.EventToolExecutionEnd, `{"millis":"3"}`),
-		"unknown field":    raw(messages.EventCancelRequested, `{"who":"ann"}`),
-		"not UTF-8":        raw(messages.EventRunWaiting, "{\"reason\":\"\xff\"}"),
-		"too deep":         raw(messages.EventRunFinished, strings.Repeat(`{"result":`, 100)),
-		"negative tokens":  event(t, messages.EventMessageEnd, messages.MessageEnd{Usage: messages.Usage{Output: -1}}),
-		"negative time":    event(t, messages.EventMessageEnd, messages.MessageEnd{Millis: -1}),
-		"negative tool":    event(t, messages.EventToolExecutionEnd, messages.ToolExecution{Millis: -1}),
-		"never queued":     event(t, messages.EventRunQueued, messages.RunQueued{Agent: "a"}),
-		"not ended":        event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Status = messages.StatusRunning })),
-		"never started":    event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.StartedAt = time.Time{} })),
-		"negative steps":   event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Steps = -1 })),
-		"start of nothing": raw(messages.EventToolExecutionStart, `[]`),
+		"no data":           raw(messages.EventRunStarted, ""),
+		"null":              raw(messages.EventRunStarted, "null"),
+		"not JSON":          raw(messages.EventMessageEnd, "{"),
+		"another type":      raw(messages.EventToolExecutionEnd, `{"millis":"3"}`),
+		"unknown field":     raw(messages.EventCancelRequested, `{"who":"ann"}`),
+		"not UTF-8":         raw(messages.EventRunWaiting, "{\"reason\":\"\xff\"}"),
+		"too deep":          raw(messages.EventRunFinished, strings.Repeat(`{"result":`, 100)),
+		"negative tokens":   event(t, messages.EventMessageEnd, messages.MessageEnd{Usage: messages.Usage{Output: -1}}),
+		"negative time":     event(t, messages.EventMessageEnd, messages.MessageEnd{Millis: -1}),
+		"negative first":    event(t, messages.EventMessageEnd, messages.MessageEnd{Millis: 1, FirstTokenMillis: -1}),
+		"negative cost":     event(t, messages.EventMessageEnd, messages.MessageEnd{Cost: new(-1.0)}),
+		"resumed nothing":   raw(messages.EventRunResumed, `[]`),
+		"decided nothing":   raw(messages.EventApprovalDecided, `[]`),
+		"warned of nothing": raw(messages.EventBudgetWarning, `[]`),
+		"negative tool":     event(t, messages.EventToolExecutionEnd, messages.ToolExecution{Millis: -1}),
+		"never queued":      event(t, messages.EventRunQueued, messages.RunQueued{Agent: "a"}),
+		"not ended":         event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Status = messages.StatusRunning })),
+		"never started":     event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.StartedAt = time.Time{} })),
+		"negative steps":    event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Steps = -1 })),
+		"start of nothing":  raw(messages.EventToolExecutionStart, `[]`),
 	}
 	for name, e := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -358,6 +367,80 @@ func TestObserveClocksThatDisagree(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s", want)
+		}
+	}
+}
+
+func TestObserveWhatWasNotPaid(t *testing.T) {
+	m := counting("")
+	call := messages.MessageEnd{Provider: "p", Model: "m", Stop: messages.StopEnd, Millis: 10}
+	cached, free := call, call
+	cached.Cached, cached.Cost, cached.FirstTokenMillis = true, new(0.0), 5
+	free.Cost = new(0.0)
+	for _, d := range []messages.MessageEnd{call, cached, free} {
+		m.Observe(event(t, messages.EventMessageEnd, d), false)
+	}
+	m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: "x", IsError: true, Code: messages.CodePolicy}), false)
+	m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: "x", Code: messages.CodePolicy}), false) // it was no error
+	m.Observe(event(t, messages.EventRunFinished, messages.RunFinished{Result: messages.AgentResult{
+		Status: messages.StatusFailed, Error: &messages.RunError{Code: messages.CodePolicy}, StartedAt: noon, FinishedAt: noon,
+	}}), false)
+	m.Observe(event(t, messages.EventApprovalRequested, map[string]any{}), false)
+	for _, decision := range []string{"approved", "denied", "expired", "made up", "made up too"} {
+		m.Observe(event(t, messages.EventApprovalDecided, messages.ApprovalDecided{Decision: decision}), false)
+	}
+	m.Observe(event(t, messages.EventBudgetWarning, messages.BudgetWarning{Limit: messages.CapCost}), false)
+	m.Observe(event(t, messages.EventBudgetWarning, messages.BudgetWarning{Limit: "made up"}), false)
+	m.Observe(event(t, messages.EventHookFailed, map[string]any{}), true)
+	text := scrape(t, m)
+	for _, want := range []string{
+		`model_calls_total{model="m",provider="p",stop="end"} 3`, `model_calls_cached_total{model="m",provider="p"} 1`,
+		`model_calls_unpriced_total{model="m",provider="p"} 1`, `model_cost_usd_total{model="m",provider="p"} 0`,
+		`model_call_seconds_count{model="m",provider="p"} 2`, `policy_blocks_total{of="tool"} 1`, `policy_blocks_total{of="run"} 1`,
+		`approvals_requested_total 1`, `approvals_decided_total{decision="approved"} 1`, `approvals_decided_total{decision="other"} 2`,
+		`budget_warnings_total{limit="cost"} 1`, `budget_warnings_total{limit="other"} 1`, `hook_failures_total 1`, `events_again_total 1`,
+	} {
+		if !strings.Contains(text, "\nlongshore_"+want+"\n") {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if strings.Contains(text, "first_token_seconds_count{") {
+		t.Error("the reply cache has a time to first token")
+	}
+}
+
+func TestCountersBy(t *testing.T) {
+	m := plain{observability.NewMetrics("")}
+	if err := m.CountersBy("retries_total", "Retries.", "code", func() map[string]uint64 { return map[string]uint64{"a": 1, "b": 2} }); err != nil {
+		t.Fatal(err)
+	}
+	if text := scrape(t, m); !strings.Contains(text, `longshore_retries_total{code="b"} 2`) {
+		t.Error(text)
+	}
+	if err := m.Counter("retries_total", "Twice.", func() float64 { return 0 }); err == nil {
+		t.Error("two metrics of one name are accepted")
+	}
+}
+
+func TestDescribedIsWhatIsShown(t *testing.T) {
+	m := counting("1")
+	for _, e := range wholeRun(t) {
+		m.Observe(e, false)
+	}
+	text := scrape(t, m)
+	for _, d := range m.m.Described() {
+		if d.Help == "" || d.Name == "" {
+			t.Errorf("%+v says nothing", d)
+		}
+		if strings.Contains(text, "# HELP "+d.Name+" ") && !strings.Contains(text, "# TYPE "+d.Name+" "+d.Type+"\n") {
+			t.Errorf("%s is shown as another type than %s", d.Name, d.Type)
+		}
+	}
+	for line := range strings.Lines(text) {
+		name, ours := strings.CutPrefix(line, "# HELP longshore_")
+		name, _, _ = strings.Cut(name, " ")
+		if ours && !slices.ContainsFunc(m.m.Described(), func(d observability.Described) bool { return d.Name == "longshore_"+name }) {
+			t.Errorf("%s is not described", name)
 		}
 	}
 }
