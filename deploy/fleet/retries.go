@@ -2,8 +2,10 @@ package fleet
 
 import (
 	"maps"
+	"strings"
 	"sync"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -22,8 +24,16 @@ func (r *retries) count(failed model.Retried) {
 	r.by[string(failed.Err.Code())]++
 }
 
+// all has a number for each code that may be: a rate is only seen of what was 0 before.
 func (r *retries) all() map[string]uint64 {
+	all := map[string]uint64{}
+	for code, again := range messages.Codes() {
+		if again && strings.HasPrefix(string(code), "model_") {
+			all[string(code)] = 0
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(r.by)
+	maps.Copy(all, r.by)
+	return all
 }
