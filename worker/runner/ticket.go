@@ -161,7 +161,7 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	x.tip = e
 	x.r.count(func(s *Stats) {
 		s.Claims++
-		if h.Phase == messages.PhaseActive {
+		if h.Phase == messages.PhaseActive && !h.Has(messages.KindReleased) { // its owner said nothing
 			s.Reclaims++
 		}
 	})
