@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // namespace begins the name of every metric of ours.
@@ -19,6 +21,7 @@ type Metrics struct {
 
 	mu    sync.Mutex
 	known map[string]Described // by name
+	lags  map[string]func() (bus.Lag, bool)
 }
 
 // NewMetrics returns the metrics of Go and of the process. The version is that of the program.

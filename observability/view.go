@@ -71,6 +71,16 @@ func NewView(m *Metrics, b *bus.Bus, log *slog.Logger) (*View, error) {
 			return nil, err
 		}
 	}
+	for _, consumer := range bus.SharedConsumers() {
+		if err := m.Lag(consumer, func() (l bus.Lag, ok bool) {
+			if all := v.lags.seen.Load(); all != nil {
+				l, ok = (*all)[consumer]
+			}
+			return l, ok
+		}); err != nil {
+			return nil, err
+		}
+	}
 	return v, nil
 }
 
@@ -139,18 +149,6 @@ func (v *View) metrics() []viewed {
 		gaugeOf(&v.lanes, "queue_lanes", "Lanes that have messages.", nil,
 			func(all []bus.Depth, show func(float64, ...string)) { show(float64(len(all))) }),
 		v.parked.count(), v.parked.oldest(),
-		gaugeOf(&v.lags, "consumer_lag", "Messages that a durable consumer has still to take: metrics counts events, ends reacts to the ends of runs, webhooks delivers.",
-			[]string{"consumer"}, func(all map[string]bus.Lag, show func(float64, ...string)) {
-				for name, l := range all {
-					show(float64(l.Messages), name)
-				}
-			}),
-		gaugeOf(&v.lags, "consumer_lag_seconds", "Age of the first message that a durable consumer has still to take.",
-			[]string{"consumer"}, func(all map[string]bus.Lag, show func(float64, ...string)) {
-				for name, l := range all {
-					show(age(l.Oldest), name)
-				}
-			}),
 		v.fleet("fleet_workers", "Workers that answer.", func(messages.WorkerStatus) int { return 1 }),
 		v.fleet("fleet_workers_draining", "Workers that take nothing new.", func(w messages.WorkerStatus) int {
 			if w.Draining {

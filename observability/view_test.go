@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func publishEvent(t *testing.T, nc *nats.Conn, run messages.Ref, n int, name str
 	t.Helper()
 	e := event(t, name, data)
 	e.ID, e.Source, e.Subject, e.Time = fmt.Sprintf("%s.%d", run.Run, n), "/tenants/"+run.Tenant, run.Run, at
-	e.Sequence, e.DataContentType = fmt.Sprint(n), "application/json"
+	e.Sequence, e.DataContentType = strconv.Itoa(n), "application/json"
 	publish(t, nc, run.EventSubject(name), e)
 }
 
@@ -143,9 +144,9 @@ func TestViewCountsWhoWaits(t *testing.T) {
 	publishEvent(t, nc, c, 1, messages.EventRunWaiting, hourAgo, messages.RunWaiting{Reason: "timer"})
 	publish(t, nc, "events.acme.x.run_waiting", "junk")
 	m := view(t, b)
-	text := until(t, m, `runs_parked{reason="approval"} 1`, `runs_parked{reason="timer"} 1`, `runs_parked_oldest_seconds{reason="approval"} 36`)
+	until(t, m, `runs_parked{reason="approval"} 1`, `runs_parked{reason="timer"} 1`, `runs_parked_oldest_seconds{reason="approval"} 36`)
 	publishEvent(t, nc, a, 2, messages.EventRunResumed, hourAgo, messages.RunWaiting{Reason: "approval"})
-	text = until(t, m, `runs_parked{reason="approval"} 0`, `runs_parked{reason="timer"} 1`)
+	text := until(t, m, `runs_parked{reason="approval"} 0`, `runs_parked{reason="timer"} 1`)
 	if strings.Contains(text, "fleet_look_failures_total 1") {
 		t.Error(text)
 	}
@@ -194,5 +195,23 @@ func TestSharedEventsAreCountedOnce(t *testing.T) {
 	until(t, view(t, b), `consumer_lag{consumer="metrics"} 0`) // nothing will come again
 	if n := started(); n != 100 {
 		t.Errorf("%d events were counted, want 100", n)
+	}
+}
+
+func TestLagOfOthers(t *testing.T) {
+	m := plain{observability.NewMetrics("")}
+	behind := bus.Lag{Messages: 3, Oldest: time.Now().Add(-time.Hour)}
+	for name, f := range map[string]func() (bus.Lag, bool){
+		"index": func() (bus.Lag, bool) { return behind, true },
+		"audit": func() (bus.Lag, bool) { return bus.Lag{}, true },
+		"none":  func() (bus.Lag, bool) { return bus.Lag{}, false },
+	} {
+		if err := m.Lag(name, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := until(t, m, `consumer_lag{consumer="index"} 3`, `consumer_lag_seconds{consumer="index"} 36`, `consumer_lag_seconds{consumer="audit"} 0`)
+	if strings.Contains(text, `"none"`) {
+		t.Error("a lag that is not known is shown")
 	}
 }

@@ -143,7 +143,7 @@ func ask(title, unit, description string, legendsAndExprs ...string) *panel {
 	}
 	for i := 0; i+1 < len(legendsAndExprs); i += 2 {
 		p.Targets = append(p.Targets, target{
-			RefID: string(rune('A' + i/2)), LegendFormat: legendsAndExprs[i], Expr: legendsAndExprs[i+1], //nolint:gosec // a few
+			RefID: string(rune('A' + i/2)), LegendFormat: legendsAndExprs[i], Expr: legendsAndExprs[i+1],
 		})
 	}
 	return p

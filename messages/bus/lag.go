@@ -49,18 +49,24 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 	return l, true, nil
 }
 
-// Lags are those of the consumers that dispatchers share, by name, as far as they exist.
+// SharedConsumers are the names of the durable consumers that dispatchers share: metrics counts events, ends reacts to the
+// ends of runs, webhooks delivers.
+func SharedConsumers() []string { return []string{ConsumerMetrics, consumerEnds, consumerWebhooks} }
+
+// Lags are those of the SharedConsumers, by name, as far as they exist.
 func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
 	lags := map[string]Lag{}
-	for _, c := range []struct{ stream, name string }{
-		{StreamEvents, ConsumerMetrics}, {StreamEvents, consumerEnds}, {StreamWebhooks, consumerWebhooks},
-	} {
-		l, ok, err := b.Lag(ctx, c.stream, c.name)
+	for _, name := range SharedConsumers() {
+		stream := StreamEvents
+		if name == consumerWebhooks {
+			stream = StreamWebhooks
+		}
+		l, ok, err := b.Lag(ctx, stream, name)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			lags[c.name] = l
+			lags[name] = l
 		}
 	}
 	return lags, nil
