@@ -46,7 +46,8 @@ type execution struct {
 	waitsIn  string // the line that has none for it
 	withheld string // the paused provider without which it cannot go on
 
-	repeats bool // the model call to be made next may have been made by an owner before
+	succeeds bool // an owner before was lost: it neither ended nor parked the run, nor handed it back
+	repeats  bool // and may have made the model call that is to be made next
 
 	hooking hooking
 

@@ -132,7 +132,7 @@ type Stats struct {
 	Released uint64 // runs handed back
 	Poisoned uint64
 
-	// Calls made although an owner before may have made them: it was lost, or told to stop, before the outcome was recorded.
+	// Calls made although an owner before, who was lost, may have made them. One that handed its run back had mostly not begun.
 	RepeatedModelCalls, RepeatedToolCalls uint64
 }
 

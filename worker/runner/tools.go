@@ -178,10 +178,10 @@ func (x *execution) callTools(ctx context.Context) (action agent.Action, err err
 	return action, nil
 }
 
-// countRepeated counts the calls that an owner before has begun.
+// countRepeated counts the calls that an owner before has begun who was lost.
 func (x *execution) countRepeated(wave []agent.OpenCall) {
 	for _, c := range wave {
-		if c.Started != "" && c.Started != x.claimID {
+		if x.succeeds && c.Started != "" && c.Started != x.claimID {
 			x.r.count(func(s *Stats) { s.RepeatedToolCalls++ })
 		}
 	}
