@@ -14,7 +14,7 @@ import (
 // receiver is a Sender whose webhooks come to this end.
 type receiver struct{ err error }
 
-func (receiver) Check(*messages.Webhook) error { return nil }
+func (*receiver) Check(*messages.Webhook) error { return nil }
 
 func (r *receiver) Send(context.Context, *messages.WebhookJob) error { return r.err }
 
