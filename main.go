@@ -71,6 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(devCommand(), dispatcherCommand(), workerCommand(), runCommand())
 	root.AddCommand(fleet.PricesCommand(usageError, os.Getenv))
 	root.AddCommand(fleet.WebhookKeyCommand(usageError, os.Environ))
+	root.AddCommand(fleet.HealthCommand(os.Environ))
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
 	root.AddCommand(replaycmd.Command(connect, !isTerminal(stdout)))
 	root.AddCommand(cli.Eval(evalFleet, terminal(stderr, stdout)))

@@ -57,8 +57,13 @@ func (c *Client) Keys(ctx context.Context, tenant string) (*messages.KeyList, er
 
 // RevokeKey makes an API key worthless, on every dispatcher within ten seconds. ErrNoKey: there never was one.
 func (c *Client) RevokeKey(ctx context.Context, id, by string) (messages.Change, error) {
+	return c.RevokeKeyOf(ctx, "", id, by)
+}
+
+// RevokeKeyOf is RevokeKey for a key of a tenant; an empty one is any. ErrNoKey: it is another tenant's, or was revoked.
+func (c *Client) RevokeKeyOf(ctx context.Context, tenant, id, by string) (messages.Change, error) {
 	var change messages.Change
-	err := c.request(ctx, messages.SubjectKeyRevoke, messages.KeyRevoke{ID: id, By: by}, &change)
+	err := c.request(ctx, messages.SubjectKeyRevoke, messages.KeyRevoke{ID: id, Tenant: tenant, By: by}, &change)
 	if errors.Is(err, ErrNotFound) {
 		err = ErrNoKey
 	}

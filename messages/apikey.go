@@ -78,8 +78,9 @@ type KeyList struct {
 
 // KeyRevoke asks to make a key worthless.
 type KeyRevoke struct {
-	ID string `json:"id"`
-	By string `json:"by,omitempty"`
+	ID     string `json:"id"`
+	Tenant string `json:"tenant,omitempty"` // only if it is a key of this tenant; others are not found
+	By     string `json:"by,omitempty"`
 }
 
 // AuthDenied is the data of auth_denied.

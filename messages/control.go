@@ -57,6 +57,8 @@ type RunStatus struct {
 	NotBefore *time.Time `json:"notBefore,omitempty"`
 	// Ignored: the newest thing that was decided about the run does not count, for it has no valid signature.
 	Ignored bool `json:"ignored,omitempty"`
+	// Webhook is what became of the webhook that the task asks for, once the run has ended.
+	Webhook *WebhookState `json:"webhook,omitempty"`
 }
 
 // Ref of the request, with the tenant's default; checked.

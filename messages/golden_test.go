@@ -70,7 +70,7 @@ func wire() map[string]any {
 		},
 		"run_status": &messages.RunStatus{
 			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12, NotBefore: &noon,
-			Ignored: true,
+			Ignored: true, Webhook: &messages.WebhookState{State: messages.WebhookDead, Attempts: 3, LastError: "it answered 500", At: &noon},
 		},
 		"schedule": fullSchedule(),
 		"schedule_every": &messages.Schedule{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -223,7 +224,7 @@ func (c *crowd) finish(ctx context.Context) error {
 		h := messages.Follow(run, c.heads[i], end)
 		h.Time = time.Now()
 		events := messages.Events(run, messages.Entry{Seq: watchRounds + 2, Head: h, Records: []messages.Record{end}})
-		c.out[i].Publish(ctx, watchRounds+2, events[:1])
+		c.out[i].Publish(ctx, watchRounds+2, slices.Values(events[:1]))
 		if err := c.out[i].Finish(ctx, events[1]); err != nil {
 			return fmt.Errorf("publish events: %w", err)
 		}

@@ -61,6 +61,9 @@ func open(t *testing.T, ackWait time.Duration, script func(*modelCall) reply) *t
 	if err := os.WriteFile(filepath.Join(defs, "careful.yaml"), []byte(carefulAgent), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(defs, "hasty.yaml"), []byte(hastyAgent), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	env := []string{"LONGSHORE_ACK_WAIT=" + ackWait.String()}
 	w.dev = spawn(t, "dev", env, binary, "dev", "--no-worker", "--data", w.data, "--agents", defs, "--addr", "127.0.0.1:0",
 		"--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0", "--ready-file", ready)

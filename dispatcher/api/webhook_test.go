@@ -65,6 +65,14 @@ func TestWebhooks(t *testing.T) {
 	if err := json.Unmarshal(e.Data, &d); err != nil || e.Subject != "r1" || !d.Result.Success || d.Result.Result != "hello" {
 		t.Errorf("%+v %s", e, e.Data)
 	}
+	var told struct {
+		Webhook messages.WebhookState `json:"webhook"`
+	}
+	for end := time.Now().Add(patience); told.Webhook.State != messages.WebhookDelivered; time.Sleep(10 * time.Millisecond) {
+		if h.do("GET", "/v1/tasks/r1", "", 200, &told); time.Now().After(end) {
+			t.Fatalf("the status says %+v", told)
+		}
+	}
 	h.do("POST", "/v1/tasks", `{"input":"wait","id":"r2",`+hook+`}`, 202, nil)
 	h.do("GET", "/v1/tasks/r2", "", 200, nil)
 	h.do("POST", "/v1/tasks/r2/cancel", "", 200, nil)

@@ -62,6 +62,14 @@ func (p *Principal) May(what Permission) bool {
 	return slices.ContainsFunc(what.Roles(), func(r messages.AccessRole) bool { return slices.Contains(p.Roles, r) })
 }
 
+// Includes tells whether the principal may do all that another one may, for every tenant of that one.
+func (p *Principal) Includes(other *Principal) bool {
+	if !p.AllTenants() && p.Tenant != other.Tenant {
+		return false
+	}
+	return !slices.ContainsFunc(Permissions(), func(what Permission) bool { return other.May(what) && !p.May(what) })
+}
+
 // Authenticator tells whose a bearer token is.
 type Authenticator interface {
 	// Authenticate returns the principal of a token. An error is ErrUnknown or ErrUnavailable. With cheap, only what is

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestPermissions(t *testing.T) {
 	own := map[messages.AccessRole]string{ // what each role may within its tenant
 		messages.RoleViewer: "read", messages.RoleSubmitter: "read submit", messages.RoleApprover: "read decide",
-		messages.RoleOperator: "read submit operate", messages.RoleAdmin: "read submit decide operate",
+		messages.RoleOperator: "read submit operate", messages.RoleAdmin: "read submit decide operate manage-keys",
 	}
 	fleet := map[messages.AccessRole]string{ // and more, for all tenants
 		messages.RoleViewer: " read-fleet", messages.RoleOperator: " read-fleet operate-fleet", messages.RoleAdmin: " read-fleet operate-fleet administer",
@@ -53,6 +53,32 @@ func TestPermissions(t *testing.T) {
 	}
 	if got := may(auth.Principal{Tenant: messages.AllTenants}); got != "" {
 		t.Errorf("without a role one may%s", got)
+	}
+}
+
+func TestIncludes(t *testing.T) {
+	p := func(tenant string, roles ...messages.AccessRole) *auth.Principal {
+		return &auth.Principal{Tenant: tenant, Roles: roles}
+	}
+	for name, tc := range map[string]struct {
+		one, other *auth.Principal
+		want       bool
+	}{
+		"the same":                      {p("acme", messages.RoleAdmin), p("acme", messages.RoleAdmin), true},
+		"less":                          {p("acme", messages.RoleAdmin), p("acme", messages.RoleSubmitter, messages.RoleApprover), true},
+		"more":                          {p("acme", messages.RoleOperator), p("acme", messages.RoleApprover), false},
+		"another tenant":                {p("acme", messages.RoleAdmin), p("other", messages.RoleViewer), false},
+		"all tenants":                   {p("acme", messages.RoleAdmin), p(messages.AllTenants, messages.RoleViewer), false},
+		"one of all":                    {p(messages.AllTenants, messages.RoleAdmin), p("acme", messages.RoleApprover), true},
+		"all of all":                    {p(messages.AllTenants, messages.RoleAdmin), p(messages.AllTenants, messages.RoleOperator), true},
+		"all of all, but not so much":   {p(messages.AllTenants, messages.RoleOperator), p(messages.AllTenants, messages.RoleAdmin), false},
+		"what an operator may not do":   {p(messages.AllTenants, messages.RoleOperator), p("acme", messages.RoleAdmin), false},
+		"somebody who may do nothing":   {p("acme", messages.RoleViewer), p("acme"), true},
+		"of another tenant and nothing": {p("acme", messages.RoleViewer), p("other"), false},
+	} {
+		if got := tc.one.Includes(tc.other); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

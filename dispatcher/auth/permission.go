@@ -11,6 +11,8 @@ const (
 	Submit  Permission = "submit"  // submit, fork and cancel tasks and batches; forget sessions
 	Decide  Permission = "decide"  // approve, deny, answer
 	Operate Permission = "operate" // dead letters and schedules of the tenant
+
+	ManageKeys Permission = "manage-keys" // make, list and revoke API keys of the tenant
 )
 
 // Permissions over what all tenants share. Only principals of all tenants have them.
@@ -22,7 +24,7 @@ const (
 
 // Permissions are all of them.
 func Permissions() []Permission {
-	return []Permission{Read, Submit, Decide, Operate, ReadFleet, OperateFleet, Administer}
+	return []Permission{Read, Submit, Decide, Operate, ManageKeys, ReadFleet, OperateFleet, Administer}
 }
 
 // FleetWide tells whether it is about what all tenants share.
@@ -39,7 +41,7 @@ func (p Permission) Roles() []messages.AccessRole {
 		return []messages.AccessRole{messages.RoleApprover, messages.RoleAdmin}
 	case Operate, OperateFleet:
 		return []messages.AccessRole{messages.RoleOperator, messages.RoleAdmin}
-	case Administer:
+	case Administer, ManageKeys:
 		return []messages.AccessRole{messages.RoleAdmin}
 	default:
 		return nil

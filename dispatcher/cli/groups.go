@@ -9,7 +9,7 @@ func groups() []group {
 		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "why", "result", "list", "steer", "cancel"}},
 		{"waiting", "Decide for runs that wait:", []string{"approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "fork", "feedback", "eval", "dead"}},
-		{"operate", "Operate a fleet:", []string{"lanes", "quotas", "pause", "resume", "workers", "drain", "keys"}},
+		{"operate", "Operate a fleet:", []string{"lanes", "quotas", "pause", "resume", "workers", "drain", "keys", "health"}},
 		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "schedules", "prices", "webhook-key"}},
 	}
 }

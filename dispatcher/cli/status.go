@@ -67,6 +67,9 @@ func writeStatus(w io.Writer, s *messages.RunStatus, now time.Time) error {
 	if s.Sequence > 0 {
 		rows = append(rows, [2]string{"events", strconv.FormatUint(s.Sequence, 10)})
 	}
+	if s.Webhook != nil {
+		rows = append(rows, [2]string{"webhook", webhookText(s.Webhook)})
+	}
 	table := newTable(w)
 	for _, row := range rows {
 		if err := writeRow(table, row[:]...); err != nil {
@@ -74,6 +77,14 @@ func writeStatus(w io.Writer, s *messages.RunStatus, now time.Time) error {
 		}
 	}
 	return flush(table)
+}
+
+// webhookText says what became of a webhook.
+func webhookText(s *messages.WebhookState) string {
+	if s.State != messages.WebhookDead {
+		return string(s.State)
+	}
+	return fmt.Sprintf("dead after %s: %s", count(int64(s.Attempts), "attempt"), s.LastError)
 }
 
 func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }

@@ -291,7 +291,11 @@ func (s *Service) status(ctx context.Context, body []byte) (any, error) {
 	case q != nil:
 		return messages.RunStatus{Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusQueued, Updated: q.at, NotBefore: q.later}, nil
 	default:
-		return s.statusOf(ctx, ref, last)
+		st, err := s.statusOf(ctx, ref, last)
+		if err == nil && last.Head.Webhook && last.Head.Phase == messages.PhaseFinished {
+			st.Webhook, err = s.webhookOf(ctx, ref, st.Status)
+		}
+		return st, err
 	}
 }
 

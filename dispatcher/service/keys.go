@@ -42,6 +42,14 @@ func (s *Service) revokeKey(ctx context.Context, req messages.KeyRevoke) (any, e
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
+	if req.Tenant != "" {
+		switch k, ok, err := s.cfg.Bus.Key(ctx, req.ID); {
+		case err != nil:
+			return nil, err
+		case !ok || k.Tenant != req.Tenant:
+			return nil, missing(messages.CodeNotFound, errors.New("no such key"))
+		}
+	}
 	c, changed, err := s.cfg.Bus.RevokeKey(ctx, req.ID, req.By)
 	switch {
 	case err != nil:

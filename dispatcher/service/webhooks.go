@@ -100,6 +100,20 @@ func (s *Service) tellRun(ctx context.Context, e bus.RunEnd, status messages.Sta
 	return s.queueWebhook(ctx, messages.RunWebhook(e.Run, task.Webhook.URL, e.Event))
 }
 
+// webhookOf is what became of the webhook of a run that has ended; nil when that end is not told.
+func (s *Service) webhookOf(ctx context.Context, run messages.Ref, status messages.Status) (*messages.WebhookState, error) {
+	task, err := s.task(ctx, run, false)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound): // its log has gone in this moment
+		return nil, nil //nolint:nilnil // nothing is known
+	case err != nil:
+		return nil, err
+	case !task.Webhook.Wants(string(status)):
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return s.cfg.Bus.WebhookState(ctx, run)
+}
+
 // tellBatch queues the webhook of a batch that has ended, and then notes that it is.
 func (s *Service) tellBatch(ctx context.Context, head *messages.Batch, revision uint64) error {
 	if head.Webhook.Wants(string(head.Status)) {

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -26,7 +27,7 @@ func BenchmarkEvents(b *testing.B) {
 	out := log.Open(run1())
 	b.ReportAllocs()
 	for i := 1; b.Loop(); i++ {
-		out.Publish(b.Context(), uint64(i), []messages.Event{event(run1(), i, messages.EventStepStart)})
+		out.Publish(b.Context(), uint64(i), slices.Values([]messages.Event{event(run1(), i, messages.EventStepStart)}))
 	}
 	if err := out.Flush(b.Context()); err != nil {
 		b.Fatal(err)

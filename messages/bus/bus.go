@@ -56,6 +56,7 @@ type Bus struct {
 	answer  time.Duration
 	bound   bool
 	acks    *acks
+	lull    lull
 	agents  agentCache
 	skipped atomic.Uint64
 	quotas  quotaCache

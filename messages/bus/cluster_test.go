@@ -136,7 +136,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 			id := fmt.Sprintf("%03d", i)
 			last = mustAppend(t, b, run, last, step(id, i+1))
 			want = append(want, id)
-			out.Publish(ctxFor(t), last, events(run, i+1, i+1))
+			out.Publish(ctxFor(t), last, slices.Values(events(run, i+1, i+1)))
 			if i%33 == 20 {
 				for _, stream := range []string{bus.StreamRuns, bus.StreamEvents} {
 					if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, 5*time.Second); err != nil {

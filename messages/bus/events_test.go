@@ -89,16 +89,16 @@ func TestOutbox(t *testing.T) {
 	if got := out.Through(); got != 0 {
 		t.Errorf("at first: through %d", got)
 	}
-	out.Publish(ctxFor(t), 10, events(run1(), 1, 3))
-	out.Publish(ctxFor(t), 20, nil)
-	out.Publish(ctxFor(t), 30, events(run1(), 4, 4))
+	out.Publish(ctxFor(t), 10, slices.Values(events(run1(), 1, 3)))
+	out.Publish(ctxFor(t), 20, slices.Values([]messages.Event(nil)))
+	out.Publish(ctxFor(t), 30, slices.Values(events(run1(), 4, 4)))
 	if err := out.Flush(ctxFor(t)); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.Through(); got != 30 {
 		t.Errorf("after the flush: through %d, want 30", got)
 	}
-	out.Publish(ctxFor(t), 40, nil)
+	out.Publish(ctxFor(t), 40, slices.Values([]messages.Event(nil)))
 	if got := out.Through(); got != 40 {
 		t.Errorf("after an entry without events: through %d, want 40", got)
 	}
@@ -120,7 +120,7 @@ func TestOutbox(t *testing.T) {
 func TestOutboxWithMoreThanItsWindow(t *testing.T) {
 	b, _ := openNew(t)
 	out := b.Open(run1())
-	out.Publish(ctxFor(t), 1, events(run1(), 1, 2000))
+	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 2000)))
 	if err := out.Flush(ctxFor(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -135,16 +135,16 @@ func TestOutboxAfterALoss(t *testing.T) {
 		t.Run(fmt.Sprintf("of the answer %v", answer), func(t *testing.T) {
 			b, line, _ := openLossy(t, quickly())
 			out := b.Open(run1())
-			out.Publish(ctxFor(t), 5, events(run1(), 1, 1))
+			out.Publish(ctxFor(t), 5, slices.Values(events(run1(), 1, 1)))
 			if err := out.Flush(ctxFor(t)); err != nil {
 				t.Fatal(err)
 			}
 			line.lose(run1().EventSubject(messages.EventStepStart), answer)
-			out.Publish(ctxFor(t), 10, events(run1(), 2, 2))
+			out.Publish(ctxFor(t), 10, slices.Values(events(run1(), 2, 2)))
 			if err := out.Flush(ctxFor(t)); err != nil {
 				t.Fatal(err)
 			}
-			out.Publish(ctxFor(t), 15, events(run1(), 3, 5))
+			out.Publish(ctxFor(t), 15, slices.Values(events(run1(), 3, 5)))
 			if err := out.Finish(ctxFor(t), event(run1(), 6, messages.EventRunFinished)); err != nil {
 				t.Fatal(err)
 			}
@@ -165,12 +165,12 @@ func TestOutboxThatCannotSend(t *testing.T) {
 	s := startNATS(t)
 	b, _ := open(t, s, bus.Config{Budget: 300 * time.Millisecond, Answer: 100 * time.Millisecond})
 	out := b.Open(run1())
-	out.Publish(ctxFor(t), 7, events(run1(), 1, 1))
+	out.Publish(ctxFor(t), 7, slices.Values(events(run1(), 1, 1)))
 	if err := out.Flush(ctxFor(t)); err != nil {
 		t.Fatal(err)
 	}
 	s.StopNATS()
-	out.Publish(ctxFor(t), 10, events(run1(), 2, 3))
+	out.Publish(ctxFor(t), 10, slices.Values(events(run1(), 2, 3)))
 	if err := out.Flush(ctxFor(t)); err == nil {
 		t.Error("flush: got no error")
 	}
@@ -216,7 +216,7 @@ func TestOutboxRefusesForeignEvents(t *testing.T) {
 		"any type": {Type: ">", Sequence: "1"},
 	} {
 		out := b.Open(run1())
-		out.Publish(ctxFor(t), 1, []messages.Event{e})
+		out.Publish(ctxFor(t), 1, slices.Values([]messages.Event{e}))
 		if err := out.Flush(ctxFor(t)); err == nil || out.Through() != 0 {
 			t.Errorf("%s: got %v, through %d", name, err, out.Through())
 		}
@@ -269,7 +269,7 @@ func TestEventsOverARestart(t *testing.T) {
 		}
 	}
 	out := b.Open(run1())
-	out.Publish(ctxFor(t), 1, events(run1(), 1, 1))
+	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 1)))
 	<-first
 	restarted := make(chan error, 1)
 	for i := 2; i < n; i++ {
@@ -279,7 +279,7 @@ func TestEventsOverARestart(t *testing.T) {
 				restarted <- s.StartNATS()
 			}()
 		}
-		out.Publish(ctxFor(t), uint64(i), events(run1(), i, i))
+		out.Publish(ctxFor(t), uint64(i), slices.Values(events(run1(), i, i)))
 	}
 	if err := <-restarted; err != nil {
 		t.Fatal(err)

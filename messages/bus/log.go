@@ -29,6 +29,8 @@ func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e messa
 	if err != nil {
 		return 0, err
 	}
+	b.lull.appends.Add(1)
+	defer b.lull.appends.Add(-1)
 	a := appending{b, m, last, e.Head.ID, nil}
 	var seq uint64
 	err = b.retry(ctx, func(ctx context.Context) (err error) {

@@ -3,6 +3,8 @@ package bus
 import (
 	"context"
 	"fmt"
+	"iter"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,18 +32,31 @@ func (b *Bus) Ended(ctx context.Context, run messages.Ref) (bool, error) {
 }
 
 // outbox publishes the events of one run. Events are sent in order without waiting; when one fails, it and all after
-// it are sent again in order.
+// it are sent again in order. While the Bus has many appends on their way they are held back for a moment.
 type outbox struct {
 	bus    *Bus
 	run    messages.Ref
 	landed chan struct{} // has an element after a flight has ended
-	header nats.Header   // of the message that is being sent: a publish copies it
 
-	flights []*flight // not known to be stored, in order
-	given   uint64    // the last entry that was given to Publish
-	resent  int       // how often in a row
-	again   time.Time // not before then
-	err     error     // an event that cannot be sent
+	mu      sync.Mutex  // its owner's, but for the moment when the lull sends what is held back
+	header  nats.Header // of the message that is being sent: a publish copies it
+	held    []draft     // not sent yet
+	waits   bool        // the lull will send them
+	flights []*flight   // not known to be stored, in order
+	given   uint64      // the last entry that was given to Publish
+	resent  int         // how often in a row
+	again   time.Time   // not before then
+	err     error       // an event that cannot be sent
+}
+
+// maxDrafts is how many drafts are held back at most.
+const maxDrafts = 32
+
+// draft is what one entry has to say, not made yet, or what it cost.
+type draft struct {
+	before uint64 // the entry before
+	events iter.Seq[messages.Event]
+	cost   letter
 }
 
 // States of a flight.
@@ -72,6 +87,10 @@ func (f *flight) land(err error) {
 		f.state.Store(failed)
 	} else {
 		f.state.Store(arrived)
+		if f.box.mu.TryLock() { // else its owner does it
+			f.box.collect() // a run may wait for long now: it shall not keep what it has sent
+			f.box.mu.Unlock()
+		}
 	}
 	select {
 	case f.box.landed <- struct{}{}:
@@ -81,27 +100,72 @@ func (f *flight) land(err error) {
 
 // Publish implements runlog.Outbox. With 256 events on their way it waits for acknowledgements, at most for the
 // budget of the Bus.
-func (o *outbox) Publish(ctx context.Context, seq uint64, events []messages.Event) {
+func (o *outbox) Publish(ctx context.Context, seq uint64, events iter.Seq[messages.Event]) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.err != nil {
 		return
 	}
 	before := o.given
 	o.given = seq
-	for i := range events {
-		if len(o.flights) >= window {
-			_ = o.drain(ctx, window-1) // shows in Flush
-		}
-		l, err := o.letter(&events[i])
-		if err != nil {
-			o.err, o.given = err, before
-			return
-		}
-		f := &flight{box: o, letter: l, before: before}
-		o.flights = append(o.flights, f)
-		o.bus.acks.send(f)
-	}
+	o.add(ctx, draft{before: before, events: events})
 	o.collect()
 	o.mend()
+}
+
+// add sends a draft, or holds it back.
+func (o *outbox) add(ctx context.Context, d draft) {
+	o.held = append(o.held, d)
+	switch {
+	case !o.bus.lull.busy(), len(o.held) > maxDrafts:
+		o.send(ctx)
+	case !o.waits:
+		o.waits = true
+		o.bus.lull.hold(ctx, o)
+	}
+}
+
+// send sends what is held back.
+func (o *outbox) send(ctx context.Context) {
+	held := o.held
+	o.held = nil
+	for _, d := range held {
+		if d.events == nil {
+			o.fly(ctx, d.before, d.cost)
+			continue
+		}
+		for e := range d.events {
+			l, err := o.letter(&e)
+			if err != nil {
+				o.err, o.given = err, d.before
+				return
+			}
+			o.fly(ctx, d.before, l)
+		}
+	}
+}
+
+// fly sends one message.
+func (o *outbox) fly(ctx context.Context, before uint64, l letter) {
+	if len(o.flights) >= window {
+		_ = o.drain(ctx, window-1) // shows in Flush
+	}
+	f := &flight{box: o, letter: l, before: before}
+	o.flights = append(o.flights, f)
+	o.bus.acks.send(f)
+}
+
+// release sends what is held back, for the lull. It is false while that would have to wait.
+func (o *outbox) release(ctx context.Context) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.collect()
+	if len(o.held) > 0 && len(o.flights) > window/2 {
+		return false
+	}
+	o.waits = false
+	o.send(ctx)
+	return true
 }
 
 // letter is an event, encoded once for all the times it may be sent.
@@ -126,15 +190,24 @@ func (o *outbox) letter(e *messages.Event) (letter, error) {
 
 // Through implements runlog.Outbox.
 func (o *outbox) Through() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.collect()
-	if len(o.flights) > 0 {
+	switch {
+	case len(o.flights) > 0:
 		return o.flights[0].before
+	case len(o.held) > 0:
+		return o.held[0].before
+	default:
+		return o.given
 	}
-	return o.given
 }
 
 // Flush implements runlog.Outbox. Without an acknowledgement for the budget of the Bus it gives up.
 func (o *outbox) Flush(ctx context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.send(ctx)
 	if o.err != nil {
 		return o.err
 	}

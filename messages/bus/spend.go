@@ -51,6 +51,8 @@ var _ runlog.Ledger = (*outbox)(nil)
 // Spend implements runlog.Ledger: the sum is published as events are, and settled with them. Published again within ten
 // minutes it counts once; an entry older than nine is taken for counted.
 func (o *outbox) Spend(ctx context.Context, seq uint64, at time.Time, nanos int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.err != nil || nanos <= 0 || time.Since(at) > spendAgain {
 		return
 	}
@@ -58,15 +60,10 @@ func (o *outbox) Spend(ctx context.Context, seq uint64, at time.Time, nanos int6
 		o.err = err
 		return
 	}
-	if len(o.flights) >= window {
-		_ = o.drain(ctx, window-1) // shows in Flush
-	}
-	f := &flight{box: o, before: o.given, letter: letter{
+	o.add(ctx, draft{before: o.given, cost: letter{
 		subject: spendSubject(o.run.Tenant, at), id: o.run.MsgID() + ".spend." + strconv.FormatUint(seq, 10),
 		increment: "+" + strconv.FormatInt(nanos, 10),
-	}}
-	o.flights = append(o.flights, f)
-	o.bus.acks.send(f)
+	}})
 	o.bus.spent.add(o.run.Tenant, at, nanos)
 }
 

@@ -197,11 +197,13 @@ func Publish(ctx context.Context, run messages.Ref, e messages.Entry, out Outbox
 			l.Spend(ctx, e.Seq, e.Head.Time, nanos)
 		}
 	}
-	events := messages.Events(run, e)
-	if n := len(events); n > 0 && events[n-1].Name() == messages.EventRunFinished {
-		events = events[:n-1]
-	}
-	out.Publish(ctx, e.Seq, events)
+	out.Publish(ctx, e.Seq, func(yield func(messages.Event) bool) {
+		for _, event := range messages.Events(run, e) {
+			if event.Name() == messages.EventRunFinished || !yield(event) {
+				return
+			}
+		}
+	})
 }
 
 // Close is Settle for whoever has published all events of the run into out: last is the newest entry, a park or the end.

@@ -57,9 +57,9 @@ type Events interface {
 
 // Outbox publishes one run's events in log order.
 type Outbox interface {
-	// Publish sends the events of the entry with a sequence. It does not wait for acknowledgements; it may block on
-	// a full window. Failures show in Flush. It must not be given run_finished.
-	Publish(ctx context.Context, seq uint64, events []messages.Event)
+	// Publish sends the events of the entry with a sequence, soon: it ranges over them once, and maybe later. It does not
+	// wait for acknowledgements; it may block on a full window. Failures show in Flush. It must not be given run_finished.
+	Publish(ctx context.Context, seq uint64, events iter.Seq[messages.Event])
 	// Through is the highest sequence up to which every event that was given to Publish is acknowledged; 0 at first.
 	Through() uint64
 	// Flush waits until all are acknowledged, publishing again what failed, within the budget of ctx.

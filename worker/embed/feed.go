@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -52,8 +53,8 @@ func (f *feed) Ended(context.Context, messages.Ref) (bool, error) {
 }
 
 // Publish implements runlog.Outbox.
-func (f *feed) Publish(_ context.Context, seq uint64, events []messages.Event) {
-	for _, e := range events {
+func (f *feed) Publish(_ context.Context, seq uint64, events iter.Seq[messages.Event]) {
+	for e := range events {
 		f.hand(e)
 	}
 	f.mu.Lock()

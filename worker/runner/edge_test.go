@@ -52,10 +52,10 @@ type ro struct {
 	seq uint64
 }
 
-func (o *ro) Publish(_ context.Context, seq uint64, _ []messages.Event) { o.seq = seq }
-func (o *ro) Through() uint64                                           { return 0 }
-func (o *ro) Flush(context.Context) error                               { return nil }
-func (o *ro) Finish(context.Context, messages.Event) error              { return o.e.failFinish }
+func (o *ro) Publish(_ context.Context, seq uint64, _ iter.Seq[messages.Event]) { o.seq = seq }
+func (o *ro) Through() uint64                                                   { return 0 }
+func (o *ro) Flush(context.Context) error                                       { return nil }
+func (o *ro) Finish(context.Context, messages.Event) error                      { return o.e.failFinish }
 
 type rmodel func(ctx context.Context, req model.Request) (*model.Reply, error)
 

@@ -51,6 +51,7 @@ type execution struct {
 
 	hooking hooking
 
+	since      time.Time // when it was taken up, or heard from its model last
 	remembered time.Time // when the state was cached last
 
 	left  chan struct{}   // closed when the ticket is done with
@@ -72,7 +73,7 @@ func (r *Runner) newExecution(t Ticket) *execution {
 	return &execution{
 		r: r, cfg: &r.cfg, log: r.cfg.Keeper.Log, run: t.Run, ticket: t, claimID: r.cfg.Keeper.NewID(),
 		out: r.cfg.Keeper.Events.Open(t.Run), state: &agent.State{}, args: map[string]json.RawMessage{},
-		flying: map[string]bool{}, parks: map[string]*tools.Park{}, left: make(chan struct{}),
+		flying: map[string]bool{}, parks: map[string]*tools.Park{}, left: make(chan struct{}), since: time.Now(),
 	}
 }
 
@@ -211,6 +212,10 @@ func (x *execution) commitPaid(ctx context.Context, reports ...messages.Record) 
 
 // commitAt is commit at the position that is known. ErrConflict: the log has grown.
 func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (agent.Action, error) {
+	if err := x.r.turns.enter(ctx, x.since); err != nil {
+		return nil, err
+	}
+	defer x.r.turns.leave()
 	next := x.state.Clone()
 	for _, r := range reports {
 		if err := next.Advance(r); err != nil {

@@ -33,6 +33,7 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	}
 	live, failures := x.tell(ctx, x.live(a.Step))
 	reply, first, err := x.stream(call, live, x.request(a))
+	x.since = time.Now()
 	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)
 }
 

@@ -117,6 +117,7 @@ type Runner struct {
 	planners map[string]agent.Planner
 	drain    chan struct{}
 	stop     sync.Once
+	turns    turnstile
 
 	mu     sync.Mutex
 	active map[messages.Ref]*execution

@@ -307,11 +307,11 @@ type outbox struct {
 	through uint64
 }
 
-func (o *outbox) Publish(_ context.Context, seq uint64, events []messages.Event) {
+func (o *outbox) Publish(_ context.Context, seq uint64, events iter.Seq[messages.Event]) {
 	o.p.w.mu.Lock()
 	defer o.p.w.mu.Unlock()
-	for i := range events {
-		o.p.outbox = append(o.p.outbox, stored{0, &events[i], o})
+	for e := range events {
+		o.p.outbox = append(o.p.outbox, stored{0, &e, o})
 	}
 	o.p.outbox = append(o.p.outbox, stored{seq, nil, o})
 }

@@ -132,9 +132,9 @@ type sessionOutbox struct {
 	run messages.Ref
 }
 
-func (o sessionOutbox) Publish(context.Context, uint64, []messages.Event) {}
-func (o sessionOutbox) Through() uint64                                   { return 0 }
-func (o sessionOutbox) Flush(context.Context) error                       { return o.p.op("flush") }
+func (o sessionOutbox) Publish(context.Context, uint64, iter.Seq[messages.Event]) {}
+func (o sessionOutbox) Through() uint64                                           { return 0 }
+func (o sessionOutbox) Flush(context.Context) error                               { return o.p.op("flush") }
 
 func (o sessionOutbox) Finish(context.Context, messages.Event) error {
 	if err := o.p.op("finish"); err != nil {

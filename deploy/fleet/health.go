@@ -1,0 +1,77 @@
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+)
+
+// healthTimeout bounds the look at a process that may hang.
+const healthTimeout = 3 * time.Second
+
+// HealthCommand asks the process that runs beside it, with the same environment, whether it is ready. Container images
+// without a shell have no other way to say so.
+func HealthCommand(environ func() []string) *cobra.Command {
+	return &cobra.Command{
+		Use: "health", Short: "Tell whether the dispatcher or worker of this environment is ready",
+		Long: "Ask /readyz of the dispatcher or worker whose environment this is, on this machine: for health checks of containers.\n" +
+			"It ends with 0 when the process is ready and with 1 when it is not:\n\n" + settings.Describe(&settings.Health{}),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var s settings.Health
+			if err := settings.Load(&s, environ()); err != nil {
+				return err
+			}
+			return ready(cmd.Context(), s)
+		},
+	}
+}
+
+// ready asks the process at an address. A wildcard address is asked on loopback.
+func ready(ctx context.Context, s settings.Health) error {
+	host, port, err := net.SplitHostPort(s.HTTPAddr)
+	if err != nil {
+		return settings.Errorf("LONGSHORE_HTTP_ADDR: %v", err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	scheme := "http"
+	if s.TLSCert != "" {
+		scheme = "https"
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return settings.Errorf("LONGSHORE_HTTP_ADDR: %v", err)
+	}
+	client := http.Client{
+		Transport: &http.Transport{
+			Proxy: nil, DisableKeepAlives: true,
+			// It asks its own process and tells it nothing; the certificate names another host than this.
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("it redirects") },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("not ready: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	const most = 512
+	why, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // it is told as far as it came
+	return fmt.Errorf("not ready: %s: %q", resp.Status, why)
+}

@@ -1,0 +1,127 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/auth"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// KeyOrder says what an API key is to be.
+type KeyOrder struct {
+	Tenant  string                `json:"tenant,omitempty"` // whose key it is, or * for all tenants; default: that of the request
+	Roles   []messages.AccessRole `json:"roles"`
+	Name    string                `json:"name,omitempty"`    // for people
+	Expires *time.Time            `json:"expires,omitempty"` // from then on it counts no more; absent: until it is revoked
+}
+
+// NewKey is an API key that was made.
+type NewKey struct {
+	Key string `json:"key"` // shown this once: the fleet keeps its hash
+	messages.APIKey
+}
+
+// keyOperations are those about API keys.
+func keyOperations() []operation {
+	return []operation{
+		{
+			method: "POST", path: "/v1/keys", id: "createKey", needs: auth.ManageKeys, tag: "keys", summary: "Make an API key",
+			text: "The key is in the answer, this once. It may be of one's own tenant and do what one may do oneself, no more.",
+			body: KeyOrder{}, reply: NewKey{}, status: http.StatusCreated, answer: createKey,
+		},
+		{
+			method: "GET", path: "/v1/keys", id: "listKeys", needs: auth.ManageKeys, tag: "keys", summary: "List the API keys",
+			text:  "Those of the tenant of the request. A key for all tenants lists those of all, unless Longshore-Tenant names one. The keys themselves are kept nowhere.",
+			reply: messages.KeyList{}, answer: listKeys,
+		},
+		{
+			method: "DELETE", path: "/v1/keys/{id}", id: "revokeKey", needs: auth.ManageKeys, tag: "keys", summary: "Make an API key worthless",
+			text:  "On every dispatcher within ten seconds.",
+			reply: messages.Change{}, answer: revokeKey,
+		},
+	}
+}
+
+// keeper refuses where nobody looks who asks: a key that anybody can make would open the dispatchers that do look.
+func (q *query) keeper() error {
+	if q.who == nil {
+		return forbidden("nobody looks here who asks: set LONGSHORE_AUTH=on, or use `longshore keys api`")
+	}
+	return nil
+}
+
+// keysOf is the tenant whose keys a request is about; empty: all.
+func (q *query) keysOf() (string, error) {
+	if q.who.AllTenants() && q.r.Header.Get(headerTenant) == "" {
+		return "", nil
+	}
+	return q.tenant()
+}
+
+func createKey(ctx context.Context, q *query) (any, error) {
+	if err := q.keeper(); err != nil {
+		return nil, err
+	}
+	var order KeyOrder
+	if err := q.read(&order); err != nil {
+		return nil, err
+	}
+	tenant, err := q.tenant()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case order.Tenant == "":
+		order.Tenant = tenant
+	case order.Tenant != tenant && q.r.Header.Get(headerTenant) != "":
+		return nil, forbidden("the key is not for the tenant that " + headerTenant + " names")
+	}
+	if err := messages.CheckAccess(order.Tenant, order.Roles); err != nil {
+		return nil, err
+	}
+	if !q.who.Includes(&auth.Principal{Tenant: order.Tenant, Roles: order.Roles}) {
+		return nil, forbidden("a key cannot be of another tenant than one's own, nor do what one may not do oneself")
+	}
+	spec := dispatcher.KeySpec{Tenant: order.Tenant, Roles: order.Roles, Name: order.Name, By: q.by("")}
+	if order.Expires != nil {
+		spec.Expires = *order.Expires
+	}
+	key, about, err := q.api.cfg.Client.CreateKey(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return NewKey{key, about}, nil
+}
+
+func listKeys(ctx context.Context, q *query) (any, error) {
+	if err := q.keeper(); err != nil {
+		return nil, err
+	}
+	tenant, err := q.keysOf()
+	if err != nil {
+		return nil, err
+	}
+	return q.api.cfg.Client.Keys(ctx, tenant)
+}
+
+func revokeKey(ctx context.Context, q *query) (any, error) {
+	if err := q.keeper(); err != nil {
+		return nil, err
+	}
+	tenant, err := q.keysOf()
+	if err != nil {
+		return nil, err
+	}
+	change, err := q.api.cfg.Client.RevokeKeyOf(ctx, tenant, q.r.PathValue("id"), q.by(""))
+	if wrong, ok := errors.AsType[*messages.FieldError](err); errors.Is(err, dispatcher.ErrNoKey) || ok && wrong.Field == "id" {
+		return nil, problemf(http.StatusNotFound, messages.CodeNotFound, "no such key")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return change, nil
+}

@@ -1,0 +1,70 @@
+package service_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// The status of a run tells what became of its webhook: while it is under way, when it was taken, when it was given up,
+// and when that was sent again.
+func TestWebhookState(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	defer o.open(o.nc)()
+	state := func(run messages.Ref) *messages.WebhookState {
+		t.Helper()
+		st, err := o.client.Status(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Webhook
+	}
+	is := func(run messages.Ref, want messages.WebhookStanding) {
+		t.Helper()
+		o.until(string(want), func() bool { st := state(run); return st != nil && st.State == want })
+	}
+	answered := make(chan int)
+	o.answers(func(int) int { return <-answered })
+
+	run := o.end("taken", &messages.Webhook{URL: o.url}, messages.StatusCompleted)
+	o.until("queued", func() bool { st := state(run); return st != nil && st.State == messages.WebhookPending && st.At != nil })
+	answered <- http.StatusNoContent
+	o.next()
+	is(run, messages.WebhookDelivered)
+
+	run = o.end("refused", &messages.Webhook{URL: o.url}, messages.StatusFailed)
+	answered <- http.StatusGone
+	o.next()
+	is(run, messages.WebhookDead)
+	if st := state(run); st.Attempts != 1 || !strings.Contains(st.LastError, "410") || st.At == nil || strings.Contains(st.LastError, "hidden") {
+		t.Errorf("given up: %+v", st)
+	}
+	letter := o.letters(1)[0]
+	if _, err := o.client.Redrive(t.Context(), messages.DeadRedrive{DeadRequest: messages.DeadRequest{Seq: letter.Seq, Tenant: run.Tenant}}); err != nil {
+		t.Fatal(err)
+	}
+	is(run, messages.WebhookPending)
+	answered <- http.StatusOK
+	o.next()
+	is(run, messages.WebhookDelivered)
+
+	for name, w := range map[string]*messages.Webhook{"without": nil, "not-told": {URL: o.url, Events: []string{"failed"}}} {
+		if st := state(o.end(name, w, messages.StatusCompleted)); st != nil {
+			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
+// Before any dispatcher has looked at the end of a run, its webhook is not said to be delivered.
+func TestWebhookStateBeforeTheEndIsTaken(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	run := o.end("r", &messages.Webhook{URL: o.url}, messages.StatusCompleted)
+	st, err := o.bus.WebhookState(t.Context(), run)
+	if err != nil || st.State != messages.WebhookPending {
+		t.Errorf("%+v, %v", st, err)
+	}
+}

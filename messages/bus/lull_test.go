@@ -1,0 +1,86 @@
+package bus_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// While many appends are on their way events wait, in order, and count as not published. What waits is sent when its
+// owner flushes, when the appends are through, and after a while in any case.
+func TestEventsWaitForAppends(t *testing.T) {
+	many := int64(bus.FewAppends + 1)
+	for name, release := range map[string]func(*bus.Bus, func() error) error{
+		"flush":   func(_ *bus.Bus, flush func() error) error { return flush() },
+		"lull":    func(b *bus.Bus, _ func() error) error { b.Appending(-many); return nil },
+		"a while": func(*bus.Bus, func() error) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := openNew(t)
+			out := b.Open(run1())
+			out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 1)))
+			if err := out.Flush(ctxFor(t)); err != nil {
+				t.Fatal(err)
+			}
+			b.Appending(many)
+			out.Publish(ctxFor(t), 2, slices.Values(events(run1(), 2, 3)))
+			out.Publish(ctxFor(t), 3, slices.Values([]messages.Event(nil)))
+			out.Publish(ctxFor(t), 4, slices.Values(events(run1(), 4, 4)))
+			if err := release(b, func() error { return out.Flush(ctxFor(t)) }); err != nil {
+				t.Fatal(err)
+			}
+			awaitThrough(t, out, 4)
+			if diff := cmp.Diff(numbers(1, 4), storedNumbers(t, b, run1().EventFilter())); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What is held back is bounded.
+func TestFewEventsWait(t *testing.T) {
+	b, _ := openNew(t)
+	b.Appending(bus.FewAppends + 1)
+	out := b.Open(run1())
+	const entries = 500
+	for i := range entries {
+		out.Publish(ctxFor(t), uint64(i+1), slices.Values(events(run1(), i+1, i+1)))
+	}
+	if err := out.Flush(ctxFor(t)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(numbers(1, entries), storedNumbers(t, b, run1().EventFilter())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An event that cannot be sent is found when it is made, maybe much later, and stops its outbox.
+func TestBadEventAmongThoseThatWait(t *testing.T) {
+	b, _ := openNew(t)
+	b.Appending(bus.FewAppends + 1)
+	out := b.Open(run1())
+	bad := event(run1(), 2, "step_start")
+	bad.Type = "step start"
+	out.Publish(ctxFor(t), 5, slices.Values(events(run1(), 1, 1)))
+	out.Publish(ctxFor(t), 6, slices.Values([]messages.Event{bad}))
+	out.Publish(ctxFor(t), 7, slices.Values(events(run1(), 3, 3)))
+	if err := out.Flush(ctxFor(t)); err == nil {
+		t.Error("no error")
+	}
+	awaitThrough(t, out, 5)
+}
+
+func awaitThrough(t *testing.T, out runlog.Outbox, seq uint64) {
+	t.Helper()
+	for ctx := ctxFor(t); out.Through() != seq; time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("through %d, want %d", out.Through(), seq)
+		}
+	}
+}
