@@ -208,6 +208,7 @@ func messageEnd(r *ModelReplied) MessageEnd {
 	m := MessageEnd{
 		StepID: stepID(r.Step), Role: r.Message.Role, Stop: r.Stop, Usage: r.Usage,
 		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis, Cached: r.Cached, Cost: r.Cost,
+		FirstTokenMillis: r.FirstTokenMillis,
 	}
 	m.Text, m.Truncated = fit(r.Message.Text(), maxEventText)
 	var cut bool

@@ -195,6 +195,7 @@ func (d *MessageEnd) appendJSON(b []byte) []byte {
 	b = appendTrue(b, `,"truncated":`, d.Truncated)
 	b = appendTrue(b, `,"cached":`, d.Cached)
 	b = appendCost(b, d.Cost)
+	b = appendMillis(b, `,"firstTokenMillis":`, d.FirstTokenMillis)
 	return append(b, '}')
 }
 
@@ -292,7 +293,16 @@ func (r *ModelReplied) appendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `,"millis":`...), r.Millis, 10)
 	b = appendTrue(b, `,"cached":`, r.Cached)
 	b = appendCost(b, r.Cost)
+	b = appendMillis(b, `,"firstTokenMillis":`, r.FirstTokenMillis)
 	return append(b, '}')
+}
+
+// appendMillis appends a field unless it is 0.
+func appendMillis(b []byte, name string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, name...), n, 10)
 }
 
 // appendCost appends a cost unless it is unknown.

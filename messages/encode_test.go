@@ -65,7 +65,7 @@ func TestHandWrittenJSON(t *testing.T) {
 		for _, c := range calls {
 			msg.Content = append(msg.Content, messages.Block{ToolCall: &messages.ToolCall{ID: c, Name: c, Arguments: c}})
 		}
-		e.Records = append(e.Records, &messages.ModelReplied{Message: msg, Usage: u, Millis: millis, Model: name, Stop: messages.StopReason(text), Cached: flags[0], Cost: cost})
+		e.Records = append(e.Records, &messages.ModelReplied{Message: msg, Usage: u, Millis: millis, Model: name, Stop: messages.StopReason(text), Cached: flags[0], Cost: cost, FirstTokenMillis: millis})
 		for _, ev := range messages.Events(messages.Ref{Tenant: "t", Run: "r"}, e) {
 			var back any
 			switch ev.Name() {
@@ -134,7 +134,7 @@ func TestHandWrittenRecords(t *testing.T) {
 			}}) &&
 			check(&messages.ModelReplied{
 				Step: step, Message: messages.Message{Role: messages.Role(text), Content: content}, Usage: u,
-				Stop: messages.StopReason(name), Provider: name, Model: text, Millis: millis, Cached: isError, Cost: cost,
+				Stop: messages.StopReason(name), Provider: name, Model: text, Millis: millis, Cached: isError, Cost: cost, FirstTokenMillis: millis,
 			})
 	}
 	if err := quick.Check(random, nil); err != nil {

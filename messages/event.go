@@ -123,6 +123,8 @@ type (
 		Truncated bool       `json:"truncated,omitempty"` // text, reasoning or calls are shortened
 		Cached    bool       `json:"cached,omitempty"`    // from the reply cache: nothing was paid
 		Cost      *float64   `json:"cost,omitempty"`      // in US dollars; absent: unknown
+		// FirstTokenMillis is how long the call took to its first text or reasoning; absent: there was none.
+		FirstTokenMillis int64 `json:"firstTokenMillis,omitempty"`
 	}
 	// ToolExecution is the data of tool_execution_start and tool_execution_end.
 	ToolExecution struct {

@@ -136,7 +136,7 @@ func fullRecords() []messages.Record {
 				Role: messages.RoleAssistant, Content: []messages.Block{{Text: "Let me look."}, {ToolCall: &call}},
 			},
 			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true,
-			Cost: new(0.0125),
+			Cost: new(0.0125), FirstTokenMillis: 120,
 		},
 		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: messages.FallbackPark},
 		&messages.ToolStarted{Step: 1, Call: call, StepID: "a"},

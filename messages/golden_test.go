@@ -140,7 +140,7 @@ func wire() map[string]any {
 			StepID: "step-1", Role: messages.RoleAssistant, Text: "Let me look.", Reasoning: "A file.",
 			ToolCalls: []messages.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`}},
 			Stop:      messages.StopToolCalls, Usage: usage, Provider: "openai", Model: "gpt-4o", Millis: 900, Truncated: true, Cached: true,
-			Cost: new(0.0125),
+			Cost: new(0.0125), FirstTokenMillis: 120,
 		},
 		messages.EventToolExecutionStart: messages.ToolExecution{
 			StepID: "step-1", CallID: "c1", ToolName: "read_file", Arguments: `{"path":"a.go"}`,

@@ -139,6 +139,8 @@ type ModelReplied struct {
 	Millis   int64      `json:"millis"`           // how long the call took
 	Cached   bool       `json:"cached,omitempty"` // from the reply cache: nothing was paid, usage is zero
 	Cost     *float64   `json:"cost,omitempty"`   // in US dollars, by the prices of the worker that made the call; nil: a price is unknown
+	// FirstTokenMillis is how long the call, its retries included, took to the first text or reasoning of this reply; 0: it has none, or it is not known.
+	FirstTokenMillis int64 `json:"firstTokenMillis,omitempty"`
 }
 
 // ModelFailed is a model call that failed for good.

@@ -1,9 +1,10 @@
 // Package observability shows what a process of the fleet does: logs, metrics, and HTTP for probes and scrapes.
 //
 // [NewLogger] makes the logger that the wiring hands out; no secret that it was told reaches the output.
-// [NewMetrics] makes [Metrics], which are derived from events: [Metrics.Run] consumes a live tail. What no event
-// shows is added by [Metrics.Gauge] and [Metrics.Counter]. [Handler] and [Serve] put them on a port.
+// [NewMetrics] makes the [Metrics] of a process. [NewEvents] adds what is counted from events, [NewView] what a
+// dispatcher sees of the fleet, and [Metrics.Gauge] and [Metrics.Counter] anything else. [Handler] and [Serve] put them on
+// a port.
 //
-// Metrics are for watching, not for counting money: events seen twice count twice, and those that pass while nobody
-// consumes them are not counted. The log of a run has the truth.
+// Metrics are for watching, not for counting money: counts end with their process, and an event that comes again counts
+// again. The log of a run has the truth.
 package observability

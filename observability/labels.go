@@ -90,7 +90,8 @@ func eventLabel(name string) string {
 	return oneOf(name, messages.EventRunQueued, messages.EventRunStarted, messages.EventStepStart,
 		messages.EventMessageEnd, messages.EventToolExecutionStart, messages.EventToolExecutionEnd,
 		messages.EventStepEnd, messages.EventRunWaiting, messages.EventRunResumed, messages.EventCancelRequested,
-		messages.EventError, messages.EventTurnEnd, messages.EventRunFinished, messages.EventPlan, messages.EventBudgetWarning, messages.EventHookFailed, messages.EventSteered)
+		messages.EventError, messages.EventTurnEnd, messages.EventRunFinished, messages.EventPlan, messages.EventBudgetWarning, messages.EventHookFailed, messages.EventSteered,
+		messages.EventApprovalRequested, messages.EventApprovalDecided, messages.EventFeedback, messages.EventDecisionIgnored)
 }
 
 func statusLabel(s messages.Status) string {
@@ -107,4 +108,12 @@ func codeLabel(c messages.Code) string {
 		return labelOther
 	}
 	return string(c)
+}
+
+func decisionLabel(decision string) string {
+	return oneOf(decision, "approved", "denied", messages.Lapsed)
+}
+
+func limitLabel(limit string) string {
+	return oneOf(limit, messages.CapModelCalls, messages.CapToolCalls, messages.CapTokens, messages.CapCost, messages.CapWallTime)
 }

@@ -1,13 +1,11 @@
 package observability_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +41,7 @@ func wholeRun(t *testing.T) []messages.Event {
 		&messages.StepStarted{Step: 1},
 		&messages.ModelReplied{
 			Step: 1, Message: messages.Message{Role: messages.RoleAssistant}, Stop: messages.StopToolCalls, Usage: usage,
-			Provider: "openai", Model: "gpt-4o", Millis: 900,
+			Provider: "openai", Model: "gpt-4o", Millis: 900, FirstTokenMillis: 300, Cost: new(0.25),
 		},
 		&messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "c1", Name: "read_file", Arguments: "{}"}},
 		&messages.ToolReturned{Step: 1, Name: "read_file", Result: messages.ToolResult{CallID: "c1"}, Millis: 30},
@@ -64,16 +62,36 @@ func wholeRun(t *testing.T) []messages.Event {
 	)
 }
 
+// counted are metrics with those of events.
+type counted struct {
+	m *observability.Metrics
+	*observability.Events
+}
+
+func (c counted) metrics() *observability.Metrics { return c.m }
+
+func counting(version string) counted {
+	m := observability.NewMetrics(version)
+	return counted{m, observability.NewEvents(m)}
+}
+
+// plain are metrics without those of events.
+type plain struct{ *observability.Metrics }
+
+func (p plain) metrics() *observability.Metrics { return p.Metrics }
+
+type scraped interface{ metrics() *observability.Metrics }
+
 // serve makes metrics readable.
-func serve(t *testing.T, m *observability.Metrics) string {
+func serve(t *testing.T, m scraped) string {
 	t.Helper()
-	s := httptest.NewServer(observability.Handler(m, nil))
+	s := httptest.NewServer(observability.Handler(m.metrics(), nil))
 	t.Cleanup(s.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	return s.URL + "/metrics"
 }
 
-func compare(t *testing.T, m *observability.Metrics, want string, names ...string) {
+func compare(t *testing.T, m scraped, want string, names ...string) {
 	t.Helper()
 	if err := testutil.ScrapeAndCompare(serve(t, m), strings.NewReader(want), names...); err != nil {
 		t.Error(err)
@@ -81,10 +99,10 @@ func compare(t *testing.T, m *observability.Metrics, want string, names ...strin
 }
 
 func TestObserveRun(t *testing.T) {
-	m := observability.NewMetrics("1.2.3")
+	m := counting("1.2.3")
 	events := wholeRun(t)
 	for _, e := range events {
-		m.Observe(e)
+		m.Observe(e, false)
 	}
 	compare(t, m, `
 # HELP longshore_build_info The program that runs: always 1.
@@ -163,6 +181,9 @@ longshore_tool_calls_total{outcome="tool_failed",tool="read_file"} 1
 		`longshore_run_duration_seconds_sum{status="failed"} 3` + "\n",
 		`longshore_model_call_seconds_sum{model="gpt-4o",provider="openai"} 0.9` + "\n",
 		`longshore_tool_call_seconds_sum{tool="read_file"} 0.03` + "\n", `longshore_tool_call_seconds_count{tool="read_file"} 2` + "\n",
+		`longshore_time_to_first_token_seconds_sum{model="gpt-4o",provider="openai"} 0.3` + "\n",
+		`longshore_model_cost_usd_total{model="gpt-4o",provider="openai"} 0.25` + "\n",
+		`longshore_runs_resumed_total{reason="approval"} 1` + "\n",
 		"go_goroutines ", "process_cpu_seconds_total ",
 	} {
 		if !strings.Contains(text, want) {
@@ -176,10 +197,10 @@ longshore_tool_calls_total{outcome="tool_failed",tool="read_file"} 1
 	}
 }
 
-func scrape(t *testing.T, m *observability.Metrics) string {
+func scrape(t *testing.T, m scraped) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	observability.Handler(m, nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	observability.Handler(m.metrics(), nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	if w.Code != http.StatusOK {
 		t.Fatalf("scrape: %d %s", w.Code, w.Body)
 	}
@@ -187,12 +208,12 @@ func scrape(t *testing.T, m *observability.Metrics) string {
 }
 
 func TestMetricsHaveNoLint(t *testing.T) {
-	m := observability.NewMetrics("")
-	if err := m.Gauge("worker_slots", "Slots of the worker.", func() float64 { return 64 }); err != nil {
+	m := counting("")
+	if err := m.m.Gauge("worker_slots", "Slots of the worker.", func() float64 { return 64 }); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range wholeRun(t) {
-		m.Observe(e)
+		m.Observe(e, false)
 	}
 	problems, err := promlint.New(strings.NewReader(scrape(t, m))).Lint()
 	if err != nil {
@@ -215,21 +236,21 @@ func event(t *testing.T, name string, data any) messages.Event {
 }
 
 func TestObserveBoundsLabels(t *testing.T) {
-	m := observability.NewMetrics("")
+	m := counting("")
 	long := strings.Repeat("x", 400)
 	for i := range 1000 {
 		name := fmt.Sprintf("name-%d", i)
-		m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: "made-up-" + name, IsError: true}))
-		m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: name}))
-		m.Observe(event(t, messages.EventRunWaiting, messages.RunWaiting{Reason: name}))
-		m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: name}))
-		m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Provider: "p" + name, Model: name, Stop: messages.StopReason(name)}))
-		m.Observe(event(t, messages.EventError, messages.ErrorData{Code: messages.Code(name)}))
-		m.Observe(event(t, name, nil))
+		m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: "made-up-" + name, IsError: true}), false)
+		m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: name}), false)
+		m.Observe(event(t, messages.EventRunWaiting, messages.RunWaiting{Reason: name}), false)
+		m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: name}), false)
+		m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Provider: "p" + name, Model: name, Stop: messages.StopReason(name)}), false)
+		m.Observe(event(t, messages.EventError, messages.ErrorData{Code: messages.Code(name)}), false)
+		m.Observe(event(t, name, nil), false)
 	}
-	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: long}))
-	m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Model: long}))
-	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: "name-7"}))
+	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: long}), false)
+	m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Model: long}), false)
+	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: "name-7"}), false)
 
 	text := scrape(t, m)
 	for metric, want := range map[string]int{
@@ -266,27 +287,32 @@ func TestObserveMalformed(t *testing.T) {
 		return messages.Event{Type: "longshore." + name + ".v1", Time: noon, Data: json.RawMessage(data)}
 	}
 	cases := map[string]messages.Event{
-		"no data":          raw(messages.EventRunStarted, ""),
-		"null":             raw(messages.EventRunStarted, "null"),
-		"not JSON":         raw(messages.EventMessageEnd, "{"),
-		"another type":     raw(messages.EventToolExecutionEnd, `{"millis":"3"}`),
-		"unknown field":    raw(messages.EventCancelRequested, `{"who":"ann"}`),
-		"not UTF-8":        raw(messages.EventRunWaiting, "{\"reason\":\"\xff\"}"),
-		"too deep":         raw(messages.EventRunFinished, strings.Repeat(`{"result":`, 100)),
-		"negative tokens":  event(t, messages.EventMessageEnd, messages.MessageEnd{Usage: messages.Usage{Output: -1}}),
-		"negative time":    event(t, messages.EventMessageEnd, messages.MessageEnd{Millis: -1}),
-		"negative tool":    event(t, messages.EventToolExecutionEnd, messages.ToolExecution{Millis: -1}),
-		"never queued":     event(t, messages.EventRunQueued, messages.RunQueued{Agent: "a"}),
-		"not ended":        event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Status = messages.StatusRunning })),
-		"never started":    event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.StartedAt = time.Time{} })),
-		"negative steps":   event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Steps = -1 })),
-		"start of nothing": raw(messages.EventToolExecutionStart, `[]`),
+		"no data":           raw(messages.EventRunStarted, ""),
+		"null":              raw(messages.EventRunStarted, "null"),
+		"not JSON":          raw(messages.EventMessageEnd, "{"),
+		"another type":      raw(messages.EventToolExecutionEnd, `{"millis":"3"}`),
+		"unknown field":     raw(messages.EventCancelRequested, `{"who":"ann"}`),
+		"not UTF-8":         raw(messages.EventRunWaiting, "{\"reason\":\"\xff\"}"),
+		"too deep":          raw(messages.EventRunFinished, strings.Repeat(`{"result":`, 100)),
+		"negative tokens":   event(t, messages.EventMessageEnd, messages.MessageEnd{Usage: messages.Usage{Output: -1}}),
+		"negative time":     event(t, messages.EventMessageEnd, messages.MessageEnd{Millis: -1}),
+		"negative first":    event(t, messages.EventMessageEnd, messages.MessageEnd{Millis: 1, FirstTokenMillis: -1}),
+		"negative cost":     event(t, messages.EventMessageEnd, messages.MessageEnd{Cost: new(-1.0)}),
+		"resumed nothing":   raw(messages.EventRunResumed, `[]`),
+		"decided nothing":   raw(messages.EventApprovalDecided, `[]`),
+		"warned of nothing": raw(messages.EventBudgetWarning, `[]`),
+		"negative tool":     event(t, messages.EventToolExecutionEnd, messages.ToolExecution{Millis: -1}),
+		"never queued":      event(t, messages.EventRunQueued, messages.RunQueued{Agent: "a"}),
+		"not ended":         event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Status = messages.StatusRunning })),
+		"never started":     event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.StartedAt = time.Time{} })),
+		"negative steps":    event(t, messages.EventRunFinished, finished(func(r *messages.AgentResult) { r.Steps = -1 })),
+		"start of nothing":  raw(messages.EventToolExecutionStart, `[]`),
 	}
 	for name, e := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := observability.NewMetrics("")
+			m := counting("")
 			before := ours(scrape(t, m))
-			m.Observe(e)
+			m.Observe(e, false)
 			want := strings.Replace(before, "malformed_total 0", "malformed_total 1", 1) +
 				fmt.Sprintf("longshore_events_seen_total{name=%q} 1\n", e.Name())
 			if got := ours(scrape(t, m)); got != want {
@@ -311,7 +337,7 @@ func ours(text string) string {
 }
 
 func TestObserveForeignEvents(t *testing.T) {
-	m := observability.NewMetrics("")
+	m := counting("")
 	for _, e := range []messages.Event{
 		{},
 		{Type: "com.example.thing"},
@@ -319,7 +345,7 @@ func TestObserveForeignEvents(t *testing.T) {
 		{Type: "longshore.\xff.v1", Data: json.RawMessage("\xff")},
 		{Type: messages.EventRunStarted + "x", Data: json.RawMessage("[")},
 	} {
-		m.Observe(e)
+		m.Observe(e, false)
 	}
 	text := ours(scrape(t, m))
 	if !strings.Contains(text, `longshore_events_seen_total{name="other"} 5`) || !strings.Contains(text, "malformed_total 0") {
@@ -328,11 +354,11 @@ func TestObserveForeignEvents(t *testing.T) {
 }
 
 func TestObserveClocksThatDisagree(t *testing.T) {
-	m := observability.NewMetrics("")
-	m.Observe(event(t, messages.EventRunQueued, messages.RunQueued{QueuedAt: noon.Add(time.Second)}))
+	m := counting("")
+	m.Observe(event(t, messages.EventRunQueued, messages.RunQueued{QueuedAt: noon.Add(time.Second)}), false)
 	m.Observe(event(t, messages.EventRunFinished, messages.RunFinished{Result: messages.AgentResult{
 		Status: messages.StatusCompleted, StartedAt: noon, FinishedAt: noon.Add(-time.Second),
-	}}))
+	}}), false)
 	text := scrape(t, m)
 	for _, want := range []string{
 		"longshore_time_to_first_event_seconds_sum 0\n", "longshore_time_to_first_event_seconds_count 1\n",
@@ -341,6 +367,80 @@ func TestObserveClocksThatDisagree(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s", want)
+		}
+	}
+}
+
+func TestObserveWhatWasNotPaid(t *testing.T) {
+	m := counting("")
+	call := messages.MessageEnd{Provider: "p", Model: "m", Stop: messages.StopEnd, Millis: 10}
+	cached, free := call, call
+	cached.Cached, cached.Cost, cached.FirstTokenMillis = true, new(0.0), 5
+	free.Cost = new(0.0)
+	for _, d := range []messages.MessageEnd{call, cached, free} {
+		m.Observe(event(t, messages.EventMessageEnd, d), false)
+	}
+	m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: "x", IsError: true, Code: messages.CodePolicy}), false)
+	m.Observe(event(t, messages.EventToolExecutionEnd, messages.ToolExecution{ToolName: "x", Code: messages.CodePolicy}), false) // it was no error
+	m.Observe(event(t, messages.EventRunFinished, messages.RunFinished{Result: messages.AgentResult{
+		Status: messages.StatusFailed, Error: &messages.RunError{Code: messages.CodePolicy}, StartedAt: noon, FinishedAt: noon,
+	}}), false)
+	m.Observe(event(t, messages.EventApprovalRequested, map[string]any{}), false)
+	for _, decision := range []string{"approved", "denied", "expired", "made up", "made up too"} {
+		m.Observe(event(t, messages.EventApprovalDecided, messages.ApprovalDecided{Decision: decision}), false)
+	}
+	m.Observe(event(t, messages.EventBudgetWarning, messages.BudgetWarning{Limit: messages.CapCost}), false)
+	m.Observe(event(t, messages.EventBudgetWarning, messages.BudgetWarning{Limit: "made up"}), false)
+	m.Observe(event(t, messages.EventHookFailed, map[string]any{}), true)
+	text := scrape(t, m)
+	for _, want := range []string{
+		`model_calls_total{model="m",provider="p",stop="end"} 3`, `model_calls_cached_total{model="m",provider="p"} 1`,
+		`model_calls_unpriced_total{model="m",provider="p"} 1`, `model_cost_usd_total{model="m",provider="p"} 0`,
+		`model_call_seconds_count{model="m",provider="p"} 2`, `policy_blocks_total{of="tool"} 1`, `policy_blocks_total{of="run"} 1`,
+		`approvals_requested_total 1`, `approvals_decided_total{decision="approved"} 1`, `approvals_decided_total{decision="other"} 2`,
+		`budget_warnings_total{limit="cost"} 1`, `budget_warnings_total{limit="other"} 1`, `hook_failures_total 1`, `events_again_total 1`,
+	} {
+		if !strings.Contains(text, "\nlongshore_"+want+"\n") {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if strings.Contains(text, "first_token_seconds_count{") {
+		t.Error("the reply cache has a time to first token")
+	}
+}
+
+func TestCountersBy(t *testing.T) {
+	m := plain{observability.NewMetrics("")}
+	if err := m.CountersBy("retries_total", "Retries.", "code", func() map[string]uint64 { return map[string]uint64{"a": 1, "b": 2} }); err != nil {
+		t.Fatal(err)
+	}
+	if text := scrape(t, m); !strings.Contains(text, `longshore_retries_total{code="b"} 2`) {
+		t.Error(text)
+	}
+	if err := m.Counter("retries_total", "Twice.", func() float64 { return 0 }); err == nil {
+		t.Error("two metrics of one name are accepted")
+	}
+}
+
+func TestDescribedIsWhatIsShown(t *testing.T) {
+	m := counting("1")
+	for _, e := range wholeRun(t) {
+		m.Observe(e, false)
+	}
+	text := scrape(t, m)
+	for _, d := range m.m.Described() {
+		if d.Help == "" || d.Name == "" {
+			t.Errorf("%+v says nothing", d)
+		}
+		if strings.Contains(text, "# HELP "+d.Name+" ") && !strings.Contains(text, "# TYPE "+d.Name+" "+d.Type+"\n") {
+			t.Errorf("%s is shown as another type than %s", d.Name, d.Type)
+		}
+	}
+	for line := range strings.Lines(text) {
+		name, ours := strings.CutPrefix(line, "# HELP longshore_")
+		name, _, _ = strings.Cut(name, " ")
+		if ours && !slices.ContainsFunc(m.m.Described(), func(d observability.Described) bool { return d.Name == "longshore_"+name }) {
+			t.Errorf("%s is not described", name)
 		}
 	}
 }
@@ -354,53 +454,14 @@ func FuzzObserve(f *testing.F) {
 	f.Add("longshore.message_end.v1", []byte(`{"provider":"p\u0000","usage":{"input":9223372036854775807}}`))
 	f.Add("longshore.run_finished.v1", []byte(`{"result":{"status":"failed","startedAt":"0001-01-01T00:00:01Z","finishedAt":"9999-01-01T00:00:00Z","error":{"code":"x"}}}`))
 	f.Fuzz(func(t *testing.T, kind string, data []byte) {
-		m := observability.NewMetrics("")
-		m.Observe(messages.Event{Type: kind, Time: noon, Data: data})
+		m := counting("")
+		m.Observe(messages.Event{Type: kind, Time: noon, Data: data}, false)
 		scrape(t, m)
 	})
 }
 
-func TestRunUntilContextEnds(t *testing.T) {
-	m := observability.NewMetrics("")
-	ctx, cancel := context.WithCancel(t.Context())
-	events := wholeRun(t)
-	tail := func(yield func(messages.Event, error) bool) {
-		for _, e := range events {
-			if !yield(e, nil) {
-				t.Error("it stopped too early")
-				return
-			}
-		}
-		cancel()
-		yield(messages.Event{}, ctx.Err())
-	}
-	if err := m.Run(ctx, tail); err != nil {
-		t.Fatal(err)
-	}
-	if text := scrape(t, m); !strings.Contains(text, `longshore_runs_finished_total{agent="reviewer",code="model_timeout",status="failed"} 1`) {
-		t.Error(text)
-	}
-}
-
-func TestRunReportsTheTail(t *testing.T) {
-	lost := errors.New("connection lost")
-	for name, c := range map[string]struct {
-		tail iter.Seq2[messages.Event, error]
-		want error
-	}{
-		"it fails": {func(yield func(messages.Event, error) bool) { yield(messages.Event{}, lost) }, lost},
-		"it ends":  {func(func(messages.Event, error) bool) {}, observability.ErrTailEnded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := observability.NewMetrics("").Run(t.Context(), c.tail); !errors.Is(err, c.want) {
-				t.Errorf("got %v, want %v", err, c.want)
-			}
-		})
-	}
-}
-
 func TestGaugeAndCounter(t *testing.T) {
-	m := observability.NewMetrics("")
+	m := plain{observability.NewMetrics("")}
 	busy := 3.0
 	if err := m.Gauge("worker_busy", "Slots in use.", func() float64 { return busy }); err != nil {
 		t.Fatal(err)
@@ -427,7 +488,7 @@ longshore_worker_claims_total 7
 }
 
 func TestGaugeThatPanicsHidesNoOther(t *testing.T) {
-	m := observability.NewMetrics("")
+	m := plain{observability.NewMetrics("")}
 	if err := m.Gauge("broken", "Panics.", func() float64 { panic("no") }); err != nil {
 		t.Fatal(err)
 	}

@@ -1,46 +1,27 @@
 package observability
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"iter"
+	"math"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
 )
 
-// ErrTailEnded means that a tail of events ended while it was still wanted.
-var ErrTailEnded = errors.New("the tail of events ended")
-
-// Run observes events until ctx ends, which the tail must obey too, and then returns nil. When the tail ends or fails
-// before that, it returns an error; what was counted stays, and Run may be called again with a new tail.
-func (m *Metrics) Run(ctx context.Context, events iter.Seq2[messages.Event, error]) error {
-	for e, err := range events {
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("observe events: %w", err)
-		}
-		m.Observe(e)
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("observe events: %w", ErrTailEnded)
-}
-
-// Observe counts an event. One that is not ours, or cannot be ours, is counted as such and changes nothing else.
-func (m *Metrics) Observe(e messages.Event) {
+// Observe counts an event. One that is not ours, or cannot be ours, is counted as such and changes nothing else. Again
+// says that it may have been counted before.
+func (m *Events) Observe(e messages.Event, again bool) {
 	name := e.Name()
+	if again {
+		m.again.Inc()
+	}
 	m.seen.WithLabelValues(eventLabel(name)).Inc()
 	if err := m.count(name, e); err != nil {
 		m.malformed.Inc()
 	}
 }
 
-func (m *Metrics) count(name string, e messages.Event) error {
+func (m *Events) count(name string, e messages.Event) error {
 	switch name {
 	case messages.EventRunQueued:
 		return decoded(e, func(d messages.RunQueued) error { return m.runQueued(e.Time, d) })
@@ -48,6 +29,18 @@ func (m *Metrics) count(name string, e messages.Event) error {
 		return decoded(e, m.runStarted)
 	case messages.EventRunWaiting:
 		return decoded(e, m.runWaiting)
+	case messages.EventRunResumed:
+		return decoded(e, m.runResumed)
+	case messages.EventApprovalRequested:
+		m.requested.Inc()
+		return nil
+	case messages.EventApprovalDecided:
+		return decoded(e, m.approvalDecided)
+	case messages.EventBudgetWarning:
+		return decoded(e, m.budgetWarning)
+	case messages.EventHookFailed:
+		m.hookFailures.Inc()
+		return nil
 	case messages.EventCancelRequested:
 		return decoded(e, m.cancelRequested)
 	case messages.EventMessageEnd:
@@ -75,7 +68,7 @@ func decoded[T any](e messages.Event, use func(T) error) error {
 
 // runQueued observes how long the task waited: the event is written by the worker that starts the run, together with
 // run_started, and has its time. The clocks of two machines may disagree by a little.
-func (m *Metrics) runQueued(started time.Time, d messages.RunQueued) error {
+func (m *Events) runQueued(started time.Time, d messages.RunQueued) error {
 	if started.IsZero() || d.QueuedAt.IsZero() {
 		return &messages.FieldError{Field: "queuedAt", Reason: "is missing, or the event's time is"}
 	}
@@ -83,22 +76,37 @@ func (m *Metrics) runQueued(started time.Time, d messages.RunQueued) error {
 	return nil
 }
 
-func (m *Metrics) runStarted(d messages.RunStarted) error {
+func (m *Events) runStarted(d messages.RunStarted) error {
 	m.started.WithLabelValues(m.agents.show(d.Agent)).Inc()
 	return nil
 }
 
-func (m *Metrics) runWaiting(d messages.RunWaiting) error {
+func (m *Events) runWaiting(d messages.RunWaiting) error {
 	m.waiting.WithLabelValues(m.reasons.show(d.Reason)).Inc()
 	return nil
 }
 
-func (m *Metrics) cancelRequested(messages.CancelAsked) error {
+func (m *Events) runResumed(d messages.RunWaiting) error {
+	m.resumed.WithLabelValues(m.reasons.show(d.Reason)).Inc()
+	return nil
+}
+
+func (m *Events) approvalDecided(d messages.ApprovalDecided) error {
+	m.decided.WithLabelValues(decisionLabel(d.Decision)).Inc()
+	return nil
+}
+
+func (m *Events) budgetWarning(d messages.BudgetWarning) error {
+	m.warnings.WithLabelValues(limitLabel(d.Limit)).Inc()
+	return nil
+}
+
+func (m *Events) cancelRequested(messages.CancelAsked) error {
 	m.cancels.Inc()
 	return nil
 }
 
-func (m *Metrics) messageEnd(d messages.MessageEnd) error {
+func (m *Events) messageEnd(d messages.MessageEnd) error {
 	kinds := map[string]int64{
 		"input": d.Usage.Input, "output": d.Usage.Output, "cache_read": d.Usage.CacheRead,
 		"cache_write": d.Usage.CacheWrite, "reasoning": d.Usage.Reasoning,
@@ -108,32 +116,47 @@ func (m *Metrics) messageEnd(d messages.MessageEnd) error {
 			return &messages.FieldError{Field: "usage." + kind, Reason: "is negative"}
 		}
 	}
-	if err := checkMillis(d.Millis); err != nil {
+	if err := checkMillis(min(d.Millis, d.FirstTokenMillis)); err != nil {
 		return err
+	}
+	if c := d.Cost; c != nil && (*c < 0 || math.IsInf(*c, 0) || math.IsNaN(*c)) {
+		return &messages.FieldError{Field: "cost", Reason: "is no amount"}
 	}
 	provider, model := m.models.showPair(d.Provider, d.Model)
 	m.modelCalls.WithLabelValues(provider, model, stopLabel(d.Stop)).Inc()
+	if d.Cached {
+		m.cached.WithLabelValues(provider, model).Inc()
+		return nil // nothing was called, and nothing is paid
+	}
 	m.modelCallSeconds.WithLabelValues(provider, model).Observe(seconds(d.Millis))
+	if d.FirstTokenMillis > 0 {
+		m.firstTokenSeconds.WithLabelValues(provider, model).Observe(seconds(d.FirstTokenMillis))
+	}
+	if d.Cost == nil {
+		m.unpriced.WithLabelValues(provider, model).Inc()
+	} else {
+		m.cost.WithLabelValues(provider, model).Add(*d.Cost)
+	}
 	for kind, n := range kinds {
 		m.tokens.WithLabelValues(provider, model, kind).Add(float64(n))
 	}
 	return nil
 }
 
-func (m *Metrics) modelFailed(d messages.ErrorData) error {
+func (m *Events) modelFailed(d messages.ErrorData) error {
 	m.modelFailures.WithLabelValues(codeLabel(d.Code)).Inc()
 	return nil
 }
 
 // toolExecutionStart learns the name of a tool: it exists, for it was started.
-func (m *Metrics) toolExecutionStart(d messages.ToolExecution) error {
+func (m *Events) toolExecutionStart(d messages.ToolExecution) error {
 	m.tools.show(d.ToolName)
 	return nil
 }
 
 // toolExecutionEnd has the name that the model wrote. A call that failed may be one of a tool that does not exist:
 // names that a model makes up must not take the places of tools.
-func (m *Metrics) toolExecutionEnd(d messages.ToolExecution) error {
+func (m *Events) toolExecutionEnd(d messages.ToolExecution) error {
 	if err := checkMillis(d.Millis); err != nil {
 		return err
 	}
@@ -147,11 +170,14 @@ func (m *Metrics) toolExecutionEnd(d messages.ToolExecution) error {
 		tool, outcome = m.tools.recall(d.ToolName), codeLabel(d.Code)
 	}
 	m.toolCalls.WithLabelValues(tool, outcome).Inc()
+	if d.IsError && d.Code == messages.CodePolicy {
+		m.blocks.WithLabelValues("tool").Inc()
+	}
 	m.toolSeconds.WithLabelValues(tool).Observe(seconds(d.Millis))
 	return nil
 }
 
-func (m *Metrics) runFinished(d messages.RunFinished) error {
+func (m *Events) runFinished(d messages.RunFinished) error {
 	r := d.Result
 	took := r.FinishedAt.Sub(r.StartedAt)
 	switch {
@@ -168,6 +194,9 @@ func (m *Metrics) runFinished(d messages.RunFinished) error {
 	}
 	if r.Error != nil {
 		code = codeLabel(r.Error.Code)
+		if r.Error.Code == messages.CodePolicy {
+			m.blocks.WithLabelValues("run").Inc()
+		}
 	}
 	status := statusLabel(r.Status)
 	m.finished.WithLabelValues(agent, status, code).Inc()

@@ -50,7 +50,8 @@ type Worker struct {
 	held    *held
 	jobs    sync.WaitGroup // messages being handled
 
-	sweeping sync.Mutex
+	sweeping    sync.Mutex
+	redelivered atomic.Uint64
 
 	id       string // of this life of the worker
 	since    time.Time
@@ -91,8 +92,9 @@ type Stats struct {
 	Suspects int // runs that wait to be tried alone, or are
 	Lanes    int // lanes that this worker believes to have work
 
-	LanesFull uint64 // how often a lane could not be made because the stream has no room for more
-	Runner    runner.Stats
+	Redelivered uint64 // task messages that were handed out before, to whomever
+	LanesFull   uint64 // how often a lane could not be made because the stream has no room for more
+	Runner      runner.Stats
 }
 
 // Stats returns the counts of this moment.
@@ -100,7 +102,7 @@ func (w *Worker) Stats() Stats {
 	working, full := w.queue.working()
 	return Stats{
 		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.suspect.len(), Lanes: working, LanesFull: full,
-		Runner: w.cfg.Runner.Stats(),
+		Redelivered: w.redelivered.Load(), Runner: w.cfg.Runner.Stats(),
 	}
 }
 
@@ -281,6 +283,9 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 
 // ticket hands a ticket to the runner and does to its message what the outcome says.
 func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t runner.Ticket) {
+	if t.Delivered > 1 {
+		w.redelivered.Add(1)
+	}
 	h, mine := w.held.add(t, d)
 	if !mine {
 		return // worked here already: its owner goes on with the newer delivery

@@ -89,7 +89,8 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return err
 	}
-	if err := metrics.Gauge("watchers", "Clients that follow a run over HTTP.", func() float64 { return float64(hub.Watchers()) }); err != nil {
+	watch, err := watching(ctx, metrics, b, svc, hub, log)
+	if err != nil {
 		return err
 	}
 	export, err := exportTraces(ctx, s.Traces, b, metrics, version, log)
@@ -102,7 +103,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	group.Go(func() error { return hub.Run(ctx) })
 	group.Go(func() error { return export(ctx) })
 	group.Go(func() error { return gate.run(ctx) })
-	group.Go(func() error { return metrics.Run(ctx, b.Follow(ctx, bus.EveryEvent)) })
+	group.Go(func() error { return watch(ctx) })
 	group.Go(func() error {
 		select {
 		case <-svc.Ready():

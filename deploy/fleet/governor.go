@@ -28,7 +28,8 @@ type guard struct {
 	rdb      redis.UniversalClient
 	leaves   []interface{ Close() } // idle connections of providers; they outlive the calls
 
-	caps atomic.Pointer[bus.Caps] // that say which providers are paused; nil: none
+	retries retries
+	caps    atomic.Pointer[bus.Caps] // that say which providers are paused; nil: none
 }
 
 // limitsOf are those of each model of each endpoint: what its provider says, else what is said of all; nil when nothing
@@ -122,6 +123,9 @@ func (g *guard) metrics(m *observability.Metrics) error {
 	var errs []error
 	count := func(name, help string, f func() float64) { errs = append(errs, m.Counter(name, help, f)) }
 	gauge := func(name, help string, f func() float64) { errs = append(errs, m.Gauge(name, help, f)) }
+	if g != nil {
+		errs = append(errs, m.CountersBy("model_retries_total", "Calls of models that failed and were made again, by why.", "code", g.retries.all))
+	}
 	if g != nil && g.governor != nil {
 		s := g.governor.Stats
 		count("governor_admitted_total", "Model calls that our own limits let through.", func() float64 { return float64(s().Admitted) })

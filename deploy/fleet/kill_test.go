@@ -40,10 +40,24 @@ func TestKillInModelCall(t *testing.T) {
 	first := w.worker("first")
 	g := w.watch(w.submit("work"))
 	w.model.next(t)
-	w.worker("second")
+	second := w.worker("second")
 	completed(t, killOwner(t, first, g, "first", "second"), "Done: Wrote 2 bytes to step-1.txt")
+	counted(t, second, "1", "0")
 	if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 2, "work 2": 1}, w.model.counts()); diff != "" {
 		t.Errorf("model calls: %s", diff)
+	}
+}
+
+// counted checks what the worker says that took the run of another one over.
+func counted(t *testing.T, p *process, repeatedModel, repeatedTool string) {
+	t.Helper()
+	has := metrics(t, p)
+	for name, want := range map[string]string{
+		"reclaims": "1", "redeliveries": "1", "repeated_model_calls": repeatedModel, "repeated_tool_calls": repeatedTool,
+	} {
+		if got := has["longshore_worker_"+name+"_total"]; got != want {
+			t.Errorf("%s: %q, want %s", name, got, want)
+		}
 	}
 }
 
@@ -99,8 +113,9 @@ func TestKillInToolCall(t *testing.T) {
 	first := w.toolWorker("first", gateVariable+"="+gate.URL)
 	g := w.watch(w.submit("work", withTools))
 	key := gate.call(t)
-	w.toolWorker("second", gateVariable+"="+gate.URL)
+	second := w.toolWorker("second", gateVariable+"="+gate.URL)
 	completed(t, killOwner(t, first, g, "first", "second"), "Done: passed")
+	counted(t, second, "0", "1")
 	if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 1}, w.model.counts()); diff != "" {
 		t.Errorf("model calls: %s", diff)
 	}

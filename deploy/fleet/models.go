@@ -22,6 +22,9 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script, g
 		return nil, err
 	}
 	config := model.RouterConfig{Default: s.Default(), Prices: table.perMillion, Paused: g.paused}
+	if g != nil {
+		config.Retry.OnRetry = g.retries.count
+	}
 	all := s.Providers()
 	for i := range all {
 		p := &all[i]

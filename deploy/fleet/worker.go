@@ -236,6 +236,10 @@ func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.Sho
 	count("worker_reclaims_total", "Claims of runs whose worker was gone.", func(s runner.Stats) uint64 { return s.Reclaims })
 	count("worker_fenced_total", "Runs lost to another worker.", func(s runner.Stats) uint64 { return s.Fenced })
 	count("worker_released_total", "Runs handed back.", func(s runner.Stats) uint64 { return s.Released })
+	errs = append(errs, m.Counter("worker_redeliveries_total", "Task messages that came again: they were given back, or their worker was not heard of within the ack wait.",
+		func() float64 { return float64(w.Stats().Redelivered) }))
+	count("worker_repeated_model_calls_total", "Calls of models that a worker that was lost may have made before.", func(s runner.Stats) uint64 { return s.RepeatedModelCalls })
+	count("worker_repeated_tool_calls_total", "Calls of tools that a worker that was lost had begun before.", func(s runner.Stats) uint64 { return s.RepeatedToolCalls })
 	count("worker_poisoned_total", "Runs given up after too many attempts.", func(s runner.Stats) uint64 { return s.Poisoned })
 	if short == nil {
 		return errors.Join(errs...)

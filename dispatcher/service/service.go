@@ -67,6 +67,7 @@ type Service struct {
 	door  door
 
 	calling calls
+	sent    webhookCounts
 
 	renders chan struct{} // a place for each prompt that is being filled in
 }

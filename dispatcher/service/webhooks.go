@@ -168,11 +168,13 @@ func (s *Service) deliver(ctx context.Context, d bus.WebhookDelivery) (again tim
 	err := s.cfg.Webhooks.Send(ctx, &d.WebhookJob)
 	s.calling.leave(host, d.Tenant)
 	if err == nil {
+		s.sent.delivered.Add(1)
 		return 0, true
 	}
 	if ctx.Err() != nil { // another dispatcher goes on
 		return 0, false
 	}
+	s.sent.failed.Add(1)
 	log := s.cfg.Log.With("tenant", d.Tenant, "of", string(d.Of), "name", d.Name, "host", host, "attempt", d.Delivered)
 	if again, more := s.nextTry(&d, err); more {
 		log.InfoContext(ctx, "webhook not delivered", "err", err, "again", again.String())
@@ -182,6 +184,7 @@ func (s *Service) deliver(ctx context.Context, d bus.WebhookDelivery) (again tim
 		log.WarnContext(ctx, "bury a webhook", "err", err)
 		return buryAgain, false
 	}
+	s.sent.givenUp.Add(1)
 	log.WarnContext(ctx, "webhook given up", "err", err)
 	return 0, true
 }

@@ -47,20 +47,24 @@ func (b *Bus) Feed(ctx context.Context, after uint64) iter.Seq2[Fed, error] {
 		}
 		t := &tail{bus: b, stream: StreamEvents, filter: EveryEvent, room: followRoom, last: after}
 		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
-		defer t.close()
-		for {
-			m, err := t.next(ctx, time.Now().Add(feedIdle))
-			switch {
-			case errors.Is(err, errNothing):
-				if !yield(Fed{}, nil) {
-					return
-				}
-			case err != nil:
-				yield(Fed{}, err)
-				return
-			case !yield(Fed{m.seq, m.subject, m.time, m.data, m.pending, b}, nil):
+		b.feed(ctx, t, yield)
+	}
+}
+
+func (b *Bus) feed(ctx context.Context, t *tail, yield func(Fed, error) bool) {
+	defer t.close()
+	for {
+		m, err := t.next(ctx, time.Now().Add(feedIdle))
+		switch {
+		case errors.Is(err, errNothing):
+			if !yield(Fed{}, nil) {
 				return
 			}
+		case err != nil:
+			yield(Fed{}, err)
+			return
+		case !yield(Fed{m.seq, m.subject, m.time, m.data, m.pending, b}, nil):
+			return
 		}
 	}
 }

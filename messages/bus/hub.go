@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,6 +23,9 @@ type Hub struct {
 	mu       sync.Mutex
 	watchers map[messages.Ref]map[*hubTail]struct{}
 	over     error // why the hub has ended
+
+	pending atomic.Uint64 // events that follow the one it had last
+	stalls  atomic.Uint64
 }
 
 // hubRoom is how many new events wait for a watcher; one that is slower reads them from the stream again.
@@ -57,6 +61,7 @@ func (h *Hub) follow(ctx context.Context, t *tail) error {
 		if err != nil {
 			return err
 		}
+		h.pending.Store(m.pending)
 		if run, ok := messages.RunOfEvent(m.subject); ok {
 			h.give(run, m)
 		}
@@ -74,6 +79,7 @@ func (h *Hub) give(run messages.Ref, m tailMessage) {
 		case w.in <- m:
 		default:
 			w.stalled = true
+			h.stalls.Add(1)
 			close(w.lagged)
 		}
 	}
@@ -101,6 +107,12 @@ func (h *Hub) Watchers() int {
 	}
 	return n
 }
+
+// Pending is how many events were stored and not given to watchers yet, as of the last event that came.
+func (h *Hub) Pending() uint64 { return h.pending.Load() }
+
+// Stalls is how often a watcher was too slow and had to read from the stream again.
+func (h *Hub) Stalls() uint64 { return h.stalls.Load() }
 
 // Watch is Bus.Watch by way of the hub.
 func (h *Hub) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {

@@ -28,6 +28,7 @@ type tail struct {
 	bus    *Bus
 	stream string
 	filter string
+	also   []string                 // further filters; then the server checks no permission for them
 	start  jetstream.ConsumerConfig // where to begin: its deliver policy
 	room   int                      // for messages that its caller has not taken yet; beyond it begins anew
 
@@ -172,6 +173,12 @@ func (t *tail) create(ctx context.Context) error {
 		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, t.last+1, nil
 	}
 	cfg.Name, cfg.DeliverSubject, cfg.FilterSubject = name, in.sub.Subject, t.filter
+	subject := "CONSUMER.CREATE." + t.stream + "." + name
+	if len(t.also) > 0 {
+		cfg.FilterSubject, cfg.FilterSubjects = "", append([]string{t.filter}, t.also...)
+	} else {
+		subject += "." + t.filter
+	}
 	cfg.AckPolicy, cfg.MaxDeliver, cfg.MemoryStorage, cfg.Replicas = jetstream.AckNonePolicy, 1, true, 1
 	cfg.FlowControl, cfg.IdleHeartbeat, cfg.InactiveThreshold = true, heartbeat, 10*heartbeat
 	req := struct {
@@ -187,7 +194,7 @@ func (t *tail) create(ctx context.Context) error {
 	}
 	attempt, cancel := context.WithTimeout(ctx, t.bus.answer)
 	defer cancel()
-	if err := t.bus.callOnce(attempt, "CONSUMER.CREATE."+t.stream+"."+name+"."+t.filter, req, &resp); err != nil {
+	if err := t.bus.callOnce(attempt, subject, req, &resp); err != nil {
 		in.close()
 		return err
 	}

@@ -46,6 +46,9 @@ type execution struct {
 	waitsIn  string // the line that has none for it
 	withheld string // the paused provider without which it cannot go on
 
+	succeeds bool // an owner before was lost: it neither ended nor parked the run, nor handed it back
+	repeats  bool // and may have made the model call that is to be made next
+
 	hooking hooking
 
 	since      time.Time // when it was taken up, or heard from its model last

@@ -22,15 +22,19 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	defer abort(nil)
 	defer x.listen(abort)()
 	defer x.bound(abort)()
+	if x.repeats {
+		x.repeats = false
+		x.r.count(func(s *Stats) { s.RepeatedModelCalls++ })
+	}
 	began := x.now()
 	if a.Summary {
-		reply, err := x.stream(call, x.live(a.Step), x.request(a))
+		reply, _, err := x.stream(call, x.live(a.Step), x.request(a))
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
 	live, failures := x.tell(ctx, x.live(a.Step))
-	reply, err := x.stream(call, live, x.request(a))
+	reply, first, err := x.stream(call, live, x.request(a))
 	x.since = time.Now()
-	return x.replied(ctx, a.Step, x.now().Sub(began).Milliseconds(), reply, err, failures()...)
+	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)
 }
 
 func (x *execution) request(a *agent.CallModel) model.Request {
@@ -42,15 +46,31 @@ func (x *execution) request(a *agent.CallModel) model.Request {
 	}
 }
 
-func (x *execution) stream(ctx context.Context, live LiveReply, req model.Request) (reply *model.Reply, _ error) {
+// timing is how long a call took, in milliseconds: in all, and to its first token; the latter is 0 when there was none.
+type timing struct{ all, first int64 }
+
+// firstToken is at least 1 when there was a token.
+func firstToken(began, first time.Time) int64 {
+	if first.IsZero() {
+		return 0
+	}
+	return max(1, first.Sub(began).Milliseconds())
+}
+
+// stream makes a call. First is when the text or reasoning of the reply began; zero when it has none.
+func (x *execution) stream(ctx context.Context, live LiveReply, req model.Request) (reply *model.Reply, first time.Time, _ error) {
 	defer func() { live.Close(reply != nil) }()
 	for d, err := range x.cfg.Model.Stream(ctx, req) {
+		if first.IsZero() && (d.Text != "" || d.Reasoning != "") {
+			first = x.now()
+		}
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, first, err
 		case d.Reply != nil:
-			return d.Reply, nil
+			return d.Reply, first, nil
 		case d.Reset:
+			first = time.Time{}
 			live.Reset()
 		case d.Text != "":
 			live.Add(messages.LiveText, d.Text)
@@ -58,12 +78,12 @@ func (x *execution) stream(ctx context.Context, live LiveReply, req model.Reques
 			live.Add(messages.LiveReasoning, d.Reasoning)
 		}
 	}
-	return nil, &model.Error{Class: model.Truncated, Detail: "the stream ended without a reply"}
+	return nil, first, &model.Error{Class: model.Truncated, Detail: "the stream ended without a reply"}
 }
 
 // replied commits what came of a model call, and of the hooks that were told of it.
 func (x *execution) replied(
-	ctx context.Context, step int, millis int64, reply *model.Reply, err error, also ...messages.Record,
+	ctx context.Context, step int, took timing, reply *model.Reply, err error, also ...messages.Record,
 ) (agent.Action, error) {
 	var failed *model.Error
 	switch {
@@ -76,8 +96,8 @@ func (x *execution) replied(
 		clear(x.parks)
 		return x.commitPaid(ctx, append([]messages.Record{&messages.ModelReplied{
 			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
-			Provider: reply.Provider, Model: reply.Model, Millis: millis, Cached: reply.Cached,
-			Cost: x.cost(reply),
+			Provider: reply.Provider, Model: reply.Model, Millis: took.all, Cached: reply.Cached,
+			Cost: x.cost(reply), FirstTokenMillis: took.first,
 		}}, also...)...)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

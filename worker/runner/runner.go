@@ -133,6 +133,9 @@ type Stats struct {
 	Fenced   uint64 // appends refused because another worker owns the run
 	Released uint64 // runs handed back
 	Poisoned uint64
+
+	// Calls made although an owner before, who was lost, may have made them. One that handed its run back had mostly not begun.
+	RepeatedModelCalls, RepeatedToolCalls uint64
 }
 
 // New returns a Runner.

@@ -159,15 +159,17 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 		return false, Return, err
 	}
 	x.tip = e
+	x.succeeds = h.Phase == messages.PhaseActive && !h.Has(messages.KindReleased)
 	x.r.count(func(s *Stats) {
 		s.Claims++
-		if h.Phase == messages.PhaseActive {
+		if x.succeeds {
 			s.Reclaims++
 		}
 	})
 	if err := x.hydrate(ctx); err != nil {
 		return true, Return, err
 	}
+	x.repeats = x.state.Calling && x.succeeds
 	if x.hold = nil; x.state.Unturned { // what began with this ticket may have lost the race for it
 		x.holdStart(ctx, x.now())
 	}

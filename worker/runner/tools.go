@@ -146,6 +146,7 @@ func (x *execution) callTools(ctx context.Context) (action agent.Action, err err
 	defer x.listen(abort)()
 	defer x.bound(abort)()
 	wave := slices.DeleteFunc(x.wave(x.state), func(c agent.OpenCall) bool { return unapproved(&c) })
+	x.countRepeated(wave)
 	if len(wave) == 1 {
 		return x.answered(ctx, x.callTool(calls, wave[0].Call, ws))
 	}
@@ -175,6 +176,15 @@ func (x *execution) callTools(ctx context.Context) (action agent.Action, err err
 		}
 	}
 	return action, nil
+}
+
+// countRepeated counts the calls that an owner before has begun who was lost.
+func (x *execution) countRepeated(wave []agent.OpenCall) {
+	for _, c := range wave {
+		if x.succeeds && c.Started != "" && c.Started != x.claimID {
+			x.r.count(func(s *Stats) { s.RepeatedToolCalls++ })
+		}
+	}
 }
 
 // callTool makes one call in this goroutine.

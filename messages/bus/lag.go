@@ -1,0 +1,93 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Lag is how far a durable consumer is behind its stream.
+type Lag struct {
+	Messages int       // that were not handed out, or not acknowledged
+	Oldest   time.Time // when the first of them was stored; zero without any
+}
+
+// Lag looks at a durable consumer. Ok is false when there is none of that name.
+func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool, err error) {
+	var info struct {
+		Pending   int `json:"num_pending"`     //nolint:tagliatelle // JetStream's
+		Unsettled int `json:"num_ack_pending"` //nolint:tagliatelle // JetStream's
+		Floor     struct {
+			Stream uint64 `json:"stream_seq"` //nolint:tagliatelle // JetStream's
+		} `json:"ack_floor"` //nolint:tagliatelle // JetStream's
+		Config struct {
+			Filter string `json:"filter_subject"` //nolint:tagliatelle // JetStream's
+		} `json:"config"`
+	}
+	err = b.call(ctx, "CONSUMER.INFO."+stream+"."+consumer, nil, &info)
+	switch {
+	case refused(err, codeNoConsumer):
+		return Lag{}, false, nil
+	case err != nil:
+		return Lag{}, false, fmt.Errorf("look at consumer %s: %w", consumer, err)
+	}
+	l.Messages = info.Pending + info.Unsettled
+	if l.Messages == 0 {
+		return l, true, nil
+	}
+	filter := info.Config.Filter
+	if filter == "" {
+		filter = ">"
+	}
+	m, found, err := b.get(ctx, stream, lookup{Seq: info.Floor.Stream + 1, Next: filter})
+	if err != nil {
+		return l, true, fmt.Errorf("look for the oldest of consumer %s: %w", consumer, err)
+	}
+	if found {
+		l.Oldest = m.time
+	}
+	return l, true, nil
+}
+
+// SharedConsumers are the names of the durable consumers that dispatchers share: metrics counts events, ends reacts to the
+// ends of runs, webhooks delivers.
+func SharedConsumers() []string { return []string{ConsumerMetrics, consumerEnds, consumerWebhooks} }
+
+// Lags are those of the SharedConsumers, by name, as far as they exist.
+func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
+	lags := map[string]Lag{}
+	for _, name := range SharedConsumers() {
+		stream := StreamEvents
+		if name == consumerWebhooks {
+			stream = StreamWebhooks
+		}
+		l, ok, err := b.Lag(ctx, stream, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			lags[name] = l
+		}
+	}
+	return lags, nil
+}
+
+// DeadLetters counts those that are kept, of tasks and of webhooks, and all that were ever stored.
+func (b *Bus) DeadLetters(ctx context.Context) (tasks, webhooks int, stored uint64, err error) {
+	var info struct {
+		State struct {
+			Messages int    `json:"messages"`
+			Last     uint64 `json:"last_seq"` //nolint:tagliatelle // JetStream's
+		} `json:"state"`
+	}
+	if err := b.call(ctx, "STREAM.INFO."+StreamDead, nil, &info); err != nil {
+		return 0, 0, 0, fmt.Errorf("count dead letters: %w", err)
+	}
+	if info.State.Messages == 0 {
+		return 0, 0, info.State.Last, nil
+	}
+	if webhooks, err = b.pending(ctx, StreamDead, "dead.*.webhook.*.*"); err != nil {
+		return 0, 0, 0, fmt.Errorf("count dead letters: %w", err)
+	}
+	return max(0, info.State.Messages-webhooks), webhooks, info.State.Last, nil
+}

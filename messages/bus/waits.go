@@ -1,0 +1,24 @@
+package bus
+
+import (
+	"context"
+	"iter"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Waits yields what begins and ends the waits of runs: the events run_waiting and run_resumed, those that are kept and
+// then those that come, in order, until ctx ends; its error comes last. The zero Fed says that
+// nothing has come for a second.
+func (b *Bus) Waits(ctx context.Context) iter.Seq2[Fed, error] {
+	return func(yield func(Fed, error) bool) {
+		t := &tail{
+			bus: b, stream: StreamEvents, room: followRoom,
+			filter: "events.*.*." + messages.EventRunWaiting, also: []string{"events.*.*." + messages.EventRunResumed},
+		}
+		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
+		b.feed(ctx, t, yield)
+	}
+}

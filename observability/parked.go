@@ -1,0 +1,135 @@
+package observability
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+const (
+	maxParked   = 1_000_000 // runs that are remembered; more are not counted
+	parkedPause = 5 * time.Second
+)
+
+// parked are the runs that wait, from the events that begin and end their waits. It reads those that are kept when it
+// begins, so a run whose wait is older than the events that are kept is not counted.
+type parked struct {
+	reasons *openLabel
+
+	mu    sync.Mutex
+	runs  map[messages.Ref]wait
+	whole bool // all that is kept was read
+}
+
+type wait struct {
+	reason string
+	since  time.Time
+}
+
+// run follows the events until ctx ends.
+func (p *parked) run(ctx context.Context, b *bus.Bus, log *slog.Logger) {
+	for ctx.Err() == nil {
+		p.reset()
+		for f, err := range b.Waits(ctx) {
+			if err == nil {
+				p.take(&f)
+				continue
+			}
+			if ctx.Err() == nil {
+				log.WarnContext(ctx, "follow the waits of runs", "err", err)
+			}
+		}
+		select {
+		case <-time.After(parkedPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (p *parked) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runs, p.whole = map[messages.Ref]wait{}, false
+}
+
+func (p *parked) take(f *bus.Fed) {
+	if f.Position == 0 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.whole = true
+		return
+	}
+	e, ok := f.Event()
+	if !ok {
+		return
+	}
+	var d messages.RunWaiting
+	if messages.Decode(e.Data, &d) != nil {
+		return // it is counted as malformed elsewhere
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case e.Name() == messages.EventRunResumed:
+		delete(p.runs, e.Ref())
+	case len(p.runs) < maxParked:
+		p.runs[e.Ref()] = wait{p.reasons.show(d.Reason), e.Time}
+	}
+	if f.Pending == 0 {
+		p.whole = true
+	}
+}
+
+// byReason is how many wait for what, and since when the first of them does; nil before all that is kept was read.
+func (p *parked) byReason() (n map[string]int, since map[string]time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.whole {
+		return nil, nil
+	}
+	n, since = map[string]int{}, map[string]time.Time{}
+	for _, r := range []string{messages.ParkApproval, messages.ParkAnswer} { // that nobody waits is worth to be seen
+		n[r] = 0
+	}
+	for _, w := range p.runs {
+		n[w.reason]++
+		if first, ok := since[w.reason]; !ok || w.since.Before(first) {
+			since[w.reason] = w.since
+		}
+	}
+	return n, since
+}
+
+func (p *parked) count() viewed {
+	return p.viewed("runs_parked", "Runs that wait, by what they wait for: approval, answer, timer, model and others.", func(show func(float64, string)) {
+		n, _ := p.byReason()
+		for reason, n := range n {
+			show(float64(n), reason)
+		}
+	})
+}
+
+func (p *parked) oldest() viewed {
+	return p.viewed("runs_parked_oldest_seconds", "How long the first of the runs that wait has waited, by what they wait for.", func(show func(float64, string)) {
+		n, since := p.byReason()
+		for reason := range n {
+			show(age(since[reason]), reason)
+		}
+	})
+}
+
+func (*parked) viewed(name, help string, read func(show func(n float64, reason string))) viewed {
+	labels := []string{"reason"}
+	d := desc(name, help, labels...)
+	return viewed{Described{Name: name, Type: typeGauge, Labels: labels, Help: help}, func(emit func(prometheus.Metric)) {
+		read(func(n float64, reason string) {
+			emit(prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, reason))
+		})
+	}}
+}
