@@ -56,6 +56,7 @@ func types() []named {
 		in[messages.KeyCreate]("key-create"), out[messages.APIKey]("api-key"), in[messages.KeyListRequest]("key-list-request"),
 		out[messages.KeyList]("key-list"), in[messages.KeyRevoke]("key-revoke"),
 		in[messages.QueuedRequest]("queued-request"), out[messages.QueuedList]("queued-list"),
+		out[messages.LogEntry]("log-entry"), out[messages.LogEntryList]("log-entry-list"),
 	}
 }
 
