@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -64,14 +65,14 @@ func (e *Entries) Run(ctx context.Context) error {
 	for {
 		select {
 		case one := <-e.queue:
-			e.publish(one)
+			e.publish(ctx, one)
 			continue
 		case <-ctx.Done():
 		}
 		for {
 			select {
 			case one := <-e.queue:
-				e.publish(one)
+				e.publish(ctx, one)
 			default:
 				return nil
 			}
@@ -79,12 +80,30 @@ func (e *Entries) Run(ctx context.Context) error {
 	}
 }
 
-func (e *Entries) publish(one entryOf) {
-	if err := e.cfg.Publish(one.run, one.data); err != nil {
-		e.dropped.Add(1) // to log it would make another entry
-		return
+// How often and how long an entry is tried that cannot be published. Meanwhile others queue: a short loss of the
+// connection, which is when logs are wanted, costs none.
+const (
+	publishAgain = 200 * time.Millisecond
+	publishTries = 50
+)
+
+func (e *Entries) publish(ctx context.Context, one entryOf) {
+	timer := time.NewTimer(publishAgain)
+	defer timer.Stop()
+	for range publishTries {
+		if e.cfg.Publish(one.run, one.data) == nil { // to log the error would make another entry
+			e.published.Add(1)
+			return
+		}
+		timer.Reset(publishAgain)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			e.dropped.Add(1)
+			return
+		}
 	}
-	e.published.Add(1)
+	e.dropped.Add(1)
 }
 
 // Logger is log, and what it says with tenant and task_id is published too. Its level counts.
