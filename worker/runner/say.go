@@ -15,13 +15,18 @@ const maxSaid = 1 << 10
 // say logs something about the run. What everybody's run does is said at the level debug alone: at info an ordinary run
 // says nothing.
 func (x *execution) say(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+	x.sayOf(ctx, x.state.Step, level, message, attrs...)
+}
+
+// sayOf is say about a step that may be over by now; 0: about none.
+func (x *execution) sayOf(ctx context.Context, step int, level slog.Level, message string, attrs ...slog.Attr) {
 	if !x.says(ctx, level) {
 		return
 	}
 	all := make([]slog.Attr, 0, 4+len(attrs))
 	all = append(all, slog.String("tenant", x.run.Tenant), slog.String("task_id", x.run.Run))
-	if x.state.Step > 0 {
-		all = append(all, slog.Int("step", x.state.Step))
+	if step > 0 {
+		all = append(all, slog.Int("step", step))
 	}
 	if x.state.Claims > 0 {
 		all = append(all, slog.Int("attempt", x.state.Claims))
@@ -48,9 +53,9 @@ func (x *execution) recount(ctx context.Context, records []messages.Record) {
 func (x *execution) recountOne(ctx context.Context, r messages.Record) {
 	switch r := r.(type) {
 	case *messages.ModelFailed:
-		x.say(ctx, slog.LevelWarn, "model call failed", slog.String("code", string(r.Error.Code)), x.said("err", r.Error.Message))
+		x.sayOf(ctx, r.Step, slog.LevelWarn, "model call failed", slog.String("code", string(r.Error.Code)), x.said("err", r.Error.Message))
 	case *messages.HookFailed:
-		x.say(ctx, slog.LevelWarn, "hook failed", slog.String("hook", r.Hook), slog.String("on", string(r.On)), x.said("err", r.Reason),
+		x.sayOf(ctx, r.Step, slog.LevelWarn, "hook failed", slog.String("hook", r.Hook), slog.String("on", string(r.On)), x.said("err", r.Reason),
 			slog.Bool("fatal", r.Fatal))
 	case *messages.BudgetWarned:
 		x.say(ctx, slog.LevelWarn, "budget is nearly used up", slog.String("limit", r.Limit), slog.Float64("spent", r.Spent),
@@ -59,36 +64,36 @@ func (x *execution) recountOne(ctx context.Context, r messages.Record) {
 		x.recountPark(ctx, r)
 	case *messages.ToolReturned:
 		if r.Result.IsError {
-			x.say(ctx, slog.LevelWarn, "tool failed", slog.String("tool", r.Name), slog.String("call_id", r.Result.CallID),
+			x.sayOf(ctx, r.Step, slog.LevelWarn, "tool failed", slog.String("tool", r.Name), slog.String("call_id", r.Result.CallID),
 				slog.String("code", string(r.Code)), x.said("output", r.Result.Shown()))
 			return
 		}
-		x.debug(ctx, "tool returned", func() []slog.Attr {
+		x.debug(ctx, r.Step, "tool returned", func() []slog.Attr {
 			return []slog.Attr{slog.String("tool", r.Name), slog.String("call_id", r.Result.CallID), slog.Int64("millis", r.Millis)}
 		})
 	case *messages.Finished:
 		x.recountEnd(ctx, &r.Result)
 	case *messages.Claimed:
-		x.debug(ctx, "run claimed", func() []slog.Attr { return []slog.Attr{slog.Int("delivery", r.Delivery)} })
+		x.debug(ctx, x.state.Step, "run claimed", func() []slog.Attr { return []slog.Attr{slog.Int("delivery", r.Delivery)} })
 	case *messages.ModelReplied:
-		x.debug(ctx, "model replied", func() []slog.Attr {
+		x.debug(ctx, r.Step, "model replied", func() []slog.Attr {
 			return []slog.Attr{
 				slog.String("model", r.Model), slog.String("stop", string(r.Stop)), slog.Int64("millis", r.Millis),
 				slog.Int64("tokens", int64(r.Usage.Total)),
 			}
 		})
 	case *messages.ToolStarted:
-		x.debug(ctx, "tool started", func() []slog.Attr {
+		x.debug(ctx, r.Step, "tool started", func() []slog.Attr {
 			return []slog.Attr{slog.String("tool", r.Call.Name), slog.String("call_id", r.Call.ID)}
 		})
 	default: // others are in the events, and nobody need be told of them
 	}
 }
 
-// debug is say for what happens in every run: its attributes are only made when somebody listens.
-func (x *execution) debug(ctx context.Context, message string, attrs func() []slog.Attr) {
+// debug is sayOf for what happens in every run: its attributes are only made when somebody listens.
+func (x *execution) debug(ctx context.Context, step int, message string, attrs func() []slog.Attr) {
 	if x.says(ctx, slog.LevelDebug) {
-		x.say(ctx, slog.LevelDebug, message, attrs()...)
+		x.sayOf(ctx, step, slog.LevelDebug, message, attrs()...)
 	}
 }
 
@@ -108,7 +113,7 @@ func (x *execution) recountPark(ctx context.Context, p *messages.Parked) {
 func (x *execution) recountEnd(ctx context.Context, r *messages.AgentResult) {
 	switch {
 	case r.Status == messages.StatusCompleted:
-		x.debug(ctx, "run completed", func() []slog.Attr { return []slog.Attr{slog.Int("steps", r.Steps)} })
+		x.debug(ctx, x.state.Step, "run completed", func() []slog.Attr { return []slog.Attr{slog.Int("steps", r.Steps)} })
 	case r.Error != nil:
 		level := slog.LevelWarn
 		if r.Status == messages.StatusCancelled {
