@@ -75,16 +75,19 @@ func (c *commands) showLogs(cmd *cobra.Command, client *dispatcher.Client, run m
 	return write(cmd.ErrOrStderr(), "no log entries\n")
 }
 
+// maxLogValue bounds a value of data on a line, in bytes; -o json has it whole.
+const maxLogValue = 400
+
 // logLine is an entry on one line for people. Where it comes from nobody can be sure of, so it is made visible.
 func (c *commands) logLine(e *messages.LogEntry) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %-5s %s:", e.Timestamp.In(c.options.Now().Location()).Format("15:04:05.000"), strings.ToUpper(string(e.Level)), e.Component)
+	fmt.Fprintf(&b, "%s %s %s:", e.Timestamp.In(c.options.Now().Location()).Format("15:04:05.000"), strings.ToUpper(string(e.Level)), e.Component)
 	if e.Step > 0 {
 		b.WriteString(" step " + strconv.Itoa(e.Step) + ":")
 	}
 	b.WriteString(" " + e.Message)
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
-		b.WriteString(" " + key + "=" + logValue(e.Data[key]))
+		b.WriteString(" " + key + "=" + messages.Clip(logValue(e.Data[key]), maxLogValue))
 	}
 	return visible(b.String())
 }

@@ -55,7 +55,7 @@ type LogRead struct {
 
 // Times of a read of log entries.
 const (
-	logQuiet = time.Second // without an entry: who logs the end of a run is done by then
+	logQuiet = 500 * time.Millisecond // without an entry: who logs the end of a run is done by then
 	// A consumer that was told of entries and does not bring them: they were removed before it came to them.
 	logMissing = 5 * time.Second
 )
