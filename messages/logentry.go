@@ -66,13 +66,14 @@ const leftOut = "_leftOut"
 
 // Bounded is the entry as it may be stored: names and texts are shortened and say by how much, and what is not text is
 // repaired. It shares nothing that it changed.
-func (e LogEntry) Bounded() LogEntry {
-	e.Timestamp = e.Timestamp.UTC()
-	e.Component, e.Worker = soundText(e.Component, maxLogName), soundText(e.Worker, maxLogName)
-	e.Message = soundText(e.Message, maxLogMessage)
+func (e *LogEntry) Bounded() LogEntry {
+	out := *e
+	out.Timestamp = e.Timestamp.UTC()
+	out.Component, out.Worker = soundText(e.Component, maxLogName), soundText(e.Worker, maxLogName)
+	out.Message = soundText(e.Message, maxLogMessage)
 	if len(e.Data) == 0 {
-		e.Data = nil
-		return e
+		out.Data = nil
+		return out
 	}
 	data, room := make(map[string]any, len(e.Data)), maxLogData-2*maxLogName
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
@@ -86,8 +87,8 @@ func (e LogEntry) Bounded() LogEntry {
 	if n := len(e.Data) - len(data); n > 0 {
 		data[leftOut] = n
 	}
-	e.Data = data
-	return e
+	out.Data = data
+	return out
 }
 
 // soundText is s as JSON of about n bytes at most, without what not every consumer could read.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -29,7 +28,9 @@ func TestLinesAreEntries(t *testing.T) {
 			messages.LogEntry{Level: messages.LogInfo, Component: "longshore", Message: "m"},
 		},
 		"attributes of the logger": {
-			func(l *slog.Logger) { l.With("component", "worker", "task_id", "r", "a", 1).Error("m", "tenant", "acme", "b", 2) },
+			func(l *slog.Logger) {
+				l.With("component", "worker", "task_id", "r", "a", 1).Error("m", "tenant", "acme", "b", 2)
+			},
 			messages.LogEntry{
 				Level: messages.LogError, Component: "worker", Message: "m", Tenant: "acme", Run: "r",
 				Data: map[string]any{"a": 1.0, "b": 2.0},
@@ -161,7 +162,7 @@ func TestEntriesRedacts(t *testing.T) {
 				checkClean(t, string(data), hidden)
 				return s.publish(run, data)
 			}, Redact: policy.NewRedactor(hidden)})
-			lines := slog.New(slog.NewJSONHandler(io.Discard, nil))
+			lines := slog.New(slog.NewJSONHandler(&bytes.Buffer{}, nil))
 			logging(e.Logger(lines).With("tenant", "acme", "task_id", "r"))
 			drained(t, e)
 			if len(s.all) != 1 {
@@ -206,7 +207,7 @@ func TestEntriesCountsWhatCannotBePublished(t *testing.T) {
 	s := shelf{err: errors.New("no connection")}
 	e := observability.NewEntries(observability.EntriesConfig{Publish: s.publish})
 	e.Logger(slog.New(slog.DiscardHandler)).Info("not even a line", "tenant", "acme", "task_id", "r")
-	e.Logger(slog.New(slog.NewTextHandler(io.Discard, nil))).Info("m", "tenant", "acme", "task_id", "r")
+	e.Logger(slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))).Info("m", "tenant", "acme", "task_id", "r")
 	drained(t, e)
 	if got := e.Stats(); got != (observability.EntryStats{Dropped: 1}) {
 		t.Errorf("got %+v", got)

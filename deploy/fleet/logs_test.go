@@ -4,8 +4,8 @@ package fleet_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -98,7 +98,7 @@ func TestLogsOfARun(t *testing.T) {
 			t.Errorf("%v: %s", err, line)
 		}
 	}
-	if got := metrics(t, worker); got["longshore_log_entries_published_total"] != fmt.Sprint(len(want)) || got["longshore_log_entries_dropped_total"] != "0" {
+	if got := metrics(t, worker); got["longshore_log_entries_published_total"] != strconv.Itoa(len(want)) || got["longshore_log_entries_dropped_total"] != "0" {
 		t.Errorf("published %s, dropped %s", got["longshore_log_entries_published_total"], got["longshore_log_entries_dropped_total"])
 	}
 }

@@ -1,9 +1,9 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -40,7 +40,7 @@ scenes:
 	}
 	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
 		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5, Name: "w-1"}, Abrupt: true, Agents: "testdata/agents", Version: "0.0.0",
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
+		Log: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil)), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
 	})
 	if err != nil {
 		t.Fatal(err)

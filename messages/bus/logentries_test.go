@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -106,7 +107,7 @@ func TestLogEntriesAreBoundedForEachRun(t *testing.T) {
 	storeLogs(t, nc, quiet, logEntry(t, quiet, "it stays"))
 	var all [][]byte
 	for i := range messages.MaxLogEntries + 20 {
-		all = append(all, logEntry(t, run1(), fmt.Sprint(i)))
+		all = append(all, logEntry(t, run1(), strconv.Itoa(i)))
 	}
 	storeLogs(t, nc, run1(), all...)
 	got := said(t, b, run1(), bus.LogRead{})

@@ -31,7 +31,7 @@ func (x *execution) sayOf(ctx context.Context, step int, level slog.Level, messa
 	if x.state.Claims > 0 {
 		all = append(all, slog.Int("attempt", x.state.Claims))
 	}
-	x.cfg.Log.LogAttrs(ctx, level, message, append(all, attrs...)...)
+	x.cfg.Log.LogAttrs(ctx, level, message, append(all, attrs...)...) //nolint:sloglint // a constant of the caller
 }
 
 func (x *execution) says(ctx context.Context, level slog.Level) bool {
@@ -79,7 +79,7 @@ func (x *execution) recountOne(ctx context.Context, r messages.Record) {
 		x.debug(ctx, r.Step, "model replied", func() []slog.Attr {
 			return []slog.Attr{
 				slog.String("model", r.Model), slog.String("stop", string(r.Stop)), slog.Int64("millis", r.Millis),
-				slog.Int64("tokens", int64(r.Usage.Total)),
+				slog.Int64("tokens", r.Usage.Total),
 			}
 		})
 	case *messages.ToolStarted:
@@ -119,9 +119,9 @@ func (x *execution) recountEnd(ctx context.Context, r *messages.AgentResult) {
 		if r.Status == messages.StatusCancelled {
 			level = slog.LevelInfo
 		}
-		x.say(ctx, level, "run "+string(r.Status), slog.String("code", string(r.Error.Code)), x.said("err", r.Error.Message)) //nolint:sloglint // of few statuses
+		x.say(ctx, level, "run "+string(r.Status), slog.String("code", string(r.Error.Code)), x.said("err", r.Error.Message))
 	default:
-		x.say(ctx, slog.LevelInfo, "run "+string(r.Status)) //nolint:sloglint // of few statuses
+		x.say(ctx, slog.LevelInfo, "run "+string(r.Status))
 	}
 }
 
