@@ -37,7 +37,9 @@ func TestLinesAreEntries(t *testing.T) {
 			},
 		},
 		"the last one counts": {
-			func(l *slog.Logger) { l.With("component", "worker", "step", 1).Info("m", "component", "bus", "step", 2) },
+			func(l *slog.Logger) {
+				l.With("component", "worker", "step", 1).Info("m", "component", "bus", "step", 2)
+			},
 			messages.LogEntry{Level: messages.LogInfo, Component: "bus", Message: "m", Step: 2},
 		},
 		"fields of another type are data": {
