@@ -145,6 +145,9 @@ func TestLogEntriesFollowOverARestart(t *testing.T) {
 			}
 		case "after a restart":
 			s.StopNATS()
+			for nc.IsConnected() {
+				time.Sleep(time.Millisecond)
+			}
 			if err := b.PublishLogEntry(run1(), logEntry(t, run1(), "lost")); err == nil {
 				t.Error("it is sent without a connection")
 			}
