@@ -16,7 +16,8 @@ var ErrBound = errors.New("not for a client that is bound to a tenant")
 
 // NewTenant is New for a user of the message store who may only do what is of one tenant, perhaps in an account of the
 // tenant's own: requests go to the subjects of that tenant, submits too, and so do those for stored events; new ones come by
-// a plain subscription. It uses no JetStream. Agents, prompts and submitting batches are not for such a client: ErrBound.
+// a plain subscription. It uses no JetStream. Agents, prompts, log entries and
+// submitting batches are not for such a client: ErrBound.
 // Requests about other tenants are a *messages.Problem with messages.CodeForbidden.
 func NewTenant(ctx context.Context, nc *nats.Conn, tenant string) (*Client, error) {
 	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {

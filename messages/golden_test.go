@@ -124,7 +124,11 @@ func wire() map[string]any {
 		"feedback": fullFeedback(), "feedback_list": &messages.FeedbackList{Feedback: []messages.Feedback{*fullFeedback()}, More: true},
 		"steer_request": &messages.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
 		"live_reset":    &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
-		"webhook_job":   new(messages.RunWebhook(ref, "https://hooks.example.com/ends", []byte(`{}`))),
+		"log_entry":     fullLogEntry(),
+		"log_entry_list": &messages.LogEntryList{
+			Entries: []messages.StoredLogEntry{{Seq: 12, LogEntry: *fullLogEntry()}}, Next: 12,
+		},
+		"webhook_job": new(messages.RunWebhook(ref, "https://hooks.example.com/ends", []byte(`{}`))),
 	}
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{

@@ -166,7 +166,7 @@ func TestTaskResultOfAFailedRun(t *testing.T) {
 	}
 	var levels []string
 	for _, l := range got.Logs {
-		levels = append(levels, l.Level+" "+l.Message)
+		levels = append(levels, string(l.Level)+" "+l.Message)
 	}
 	noDiff(t, "logs", []string{"info run started", "warn tool failed", "error run failed"}, levels)
 	r.Outputs = nil

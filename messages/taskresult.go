@@ -1,22 +1,11 @@
 package messages
 
-import "time"
-
 // TaskResult is a result in short, for those who asked for files: a projection of AgentResult.
 type TaskResult struct {
 	Status  Status     `json:"status"`  // completed, failed, cancelled
 	Outputs []string   `json:"outputs"` // workspace paths of the files that the run wrote
 	Summary string     `json:"summary"`
 	Logs    []LogEntry `json:"logs"`
-}
-
-// LogEntry is a line of a log.
-type LogEntry struct {
-	Timestamp time.Time      `json:"timestamp"`
-	Level     string         `json:"level"` // debug, info, warn, error
-	Component string         `json:"component"`
-	Message   string         `json:"message"`
-	Data      map[string]any `json:"data,omitempty"`
 }
 
 // TaskResult is the result in short. Its logs are the begin of the run, its calls and its end; when a call was made

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // Formats of logs.
 const (
-	FormatJSON = "json" // a JSON object a line
+	FormatJSON = "json" // a messages.LogEntry a line
 	FormatText = "text" // key=value, for people
 )
 
@@ -32,9 +32,10 @@ const (
 	keyMessage = "message"
 )
 
-// NewLogger returns a logger that writes a line at a time to w: timestamp, level, message and the attributes. The
-// wiring adds "component". Secrets in messages and in the values of attributes are replaced, however the values come
-// to be text. Keys and the names of groups are ours and left as they are.
+// NewLogger returns a logger that writes a line at a time to w. In JSON a line is a messages.LogEntry: what an entry has
+// a field for, as component, tenant, task_id, step and attempt, stands at the top, and all other attributes in data. In
+// text all stand side by side. The wiring adds "component". Secrets in messages and in the values of attributes are
+// replaced, however the values come to be text. Keys and the names of groups are ours and left as they are.
 func NewLogger(w io.Writer, cfg LogConfig) (*slog.Logger, error) {
 	level, err := parseLevel(cmp.Or(cfg.Level, "info"))
 	if err != nil {
@@ -44,7 +45,7 @@ func NewLogger(w io.Writer, cfg LogConfig) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: r.replace}
 	switch cmp.Or(cfg.Format, FormatJSON) {
 	case FormatJSON:
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		return slog.New(&entryHandler{next: slog.NewJSONHandler(w, options)}), nil
 	case FormatText:
 		return slog.New(slog.NewTextHandler(w, options)), nil
 	default:
@@ -67,6 +68,20 @@ func parseLevel(name string) (slog.Level, error) {
 	}
 }
 
+// levelOf is the level of an entry that slog knows by a number.
+func levelOf(l slog.Level) messages.LogLevel {
+	switch {
+	case l < slog.LevelInfo:
+		return messages.LogDebug
+	case l < slog.LevelWarn:
+		return messages.LogInfo
+	case l < slog.LevelError:
+		return messages.LogWarn
+	default:
+		return messages.LogError
+	}
+}
+
 // redaction is what slog asks about every attribute, whichever way it came: of the record, of the logger, inside a
 // group; after a LogValuer gave its value.
 type redaction struct{ redactor *policy.Redactor }
@@ -78,7 +93,7 @@ func (r redaction) replace(groups []string, a slog.Attr) slog.Attr {
 			return slog.Time(keyTime, a.Value.Time().UTC())
 		case a.Key == slog.LevelKey:
 			if level, ok := a.Value.Any().(slog.Level); ok {
-				return slog.String(keyLevel, strings.ToLower(level.String()))
+				return slog.String(keyLevel, string(levelOf(level)))
 			}
 		case a.Key == slog.MessageKey:
 			a.Key = keyMessage

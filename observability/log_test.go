@@ -40,7 +40,7 @@ func TestLoggerWritesJSONLines(t *testing.T) {
 	log, out := newLogger(t, observability.LogConfig{})
 	log = log.With("component", "worker")
 	log.Debug("not shown")
-	log.WithGroup("data").Warn("run ended", "task_id", "r1", "step", 3, "err", errors.New("no answer"),
+	log.Warn("run ended", "task_id", "r1", "step", 3, "err", errors.New("no answer"), "tenant", "acme", "attempt", 2,
 		"took", time.Second, "tools", []string{"a", "b"}, "host", netip.MustParseAddr("10.0.0.1"), "nothing", nil)
 
 	var line map[string]any
@@ -53,10 +53,9 @@ func TestLoggerWritesJSONLines(t *testing.T) {
 	}
 	delete(line, "timestamp")
 	want := map[string]any{
-		"level": "warn", "message": "run ended", "component": "worker",
+		"level": "warn", "message": "run ended", "component": "worker", "tenant": "acme", "run": "r1", "step": 3.0, "attempt": 2.0,
 		"data": map[string]any{
-			"task_id": "r1", "step": 3.0, "err": "no answer", "took": 1e9, "tools": []any{"a", "b"}, "host": "10.0.0.1",
-			"nothing": nil,
+			"err": "no answer", "took": 1e9, "tools": []any{"a", "b"}, "host": "10.0.0.1", "nothing": nil,
 		},
 	}
 	if diff := cmp.Diff(want, line); diff != "" {
@@ -224,8 +223,8 @@ func TestLoggerSurvivesValuesThatPanic(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatal(err)
 	}
-	if line["err"] != "!PANIC in the value" || line["after"] != 1.0 {
-		t.Errorf("got %v", line)
+	if diff := cmp.Diff(map[string]any{"err": "!PANIC in the value", "after": 1.0}, line["data"]); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *Set) guarded(ctx context.Context, m *member, c Call) (r Result, err err
 				what = e.Error()
 			}
 			s.Log.LogAttrs(ctx, slog.LevelError, "tool panicked", slog.String("tool", m.spec.Name),
-				slog.String("run", c.Run.String()), slog.String("call_id", c.ID), slog.String("panic", what),
+				slog.String("tenant", c.Run.Tenant), slog.String("task_id", c.Run.Run), slog.String("call_id", c.ID), slog.String("panic", what),
 				slog.String("stack", string(debug.Stack())))
 		}
 		r, err = m.broken(), nil

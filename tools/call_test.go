@@ -184,7 +184,7 @@ func TestPanic(t *testing.T) {
 					t.Errorf("result (-want +got):\n%s", diff)
 				}
 			}
-			for _, part := range []string{c.log, "tool=t", "run=a/b", "call_id=c", "call_test.go"} {
+			for _, part := range []string{c.log, "tool=t", "tenant=a task_id=b", "call_id=c", "call_test.go"} {
 				if !strings.Contains(log.String(), part) {
 					t.Errorf("the log has no %q: %s", part, log.String())
 				}

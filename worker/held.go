@@ -117,6 +117,6 @@ func (w *Worker) beat(ctx context.Context, o *hold, timeout time.Duration) {
 	d := o.delivery
 	w.held.mu.Unlock()
 	if err := d.Working(); err != nil {
-		w.cfg.Log.DebugContext(ctx, "heartbeat", "task_id", o.ticket.Run.Run, "err", err)
+		w.cfg.Log.DebugContext(ctx, "heartbeat", "tenant", o.ticket.Run.Tenant, "task_id", o.ticket.Run.Run, "err", err)
 	}
 }

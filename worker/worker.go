@@ -407,7 +407,7 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 		return
 	}
 	if err != nil {
-		w.cfg.Log.WarnContext(ctx, "run an errand", "errand", string(wake.Errand), "task_id", run.Run, "err", err)
+		w.cfg.Log.WarnContext(ctx, "run an errand", "errand", string(wake.Errand), "tenant", run.Tenant, "task_id", run.Run, "err", err)
 		return
 	}
 	w.ack(ctx, d)

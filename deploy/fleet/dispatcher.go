@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/observability"
+	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // Dispatcher runs the dispatcher process until ctx ends. Once requests are answered it calls ready, unless that is
@@ -53,14 +54,18 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	}
 	err = bus.Setup(ctx, nc, bus.Streams{
 		Replicas: s.Replicas, EventMaxAge: s.EventsMaxAge, DeadMaxAge: s.DeadMaxAge, AckWait: s.AckWait,
+		LogsMaxAge: s.LogsMaxAge, LogsMaxBytes: s.LogsMaxBytes,
 	})
 	if err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
-	b, err := bus.Open(ctx, nc, bus.Config{Log: log, Signer: signer, Keys: keys})
+	said := newLogs(log, policy.NewRedactor(settings.Secrets(s)...), "")
+	log = said.of("dispatcher")
+	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Signer: signer, Keys: keys})
 	if err != nil {
 		return err
 	}
+	said.bus = b
 	sender, shut, err := webhooks(s.Webhooks, version)
 	if err != nil {
 		return err
@@ -74,7 +79,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	if err := ignoredMetrics(metrics, b); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b), said.metrics(metrics)); err != nil {
 		return err
 	}
 	cert, err := certificate(ctx, s.Access, s.HTTPAddr, log)
@@ -85,7 +90,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return err
 	}
-	front, hub, err := frontDoor(ctx, nc, b, api.Config{Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Log: log})
+	front, hub, err := frontDoor(ctx, nc, b, api.Config{Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Log: said.of("api")})
 	if err != nil {
 		return err
 	}
@@ -99,6 +104,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, front.Drain)()
+	group.Go(func() error { return said.entries.Run(ctx) })
 	group.Go(func() error { return svc.Run(ctx) })
 	group.Go(func() error { return hub.Run(ctx) })
 	group.Go(func() error { return export(ctx) })

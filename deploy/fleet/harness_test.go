@@ -307,13 +307,15 @@ func completed(t *testing.T, r *messages.AgentResult, text string) {
 func metrics(t *testing.T, p *process) map[string]string {
 	t.Helper()
 	var ready struct {
-		HTTP string `json:"http"`
+		Data struct {
+			HTTP string `json:"http"`
+		} `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(p.line(`"message":"ready"`)), &ready); err != nil {
 		t.Fatal(err)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get("http://" + ready.HTTP + "/metrics")
+	resp, err := client.Get("http://" + ready.Data.HTTP + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

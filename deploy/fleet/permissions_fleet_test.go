@@ -471,6 +471,11 @@ func guardedReads(ctx context.Context, f *guardedFleet) error {
 			return fmt.Errorf("log: %w", err)
 		}
 	}
+	for _, err := range f.client.Logs(ctx, run, dispatcher.LogOptions{Follow: true}) {
+		if err != nil {
+			return fmt.Errorf("log entries: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -499,6 +504,11 @@ func guardedAudit(ctx context.Context, f *guardedFleet) error {
 	for _, err := range b.Watch(ctx, run) {
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	for _, err := range b.LogEntries(ctx, run, bus.LogRead{}) {
+		if err != nil {
+			return fmt.Errorf("read log entries: %w", err)
 		}
 	}
 	if n < 3 {
@@ -542,6 +552,16 @@ func guardedTenant(ctx context.Context, f *guardedFleet) error {
 		if _, err := approver.Approve(ctx, run, dispatcher.Decision{Call: list.Approvals[0].Call, By: "ann"}); err != nil {
 			return fmt.Errorf("approve: %w", err)
 		}
+	}
+	var waited bool
+	for e, err := range viewer.Logs(ctx, run, dispatcher.LogOptions{}) {
+		if err != nil {
+			return fmt.Errorf("log entries: %w", err)
+		}
+		waited = waited || e.Message == "run waits"
+	}
+	if !waited {
+		return errors.New("no log entry says that the run waited")
 	}
 	r, err := submitter.Result(ctx, run)
 	if err != nil || r.Status != messages.StatusCompleted {

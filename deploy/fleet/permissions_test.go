@@ -23,7 +23,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 	}
 	// What nobody but the fleet may do, and nobody at all of a tenant.
 	fleet := []string{
-		"runs.acme.r.log", "runs.harbour.r.log", "blobs.acme.r.h.0-1", "events.acme.r.run_finished", "dead.acme.a.r",
+		"runs.acme.r.log", "runs.harbour.r.log", "logs.acme.r", "blobs.acme.r.h.0-1", "events.acme.r.run_finished", "dead.acme.a.r",
 		"tasks.wake.acme.r", "sched.timer.acme.r.1.1", "nudge.acme.r", "live.acme.r", "batches.acme.b.head",
 		"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.SESSIONS.acme.s", "$KV.KEYS.k",
 		"$JS.API.STREAM.MSG.GET.RUNS", "$JS.API.STREAM.MSG.GET.KV_QUOTAS", "$JS.API.STREAM.MSG.GET.KV_KEYS",
@@ -42,6 +42,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"$JS.API.STREAM.MSG.GET.EVENTS", "$JS.API.STREAM.MSG.GET.KV_AGENTS", "$JS.API.STREAM.INFO.EVENTS", "$JS.API.INFO",
 		"$JS.API.CONSUMER.CREATE.EVENTS", "$JS.API.CONSUMER.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.>",
 		"$JS.API.CONSUMER.DURABLE.CREATE.EVENTS.c", "$JS.API.CONSUMER.CREATE.EVENTS.c.events.acme.>", "$JS.FC.EVENTS.x",
+		"$JS.API.CONSUMER.CREATE.LOGS.c.logs.>", "$JS.API.CONSUMER.CREATE.LOGS.c.logs.acme.r", "+logs.>", "+logs.acme.*",
 		"+live.harbour.*", "+live.>", "+events.>", "+events.harbour.>", "+_R_.>", "+$JS.>", "+longshore.t.>", "+longshore.t.acme.>",
 		"_R_.x", "_INBOX_dispatcher.x", "_INBOX_acme_viewer.x", "longshore.t.acme.keys.create", "longshore.t.acme.quotas.put",
 		"tasks.normal.harbour.r", "tasks.high.harbour.r", "tasks.normal.acme", "tasks.normal.acme.a.b", "tasks.x.acme.r",
@@ -96,14 +97,14 @@ func TestPermissionsOfRoles(t *testing.T) {
 			slices.Concat(submits, asks, decides, []string{
 				"runs.acme.r.log", "events.acme.r.run_finished", "blobs.acme.r.h.0-1", "dead.acme.a.r", "tasks.wake.acme.r", "nudge.acme.r",
 				"$KV.AGENTS.a", "$KV.SESSIONS.acme.s", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS",
-				"$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS", "$JS.API.CONSUMER.DELETE.EVENTS.retention",
+				"logs.acme.r", "$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS", "$JS.API.CONSUMER.DELETE.EVENTS.retention",
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "$JS.ACK.TASKS.workers.1.1.1.1.0", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 				"longshore.status", "longshore.cancel", "+longshore.>", "+tasks.>", "+_INBOX_worker.>", "+>",
 			}),
 		},
 		"worker": {
 			[]string{
-				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",
+				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "logs.acme.r", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",
 				"+nudge.*.*", "+_INBOX_worker.>",
 			},
 			slices.Concat(submits, reads, asks, decides, []string{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -76,6 +77,20 @@ func TestSecretsStayInside(t *testing.T) {
 	out.wait()
 	planted.absent(t, "the output of a command", out.out.Bytes())
 
+	for _, run := range runs { // they are among the streams
+		redacted := 0
+		for e, err := range w.client.Logs(t.Context(), run, dispatcher.LogOptions{Follow: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(fmt.Sprint(e.Data), "[redacted]") {
+				redacted++
+			}
+		}
+		if run != runs[0] && redacted == 0 {
+			t.Errorf("no log entry of %s shows where a secret was", run)
+		}
+	}
 	if n := planted.streams(t, w); n < 10 {
 		t.Errorf("%d messages in all streams: nothing was looked through", n)
 	}

@@ -67,29 +67,33 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
-	b, err := bus.Open(ctx, nc, bus.Config{Log: log, Keys: keys})
+	redact := policy.NewRedactor(settings.Secrets(s)...)
+	said := newLogs(log, redact, s.Name)
+	log = said.of("worker")
+	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Keys: keys})
 	if err != nil {
 		return err
 	}
+	said.bus = b
 	set, err := toolset(parts.Tools)
 	if err != nil {
 		return err
 	}
-	set.Log = log
+	set.Log = said.of("tools")
 	metrics := observability.NewMetrics(version)
 	for _, name := range s.PlainKeys() {
 		log.WarnContext(ctx, "a key stands in the providers file; keyEnv or keyFile keep it out of there", "provider", name)
 	}
-	short, shut, err := shortTerm(s, log)
+	short, shut, err := shortTerm(s, said.of("memory"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = shut() }()
-	said, closeSaid, err := talks(s, log)
+	talk, closeTalk, err := talks(s, said.of("memory"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeSaid() }()
+	defer func() { _ = closeTalk() }()
 	var named func(context.Context, string, string) (*sandbox.Workspace, error)
 	if parts.Files == nil {
 		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), sandbox.Limits{})
@@ -107,22 +111,21 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer shutHooks()
-	redact := policy.NewRedactor(settings.Secrets(s)...)
 	k, caps := capped(b, parts.guard)
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
-		Redact: redact.String, Log: log,
+		Redact: redact.String, Log: said.of("runner"),
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
-		Prices: table, Talks: cache(said),
+		Prices: table, Talks: cache(talk),
 		Prompt: prompt.Resolver{Get: b.Prompt}.Resolve,
 		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: k, Caps: caps, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 	})
-	if err := errors.Join(ignoredMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
@@ -134,8 +137,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	})
 	if short != nil {
 		group.Go(func() error { return short.Run(rest) })
-		group.Go(func() error { return said.Run(rest) })
+		group.Go(func() error { return talk.Run(rest) })
 	}
+	group.Go(func() error { return said.entries.Run(rest) })
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {
 		return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), nil, log, ready)

@@ -137,5 +137,5 @@ func operations() []operation {
 				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",
 			body: LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, problem: asLite,
 		},
-	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations(), deadOperations(), quotaOperations(), pauseOperations(run), laneOperations(), keyOperations())
+	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations(), deadOperations(), quotaOperations(), pauseOperations(run), laneOperations(), keyOperations(), logOperations())
 }

@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 func groups() []group {
 	return []group{
 		{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "dispatcher", "worker"}},
-		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "why", "result", "list", "steer", "cancel"}},
+		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "why", "logs", "result", "list", "steer", "cancel"}},
 		{"waiting", "Decide for runs that wait:", []string{"approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "fork", "feedback", "eval", "dead"}},
 		{"operate", "Operate a fleet:", []string{"top", "doctor", "lanes", "quotas", "pause", "resume", "workers", "drain", "keys", "health"}},

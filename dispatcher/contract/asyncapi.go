@@ -13,7 +13,7 @@ type object = map[string]any
 func ref(parts ...string) object { return object{"$ref": "#/" + strings.Join(parts, "/")} }
 
 // AsyncAPI is the AsyncAPI 3.1 document of the subjects that others use, from the side of Longshore: it receives tasks and
-// requests, and sends events, live text and replies.
+// requests, and sends events, live text, log entries and replies.
 func AsyncAPI(version string) ([]byte, error) {
 	d := document{schemas: object{}, messages: object{}, channels: object{}, operations: object{}}
 	for _, t := range types() {
@@ -129,6 +129,12 @@ func (d *document) flows() {
 		"parameters":  object{"tenant": tenant, "run": run},
 	}, "live")
 	d.operation("followLive", "send", "live", "Replies while they are written.", nil)
+	d.channel("logs", object{
+		"address": "logs.{tenant}.{run}", "title": "Log entries",
+		"description": "Of the stream LOGS: what processes say about a run, for people. Some may be lost.",
+		"parameters":  object{"tenant": tenant, "run": run},
+	}, "log-entry")
+	d.operation("followLogs", "send", "logs", "What processes say about runs.", nil)
 }
 
 // request adds a subject of the micro service.

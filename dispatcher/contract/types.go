@@ -57,6 +57,7 @@ func types() []named {
 		out[messages.KeyList]("key-list"), in[messages.KeyRevoke]("key-revoke"),
 		in[messages.QueuedRequest]("queued-request"), out[messages.QueuedList]("queued-list"),
 		in[messages.EventsRequest]("events-request"), out[messages.EventPage]("event-page"),
+		out[messages.LogEntry]("log-entry"), out[messages.LogEntryList]("log-entry-list"),
 	}
 }
 

@@ -3,8 +3,10 @@ package bus_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages/bus"
 )
@@ -61,5 +63,31 @@ func TestFeedAhead(t *testing.T) {
 			t.Errorf("got %v, want ErrAhead", err)
 		}
 		break
+	}
+}
+
+// The idle sign of a feed must not hide that its consumer is gone.
+func TestFeedOverARestart(t *testing.T) {
+	t.Parallel()
+	s := startNATS(t)
+	b, nc := open(t, s, quickly())
+	publishRaw(t, nc, run1(), events(run1(), 1, 1)...)
+	for f, err := range b.Feed(ctxFor(t), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch f.Position {
+		case 1:
+			s.StopNATS()
+			if err := s.StartNATS(); err != nil {
+				t.Fatal(err)
+			}
+			for nc.Status() != nats.CONNECTED {
+				time.Sleep(time.Millisecond)
+			}
+			publishRaw(t, nc, run1(), events(run1(), 2, 2)...)
+		case 2:
+			return
+		}
 	}
 }

@@ -84,7 +84,7 @@ func (b *Bus) retire(ctx context.Context, m jetstream.Msg, keep time.Duration) {
 	}
 }
 
-// Purge removes all of a run but its events: what is queued or scheduled, its blobs and, last, its log. Its id
+// Purge removes all of a run but its events: what is queued or scheduled, its blobs, its log entries and, last, its log. Its id
 // must not be used again before its events have expired: watchers would see two runs as one.
 func (b *Bus) Purge(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
@@ -94,6 +94,7 @@ func (b *Bus) Purge(ctx context.Context, run messages.Ref) error {
 		{StreamTasks, run.QueuedFilter()},
 		{StreamTasks, "sched.*." + run.Tenant + "." + run.Run + ".>"},
 		{StreamBlobs, "blobs." + run.Tenant + "." + run.Run + ".>"},
+		{StreamLogs, run.LogEntriesSubject()},
 		{StreamRuns, run.LogSubject()},
 	} {
 		if err := b.purge(ctx, p.stream, p.subject); err != nil {

@@ -62,7 +62,10 @@ type Streams struct {
 	Replicas    int           // of every stream. Default 1 for new ones, and any for those that exist
 	EventMaxAge time.Duration // how long events are kept. Default 14 days
 	DeadMaxAge  time.Duration // how long dead letters are kept. Default 30 days
-	AckWait     time.Duration // without a sign of life a task is delivered again. Default 30 s
+	LogsMaxAge  time.Duration // how long log entries are kept. Default 7 days
+	// LogsMaxBytes bounds all log entries together. Default DefaultLogsMaxBytes; only of a stream that is made now.
+	LogsMaxBytes int64
+	AckWait      time.Duration // without a sign of life a task is delivered again. Default 30 s
 }
 
 const day = 24 * time.Hour
@@ -156,7 +159,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = streamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base)}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s)}
 }
 
 // ensureStream creates a stream or checks the one that exists.

@@ -39,6 +39,7 @@ type tail struct {
 	opened   bool      // once
 	tries    int       // to open it, in a row
 	since    time.Time // when these began
+	heard    time.Time // when the server last gave a sign of life, or the consumer was made
 }
 
 // tailMessage is a message with how many of the filter follow it as of now.
@@ -88,13 +89,16 @@ func (t *tail) next(ctx context.Context, until time.Time) (tailMessage, error) {
 
 // receive waits for one message. All nil: it was none, or the consumer is to be opened again.
 func (t *tail) receive(ctx context.Context, until time.Time) (*nats.Msg, error) {
-	wait, early := silence, false
+	wait, early := max(0, silence-time.Since(t.heard)), false
 	if !until.IsZero() {
 		if left := time.Until(until); left < wait {
 			wait, early = left, true
 		}
 	}
 	m, err := t.in.next(ctx, wait)
+	if err == nil {
+		t.heard = time.Now()
+	}
 	switch {
 	case err == nil && m.Header.Get(statusHeader) == "":
 		return m, nil
@@ -198,7 +202,7 @@ func (t *tail) create(ctx context.Context) error {
 		in.close()
 		return err
 	}
-	t.in, t.consumed, t.stored = in, 0, resp.Pending
+	t.in, t.consumed, t.stored, t.heard = in, 0, resp.Pending, time.Now()
 	t.last = max(t.last, resp.Delivered.Stream) // where it begins, should it be lost before its first message
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -68,6 +69,7 @@ func (c *call) pass(ctx context.Context) (over bool) {
 		_, open := errors.AsType[openError](err)
 		switch {
 		case ok && open && ctx.Err() == nil:
+			c.setback(i, failed)
 			if t.held = failed; !failed.Retryable() { // waiting will not help
 				t.err = failed
 			}
@@ -79,6 +81,7 @@ func (c *call) pass(ctx context.Context) (over bool) {
 			return true
 		default:
 			t.err = failed
+			c.setback(i, failed)
 			c.narrow(i, failed)
 		}
 	}
@@ -94,6 +97,12 @@ func (c *call) ask(ctx context.Context, t *try) error {
 	req := c.req
 	req.Model, req.Models = t.Model, nil
 	req.MaxTokens, req.Format = t.Capabilities.output(req.MaxTokens), t.Capabilities.format(req.Format)
+	if told := req.Setback; told != nil {
+		req.Setback = func(r Retried) {
+			r.Model = t.String()
+			told(r)
+		}
+	}
 	stale := c.dirty // by a candidate before this one
 	for d, err := range NewRetry(guarded{c, t.Candidate}, retry).Stream(ctx, req) {
 		if err != nil {
@@ -113,6 +122,14 @@ func (c *call) ask(ctx context.Context, t *try) error {
 		}
 	}
 	return nil // the consumer left
+}
+
+// setback tells of a candidate that is passed over for another one.
+func (c *call) setback(over int, failed *Error) {
+	another := slices.ContainsFunc(c.tries[over+1:], func(t try) bool { return t.err == nil && t.why == "" })
+	if another && c.req.Setback != nil {
+		c.req.Setback(Retried{Model: c.tries[over].String(), Err: failed})
+	}
 }
 
 func (c *call) emit(d Delta) bool {

@@ -32,6 +32,8 @@ type Request struct {
 	Format      *Format  // of the reply's text; nil: free
 	Echo        bool     // send reasoning of the provider's own family back to it
 	Cache       bool     // a reply to the same request may be used again, if Temperature is 0
+
+	Setback func(Retried) // hears of each failed call that is followed by another; must be quick; nil: nobody does
 }
 
 // Format asks for JSON. A provider that has neither schema nor JSON mode is asked by the prompt alone.

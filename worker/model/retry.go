@@ -22,12 +22,12 @@ type RetryConfig struct {
 	Random  func() float64 // In [0, 1), for jitter; safe for concurrent use. Default: the runtime's.
 }
 
-// Retried is one failed attempt that is followed by another one.
+// Retried is one failed attempt that is followed by another one, of the same model or, from a Router, of the next.
 type Retried struct {
 	Model   string        // of the request
 	Attempt int           // the one that failed, from 1
 	Err     *Error        // why
-	Wait    time.Duration // before the next
+	Wait    time.Duration // before the next; 0: another model is asked at once
 }
 
 // Retry repeats a provider's failed calls. An *Error that is retryable is followed by another attempt after 1 s, 2 s,
@@ -68,6 +68,9 @@ func (r *Retry) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 			failed, _ := errors.AsType[*Error](a.err) // or there were no wait
 			if r.config.OnRetry != nil {
 				r.config.OnRetry(Retried{req.Model, attempt, failed, wait})
+			}
+			if req.Setback != nil {
+				req.Setback(Retried{req.Model, attempt, failed, wait})
 			}
 			if err := sleep(ctx, wait); err != nil {
 				yield(Delta{}, err)

@@ -243,6 +243,7 @@ func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (a
 		x.unsuspect()
 	}
 	runlog.Publish(ctx, x.run, e, x.out)
+	x.recount(ctx, records)
 	x.remember()
 	return action, nil
 }

@@ -54,7 +54,8 @@ func (h Hook) call(ctx context.Context, c messages.HookCall, log *slog.Logger) (
 		var o outcome
 		defer func() {
 			if p := recover(); p != nil {
-				log.LogAttrs(limited, slog.LevelError, "hook panicked", slog.String("hook", h.Name), slog.String("task_id", c.Run),
+				log.LogAttrs(limited, slog.LevelError, "hook panicked", slog.String("hook", h.Name), slog.String("tenant", c.Tenant),
+					slog.String("task_id", c.Run), slog.Int("step", c.Step), slog.Int("attempt", c.Attempt),
 					slog.String("panic", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
 				o = outcome{err: errors.New("it broke down: a defect of the hook")}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -28,21 +29,21 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	}
 	began := x.now()
 	if a.Summary {
-		reply, _, err := x.stream(call, x.live(a.Step), x.request(a))
+		reply, _, err := x.stream(call, x.live(a.Step), x.request(ctx, a))
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
 	live, failures := x.tell(ctx, x.live(a.Step))
-	reply, first, err := x.stream(call, live, x.request(a))
+	reply, first, err := x.stream(call, live, x.request(ctx, a))
 	x.since = time.Now()
 	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)
 }
 
-func (x *execution) request(a *agent.CallModel) model.Request {
+func (x *execution) request(ctx context.Context, a *agent.CallModel) model.Request {
 	return model.Request{
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
 		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
 		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format),
-		Cache: x.state.Agent.Cache,
+		Cache: x.state.Agent.Cache, Setback: x.setback(ctx),
 	}
 }
 
@@ -104,9 +105,11 @@ func (x *execution) replied(
 	case errors.Is(err, errHeed):
 		return x.replan(ctx)
 	case errors.As(err, &failed) && x.withhold(failed):
+		x.say(ctx, slog.LevelInfo, "provider is paused", slog.String("provider", failed.Paused))
 		return x.commit(ctx)
 	case errors.As(err, &failed):
 		if x.later = x.postpone(step, failed); x.later != nil {
+			x.say(ctx, slog.LevelWarn, "model asks to be called later", slog.String("code", string(failed.Code())), x.said("err", failed.Error()))
 			return x.commit(ctx)
 		}
 		return x.commit(ctx, &messages.ModelFailed{

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -37,6 +38,7 @@ func (x *execution) handBack(ctx context.Context, cause error) (Outcome, error) 
 		break
 	}
 	x.r.count(func(s *Stats) { s.Released++ })
+	x.say(ctx, slog.LevelInfo, "run handed back", x.said("reason", r.Reason), slog.Bool("attempt_spent", r.Spent))
 	if err := x.out.Flush(ctx); err != nil {
 		cause = errors.Join(cause, err) // the next owner publishes them again
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -170,6 +171,11 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 		return true, Return, err
 	}
 	x.repeats = x.state.Calling && x.succeeds
+	if c.Resumes != "" {
+		x.say(ctx, slog.LevelInfo, "run goes on after a wait", slog.String("reason", c.Resumes))
+	} else {
+		x.say(ctx, slog.LevelInfo, "run goes on after another claim", slog.Int("without_progress", h.Attempt), slog.Int("delivery", c.Delivery))
+	}
 	if x.hold = nil; x.state.Unturned { // what began with this ticket may have lost the race for it
 		x.holdStart(ctx, x.now())
 	}
@@ -188,6 +194,7 @@ func (x *execution) poison(ctx context.Context, last messages.Entry) (bool, Outc
 		return false, Return, err
 	}
 	x.r.count(func(s *Stats) { s.Poisoned++ })
+	x.recountEnd(ctx, &res)
 	return x.settled(ctx)
 }
 
@@ -241,6 +248,7 @@ func (x *execution) refuse(ctx context.Context, started *messages.Started, why *
 	if _, err := x.append(ctx, 0, messages.Head{}, started, &messages.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}
+	x.recountEnd(ctx, &res)
 	return x.settled(ctx)
 }
 

@@ -1,0 +1,154 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/auth"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// defaultLogEntries are listed unless it is said.
+const defaultLogEntries = 200
+
+// eventLog is the type of a server-sent event that brings a log entry.
+const eventLog = "log"
+
+func logOperations() []operation {
+	return []operation{
+		{
+			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: auth.Read, tag: "tasks", summary: "What processes logged about a run",
+			text: "Log entries, oldest first: the newest " + strconv.Itoa(messages.MaxLogEntries) + " that are kept. With follow=true they come as " +
+				"server-sent events of type log, those that are stored and then those that come, until the run has ended; the id of an " +
+				"event is the entry's seq. Entries are for people: some may be lost, and none is needed to know what became of the run.",
+			headers: []parameter{{name: "Last-Event-ID", text: "As after.", kind: "integer"}},
+			query: []parameter{
+				{name: "level", text: "Only entries of this level and above: debug, info, warn or error.", example: "warn"},
+				{name: "after", text: "Go on after this entry: `next` of the page before, or a seq.", kind: "integer"},
+				{name: "limit", text: fmt.Sprintf("At most so many, %d at most, %d by default; not with follow.", messages.MaxLogEntries, defaultLogEntries), kind: "integer"},
+				{name: "follow", text: "Follow the run, as text/event-stream.", kind: "boolean"},
+			},
+			reply: messages.LogEntryList{}, stream: getLogs,
+		},
+	}
+}
+
+// getLogs answers with a page, or with a stream.
+func getLogs(w http.ResponseWriter, q *query) error {
+	run, err := q.run()
+	if err != nil {
+		return err
+	}
+	o := dispatcher.LogOptions{Level: messages.LogLevel(q.text("level"))}
+	if o.Level != "" {
+		if err := o.Level.Check(); err != nil {
+			return err
+		}
+	}
+	if o.After, err = q.after(); err != nil {
+		return err
+	}
+	if o.Follow, err = q.flag("follow"); err != nil {
+		return err
+	}
+	limit := defaultLogEntries
+	if q.text("limit") != "" {
+		if limit, err = q.limit(messages.MaxLogEntries); err != nil {
+			return err
+		}
+		if o.Follow {
+			return &messages.FieldError{Field: "limit", Reason: "does not go with follow"}
+		}
+	}
+	lookup, cancel := context.WithTimeout(q.r.Context(), requestTimeout)
+	defer cancel()
+	if _, err := q.api.cfg.Client.Status(lookup, run); err != nil { // who mistyped an id should be told
+		return err
+	}
+	if o.Follow {
+		return followLogs(w, q, run, o)
+	}
+	list, err := q.api.logPage(lookup, run, o, limit)
+	if err != nil {
+		return err
+	}
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(requestTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return nil // the connection is gone
+	}
+	q.api.write(q.r.Context(), w, q, list)
+	return nil
+}
+
+// logPageBytes is after how much of it a page ends.
+const logPageBytes = 4 << 20
+
+func (a *API) logPage(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, limit int) (*messages.LogEntryList, error) {
+	list, size := &messages.LogEntryList{Entries: []messages.StoredLogEntry{}}, 0
+	for e, err := range a.cfg.Client.Logs(ctx, run, o) {
+		if err != nil {
+			return nil, fmt.Errorf("read log entries: %w", err)
+		}
+		if n := len(list.Entries); n == limit || size > logPageBytes {
+			list.Next = list.Entries[n-1].Seq
+			break
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			return nil, fmt.Errorf("encode log entry: %w", err)
+		}
+		size += len(data)
+		list.Entries = append(list.Entries, e)
+	}
+	return list, nil
+}
+
+// followLogs streams entries until the run has ended or the client has gone.
+func followLogs(w http.ResponseWriter, q *query, run messages.Ref, o dispatcher.LogOptions) error {
+	ctx, stop := q.api.untilDrain(q.r.Context())
+	s := startStream(w, q.api.cfg.KeepAlive)
+	defer s.quiet.Stop()
+	entries, ended := make(chan messages.StoredLogEntry), make(chan error, 1)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer stop()
+	reading.Go(func() { ended <- q.api.forwardLogs(ctx, run, o, entries) })
+	for {
+		select {
+		case e := <-entries:
+			data, err := json.Marshal(e)
+			if err != nil || s.event(strconv.FormatUint(e.Seq, 10), eventLog, data) != nil {
+				return nil
+			}
+		case err := <-ended:
+			if err != nil && !errors.Is(err, errDraining) && ctx.Err() == nil {
+				_ = s.comment("error: the stream is cut: come back with Last-Event-ID")
+			}
+			return nil
+		case <-s.quiet.C:
+			if s.comment("keep-alive") != nil {
+				return nil
+			}
+		}
+	}
+}
+
+func (a *API) forwardLogs(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, to chan<- messages.StoredLogEntry) error {
+	for e, err := range a.cfg.Client.Logs(ctx, run, o) {
+		if err != nil {
+			return err
+		}
+		select {
+		case to <- e:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

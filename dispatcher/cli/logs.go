@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+func (c *commands) logs() *cobra.Command {
+	var s shared
+	var o dispatcher.LogOptions
+	var level string
+	cmd := &cobra.Command{
+		Use:   "logs ID",
+		Short: "Show what processes logged about a run",
+		Long: "Show what workers and dispatchers logged about a run: calls that failed and were made again, waits, workers that\n" +
+			"were lost. What happens in every run is logged at the level debug alone, if LONGSHORE_LOG_LEVEL of the workers is\n" +
+			"debug; see `longshore watch` for it. With -o json each entry is a line.",
+		Example: "  longshore logs 01JD0000000000000000000000 -f --level warn",
+		Args:    oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			run, err := s.ref(args[0])
+			if err != nil {
+				return err
+			}
+			if o.Level = messages.LogLevel(level); level != "" && o.Level.Check() != nil {
+				return usagef("--level: must be debug, info, warn or error")
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				return c.showLogs(cmd, client, run, o, s.output.json)
+			})
+		},
+	}
+	s.register(cmd)
+	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the run has ended")
+	cmd.Flags().StringVar(&level, "level", "", "only entries of this level and above: debug, info, warn or error")
+	return cmd
+}
+
+func (c *commands) showLogs(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, o dispatcher.LogOptions, asJSON bool) error {
+	if o.Follow && unknown(cmd, client, run) {
+		if err := write(cmd.ErrOrStderr(), fmt.Sprintf("nobody knows a run %s of tenant %s (yet): waiting for it\n", run.Run, run.Tenant)); err != nil {
+			return err
+		}
+	}
+	shown := 0
+	for e, err := range client.Logs(cmd.Context(), run, o) {
+		if err != nil {
+			return stoppedWatching(cmd.Context(), err, run)
+		}
+		shown++
+		if asJSON {
+			err = c.writeJSON(cmd, &e)
+		} else {
+			err = write(cmd.OutOrStdout(), c.logLine(&e.LogEntry)+"\n")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if shown > 0 {
+		return nil
+	}
+	if _, err := client.Status(cmd.Context(), run); err != nil {
+		return explain(err, run)
+	}
+	return write(cmd.ErrOrStderr(), "no log entries\n")
+}
+
+// maxLogValue bounds a value of data on a line, in bytes; -o json has it whole.
+const maxLogValue = 400
+
+// logLine is an entry on one line for people. Where it comes from nobody can be sure of, so it is made visible.
+func (c *commands) logLine(e *messages.LogEntry) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %s:", e.Timestamp.In(c.options.Now().Location()).Format("15:04:05.000"), strings.ToUpper(string(e.Level)), e.Component)
+	if e.Step > 0 {
+		b.WriteString(" step " + strconv.Itoa(e.Step) + ":")
+	}
+	b.WriteString(" " + e.Message)
+	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
+		b.WriteString(" " + key + "=" + messages.Clip(logValue(e.Data[key]), maxLogValue))
+	}
+	return visible(b.String())
+}
+
+// logValue is a value of data: words as they are, other text in quotes.
+func logValue(v any) string {
+	if s, ok := v.(string); ok && s != "" && !strings.ContainsAny(s, " \t\r\n\"=") {
+		return s
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(b.String())
+}

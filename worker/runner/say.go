@@ -1,0 +1,139 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model"
+)
+
+// maxSaid bounds texts of models and tools in the log, in bytes; events and records have them whole.
+const maxSaid = 1 << 10
+
+// say logs something about the run. What everybody's run does is said at the level debug alone: at info an ordinary run
+// says nothing.
+func (x *execution) say(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+	x.sayOf(ctx, x.state.Step, level, message, attrs...)
+}
+
+// sayOf is say about a step that may be over by now; 0: about none.
+func (x *execution) sayOf(ctx context.Context, step int, level slog.Level, message string, attrs ...slog.Attr) {
+	if !x.says(ctx, level) {
+		return
+	}
+	all := make([]slog.Attr, 0, 4+len(attrs))
+	all = append(all, slog.String("tenant", x.run.Tenant), slog.String("task_id", x.run.Run))
+	if step > 0 {
+		all = append(all, slog.Int("step", step))
+	}
+	if x.state.Claims > 0 {
+		all = append(all, slog.Int("attempt", x.state.Claims))
+	}
+	x.cfg.Log.LogAttrs(ctx, level, message, append(all, attrs...)...) //nolint:sloglint // a constant of the caller
+}
+
+func (x *execution) says(ctx context.Context, level slog.Level) bool {
+	return x.cfg.Log.Enabled(ctx, level)
+}
+
+// said is a text as the log may show it.
+func (x *execution) said(key, text string) slog.Attr {
+	return slog.String(key, messages.Clip(x.cfg.Redact(strings.ToValidUTF8(text, "\uFFFD")), maxSaid))
+}
+
+// recount logs what became true with an entry of this owner.
+func (x *execution) recount(ctx context.Context, records []messages.Record) {
+	for _, r := range records {
+		x.recountOne(ctx, r)
+	}
+}
+
+func (x *execution) recountOne(ctx context.Context, r messages.Record) {
+	switch r := r.(type) {
+	case *messages.ModelFailed:
+		x.sayOf(ctx, r.Step, slog.LevelWarn, "model call failed", slog.String("code", string(r.Error.Code)), x.said("err", r.Error.Message))
+	case *messages.HookFailed:
+		x.sayOf(ctx, r.Step, slog.LevelWarn, "hook failed", slog.String("hook", r.Hook), slog.String("on", string(r.On)), x.said("err", r.Reason),
+			slog.Bool("fatal", r.Fatal))
+	case *messages.BudgetWarned:
+		x.say(ctx, slog.LevelWarn, "budget is nearly used up", slog.String("limit", r.Limit), slog.Float64("spent", r.Spent),
+			slog.Float64("allowed", r.Allowed))
+	case *messages.Parked:
+		x.recountPark(ctx, r)
+	case *messages.ToolReturned:
+		if r.Result.IsError {
+			x.sayOf(ctx, r.Step, slog.LevelWarn, "tool failed", slog.String("tool", r.Name), slog.String("call_id", r.Result.CallID),
+				slog.String("code", string(r.Code)), x.said("output", r.Result.Shown()))
+			return
+		}
+		x.debug(ctx, r.Step, "tool returned", func() []slog.Attr {
+			return []slog.Attr{slog.String("tool", r.Name), slog.String("call_id", r.Result.CallID), slog.Int64("millis", r.Millis)}
+		})
+	case *messages.Finished:
+		x.recountEnd(ctx, &r.Result)
+	case *messages.Claimed:
+		x.debug(ctx, x.state.Step, "run claimed", func() []slog.Attr { return []slog.Attr{slog.Int("delivery", r.Delivery)} })
+	case *messages.ModelReplied:
+		x.debug(ctx, r.Step, "model replied", func() []slog.Attr {
+			return []slog.Attr{
+				slog.String("model", r.Model), slog.String("stop", string(r.Stop)), slog.Int64("millis", r.Millis),
+				slog.Int64("tokens", r.Usage.Total),
+			}
+		})
+	case *messages.ToolStarted:
+		x.debug(ctx, r.Step, "tool started", func() []slog.Attr {
+			return []slog.Attr{slog.String("tool", r.Call.Name), slog.String("call_id", r.Call.ID)}
+		})
+	default: // others are in the events, and nobody need be told of them
+	}
+}
+
+// debug is sayOf for what happens in every run: its attributes are only made when somebody listens.
+func (x *execution) debug(ctx context.Context, step int, message string, attrs func() []slog.Attr) {
+	if x.says(ctx, slog.LevelDebug) {
+		x.sayOf(ctx, step, slog.LevelDebug, message, attrs()...)
+	}
+}
+
+func (x *execution) recountPark(ctx context.Context, p *messages.Parked) {
+	attrs := []slog.Attr{slog.String("reason", p.Reason)}
+	for _, a := range []slog.Attr{slog.String("call_id", p.Call), slog.String("limit", p.Limit), slog.String("line", p.Line)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
+	if p.Until != nil {
+		attrs = append(attrs, slog.Time("until", p.Until.UTC()))
+	}
+	x.say(ctx, slog.LevelInfo, "run waits", attrs...)
+}
+
+func (x *execution) recountEnd(ctx context.Context, r *messages.AgentResult) {
+	switch {
+	case r.Status == messages.StatusCompleted:
+		x.debug(ctx, x.state.Step, "run completed", func() []slog.Attr { return []slog.Attr{slog.Int("steps", r.Steps)} })
+	case r.Error != nil:
+		level := slog.LevelWarn
+		if r.Status == messages.StatusCancelled {
+			level = slog.LevelInfo
+		}
+		x.say(ctx, level, "run "+string(r.Status), slog.String("code", string(r.Error.Code)), x.said("err", r.Error.Message))
+	default:
+		x.say(ctx, slog.LevelInfo, "run "+string(r.Status))
+	}
+}
+
+// setback logs a model call that failed and is followed by another one for the same request.
+func (x *execution) setback(ctx context.Context) func(model.Retried) {
+	return func(r model.Retried) {
+		why := []slog.Attr{slog.String("model", r.Model), slog.String("code", string(r.Err.Code())), x.said("err", r.Err.Error())}
+		if r.Wait == 0 {
+			x.say(ctx, slog.LevelWarn, "model failed and another is asked", why...)
+			return
+		}
+		again := []slog.Attr{slog.Int("try", r.Attempt), slog.Int64("wait_millis", r.Wait.Milliseconds())}
+		x.say(ctx, slog.LevelWarn, "model call failed and is made again", append(why, again...)...)
+	}
+}
