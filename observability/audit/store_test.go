@@ -276,7 +276,7 @@ func TestKilledAnywhere(t *testing.T) {
 			if !errors.Is(err, errKilled) {
 				t.Fatalf("budget %d: %v", budget, err)
 			}
-			if found, _, _ := verified(t, VerifyConfig{Dir: dir}); len(found) > 0 && len(headsIn2(dir)) > 0 {
+			if found, _, _ := verified(t, VerifyConfig{Dir: dir}); len(found) > 0 && len(headSegments(dir)) > 0 {
 				t.Fatalf("budget %d: a folder of a killed auditor: %+v", budget, found)
 			}
 		}
@@ -290,8 +290,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// headsIn2 are the segments of heads that hold something.
-func headsIn2(dir string) (out []uint64) {
+// headSegments are the segments of heads that hold something.
+func headSegments(dir string) (out []uint64) {
 	segs, _ := segments(dir, headsChain)
 	for _, seg := range segs {
 		if info, err := os.Stat(filepath.Join(dir, headsChain, segmentName(seg))); err == nil && info.Size() > 0 {
@@ -301,7 +301,7 @@ func headsIn2(dir string) (out []uint64) {
 	return out
 }
 
-// At every byte of the last commit.
+// Within the last commit, at bytes all over it.
 func TestKilledInACommit(t *testing.T) {
 	key := newKey(t)
 	base := t.TempDir()
@@ -318,7 +318,7 @@ func TestKilledInACommit(t *testing.T) {
 		}
 		return verified(t, VerifyConfig{Dir: dir})
 	}()
-	for budget := 0; ; budget++ {
+	for budget := 0; ; budget += 11 {
 		dir := copied(t, base)
 		cfg := StoreConfig{Dir: dir, Key: key, Now: newClock().Now, disk: &dying{quick(dir), budget}}
 		s := openStore(t, cfg)
@@ -366,7 +366,7 @@ func TestRetire(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, before, _ := verified(t, VerifyConfig{Dir: dir})
-	n, err := s.Retire(stream[15].At)
+	n, err := s.Retire(stream[28].At)
 	if err != nil || n == 0 {
 		t.Fatalf("%d removed, %v", n, err)
 	}

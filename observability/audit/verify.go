@@ -317,11 +317,12 @@ func (v *verifier) isPending(e *Entry) bool {
 
 // signedUpTo finds the last head that a chain agrees with, and the first that it does not: their entries of the chain.
 func (v *verifier) signedUpTo(ctx context.Context, name, tenant string) (after, before uint64, err error) {
+	var headsErr error
 	heads := iter.Seq[Tail](func(yield func(Tail) bool) {
 		st := newState()
 		quiet := &verifier{VerifyConfig: VerifyConfig{Dir: v.Dir}}
 		w := &walk{v: quiet, chain: headsChain}
-		err = w.entries(ctx, func(e *Entry) error {
+		headsErr = w.entries(ctx, func(e *Entry) error {
 			if !e.isSigned() || !v.Keys.counts(e.Key) {
 				return nil
 			}
@@ -353,11 +354,12 @@ func (v *verifier) signedUpTo(ctx context.Context, name, tenant string) (after, 
 		after = e.N
 		return nil
 	})
+	stop()
 	if walked != nil && !errors.Is(walked, errEnough) {
 		return 0, 0, walked
 	}
-	if err != nil && !errors.Is(err, errEnough) {
-		return 0, 0, err
+	if headsErr != nil && !errors.Is(headsErr, errEnough) {
+		return 0, 0, headsErr
 	}
 	return after, before, nil
 }
