@@ -36,6 +36,8 @@ var forbidden = map[string][]string{
 	"tools":              {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher"},
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
 	"observability":      {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
+
+	"observability/audit": {"worker", "dispatcher", "deploy", "github.com/redis", "github.com/prometheus"},
 }
 
 func TestImportsPointInwards(t *testing.T) {
@@ -73,7 +75,7 @@ func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
 		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
-		"dispatcher/auth/apikey", "dispatcher/auth/jwks",
+		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/audit", "deploy/auditcmd",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
 	for line := range strings.Lines(out) {

@@ -209,8 +209,10 @@ func (d quick) add(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-func (d quick) truncate(path string, size int64) error { return os.Truncate(filepath.Join(string(d), path), size) }
-func (d quick) remove(path string) error               { return os.Remove(filepath.Join(string(d), path)) }
+func (d quick) truncate(path string, size int64) error {
+	return os.Truncate(filepath.Join(string(d), path), size)
+}
+func (d quick) remove(path string) error { return os.Remove(filepath.Join(string(d), path)) }
 
 // errKilled is what a process that was killed sees of the rest.
 var errKilled = errors.New("killed")

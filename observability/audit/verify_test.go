@@ -89,7 +89,10 @@ func TestAttacks(t *testing.T) {
 			a.edit(acme, 0, func(l [][]byte) [][]byte { l[1] = bytes.Replace(l[1], []byte("a < b"), []byte("a > b"), 1); return l })
 		}, Finding{Tenant: "acme", File: "tenants/acme/00000000000000000001.jsonl", Line: 2, N: 2, What: Changed}, "the hash"},
 		"a space": {func(a *attack) {
-			a.edit(acme, 0, func(l [][]byte) [][]byte { l[2] = bytes.Replace(l[2], []byte(`,"kind"`), []byte(`, "kind"`), 1); return l })
+			a.edit(acme, 0, func(l [][]byte) [][]byte {
+				l[2] = bytes.Replace(l[2], []byte(`,"kind"`), []byte(`, "kind"`), 1)
+				return l
+			})
 		}, Finding{Tenant: "acme", Line: 3, N: 3, What: Changed}, "not as it was written"},
 		"a line of junk": {func(a *attack) {
 			a.edit(acme, 0, func(l [][]byte) [][]byte { l[2] = []byte("junk\n"); return l })
