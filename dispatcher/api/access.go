@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
@@ -168,6 +169,16 @@ func (q *query) by(says string) string {
 		return q.who.String()
 	}
 	return says
+}
+
+// named is the request with who makes it in its context, for what is asked of the dispatchers in his name.
+func (q *query) named(r *http.Request) *http.Request {
+	c := messages.Caller{Who: q.by("")}
+	if from := remote(r); from.IsValid() {
+		c.Remote = from.String()
+	}
+	q.r = r.WithContext(dispatcher.WithCaller(r.Context(), c))
+	return q.r
 }
 
 // audit tells of a refusal.

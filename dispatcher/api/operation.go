@@ -72,6 +72,7 @@ func (a *API) serve(op operation) http.Handler {
 			op.refuse(w, problemOf(err))
 			return
 		}
+		r = q.named(r)
 		ctx := r.Context()
 		if op.waits || op.stream != nil {
 			known, done := q.whileKnown(ctx)
