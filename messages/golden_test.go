@@ -128,7 +128,7 @@ func wire() map[string]any {
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{
 			Agent: "reviewer", Priority: messages.PriorityHigh, Session: "s-1", Labels: map[string]string{"team": "core"},
-			Input: "Tell me", QueuedAt: noon,
+			Input: "Tell me", QueuedAt: noon, By: "ann",
 		},
 		messages.EventRunStarted: messages.RunStarted{
 			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10,
