@@ -38,7 +38,9 @@ func runCommand(version string, environ func() []string) *cobra.Command {
 				name string
 				set  func()
 			}{
-				{"dir", func() { s.Dir = dir }}, {"key", func() { s.KeyFile = key }}, {"addr", func() { s.HTTPAddr = addr }},
+				{"dir", func() { s.Dir = dir }},
+				{"key", func() { s.KeyFile = key }},
+				{"addr", func() { s.HTTPAddr = addr }},
 				{"retention", func() { s.Retention = retention }},
 			} {
 				if cmd.Flags().Changed(f.name) {

@@ -117,7 +117,8 @@ func (a *Auditor) Run(ctx context.Context) error {
 func (a *Auditor) read(ctx context.Context) error {
 	s := a.cfg.Store
 	committed, retired := time.Now(), time.Time{}
-	for f, err := range a.cfg.Bus.Feed(ctx, min(s.Position(), s.ComparedTo())) {
+	from := min(s.Position(), s.ComparedTo())
+	for f, err := range a.cfg.Bus.Feed(ctx, from) {
 		if err != nil {
 			if errors.Is(err, bus.ErrAhead) {
 				return fmt.Errorf("%w: this folder is the audit of another stream, begin a new one", err)
@@ -125,6 +126,10 @@ func (a *Auditor) read(ctx context.Context) error {
 			return err
 		}
 		if f.Position > 0 {
+			if from > 0 && from < s.Position() && f.Position > from+1 {
+				s.Uncompared(from+1, min(f.Position-1, s.Position()))
+			}
+			from = 0
 			if err := a.take(ctx, &f); err != nil {
 				return err
 			}

@@ -125,10 +125,10 @@ func audited(t *testing.T, dir string, key Key) (found []Finding, entries []stri
 		}
 	}, Entry: func(tenant string, e *Entry) error {
 		text := fmt.Sprintf("%s %s", tenant, e.Kind)
-		switch e.Kind {
-		case KindEvent:
+		if e.Kind == KindEvent {
 			text += " " + strings.TrimPrefix(e.Subject, "events.")
-		case KindFinding:
+		}
+		if e.Kind == KindFinding {
 			text += " " + e.Subject + " " + string(e.Body)
 		}
 		entries = append(entries, text)

@@ -123,6 +123,13 @@ func (s *Store) gap(from, to uint64) {
 	s.cfg.Log.Warn("events were gone before they were read: the audit has a gap", "from", from, "to", to)
 }
 
+// Uncompared notes that the ends of runs were gone before they could be compared.
+func (s *Store) Uncompared(from, to uint64) {
+	body, _ := json.Marshal(map[string]any{"from": from, "to": to, "of": "comparisons"}) // numbers always encode
+	s.addHead(&Entry{At: s.cfg.Now(), Kind: KindGap, Position: s.position, Body: body})
+	s.cfg.Log.Warn("events were gone before the runs that ended with them were compared", "from", from, "to", to)
+}
+
 // Start notes that an auditor begins.
 func (s *Store) Start(about any) error {
 	body, err := json.Marshal(about)

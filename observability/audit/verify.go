@@ -246,7 +246,7 @@ func (v *verifier) heads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.Pending += uint64(pending) //nolint:gosec // a count
+	v.Pending += uint64(pending)
 	w.at = line{}
 	kept := max(1, v.state.body.From)
 	switch {
