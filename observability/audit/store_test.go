@@ -262,7 +262,7 @@ func TestKilledAnywhere(t *testing.T) {
 	key := newKey(t)
 	_, want, _ := verified(t, VerifyConfig{Dir: record(t, key)})
 	stream := sample()
-	for step := 29; step < 9000; step = step*5/4 + 1 {
+	for step := 150; step < 9000; step = step*3/2 + 1 {
 		dir := t.TempDir()
 		cfg := StoreConfig{Dir: dir, Key: key, SegmentBytes: 2500, Now: newClock().Now}
 		lives := 0
@@ -321,7 +321,7 @@ func TestKilledInACommit(t *testing.T) {
 		}
 		return verified(t, VerifyConfig{Dir: dir})
 	}()
-	for budget := 0; ; budget += 11 {
+	for budget := 0; ; budget += 29 {
 		dir := copied(t, base)
 		cfg := StoreConfig{Dir: dir, Key: key, Now: newClock().Now, disk: &dying{quick(dir), budget}}
 		s := openStore(t, cfg)
