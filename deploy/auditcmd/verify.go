@@ -112,7 +112,10 @@ func verdict(s *audit.Summary, known bool) string {
 	var b strings.Builder
 	what := "all are as they were written"
 	if s.Findings > 0 {
-		what = fmt.Sprintf("%d findings", s.Findings)
+		what = fmt.Sprintf("%d findings, see above", s.Findings)
+		if s.Findings == 1 {
+			what = "one finding, see above"
+		}
 	}
 	fmt.Fprintf(&b, "%d entries of %d tenants: %s\n", s.Entries, s.Tenants, what)
 	if s.Pending > 0 {

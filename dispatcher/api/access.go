@@ -171,14 +171,13 @@ func (q *query) by(says string) string {
 	return says
 }
 
-// named is the request with who makes it in its context, for what is asked of the dispatchers in his name.
-func (q *query) named(r *http.Request) *http.Request {
+// called is a context that says who makes the request, for what is asked of the dispatchers in his name.
+func (q *query) called(ctx context.Context) context.Context {
 	c := messages.Caller{Who: q.by("")}
-	if from := remote(r); from.IsValid() {
+	if from := remote(q.r); from.IsValid() {
 		c.Remote = from.String()
 	}
-	q.r = r.WithContext(dispatcher.WithCaller(r.Context(), c))
-	return q.r
+	return dispatcher.WithCaller(ctx, c)
 }
 
 // audit tells of a refusal.
