@@ -38,6 +38,7 @@ var forbidden = map[string][]string{
 	"observability":      {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
 
 	"observability/traces": {"worker", "dispatcher", "deploy", "github.com/redis", "google.golang.org/grpc"},
+	"observability/audit":  {"worker", "dispatcher", "deploy", "github.com/redis", "github.com/prometheus"},
 }
 
 func TestImportsPointInwards(t *testing.T) {
@@ -74,8 +75,8 @@ func breaks(dep, pkg, rule string) bool {
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
-		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "deploy/doctorcmd", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
-		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces",
+		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "deploy/doctorcmd", "deploy/auditcmd", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
+		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
 	for line := range strings.Lines(out) {

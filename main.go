@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/longshore-run/longshore/deploy/auditcmd"
 	"github.com/longshore-run/longshore/deploy/doctorcmd"
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/fleet"
@@ -76,6 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
 	root.AddCommand(replaycmd.Command(connect, !isTerminal(stdout)))
 	root.AddCommand(doctorcmd.Command(doctorcmd.Config{Environ: os.Environ, Version: version, Raw: !isTerminal(stdout)}))
+	root.AddCommand(auditcmd.Command(version, os.Environ, !isTerminal(stdout)))
 	root.AddCommand(cli.Eval(evalFleet, terminal(stderr, stdout)))
 	cli.Group(root)
 	cli.Usage(root)

@@ -182,6 +182,7 @@ func (in *intake) line(ctx context.Context, l *Line) error {
 		in.refuse(l, customID, unknown)
 		return nil
 	}
+	signTask(ctx, task)
 	return in.accept(ctx, &messages.BatchLine{Line: l.Number, CustomID: customID, Task: *task})
 }
 

@@ -76,6 +76,7 @@ func New(ctx context.Context, nc *nats.Conn) (*Client, error) {
 // the id belongs to another task, ErrRateLimited that the tenant's quota is used up for now. Transient failures are retried
 // with the same id until ctx ends.
 func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err error) {
+	signTask(ctx, &t)
 	fresh := t.ID == ""
 	if fresh {
 		t.ID = messages.NewID(time.Now())
@@ -221,7 +222,7 @@ func (c *Client) request(ctx context.Context, subject string, req, reply any) er
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 	}
-	msg, err := c.nc.RequestWithContext(ctx, subject, body)
+	msg, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body, Header: requestHeader(ctx)})
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w: is `longshore dispatcher` running?", ErrUnavailable)

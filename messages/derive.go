@@ -119,7 +119,7 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 	case *Started:
 		emit(EventRunQueued, RunQueued{
 			Agent: r.Task.Agent, Priority: r.Task.Priority, Session: r.Task.Session, Labels: r.Task.Labels,
-			Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt,
+			Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt, By: named(r.Task.By),
 		})
 		emit(EventRunStarted, RunStarted{
 			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,

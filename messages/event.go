@@ -87,6 +87,7 @@ type (
 		Labels   map[string]string `json:"labels,omitempty"`
 		Input    string            `json:"input"` // shortened
 		QueuedAt time.Time         `json:"queuedAt"`
+		By       string            `json:"by,omitempty"` // who submitted it
 
 		Traceparent string `json:"traceparent,omitempty"` // of the task: the span of who submitted it
 	}

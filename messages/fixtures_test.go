@@ -32,6 +32,7 @@ func fullTask() messages.Task {
 		Seed:        new(int64(7)),
 		Webhook:     &messages.Webhook{URL: "https://hooks.example.com/ends?key=k", Events: []string{"failed"}},
 		Concurrency: &messages.Concurrency{Key: "deploy", Limit: 2},
+		By:          "ann",
 	}
 }
 

@@ -133,7 +133,7 @@ func wire() map[string]any {
 	for name, data := range map[string]any{
 		messages.EventRunQueued: messages.RunQueued{
 			Agent: "reviewer", Priority: messages.PriorityHigh, Session: "s-1", Labels: map[string]string{"team": "core"},
-			Input: "Tell me", QueuedAt: noon, Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+			Input: "Tell me", QueuedAt: noon, By: "ann", Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		},
 		messages.EventRunStarted: messages.RunStarted{
 			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10,

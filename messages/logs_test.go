@@ -32,6 +32,7 @@ func taskThen() messages.Task {
 	t.NotBefore = nil
 	t.Webhook = nil
 	t.Concurrency = nil
+	t.By = ""
 	return t
 }
 

@@ -66,6 +66,8 @@ type Task struct {
 	Webhook *Webhook `json:"webhook,omitempty"`
 	// Concurrency lets few of the tenant's tasks with the same key work at once; the others wait.
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
+	// By is who submits it: whose key it was over HTTP with authentication, else who the client says to be.
+	By string `json:"by,omitempty"`
 }
 
 // Limits of one run.
@@ -251,6 +253,9 @@ func (t *Task) Validate() error {
 			return err
 		}
 	}
+	if err := checkText("by", t.By, maxAuthor); err != nil {
+		return err
+	}
 	return checkTraceparent(t.Traceparent)
 }
 
@@ -310,11 +315,11 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// Fingerprint is equal for two tasks that ask for the same. It covers every field but traceparent, defaults filled, whatever the
+// Fingerprint is equal for two tasks that ask for the same. It covers every field but traceparent and by, defaults filled, whatever the
 // order and spacing of the JSON was.
 func (t *Task) Fingerprint() string {
 	c := *t
-	c.Traceparent = "" // says who asked, not for what
+	c.Traceparent, c.By = "", "" // say who asked, not for what
 	c.SetDefaults()
 	if c.Limits != nil && *c.Limits == (Limits{}) {
 		c.Limits = nil

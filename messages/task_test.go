@@ -283,11 +283,11 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		}
 		seen[task.Fingerprint()] = name
 	}
-	if n := reflect.TypeFor[messages.Task]().NumField(); n != len(changes)+1 {
-		t.Errorf("a task has %d fields and %d were tried, besides Traceparent", n, len(changes))
+	if n := reflect.TypeFor[messages.Task]().NumField(); n != len(changes)+2 {
+		t.Errorf("a task has %d fields and %d were tried, besides Traceparent and By", n, len(changes))
 	}
 	retry := fullTask()
-	retry.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	retry.Traceparent, retry.By = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "bob"
 	if _, ok := seen[retry.Fingerprint()]; !ok {
 		t.Error("the same task sent again within another trace counts as another task")
 	}

@@ -82,6 +82,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := errors.Join(ignoredMetrics(metrics, b), said.metrics(metrics)); err != nil {
 		return err
 	}
+	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
+		return err
+	}
 	cert, err := certificate(ctx, s.Access, s.HTTPAddr, log)
 	if err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,11 +21,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/longshore-run/longshore/deploy/auditcmd"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/observability/audit"
 )
 
 // guardedFleet is a dispatcher and a worker, each with its own user.
@@ -514,7 +518,50 @@ func guardedAudit(ctx context.Context, f *guardedFleet) error {
 	if n < 3 {
 		return fmt.Errorf("the auditor sees %d entries and events", n)
 	}
-	return nil
+	return guardedAuditor(ctx, f, run)
+}
+
+// guardedAuditor runs an auditor until it has compared a run, and holds that nothing is wrong with any.
+func guardedAuditor(ctx context.Context, f *guardedFleet, run messages.Ref) error {
+	dir, err := os.MkdirTemp("", "audit")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	key, err := audit.NewKey()
+	if err != nil {
+		return err
+	}
+	s := settings.Audit{
+		NATS: settings.NATS{URL: f.g.address("auditor"), InboxPrefix: inboxOf("auditor")}, Dir: filepath.Join(dir, "audit"),
+		KeyFile: filepath.Join(dir, "key"), HTTPAddr: "127.0.0.1:0", ControlKeys: f.keys,
+	}
+	if err := os.WriteFile(s.KeyFile, []byte(key.Seed()), 0o600); err != nil {
+		return err
+	}
+	auditing, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- auditcmd.Run(auditing, s, "test", slog.New(slog.DiscardHandler), nil) }()
+	compared := false
+	var wrong error
+	for !compared && wrong == nil && ctx.Err() == nil {
+		time.Sleep(20 * time.Millisecond) // between looks at the folder
+		_, err := audit.Verify(ctx, audit.VerifyConfig{Dir: s.Dir, Entry: func(_ string, e *audit.Entry) error {
+			compared = compared || e.Kind == audit.KindCompared && e.Subject == run.LogSubject()
+			if e.Kind == audit.KindFinding {
+				wrong = fmt.Errorf("the auditor finds something: %s %s", e.Subject, e.Body)
+			}
+			return nil
+		}})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+			wrong = err
+		}
+	}
+	stop()
+	if err := errors.Join(wrong, <-ended); err != nil || compared {
+		return err
+	}
+	return errors.New("the auditor compares nothing")
 }
 
 func guardedTenant(ctx context.Context, f *guardedFleet) error {

@@ -113,7 +113,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 				"$JS.API.DIRECT.GET.KV_KEYS.>", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL",
 				"$JS.API.STREAM.UPDATE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS", "$JS.API.STREAM.RESTORE.RUNS", "batches.acme.b.head",
 				"batches.acme.b.line.t", "runs.acme.r.other", "$JS.API.CONSUMER.DELETE.TASKS.workers", "_INBOX_operator.x", "nudge.acme.r",
-				"+_INBOX_dispatcher.>", "+tasks.>", "+runs.>", "+live.>", "+>",
+				"+_INBOX_dispatcher.>", "+tasks.>", "+runs.>", "+live.>", "+>", "events.acme._.acted", "events.default._.auth_denied",
 			}),
 		},
 		"dispatcher": {

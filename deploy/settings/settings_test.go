@@ -119,7 +119,7 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range slices.Concat(settings.Variables(settings.Dispatcher{}), settings.Variables(settings.Worker{}), settings.Variables(settings.Dev{})) {
+	for _, v := range slices.Concat(settings.Variables(settings.Dispatcher{}), settings.Variables(settings.Worker{}), settings.Variables(settings.Dev{}), settings.Variables(settings.Audit{})) {
 		found := false
 		for line := range strings.Lines(string(page)) {
 			found = found || strings.Contains(line, "`"+v.Name+"`") && strings.Contains(line, v.Default)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 )
@@ -168,6 +169,15 @@ func (q *query) by(says string) string {
 		return q.who.String()
 	}
 	return says
+}
+
+// called is a context that says who makes the request, for what is asked of the dispatchers in his name.
+func (q *query) called(ctx context.Context) context.Context {
+	c := messages.Caller{Who: q.by("")}
+	if from := remote(q.r); from.IsValid() {
+		c.Remote = from.String()
+	}
+	return dispatcher.WithCaller(ctx, c)
 }
 
 // audit tells of a refusal.

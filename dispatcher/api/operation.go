@@ -72,7 +72,9 @@ func (a *API) serve(op operation) http.Handler {
 			op.refuse(w, problemOf(err))
 			return
 		}
-		ctx := r.Context()
+		ctx := q.called(r.Context())
+		r = r.WithContext(ctx)
+		q.r = r
 		if op.waits || op.stream != nil {
 			known, done := q.whileKnown(ctx)
 			defer done()

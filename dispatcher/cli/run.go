@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,6 +68,7 @@ func RunTasks(
 }
 
 func runTask(ctx context.Context, client *dispatcher.Client, t messages.Task, r *Reporter) (*messages.AgentResult, error) {
+	t.By = cmp.Or(t.By, r.options.User)
 	id, err := client.Submit(ctx, t)
 	run := messages.Ref{Tenant: t.Tenant, Run: t.ID}
 	if err != nil {

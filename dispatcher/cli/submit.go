@@ -55,6 +55,7 @@ func (c *commands) submit() *cobra.Command {
 	flags.StringVar(&o.context, "context", "", "facts for the agent, as a JSON object")
 	flags.StringVar(&o.at, "at", "", "begin it then and not before: a time such as 2026-12-31T08:00:00+01:00")
 	flags.StringVar(&o.in, "in", "", "begin it after a time such as 10m and not before")
+	flags.StringVar(&o.task.By, "by", c.options.User, "who submits it; it is kept with the task")
 	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the run has ended")
 	return cmd
 }

@@ -174,6 +174,7 @@ func happenings() []event {
 	return []event{
 		data[messages.Change](messages.EventAgentApplied, "The definition of an agent was stored or removed."),
 		data[messages.Change](messages.EventPromptChanged, "A prompt was stored or removed."),
+		data[messages.Acted](messages.EventActed, "Somebody changed something."),
 		data[messages.AuthDenied](messages.EventAuthDenied, "Somebody was not let in, or not allowed what he asked for."),
 		data[messages.Feedback](messages.EventFeedback, "Somebody said what he thinks of a run."),
 	}

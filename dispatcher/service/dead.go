@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -175,6 +176,7 @@ func (s *Service) redrive(ctx context.Context, d *bus.StoredDead, req *messages.
 	} else {
 		var t *messages.Task
 		if t, err = redriven(d, req); err == nil {
+			t.By = cmp.Or(callerOf(ctx).Who, t.By)
 			out.Tenant, out.ID = t.Tenant, t.ID
 			out.Duplicate, err = s.accept(ctx, t, false)
 		}

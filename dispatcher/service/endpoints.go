@@ -55,6 +55,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	maps.Copy(all, s.workforce())
 	maps.Copy(all, s.keys())
 	maps.Copy(all, s.queueing())
+	s.tell(all)
 	bound(all)
 	return maps.All(all)
 }
@@ -66,7 +67,7 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 	data, err := boundBody(req)
 	var reply any
 	if err == nil {
-		reply, err = do(withTrace(ctx, req), data)
+		reply, err = do(withCaller(withTrace(ctx, req), req), data)
 	}
 	if err == nil {
 		var body []byte

@@ -39,6 +39,7 @@ func (s *Service) fork(ctx context.Context, body []byte) (any, error) {
 		run.Run = s.cfg.Keeper.NewID()
 	}
 	s.renew(started, run)
+	started.Task.By = callerOf(ctx).Who
 	if err := s.free(ctx, run); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -70,6 +71,8 @@ type Service struct {
 	sent    webhookCounts
 
 	renders chan struct{} // a place for each prompt that is being filled in
+
+	untold atomic.Uint64 // changes without an event
 }
 
 // New returns a Service.

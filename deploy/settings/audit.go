@@ -1,0 +1,34 @@
+package settings
+
+import (
+	"errors"
+	"time"
+)
+
+// Audit is the environment of `longshore audit run`. Its flags say the same.
+type Audit struct {
+	NATS
+	Logs
+	Dir         string        `env:"LONGSHORE_AUDIT_DIR"       help:"folder of the audit"`
+	KeyFile     string        `env:"LONGSHORE_AUDIT_KEY_FILE"  help:"file with the key that signs, as longshore audit key writes it"`
+	Keys        string        `env:"LONGSHORE_AUDIT_KEYS"      help:"public keys whose signatures count, comma separated: those before this one (run), all (verify, export)"`
+	Retention   time.Duration `env:"LONGSHORE_AUDIT_RETENTION" envDefault:"0s"          help:"how long entries are kept; 0 is for ever"`
+	HTTPAddr    string        `env:"LONGSHORE_HTTP_ADDR"       envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
+	ControlKeys string        `env:"LONGSHORE_CONTROL_KEYS"    help:"public keys of those whose decisions count, as dispatchers and workers have them"`
+}
+
+// Check returns an *Error.
+func (s *Audit) Check() error {
+	if err := errors.Join(s.NATS.Check(), s.Logs.Check()); err != nil {
+		return first(err)
+	}
+	switch {
+	case s.Dir == "":
+		return Errorf("LONGSHORE_AUDIT_DIR is missing: the folder of the audit, or --dir")
+	case s.KeyFile == "":
+		return Errorf("LONGSHORE_AUDIT_KEY_FILE is missing: the key that signs, or --key; `longshore audit key FILE` makes one")
+	case s.Retention < 0:
+		return Errorf("LONGSHORE_AUDIT_RETENTION: must not be below 0")
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+const (
+	actTimeout    = 5 * time.Second // to tell of an act
+	maxCallerText = 256             // bytes of what is kept of a caller
+)
+
+// callerKey is where the context of a request has its caller.
+type callerKey struct{}
+
+// withCaller is a context that knows for whom a request is made.
+func withCaller(ctx context.Context, req micro.Request) context.Context {
+	text := req.Headers().Get(messages.HeaderCaller)
+	if text == "" {
+		return ctx
+	}
+	var c messages.Caller
+	_ = json.Unmarshal([]byte(text), &c) // of a newer client, or nonsense: what can be read counts
+	c.Who, c.Remote = messages.Clip(c.Who, maxCallerText), messages.Clip(c.Remote, maxCallerText)
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+func callerOf(ctx context.Context) messages.Caller {
+	c, _ := ctx.Value(callerKey{}).(messages.Caller)
+	return c
+}
+
+// tell has an event made of each act, before bound gives the requests their second subjects.
+func (s *Service) tell(all map[string]answerFunc) {
+	for _, subject := range messages.Acts() {
+		all[subject] = s.told(subject, all[subject])
+	}
+}
+
+// told is an answer that is told of. What was refused changed nothing, and has no event.
+func (s *Service) told(subject string, do answerFunc) answerFunc {
+	return func(ctx context.Context, body []byte) (any, error) {
+		reply, err := do(ctx, body)
+		outcome, code := messages.ActDone, messages.Code("")
+		if err != nil {
+			if code = problem(err).Code; code != messages.CodeInternal {
+				return reply, err
+			}
+			outcome = messages.ActUnknown
+		}
+		act, tenant := messages.ActedOn(subject, body)
+		if tenant == "" {
+			tenant = messages.DefaultTenant
+		}
+		c := callerOf(ctx)
+		act.Who, act.Remote, act.Outcome, act.Code = c.Who, c.Remote, outcome, code
+		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
+		defer cancel()
+		if err := s.cfg.Bus.AnnounceTo(telling, tenant, messages.EventActed, act); err != nil { // the change is made all the same
+			s.untold.Add(1)
+			s.cfg.Log.ErrorContext(ctx, "a change is not told of: the audit lacks it", "operation", act.Action, "name", act.Target, "tenant", tenant,
+				"by", act.By, "who", act.Who, "err", err)
+		}
+		return reply, err
+	}
+}
+
+// Untold is how many changes have no event, for NATS took none.
+func (s *Service) Untold() uint64 { return s.untold.Load() }

@@ -1,0 +1,84 @@
+package messages
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// EventActed says that somebody asked a dispatcher to change something, for what has no event of its own. It is about no
+// run: its subject is NoRun of the tenant that the request names, or of the default tenant. It is stored after the change
+// and before the answer; one whose dispatcher dies in between has none.
+const EventActed = "acted"
+
+// HeaderCaller is the header of a request that says for whom a program makes it: a Caller. Whoever may make requests may
+// set it, as he may set by.
+const HeaderCaller = "Longshore-Caller"
+
+// Caller is for whom a request is made.
+type Caller struct {
+	Who    string `json:"who,omitempty"`    // whose key or token it was, over HTTP with authentication
+	Remote string `json:"remote,omitempty"` // the address that it came from
+}
+
+// Acted is the data of acted. It has no bodies and no secrets.
+type Acted struct {
+	Action  string `json:"action"`           // the request without "longshore.", such as quotas.put
+	Target  string `json:"target,omitempty"` // what it names: kind/name, the id, the number
+	By      string `json:"by,omitempty"`     // who the request says to be from
+	Who     string `json:"who,omitempty"`    // as Caller has it
+	Remote  string `json:"remote,omitempty"`
+	Outcome string `json:"outcome"` // done, or unknown when it failed in a way that may have changed something
+	Code    Code   `json:"code,omitempty"`
+}
+
+// Outcomes of what somebody asked for.
+const (
+	ActDone    = "done"
+	ActUnknown = "unknown"
+)
+
+// Acts are the requests with the event acted. What others change has events of its own, or stands in the log of a run.
+func Acts() []string {
+	return []string{
+		SubjectAnswer, SubjectFork, SubjectSessionDelete, SubjectBatchSeal, SubjectBatchCancel,
+		SubjectSchedulePut, SubjectScheduleDelete, SubjectSchedulePause, SubjectScheduleResume, SubjectScheduleRun,
+		SubjectDeadRedrive, SubjectDeadPurge, SubjectDeadRedriveAll, SubjectDeadPurgeAll,
+		SubjectQuotaPut, SubjectQuotaDelete, SubjectPause, SubjectResume, SubjectWorkerDrain, SubjectKeyCreate, SubjectKeyRevoke,
+	}
+}
+
+// ActedOn reads what a request is about, as far as it says so, and its tenant; empty: none.
+func ActedOn(subject string, request []byte) (a Acted, tenant string) {
+	var r struct {
+		Tenant   string      `json:"tenant"`
+		Kind     string      `json:"kind"`
+		Name     string      `json:"name"`
+		ID       string      `json:"id"`
+		Worker   string      `json:"worker"`
+		Seq      json.Number `json:"seq"`
+		By       string      `json:"by"`
+		Schedule struct {
+			Tenant string `json:"tenant"`
+			Name   string `json:"name"`
+		} `json:"schedule"`
+	}
+	_ = json.Unmarshal(request, &r) // it was read strictly by whoever did it
+	var parts []string
+	name := r.Name
+	if subject == SubjectKeyCreate { // it is for people
+		name = ""
+	}
+	for _, part := range []string{r.Kind, name, r.Schedule.Name, r.ID, r.Worker, r.Seq.String()} {
+		if part != "" {
+			parts = append(parts, named(part))
+		}
+	}
+	tenant = r.Tenant
+	if tenant == "" {
+		tenant = r.Schedule.Tenant
+	}
+	if !ValidToken(tenant) {
+		tenant = ""
+	}
+	return Acted{Action: strings.TrimPrefix(subject, "longshore."), Target: strings.Join(parts, "/"), By: named(r.By)}, tenant
+}

@@ -1,0 +1,30 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// FeedRun yields what EVENTS holds of a run now, in the order it was stored. Of what was stored a moment ago the newest
+// may be missing. An error ends it.
+func (b *Bus) FeedRun(ctx context.Context, run messages.Ref) iter.Seq2[Fed, error] {
+	return func(yield func(Fed, error) bool) {
+		if err := run.Check(); err != nil {
+			yield(Fed{}, err)
+			return
+		}
+		p := page{Seq: 1, Next: run.EventFilter(), Batch: nextPages, Bytes: pageBytes}
+		for m, err := range b.batchFrom(ctx, StreamEvents, p) {
+			if err != nil {
+				yield(Fed{}, fmt.Errorf("read events of %s: %w", run, err))
+				return
+			}
+			if !yield(Fed{m.seq, m.subject, m.time, m.data, 0, b}, nil) {
+				return
+			}
+		}
+	}
+}

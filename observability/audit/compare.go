@@ -1,0 +1,200 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+const (
+	maxNumbers     = 100             // that a comparison lists
+	compareTries   = 4               // for reads are answered by replicas that may be behind
+	compareTimeout = 2 * time.Minute // of one run
+	maxReason      = 512
+)
+
+// comparer holds the events of runs against their logs. Whoever writes events in the place of a run's owner, or leaves
+// some out, has to write them into the log too, which only its owner can.
+type comparer struct {
+	bus   *bus.Bus
+	pause time.Duration // between tries
+}
+
+// compare compares a run that has ended, or with through those of its events that its log says are stored. An error is
+// that of NATS.
+func (c *comparer) compare(ctx context.Context, run messages.Ref, through bool) (*Comparison, error) {
+	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
+	defer cancel()
+	var out *Comparison
+	for try := range compareTries {
+		if try > 0 {
+			if err := pause(ctx, c.pause); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if out, err = c.once(ctx, run, through); err != nil {
+			return nil, err
+		}
+		if out.Outcome == OutcomeComplete || out.Outcome == OutcomeGone {
+			break
+		}
+	}
+	return out, nil
+}
+
+func (c *comparer) once(ctx context.Context, run messages.Ref, through bool) (*Comparison, error) {
+	out := &Comparison{Outcome: OutcomeComplete, run: run}
+	want, err := c.derived(ctx, run, out, through)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		out.Outcome, out.Reason = OutcomeUnreadable, messages.Clip(err.Error(), maxReason)
+		return out, nil
+	case out.Entries == 0:
+		out.Outcome = OutcomeGone
+		return out, nil
+	}
+	seen := map[uint64]bool{} // whether it is right
+	for f, err := range c.bus.FeedRun(ctx, run) {
+		if err != nil {
+			return nil, fmt.Errorf("compare %s: %w", run, err)
+		}
+		e, ok := f.Event()
+		if !ok {
+			continue // it stands in the chain as what it is
+		}
+		n := e.Number()
+		sum, expected := want[n]
+		if !expected {
+			if !through {
+				out.note(&out.Extra, n)
+			}
+			continue
+		}
+		right := sum == sha256.Sum256(f.Data)
+		if before, again := seen[n]; !again || before {
+			seen[n] = right // all that are stored must be
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(want)) {
+		right, there := seen[n]
+		switch {
+		case !there:
+			out.note(&out.Missing, n)
+		case !right:
+			out.note(&out.Altered, n)
+		}
+	}
+	return out, nil
+}
+
+// derived are the hashes of the events that a log gives.
+func (c *comparer) derived(ctx context.Context, run messages.Ref, out *Comparison, through bool) (map[uint64]Hash, error) {
+	want := map[uint64]Hash{}
+	limit := uint64(runlog.Tail)
+	if through {
+		last, ok, err := c.bus.Last(ctx, run)
+		if err != nil || !ok {
+			return want, err //nolint:wrapcheck // it says what
+		}
+		limit = last.Head.EventsThrough
+	}
+	var text []byte
+	for e, err := range c.bus.Read(ctx, run, 0, limit) {
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it says what
+		}
+		if e.Seq > limit {
+			break
+		}
+		out.Entries++
+		for _, event := range messages.Events(run, e) {
+			text = event.AppendJSON(text[:0])
+			want[event.Number()] = sha256.Sum256(text)
+			out.Events++
+		}
+	}
+	return want, nil
+}
+
+func (c *Comparison) note(list *[]uint64, n uint64) {
+	c.Outcome = OutcomeDiffers
+	switch {
+	case slices.Contains(*list, n):
+	case len(*list) < maxNumbers:
+		*list = append(*list, n)
+	default:
+		c.More = true
+	}
+}
+
+// same tells whether two comparisons of a run came out alike.
+func (c *Comparison) same(d *Comparison) bool {
+	return d != nil && c.Outcome == d.Outcome && slices.Equal(c.Missing, d.Missing) && slices.Equal(c.Altered, d.Altered) && slices.Equal(c.Extra, d.Extra)
+}
+
+// sweep compares what no end of a run calls for: runs that ended a while ago and have no run_finished, and what the logs
+// of the others say is stored. It hands on what is wrong.
+func (c *comparer) sweep(ctx context.Context, settled time.Duration, found func(*Comparison)) error {
+	for run, err := range c.bus.Runs(ctx) {
+		if err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+		last, ok, err := c.bus.Last(ctx, run)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || !ok || time.Since(last.Head.Time) < settled {
+			continue // what cannot be read is found at the run's end
+		}
+		ended := last.Head.Phase == messages.PhaseFinished
+		if ended {
+			told, err := c.bus.Ended(ctx, run)
+			if err != nil {
+				return fmt.Errorf("sweep: %w", err)
+			}
+			if told { // it was compared then
+				continue
+			}
+		}
+		out, err := c.compare(ctx, run, !ended)
+		if err != nil {
+			return err
+		}
+		if out.Outcome == OutcomeDiffers || out.Outcome == OutcomeUnreadable {
+			found(out)
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// tenantToken is the tenant in a subject of EVENTS, whoever published there; empty: none.
+func tenantToken(subject string) string {
+	t := strings.Split(subject, ".")
+	const tokens = 4
+	if len(t) != tokens || !messages.ValidToken(t[1]) {
+		return ""
+	}
+	return t[1]
+}
