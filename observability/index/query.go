@@ -143,7 +143,7 @@ func (x *Index) Runs(ctx context.Context, req messages.RunsRequest) (messages.Ru
 				w.add("r.first < ?", after)
 			}
 			err := t.one(ctx, []any{&page.Found},
-				"SELECT count(*) FROM (SELECT 1 FROM longshore_runs r"+w.String()+" LIMIT ?) AS some", append(w.args, messages.MaxRunsFound+1)...)
+				"SELECT count(*) FROM (SELECT 1 FROM longshore_runs r"+w.String()+" LIMIT ?) AS found", append(w.args, messages.MaxRunsFound+1)...)
 			if err != nil {
 				return err
 			}

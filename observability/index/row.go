@@ -97,7 +97,10 @@ func (r *row) queued(e *messages.Event) {
 	if json.Unmarshal(e.Data, &d) != nil {
 		return
 	}
-	r.Agent, r.Priority, r.Session = clean(d.Agent, maxName), messages.Priority(clean(string(d.Priority), maxName)), clean(d.Session, maxName)
+	if d.Agent != "" { // the result may have told it
+		r.Agent = clean(d.Agent, maxName)
+	}
+	r.Priority, r.Session = messages.Priority(clean(string(d.Priority), maxName)), clean(d.Session, maxName)
 	r.Input, r.Labels, r.labelled = clean(d.Input, maxText), labels(d.Labels), true
 	r.Queued, r.Started = micros(d.QueuedAt), micros(e.Time)
 	r.began = began(&r.RunSummary, r.began)
