@@ -22,6 +22,7 @@ func TenantSubjects() []string {
 		SubjectApprovals, SubjectApprove, SubjectDeny, SubjectAnswer,
 		SubjectSessions, SubjectSession, SubjectSessionDelete,
 		SubjectBatchStatus, SubjectBatchList, SubjectBatchCancel,
+		SubjectRuns, SubjectRunStats, SubjectRunSteps,
 	}
 }
 

@@ -38,6 +38,8 @@ type Config struct {
 	WebhookTries []time.Duration // of attempts after the first, since the end; default over a day
 	WebhookWait  time.Duration   // until the webhook of a dispatcher that was killed is taken up; default 30 s
 
+	Index RunIndex // of runs; nil: clients read the events themselves
+
 	// PromptPolicy, if set, says whether a prompt may be stored; its error is shown to who asks.
 	PromptPolicy prompt.Policy
 }

@@ -25,6 +25,7 @@ const (
 
 const (
 	maxReaders   = 4               // connections that answer queries
+	maxWriters   = 2               // of SQLite: one applies, another may begin anew; they wait for each other
 	idleReaders  = 5 * time.Minute // before one is closed
 	busyTimeout  = 5 * time.Second // for the file of another process
 	queryTimeout = 8 * time.Second // below what a request may take
@@ -36,7 +37,7 @@ const (
 // database is a SQLite file or a PostgreSQL. Statements have ? for parameters.
 type database struct {
 	kind   string
-	writes *sql.DB // of SQLite one connection
+	writes *sql.DB
 	reads  *sql.DB
 }
 
@@ -84,7 +85,7 @@ func openDatabase(where string) (*database, error) {
 		return db, nil
 	}
 	d := &database{kind: kindSQLite}
-	if d.writes, err = open("&_txlock=immediate", 1); err != nil {
+	if d.writes, err = open("&_txlock=immediate", maxWriters); err != nil {
 		return nil, err
 	}
 	if d.reads, err = open("", maxReaders); err != nil {

@@ -32,6 +32,7 @@ const patience = 30 * time.Second
 // each runs a test on each kind of database; place is one that is new.
 func each(t *testing.T, test func(t *testing.T, place func() string)) {
 	t.Helper()
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		test(t, func() string { return filepath.Join(t.TempDir(), "a folder", "index?%20.db") })
 	})
@@ -197,7 +198,7 @@ func TestRowsAreTheFold(t *testing.T) {
 		h := newHarbour(t)
 		logs := golden(t)
 		var wantSteps map[string][]messages.StepSummary
-		for round := range 6 {
+		for round := range 4 {
 			x := h.open(place())
 			if err := x.Prepare(t.Context()); err != nil {
 				t.Fatal(err)
@@ -214,7 +215,7 @@ func TestRowsAreTheFold(t *testing.T) {
 			}
 			position := uint64(0)
 			for len(events) > 0 {
-				n := min(1+random.IntN(20), len(events))
+				n := min(1+random.IntN(60), len(events))
 				var batch []index.Placed
 				for i, e := range events[:n] {
 					batch = append(batch, index.NewPlaced(e, position+uint64(i)+1))

@@ -319,6 +319,7 @@ func TestPagesWhileRunsCome(t *testing.T) {
 		for i := range 25 {
 			h.publish(made(acme(fmt.Sprintf("old-%02d", i)), noon, nil)[0])
 		}
+		h.caughtUp(x)
 		var got []string
 		req := messages.RunsRequest{Tenant: "acme", Limit: 4}
 		for page := 0; ; page++ {

@@ -26,7 +26,7 @@ const (
 // far it is behind.
 func (x *Index) answer(ctx context.Context, lag *messages.IndexLag, do func(context.Context, *tx) error) error {
 	if !x.ready.Load() {
-		return fmt.Errorf("%w: %w", ErrNotReady, errors.Join(x.failure()))
+		return errors.Join(ErrNotReady, x.failure())
 	}
 	state, err := x.cfg.Bus.EventsState(ctx)
 	if err != nil {
