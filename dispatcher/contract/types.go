@@ -56,6 +56,8 @@ func types() []named {
 		in[messages.KeyCreate]("key-create"), out[messages.APIKey]("api-key"), in[messages.KeyListRequest]("key-list-request"),
 		out[messages.KeyList]("key-list"), in[messages.KeyRevoke]("key-revoke"),
 		in[messages.QueuedRequest]("queued-request"), out[messages.QueuedList]("queued-list"),
+		in[messages.RunsRequest]("runs-request"), out[messages.RunPage]("run-page"), in[messages.StatsRequest]("stats-request"),
+		out[messages.RunStats]("run-stats"), out[messages.StepList]("step-list"), out[messages.IndexStatus]("index-status"),
 	}
 }
 
@@ -128,6 +130,10 @@ func requests() []request {
 		{messages.SubjectKeyList, "key-list-request", "key-list", "The API keys, without what they are."},
 		{messages.SubjectKeyRevoke, "key-revoke", "change", "Revoke an API key."},
 		{messages.SubjectQueued, "queued-request", "queued-list", "The tasks that no worker has begun, oldest first."},
+		{messages.SubjectRuns, "runs-request", "run-page", "Runs that have begun, newest first."},
+		{messages.SubjectRunStats, "stats-request", "run-stats", "What became of runs, added up."},
+		{messages.SubjectRunSteps, "run-request", "step-list", "The steps of a run."},
+		{messages.SubjectIndex, "empty", "index-status", "How the index of runs is."},
 	}
 }
 

@@ -96,8 +96,8 @@ func (s *Service) indexStatus(ctx context.Context, _ struct{}) (any, error) {
 	return indexed(ctx, s, func(x RunIndex) (messages.IndexStatus, error) { return x.Status(ctx) })
 }
 
-// withoutBegun takes out of a page of queued tasks those that have begun, as far as an index knows.
-func (s *Service) withoutBegun(ctx context.Context, tenant string, list *messages.QueuedList) {
+// stillQueued takes out of a page of queued tasks those that have begun, as far as an index knows.
+func (s *Service) stillQueued(ctx context.Context, tenant string, list *messages.QueuedList) {
 	if s.cfg.Index == nil || len(list.Runs) == 0 {
 		return
 	}
