@@ -66,7 +66,13 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		return err
 	}
 	defer shut()
+	runs, err := Index(ctx, s.RunIndex, b, log)
+	if err != nil {
+		return err
+	}
+	defer closeIndex(ctx, runs, log)
 	svc := service.New(service.Config{
+		Index: asked(runs),
 		Conn: nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
 		PromptPolicy: withoutSecrets(settings.Secrets(s)), Webhooks: sender,
 	})
@@ -75,6 +81,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		return err
 	}
 	if err := ignoredMetric(metrics, b); err != nil {
+		return err
+	}
+	if err := indexMetrics(metrics, runs); err != nil {
 		return err
 	}
 	cert, err := certificate(ctx, s.Access, s.HTTPAddr, log)
@@ -96,6 +105,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	defer context.AfterFunc(ctx, front.Drain)()
 	group.Go(func() error { return svc.Run(ctx) })
 	group.Go(func() error { return hub.Run(ctx) })
+	group.Go(func() error { return keepIndex(ctx, runs) })
 	group.Go(func() error { return gate.run(ctx) })
 	group.Go(func() error { return metrics.Run(ctx, b.Follow(ctx, bus.EveryEvent)) })
 	group.Go(func() error {

@@ -98,8 +98,11 @@ func openDatabase(where string) (*database, error) {
 func hide(err error, where string) error {
 	text := err.Error()
 	if u, parsed := url.Parse(where); parsed == nil {
-		if secret, ok := u.User.Password(); ok && secret != "" {
-			text = strings.ReplaceAll(text, secret, "xxxxx")
+		password, _ := u.User.Password()
+		for _, secret := range []string{password, u.Query().Get("password")} {
+			if secret != "" {
+				text = strings.ReplaceAll(text, secret, "xxxxx")
+			}
 		}
 		return errors.New(text)
 	}
