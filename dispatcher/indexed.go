@@ -147,3 +147,10 @@ func (c *Client) Index(ctx context.Context) (*messages.IndexStatus, error) {
 	}
 	return &status, nil
 }
+
+// RebuildIndex has dispatchers make their index of runs again from the events. When it returns one has begun; Index tells
+// how far it is. ErrNoIndex.
+func (c *Client) RebuildIndex(ctx context.Context) error {
+	var done struct{}
+	return c.ask(ctx, messages.SubjectIndexRebuild, struct{}{}, &done)
+}

@@ -8,7 +8,13 @@ const (
 	SubjectRunStats = "longshore.runs_stats" // StatsRequest -> RunStats
 	SubjectRunSteps = "longshore.runs_steps" // RunRequest -> StepList
 	SubjectIndex    = "longshore.index"      // {} -> IndexStatus
+
+	// SubjectIndexRebuild is heard by every dispatcher: {} -> {}, of the first, once what is made again is gone.
+	SubjectIndexRebuild = "longshore.index_rebuild"
 )
+
+// IndexRebuildTime bounds how long a dispatcher takes to answer a rebuild.
+const IndexRebuildTime = time.Minute
 
 // Bounds of requests about many runs.
 const (

@@ -134,6 +134,7 @@ func requests() []request {
 		{messages.SubjectRunStats, "stats-request", "run-stats", "What became of runs, added up."},
 		{messages.SubjectRunSteps, "run-request", "step-list", "The steps of a run."},
 		{messages.SubjectIndex, "empty", "index-status", "How the index of runs is."},
+		{messages.SubjectIndexRebuild, "empty", "empty", "Make the index of runs again from the events."},
 	}
 }
 

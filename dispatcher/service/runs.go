@@ -27,6 +27,8 @@ func (s *Service) manyRuns() map[string]answerFunc {
 		messages.SubjectRunStats: asked(s.runStats),
 		messages.SubjectRunSteps: asked(s.runSteps),
 		messages.SubjectIndex:    asked(s.indexStatus),
+
+		messages.SubjectIndexRebuild: asked(s.rebuildIndex),
 	}
 }
 
@@ -94,6 +96,18 @@ func (s *Service) runSteps(ctx context.Context, req messages.RunRequest) (any, e
 
 func (s *Service) indexStatus(ctx context.Context, _ struct{}) (any, error) {
 	return indexed(ctx, s, func(x RunIndex) (messages.IndexStatus, error) { return x.Status(ctx) })
+}
+
+// rebuildIndex begins the index anew. It takes as long as the deletion of what is in it.
+func (s *Service) rebuildIndex(ctx context.Context, _ struct{}) (any, error) {
+	x, ok := s.cfg.Index.(interface{ Rebuild(ctx context.Context) error })
+	if !ok {
+		return nil, noIndex("this dispatcher keeps no index of runs (LONGSHORE_INDEX)")
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), messages.IndexRebuildTime)
+	defer cancel()
+	s.cfg.Log.InfoContext(ctx, "the run index is made again")
+	return struct{}{}, x.Rebuild(ctx)
 }
 
 // stillQueued takes out of a page of queued tasks those that have begun, as far as an index knows.

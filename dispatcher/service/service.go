@@ -142,7 +142,7 @@ func (s *Service) Run(ctx context.Context) error {
 				s.answer(requests, req, answer)
 			}()
 		})
-		if err := svc.AddEndpoint(endpointName(subject), handler, micro.WithEndpointSubject(subject)); err != nil {
+		if err := svc.AddEndpoint(endpointName(subject), handler, endpointOptions(subject)...); err != nil {
 			return errors.Join(fmt.Errorf("add endpoint %s: %w", subject, err), svc.Stop())
 		}
 	}
@@ -184,6 +184,15 @@ func (s *Service) keepSweeping(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// endpointOptions are those of a request: one dispatcher answers it, or all hear it.
+func endpointOptions(subject string) []micro.EndpointOpt {
+	options := []micro.EndpointOpt{micro.WithEndpointSubject(subject)}
+	if subject == messages.SubjectIndexRebuild { // each may have a file of its own
+		options = append(options, micro.WithEndpointQueueGroupDisabled())
+	}
+	return options
 }
 
 func endpointName(subject string) string {
