@@ -25,8 +25,8 @@ type RunFilter struct {
 	Labels   map[string]string
 	Search   string        // in the id and the input; an index also looks into the error and what was done
 	Code     messages.Code // why it failed
-	After    string // the id after which a list goes on, newest first
-	Limit    int    // default MaxRuns
+	After    string        // the id after which a list goes on, newest first
+	Limit    int           // default MaxRuns
 }
 
 // RunList is what was found.

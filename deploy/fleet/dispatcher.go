@@ -73,7 +73,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	defer closeIndex(ctx, runs, log)
 	svc := service.New(service.Config{
 		Index: asked(runs),
-		Conn: nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
+		Conn:  nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
 		PromptPolicy: withoutSecrets(settings.Secrets(s)), Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)

@@ -100,7 +100,9 @@ func (s *Service) indexStatus(ctx context.Context, _ struct{}) (any, error) {
 
 // rebuildIndex begins the index anew. It takes as long as the deletion of what is in it.
 func (s *Service) rebuildIndex(ctx context.Context, _ struct{}) (any, error) {
-	x, ok := s.cfg.Index.(interface{ Rebuild(ctx context.Context) error })
+	x, ok := s.cfg.Index.(interface {
+		Rebuild(ctx context.Context) error
+	})
 	if !ok {
 		return nil, noIndex("this dispatcher keeps no index of runs (LONGSHORE_INDEX)")
 	}
