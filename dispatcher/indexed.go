@@ -130,7 +130,7 @@ func (c *Client) Stats(ctx context.Context, f RunFilter, by messages.StatsBy) (*
 	return &stats, nil
 }
 
-// Steps are the steps of a run as its events tell them, in order: none of a run that nobody knows. ErrNoIndex.
+// Steps are the steps of a run as its events tell them, in order. ErrNoIndex, ErrNotFound.
 func (c *Client) Steps(ctx context.Context, run messages.Ref) (*messages.StepList, error) {
 	var list messages.StepList
 	if err := c.ask(ctx, messages.SubjectRunSteps, messages.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {

@@ -91,7 +91,11 @@ func (s *Service) runSteps(ctx context.Context, req messages.RunRequest) (any, e
 	if err != nil {
 		return nil, err
 	}
-	return indexed(ctx, s, func(x RunIndex) (messages.StepList, error) { return x.Steps(ctx, ref) })
+	list, err := indexed(ctx, s, func(x RunIndex) (messages.StepList, error) { return x.Steps(ctx, ref) })
+	if err == nil && len(list.Steps) == 0 { // it has none yet, or nobody knows it
+		_, err = s.task(ctx, ref, true)
+	}
+	return list, err
 }
 
 func (s *Service) indexStatus(ctx context.Context, _ struct{}) (any, error) {
