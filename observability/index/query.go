@@ -25,8 +25,10 @@ const (
 // answer makes queries of one state of the index: one that has all events that were stored when it was asked, or says how
 // far it is behind.
 func (x *Index) answer(ctx context.Context, lag *messages.IndexLag, do func(context.Context, *tx) error) error {
-	if !x.ready.Load() {
-		return errors.Join(ErrNotReady, x.failure())
+	for end := time.Now().Add(catchUp); !x.ready.Load(); wait(ctx, catchUpEvery) { // it has only begun
+		if err := x.failure(); err != nil || ctx.Err() != nil || time.Now().After(end) {
+			return errors.Join(ErrNotReady, err)
+		}
 	}
 	state, err := x.cfg.Bus.EventsState(ctx)
 	if err != nil {
