@@ -261,7 +261,7 @@ func scanRow(scan func(...any) error) (*row, error) {
 	r.Steps, r.ModelCalls, r.ToolCalls, r.ToolErrors = int(steps), int(modelCalls), int(calls), int(failures)
 	r.Queued, r.Started, r.Finished, r.Updated = unstamp(queued), unstamp(started), unstamp(finished), unstamp(&updated)
 	r.began, r.unpriced = *unstamp(&began), unpriced != 0
-	r.first, r.last = uint64(max(first, 0)), uint64(max(last, 0)) //nolint:gosec // not negative
+	r.first, r.last = uint64(max(first, 0)), uint64(max(last, 0))
 	r.Cost = priced(r.cost, r.unpriced)
 	return &r, nil
 }

@@ -52,6 +52,7 @@ func BenchmarkIndex(b *testing.B) {
 }
 
 func benchmark(b *testing.B, place string) {
+	b.Helper()
 	const runs = 100_000
 	h := newHarbour(b)
 	x := h.open(place)

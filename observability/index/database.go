@@ -34,7 +34,7 @@ const (
 	lockTables = 0x6c6f6e6773686f73
 )
 
-// database is a SQLite file or a PostgreSQL. Statements have ? for parameters.
+// database is a SQLite file or a PostgreSQL. In statements ? is a parameter.
 type database struct {
 	kind   string
 	writes *sql.DB
@@ -65,7 +65,7 @@ func openDatabase(where string) (*database, error) {
 		return nil, fmt.Errorf("make the folder of the index: %w", err)
 	}
 	// The file is made here, so that nobody else can read what runs were asked.
-	f, err := os.OpenFile(where, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator names it
+	f, err := os.OpenFile(where, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the index: %w", err)
 	}

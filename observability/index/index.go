@@ -100,7 +100,7 @@ func (x *Index) Run(ctx context.Context) error {
 		wait(ctx, pause)
 		pause = min(2*pause, longestPause)
 	}
-	return nil
+	return nil //nolint:nilerr // it was logged, and ctx has ended
 }
 
 func (x *Index) fail(err error) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func each(t *testing.T, test func(t *testing.T, place func() string)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		if postgres == nil {
-			t.Log("no postgres in /usr/lib/postgresql or on the PATH: left out")
+			t.Log("no postgres in /usr/lib/postgresql: left out")
 			return
 		}
 		test(t, func() string { return postgres.database(t) })
@@ -195,6 +196,7 @@ func dump(t *testing.T, x *index.Index) (map[string]messages.RunSummary, map[str
 // A row is what the run's events tell, whatever order they come in, however often, and in whatever batches.
 func TestRowsAreTheFold(t *testing.T) {
 	each(t, func(t *testing.T, place func() string) {
+		t.Helper()
 		h := newHarbour(t)
 		logs := golden(t)
 		var wantSteps map[string][]messages.StepSummary
@@ -281,7 +283,7 @@ func numbered(ref messages.Ref, at time.Time, what ...any) (out []messages.Event
 func event(ref messages.Ref, n int, at time.Time, name, data string) messages.Event {
 	return messages.Event{
 		SpecVersion: "1.0", ID: fmt.Sprintf("%s.%d", ref.Run, n), Source: "/tenants/" + ref.Tenant, Type: "longshore." + name + ".v1", Subject: ref.Run,
-		Time: at, DataContentType: "application/json", Sequence: fmt.Sprint(n), Data: json.RawMessage(data),
+		Time: at, DataContentType: "application/json", Sequence: strconv.Itoa(n), Data: json.RawMessage(data),
 	}
 }
 
@@ -311,6 +313,7 @@ func ids(t *testing.T, x *index.Index, req messages.RunsRequest) []string {
 
 func TestQueries(t *testing.T) {
 	each(t, func(t *testing.T, place func() string) {
+		t.Helper()
 		h := newHarbour(t)
 		x := h.open(place())
 		if _, err := x.Runs(t.Context(), messages.RunsRequest{Tenant: "acme", Limit: 1}); !errors.Is(err, index.ErrNotReady) {
@@ -421,6 +424,7 @@ func TestQueries(t *testing.T) {
 }
 
 func stats(t *testing.T, x *index.Index) {
+	t.Helper()
 	ask := func(by messages.StatsBy) messages.RunStats {
 		t.Helper()
 		req := messages.StatsRequest{RunsRequest: messages.RunsRequest{Tenant: "acme"}, By: by}

@@ -38,12 +38,10 @@ func startPostgres() (*postgresServer, error) {
 		return nil, err
 	}
 	slices.Sort(found)
-	server := ""
-	if len(found) > 0 {
-		server = found[len(found)-1]
-	} else if server, err = exec.LookPath("postgres"); err != nil {
+	if len(found) == 0 {
 		return nil, nil //nolint:nilnil // none
 	}
+	server := found[len(found)-1]
 	p := &postgresServer{}
 	if p.dir, err = os.MkdirTemp("", "pg"); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ type head struct {
 	asOf     int64  // when that was stored
 }
 
-// prepare makes the tables, or makes them again for this version. again tells that rows were given up.
+// prepare makes the tables, or makes them again for this version. It tells whether rows were given up.
 func (d *database) prepare(ctx context.Context) (again bool, err error) {
 	err = d.transaction(ctx, d.writes, func(t *tx) error {
 		if d.kind == kindPostgres {
@@ -141,7 +141,7 @@ func (t *tx) head(ctx context.Context) (head, error) {
 	case version < schema:
 		return h, errors.New("the index is of an older version")
 	}
-	h.position = uint64(max(position, 0)) //nolint:gosec // not negative
+	h.position = uint64(max(position, 0))
 	return h, nil
 }
 
