@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -133,7 +134,7 @@ func (x *Index) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
+	defer discard(conn)
 	x.leads.Store(true)
 	h, err := x.settle(ctx, conn)
 	if err != nil {
@@ -165,7 +166,8 @@ func (x *Index) lead(ctx context.Context) (*sql.Conn, error) {
 		}
 		x.fail(nil)
 		if err := x.look(ctx); err != nil {
-			return nil, errors.Join(err, conn.Close())
+			discard(conn)
+			return nil, err
 		}
 		wait(ctx, lookEvery)
 		if ctx.Err() != nil {
@@ -173,6 +175,12 @@ func (x *Index) lead(ctx context.Context) (*sql.Conn, error) {
 		}
 	}
 	return conn, nil
+}
+
+// discard ends a connection, and with it the lock that it may have: the pool would keep both.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = conn.Close()
 }
 
 // look finds out how far the index and the stream are.

@@ -390,3 +390,17 @@ func TestUnreachable(t *testing.T) {
 		t.Error("a folder that cannot be")
 	}
 }
+
+// Who stops to apply leaves the lock of a shared database, whatever becomes of its connections.
+func TestTheLockIsLeft(t *testing.T) {
+	each(t, func(t *testing.T, place func() string) {
+		t.Helper()
+		h := newHarbour(t)
+		x := h.open(place())
+		for range 10 {
+			stop := h.keep(x)
+			h.until("it leads", func() bool { s, err := x.Status(t.Context()); return err == nil && s.Leads })
+			stop()
+		}
+	})
+}
