@@ -39,6 +39,7 @@ var forbidden = map[string][]string{
 
 	"observability/traces": {"worker", "dispatcher", "deploy", "github.com/redis", "google.golang.org/grpc"},
 	"observability/audit":  {"worker", "dispatcher", "deploy", "github.com/redis", "github.com/prometheus"},
+	"observability/index":  {"worker", "dispatcher", "tools", "sandbox", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
 }
 
 func TestImportsPointInwards(t *testing.T) {
@@ -76,7 +77,7 @@ func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
 		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/replaycmd", "deploy/doctorcmd", "deploy/auditcmd", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
-		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit",
+		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
 	for line := range strings.Lines(out) {

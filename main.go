@@ -277,7 +277,7 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	}
 	cfg.Webhooks, cfg.Traces = s.Webhooks, s.Traces
 	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Lite, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, s.LiteTimeout, version, log
-	cfg.Access = s.Access
+	cfg.Access, cfg.RunIndex = s.Access, s.RunIndex
 	workspaces := cfg.Worker.Workspaces
 	cfg.Worker = s.Worker()
 	cfg.Worker.Workspaces = workspaces

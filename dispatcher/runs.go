@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,8 +23,10 @@ type RunFilter struct {
 	Agent    string
 	Session  string
 	Labels   map[string]string
-	After    string // the id after which a list goes on, newest first
-	Limit    int    // default MaxRuns
+	Search   string        // in the id and the input; an index also looks into the error and what was done
+	Code     messages.Code // why it failed
+	After    string        // the id after which a list goes on, newest first
+	Limit    int           // default MaxRuns
 }
 
 // RunList is what was found.
@@ -31,16 +34,29 @@ type RunList struct {
 	Runs       []*messages.RunSummary `json:"runs"`                 // newest first
 	Next       string                 `json:"next,omitempty"`       // the id to go on after; empty: that was all
 	Found      int                    `json:"found"`                // that fit, beyond the limit too
-	Forgotten  int                    `json:"forgotten"`            // older runs that were not looked at any more
+	Forgotten  int                    `json:"forgotten"`            // older runs that were not looked at any more, or not counted
 	MoreQueued bool                   `json:"moreQueued,omitempty"` // there are queued runs that were not looked at
+	messages.IndexLag
 }
 
-// Runs lists runs by their events, and before those the ones that are only queued, or wait for their time: MaxRuns of
-// them at most, the next to be begun.
+// Runs lists runs by the dispatcher's index, and before those the ones that are only queued, or wait for their time:
+// MaxRuns of them at most, the next to be begun. Without an index it reads the events itself: of MaxRuns runs.
 func (c *Client) Runs(ctx context.Context, f RunFilter) (*RunList, error) {
 	if f.Tenant == "" {
 		f.Tenant = messages.DefaultTenant
 	}
+	list, err := c.indexed(ctx, &f)
+	if errors.Is(err, ErrNoIndex) || errors.Is(err, ErrUnavailable) {
+		return c.scanned(ctx, f)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return list, nil
+}
+
+// scanned is Runs by the events.
+func (c *Client) scanned(ctx context.Context, f RunFilter) (*RunList, error) {
 	queued, err := c.queued(ctx, &f)
 	if err != nil {
 		return nil, fmt.Errorf("read the queue: %w", err)
@@ -61,6 +77,7 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) (*RunList, error) {
 
 func (f *RunFilter) matches(r *messages.RunSummary) bool {
 	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.Status) ||
+		f.Code != "" && r.Code != f.Code || f.Search != "" && !contains(r, f.Search) ||
 		f.Agent != "" && r.Agent != f.Agent || f.Session != "" && r.Session != f.Session {
 		return false
 	}

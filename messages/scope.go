@@ -26,6 +26,7 @@ func TenantSubjects() []string {
 		SubjectSchedulePut, SubjectScheduleGet, SubjectScheduleList, SubjectScheduleDelete, SubjectSchedulePause, SubjectScheduleResume,
 		SubjectScheduleRun,
 		SubjectDeadList, SubjectDeadShow, SubjectDeadRedrive, SubjectDeadPurge, SubjectDeadRedriveAll, SubjectDeadPurgeAll,
+		SubjectRuns, SubjectRunStats, SubjectRunSteps,
 	}
 }
 

@@ -23,6 +23,16 @@ type RunSummary struct {
 	Code      Code              `json:"code,omitempty"`  // why it failed
 	Input     string            `json:"input,omitempty"` // its beginning
 	Usage     Usage             `json:"tokenUsage"`
+
+	// What only an index tells.
+	Updated    *time.Time `json:"updatedAt,omitempty"` // the newest event
+	Model      string     `json:"model,omitempty"`     // that answered last, as provider/model
+	ModelCalls int        `json:"modelCalls,omitempty"`
+	ToolCalls  int        `json:"toolCalls,omitempty"`
+	ToolErrors int        `json:"toolErrors,omitempty"`
+	Cost       *float64   `json:"cost,omitempty"`    // US dollars; absent: not known
+	Error      string     `json:"error,omitempty"`   // why it failed, in words
+	Summary    string     `json:"summary,omitempty"` // what it made: the beginning
 }
 
 // NewRunSummary is the summary of a run of which no event has been applied.

@@ -40,6 +40,7 @@ type DevConfig struct {
 	Webhooks  settings.Webhooks
 	Access    settings.Access // of HTTP; zero: everybody on this machine
 	Traces    settings.Traces
+	RunIndex  settings.RunIndex // auto, or zero: a file in Dir
 	Version   string
 	Log       *slog.Logger
 	Parts     Parts
@@ -113,6 +114,10 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	ds := settings.Dispatcher{
 		HTTPAddr: or(cfg.HTTPAddr, "127.0.0.1:0"), AckWait: cfg.AckWait, Sweep: cfg.Sweep, Retention: cfg.Retention, Replicas: 1,
 		LiteTimeout: cfg.Lite, Webhooks: cfg.Webhooks, Access: cfg.Access, Traces: cfg.Traces,
+		RunIndex: cfg.RunIndex,
+	}
+	if ds.Index = or(ds.Index, settings.IndexAuto); ds.Index == settings.IndexAuto {
+		ds.Index = filepath.Join(d.servers.Dir(), "index.db")
 	}
 	parts := []part{func(ctx context.Context, up func(string)) error {
 		return runDispatcher(ctx, nc, ds, defs, cfg.Version, cfg.Log, func(addr string) { d.API = addr; up(addr) })

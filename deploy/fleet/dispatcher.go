@@ -71,8 +71,14 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		return err
 	}
 	defer shut()
+	runs, err := Index(ctx, s.RunIndex, b, log)
+	if err != nil {
+		return err
+	}
+	defer closeIndex(ctx, runs, log)
 	svc := service.New(service.Config{
-		Conn: nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
+		Index: asked(runs),
+		Conn:  nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
 		PromptPolicy: withoutSecrets(settings.Secrets(s)), Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
@@ -83,6 +89,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		return err
 	}
 	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
+		return err
+	}
+	if err := indexMetrics(metrics, runs); err != nil {
 		return err
 	}
 	cert, err := certificate(ctx, s.Access, s.HTTPAddr, log)
@@ -111,6 +120,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	group.Go(func() error { return svc.Run(ctx) })
 	group.Go(func() error { return hub.Run(ctx) })
 	group.Go(func() error { return export(ctx) })
+	group.Go(func() error { return keepIndex(ctx, runs) })
 	group.Go(func() error { return gate.run(ctx) })
 	group.Go(func() error { return watch(ctx) })
 	group.Go(func() error {

@@ -79,6 +79,7 @@ func startGuardedFleet(t *testing.T, script func(*modelCall) reply) *guardedFlee
 			NATS: as("dispatcher"), HTTPAddr: "127.0.0.1:0", Agents: defs, AckWait: guardedAckWait, Replicas: 1, Sweep: time.Hour,
 			Retention: time.Hour, EventsMaxAge: 2 * time.Hour, LiteTimeout: patience,
 			SigningKey: seed, ControlKeys: f.keys,
+			RunIndex: settings.RunIndex{Index: filepath.Join(t.TempDir(), "index.db")},
 		}, "test", testLog(t, "dispatcher"), ready)
 	})
 	files := t.TempDir()

@@ -13,6 +13,7 @@ type Dev struct {
 	Webhooks
 	Access
 	Traces
+	RunIndex
 	AckWait      time.Duration `env:"LONGSHORE_ACK_WAIT"      envDefault:"30s" help:"how long a silent worker keeps a task"`
 	Slots        int           `env:"LONGSHORE_SLOTS"         envDefault:"64"  help:"runs worked at once"`
 	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stop waits for steps to end"`
@@ -33,7 +34,7 @@ func (s *Dev) Worker() Worker {
 
 // Check returns an *Error.
 func (s *Dev) Check() error {
-	if err := errors.Join(s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Webhooks.Check(), s.Access.Check(), s.Traces.Check()); err != nil {
+	if err := errors.Join(s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), s.Webhooks.Check(), s.Access.Check(), s.Traces.Check(), s.RunIndex.Check()); err != nil {
 		return first(err)
 	}
 	w := s.Worker()

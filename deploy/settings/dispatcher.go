@@ -13,6 +13,7 @@ type Dispatcher struct {
 	Access
 	Traces
 	LogStore
+	RunIndex
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"        envDefault:"127.0.0.1:8420" help:"the HTTP API, metrics and health; port 0 picks a free one"`
 	Agents       string        `env:"LONGSHORE_AGENTS"           help:"folder with agent definitions to publish"`
 	AckWait      time.Duration `env:"LONGSHORE_ACK_WAIT"         envDefault:"30s"  help:"how long a silent worker keeps a task"`
@@ -28,7 +29,7 @@ type Dispatcher struct {
 
 // Check returns an *Error.
 func (s *Dispatcher) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Webhooks.Check(), s.Access.Check(), s.Traces.Check(), s.LogStore.Check(), s.CheckAddress(s.HTTPAddr)); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Webhooks.Check(), s.Access.Check(), s.Traces.Check(), s.RunIndex.Check(), s.LogStore.Check(), s.CheckAddress(s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	if err := checkAckWait(s.AckWait); err != nil {

@@ -48,7 +48,7 @@ func passwords(text string) []string {
 		}
 		if pw, ok := p.User.Password(); ok {
 			out = append(out, pw)
-		} else {
+		} else if p.Scheme != "postgres" && p.Scheme != "postgresql" {
 			out = append(out, p.User.Username()) // a token
 		}
 	}

@@ -26,7 +26,8 @@ func operations() []operation {
 		},
 		{
 			method: "GET", path: "/v1/tasks", id: "listTasks", needs: auth.Read, tag: "tasks", summary: "List runs, newest first",
-			text: "Runs that no worker has begun come first, also those that wait for their time: the 10000 that are next; `moreQueued` says that there are others.",
+			text: "Runs that no worker has begun come first, also those that wait for their time: the 10000 that are next; `moreQueued` says that there are others. " +
+				"`behind` says that so many events are not in the list yet.",
 			query: append(filterParameters(),
 				parameter{name: "limit", text: "At most so many, 1000 at most; 100 by default.", kind: "integer"},
 				parameter{name: "after", text: "Go on after this task: `next` of the page before."}),
@@ -137,5 +138,5 @@ func operations() []operation {
 				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",
 			body: LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, problem: asLite,
 		},
-	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations(), deadOperations(), quotaOperations(), pauseOperations(run), laneOperations(), keyOperations(), logOperations())
+	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations(), deadOperations(), quotaOperations(), pauseOperations(run), laneOperations(), keyOperations(), logOperations(), statsOperations(run))
 }

@@ -186,6 +186,7 @@ const (
 	defaultListed = 100
 	maxListed     = 1000
 	listedBack    = 24 * time.Hour
+	maxSearched   = 256 // bytes
 )
 
 // filterParameters are those that say which runs are meant.
@@ -196,6 +197,8 @@ func filterParameters() []parameter {
 		{name: "session", text: "Only runs of this conversation."},
 		{name: "label", text: "Only runs with this label, as key=value.", many: true, example: "team=search"},
 		{name: "since", text: "Only runs with an event since this time, and queued ones submitted since; by default the last 24 hours.", kind: "date-time"},
+		{name: "q", text: "Only runs with this text in id, input, error or result; upper and lower case are the same.", example: "invoice"},
+		{name: "code", text: "Only runs that failed for this reason.", example: "tool_failed"},
 		{name: "until", text: "Only runs that were submitted before this time.", kind: "date-time"},
 	}
 }
@@ -222,7 +225,10 @@ func (q *query) filter() (f dispatcher.RunFilter, err error) {
 		}
 		f.Labels[k] = v
 	}
-	f.Agent, f.Session = q.text("agent"), q.text("session")
+	f.Agent, f.Session, f.Search, f.Code = q.text("agent"), q.text("session"), q.text("q"), messages.Code(q.text("code"))
+	if len(f.Search) > maxSearched {
+		return f, &messages.FieldError{Field: "q", Reason: "is longer than 256 bytes"}
+	}
 	if f.Since, err = q.time("since", time.Now().Add(-listedBack)); err != nil {
 		return f, err
 	}
@@ -259,7 +265,7 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Agent == "" && f.Session == "" && len(f.Labels) == 0 && len(f.Statuses) == 0 {
+	if f.Agent == "" && f.Session == "" && len(f.Labels) == 0 && len(f.Statuses) == 0 && f.Search == "" {
 		return nil, &messages.FieldError{Field: "query", Reason: "says of no task that it is meant: give status, agent, session or label"}
 	}
 	for _, s := range f.Statuses {
@@ -279,7 +285,7 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := BulkCancel{Cancelled: []string{}, More: list.Next != "" || list.MoreQueued}
+	out := BulkCancel{Cancelled: []string{}, More: list.Next != "" || list.MoreQueued || list.Behind > 0}
 	for _, r := range list.Runs {
 		_, err := q.api.cfg.Client.CancelAs(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, q.by(""), body.Reason)
 		switch {

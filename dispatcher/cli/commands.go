@@ -33,6 +33,7 @@ func Commands(connect Connect, options ...Options) []*cobra.Command {
 		c.submit(), c.watch(), c.result(), c.cancel(), c.status(), c.list(), c.approvals(), c.approve(), c.deny(), c.answer(),
 		c.fork(), c.batch(), c.agentsCommand(), c.promptsCommand(), c.sessions(), c.steer(), c.feedback(), c.schedules(),
 		c.dead(), c.keys(), c.quotasCommand(), c.lanes(), c.workersCommand(), c.drainCommand(), c.why(), c.pause(), c.resume(), c.top(), c.logs(),
+		c.stats(), c.index(),
 	})
 }
 

@@ -29,6 +29,10 @@ type filter struct {
 	since    time.Duration
 	until    time.Duration
 	statuses []string
+	agent    string
+	labels   map[string]string
+	search   string
+	code     string
 	limit    int
 }
 
@@ -48,12 +52,21 @@ func (c *commands) list() *cobra.Command {
 		},
 	}
 	f.register(cmd)
+	f.registerFilter(cmd)
+	cmd.Flags().IntVar(&f.limit, "limit", defaultListed, fmt.Sprintf("at most so many runs, up to %d", maxListed))
+	return cmd
+}
+
+// registerFilter adds the flags that say which runs are meant.
+func (f *filter) registerFilter(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.since, "since", day, "how far back to look, such as 90m")
 	flags.DurationVar(&f.until, "until", 0, "only runs that were submitted so long ago or longer, such as 10m")
 	flags.StringSliceVar(&f.statuses, "status", nil, "only these: queued, running, waiting, completed, failed, cancelled; may be repeated")
-	flags.IntVar(&f.limit, "limit", defaultListed, fmt.Sprintf("at most so many runs, up to %d", maxListed))
-	return cmd
+	flags.StringVar(&f.agent, "agent", "", "only runs of this agent")
+	flags.StringToStringVar(&f.labels, "label", nil, "only runs with this label, as key=value; may be repeated")
+	flags.StringVar(&f.search, "search", "", "only runs with this text in id, input, error or result; upper and lower case are the same")
+	flags.StringVar(&f.code, "code", "", "only runs that failed for this reason, such as tool_failed")
 }
 
 func (f *filter) check() error {
@@ -87,12 +100,20 @@ func (f *filter) wanted() []messages.Status {
 	return out
 }
 
-func (c *commands) runList(cmd *cobra.Command, f *filter, client *dispatcher.Client) error {
-	wanted := dispatcher.RunFilter{Tenant: f.tenant, Since: c.options.Now().Add(-f.since), Statuses: f.wanted(), Limit: f.limit}
-	if f.until > 0 {
-		wanted.Until = c.options.Now().Add(-f.until)
+// runs are those that are meant.
+func (f *filter) runs(now time.Time) dispatcher.RunFilter {
+	wanted := dispatcher.RunFilter{
+		Tenant: f.tenant, Since: now.Add(-f.since), Statuses: f.wanted(), Agent: f.agent, Labels: f.labels, Search: f.search,
+		Code: messages.Code(f.code), Limit: f.limit,
 	}
-	list, err := client.Runs(cmd.Context(), wanted)
+	if f.until > 0 {
+		wanted.Until = now.Add(-f.until)
+	}
+	return wanted
+}
+
+func (c *commands) runList(cmd *cobra.Command, f *filter, client *dispatcher.Client) error {
+	list, err := client.Runs(cmd.Context(), f.runs(c.options.Now()))
 	if err != nil {
 		return explain(err, messages.Ref{Tenant: f.tenant, Run: "_"})
 	}
@@ -104,7 +125,7 @@ func (c *commands) runList(cmd *cobra.Command, f *filter, client *dispatcher.Cli
 	if err != nil {
 		return err
 	}
-	return write(cmd.ErrOrStderr(), listNote(list.Found, len(list.Runs), list.Forgotten, f))
+	return write(cmd.ErrOrStderr(), listNote(list.Found, len(list.Runs), list.Forgotten, f)+behindNote(list.IndexLag))
 }
 
 // listNote says what the list does not show.
@@ -115,6 +136,9 @@ func listNote(found, shown, forgotten int, f *filter) string {
 	case found > shown:
 		return fmt.Sprintf("the newest %d of %d runs: see more with --limit\n", shown, found)
 	case found == 0 && !f.output.json:
+		if f.agent != "" || f.search != "" || f.code != "" || len(f.labels) > 0 || len(f.statuses) > 0 {
+			return fmt.Sprintf("no such runs of tenant %s within %s\n", f.tenant, span(f.since))
+		}
 		return fmt.Sprintf("no runs of tenant %s within %s\n", f.tenant, span(f.since))
 	default:
 		return ""

@@ -58,6 +58,8 @@ func types() []named {
 		in[messages.QueuedRequest]("queued-request"), out[messages.QueuedList]("queued-list"),
 		in[messages.EventsRequest]("events-request"), out[messages.EventPage]("event-page"),
 		out[messages.LogEntry]("log-entry"), out[messages.LogEntryList]("log-entry-list"),
+		in[messages.RunsRequest]("runs-request"), out[messages.RunPage]("run-page"), in[messages.StatsRequest]("stats-request"),
+		out[messages.RunStats]("run-stats"), out[messages.StepList]("step-list"), out[messages.IndexStatus]("index-status"),
 	}
 }
 
@@ -131,6 +133,11 @@ func requests() []request {
 		{messages.SubjectKeyRevoke, "key-revoke", "change", "Revoke an API key."},
 		{messages.SubjectQueued, "queued-request", "queued-list", "The tasks that no worker has begun, oldest first."},
 		{messages.SubjectEvents, "events-request", "event-page", "Stored events of a tenant or a run, page by page."},
+		{messages.SubjectRuns, "runs-request", "run-page", "Runs that have begun, newest first."},
+		{messages.SubjectRunStats, "stats-request", "run-stats", "What became of runs, added up."},
+		{messages.SubjectRunSteps, "run-request", "step-list", "The steps of a run."},
+		{messages.SubjectIndex, "empty", "index-status", "How the index of runs is."},
+		{messages.SubjectIndexRebuild, "empty", "empty", "Make the index of runs again from the events."},
 	}
 }
 

@@ -55,6 +55,7 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	maps.Copy(all, s.workforce())
 	maps.Copy(all, s.keys())
 	maps.Copy(all, s.queueing())
+	maps.Copy(all, s.manyRuns())
 	s.tell(all)
 	bound(all)
 	return maps.All(all)

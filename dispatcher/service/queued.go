@@ -64,6 +64,7 @@ func (s *Service) listQueued(ctx context.Context, req messages.QueuedRequest) (a
 		}
 		next = q.Seq
 	}
+	s.stillQueued(ctx, req.Tenant, &list)
 	return list, nil
 }
 

@@ -39,6 +39,8 @@ type Config struct {
 	WebhookTries []time.Duration // of attempts after the first, since the end; default over a day
 	WebhookWait  time.Duration   // until the webhook of a dispatcher that was killed is taken up; default 30 s
 
+	Index RunIndex // of runs; nil: clients read the events themselves
+
 	// PromptPolicy, if set, says whether a prompt may be stored; its error is shown to who asks.
 	PromptPolicy prompt.Policy
 }
@@ -144,7 +146,7 @@ func (s *Service) Run(ctx context.Context) error {
 				s.answer(requests, req, answer)
 			}()
 		})
-		if err := svc.AddEndpoint(endpointName(subject), handler, micro.WithEndpointSubject(subject)); err != nil {
+		if err := svc.AddEndpoint(endpointName(subject), handler, endpointOptions(subject)...); err != nil {
 			return errors.Join(fmt.Errorf("add endpoint %s: %w", subject, err), svc.Stop())
 		}
 	}
@@ -186,6 +188,15 @@ func (s *Service) keepSweeping(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// endpointOptions are those of a request: one dispatcher answers it, or all hear it.
+func endpointOptions(subject string) []micro.EndpointOpt {
+	options := []micro.EndpointOpt{micro.WithEndpointSubject(subject)}
+	if subject == messages.SubjectIndexRebuild { // each may have a file of its own
+		options = append(options, micro.WithEndpointQueueGroupDisabled())
+	}
+	return options
 }
 
 func endpointName(subject string) string {

@@ -63,13 +63,13 @@ func (p *port) publish(run messages.Ref, events []messages.Event) {
 	last := len(events) - 1
 	out := p.bus.Open(run)
 	if last >= 0 && events[last].Name() == messages.EventRunFinished {
-		out.Publish(p.Context(), 1, events[:last])
+		out.Publish(p.Context(), 1, slices.Values(events[:last]))
 		if err := out.Finish(p.Context(), events[last]); err != nil {
 			p.Fatal(err)
 		}
 		return
 	}
-	out.Publish(p.Context(), 1, events)
+	out.Publish(p.Context(), 1, slices.Values(events))
 	if err := out.Flush(p.Context()); err != nil {
 		p.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,7 +120,7 @@ func (s *story) add(records ...messages.Record) {
 	if last > 0 && events[last-1].Name() == messages.EventRunFinished {
 		last--
 	}
-	s.out.Publish(s.h.t.Context(), uint64(s.n), events[:last])
+	s.out.Publish(s.h.t.Context(), uint64(s.n), slices.Values(events[:last]))
 	if err := s.out.Flush(s.h.t.Context()); err != nil {
 		s.h.t.Fatal(err)
 	}

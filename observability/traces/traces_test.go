@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -293,10 +294,10 @@ func TestWhatBecomesNoSpan(t *testing.T) {
 	h.export()
 	junk := h.story("r-0")
 	for n, data := range []string{`{"stepId":7}`, `[]`, `{"step":"x"}`} {
-		junk.out.Publish(t.Context(), uint64(n+1), []messages.Event{{
+		junk.out.Publish(t.Context(), uint64(n+1), slices.Values([]messages.Event{{
 			SpecVersion: "1.0", ID: fmt.Sprintf("r-0.%d", n+1), Source: "/tenants/acme", Type: "longshore.step_end.v1", Subject: "r-0",
 			Time: noon(), Sequence: strconv.Itoa(n + 1), Data: []byte(data),
-		}})
+		}}))
 	}
 	if err := junk.out.Flush(t.Context()); err != nil {
 		t.Fatal(err)

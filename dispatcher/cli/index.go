@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// indexLook is how often a rebuild is looked at.
+const indexLook = 500 * time.Millisecond
+
+func (c *commands) index() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "index", Short: "Look after the index of runs",
+		Long: "Dispatchers keep an index of runs, from which they are listed and added up. It is derived from the events.",
+	}
+	var output format
+	cmd.PersistentFlags().VarP(&output, "output", "o", "text or json")
+	cmd.AddCommand(&cobra.Command{
+		Use: "status", Short: "Say how far the index is", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				s, err := client.Index(cmd.Context())
+				switch {
+				case err != nil:
+					return explainIndex(err)
+				case output.json:
+					return c.writeJSON(cmd, s)
+				}
+				return write(cmd.OutOrStdout(), indexLine(s))
+			})
+		},
+	}, &cobra.Command{
+		Use: "rebuild", Short: "Make the index again from the events, and wait until it is there",
+		Long: "Make the index again from the events that are stored, while the fleet goes on. Runs whose beginning the events do not\n" +
+			"tell any more stay in it as they are. Interrupted, it goes on in the dispatchers.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				s, err := c.rebuildIndex(cmd, client)
+				switch {
+				case err != nil:
+					return explainIndex(err)
+				case output.json:
+					return c.writeJSON(cmd, s)
+				}
+				return write(cmd.OutOrStdout(), indexLine(s))
+			})
+		},
+	})
+	return cmd
+}
+
+func (c *commands) rebuildIndex(cmd *cobra.Command, client *dispatcher.Client) (*messages.IndexStatus, error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), messages.IndexRebuildTime)
+	defer cancel()
+	if err := client.RebuildIndex(ctx); err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(indexLook)
+	defer tick.Stop()
+	for {
+		s, err := client.Index(cmd.Context())
+		if err != nil || s.Behind == 0 || s.Error != "" {
+			return s, err
+		}
+		if err := write(cmd.ErrOrStderr(), fmt.Sprintf("%d events to go\n", s.Behind)); err != nil {
+			return nil, err
+		}
+		select {
+		case <-tick.C:
+		case <-cmd.Context().Done():
+			return nil, context.Cause(cmd.Context())
+		}
+	}
+}
+
+func explainIndex(err error) error {
+	if errors.Is(err, dispatcher.ErrNoIndex) {
+		return &lineError{"the dispatcher keeps no index of runs, or cannot ask it now: see LONGSHORE_INDEX and its log", err}
+	}
+	return explain(err, messages.Ref{Tenant: messages.DefaultTenant, Run: "_"})
+}
+
+func indexLine(s *messages.IndexStatus) string {
+	line := fmt.Sprintf("%s: %d runs, %d steps, up to event %d of %d, %d behind\n", s.Kind, s.Runs, s.Steps, s.Position, s.Last, s.Behind)
+	if s.Error != "" {
+		line += "it is not kept: " + visible(s.Error) + "\n"
+	}
+	return line
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+)
+
+func (c *commands) stats() *cobra.Command {
+	var f filter
+	var by string
+	cmd := &cobra.Command{
+		Use: "stats", Short: "Add up what became of the runs of the last day",
+		Long: "Add up runs that have begun: how they ended, what they cost, how long they took, and why they failed. --by tells them\n" +
+			"apart by agent, model, code, day or status; --by tool adds up the calls of tools.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.limit = 1
+			if err := f.check(); err != nil {
+				return err
+			}
+			req := messages.StatsRequest{RunsRequest: messages.RunsRequest{Tenant: f.tenant, Search: f.search, Labels: f.labels}, By: messages.StatsBy(by)}
+			if err := req.Check(); err != nil {
+				return usage(err)
+			}
+			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+				stats, err := client.Stats(cmd.Context(), f.runs(c.options.Now()), messages.StatsBy(by))
+				switch {
+				case errors.Is(err, dispatcher.ErrNoIndex):
+					return &lineError{"the dispatcher keeps no index of runs, or cannot ask it now: see LONGSHORE_INDEX and its log", err}
+				case err != nil:
+					return explain(err, messages.Ref{Tenant: f.tenant, Run: "_"})
+				case f.output.json:
+					return c.writeJSON(cmd, stats)
+				}
+				if err := writeStats(cmd.OutOrStdout(), stats); err != nil {
+					return err
+				}
+				return write(cmd.ErrOrStderr(), behindNote(stats.IndexLag))
+			})
+		},
+	}
+	f.register(cmd)
+	f.registerFilter(cmd)
+	cmd.Flags().StringVar(&by, "by", "", "agent, model, code, day, status or tool")
+	return cmd
+}
+
+// behindNote says what an answer of the index does not know yet.
+func behindNote(lag messages.IndexLag) string {
+	if lag.Behind == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d events are not in this yet: the index is behind\n", lag.Behind)
+}
+
+func writeStats(w io.Writer, stats *messages.RunStats) error {
+	table := newTable(w)
+	if stats.By == messages.StatsByTool {
+		if err := writeRow(table, "TOOL", "CALLS", "ERRORS", "TIME", "RUNS"); err != nil {
+			return err
+		}
+		for _, u := range stats.Tools {
+			err := writeRow(table, truncate(u.Tool, listedToken), number(u.Calls), number(u.Errors), took(time.Duration(u.Millis)*time.Millisecond), number(u.Runs))
+			if err != nil {
+				return err
+			}
+		}
+		return flush(table)
+	}
+	if err := writeRow(table, "", "RUNS", "COMPLETED", "FAILED", "CANCELLED", "SUCCESS", "STEPS", "TOKENS", "COST", "P50", "P95"); err != nil {
+		return err
+	}
+	for _, g := range stats.Groups {
+		key := g.Key
+		if key == "" {
+			key = "?"
+		}
+		if err := writeRow(table, groupCells(key, &g)...); err != nil {
+			return err
+		}
+	}
+	if err := writeRow(table, groupCells("all", &stats.Total)...); err != nil {
+		return err
+	}
+	return flush(table)
+}
+
+func groupCells(name string, g *messages.RunGroup) []string {
+	rate := "-"
+	if g.SuccessRate != nil {
+		rate = fmt.Sprintf("%.1f%%", *g.SuccessRate*100)
+	}
+	cost := fmt.Sprintf("$%.4f", g.Cost)
+	if g.Unpriced > 0 {
+		cost += "+?" // some is not known
+	}
+	of := func(s messages.Status) string { return strconv.Itoa(g.Statuses[s]) }
+	duration := func(ms *int64) string {
+		if ms == nil {
+			return "-"
+		}
+		return took(time.Duration(*ms) * time.Millisecond)
+	}
+	return []string{
+		truncate(name, listedToken), strconv.Itoa(g.Runs), of(messages.StatusCompleted), of(messages.StatusFailed), of(messages.StatusCancelled), rate,
+		number(g.Steps), number(g.Tokens), cost, duration(g.P50), duration(g.P95),
+	}
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,156 @@
+package dispatcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// ErrNoIndex means that the dispatcher keeps no index of runs, or cannot ask it now.
+var ErrNoIndex = errors.New("the dispatcher has no index of runs to ask")
+
+// statusNotImplemented is how a dispatcher says so.
+const statusNotImplemented = 501
+
+// ask is request for what an index answers. ErrNoIndex.
+func (c *Client) ask(ctx context.Context, subject string, req, reply any) error {
+	err := c.request(ctx, subject, req, reply)
+	var p *messages.Problem
+	if errors.As(err, &p) && p.Status == statusNotImplemented {
+		return errors.Join(ErrNoIndex, err)
+	}
+	return err
+}
+
+// request is the filter as dispatchers take it.
+func (f *RunFilter) request() messages.RunsRequest {
+	return messages.RunsRequest{
+		Tenant: f.Tenant, Since: unlessZero(f.Since), Until: unlessZero(f.Until), Statuses: f.Statuses, Agent: f.Agent, Session: f.Session,
+		Labels: f.Labels, Search: f.Search, Code: f.Code, After: f.After,
+	}
+}
+
+// indexed is Runs by the dispatcher's index. ErrNoIndex, or ErrUnavailable from a dispatcher that is older.
+func (c *Client) indexed(ctx context.Context, f *RunFilter) (*RunList, error) {
+	limit := f.Limit
+	if limit == 0 {
+		limit = MaxRuns
+	}
+	if f.After != "" { // a run that has begun: what is queued was listed before it
+		list, err := c.begunRuns(ctx, f, limit)
+		if field, ok := errors.AsType[*messages.FieldError](err); !ok || field.Field != "after" {
+			return list, err
+		}
+	}
+	queued, err := c.queued(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	waiting := queued.newestFirst(f)
+	if f.After != "" {
+		i := slices.IndexFunc(waiting, func(r *messages.RunSummary) bool { return r.ID == f.After })
+		if i < 0 {
+			return nil, &messages.FieldError{Field: "after", Reason: "is no run that is known"}
+		}
+		waiting = waiting[i+1:]
+	}
+	top := *f
+	top.After = ""
+	list, err := c.begunRuns(ctx, &top, max(limit-len(waiting), 1))
+	if err != nil {
+		return nil, err
+	}
+	waiting = slices.DeleteFunc(waiting, func(r *messages.RunSummary) bool { // it has begun since
+		return slices.ContainsFunc(list.Runs, func(b *messages.RunSummary) bool { return b.ID == r.ID })
+	})
+	more := list.Next != ""
+	list.Found, list.MoreQueued = list.Found+len(waiting), queued.more
+	list.Runs = append(waiting, list.Runs...)
+	if list.Next = ""; more || len(list.Runs) > limit {
+		list.Runs = list.Runs[:min(limit, len(list.Runs))]
+		list.Next = list.Runs[len(list.Runs)-1].ID
+	}
+	return list, nil
+}
+
+// begunRuns reads pages of runs that have begun.
+func (c *Client) begunRuns(ctx context.Context, f *RunFilter, limit int) (*RunList, error) {
+	list := &RunList{Runs: []*messages.RunSummary{}}
+	req := f.request()
+	req.Count = true
+	for {
+		var page messages.RunPage
+		req.Limit = min(limit-len(list.Runs), messages.MaxRunPage)
+		if err := c.ask(ctx, messages.SubjectRuns, req, &page); err != nil {
+			return nil, err
+		}
+		if req.Count {
+			list.Found, list.IndexLag = page.Found, page.IndexLag
+			if page.More {
+				list.Forgotten = 1
+			}
+		}
+		for i := range page.Runs {
+			list.Runs = append(list.Runs, &page.Runs[i])
+		}
+		list.Next, req.After, req.Count = page.Next, page.Next, false
+		if page.Next == "" || len(page.Runs) == 0 || len(list.Runs) >= limit {
+			return list, nil
+		}
+	}
+}
+
+// newestFirst is the queued tasks that fit a filter as a whole.
+func (q *queuedTasks) newestFirst(f *RunFilter) []*messages.RunSummary {
+	all := slices.Collect(maps.Values(q.runs))
+	all = slices.DeleteFunc(all, func(r *messages.RunSummary) bool { return !f.matches(r) })
+	slices.SortFunc(all, func(a, b *messages.RunSummary) int {
+		return cmp.Or(b.Queued.Compare(*a.Queued), cmp.Compare(b.ID, a.ID))
+	})
+	return all
+}
+
+// contains tells whether a run's words have a text in them, upper and lower case the same.
+func contains(r *messages.RunSummary, text string) bool {
+	return strings.Contains(strings.ToLower(strings.Join([]string{r.ID, r.Input, r.Error, r.Summary}, "\n")), strings.ToLower(text))
+}
+
+// Stats adds up what became of the runs that fit. ErrNoIndex.
+func (c *Client) Stats(ctx context.Context, f RunFilter, by messages.StatsBy) (*messages.RunStats, error) {
+	var stats messages.RunStats
+	err := c.ask(ctx, messages.SubjectRunStats, messages.StatsRequest{RunsRequest: f.request(), By: by}, &stats)
+	if err != nil {
+		return nil, err
+	}
+	return &stats, nil
+}
+
+// Steps are the steps of a run as its events tell them, in order. ErrNoIndex, ErrNotFound.
+func (c *Client) Steps(ctx context.Context, run messages.Ref) (*messages.StepList, error) {
+	var list messages.StepList
+	if err := c.ask(ctx, messages.SubjectRunSteps, messages.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {
+		return nil, err
+	}
+	return &list, nil
+}
+
+// Index tells how the index of the dispatcher is that answers. ErrNoIndex.
+func (c *Client) Index(ctx context.Context) (*messages.IndexStatus, error) {
+	var status messages.IndexStatus
+	if err := c.ask(ctx, messages.SubjectIndex, struct{}{}, &status); err != nil {
+		return nil, err
+	}
+	return &status, nil
+}
+
+// RebuildIndex has dispatchers make their index of runs again from the events. When it returns one has begun; Index tells
+// how far it is. ErrNoIndex.
+func (c *Client) RebuildIndex(ctx context.Context) error {
+	var done struct{}
+	return c.ask(ctx, messages.SubjectIndexRebuild, struct{}{}, &done)
+}

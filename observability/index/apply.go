@@ -1,0 +1,307 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// placed is an event at its place in the stream.
+type placed struct {
+	messages.Event
+
+	position uint64
+}
+
+// chunk is how many rows one statement has; the parameters of one are bounded.
+const chunk = 200
+
+// batch is the rows that a batch of events changes.
+type batch struct {
+	runs  map[messages.Ref]*row
+	steps map[stepKey]*step
+}
+
+// apply applies events and moves the index, or does nothing.
+func (d *database) apply(ctx context.Context, on beginner, from, to head, events []placed) error {
+	return d.transaction(ctx, on, func(t *tx) error {
+		if err := t.move(ctx, from, to); err != nil { // first: it keeps others out
+			return err
+		}
+		b, err := t.load(ctx, events)
+		if err != nil {
+			return err
+		}
+		b.apply(events)
+		return t.save(ctx, b)
+	})
+}
+
+// isRun tells whether an event is one of a run.
+func isRun(e *messages.Event) bool { return e.Subject != "_" && e.Ref().Check() == nil }
+
+// apply folds events into the rows.
+func (b *batch) apply(events []placed) {
+	for i := range events {
+		e := &events[i]
+		if !isRun(&e.Event) {
+			continue
+		}
+		ref := e.Ref()
+		if b.runs[ref] == nil {
+			b.runs[ref] = newRow(ref)
+		}
+		if !b.runs[ref].apply(&e.Event, e.position) {
+			continue
+		}
+		if id := stepOf(&e.Event); id != "" {
+			key := stepKey{ref, id}
+			if b.steps[key] == nil {
+				b.steps[key] = newStep(key)
+			}
+			b.steps[key].apply(&e.Event)
+		}
+	}
+}
+
+// load reads the rows that events are about.
+func (t *tx) load(ctx context.Context, events []placed) (*batch, error) {
+	b := &batch{map[messages.Ref]*row{}, map[stepKey]*step{}}
+	refs, keys := map[messages.Ref]bool{}, map[stepKey]bool{}
+	for i := range events {
+		e := &events[i].Event
+		if !isRun(e) {
+			continue
+		}
+		refs[e.Ref()] = true
+		if id := stepOf(e); id != "" {
+			keys[stepKey{e.Ref(), id}] = true
+		}
+	}
+	for part := range slices.Chunk(slices.Collect(maps.Keys(refs)), chunk) {
+		var args []any
+		for _, r := range part {
+			args = append(args, r.Tenant, r.Run)
+		}
+		err := t.each(ctx, func(scan func(...any) error) error {
+			r, err := scanRow(scan)
+			if err == nil {
+				b.runs[messages.Ref{Tenant: r.Tenant, Run: r.ID}] = r
+			}
+			return err
+		}, "SELECT "+runColumns+" FROM longshore_runs WHERE (tenant, id) IN (VALUES "+tuples(2, len(part))+")", args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	for part := range slices.Chunk(slices.Collect(maps.Keys(keys)), chunk) {
+		var args []any
+		for _, k := range part {
+			args = append(args, k.run.Tenant, k.run.Run, k.id)
+		}
+		err := t.each(ctx, func(scan func(...any) error) error {
+			s, err := scanStep(scan)
+			if err == nil {
+				b.steps[s.key] = s
+			}
+			return err
+		}, "SELECT "+stepColumns+" FROM longshore_steps WHERE (tenant, run, id) IN (VALUES "+tuples(3, len(part))+")", args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// tuples is n times m parameters.
+func tuples(m, n int) string {
+	one := "(" + strings.TrimSuffix(strings.Repeat("?,", m), ",") + ")"
+	return strings.TrimSuffix(strings.Repeat(one+",", n), ",")
+}
+
+// save writes rows. They are in order, so that two who write do not wait for each other in a circle.
+func (t *tx) save(ctx context.Context, b *batch) error {
+	runs := slices.SortedFunc(maps.Values(b.runs), func(a, b *row) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
+	})
+	var rows, labels, steps, tools [][]any
+	for _, r := range runs {
+		args, err := runArgs(r)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, args)
+		if r.labelled {
+			for _, k := range slices.Sorted(maps.Keys(r.Labels)) {
+				labels = append(labels, []any{r.Tenant, r.ID, k, r.Labels[k]})
+			}
+		}
+	}
+	sorted := slices.SortedFunc(maps.Values(b.steps), func(a, b *step) int {
+		return cmp.Or(cmp.Compare(a.key.run.Tenant, b.key.run.Tenant), cmp.Compare(a.key.run.Run, b.key.run.Run), cmp.Compare(a.key.id, b.key.id))
+	})
+	for _, s := range sorted {
+		args, err := stepArgs(s)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, args)
+		for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
+			u := s.Tools[name]
+			tools = append(tools, []any{s.key.run.Tenant, s.key.run.Run, s.key.id, name, amount(u.Calls), amount(u.Errors), amount(u.Millis)})
+		}
+	}
+	for _, w := range []struct {
+		table, columns string
+		keys           int
+		rows           [][]any
+	}{
+		{"longshore_runs", runColumns, 2, rows},
+		{"longshore_labels", "tenant, run, k, v", 3, labels},
+		{"longshore_steps", stepColumns, 3, steps},
+		{"longshore_tools", "tenant, run, step, tool, calls, errors, millis", 4, tools},
+	} {
+		if err := t.upsert(ctx, w.table, w.columns, w.keys, w.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upsert writes rows of which the first columns are the key.
+func (t *tx) upsert(ctx context.Context, table, columns string, keys int, rows [][]any) error {
+	names := strings.Split(columns, ", ")
+	sets := make([]string, 0, len(names))
+	for _, n := range names[keys:] {
+		sets = append(sets, n+" = excluded."+n)
+	}
+	for part := range slices.Chunk(rows, chunk) {
+		var args []any
+		for _, r := range part {
+			args = append(args, r...)
+		}
+		_, err := t.exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES "+tuples(len(names), len(part))+
+			" ON CONFLICT ("+strings.Join(names[:keys], ", ")+") DO UPDATE SET "+strings.Join(sets, ", "), args...)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+const runColumns = "tenant, id, status, agent, model, session, priority, labels, input, waits, code, error, summary, words, " +
+	"steps, model_calls, tool_calls, tool_errors, tokens, tokens_detail, cost, unpriced, " +
+	"queued_at, started_at, finished_at, began_at, updated_at, took, first, last, fold"
+
+func runArgs(r *row) ([]any, error) {
+	labels, err1 := json.Marshal(r.Labels)
+	usage, err2 := json.Marshal(r.Usage)
+	fold, err3 := json.Marshal(r.fold())
+	if err := cmp.Or(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", r.ID, err)
+	}
+	var took *int64
+	if r.Started != nil && r.Finished != nil {
+		ms := r.Finished.Sub(*r.Started).Milliseconds()
+		took = &ms
+	}
+	return []any{
+		r.Tenant, r.ID, string(r.Status), r.Agent, r.Model, r.Session, string(r.Priority), string(labels), r.Input, r.Waits, string(r.Code),
+		r.Error, r.Summary, r.words(), amount(int64(r.Steps)), amount(int64(r.ModelCalls)), amount(int64(r.ToolCalls)), amount(int64(r.ToolErrors)),
+		amount(r.Usage.Total), string(usage), price(r.cost), bit(r.unpriced), stamp(r.Queued), stamp(r.Started), stamp(r.Finished), r.began.UnixMicro(), r.Updated.UnixMicro(), took,
+		place(r.first), place(r.last), string(fold),
+	}, nil
+}
+
+// most bounds what one row may add to a sum, so that no row keeps others from being added up.
+const most = 1e12
+
+func amount(n int64) int64 { return min(max(n, 0), most) }
+
+func price(c float64) float64 { return min(max(c, 0), most) }
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// scanRow reads a row of runColumns.
+func scanRow(scan func(...any) error) (*row, error) {
+	var (
+		r                                  row
+		labels, usage, fold, words         string
+		tokens, unpriced, began, updated   int64
+		queued, started, finished, took    *int64
+		first, last                        int64
+		steps, modelCalls, calls, failures int64
+	)
+	err := scan(&r.Tenant, &r.ID, &r.Status, &r.Agent, &r.Model, &r.Session, &r.Priority, &labels, &r.Input, &r.Waits, &r.Code, &r.Error, &r.Summary,
+		&words, &steps, &modelCalls, &calls, &failures, &tokens, &usage, &r.cost, &unpriced,
+		&queued, &started, &finished, &began, &updated, &took, &first, &last, &fold)
+	if err != nil {
+		return nil, err
+	}
+	var f folded
+	err = errors.Join(json.Unmarshal([]byte(labels), &r.Labels), json.Unmarshal([]byte(usage), &r.Usage), json.Unmarshal([]byte(fold), &f))
+	if err != nil {
+		return nil, fmt.Errorf("read the row of %s: %w", r.ID, err)
+	}
+	if err := r.unfold(f); err != nil {
+		return nil, err
+	}
+	r.Steps, r.ModelCalls, r.ToolCalls, r.ToolErrors = int(steps), int(modelCalls), int(calls), int(failures)
+	r.Queued, r.Started, r.Finished, r.Updated = unstamp(queued), unstamp(started), unstamp(finished), unstamp(&updated)
+	r.began, r.unpriced = *unstamp(&began), unpriced != 0
+	r.first, r.last = uint64(max(first, 0)), uint64(max(last, 0))
+	r.Cost = priced(r.cost, r.unpriced)
+	return &r, nil
+}
+
+const stepColumns = "tenant, run, id, step, status, model, code, reason, model_calls, model_millis, tokens, cost, unpriced, started_at, ended_at, tools, fold"
+
+func stepArgs(s *step) ([]any, error) {
+	tools, err1 := json.Marshal(s.Tools)
+	fold, err2 := json.Marshal(stepFold{s.modelAt, s.endAt, s.failedAt})
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", s.key.id, err)
+	}
+	return []any{
+		s.key.run.Tenant, s.key.run.Run, s.key.id, amount(int64(s.Step)), string(s.Status), s.Model, string(s.Code), s.Reason,
+		amount(int64(s.ModelCalls)), amount(s.ModelMillis), amount(s.Tokens), price(s.cost), bit(s.unpriced), stamp(s.Started), stamp(s.Ended), string(tools), string(fold),
+	}, nil
+}
+
+func scanStep(scan func(...any) error) (*step, error) {
+	var (
+		s                     step
+		number, calls, priceX int64
+		started, ended        *int64
+		tools, fold           string
+		f                     stepFold
+	)
+	err := scan(&s.key.run.Tenant, &s.key.run.Run, &s.key.id, &number, &s.Status, &s.Model, &s.Code, &s.Reason, &calls, &s.ModelMillis, &s.Tokens,
+		&s.cost, &priceX, &started, &ended, &tools, &fold)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(tools), &s.Tools); err != nil {
+		return nil, fmt.Errorf("read the row of %s: %w", s.key.id, err)
+	}
+	if err := json.Unmarshal([]byte(fold), &f); err != nil {
+		return nil, fmt.Errorf("read the row of %s: %w", s.key.id, err)
+	}
+	s.StepID, s.Step, s.ModelCalls, s.unpriced = s.key.id, int(number), int(calls), priceX != 0
+	s.Started, s.Ended = unstamp(started), unstamp(ended)
+	s.modelAt, s.endAt, s.failedAt = f.ModelAt, f.EndAt, f.FailedAt
+	s.Cost = priced(s.cost, s.unpriced)
+	return &s, nil
+}

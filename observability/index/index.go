@@ -1,0 +1,416 @@
+package index
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// Config is fixed for the life of an Index.
+type Config struct {
+	Bus    *bus.Bus
+	Where  string        // a postgres:// URL, or the path of a SQLite file; its folder is made
+	Retain time.Duration // how long the rows of a run are kept after its end; default 90 days
+	Log    *slog.Logger  // default: discard
+}
+
+const (
+	defaultRetain = 90 * 24 * time.Hour
+	maxBatch      = 500              // events of a transaction
+	applyTimeout  = 30 * time.Second // of a transaction
+	lookEvery     = time.Second      // at what others apply
+	retainEvery   = time.Minute
+	retainBatch   = 200 // runs that are removed at once
+	firstPause    = 200 * time.Millisecond
+	longestPause  = 30 * time.Second
+)
+
+// Index is a database of runs. Run keeps it; any number of goroutines may ask it meanwhile.
+type Index struct {
+	cfg Config
+	db  *database
+
+	ready    atomic.Bool   // the tables are there
+	leads    atomic.Bool   // this one applies
+	position atomic.Uint64 // applied, as far as is known here
+	last     atomic.Uint64 // stored, as far as is known here
+
+	mu  sync.Mutex
+	err error // why nothing is applied, while that lasts
+}
+
+// New returns the index of a place. A file is made; a PostgreSQL is only asked once Run runs, which waits for it.
+func New(cfg Config) (*Index, error) {
+	if cfg.Retain == 0 {
+		cfg.Retain = defaultRetain
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	db, err := openDatabase(cfg.Where)
+	if err != nil {
+		return nil, err
+	}
+	return &Index{cfg: cfg, db: db}, nil
+}
+
+// Close ends the connections. Call it when Run has returned.
+func (x *Index) Close() error { return x.db.close() }
+
+// Behind is how many events are stored and not in the index, as of a second ago.
+func (x *Index) Behind() uint64 {
+	last, position := x.last.Load(), x.position.Load()
+	return last - min(position, last)
+}
+
+// Failing tells whether nothing is applied, for a reason that the log tells.
+func (x *Index) Failing() bool { return x.failure() != nil }
+
+func (x *Index) failure() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.err
+}
+
+// Run applies events until ctx ends; then it returns nil. While the database or NATS fails it tries again, ever later.
+func (x *Index) Run(ctx context.Context) error {
+	pause := firstPause
+	for ctx.Err() == nil {
+		before := x.position.Load()
+		err := x.keep(ctx)
+		x.leads.Store(false)
+		if ctx.Err() != nil {
+			break
+		}
+		if x.position.Load() != before {
+			pause = firstPause
+		}
+		if err != nil && !errors.Is(err, errMoved) {
+			x.fail(err)
+			x.cfg.Log.WarnContext(ctx, "the run index is not kept", "err", err)
+		}
+		wait(ctx, pause)
+		pause = min(2*pause, longestPause)
+	}
+	return nil //nolint:nilerr // it was logged, and ctx has ended
+}
+
+func (x *Index) fail(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.err = err
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// keep makes the tables, waits until it is this one's turn to apply, and applies.
+func (x *Index) keep(ctx context.Context) error {
+	again, err := x.db.prepare(ctx)
+	if err != nil {
+		x.ready.Store(false)
+		return err
+	}
+	if again {
+		x.cfg.Log.InfoContext(ctx, "the run index is of an older version: it is made again from the events")
+	}
+	x.ready.Store(true)
+	conn, err := x.lead(ctx)
+	if err != nil {
+		return err
+	}
+	defer discard(conn)
+	x.leads.Store(true)
+	h, err := x.settle(ctx, conn)
+	if err != nil {
+		return err
+	}
+	x.fail(nil)
+	err = x.feed(ctx, conn, h)
+	if errors.Is(err, bus.ErrAhead) {
+		x.cfg.Log.WarnContext(ctx, "the run index is ahead of the events: it is made again from them", "err", err)
+		return x.db.begin(ctx, conn, h, head{epoch: h.epoch + 1, stream: h.stream}, 0)
+	}
+	return err
+}
+
+// lead returns the connection to apply on, once no other process applies. SQLite has no such lock: should two processes
+// share a file, the position tells each what the other has done.
+func (x *Index) lead(ctx context.Context) (*sql.Conn, error) {
+	conn, err := x.db.writes.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the index: %w", err)
+	}
+	for x.db.kind == kindPostgres {
+		var mine bool
+		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", int64(lockApply)).Scan(&mine); err != nil {
+			return nil, errors.Join(fmt.Errorf("lock the index: %w", err), conn.Close())
+		}
+		if mine {
+			break
+		}
+		x.fail(nil)
+		if err := x.look(ctx); err != nil {
+			discard(conn)
+			return nil, err
+		}
+		wait(ctx, lookEvery)
+		if ctx.Err() != nil {
+			return nil, errors.Join(context.Cause(ctx), conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// discard ends a connection, and with it the lock that it may have: the pool would keep both.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = conn.Close()
+}
+
+// look finds out how far the index and the stream are.
+func (x *Index) look(ctx context.Context) error {
+	state, err := x.cfg.Bus.EventsState(ctx)
+	if err != nil {
+		return err
+	}
+	return x.db.read(ctx, func(ctx context.Context, t *tx) error {
+		h, err := t.head(ctx)
+		if err == nil {
+			x.last.Store(state.Last)
+			x.position.Store(h.position)
+		}
+		return err
+	})
+}
+
+// settle returns where to go on. Rows of another stream are given up.
+func (x *Index) settle(ctx context.Context, on beginner) (head, error) {
+	state, err := x.cfg.Bus.EventsState(ctx)
+	if err != nil {
+		return head{}, err
+	}
+	var h head
+	err = x.db.read(ctx, func(ctx context.Context, t *tx) (err error) {
+		h, err = t.head(ctx)
+		return err
+	})
+	if err != nil {
+		return head{}, err
+	}
+	x.last.Store(state.Last)
+	is := state.Created.UTC().Format(time.RFC3339Nano)
+	if h.stream != is {
+		if h.stream != "" {
+			x.cfg.Log.WarnContext(ctx, "the run index is of another stream: it is made again from the events")
+		}
+		to := head{epoch: h.epoch + 1, stream: is}
+		if err := x.db.begin(ctx, on, h, to, 0); err != nil {
+			return head{}, err
+		}
+		h = to
+	}
+	if h.position > 0 && h.position+1 < state.First {
+		x.cfg.Log.WarnContext(ctx, "events were removed before the run index had them", "position", h.position, "first", state.First)
+	}
+	x.position.Store(h.position)
+	return h, nil
+}
+
+// feed applies the events after a head until ctx ends or something fails.
+func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
+	var (
+		events []placed
+		to     = h
+		retain = time.Now()
+		flush  = func() error {
+			if to == h {
+				return nil
+			}
+			bounded, cancel := context.WithTimeout(ctx, applyTimeout)
+			defer cancel()
+			if err := x.db.apply(bounded, conn, h, to, events); err != nil {
+				return err
+			}
+			h, events = to, events[:0]
+			x.position.Store(h.position)
+			return nil
+		}
+	)
+	for f, err := range x.cfg.Bus.Feed(ctx, h.position) {
+		if err != nil {
+			return err
+		}
+		if f.Position == 0 {
+			if to.position, err = x.idle(ctx, conn, h); err != nil {
+				return err
+			}
+		} else {
+			if e, ok := f.Event(); ok {
+				events = append(events, placed{e, f.Position})
+			}
+			to.position, to.asOf = f.Position, f.Time.UnixMicro()
+			x.last.Store(f.Position + f.Pending)
+		}
+		if f.Pending > 0 && to.position-h.position < maxBatch {
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+		if time.Since(retain) > retainEvery {
+			retain = time.Now()
+			if err := x.retain(ctx, conn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// idle makes sure that the index still is where this one thinks, as nothing comes that would be applied. It returns where
+// to go on: when all events were removed, that is the end of the stream.
+func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (position uint64, err error) {
+	err = x.db.transaction(ctx, conn, func(t *tx) error {
+		is, err := t.head(ctx)
+		if err == nil && is != h {
+			err = errMoved
+		}
+		return err
+	})
+	if err != nil {
+		return h.position, err
+	}
+	state, err := x.cfg.Bus.EventsState(ctx)
+	if err != nil {
+		return h.position, err
+	}
+	x.last.Store(state.Last)
+	if state.First > state.Last {
+		return max(h.position, state.Last), nil
+	}
+	return h.position, nil
+}
+
+// begin gives up the rows of runs whose first event is at a position or after it, and goes to another head.
+func (d *database) begin(ctx context.Context, on beginner, from, to head, first uint64) error {
+	return d.transaction(ctx, on, func(t *tx) error {
+		if err := t.move(ctx, from, to); err != nil {
+			return err
+		}
+		for _, table := range tableNames() {
+			s := "DELETE FROM " + table
+			if first > 0 {
+				s += " WHERE (tenant, " + runColumn(table) + ") IN (SELECT tenant, id FROM longshore_runs WHERE first >= ?)"
+			}
+			var args []any
+			if first > 0 {
+				args = append(args, place(first))
+			}
+			if _, err := t.exec(ctx, s, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// runColumn is the column of a table that names the run.
+func runColumn(table string) string {
+	if table == "longshore_runs" {
+		return "id"
+	}
+	return "run"
+}
+
+// retain removes rows of runs that ended long ago, a few at a time.
+func (x *Index) retain(ctx context.Context, on beginner) error {
+	before := time.Now().Add(-x.cfg.Retain).UnixMicro()
+	for removed := int64(retainBatch); removed == retainBatch && ctx.Err() == nil; {
+		err := x.db.transaction(ctx, on, func(t *tx) error {
+			const some = " IN (SELECT tenant, id FROM longshore_runs WHERE finished_at < ? ORDER BY finished_at, tenant, id LIMIT ?)"
+			for _, table := range tableNames() { // the runs last
+				var err error
+				if removed, err = t.exec(ctx, "DELETE FROM "+table+" WHERE (tenant, "+runColumn(table)+")"+some, before, retainBatch); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("remove old runs from the index: %w", err)
+		}
+	}
+	return nil
+}
+
+// Rebuild gives up what EVENTS still tells, and has it applied anew by whoever applies. Runs whose first events were
+// removed from EVENTS keep their rows.
+func (x *Index) Rebuild(ctx context.Context) error {
+	if _, err := x.db.prepare(ctx); err != nil {
+		return err
+	}
+	for {
+		state, err := x.cfg.Bus.EventsState(ctx)
+		if err != nil {
+			return err
+		}
+		var h head
+		if err := x.db.read(ctx, func(ctx context.Context, t *tx) (err error) { h, err = t.head(ctx); return err }); err != nil {
+			return err
+		}
+		err = x.db.begin(ctx, x.db.writes, h, head{epoch: h.epoch + 1, stream: h.stream}, max(state.First, 1))
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		wait(ctx, 10*time.Millisecond)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Status tells how the index is.
+func (x *Index) Status(ctx context.Context) (messages.IndexStatus, error) {
+	s := messages.IndexStatus{Kind: x.db.kind, Leads: x.leads.Load()}
+	if err := x.failure(); err != nil {
+		s.Error = messages.Clip(err.Error(), 512)
+	}
+	state, err := x.cfg.Bus.EventsState(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Last = state.Last
+	if !x.ready.Load() {
+		s.Behind = s.Last
+		return s, nil
+	}
+	err = x.db.read(ctx, func(ctx context.Context, t *tx) error {
+		h, err := t.head(ctx)
+		if err != nil {
+			return err
+		}
+		s.Position, s.AsOf = h.position, time.UnixMicro(h.asOf).UTC()
+		s.Behind = s.Last - min(s.Last, s.Position)
+		if h.position == 0 {
+			s.AsOf = time.Time{}
+		}
+		return t.one(ctx, []any{&s.Runs, &s.Steps}, "SELECT (SELECT count(*) FROM longshore_runs), (SELECT count(*) FROM longshore_steps)")
+	})
+	return s, err
+}

@@ -1,0 +1,270 @@
+package index
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Bounds of what a row holds, in bytes. What is in a database's index is short enough for PostgreSQL's.
+const (
+	maxName   = 512
+	maxText   = 2 << 10
+	maxLabels = 64
+)
+
+// row is a run. It is the same whatever order its events were applied in.
+type row struct {
+	messages.RunSummary
+
+	seen     numbers
+	began    time.Time // submitted, or started, or the first that is known of it
+	statusAt uint64    // number of the event that Status is from
+	modelAt  uint64    // number of the event that Model is from
+	total    bool      // Steps and Usage are those of the result
+	charged  bool      // so is cost
+	unpriced bool      // a call has no known price
+	cost     float64   // of those that have
+	first    uint64    // position of its first event: its place in lists
+	last     uint64    // position of its newest
+	labelled bool      // labels are to be written
+}
+
+func newRow(ref messages.Ref) *row {
+	return &row{RunSummary: *messages.NewRunSummary(ref)}
+}
+
+// apply takes an event into account, and tells whether it was new.
+func (r *row) apply(e *messages.Event, position uint64) bool {
+	n := e.Number()
+	if !r.seen.add(n) {
+		return false
+	}
+	if r.first == 0 || position < r.first {
+		r.first = position
+	}
+	r.last = max(r.last, position)
+	at := e.Time.UTC().Truncate(time.Microsecond)
+	if r.Updated == nil || at.After(*r.Updated) {
+		r.Updated = &at
+	}
+	if r.Queued == nil && r.Started == nil && (r.began.IsZero() || at.Before(r.began)) {
+		r.began = at
+	}
+	switch e.Name() {
+	case messages.EventRunQueued:
+		r.queued(e)
+	case messages.EventRunStarted:
+		var d messages.RunStarted
+		if json.Unmarshal(e.Data, &d) == nil && d.Model != "" {
+			r.model(n, clean(d.Model, maxName))
+		}
+	case messages.EventStepStart:
+		var d messages.Step
+		if !r.total && json.Unmarshal(e.Data, &d) == nil {
+			r.Steps = max(r.Steps, d.Step)
+		}
+	case messages.EventMessageEnd:
+		r.replied(n, e)
+	case messages.EventToolExecutionEnd:
+		var d messages.ToolExecution
+		if json.Unmarshal(e.Data, &d) == nil {
+			r.ToolCalls++
+			if d.IsError {
+				r.ToolErrors++
+			}
+		}
+	case messages.EventRunWaiting:
+		var d messages.RunWaiting
+		_ = json.Unmarshal(e.Data, &d) // it waits, for whatever
+		r.status(n, messages.StatusWaiting, clean(d.Reason, maxName))
+	case messages.EventRunResumed:
+		r.status(n, messages.StatusRunning, "")
+	case messages.EventRunFinished:
+		r.finish(e)
+	}
+	return true
+}
+
+func (r *row) queued(e *messages.Event) {
+	var d messages.RunQueued
+	if json.Unmarshal(e.Data, &d) != nil {
+		return
+	}
+	if d.Agent != "" { // the result may have told it
+		r.Agent = clean(d.Agent, maxName)
+	}
+	r.Priority, r.Session = messages.Priority(clean(string(d.Priority), maxName)), clean(d.Session, maxName)
+	r.Input, r.Labels, r.labelled = clean(d.Input, maxText), labels(d.Labels), true
+	r.Queued, r.Started = micros(d.QueuedAt), micros(e.Time)
+	r.began = began(&r.RunSummary, r.began)
+}
+
+// replied counts a call of a model. Once the run has ended its result has the sums.
+func (r *row) replied(n uint64, e *messages.Event) {
+	var d messages.MessageEnd
+	if json.Unmarshal(e.Data, &d) != nil {
+		return
+	}
+	r.ModelCalls++
+	r.model(n, modelName(&d))
+	if !r.total {
+		r.Usage = r.Usage.Add(d.Usage)
+	}
+	switch {
+	case r.charged:
+	case d.Cost != nil:
+		r.cost += *d.Cost
+	case !d.Cached:
+		r.unpriced = true
+	}
+}
+
+func modelName(d *messages.MessageEnd) string {
+	if d.Provider == "" || d.Model == "" {
+		return clean(d.Model, maxName)
+	}
+	return clean(d.Provider+"/"+d.Model, maxName)
+}
+
+func (r *row) model(n uint64, name string) {
+	if name != "" && n > r.modelAt {
+		r.Model, r.modelAt = name, n
+	}
+}
+
+func (r *row) status(n uint64, s messages.Status, waits string) {
+	if r.Finished == nil && n > r.statusAt {
+		r.Status, r.Waits, r.statusAt = s, waits, n
+	}
+}
+
+func (r *row) finish(e *messages.Event) {
+	if r.Finished != nil {
+		return
+	}
+	at := e.Time
+	if at.IsZero() { // it ended, and the row must say so
+		at = time.Unix(0, 0)
+	}
+	r.Finished, r.Waits = micros(at), ""
+	var d messages.RunFinished
+	if json.Unmarshal(e.Data, &d) != nil || d.Result.ID == "" { // more is not known
+		r.Status, r.Code = messages.StatusFailed, ""
+		return
+	}
+	res := &d.Result
+	r.Status, r.Steps, r.Usage, r.total = res.Status, res.Steps, res.TokenUsage, true
+	if !r.Status.Ended() {
+		r.Status = messages.StatusFailed
+	}
+	if res.CostEstimate != nil {
+		r.cost, r.unpriced, r.charged = *res.CostEstimate, false, true
+	}
+	if r.Started == nil {
+		r.Started = micros(res.StartedAt)
+		r.began = began(&r.RunSummary, r.began)
+	}
+	if res.Provenance != nil && r.Agent == "" {
+		r.Agent = clean(res.Provenance.Agent, maxName)
+	}
+	if res.Error != nil {
+		r.Code, r.Error = messages.Code(clean(string(res.Error.Code), maxName)), clean(res.Error.Message, maxText)
+	}
+	r.Summary = clean(res.Summary, maxText)
+	if text, ok := res.Result.(string); ok && r.Summary == "" {
+		r.Summary = clean(text, maxText)
+	}
+}
+
+// folded is what a row must remember beyond what it shows.
+type folded struct {
+	Seen     string `json:"seen"`
+	StatusAt uint64 `json:"statusAt,omitempty"`
+	ModelAt  uint64 `json:"modelAt,omitempty"`
+	Total    bool   `json:"total,omitempty"`
+	Charged  bool   `json:"charged,omitempty"`
+}
+
+func (r *row) fold() folded {
+	return folded{r.seen.String(), r.statusAt, r.modelAt, r.total, r.charged}
+}
+
+func (r *row) unfold(f folded) (err error) {
+	r.statusAt, r.modelAt, r.total, r.charged = f.StatusAt, f.ModelAt, f.Total, f.Charged
+	r.seen, err = parseNumbers(f.Seen)
+	return err
+}
+
+// began is when a run was submitted, or started; def when that is not known.
+func began(r *messages.RunSummary, def time.Time) time.Time {
+	switch {
+	case r.Queued != nil:
+		return *r.Queued
+	case r.Started != nil:
+		return *r.Started
+	default:
+		return def
+	}
+}
+
+// priced is the cost, unless a part of it is unknown.
+func priced(cost float64, unpriced bool) *float64 {
+	if unpriced {
+		return nil
+	}
+	return &cost
+}
+
+// words is what is searched, in lower case.
+func (r *row) words() string {
+	return strings.ToLower(strings.Join([]string{r.ID, r.Input, r.Error, r.Summary}, "\n"))
+}
+
+// clean is a text that every database takes, of at most n bytes.
+func clean(s string, n int) string {
+	if len(s) > n {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+func labels(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make(map[string]string, min(len(all), maxLabels))
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		if len(out) == maxLabels {
+			break
+		}
+		out[clean(k, maxName)] = clean(all[k], maxName)
+	}
+	return out
+}
+
+// micros is a time as databases keep it; nil when it is not known.
+func micros(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = time.UnixMicro(t.UnixMicro()).UTC()
+	return &t
+}
+
+// place is a position or number as databases have it.
+func place(n uint64) int64 {
+	if n > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(n)
+}
