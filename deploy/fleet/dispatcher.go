@@ -110,7 +110,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return err
 	}
-	export, err := exportTraces(ctx, s.Traces, b, metrics, version, log)
+	export, err := exportTraces(ctx, s.Traces, b, version, log)
 	if err != nil {
 		return err
 	}

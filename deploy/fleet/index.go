@@ -79,7 +79,8 @@ func indexMetrics(m *observability.Metrics, x *index.Index) error {
 	if x == nil {
 		return nil
 	}
-	if err := m.Gauge("index_lag", "Events that are stored and not in the run index.", func() float64 { return float64(x.Behind()) }); err != nil {
+	err := m.Lag("index", func() (bus.Lag, bool) { return bus.Lag{Messages: int(x.Behind())}, true }) //nolint:gosec // a count
+	if err != nil {
 		return err
 	}
 	return m.Gauge("index_failing", "1 while the run index cannot be kept; the log says why.", func() float64 {

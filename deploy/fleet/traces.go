@@ -7,13 +7,12 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages/bus"
-	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/observability/traces"
 )
 
 // exportTraces prepares the export of traces and returns what does it until ctx ends; without a collector it does
 // nothing.
-func exportTraces(ctx context.Context, s settings.Traces, b *bus.Bus, metrics *observability.Metrics, version string, log *slog.Logger) (run func(context.Context) error, err error) {
+func exportTraces(ctx context.Context, s settings.Traces, b *bus.Bus, version string, log *slog.Logger) (run func(context.Context) error, err error) {
 	to := traces.Collector{URL: s.CollectorURL(), Headers: s.CollectorHeaders()}
 	if to.URL == "" {
 		return func(context.Context) error { return nil }, nil
@@ -29,5 +28,5 @@ func exportTraces(ctx context.Context, s settings.Traces, b *bus.Bus, metrics *o
 	if err != nil {
 		return nil, err
 	}
-	return x.Run, metrics.Gauge("traces_lag", "Events that have not become spans yet.", x.Lag)
+	return x.Run, nil
 }

@@ -177,13 +177,23 @@ func TestTraceContext(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("no webhook comes")
 	}
-	metrics, err := http.Get("http://" + d.API + "/metrics")
+	for ends := time.Now().Add(patience); !lagShows(t, d.API, "traces"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(ends) {
+			t.Fatal("the metrics do not tell the lag")
+		}
+	}
+}
+
+func lagShows(t *testing.T, addr, consumer string) bool {
+	t.Helper()
+	metrics, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer metrics.Body.Close()
 	var text strings.Builder
-	if err := metrics.Write(&text); err != nil || !strings.Contains(text.String(), "\nlongshore_traces_lag ") {
-		t.Errorf("no lag in %s: %v", text.String(), err)
+	if err := metrics.Write(&text); err != nil {
+		t.Fatal(err)
 	}
+	return strings.Contains(text.String(), "\nlongshore_consumer_lag{consumer=\""+consumer+"\"} ")
 }

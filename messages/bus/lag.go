@@ -50,8 +50,10 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 }
 
 // SharedConsumers are the names of the durable consumers that dispatchers share: metrics counts events, ends reacts to the
-// ends of runs, webhooks delivers.
-func SharedConsumers() []string { return []string{ConsumerMetrics, consumerEnds, consumerWebhooks} }
+// ends of runs, webhooks delivers, traces makes spans.
+func SharedConsumers() []string {
+	return []string{ConsumerMetrics, consumerEnds, consumerWebhooks, consumerTraces}
+}
 
 // Lags are those of the SharedConsumers, by name, as far as they exist.
 func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
