@@ -21,15 +21,15 @@ import (
 const composePath = "../compose.yaml"
 
 // composeFile is what the file may hold: a key that is not here fails the test.
-type composeFile struct { //nolint:tagliatelle // the names are those of Compose
+type composeFile struct {
 	Name              string                    `yaml:"name"`
-	Longshore         composeService            `yaml:"x-longshore"`
-	WorkerEnvironment map[string]string         `yaml:"x-worker-environment"`
+	Longshore         composeService            `yaml:"x-longshore"` //nolint:tagliatelle // Compose's
+	WorkerEnvironment map[string]string         `yaml:"x-worker-environment"` //nolint:tagliatelle // Compose's
 	Services          map[string]composeService `yaml:"services"`
 	Volumes           map[string]*struct{}      `yaml:"volumes"`
 }
 
-type composeService struct { //nolint:tagliatelle // the names are those of Compose
+type composeService struct {
 	Image           string                 `yaml:"image"`
 	Build           *composeBuild          `yaml:"build"`
 	User            string                 `yaml:"user"`
@@ -38,12 +38,12 @@ type composeService struct { //nolint:tagliatelle // the names are those of Comp
 	Ports           []string               `yaml:"ports"`
 	Volumes         []string               `yaml:"volumes"`
 	Tmpfs           []string               `yaml:"tmpfs"`
-	DependsOn       map[string]composeNeed `yaml:"depends_on"`
-	ReadOnly        bool                   `yaml:"read_only"`
-	CapDrop         []string               `yaml:"cap_drop"`
-	SecurityOpt     []string               `yaml:"security_opt"`
+	DependsOn       map[string]composeNeed `yaml:"depends_on"` //nolint:tagliatelle // Compose's
+	ReadOnly        bool                   `yaml:"read_only"` //nolint:tagliatelle // Compose's
+	CapDrop         []string               `yaml:"cap_drop"` //nolint:tagliatelle // Compose's
+	SecurityOpt     []string               `yaml:"security_opt"` //nolint:tagliatelle // Compose's
 	Restart         string                 `yaml:"restart"`
-	StopGracePeriod string                 `yaml:"stop_grace_period"`
+	StopGracePeriod string                 `yaml:"stop_grace_period"` //nolint:tagliatelle // Compose's
 	Healthcheck     *composeHealth         `yaml:"healthcheck"`
 	Logging         *composeLogging        `yaml:"logging"`
 }
@@ -57,12 +57,12 @@ type composeNeed struct {
 	Condition string `yaml:"condition"`
 }
 
-type composeHealth struct { //nolint:tagliatelle // the names are those of Compose
+type composeHealth struct {
 	Test        []string `yaml:"test"`
 	Interval    string   `yaml:"interval"`
 	Timeout     string   `yaml:"timeout"`
 	Retries     int      `yaml:"retries"`
-	StartPeriod string   `yaml:"start_period"`
+	StartPeriod string   `yaml:"start_period"` //nolint:tagliatelle // Compose's
 }
 
 type composeLogging struct {

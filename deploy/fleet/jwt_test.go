@@ -138,7 +138,9 @@ func TestTokensOverHTTPS(t *testing.T) {
 	guarded := h.dispatcher("guarded", h.nats)
 	h.worker("worker")
 	var ready struct {
-		HTTP string `json:"http"`
+		Data struct {
+			HTTP string `json:"http"`
+		} `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(guarded.line(`"message":"ready"`)), &ready); err != nil {
 		t.Fatal(err)
@@ -148,7 +150,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 	}}
 	ask := func(method, path, token, tenant, body string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+ready.HTTP+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+ready.Data.HTTP+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

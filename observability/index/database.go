@@ -34,7 +34,7 @@ const (
 	lockTables = 0x6c6f6e6773686f73
 )
 
-// database is a SQLite file or a PostgreSQL. In statements ? is a parameter.
+// database is a SQLite file or a PostgreSQL. A question mark in a statement is a parameter.
 type database struct {
 	kind   string
 	writes *sql.DB
