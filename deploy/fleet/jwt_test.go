@@ -236,7 +236,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 		}
 	})
 	t.Run("it speaks no HTTP", func(t *testing.T) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+ready.HTTP+"/v1/tasks", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+ready.Data.HTTP+"/v1/tasks", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
