@@ -395,7 +395,7 @@ func TestUnreachable(t *testing.T) {
 
 // Who stops to apply leaves the lock of a shared database, whatever becomes of its connections.
 func TestTheLockIsLeft(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		t.Helper()
 		h := newHarbour(t)
 		x := h.open(place())
