@@ -87,7 +87,7 @@ type KeyRevoke struct {
 type AuthDenied struct {
 	Code      Code   `json:"code"`                // unauthenticated, forbidden or rate_limited
 	Reason    string `json:"reason"`              // what was said to who asked
-	Operation string `json:"operation,omitempty"` // of the OpenAPI document
+	Operation string `json:"operation,omitempty"` // of the OpenAPI document, or the subject of the request
 	Tenant    string `json:"tenant,omitempty"`    // for which it was asked, when that was another than one's own
 	Who       string `json:"who,omitempty"`       // who asked, when that is known
 	Remote    string `json:"remote,omitempty"`    // the address that it came from

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -25,7 +24,7 @@ type gate struct {
 }
 
 // access makes the gate that the settings ask for.
-func access(ctx context.Context, s settings.Access, b *bus.Bus, metrics *observability.Metrics, log *slog.Logger) (*gate, error) {
+func access(ctx context.Context, s settings.Access, b *bus.Bus, denials *auth.Denials, log *slog.Logger) (*gate, error) {
 	g := &gate{log: log}
 	if !s.On() {
 		return g, nil
@@ -43,20 +42,13 @@ func access(ctx context.Context, s settings.Access, b *bus.Bus, metrics *observa
 		}
 		who.Tokens = g.jwts
 	}
-	g.api = &api.Access{Authenticator: who, Denials: auth.NewDenials(b.AnnounceTo, log)}
-	denied := func() float64 { return float64(g.api.Denials.Total()) }
-	if err := metrics.Counter("auth_denied_total", "Requests over HTTP that were refused for who asked.", denied); err != nil {
-		return nil, fmt.Errorf("count denials: %w", err)
-	}
+	g.api = &api.Access{Authenticator: who, Denials: denials}
 	return g, nil
 }
 
 // run keeps the gate until ctx ends.
 func (g *gate) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	if g.api != nil {
-		group.Go(func() error { return g.api.Denials.Run(ctx) })
-	}
 	if g.jwts != nil {
 		group.Go(func() error {
 			g.jwts.Run(ctx, func(err error) { g.log.WarnContext(ctx, "the keys of the identity provider may be old", "err", err) })

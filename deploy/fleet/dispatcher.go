@@ -76,9 +76,11 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		return err
 	}
 	defer closeIndex(ctx, runs, log)
+	denials := auth.NewDenials(b.AnnounceTo, log)
 	svc := service.New(service.Config{
-		Index: asked(runs),
-		Conn:  nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
+		Denied: denials.Tell,
+		Index:  asked(runs),
+		Conn:   nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
 		PromptPolicy: withoutSecrets(settings.Secrets(s)), Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
@@ -91,6 +93,10 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
 		return err
 	}
+	denied := func() float64 { return float64(denials.Total()) }
+	if err := metrics.Counter("auth_denied_total", "Requests that were refused for who asked.", denied); err != nil {
+		return err
+	}
 	if err := indexMetrics(metrics, runs); err != nil {
 		return err
 	}
@@ -98,7 +104,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return err
 	}
-	gate, err := access(ctx, s.Access, b, metrics, log)
+	gate, err := access(ctx, s.Access, b, denials, log)
 	if err != nil {
 		return err
 	}
@@ -122,6 +128,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	group.Go(func() error { return export(ctx) })
 	group.Go(func() error { return keepIndex(ctx, runs) })
 	group.Go(func() error { return gate.run(ctx) })
+	group.Go(func() error { return denials.Run(ctx) })
 	group.Go(func() error { return watch(ctx) })
 	group.Go(func() error {
 		select {

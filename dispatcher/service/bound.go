@@ -35,6 +35,21 @@ func boundBody(req micro.Request) ([]byte, error) {
 	return messages.BindTenant(req.Data(), tenant)
 }
 
+// refused tells of a request that was refused for who asked: for another tenant, or in the place of an answer.
+func (s *Service) refused(subject string, p *messages.Problem) {
+	if s.cfg.Denied == nil || p.Code != messages.CodeForbidden {
+		return
+	}
+	tenant, ok := messages.TenantOf(subject)
+	if !ok {
+		tenant = messages.DefaultTenant
+	}
+	s.cfg.Denied(tenant, messages.AuthDenied{Code: p.Code, Reason: p.Detail, Operation: messages.Clip(subject, maxDeniedSubject)})
+}
+
+// maxDeniedSubject bounds what an event says of a subject that anybody may have made up, in bytes.
+const maxDeniedSubject = 256
+
 // isInbox tells whether a subject is one for answers. Who asks names it, and no server holds it against what he may
 // publish: with any other the dispatcher would write in his place, with its own permissions. Inboxes, and what servers make
 // of them between accounts and clusters, begin with an underscore; nothing of the fleet does.

@@ -80,6 +80,7 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 		return
 	}
 	p := problem(err)
+	s.refused(req.Subject(), p)
 	if p.Code == messages.CodeInternal {
 		s.cfg.Log.WarnContext(ctx, "answer a request", "subject", req.Subject(), "err", err)
 	}

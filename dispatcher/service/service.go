@@ -41,6 +41,9 @@ type Config struct {
 
 	Index RunIndex // of runs; nil: clients read the events themselves
 
+	// Denied, if set, hears of requests that were refused for who asked. It must not wait.
+	Denied func(tenant string, what messages.AuthDenied)
+
 	// PromptPolicy, if set, says whether a prompt may be stored; its error is shown to who asks.
 	PromptPolicy prompt.Policy
 }

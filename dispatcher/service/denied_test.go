@@ -1,0 +1,50 @@
+package service_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/messages"
+)
+
+type denial struct {
+	Tenant string
+	Data   messages.AuthDenied
+}
+
+// Who asks on the subject of one tenant about another, or names no inbox, is refused, and somebody hears of it. A request
+// that fails for another reason is no such attempt.
+func TestDenialsAreTold(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	told := make(chan denial, 10)
+	defer serve(t, o.nc, service.Config{Denied: func(tenant string, d messages.AuthDenied) { told <- denial{tenant, d} }})()
+	ask := func(subject, body string) {
+		if _, err := o.nc.Request(subject, []byte(body), 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("longshore.t.acme.status", `{"id":"unknown"}`)
+	ask("longshore.t.acme.status", `{"id":"r","tenant":"harbour"}`)
+	if err := o.nc.PublishMsg(&nats.Msg{Subject: "longshore.status", Reply: "runs.harbour.r.log", Data: []byte(`{"id":"r"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	want := []denial{
+		{"acme", messages.AuthDenied{Code: messages.CodeForbidden, Reason: `this subject is for requests of tenant "acme" alone`, Operation: "longshore.t.acme.status"}},
+		{"default", messages.AuthDenied{Code: messages.CodeForbidden, Reason: "the subject of the answer is no inbox", Operation: "longshore.status"}},
+	}
+	for _, w := range want {
+		select {
+		case got := <-told:
+			if diff := cmp.Diff(w, got); diff != "" {
+				t.Error(diff)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nobody hears of %v", w)
+		}
+	}
+}
