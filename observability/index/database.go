@@ -121,6 +121,7 @@ func (d *database) sql(s string) string {
 	if d.kind == kindSQLite {
 		return s
 	}
+	s = strings.ReplaceAll(s, "instr(", "strpos(")
 	var b strings.Builder
 	n := 0
 	for i := range len(s) {
