@@ -13,7 +13,7 @@ import (
 type callerKey struct{}
 
 // WithCaller is a context whose requests say for whom they are made, for programs that ask in the name of others. Tasks that
-// are submitted with it are by him, whatever they say themselves.
+// are submitted with it are by him, whatever they say themselves. Dispatchers do not believe a client that is bound to a tenant.
 func WithCaller(ctx context.Context, c messages.Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }

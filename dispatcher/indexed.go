@@ -107,7 +107,7 @@ func (c *Client) begunRuns(ctx context.Context, f *RunFilter, limit int) (*RunLi
 
 // newestFirst is the queued tasks that fit a filter as a whole.
 func (q *queuedTasks) newestFirst(f *RunFilter) []*messages.RunSummary {
-	all := slices.Collect(maps.Values(q.runs))
+	all := slices.AppendSeq([]*messages.RunSummary{}, maps.Values(q.runs)) // none is no null in JSON
 	all = slices.DeleteFunc(all, func(r *messages.RunSummary) bool { return !f.matches(r) })
 	slices.SortFunc(all, func(a, b *messages.RunSummary) int {
 		return cmp.Or(b.Queued.Compare(*a.Queued), cmp.Compare(b.ID, a.ID))

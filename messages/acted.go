@@ -10,8 +10,8 @@ import (
 // and before the answer; one whose dispatcher dies in between has none.
 const EventActed = "acted"
 
-// HeaderCaller is the header of a request that says for whom a program makes it: a Caller. Whoever may make requests may
-// set it, as he may set by.
+// HeaderCaller is the header of a request that says for whom a program makes it: a Caller. Whoever may make requests for all
+// tenants may set it, as he may set by. On subjects of a tenant it does not count.
 const HeaderCaller = "Longshore-Caller"
 
 // Caller is for whom a request is made.

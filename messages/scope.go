@@ -36,6 +36,9 @@ func TenantSubject(tenant, subject string) (_ string, ok bool) {
 	return tenantPrefix + tenant + "." + strings.TrimPrefix(subject, requestPrefix), slices.Contains(TenantSubjects(), subject)
 }
 
+// OfTenant tells whether a subject is one for clients bound to a tenant, even to one that cannot be.
+func OfTenant(subject string) bool { return strings.HasPrefix(subject, tenantPrefix) }
+
 // TenantOf is the tenant in a subject that TenantSubject made.
 func TenantOf(subject string) (tenant string, ok bool) {
 	rest, ok := strings.CutPrefix(subject, tenantPrefix)

@@ -23,6 +23,9 @@ func collect(v reflect.Value, out *[]string) {
 	if t, ok := reflect.TypeAssert[Traces](v); ok {
 		*out = append(*out, t.tokens()...)
 	}
+	if x, ok := reflect.TypeAssert[RunIndex](v); ok {
+		*out = append(*out, x.passwords()...)
+	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		switch {

@@ -113,6 +113,18 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+func TestSecretsOfTheIndex(t *testing.T) {
+	for url, want := range map[string]string{
+		"postgres://me:pass,word@h1,h2/db":        "pass,word",
+		"postgres://me@h/db?password=pass%2Cword": "pass,word",
+		"postgres://me@h/db?sslpassword=passw0rd": "passw0rd",
+	} {
+		if got := settings.Secrets(settings.Dispatcher{RunIndex: settings.RunIndex{Index: url}}); !slices.Contains(got, want) {
+			t.Errorf("%s: %q", url, got)
+		}
+	}
+}
+
 // The page on configuration lists every variable with its default.
 func TestEveryVariableIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/configuration.md")

@@ -3,6 +3,7 @@ package settings
 import (
 	"net/url"
 	"strings"
+	"unicode/utf8"
 )
 
 // Traces says where dispatchers export traces. The names are those of OpenTelemetry.
@@ -84,7 +85,7 @@ func pairs(list string) (out map[string]string, ok bool) {
 		name, value, found := strings.Cut(pair, "=")
 		name = strings.TrimSpace(name)
 		value, err := url.PathUnescape(strings.TrimSpace(value))
-		if !found || err != nil || name == "" || strings.Trim(name, tokenChars) != "" || strings.ContainsFunc(value, isControl) {
+		if !found || err != nil || name == "" || strings.Trim(name, tokenChars) != "" || strings.ContainsFunc(value, isControl) || !utf8.ValidString(value) {
 			return nil, false
 		}
 		out[name] = value

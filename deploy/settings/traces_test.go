@@ -30,6 +30,7 @@ func TestTraces(t *testing.T) {
 		"no header's name":   {[]string{"OTEL_EXPORTER_OTLP_TRACES_HEADERS=a b=s3cret"}, "", "OTEL_EXPORTER_OTLP_TRACES_HEADERS: not a list"},
 		"a line break":       {[]string{"OTEL_EXPORTER_OTLP_HEADERS=a=s3cret%0d%0ab:c"}, "", "OTEL_EXPORTER_OTLP_HEADERS: not a list"},
 		"half an escape":     {[]string{"OTEL_RESOURCE_ATTRIBUTES=a=s3cret%2"}, "", "OTEL_RESOURCE_ATTRIBUTES: not a list"},
+		"no text":            {[]string{"OTEL_RESOURCE_ATTRIBUTES=a=s3cret%ff"}, "", "OTEL_RESOURCE_ATTRIBUTES: not a list"}, // protobuf takes none
 		"attributes of ours": {[]string{"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test, team=core"}, "", ""},
 	} {
 		var s settings.Dispatcher

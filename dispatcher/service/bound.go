@@ -27,8 +27,10 @@ func boundBody(req micro.Request) ([]byte, error) {
 	}
 	tenant, ok := messages.TenantOf(req.Subject())
 	switch {
-	case !ok:
+	case !messages.OfTenant(req.Subject()):
 		return req.Data(), nil
+	case !ok: // an account may have any name
+		return nil, messages.Forbidden("the subject names no tenant")
 	case req.Reply() == "": // an answer to somebody who named this subject for it, perhaps with no right to ask
 		return nil, messages.Forbidden("nobody waits for the answer")
 	}

@@ -64,12 +64,13 @@ func openDatabase(where string) (*database, error) {
 	if err := os.MkdirAll(filepath.Dir(where), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the index: %w", err)
 	}
-	// The file is made here, so that nobody else can read what runs were asked.
+	// The file is made here, so that nobody else can read what runs were asked. One that is there may be of somebody else,
+	// in a folder for all.
 	f, err := os.OpenFile(where, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the index: %w", err)
 	}
-	if err := f.Close(); err != nil {
+	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
 		return nil, fmt.Errorf("open the index: %w", err)
 	}
 	pragmas := url.Values{"_pragma": {
@@ -121,6 +122,7 @@ func (d *database) sql(s string) string {
 	if d.kind == kindSQLite {
 		return s
 	}
+	s = strings.ReplaceAll(s, "instr(", "strpos(")
 	var b strings.Builder
 	n := 0
 	for i := range len(s) {

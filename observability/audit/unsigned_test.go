@@ -1,0 +1,47 @@
+package audit
+
+import (
+	"os"
+	"slices"
+	"testing"
+)
+
+// What stands behind the newest head anybody with the folder may have written: it may be an auditor at work, so it is no
+// finding, but it is nothing that was verified.
+func TestUnsignedIsNotShown(t *testing.T) {
+	key := newKey(t)
+	base := record(t, key)
+	cfg := VerifyConfig{Dir: base, Keys: PublicKeys{key.Public()}}
+	_, before, sumBefore := verified(t, cfg)
+	for name, do := range map[string]func(*attack){
+		"an entry that never was": func(a *attack) {
+			a.edit(acme, -1, func(l [][]byte) [][]byte {
+				e, _ := parseLine(l[len(l)-1])
+				e.N, e.Prev, e.Kind, e.Position = e.N+1, e.Hash, KindEvent, 41
+				e.Subject, e.Body, e.Raw = "events.acme.r.approval_decided", []byte(`{"data":{"by":"ann"}}`), nil
+				e.Hash = e.sum(acme)
+				return append(l, e.appendLine(nil))
+			})
+		},
+		"a tenant that never was": func(a *attack) {
+			e := Entry{N: 1, At: newClock().Now(), Kind: KindEvent, Position: 41, Subject: "events.new.r.approval_decided", Body: []byte(`{}`)}
+			e.Hash = e.sum("tenants/new")
+			if err := os.Mkdir(a.dir+"/tenants/new", 0o700); err != nil {
+				a.Fatal(err)
+			}
+			if err := os.WriteFile(a.dir+"/tenants/new/"+segmentName(1), e.Line(), 0o600); err != nil {
+				a.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &attack{t, copied(t, base)}
+			do(a)
+			cfg.Dir = a.dir
+			found, entries, sum := verified(t, cfg)
+			if found != nil || sum.Pending != 1 || sum.Entries != sumBefore.Entries || !slices.Equal(entries, before) {
+				t.Errorf("%+v %+v, %d entries for %d", found, sum, len(entries), len(before))
+			}
+		})
+	}
+}
