@@ -65,7 +65,7 @@ func (b *Bus) RunEnds(ctx context.Context, take func(context.Context, RunEnd) er
 		if b.nextEnds(ctx, cons, take) {
 			continue
 		}
-		_ = pause(ctx, endsPause) // cut short by the end of ctx
+		_ = pause(ctx, endsPause)                                                        // cut short by the end of ctx
 		if again, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, cfg); err == nil { // somebody may have removed it
 			cons = again
 		}

@@ -41,7 +41,7 @@ func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
 		if b.retireNext(ctx, cons, keep) {
 			continue
 		}
-		_ = pause(ctx, retentionPause) // cut short by the end of ctx
+		_ = pause(ctx, retentionPause)                                                   // cut short by the end of ctx
 		if again, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, cfg); err == nil { // somebody may have removed it
 			cons = again
 		}
