@@ -12,6 +12,9 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
+// maxAnnounces bounds how often an event about no run races with those of other processes.
+const maxAnnounces = 20
+
 // Announce stores an event that is about no run, under messages.NoRun of the default tenant. Its number is the time in
 // microseconds, or one more than that of the newest such event if this is not less: numbers grow, have gaps, and are
 // not used again when old events are gone. It is stored at least once when this returns without an error.
@@ -26,7 +29,13 @@ func (b *Bus) AnnounceTo(ctx context.Context, tenant, name string, data any) err
 	if err != nil {
 		return fmt.Errorf("encode event %s: %w", name, err)
 	}
-	for range maxPuts {
+	select { // those of one process would only race for the numbers
+	case b.announcing <- struct{}{}:
+		defer func() { <-b.announcing }()
+	case <-ctx.Done():
+		return fmt.Errorf("announce %s: %w", name, context.Cause(ctx))
+	}
+	for n := range maxAnnounces {
 		last, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventFilter()})
 		if err != nil {
 			return fmt.Errorf("announce %s: %w", name, err)
@@ -53,7 +62,8 @@ func (b *Bus) AnnounceTo(ctx context.Context, tenant, name string, data any) err
 		expect(m, last.seq)
 		_, err = b.store(ctx, m)
 		if refused(err, codeWrongLast) {
-			continue // another took the number
+			_ = pause(ctx, backoff(n)) // another took the number; ctx shows in what follows
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("announce %s: %w", name, err)

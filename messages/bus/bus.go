@@ -60,6 +60,8 @@ type Bus struct {
 	skipped atomic.Uint64
 	quotas  quotaCache
 	spent   spentCache
+
+	announcing chan struct{} // has an element while an event about no run is stored
 }
 
 var (
@@ -73,6 +75,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
 		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages,
 		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
+		announcing: make(chan struct{}, 1),
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)

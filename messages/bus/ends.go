@@ -53,16 +53,21 @@ func (b *Bus) RunEnds(ctx context.Context, take func(context.Context, RunEnd) er
 	if err != nil {
 		return err
 	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, jetstream.ConsumerConfig{
+	cfg := jetstream.ConsumerConfig{
 		Durable: consumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: endsAckWait, MaxDeliver: -1,
-	})
+	}
+	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, cfg)
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("create consumer %s: %w", consumerEnds, err)
 	}
 	for ctx.Err() == nil {
-		if !b.nextEnds(ctx, cons, take) {
-			_ = pause(ctx, endsPause) // cut short by the end of ctx
+		if b.nextEnds(ctx, cons, take) {
+			continue
+		}
+		_ = pause(ctx, endsPause)                                                        // cut short by the end of ctx
+		if again, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, cfg); err == nil { // somebody may have removed it
+			cons = again
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -36,16 +35,12 @@ func (f *Fed) Event() (messages.Event, bool) {
 }
 
 // Feed yields everything in EVENTS after a position, 0 for the first that is kept, in order and without a gap, and then
-// what comes, until ctx ends; its error comes last. What retention removed before it was read is missing: the first
+// what comes, until ctx ends; its error comes last, and is ErrAhead when the stream has lost its end. What retention removed before it was read is missing: the first
 // position is then more than one after the given one. A caller that stores each position together with what it made of
 // the message reads everything exactly once.
 func (b *Bus) Feed(ctx context.Context, after uint64) iter.Seq2[Fed, error] {
 	return func(yield func(Fed, error) bool) {
-		if err := b.checkPosition(ctx, after); err != nil {
-			yield(Fed{}, err)
-			return
-		}
-		t := &tail{bus: b, stream: StreamEvents, filter: EveryEvent, room: followRoom, last: after}
+		t := &tail{bus: b, stream: StreamEvents, filter: EveryEvent, strict: true, room: followRoom, last: after}
 		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
 		b.feed(ctx, t, yield)
 	}
@@ -67,23 +62,4 @@ func (b *Bus) feed(ctx context.Context, t *tail, yield func(Fed, error) bool) {
 			return
 		}
 	}
-}
-
-// checkPosition tells whether a stream can have handed out a position.
-func (b *Bus) checkPosition(ctx context.Context, position uint64) error {
-	if position == 0 {
-		return nil
-	}
-	var info struct {
-		State struct {
-			Last uint64 `json:"last_seq"` //nolint:tagliatelle // JetStream's
-		} `json:"state"`
-	}
-	if err := b.call(ctx, "STREAM.INFO."+StreamEvents, struct{}{}, &info); err != nil {
-		return fmt.Errorf("look at %s: %w", StreamEvents, err)
-	}
-	if position > info.State.Last {
-		return fmt.Errorf("%w: %d, and %s ends at %d", ErrAhead, position, StreamEvents, info.State.Last)
-	}
-	return nil
 }

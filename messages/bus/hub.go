@@ -38,7 +38,7 @@ func (b *Bus) NewHub() *Hub {
 
 // Run follows all events until ctx ends. Watchers that are left then get ctx's cause.
 func (h *Hub) Run(ctx context.Context) error {
-	t := &tail{bus: h.bus, stream: StreamEvents, filter: EveryEvent, room: followRoom}
+	t := &tail{bus: h.bus, stream: StreamEvents, filter: EveryEvent, strict: true, room: followRoom}
 	t.start.DeliverPolicy = jetstream.DeliverNewPolicy
 	defer t.close()
 	err := h.follow(ctx, t)
@@ -58,6 +58,10 @@ func (h *Hub) follow(ctx context.Context, t *tail) error {
 	close(h.ready)
 	for {
 		m, err := t.next(ctx, time.Time{})
+		if errors.Is(err, ErrAhead) { // watchers know what they have had of the events that are there now
+			t.last, t.start.DeliverPolicy = 0, jetstream.DeliverAllPolicy
+			continue
+		}
 		if err != nil {
 			return err
 		}

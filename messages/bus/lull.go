@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,42 +33,44 @@ type holding struct {
 func (l *lull) busy() bool { return l.appends.Load() > fewAppends }
 
 // hold looks after an outbox until what it holds back is sent.
-func (l *lull) hold(ctx context.Context, o *outbox) {
+func (l *lull) hold(o *outbox) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, holding{o, time.Now().Add(maxHold)})
 	if !l.armed {
 		l.armed = true
-		l.look(context.WithoutCancel(ctx))
+		l.look()
 	}
 }
 
 // look lets what is held back go in a moment, and so on while there is any.
-func (l *lull) look(ctx context.Context) { time.AfterFunc(lullEvery, func() { l.release(ctx) }) }
+func (l *lull) look() { time.AfterFunc(lullEvery, l.release) }
 
-func (l *lull) release(ctx context.Context) {
-	for o := l.next(); o != nil; o = l.next() {
-		if !o.release(ctx) {
-			l.hold(ctx, o)
-			break
+// release lets go what it may. Who is not ready comes first the next time: nobody waits for him.
+func (l *lull) release() {
+	var later []holding
+	for h, ok := l.next(); ok; h, ok = l.next() {
+		if !h.box.release() {
+			later = append(later, h)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.waiting = append(later, l.waiting...)
 	if l.armed = len(l.waiting) > 0; l.armed {
-		l.look(ctx)
+		l.look()
 	}
 }
 
-// next is an outbox whose time has come.
-func (l *lull) next() *outbox {
+// next takes out an outbox whose time has come.
+func (l *lull) next() (h holding, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) == 0 || l.busy() && time.Now().Before(l.waiting[0].until) {
-		return nil
+		return holding{}, false
 	}
-	o := l.waiting[0].box
+	h = l.waiting[0]
 	l.waiting[0] = holding{}
 	l.waiting = l.waiting[1:]
-	return o
+	return h, true
 }

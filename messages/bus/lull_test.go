@@ -76,6 +76,27 @@ func TestBadEventAmongThoseThatWait(t *testing.T) {
 	awaitThrough(t, out, 5)
 }
 
+// Whoever waits in a flush, for a server that does not answer, holds up nobody else.
+func TestHeldEventsPassABusyOutbox(t *testing.T) {
+	b, _ := openNew(t)
+	b.Appending(bus.FewAppends + 1)
+	begun, goOn, flushed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	slow, other := b.Open(run1()), b.Open(messages.Ref{Tenant: "acme", Run: "other"})
+	slow.Publish(ctxFor(t), 1, func(yield func(messages.Event) bool) {
+		close(begun)
+		<-goOn
+		yield(events(run1(), 1, 1)[0])
+	})
+	go func() { flushed <- slow.Flush(ctxFor(t)) }()
+	<-begun
+	other.Publish(ctxFor(t), 1, slices.Values(events(messages.Ref{Tenant: "acme", Run: "other"}, 1, 1)))
+	awaitThrough(t, other, 1)
+	close(goOn)
+	if err := <-flushed; err != nil {
+		t.Error(err)
+	}
+}
+
 func awaitThrough(t *testing.T, out runlog.Outbox, seq uint64) {
 	t.Helper()
 	for ctx := ctxFor(t); out.Through() != seq; time.Sleep(time.Millisecond) {

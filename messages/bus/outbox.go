@@ -118,20 +118,21 @@ func (o *outbox) add(ctx context.Context, d draft) {
 	o.held = append(o.held, d)
 	switch {
 	case !o.bus.lull.busy(), len(o.held) > maxDrafts:
-		o.send(ctx)
+		o.send(func() { o.makeRoom(ctx) })
 	case !o.waits:
 		o.waits = true
-		o.bus.lull.hold(ctx, o)
+		o.bus.lull.hold(o)
 	}
 }
 
-// send sends what is held back.
-func (o *outbox) send(ctx context.Context) {
+// send sends what is held back, and asks for room before each message.
+func (o *outbox) send(room func()) {
 	held := o.held
 	o.held = nil
 	for _, d := range held {
 		if d.events == nil {
-			o.fly(ctx, d.before, d.cost)
+			room()
+			o.fly(d.before, d.cost)
 			continue
 		}
 		for e := range d.events {
@@ -140,31 +141,40 @@ func (o *outbox) send(ctx context.Context) {
 				o.err, o.given = err, d.before
 				return
 			}
-			o.fly(ctx, d.before, l)
+			room()
+			o.fly(d.before, l)
 		}
 	}
 }
 
-// fly sends one message.
-func (o *outbox) fly(ctx context.Context, before uint64, l letter) {
+// makeRoom waits until one more may be on its way.
+func (o *outbox) makeRoom(ctx context.Context) {
 	if len(o.flights) >= window {
 		_ = o.drain(ctx, window-1) // shows in Flush
 	}
+}
+
+// fly sends one message.
+func (o *outbox) fly(before uint64, l letter) {
 	f := &flight{box: o, letter: l, before: before}
 	o.flights = append(o.flights, f)
 	o.bus.acks.send(f)
 }
 
-// release sends what is held back, for the lull. It is false while that would have to wait.
-func (o *outbox) release(ctx context.Context) bool {
-	o.mu.Lock()
+// release sends what is held back, for the lull, which must not wait for one of many: it is false while the owner is at
+// it, who may wait for long, and while too much is on its way already.
+func (o *outbox) release() bool {
+	if !o.mu.TryLock() {
+		return false
+	}
 	defer o.mu.Unlock()
 	o.collect()
-	if len(o.held) > 0 && len(o.flights) > window/2 {
+	if len(o.held) > 0 && len(o.flights) > window/2 && !o.bus.nc.IsClosed() {
+		o.mend() // its owner may have left it
 		return false
 	}
 	o.waits = false
-	o.send(ctx)
+	o.send(func() {}) // a little more than the window, at most
 	return true
 }
 
@@ -209,7 +219,7 @@ func (o *outbox) Through() uint64 {
 func (o *outbox) Flush(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.send(ctx)
+	o.send(func() { o.makeRoom(ctx) })
 	if o.err != nil {
 		return o.err
 	}

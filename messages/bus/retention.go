@@ -29,16 +29,21 @@ func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("open JetStream: %w", err)
 	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, jetstream.ConsumerConfig{
+	cfg := jetstream.ConsumerConfig{
 		Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
 		AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1, MaxDeliver: -1,
-	})
+	}
+	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, cfg)
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("create consumer %s: %w", consumerRetention, err)
 	}
 	for ctx.Err() == nil {
-		if !b.retireNext(ctx, cons, keep) {
-			_ = pause(ctx, retentionPause) // cut short by the end of ctx
+		if b.retireNext(ctx, cons, keep) {
+			continue
+		}
+		_ = pause(ctx, retentionPause)                                                   // cut short by the end of ctx
+		if again, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, cfg); err == nil { // somebody may have removed it
+			cons = again
 		}
 	}
 	return nil

@@ -30,6 +30,7 @@ type tail struct {
 	filter string
 	also   []string                 // further filters; then the server checks no permission for them
 	start  jetstream.ConsumerConfig // where to begin: its deliver policy
+	strict bool                     // a stream that ends before last is an error: ErrAhead. Else it is waited for
 	room   int                      // for messages that its caller has not taken yet; beyond it begins anew
 
 	in       *inbox    // nil: to be opened
@@ -198,11 +199,34 @@ func (t *tail) create(ctx context.Context) error {
 	}
 	attempt, cancel := context.WithTimeout(ctx, t.bus.answer)
 	defer cancel()
+	if t.strict && t.last > 0 {
+		if err := t.check(attempt); err != nil {
+			in.close()
+			return err
+		}
+	}
 	if err := t.bus.callOnce(attempt, subject, req, &resp); err != nil {
 		in.close()
 		return err
 	}
 	t.in, t.consumed, t.stored, t.heard = in, 0, resp.Pending, time.Now()
 	t.last = max(t.last, resp.Delivered.Stream) // where it begins, should it be lost before its first message
+	return nil
+}
+
+// check tells whether the stream can have given the last message: one that was made again, or lost its end with its
+// machine's power, gives other messages the same sequences.
+func (t *tail) check(ctx context.Context) error {
+	var info struct {
+		State struct {
+			Last uint64 `json:"last_seq"` //nolint:tagliatelle // JetStream's
+		} `json:"state"`
+	}
+	if err := t.bus.callOnce(ctx, "STREAM.INFO."+t.stream, struct{}{}, &info); err != nil {
+		return err
+	}
+	if t.last > info.State.Last {
+		return fmt.Errorf("%w: %d, and %s ends at %d", ErrAhead, t.last, t.stream, info.State.Last)
+	}
 	return nil
 }

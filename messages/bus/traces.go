@@ -28,8 +28,9 @@ const (
 // Traces is the consumer of EVENTS that all exporters of traces share. Its position is kept by the server, from when it
 // was first made.
 type Traces struct {
-	bus  *Bus
-	cons jetstream.Consumer
+	bus   *Bus
+	names []string
+	cons  jetstream.Consumer
 
 	lag   atomic.Uint64
 	asked time.Time // when lag was
@@ -46,12 +47,20 @@ type TracedEvent struct {
 
 // Traces makes the consumer, or finds it: of the events with these names, those that are stored from now on.
 func (b *Bus) Traces(ctx context.Context, names ...string) (*Traces, error) {
-	js, err := newJetStream(b.nc)
-	if err != nil {
+	t := &Traces{bus: b, names: names}
+	if err := t.make(ctx); err != nil {
 		return nil, err
 	}
+	return t, nil
+}
+
+func (t *Traces) make(ctx context.Context) error {
+	js, err := newJetStream(t.bus.nc)
+	if err != nil {
+		return err
+	}
 	var filters []string
-	for _, name := range names {
+	for _, name := range t.names {
 		filters = append(filters, "events.*.*."+name)
 	}
 	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, jetstream.ConsumerConfig{
@@ -59,9 +68,10 @@ func (b *Bus) Traces(ctx context.Context, names ...string) (*Traces, error) {
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: tracesAckWait, MaxDeliver: -1, MaxAckPending: tracesPending,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create consumer %s: %w", consumerTraces, err)
+		return fmt.Errorf("create consumer %s: %w", consumerTraces, err)
 	}
-	return &Traces{bus: b, cons: cons}, nil
+	t.cons = cons
+	return nil
 }
 
 // Lag is how many events are not exported yet, as of a few seconds ago. Safe for any goroutine.
@@ -80,6 +90,9 @@ func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEve
 		failures++
 		t.asked = time.Time{}                                                // who looks wants to know now
 		_ = pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
+		if _, err := t.cons.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+			_ = t.make(ctx) // what this needs may be missing too: it is tried again
+		}
 	}
 }
 

@@ -449,3 +449,31 @@ func TestForeignEnd(t *testing.T) {
 		t.Log(err)
 	}
 }
+
+// stopLog tells the worker to stop in the moment when a reply is to be recorded.
+type stopLog struct {
+	*runlog.Memory
+	stop func()
+}
+
+func (l stopLog) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+	if e.Head.Has(messages.KindModelReplied) {
+		l.stop()
+	}
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	return l.Memory.Append(ctx, run, last, e)
+}
+
+// A worker that is told to stop while it records a paid reply records it.
+func TestShutdownWhileAReplyIsRecorded(t *testing.T) {
+	mem := &runlog.Memory{}
+	ctx, stop := context.WithCancelCause(t.Context())
+	r, _ := rnew(stopLog{mem, func() { stop(runner.ErrShutdown) }}, &rq{}, &re{},
+		func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
+	out, err := r.Run(ctx, rticket(1))
+	if last, _, _ := mem.Last(t.Context(), rrun); last.Head.Phase != messages.PhaseFinished {
+		t.Errorf("outcome %v (%v), and the log ends with %v: the reply is lost", out, err, last.Head.Kinds)
+	}
+}

@@ -199,15 +199,21 @@ func (x *execution) commit(ctx context.Context, reports ...messages.Record) (age
 	}
 }
 
-// commitPaid is commit of a report that is in hand although the worker is told to stop at once: what was paid for is
-// recorded before the run is handed back.
+// commitPaid is commit of a report that is in hand although the worker is told to stop at once, before or meanwhile: what
+// was paid for is recorded before the run is handed back.
 func (x *execution) commitPaid(ctx context.Context, reports ...messages.Record) (agent.Action, error) {
-	if errors.Is(context.Cause(ctx), ErrShutdown) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
-		defer cancel()
-	}
-	return x.commit(ctx, reports...)
+	paid, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), ErrShutdown) {
+			select {
+			case <-time.After(handBackTimeout):
+			case <-paid.Done():
+			}
+		}
+		cancel(context.Cause(ctx))
+	})()
+	return x.commit(paid, reports...)
 }
 
 // commitAt is commit at the position that is known. ErrConflict: the log has grown.

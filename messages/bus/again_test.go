@@ -1,0 +1,117 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// A stream that lost its end while it was followed hands out the same positions again: a feed must say so.
+func TestFeedOfAStreamThatWasMadeAgain(t *testing.T) {
+	t.Parallel()
+	b, nc := openNew(t)
+	publishRaw(t, nc, run1(), events(run1(), 1, 3)...)
+	for f, err := range b.Feed(ctxFor(t), 0) {
+		if err != nil {
+			if !errors.Is(err, bus.ErrAhead) {
+				t.Errorf("got %v, want ErrAhead", err)
+			}
+			return
+		}
+		if f.Position == 3 {
+			makeEventsAgain(t, nc)
+			publishRaw(t, nc, run1(), events(run1(), 1, 1)...)
+		}
+	}
+}
+
+// Consumers that a dispatcher and an exporter share are made again when they are gone.
+func TestConsumersAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	b, nc := openNew(t)
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	ends, traced := make(chan messages.Ref, 10), make(chan messages.Ref, 10)
+	traces, err := b.Traces(ctx, messages.EventRunFinished)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	done.Go(func() {
+		_ = b.RunEnds(ctx, func(_ context.Context, e bus.RunEnd) error { ends <- e.Run; return nil })
+	})
+	done.Go(func() {
+		traces.Run(ctx, func(_ context.Context, es []bus.TracedEvent) ([]int, error) {
+			for _, e := range es {
+				traced <- e.Run
+			}
+			return nil, nil
+		})
+	})
+	defer done.Wait()
+	defer cancel()
+	publishRaw(t, nc, run1(), event(run1(), 1, messages.EventRunFinished))
+	await := func(run messages.Ref) {
+		t.Helper()
+		for _, c := range []chan messages.Ref{ends, traced} {
+			select {
+			case got := <-c:
+				if got != run {
+					t.Errorf("got %s, want %s", got, run)
+				}
+			case <-ctx.Done():
+				t.Fatalf("the end of %s does not come", run)
+			}
+		}
+	}
+	await(run1())
+	makeEventsAgain(t, nc)
+	for { // the consumer of traces sees what comes after it was made
+		if _, ok, err := b.Lag(ctx, bus.StreamEvents, "traces"); err == nil && ok {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+		if ctx.Err() != nil {
+			t.Fatal("there is no consumer")
+		}
+	}
+	other := messages.Ref{Tenant: "acme", Run: "other"}
+	publishRaw(t, nc, other, event(other, 1, messages.EventRunFinished))
+	await(other)
+}
+
+// Many who announce at once are all heard.
+func TestAnnounceTogether(t *testing.T) {
+	t.Parallel()
+	b, _ := openNew(t)
+	const all = 100
+	var group sync.WaitGroup
+	for range all {
+		group.Go(func() {
+			if err := b.AnnounceTo(ctxFor(t), "acme", messages.EventActed, messages.Acted{Action: "pause"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if n := len(storedNumbers(t, b, messages.Ref{Tenant: "acme", Run: messages.NoRun}.EventFilter())); n != all {
+		t.Errorf("%d are stored, want %d", n, all)
+	}
+}
+
+// makeEventsAgain removes the stream with its consumers and makes an empty one.
+func makeEventsAgain(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	if err := newJetStream(t, nc).DeleteStream(ctxFor(t), bus.StreamEvents); err != nil {
+		t.Fatal(err)
+	}
+	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err != nil {
+		t.Fatal(err)
+	}
+}
