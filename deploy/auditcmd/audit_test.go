@@ -165,6 +165,9 @@ func TestAuditOfAFleet(t *testing.T) {
 	if err != nil || strings.Count(stdout, "\n") < 6 {
 		t.Errorf("%s %v", stdout, err)
 	}
+	if stdout, stderr, err := command(t, "export", "--dir", s.Dir, "--tenant", "nobody"); err != nil || stdout != "" || stderr != "no such entries\n" {
+		t.Errorf("%s %s %v", stdout, stderr, err)
+	}
 	// Somebody changes the past.
 	segment := filepath.Join(s.Dir, "tenants", "default", "00000000000000000001.jsonl")
 	body, err := os.ReadFile(segment)

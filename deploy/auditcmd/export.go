@@ -87,6 +87,7 @@ func (f *filter) fits(e *audit.Entry) bool {
 func (f *filter) export(cmd *cobra.Command, cfg audit.VerifyConfig, asJSON bool) error {
 	out := bufio.NewWriter(cmd.OutOrStdout())
 	cfg.Tenant = f.tenant
+	written := false
 	cfg.Found = func(found audit.Finding) {
 		_, _ = io.WriteString(cmd.ErrOrStderr(), located(&found)) // the exit code still tells
 	}
@@ -98,6 +99,7 @@ func (f *filter) export(cmd *cobra.Command, cfg audit.VerifyConfig, asJSON bool)
 		if asJSON {
 			text = `{"tenant":"` + tenant + `","entry":` + strings.TrimSuffix(string(e.Line()), "\n") + "}\n"
 		}
+		written = true
 		_, err := out.WriteString(text)
 		return err
 	}
@@ -107,6 +109,9 @@ func (f *filter) export(cmd *cobra.Command, cfg audit.VerifyConfig, asJSON bool)
 	}
 	if sum.Findings > 0 {
 		return ErrFound
+	}
+	if !written {
+		_, _ = io.WriteString(cmd.ErrOrStderr(), "no such entries\n") // nothing depends on it
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func Command(cfg Config) *cobra.Command {
 	set.StringVarP(&f.output, "output", "o", "text", "text or json")
 	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long each check may take")
 	set.BoolVar(&f.call, "call", false, "make one tiny call to each provider's model, which is paid for")
-	set.StringVar(&f.data, "data", "", "folder of a `longshore dev` on this machine, to look at its disk")
+	set.StringVar(&f.data, "data", "", "`folder` of a longshore dev on this machine, to look at its disk")
 	set.StringVar(&f.monitor, "monitor", "", "monitoring address of the NATS server, such as http://127.0.0.1:8222, to look at its settings")
 	cmd.AddCommand(runsCommand(cfg))
 	return cmd

@@ -221,5 +221,8 @@ func (d *doctor) prices(all []settings.Provider) Finding {
 	if len(unknown) > 0 {
 		return warn(check, "give them in the file of LONGSHORE_PRICES: budgets and quotas in dollars do not count them", "unknown: %s", strings.Join(unknown, ", "))
 	}
+	if known == 0 {
+		return ok(check, "no provider names a model that is paid for")
+	}
 	return ok(check, "known of all %d models that providers name", known)
 }

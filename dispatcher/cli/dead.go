@@ -33,7 +33,7 @@ func (g *graveyard) registerFilter(cmd *cobra.Command) {
 	flags.StringVar(&g.kind, "kind", "", "only these: run, message or webhook")
 	flags.StringVar(&g.agent, "agent", "", "only tasks of this agent")
 	flags.StringVar(&g.code, "code", "", "only those with this error code")
-	flags.DurationVar(&g.since, "since", 0, "only those of this time, such as 90m")
+	flags.Var((*ago)(&g.since), "since", "only those of this time, such as 90m or 7d")
 }
 
 // request is the filter of the flags, checked.

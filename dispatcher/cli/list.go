@@ -60,8 +60,9 @@ func (c *commands) list() *cobra.Command {
 // registerFilter adds the flags that say which runs are meant.
 func (f *filter) registerFilter(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&f.since, "since", day, "how far back to look, such as 90m")
-	flags.DurationVar(&f.until, "until", 0, "only runs that were submitted so long ago or longer, such as 10m")
+	f.since = day
+	flags.Var((*ago)(&f.since), "since", "how far back to look, such as 90m or 7d")
+	flags.Var((*ago)(&f.until), "until", "only runs that were submitted so long ago or longer, such as 10m or 7d")
 	flags.StringSliceVar(&f.statuses, "status", nil, "only these: queued, running, waiting, completed, failed, cancelled; may be repeated")
 	flags.StringVar(&f.agent, "agent", "", "only runs of this agent")
 	flags.StringToStringVar(&f.labels, "label", nil, "only runs with this label, as key=value; may be repeated")

@@ -108,9 +108,9 @@ func (p *pty) waitFor(what string, is func(picture string) bool) {
 	defer tick.Stop()
 	for {
 		all := p.shown.String()
-		last := strings.LastIndex(all, "\x1b[J")
+		last := strings.LastIndex(all, "\x1b[J") // before the last line of a picture
 		first := strings.LastIndex(all[:max(last, 0)], "\x1b[H")
-		if last >= 0 && first >= 0 && is(all[first:last]) {
+		if last >= 0 && first >= 0 && is(all[first:]) {
 			return
 		}
 		select {

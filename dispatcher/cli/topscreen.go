@@ -143,16 +143,26 @@ func (s *topScreen) size() (width, height int) {
 
 // draw shows the model.
 func (s *topScreen) draw(m *topModel, now time.Time) error {
+	return write(s.out, frame(m.render(s.width, s.height, s.options.Color, now)))
+}
+
+// frame writes lines over those that are shown. Each is erased before it is written: after a line of the whole width the
+// cursor stands on its last column, and to erase from there would take that away.
+func frame(lines []string) string {
 	var b strings.Builder
 	b.WriteString(screenTop)
-	for i, line := range m.render(s.width, s.height, s.options.Color, now) {
-		if i > 0 {
-			b.WriteString("\r\n")
+	for i, line := range lines {
+		switch i {
+		case 0:
+			b.WriteString(lineRest)
+		case len(lines) - 1:
+			b.WriteString("\r\n" + screenRest) // and what the picture before had below
+		default:
+			b.WriteString("\r\n" + lineRest)
 		}
-		b.WriteString(line + lineRest)
+		b.WriteString(line)
 	}
-	b.WriteString(screenRest)
-	return write(s.out, b.String())
+	return b.String()
 }
 
 func isTerminal(f *os.File) bool {

@@ -80,7 +80,7 @@ func TestMistakesAreUsageErrorsAndNeverConnect(t *testing.T) {
 		"exclusive flags":         {"group|needy|--must|--a|--b", "", "if any flags in the group [a b] are set none of the others can be; [a b] were all set"},
 		"list with an argument":   {"list|x", "", `unknown command "x" for "longshore list"`},
 		"list of no time":         {"list|--since|0s", "", "--since: must be more than 0"},
-		"list since yesterday":    {"list|--since|yesterday", "", `invalid argument "yesterday" for "--since" flag: time: invalid duration "yesterday"`},
+		"list since yesterday":    {"list|--since|yesterday", "", `invalid argument "yesterday" for "--since" flag: must be a time such as 90m, 12h or 7d`},
 		"list of nothing":         {"list|--limit|0", "", "--limit: must be 1 to 10000"},
 		"list of too many":        {"list|--limit|10001", "", "--limit: must be 1 to 10000"},
 		"list of unknown status":  {"list|--status|dead", "", `--status: "dead" is none of queued, running, waiting, completed, failed, cancelled`},

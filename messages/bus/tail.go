@@ -163,7 +163,9 @@ func (t *tail) open(ctx context.Context, until time.Time) error {
 	case !transient(err), !t.opened && time.Since(t.since) > t.bus.budget:
 		return fmt.Errorf("follow %s: %w", t.filter, err)
 	}
-	t.bus.log.WarnContext(ctx, "follow stream again", "stream", t.stream, "err", err)
+	if t.tries&(t.tries-1) == 0 { // the 1st, 2nd, 4th and so on: an outage is no line a second
+		t.bus.log.WarnContext(ctx, "follow stream again", "stream", t.stream, "try", t.tries, "err", err)
+	}
 	return nil
 }
 
