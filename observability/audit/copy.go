@@ -185,8 +185,9 @@ func (c *Copier) segment(ctx context.Context, name string, size int64, there *je
 		}
 		size = info.Size()
 	}
+	whole := uint64(size) //nolint:gosec // not below 0 any more
 	if there != nil {
-		same, err := begins(f, size, there)
+		same, err := begins(f, whole, there)
 		switch {
 		case err != nil:
 			return fmt.Errorf("read %s: %w", name, err)
@@ -195,11 +196,11 @@ func (c *Copier) segment(ctx context.Context, name string, size int64, there *je
 			return nil
 		}
 	}
-	if there == nil || there.Size < uint64(size) {
+	if there == nil || there.Size < whole {
 		if there, err = c.put(ctx, name, io.NewSectionReader(f, 0, size)); err != nil {
 			return err
 		}
-		if there.Size != uint64(size) {
+		if there.Size != whole {
 			return fmt.Errorf("copy %s: it has %d bytes of %d", name, there.Size, size)
 		}
 	}
@@ -220,12 +221,12 @@ func (c *Copier) put(ctx context.Context, name string, r io.Reader) (*jetstream.
 }
 
 // begins tells whether the first bytes of a file are an object.
-func begins(f io.ReaderAt, size int64, there *jetstream.ObjectInfo) (bool, error) {
-	if there.Size > uint64(size) {
+func begins(f io.ReaderAt, size uint64, there *jetstream.ObjectInfo) (bool, error) {
+	if there.Size > size {
 		return false, nil
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(f, 0, int64(there.Size))); err != nil {
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, int64(there.Size))); err != nil { //nolint:gosec // no larger than a file
 		return false, err
 	}
 	return jetstream.GetObjectDigestValue(h) == there.Digest, nil
