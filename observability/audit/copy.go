@@ -213,11 +213,23 @@ func (c *Copier) segment(ctx context.Context, name string, size int64, there *je
 func (c *Copier) put(ctx context.Context, name string, r io.Reader) (*jetstream.ObjectInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, objectTimeout)
 	defer cancel()
-	info, err := c.cfg.Bucket.Put(ctx, jetstream.ObjectMeta{Name: name}, r)
+	info, err := c.cfg.Bucket.Put(ctx, jetstream.ObjectMeta{Name: name}, yielding{r})
 	if err != nil {
 		return nil, fmt.Errorf("copy %s: %w", name, err)
 	}
 	return info, nil
+}
+
+// yielding is a reader that rests at its end. Put starts a goroutine for each object, which in nats.go v1.55 never ends
+// when the object is stored before it has run at all.
+type yielding struct{ io.Reader }
+
+func (y yielding) Read(p []byte) (int, error) {
+	n, err := y.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		time.Sleep(time.Millisecond)
+	}
+	return n, err //nolint:wrapcheck // EOF is told as it is
 }
 
 // begins tells whether the first bytes of a file are an object.

@@ -170,10 +170,10 @@ func TestChangedCopies(t *testing.T) {
 	copyNow(t, c, s)
 	const name = "tenants/acme/00000000000000000001.jsonl"
 	changed := strings.Replace(files(t, dir)[name], "a < b", "a > b", 1)
-	if _, err := store.PutString(t.Context(), name, changed); err != nil {
+	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: name}, yielding{strings.NewReader(changed)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.PutString(t.Context(), "tenants/nobody/00000000000000000001.jsonl", "x"); err != nil {
+	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: "tenants/nobody/00000000000000000001.jsonl"}, yielding{strings.NewReader("x")}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // it is told of once
@@ -203,7 +203,7 @@ func TestFetchOfOthers(t *testing.T) {
 		"../x", "/etc/x", "heads/../../x", "heads/1.jsonl", "heads/00000000000000000000.jsonl", "tenants/00000000000000000001.jsonl",
 		"tenants/a/../b/00000000000000000001.jsonl", "tenants/A/00000000000000000001.jsonl", "tenants/a.b/00000000000000000001.jsonl", "heads",
 	} {
-		if _, err := store.PutString(t.Context(), name, "x"); err != nil {
+		if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: name}, yielding{strings.NewReader("x")}); err != nil {
 			t.Fatal(err)
 		}
 	}
