@@ -44,6 +44,7 @@ func Acts() []string {
 		SubjectSchedulePut, SubjectScheduleDelete, SubjectSchedulePause, SubjectScheduleResume, SubjectScheduleRun,
 		SubjectDeadRedrive, SubjectDeadPurge, SubjectDeadRedriveAll, SubjectDeadPurgeAll,
 		SubjectQuotaPut, SubjectQuotaDelete, SubjectPause, SubjectResume, SubjectWorkerDrain, SubjectKeyCreate, SubjectKeyRevoke,
+		SubjectIndexRebuild, // lists of all lack runs until it is done
 	}
 }
 

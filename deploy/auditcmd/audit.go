@@ -24,7 +24,7 @@ func Command(version string, environ func() []string, raw bool) *cobra.Command {
 		Use: "audit", Short: "Keep what happened where nobody can change it unnoticed, and check that nobody did",
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(runCommand(version, environ), verifyCommand(environ, raw), exportCommand(environ), keyCommand())
+	cmd.AddCommand(runCommand(version, environ), verifyCommand(environ, raw), fetchCommand(environ), exportCommand(environ), keyCommand())
 	return cmd
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/observability/audit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +35,7 @@ const patience = 30 * time.Second
 func command(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	root := &cobra.Command{Use: "longshore", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(auditcmd.Command("test", func() []string { return nil }, true))
+	root.AddCommand(auditcmd.Command("test", os.Environ, true))
 	cli.Usage(root)
 	var out, errs bytes.Buffer
 	root.SetOut(&out)
@@ -132,7 +133,7 @@ func TestAuditOfAFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, public := key(t)
-	s := settings.Audit{NATS: settings.NATS{URL: dev.NATS}, Dir: filepath.Join(t.TempDir(), "audit"), KeyFile: file, HTTPAddr: "127.0.0.1:0"}
+	s := settings.Audit{NATS: settings.NATS{URL: dev.NATS}, Dir: filepath.Join(t.TempDir(), "audit"), KeyFile: file, HTTPAddr: "127.0.0.1:0", Store: audit.Bucket}
 	text := audited(t, s, func(text string) bool { return strings.Contains(text, "compared") })
 	if strings.Contains(text, "finding") || !strings.Contains(text, "run_finished") {
 		t.Errorf("%s", text)
@@ -141,7 +142,19 @@ func TestAuditOfAFleet(t *testing.T) {
 	if err != nil || !strings.Contains(stdout, "all are as they were written\nnewest head: ") || strings.Contains(stdout, "nobody checked") {
 		t.Errorf("%s %v", stdout, err)
 	}
-	_, rest, _ := strings.Cut(stdout, "newest head: ")
+	// The copy is the same, and goes nowhere where something is.
+	to, was := filepath.Join(t.TempDir(), "copy"), stdout
+	t.Setenv("NATS_URL", dev.NATS)
+	if stdout, _, err = command(t, "fetch", "--dir", to); err != nil || stdout == "0 segments, 0 bytes\n" {
+		t.Errorf("%s %v", stdout, err)
+	}
+	if stdout, _, err = command(t, "verify", "--dir", to, "--public-key", public); err != nil || stdout != was {
+		t.Errorf("%s %v", stdout, err)
+	}
+	if _, _, err = command(t, "fetch", "--dir", to); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Error(err)
+	}
+	_, rest, _ := strings.Cut(was, "newest head: ")
 	head, _, _ := strings.Cut(rest, " ")
 	stdout, _, err = command(t, "verify", "--dir", s.Dir, "--head", head, "-o", "json")
 	var report struct {
@@ -196,20 +209,22 @@ func TestRefusals(t *testing.T) {
 		usage bool
 		want  string
 	}{
-		"a key that is there":  {[]string{"key", file}, true, "exists already"},
-		"a key without a file": {[]string{"key"}, true, "one file"},
-		"verify nothing":       {[]string{"verify"}, true, "--dir"},
-		"verify nowhere":       {[]string{"verify", "--dir", filepath.Join(dir, "no")}, false, "no such file"},
-		"an empty folder":      {[]string{"verify", "--dir", dir}, false, "not as it was written"},
-		"a key that is none":   {[]string{"verify", "--dir", dir, "--public-key", "x"}, true, "--public-key"},
-		"a head that is none":  {[]string{"verify", "--dir", dir, "--head", "1:x"}, true, "--head"},
-		"verify in yaml":       {[]string{"verify", "--dir", dir, "-o", "yaml"}, true, "text or json"},
-		"export in yaml":       {[]string{"export", "--dir", dir, "-o", "yaml"}, true, "text or json"},
-		"since never":          {[]string{"export", "--dir", dir, "--since", "x"}, true, "--since"},
-		"an odd run":           {[]string{"export", "--dir", dir, "--run", "a.b"}, true, "--run"},
-		"run without NATS":     {[]string{"run", "--dir", dir, "--key", file}, false, "NATS_URL is missing"},
-		"verify with one more": {[]string{"verify", "x"}, true, "x"},
-		"the keys of no one":   {[]string{"export", "--dir", dir, "--public-key", public + "x"}, true, "not a public key"},
+		"a key that is there":   {[]string{"key", file}, true, "exists already"},
+		"a key without a file":  {[]string{"key"}, true, "one file"},
+		"verify nothing":        {[]string{"verify"}, true, "--dir"},
+		"verify nowhere":        {[]string{"verify", "--dir", filepath.Join(dir, "no")}, false, "no such file"},
+		"an empty folder":       {[]string{"verify", "--dir", dir}, false, "not as it was written"},
+		"a key that is none":    {[]string{"verify", "--dir", dir, "--public-key", "x"}, true, "--public-key"},
+		"a head that is none":   {[]string{"verify", "--dir", dir, "--head", "1:x"}, true, "--head"},
+		"verify in yaml":        {[]string{"verify", "--dir", dir, "-o", "yaml"}, true, "text or json"},
+		"export in yaml":        {[]string{"export", "--dir", dir, "-o", "yaml"}, true, "text or json"},
+		"since never":           {[]string{"export", "--dir", dir, "--since", "x"}, true, "--since"},
+		"an odd run":            {[]string{"export", "--dir", dir, "--run", "a.b"}, true, "--run"},
+		"run without NATS":      {[]string{"run", "--dir", dir, "--key", file}, false, "NATS_URL is missing"},
+		"fetch nowhere":         {[]string{"fetch"}, true, "--dir"},
+		"fetch from an odd one": {[]string{"fetch", "--dir", "x", "--store", "a.b"}, true, "--store"},
+		"verify with one more":  {[]string{"verify", "x"}, true, "x"},
+		"the keys of no one":    {[]string{"export", "--dir", dir, "--public-key", public + "x"}, true, "not a public key"},
 	} {
 		_, _, err := command(t, tc.args...)
 		_, usage := errors.AsType[*cli.UsageError](err)

@@ -21,7 +21,7 @@ import (
 )
 
 func runCommand(version string, environ func() []string) *cobra.Command {
-	var dir, key, addr string
+	var dir, key, addr, store string
 	var retention time.Duration
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the auditor",
@@ -40,6 +40,7 @@ func runCommand(version string, environ func() []string) *cobra.Command {
 			}{
 				{"dir", func() { s.Dir = dir }},
 				{"key", func() { s.KeyFile = key }},
+				{"store", func() { s.Store = store }},
 				{"addr", func() { s.HTTPAddr = addr }},
 				{"retention", func() { s.Retention = retention }},
 			} {
@@ -61,6 +62,7 @@ func runCommand(version string, environ func() []string) *cobra.Command {
 	f.StringVar(&dir, "dir", "", "folder of the audit")
 	f.StringVar(&key, "key", "", "file with the key that signs")
 	f.DurationVar(&retention, "retention", 0, "how long entries are kept; 0 is for ever")
+	f.StringVar(&store, "store", "", "object store of NATS to copy segments and heads to, such as "+audit.Bucket)
 	f.StringVar(&addr, "addr", "", "metrics and health")
 	return cmd
 }
@@ -85,8 +87,12 @@ func Run(ctx context.Context, s settings.Audit, version string, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	a := audit.New(audit.Config{Store: store, Bus: b, Version: version, Retention: s.Retention, Log: log})
 	metrics := observability.NewMetrics(version)
+	copier, err := copies(ctx, nc, s, metrics, log)
+	if err != nil {
+		return err
+	}
+	a := audit.New(audit.Config{Store: store, Bus: b, Copier: copier, Version: version, Retention: s.Retention, Log: log})
 	if err := register(metrics, a); err != nil {
 		return err
 	}

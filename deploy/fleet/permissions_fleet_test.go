@@ -535,7 +535,7 @@ func guardedAuditor(ctx context.Context, f *guardedFleet, run messages.Ref) erro
 	}
 	s := settings.Audit{
 		NATS: settings.NATS{URL: f.g.address("auditor"), InboxPrefix: inboxOf("auditor")}, Dir: filepath.Join(dir, "audit"),
-		KeyFile: filepath.Join(dir, "key"), HTTPAddr: "127.0.0.1:0", ControlKeys: f.keys,
+		KeyFile: filepath.Join(dir, "key"), HTTPAddr: "127.0.0.1:0", ControlKeys: f.keys, Store: audit.Bucket,
 	}
 	if err := os.WriteFile(s.KeyFile, []byte(key.Seed()), 0o600); err != nil {
 		return err
@@ -559,10 +559,37 @@ func guardedAuditor(ctx context.Context, f *guardedFleet, run messages.Ref) erro
 		}
 	}
 	stop()
-	if err := errors.Join(wrong, <-ended); err != nil || compared {
+	if err := errors.Join(wrong, <-ended); err != nil {
 		return err
 	}
-	return errors.New("the auditor compares nothing")
+	if !compared {
+		return errors.New("the auditor compares nothing")
+	}
+	return guardedCopies(ctx, f, s.Dir, filepath.Join(dir, "copy"))
+}
+
+// guardedCopies gets back what an auditor has copied before it ended.
+func guardedCopies(ctx context.Context, f *guardedFleet, dir, to string) error {
+	js, err := jetstream.New(f.g.connect("auditor"))
+	if err != nil {
+		return err
+	}
+	store, err := js.ObjectStore(ctx, audit.Bucket)
+	if err != nil {
+		return err
+	}
+	if _, err := audit.Fetch(ctx, store, to); err != nil {
+		return err
+	}
+	was, err := audit.Verify(ctx, audit.VerifyConfig{Dir: dir})
+	if err != nil {
+		return err
+	}
+	copied, err := audit.Verify(ctx, audit.VerifyConfig{Dir: to})
+	if err == nil && (copied.Findings > 0 || copied != was) {
+		return fmt.Errorf("the audit is %+v, its copy %+v", was, copied)
+	}
+	return err
 }
 
 func guardedTenant(ctx context.Context, f *guardedFleet) error {

@@ -21,8 +21,16 @@ func TestPermissionsOfRoles(t *testing.T) {
 	if err := bus.Setup(t.Context(), g.connect("dispatcher"), bus.Streams{AckWait: guardedAckWait}); err != nil {
 		t.Fatal(err)
 	}
+	// What nobody but the auditor may do.
+	copies := []string{
+		"$O.AUDIT.C.x", "$O.AUDIT.M.x", "$JS.API.STREAM.CREATE.OBJ_AUDIT", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
+		"$JS.API.STREAM.DELETE.OBJ_AUDIT", "$JS.API.STREAM.PURGE.OBJ_AUDIT", "$JS.API.STREAM.RESTORE.OBJ_AUDIT",
+		"$JS.API.STREAM.MSG.DELETE.OBJ_AUDIT", "$JS.API.STREAM.MSG.GET.OBJ_AUDIT", "$JS.API.DIRECT.GET.OBJ_AUDIT.$O.AUDIT.M.x",
+		"$JS.API.DIRECT.GET.OBJ_AUDIT", "$JS.API.CONSUMER.CREATE.OBJ_AUDIT", "$JS.API.CONSUMER.CREATE.OBJ_AUDIT.c.$O.AUDIT.M.>",
+		"$JS.API.CONSUMER.DURABLE.CREATE.OBJ_AUDIT.c",
+	}
 	// What nobody but the fleet may do, and nobody at all of a tenant.
-	fleet := []string{
+	fleet := slices.Concat(copies, []string{
 		"runs.acme.r.log", "runs.harbour.r.log", "logs.acme.r", "blobs.acme.r.h.0-1", "events.acme.r.run_finished", "dead.acme.a.r",
 		"tasks.wake.acme.r", "sched.timer.acme.r.1.1", "nudge.acme.r", "live.acme.r", "batches.acme.b.head",
 		"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.SESSIONS.acme.s", "$KV.KEYS.k",
@@ -34,7 +42,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"$JS.API.CONSUMER.CREATE.TASKS.c.lanes.>", "$JS.ACK.TASKS.workers.1.1.1.1.0",
 		"+longshore.>", "+longshore.submit", "+tasks.>", "+runs.>", "+lanes.>", "+$JS.API.>", "+>",
 		"+_INBOX.>", "+_INBOX_dispatcher.>", "+_INBOX_worker.>", "+_INBOX_operator.>", "+nudge.>",
-	}
+	})
 	ofTenant := slices.Concat(fleet, []string{
 		"longshore.status", "longshore.cancel", "longshore.approve", "longshore.agents.apply", "longshore.prompts.put",
 		"longshore.t.harbour.status", "longshore.t.harbour.submit", "longshore.t.harbour.approve", "longshore.t.acme.agents.apply",
@@ -93,6 +101,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 			[]string{
 				"$JS.API.CONSUMER.CREATE.EVENTS.c.events.>", "$JS.API.CONSUMER.CREATE.RUNS.c.runs.>", "$JS.API.DIRECT.GET.RUNS",
 				"$JS.API.STREAM.MSG.GET.RUNS", "$JS.API.DIRECT.GET.EVENTS", "+_INBOX_auditor.>",
+				"$O.AUDIT.C.x", "$O.AUDIT.M.x", "$JS.API.STREAM.CREATE.OBJ_AUDIT", "$JS.API.STREAM.PURGE.OBJ_AUDIT",
 			},
 			slices.Concat(submits, asks, decides, []string{
 				"runs.acme.r.log", "events.acme.r.run_finished", "blobs.acme.r.h.0-1", "dead.acme.a.r", "tasks.wake.acme.r", "nudge.acme.r",
@@ -100,6 +109,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 				"logs.acme.r", "$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS", "$JS.API.CONSUMER.DELETE.EVENTS.retention",
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "$JS.ACK.TASKS.workers.1.1.1.1.0", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 				"longshore.status", "longshore.cancel", "+longshore.>", "+tasks.>", "+_INBOX_worker.>", "+>",
+				"$O.OTHER.M.x", "$JS.API.STREAM.CREATE.OBJ_OTHER", "$JS.API.STREAM.DELETE.OBJ_AUDIT", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
 			}),
 		},
 		"worker": {
@@ -107,7 +117,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "logs.acme.r", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",
 				"+nudge.*.*", "+_INBOX_worker.>",
 			},
-			slices.Concat(submits, reads, asks, decides, []string{
+			slices.Concat(copies, submits, reads, asks, decides, []string{
 				"longshore.status", "longshore.approve", "longshore.agents.apply", "+longshore.>", "+longshore.submit", "+$SRV.>",
 				"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.KEYS.k", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 				"$JS.API.DIRECT.GET.KV_KEYS.>", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL",
@@ -118,7 +128,9 @@ func TestPermissionsOfRoles(t *testing.T) {
 		},
 		"dispatcher": {
 			[]string{"$JS.API.STREAM.PURGE.RUNS", "runs.acme.r.log", "$KV.AGENTS.a", "nudge.acme.r", "+longshore.>", "+$SRV.>"},
-			[]string{"+_INBOX_worker.>", "+_INBOX_operator.>", "+runs.>", "+>", "_INBOX_operator.x", "$SYS.REQ.SERVER.PING", "other.subject"},
+			slices.Concat(copies, []string{
+				"+_INBOX_worker.>", "+_INBOX_operator.>", "+runs.>", "+>", "_INBOX_operator.x", "$SYS.REQ.SERVER.PING", "other.subject",
+			}),
 		},
 	} {
 		t.Run(user, func(t *testing.T) {

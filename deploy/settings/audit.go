@@ -3,6 +3,8 @@ package settings
 import (
 	"errors"
 	"time"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // Audit is the environment of `longshore audit run`. Its flags say the same.
@@ -13,6 +15,7 @@ type Audit struct {
 	KeyFile     string        `env:"LONGSHORE_AUDIT_KEY_FILE"  help:"file with the key that signs, as longshore audit key writes it"`
 	Keys        string        `env:"LONGSHORE_AUDIT_KEYS"      help:"public keys whose signatures count, comma separated: those before this one (run), all (verify, export)"`
 	Retention   time.Duration `env:"LONGSHORE_AUDIT_RETENTION" envDefault:"0s"          help:"how long entries are kept; 0 is for ever"`
+	Store       string        `env:"LONGSHORE_AUDIT_STORE"     help:"object store of NATS where closed segments and heads are copied to, such as AUDIT; empty is none"`
 	HTTPAddr    string        `env:"LONGSHORE_HTTP_ADDR"       envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	ControlKeys string        `env:"LONGSHORE_CONTROL_KEYS"    help:"public keys of those whose decisions count, as dispatchers and workers have them"`
 }
@@ -27,6 +30,8 @@ func (s *Audit) Check() error {
 		return Errorf("LONGSHORE_AUDIT_DIR is missing: the folder of the audit, or --dir")
 	case s.KeyFile == "":
 		return Errorf("LONGSHORE_AUDIT_KEY_FILE is missing: the key that signs, or --key; `longshore audit key FILE` makes one")
+	case s.Store != "" && !messages.ValidToken(s.Store):
+		return Errorf("LONGSHORE_AUDIT_STORE: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 	case s.Retention < 0:
 		return Errorf("LONGSHORE_AUDIT_RETENTION: must not be below 0")
 	}

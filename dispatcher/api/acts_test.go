@@ -48,13 +48,16 @@ func TestActsAreTold(t *testing.T) {
 	if _, err := g.client.Pause(t.Context(), messages.QuotaRef{Kind: messages.QuotaTenant, Name: "harbour"}, "ann", "a reason"); err != nil {
 		t.Fatal(err)
 	}
+	if err := g.client.RebuildIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	acts, who := g.told(messages.DefaultTenant)
-	for _, want := range []string{"quotas.put tenant/acme done", "pause tenant/harbour done"} {
+	for _, want := range []string{"quotas.put tenant/acme done", "pause tenant/harbour done", "index_rebuild  done"} {
 		if !slices.Contains(acts, want) {
 			t.Errorf("%q is not in %q", want, acts)
 		}
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(acts), func(a string) bool { return !strings.HasPrefix(a, "keys.create ") })); n != 1 || len(acts) != 3 {
+	if n := len(slices.DeleteFunc(slices.Clone(acts), func(a string) bool { return !strings.HasPrefix(a, "keys.create ") })); n != 1 || len(acts) != 4 {
 		t.Errorf("%q", acts) // the key for all tenants; the others are in their tenants
 	}
 	if a := who["quotas.put tenant/acme done"]; !strings.Contains(a.Who, "of *") && !strings.HasPrefix(a.Who, "key") || a.By == "somebody else" || a.Remote != "127.0.0.1" {

@@ -24,6 +24,10 @@ func statsOperations(run string) []operation {
 			method: "GET", path: "/v1/tasks/" + run + "/steps", id: "taskSteps", needs: auth.Read, tag: "tasks", summary: "The steps of a run, with what they took and cost",
 			text: "At most 1000. 501: this dispatcher has no index of runs.", reply: messages.StepList{}, answer: taskSteps,
 		},
+		{
+			method: "GET", path: "/v1/index", id: "indexStatus", needs: auth.ReadFleet, tag: "tasks", summary: "How far the index of runs is",
+			text: "Of the dispatcher that answers. 501: it has no index of runs.", reply: messages.IndexStatus{}, answer: indexStatus,
+		},
 	}
 }
 
@@ -43,6 +47,11 @@ func taskSteps(ctx context.Context, q *query) (any, error) {
 	}
 	list, err := q.api.cfg.Client.Steps(ctx, run)
 	return list, withoutIndex(err)
+}
+
+func indexStatus(ctx context.Context, q *query) (any, error) {
+	status, err := q.api.cfg.Client.Index(ctx)
+	return status, withoutIndex(err)
 }
 
 // withoutIndex is the answer when there is no index to ask.

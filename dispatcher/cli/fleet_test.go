@@ -32,6 +32,12 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
+	return newFleetWith(t, func(*bus.Bus) service.RunIndex { return nil })
+}
+
+// newFleetWith has a dispatcher with an index of runs.
+func newFleetWith(t *testing.T, index func(*bus.Bus) service.RunIndex) *fleet {
+	t.Helper()
 	f := newStreams(t)
 	nc := embeddedtest.Conn(t, f.servers)
 	b, err := bus.Open(t.Context(), nc, bus.Config{})
@@ -41,7 +47,7 @@ func newFleet(t *testing.T) *fleet {
 	f.keeper = &runlog.Keeper{
 		Log: b, Queue: b, Events: b, Sessions: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
-	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: f.keeper, Version: "0.0.0"})
+	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: f.keeper, Version: "0.0.0", Index: index(b)})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

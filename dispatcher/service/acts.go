@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/nats-io/nats.go/micro"
@@ -49,7 +50,8 @@ func (s *Service) told(subject string, do answerFunc) answerFunc {
 		reply, err := do(ctx, body)
 		outcome, code := messages.ActDone, messages.Code("")
 		if err != nil {
-			if code = problem(err).Code; code != messages.CodeInternal {
+			p := problem(err)
+			if code = p.Code; code != messages.CodeInternal || p.Status == http.StatusNotImplemented {
 				return reply, err
 			}
 			outcome = messages.ActUnknown

@@ -24,6 +24,16 @@ import (
 // startCluster starts three servers that replicate, and returns their client URLs.
 func startCluster(t *testing.T) string {
 	t.Helper()
+	var urls []string
+	for _, s := range startServers(t) {
+		urls = append(urls, s.ClientURL())
+	}
+	return strings.Join(urls, ",")
+}
+
+// startServers starts three servers that replicate.
+func startServers(t *testing.T) []*server.Server {
+	t.Helper()
 	var listeners [3]net.Listener
 	var routes []*url.URL
 	for i := range listeners {
@@ -34,7 +44,6 @@ func startCluster(t *testing.T) string {
 		listeners[i] = l
 		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
 	}
-	var urls []string
 	var servers []*server.Server
 	for i, l := range listeners {
 		addr := l.Addr().(*net.TCPAddr)
@@ -54,7 +63,7 @@ func startCluster(t *testing.T) string {
 		if !s.ReadyForConnections(10 * time.Second) {
 			t.Fatal("a server does not start")
 		}
-		servers, urls = append(servers, s), append(urls, s.ClientURL())
+		servers = append(servers, s)
 	}
 	for !slices.ContainsFunc(servers, (*server.Server).JetStreamIsLeader) {
 		select {
@@ -63,7 +72,7 @@ func startCluster(t *testing.T) string {
 			t.Fatal("the cluster has no leader")
 		}
 	}
-	return strings.Join(urls, ",")
+	return servers
 }
 
 // A replicated log is one too, although replicas lag, and a leader that steps down costs nothing that was acked.

@@ -32,6 +32,7 @@ const (
 type Config struct {
 	Store     *Store
 	Bus       *bus.Bus
+	Copier    *Copier       // of a second place; default: none
 	Version   string        // of the program; it stands in the audit
 	Retention time.Duration // how long entries are kept; default: for ever
 	Commit    time.Duration // how long an entry waits for its head at most; default 2 s
@@ -50,6 +51,7 @@ type Auditor struct {
 	swept    chan *Comparison
 	reported map[messages.Ref]*Comparison
 
+	committed                                    atomic.Pointer[snapshot] // the newest; with a Copier
 	lag, position, uncompared, findings, entries atomic.Uint64
 }
 
@@ -97,7 +99,7 @@ func (a *Auditor) Run(ctx context.Context) error {
 	if err := a.cfg.Store.Start(map[string]string{"version": a.cfg.Version}); err != nil {
 		return err
 	}
-	if err := a.cfg.Store.Commit(); err != nil {
+	if err := a.commit(); err != nil {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
@@ -106,11 +108,18 @@ func (a *Auditor) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { a.keepSweeping(inner); return nil })
 	group.Go(func() error { return a.read(inner) })
+	if a.cfg.Copier != nil {
+		group.Go(func() error { a.cfg.Copier.run(inner, &a.committed); return nil })
+	}
 	err := group.Wait()
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil
 	}
-	return errors.Join(err, a.commit())
+	if err := errors.Join(err, a.commit()); err != nil || a.cfg.Copier == nil {
+		return err
+	}
+	a.cfg.Copier.finish(ctx, a.committed.Load())
+	return nil
 }
 
 // read is the loop that owns the store.
@@ -244,6 +253,9 @@ func (a *Auditor) commit() error {
 		return err
 	}
 	a.position.Store(a.cfg.Store.Position())
+	if last := a.committed.Load(); a.cfg.Copier != nil && (last == nil || last.head != a.cfg.Store.heads.tail.N) {
+		a.committed.Store(a.cfg.Store.snapshot())
+	}
 	return nil
 }
 
