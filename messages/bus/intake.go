@@ -77,7 +77,7 @@ func (b *Bus) takeIn(ctx context.Context, js jetstream.JetStream, cons jetstream
 		return err //nolint:wrapcheck // Intake says what it is
 	}
 	under, failed := make(chan comeIn, intakeFetched), make(chan error, 1)
-	go func() { failed <- b.settle(under) }()
+	go func() { failed <- b.settle(ctx, under) }()
 	for m := range batch.Messages() {
 		stored, err := js.PublishMsgAsync(b.queued(m))
 		if err != nil {
@@ -98,12 +98,12 @@ func (b *Bus) takeIn(ctx context.Context, js jetstream.JetStream, cons jetstream
 }
 
 // settle removes what TASKS has stored, and hands the rest back. Each future ends by itself.
-func (b *Bus) settle(under <-chan comeIn) (failed error) {
+func (b *Bus) settle(ctx context.Context, under <-chan comeIn) (failed error) {
 	for c := range under {
 		select {
 		case <-c.stored.Ok():
 			if err := c.msg.Ack(); err != nil { // it comes again, as a duplicate
-				b.log.Debug("ack a task of a tenant", "err", err)
+				b.log.DebugContext(ctx, "ack a task of a tenant", "err", err)
 			}
 		case err := <-c.stored.Err():
 			_ = c.msg.NakWithDelay(intakePause) // without it the task comes again after the ack wait
