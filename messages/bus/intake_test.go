@@ -21,9 +21,14 @@ import (
 // hand publishes to INTAKE, as what a tenant publishes comes there, and returns the acknowledgement.
 func hand(t *testing.T, nc *nats.Conn, subject, body string, header nats.Header) jetstream.PubAck {
 	t.Helper()
-	answer, err := nc.RequestMsgWithContext(ctxFor(t), &nats.Msg{Subject: subject, Data: []byte(body), Header: header})
-	if err != nil {
-		t.Fatal(err)
+	var answer *nats.Msg
+	for ctx := ctxFor(t); answer == nil; { // a cluster that has no leader does not answer
+		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+		answer, _ = nc.RequestMsgWithContext(attempt, &nats.Msg{Subject: subject, Data: []byte(body), Header: header})
+		cancel()
+		if ctx.Err() != nil {
+			t.Fatal("no answer to " + subject)
+		}
 	}
 	var ack struct {
 		jetstream.PubAck
