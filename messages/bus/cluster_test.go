@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -189,7 +190,8 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		defer taking.Wait()
 		defer stop()
 		for i := range 100 {
-			hand(t, nc, fmt.Sprintf("intake.high.taken.r%d", i), "{}", nil)
+			id := fmt.Sprintf("r%d", i)
+			hand(t, nc, "intake.high.taken."+id, "{}", nats.Header{"Nats-Msg-Id": {"taken." + id}}) // it may publish it again
 			if i == 30 || i == 60 {
 				stream := map[int]string{30: bus.StreamTasks, 60: bus.StreamIntake}[i]
 				if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, 5*time.Second); err != nil {
