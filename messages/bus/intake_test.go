@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestIntake(t *testing.T) {
 		"Nats-Expected-Last-Subject-Sequence": {"0"}, "Nats-Expected-Last-Subject-Sequence-Subject": {"lanes.*.*.acme.r0"},
 	})
 	for i := 1; i < 600; i++ { // more than are taken at once
-		hand(t, nc, fmt.Sprintf("intake.normal.acme.r%d", i), fmt.Sprint(i), nil)
+		hand(t, nc, fmt.Sprintf("intake.normal.acme.r%d", i), strconv.Itoa(i), nil)
 	}
 	takeAllIn(t, b, nc)
 	for i, d := range pull(t, b, 600) {
@@ -81,7 +82,7 @@ func TestIntake(t *testing.T) {
 		if i == 0 && (p != messages.PriorityHigh || d.Trace != trace) {
 			t.Errorf("the first is %+v", d)
 		}
-		if want := fmt.Sprint(i); !ok || run != (messages.Ref{Tenant: "acme", Run: "r" + want}) || string(d.Data) != want {
+		if want := strconv.Itoa(i); !ok || run != (messages.Ref{Tenant: "acme", Run: "r" + want}) || string(d.Data) != want {
 			t.Fatalf("%d. is %s: %s", i, d.Subject, d.Data)
 		}
 		if _, err := hints.NextMsgWithContext(ctxFor(t)); err != nil {
