@@ -53,7 +53,10 @@ func TestPublishersRemoveNothingOfOthers(t *testing.T) {
 	}
 	runs = append(runs, messages.Ref{Tenant: "harbour", Run: id})
 	for _, header := range []nats.Header{
-		{"Nats-Rollup": {"all"}}, {"Nats-Rollup": {"sub"}}, {"Nats-TTL": {"1s"}}, {"Nats-Expected-Last-Sequence": {"7777"}},
+		{"Nats-Rollup": {"all"}},
+		{"Nats-Rollup": {"sub"}},
+		{"Nats-TTL": {"1s"}},
+		{"Nats-Expected-Last-Sequence": {"7777"}},
 		{"Nats-Schedule": {"@at 2020-01-01T00:00:00Z"}, "Nats-Schedule-Target": {"tasks.wake.harbour.r0"}},
 		{"Nats-Schedule": {"@every 1s"}, "Nats-Schedule-Target": {"tasks.low.harbour.evil"}},
 		{"Nats-Schedule-Next": {"purge"}, "Nats-Scheduler": {delayed.DelaySubject()}},
