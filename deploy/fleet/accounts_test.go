@@ -41,15 +41,15 @@ func TestAccountsPassTasksOn(t *testing.T) {
 			Stream    string `json:"stream"`
 			Duplicate bool   `json:"duplicate"`
 		}
-		if err := json.Unmarshal(ack.Data, &got); err != nil || got.Stream != bus.StreamTasks || got.Duplicate != want {
+		if err := json.Unmarshal(ack.Data, &got); err != nil || got.Stream != bus.StreamIntake || got.Duplicate != want {
 			t.Errorf("acknowledgement %d: %s", i, ack.Data)
 		}
 	}
-	stream, err := js.Stream(t.Context(), bus.StreamTasks)
+	stream, err := js.Stream(t.Context(), bus.StreamIntake)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := stream.GetLastMsgForSubject(t.Context(), "lanes.*.*.acme.x")
+	m, err := stream.GetLastMsgForSubject(t.Context(), "intake.normal.acme.x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,13 +156,14 @@ func TestAccountsKeepAnswers(t *testing.T) {
 	}
 	for _, subjects := range users {
 		for _, subject := range subjects {
+			subject = strings.Replace(subject, "tasks.", "intake.", 1) // as the fleet hears it
 			if asked[subject] < len(answers) {
 				t.Errorf("%s came %d times, want %d", subject, asked[subject], len(answers))
 			}
 		}
 	}
 	after := f.g.lengths(t, js)
-	for _, grows := range []string{bus.StreamTasks, bus.StreamDead} {
+	for _, grows := range []string{bus.StreamTasks, bus.StreamIntake, bus.StreamDead} {
 		delete(before, grows)
 		delete(after, grows)
 	}
@@ -224,8 +225,9 @@ func TestAccountsDoNotTurnAnswersIntoRequests(t *testing.T) {
 // An account imports what has its name in the place of the tenant, and nothing else of the fleet.
 func TestAccountsImportTheirOwn(t *testing.T) {
 	for name, swap := range map[string][2]string{
-		"tasks of another": {`"tasks.normal.acme.*"`, `"tasks.normal.harbour.*"`},
-		"tasks of all":     {`"tasks.normal.acme.*"`, `"tasks.normal.*.*"`},
+		"tasks of another": {`"intake.normal.acme.*"`, `"intake.normal.harbour.*"`},
+		"tasks of all":     {`"intake.normal.acme.*"`, `"intake.normal.*.*"`},
+		"the queue":        {`"intake.normal.acme.*"`, `"tasks.normal.acme.*"`},
 		"requests":         {`"longshore.t.acme.>"`, `"longshore.t.harbour.>"`},
 		"requests of all":  {`"longshore.t.acme.>"`, `"longshore.t.*.>"`},
 		"the fleet's":      {`"longshore.t.acme.>"`, `"longshore.>"`},

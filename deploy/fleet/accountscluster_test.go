@@ -110,7 +110,7 @@ func TestAccountsInACluster(t *testing.T) {
 				t.Errorf("a request: %v, %v", m, err)
 			}
 			ack, err := nc.RequestWithContext(ctx, fmt.Sprintf("tasks.low.acme.r%d", i), []byte("{}"))
-			if err != nil || !strings.Contains(string(ack.Data), `"stream":"TASKS"`) {
+			if err != nil || !strings.Contains(string(ack.Data), `"stream":"INTAKE"`) {
 				t.Errorf("a task: %v, %v", ack, err)
 			}
 			for _, answer := range []string{"runs.acme.r.log", "$KV.QUOTAS.tenant.acme"} {

@@ -126,6 +126,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	group.Go(func() error { return svc.Run(ctx) })
 	group.Go(func() error { return hub.Run(ctx) })
 	group.Go(func() error { return export(ctx) })
+	group.Go(func() error { return b.Intake(ctx) })
 	group.Go(func() error { return keepIndex(ctx, runs) })
 	group.Go(func() error { return gate.run(ctx) })
 	group.Go(func() error { return denials.Run(ctx) })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -183,6 +184,44 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		}
 		if got := pull(t, b, 1)[0]; got.Seq == d.Seq {
 			t.Error("the wake-up is gone")
+		}
+	})
+	t.Run("intake", func(t *testing.T) {
+		ctx, stop := context.WithCancel(ctxFor(t))
+		var taking sync.WaitGroup
+		for range 2 { // as two dispatchers do
+			taking.Go(func() {
+				if err := b.Intake(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		defer taking.Wait()
+		defer stop()
+		for i := range 100 {
+			id := fmt.Sprintf("r%d", i)
+			hand(t, nc, "intake.high.taken."+id, "{}", nats.Header{"Nats-Msg-Id": {"taken." + id}}) // it may publish it again
+			if i == 30 || i == 60 {
+				stream := map[int]string{30: bus.StreamTasks, 60: bus.StreamIntake}[i]
+				if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, 5*time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		runs := map[string]int{}
+		for len(runs) < 100 {
+			d := pull(t, b, 1)[0]
+			if _, run, _ := messages.ParseTaskSubject(d.Subject); run.Tenant == "taken" {
+				runs[run.Run]++
+			}
+			if err := d.Ack(ctxFor(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for run, n := range runs {
+			if n != 1 {
+				t.Errorf("%s came %d times", run, n)
+			}
 		}
 	})
 }

@@ -50,9 +50,9 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 }
 
 // SharedConsumers are the names of the durable consumers that dispatchers share: metrics counts events, ends reacts to the
-// ends of runs, webhooks delivers, traces makes spans.
+// ends of runs, webhooks delivers, traces makes spans, intake queues what tenants publish.
 func SharedConsumers() []string {
-	return []string{ConsumerMetrics, consumerEnds, consumerWebhooks, consumerTraces}
+	return []string{ConsumerMetrics, consumerEnds, consumerWebhooks, consumerTraces, consumerIntake}
 }
 
 // Lags are those of the SharedConsumers, by name, as far as they exist.
@@ -60,8 +60,11 @@ func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
 	lags := map[string]Lag{}
 	for _, name := range SharedConsumers() {
 		stream := StreamEvents
-		if name == consumerWebhooks {
+		switch name {
+		case consumerWebhooks:
 			stream = StreamWebhooks
+		case consumerIntake:
+			stream = StreamIntake
 		}
 		l, ok, err := b.Lag(ctx, stream, name)
 		if err != nil {

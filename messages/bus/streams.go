@@ -159,7 +159,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = streamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s)}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.
@@ -226,6 +226,12 @@ func checkStream(want, has jetstream.StreamConfig, replicas bool) error {
 			name      string
 			want, has any
 		}{"num_replicas", want.Replicas, has.Replicas})
+	}
+	if want.Name == StreamIntake { // what it is there for
+		settings = append(settings, struct {
+			name      string
+			want, has any
+		}{"allow_rollup_hdrs", want.AllowRollup, has.AllowRollup})
 	}
 	for _, s := range settings {
 		if !reflect.DeepEqual(s.want, s.has) {

@@ -1,0 +1,150 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// StreamIntake takes the tasks that programs of tenants publish, until a dispatcher has put them into TASKS. It obeys no
+// header by which a message removes, delays or schedules others, as TASKS must for its schedules.
+const StreamIntake = "INTAKE"
+
+const (
+	intakePrefix = "intake." // then as the subject of a task: priority, tenant, run
+
+	consumerIntake  = "intake"
+	intakeFetched   = 256
+	intakeFetch     = 5 * time.Second
+	intakeAckWait   = 10 * time.Second // to put a task into the queue is one publish
+	intakePublish   = 5 * time.Second
+	intakePause     = time.Second // before what could not be done is tried again
+	maxIntakeHeader = 256         // bytes of a header's value that is kept
+)
+
+func intake(base jetstream.StreamConfig) jetstream.StreamConfig {
+	base.Name, base.Description = StreamIntake, "Tasks that tenants publish, on their way to the queue."
+	for _, p := range []messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow} {
+		base.Subjects = append(base.Subjects, intakePrefix+string(p)+".*.*")
+	}
+	base.Retention = jetstream.WorkQueuePolicy
+	return base
+}
+
+// Intake puts what tenants publish into the queue until ctx ends: each task at least once, in the order in which they came
+// as long as one process does it and the server refuses none. One consumer is shared by all dispatchers.
+func (b *Bus) Intake(ctx context.Context) error {
+	js, err := jetstream.New(b.nc, jetstream.WithPublishAsyncMaxPending(intakeFetched), jetstream.WithPublishAsyncTimeout(intakePublish))
+	if err != nil {
+		return fmt.Errorf("use JetStream: %w", err)
+	}
+	defer js.CleanupPublisher()
+	for ctx.Err() == nil {
+		cons, err := js.CreateOrUpdateConsumer(ctx, StreamIntake, jetstream.ConsumerConfig{
+			Durable: consumerIntake, AckPolicy: jetstream.AckExplicitPolicy, AckWait: intakeAckWait, MaxDeliver: -1,
+		})
+		for err == nil && ctx.Err() == nil {
+			err = b.takeIn(ctx, js, cons)
+		}
+		if ctx.Err() == nil {
+			b.log.WarnContext(ctx, "put tasks of tenants into the queue", "err", err)
+			_ = pause(ctx, intakePause) // cut short by the end of ctx
+		}
+	}
+	return nil
+}
+
+// comeIn is a task that is on its way into the queue.
+type comeIn struct {
+	msg    jetstream.Msg
+	stored jetstream.PubAckFuture
+}
+
+// takeIn passes on what is there, and what comes meanwhile. The error is of the server, or the last of a task.
+func (b *Bus) takeIn(ctx context.Context, js jetstream.JetStream, cons jetstream.Consumer) error {
+	fetch, cancel := context.WithTimeout(ctx, intakeFetch)
+	defer cancel()
+	batch, err := cons.Fetch(intakeFetched, jetstream.FetchContext(fetch))
+	if err != nil {
+		return err //nolint:wrapcheck // Intake says what it is
+	}
+	under, failed := make(chan comeIn, intakeFetched), make(chan error, 1)
+	go func() { failed <- b.settle(ctx, under) }()
+	for m := range batch.Messages() {
+		stored, err := js.PublishMsgAsync(b.queued(m))
+		if err != nil {
+			_ = m.NakWithDelay(intakePause) // without it the task comes again after the ack wait
+			b.log.WarnContext(ctx, "put a task into the queue", "subject", m.Subject(), "err", err)
+			continue
+		}
+		under <- comeIn{m, stored}
+	}
+	close(under)
+	if err := <-failed; err != nil {
+		return err
+	}
+	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
+		return err //nolint:wrapcheck // Intake says what it is
+	}
+	return nil
+}
+
+// settle removes what TASKS has stored, and hands the rest back. Each future ends by itself.
+func (b *Bus) settle(ctx context.Context, under <-chan comeIn) (failed error) {
+	for c := range under {
+		select {
+		case <-c.stored.Ok():
+			if err := c.msg.Ack(); err != nil { // it comes again, as a duplicate
+				b.log.DebugContext(ctx, "ack a task of a tenant", "err", err)
+			}
+		case err := <-c.stored.Err():
+			_ = c.msg.NakWithDelay(intakePause) // without it the task comes again after the ack wait
+			failed = fmt.Errorf("store %s: %w", c.stored.Msg().Subject, err)
+		}
+	}
+	return failed
+}
+
+// queued is the message for the queue: of what was published it has the body, the trace and the id. A task that has no room
+// for headers has none.
+func (b *Bus) queued(m jetstream.Msg) *nats.Msg {
+	subject := strings.TrimPrefix(m.Subject(), intakePrefix)
+	_, rest, _ := strings.Cut(subject, ".")
+	tenant, _, _ := strings.Cut(rest, ".")
+	out := &nats.Msg{Subject: "tasks." + subject, Data: m.Data(), Header: nats.Header{}}
+	if parent := m.Headers().Get(messages.HeaderTraceparent); len(parent) <= maxIntakeHeader {
+		trace(out.Header, parent)
+	}
+	if id := intakeID(m, tenant); id != "" {
+		out.Header.Set(headerMsgID, id)
+	}
+	if int64(out.Size()+maxHeaders) > b.nc.MaxPayload() {
+		out.Header = nil
+	}
+	return out
+}
+
+// intakeID is an id that is the same when the task comes again, and that is none of another tenant.
+func intakeID(m jetstream.Msg, tenant string) string {
+	id, own := m.Headers().Get(headerMsgID), tenant+"."
+	switch {
+	case len(id) > maxIntakeHeader:
+	case strings.HasPrefix(id, own):
+		return id
+	case id != "":
+		return own + "/" + id
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return ""
+	}
+	return consumerIntake + "/" + strconv.FormatInt(meta.Timestamp.UnixNano(), 10) + "." + strconv.FormatUint(meta.Sequence.Stream, 10)
+}
