@@ -20,7 +20,7 @@ const StreamLogs = "LOGS"
 const (
 	defaultLogsMaxAge = 7 * day
 	// DefaultLogsMaxBytes is reserved on the server's disk. An operator may change it at any time.
-	DefaultLogsMaxBytes = 1 << 30
+	DefaultLogsMaxBytes = 256 << 20
 )
 
 // logs is the stream. What is stored there may be lost, so nobody waits for it, and the disk need not have it at once.
