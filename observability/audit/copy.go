@@ -227,7 +227,7 @@ type yielding struct{ io.Reader }
 func (y yielding) Read(p []byte) (int, error) {
 	n, err := y.Reader.Read(p)
 	if errors.Is(err, io.EOF) {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	return n, err //nolint:wrapcheck // EOF is told as it is
 }
