@@ -67,37 +67,18 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	forwarding.Go(func() { ended <- q.api.forward(ctx, run, from, types, events) })
 	defer forwarding.Wait()
 	defer stop()
-	for {
-		select {
-		case e := <-events:
-			if mapped != nil {
-				err = s.mapped(e.Sequence, mapped.event(&e), e.Number() <= after)
-			} else {
-				err = s.event(e.Sequence, e.Name(), e.AppendJSON(nil))
-			}
-			if err != nil {
-				return nil
-			}
-		case l := <-pieces:
-			if mapped != nil {
-				err = s.mapped("", mapped.delta(&l), false)
-			} else {
-				err = s.delta(&l)
-			}
-			if err != nil {
-				return nil
-			}
-		case err := <-ended:
-			if err != nil && !errors.Is(err, errDraining) && ctx.Err() == nil {
-				_ = s.comment("error: the stream is cut: come back with Last-Event-ID")
-			}
-			return nil
-		case <-s.quiet.C:
-			if s.comment("keep-alive") != nil {
-				return nil
-			}
+	carry(ctx, s, events, pieces, ended, func(e messages.Event) error {
+		if mapped != nil {
+			return s.mapped(e.Sequence, mapped.event(&e), e.Number() <= after)
 		}
-	}
+		return s.event(e.Sequence, e.Name(), e.AppendJSON(nil))
+	}, func(l messages.Live) error {
+		if mapped != nil {
+			return s.mapped("", mapped.delta(&l), false)
+		}
+		return s.delta(&l)
+	})
+	return nil
 }
 
 // forward hands on the events of a run that were asked for.
@@ -140,6 +121,32 @@ type stream struct {
 	rc    *http.ResponseController
 	every time.Duration
 	quiet *time.Timer // fires when nothing was written for a while
+}
+
+// carry writes items, and pieces of text between them, as they come: until there are no more, or they cannot be written.
+func carry[T any](
+	ctx context.Context, s *stream, items <-chan T, pieces <-chan messages.Live, ended <-chan error,
+	item func(T) error, piece func(messages.Live) error,
+) {
+	for {
+		var err error
+		select {
+		case i := <-items:
+			err = item(i)
+		case p := <-pieces:
+			err = piece(p)
+		case err := <-ended:
+			if err != nil && !errors.Is(err, errDraining) && ctx.Err() == nil {
+				_ = s.comment("error: the stream is cut: come back with Last-Event-ID")
+			}
+			return
+		case <-s.quiet.C:
+			err = s.comment("keep-alive")
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 func startStream(w http.ResponseWriter, every time.Duration) *stream {

@@ -119,24 +119,14 @@ func followLogs(w http.ResponseWriter, q *query, run messages.Ref, o dispatcher.
 	defer reading.Wait()
 	defer stop()
 	reading.Go(func() { ended <- q.api.forwardLogs(ctx, run, o, entries) })
-	for {
-		select {
-		case e := <-entries:
-			data, err := json.Marshal(e)
-			if err != nil || s.event(strconv.FormatUint(e.Seq, 10), eventLog, data) != nil {
-				return nil
-			}
-		case err := <-ended:
-			if err != nil && !errors.Is(err, errDraining) && ctx.Err() == nil {
-				_ = s.comment("error: the stream is cut: come back with Last-Event-ID")
-			}
-			return nil
-		case <-s.quiet.C:
-			if s.comment("keep-alive") != nil {
-				return nil
-			}
+	carry(ctx, s, entries, nil, ended, func(e messages.StoredLogEntry) error {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encode log entry: %w", err)
 		}
-	}
+		return s.event(strconv.FormatUint(e.Seq, 10), eventLog, data)
+	}, nil)
+	return nil
 }
 
 func (a *API) forwardLogs(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, to chan<- messages.StoredLogEntry) error {

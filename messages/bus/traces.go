@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,7 +21,6 @@ const (
 	tracesPause    = 200 * time.Millisecond // after a failure, and twice as long after the next
 	tracesMaxPause = 30 * time.Second
 	tracesPending  = 2048 // handed out and not acked: with a collector that is down no more than this comes again and again
-	tracesLagEvery = 5 * time.Second
 )
 
 // Traces is the consumer of EVENTS that all exporters of traces share. Its position is kept by the server, from when it
@@ -31,9 +29,6 @@ type Traces struct {
 	bus   *Bus
 	names []string
 	cons  jetstream.Consumer
-
-	lag   atomic.Uint64
-	asked time.Time // when lag was
 }
 
 // TracedEvent is an event for Traces.
@@ -74,39 +69,21 @@ func (t *Traces) make(ctx context.Context) error {
 	return nil
 }
 
-// Lag is how many events are not exported yet, as of a few seconds ago. Safe for any goroutine.
-func (t *Traces) Lag() uint64 { return t.lag.Load() }
-
 // Run hands events to take, each at least once and to one process at a time, until ctx ends. What take returns are the
 // places of those that must come again; with an error all do, later the longer that goes on.
 func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEvent) (again []int, err error)) {
 	failures := 0
 	for ctx.Err() == nil {
-		t.look(ctx)
 		if t.next(ctx, take) {
 			failures = 0
 			continue
 		}
 		failures++
-		t.asked = time.Time{}                                                // who looks wants to know now
 		_ = pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
 		if _, err := t.cons.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 			_ = t.make(ctx) // what this needs may be missing too: it is tried again
 		}
 	}
-}
-
-// look asks how far the consumer is, now and then.
-func (t *Traces) look(ctx context.Context) {
-	if time.Since(t.asked) < tracesLagEvery {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, tracesFetch)
-	defer cancel()
-	if info, err := t.cons.Info(ctx); err == nil {
-		t.lag.Store(info.NumPending + uint64(max(info.NumAckPending, 0)))
-	}
-	t.asked = time.Now()
 }
 
 // next takes the events that are there, and waits for the first. It is false when the server was no help, or they could
@@ -132,7 +109,7 @@ func (t *Traces) next(ctx context.Context, take func(context.Context, []TracedEv
 	defer cancel()
 	again, err := take(bounded, events)
 	if err != nil && ctx.Err() == nil {
-		t.bus.log.WarnContext(ctx, "export traces", "err", err, "events", len(events), "lag", t.Lag())
+		t.bus.log.WarnContext(ctx, "export traces", "err", err, "events", len(events))
 	}
 	for _, i := range again {
 		_ = msgs[i].NakWithDelay(time.Second) // without it the event comes again after the ack wait

@@ -68,9 +68,6 @@ func Open(ctx context.Context, cfg Config) (*Exporter, error) {
 	return x, nil
 }
 
-// Lag is how many events have not become spans yet, as of a few seconds ago.
-func (x *Exporter) Lag() float64 { return float64(x.events.Lag()) }
-
 // Run exports until ctx ends. What is in hand then comes again.
 func (x *Exporter) Run(ctx context.Context) error {
 	defer x.client.close()
