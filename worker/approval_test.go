@@ -89,18 +89,20 @@ func (s *site) begin(text string) messages.Ref {
 }
 
 // asked waits until the run asks, and returns what the dispatcher's list says about it.
-func (s *site) asked(run messages.Ref) messages.WaitingApproval {
+func (s *site) asked(run messages.Ref) (asked messages.WaitingApproval) {
 	s.t.Helper()
-	s.until(run, messages.EventRunWaiting)
-	list, err := s.client.Approvals(s.t.Context(), run.Tenant, 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	i := slices.IndexFunc(list.Approvals, func(a messages.WaitingApproval) bool { return a.ID == run.Run })
-	if i < 0 {
-		s.t.Fatalf("%s is not in %+v", run, list)
-	}
-	return list.Approvals[i]
+	eventually(s.t, run.String()+" asks for an approval", func() bool { // the list follows the events, which follow the log
+		list, err := s.client.Approvals(s.t.Context(), run.Tenant, 0)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		i := slices.IndexFunc(list.Approvals, func(a messages.WaitingApproval) bool { return a.ID == run.Run })
+		if i >= 0 {
+			asked = list.Approvals[i]
+		}
+		return i >= 0
+	})
+	return asked
 }
 
 func (s *site) decided(run messages.Ref) messages.ApprovalDecided {

@@ -37,7 +37,10 @@ func (m *crowd) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Del
 		m.now++
 		m.most = max(m.most, m.now)
 		m.mu.Unlock()
-		m.began <- r.Messages[len(r.Messages)-1].Text()
+		select {
+		case m.began <- r.Messages[len(r.Messages)-1].Text():
+		case <-ctx.Done():
+		}
 		select {
 		case <-m.holds:
 			<-time.After(time.Millisecond) // so that calls may meet
@@ -414,15 +417,16 @@ func TestWhy(t *testing.T) {
 	var kept messages.Ref
 	eventually(t, "the pause is known", func() bool {
 		kept = h.go1("f", func(task *messages.Task) { task.Agent = "else" })
-		for {
+		reason := ""
+		eventually(t, "run "+kept.Run+" waits", func() bool {
 			st, err := h.client.Status(t.Context(), kept)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if st.Waits != "" || st.Status == messages.StatusRunning {
-				return st.Waits == messages.ParkPaused
-			}
-		}
+			reason = st.Waits
+			return reason != ""
+		})
+		return reason == messages.ParkPaused
 	})
 	if y := h.why(kept); !strings.HasPrefix(y.Text, "It waits: agent else was paused by ann at ") || !strings.HasSuffix(y.Text, " because: too dear.") {
 		t.Errorf("%+v", y)
