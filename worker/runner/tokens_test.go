@@ -14,22 +14,23 @@ import (
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
-// pieces is a model that streams a reply in these pieces and then runs done.
+// pieces is a model that streams a reply in these pieces. It runs begun after the first one, and done in the end.
 type pieces struct {
-	text []string
-	done func()
+	text        []string
+	begun, done func()
 }
 
 func (p pieces) Stream(context.Context, model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		for _, s := range p.text {
+		for i, s := range p.text {
 			if !yield(model.Delta{Text: s}, nil) {
 				return
 			}
+			if i == 0 {
+				p.begun()
+			}
 		}
-		if p.done != nil {
-			p.done()
-		}
+		p.done()
 		yield(model.Delta{Reply: &model.Reply{Message: messages.Message{Content: messages.TextContent("done")}, Stop: messages.StopEnd}}, nil)
 	}
 }
@@ -40,8 +41,9 @@ func TestTokensAreDroppedAndRedacted(t *testing.T) {
 	var mu sync.Mutex
 	var text strings.Builder
 	dropped := 0
-	release := make(chan struct{})
+	called, release := make(chan struct{}, 10), make(chan struct{})
 	hook := runner.Hook{On: messages.HookOnTokens, Timeout: messages.MaxHookTimeout, Func: func(_ context.Context, c messages.HookCall) (messages.HookAnswer, error) {
+		called <- struct{}{}
 		<-release
 		mu.Lock()
 		defer mu.Unlock()
@@ -49,9 +51,9 @@ func TestTokensAreDroppedAndRedacted(t *testing.T) {
 		dropped += c.Dropped
 		return messages.HookAnswer{}, nil
 	}}
-	large := strings.Repeat("x", 40<<10)
+	large, first := strings.Repeat("x", 40<<10), "So much of the text goes to the hook at once: "
 	service, err := embed.New(embed.Config{
-		Model:   pieces{[]string{"a pass", "word-1234 b", large, large, "c"}, func() { close(release) }},
+		Model:   pieces{[]string{first, "a pass", "word-1234 b", large, large, "c"}, func() { <-called }, func() { close(release) }},
 		Secrets: policy.NewRedactor("password-1234"), Hooks: []runner.Hook{hook},
 	})
 	if err != nil {
@@ -65,7 +67,7 @@ func TestTokensAreDroppedAndRedacted(t *testing.T) {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	got := text.String()
-	if strings.Contains(got, "word-1234") || !strings.HasPrefix(got, "a "+policy.Mark+" b") || !strings.HasSuffix(got, "c") {
+	if strings.Contains(got, "word-1234") || !strings.HasPrefix(got, first+"a "+policy.Mark+" b") || !strings.HasSuffix(got, "c") {
 		t.Errorf("the hook was told %q…", got[:min(len(got), 80)])
 	}
 	if dropped != len(large) {
