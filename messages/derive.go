@@ -3,6 +3,8 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -18,37 +20,63 @@ const (
 // Events derives what the world may see of an entry. Pure: the same entry always gives the same events, ids and
 // running numbers included, so whoever finds an entry may publish them again.
 func Events(run Ref, e Entry) []Event {
-	if e.Head.Events == 0 {
-		return nil
+	return slices.Collect(EachEvent(run, &e, func(string) bool { return true }))
+}
+
+// EachEvent is Events, one after the other, of those whose names are wanted; the others are not even made.
+func EachEvent(run Ref, e *Entry, wanted func(name string) bool) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		if e.Head.Events == 0 {
+			return
+		}
+		d := deriving{
+			run: run, head: &e.Head, next: e.Head.FirstEvent, buf: make([]byte, 0, roomFor(e.Records)), wanted: wanted, yield: yield,
+		}
+		if e.Head.Trace != "" {
+			d.trace = RunTrace(run, e.Head.Trace).String()
+		}
+		for _, r := range e.Records {
+			eventsOf(r, d.emit)
+		}
 	}
-	out := make([]Event, 0, 2*len(e.Records))  // no record has more
-	buf := make([]byte, 0, roomFor(e.Records)) // of all data
-	var trace string
-	if e.Head.Trace != "" {
-		trace = RunTrace(run, e.Head.Trace).String()
+}
+
+// deriving is how far the events of an entry are derived.
+type deriving struct {
+	run    Ref
+	head   *Head
+	next   uint64 // the number of the next event
+	trace  string
+	buf    []byte // of all data
+	wanted func(name string) bool
+	yield  func(Event) bool
+	over   bool // no more are wanted
+}
+
+func (d *deriving) emit(name string, data any) {
+	n := strconv.FormatUint(d.next, 10)
+	d.next++
+	if d.over || !d.wanted(name) {
+		return
 	}
-	for _, r := range e.Records {
-		eventsOf(run, r, func(name string, data any) {
-			n := strconv.FormatUint(e.Head.FirstEvent+uint64(len(out)), 10)
-			from := len(buf)
-			switch d := data.(type) {
-			case RunQueued:
-				d.Traceparent = e.Head.Trace
-				data = d
-			case RunFinished:
-				d.Webhook = e.Head.Webhook
-				data = d
-			}
-			buf = appendData(buf, data)
-			raw := buf[from:len(buf):len(buf)]
-			out = append(out, Event{
-				SpecVersion: "1.0", ID: run.Run + "." + n, Source: sourcePrefix + run.Tenant,
-				Type: typePrefix + name + typeSuffix, Subject: run.Run, Time: e.Head.Time,
-				DataContentType: "application/json", Sequence: n, Traceparent: trace, Data: raw,
-			})
-		})
+	switch of := data.(type) {
+	case RunQueued:
+		of.Traceparent = d.head.Trace
+		data = of
+	case *Finished:
+		data = of.data(d.run, d.head)
 	}
-	return out
+	from := len(d.buf)
+	d.buf = appendData(d.buf, data)
+	d.over = !d.yield(d.event(name, n, d.buf[from:len(d.buf):len(d.buf)]))
+}
+
+func (d *deriving) event(name, n string, data []byte) Event {
+	return Event{
+		SpecVersion: "1.0", ID: d.run.Run + "." + n, Source: sourcePrefix + d.run.Tenant,
+		Type: typePrefix + name + typeSuffix, Subject: d.run.Run, Time: d.head.Time,
+		DataContentType: "application/json", Sequence: n, Traceparent: d.trace, Data: data,
+	}
 }
 
 // roomFor is about how long the data of the records' events is.
@@ -113,18 +141,13 @@ func countEvents(r Record) int {
 	}
 }
 
-// eventsOf is the one place that says which events a record has.
-func eventsOf(run Ref, r Record, emit func(name string, data any)) {
+// eventsOf is the one place that says which events a record has. What is large is put together elsewhere: the goroutine
+// of each run would keep the stack for it.
+func eventsOf(r Record, emit func(name string, data any)) {
 	switch r := r.(type) {
 	case *Started:
-		emit(EventRunQueued, RunQueued{
-			Agent: r.Task.Agent, Priority: r.Task.Priority, Session: r.Task.Session, Labels: r.Task.Labels,
-			Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt, By: named(r.Task.By),
-		})
-		emit(EventRunStarted, RunStarted{
-			Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
-			MaxSteps: r.Agent.Steps(r.Task.Limits), ForkedFrom: r.ForkedFrom,
-		})
+		emit(EventRunQueued, r.queued())
+		emit(EventRunStarted, r.begun())
 	case *Claimed:
 		if r.Resumes != "" {
 			emit(EventRunResumed, RunWaiting{Reason: brief(r.Resumes, maxEventArgs)})
@@ -132,23 +155,13 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 	case *StepStarted:
 		emit(EventStepStart, Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step})
 	case *ModelReplied:
-		emit(EventMessageEnd, messageEnd(r))
+		emit(EventMessageEnd, r.data())
 	case *ModelFailed:
-		emit(EventError, ErrorData{
-			StepID: stepID(r.Step), Message: brief(r.Error.Message, maxEventArgs),
-			Code: r.Error.Code, Retryable: r.Error.Code.Retryable(), Fallback: r.Fallback,
-		})
+		emit(EventError, r.data())
 	case *ToolStarted:
-		args, cut := fit(r.Call.Arguments, maxEventText)
-		emit(EventToolExecutionStart, ToolExecution{
-			StepID: stepIn(r.Step, r.StepID), CallID: named(r.Call.ID), ToolName: named(r.Call.Name), Arguments: args, Truncated: cut,
-		})
+		emit(EventToolExecutionStart, r.data())
 	case *ToolReturned:
-		text, cut := fit(r.Result.Shown(), maxEventText)
-		emit(EventToolExecutionEnd, ToolExecution{
-			StepID: stepIn(r.Step, r.StepID), CallID: named(r.Result.CallID), ToolName: named(r.Name), Result: text,
-			IsError: r.Result.IsError, Code: r.Code, Millis: r.Millis, Truncated: cut,
-		})
+		emit(EventToolExecutionEnd, r.data())
 	case *StepEnded:
 		emit(EventStepEnd, Step{
 			StepID: stepIn(r.Step, r.StepID), Step: r.Step, Status: r.Status, Reason: brief(r.Reason, maxEventArgs),
@@ -182,8 +195,48 @@ func eventsOf(run Ref, r Record, emit func(name string, data any)) {
 		emit(EventSteered, r.data())
 	case *Finished:
 		emit(EventTurnEnd, TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate})
-		emit(EventRunFinished, RunFinished{Result: r.Result.short(run)})
+		emit(EventRunFinished, r) // whoever wants it makes a RunFinished of it
 	}
+}
+
+func (r *Started) queued() any {
+	return RunQueued{
+		Agent: r.Task.Agent, Priority: r.Task.Priority, Session: r.Task.Session, Labels: r.Task.Labels,
+		Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt, By: named(r.Task.By),
+	}
+}
+
+func (r *Started) begun() any {
+	return RunStarted{
+		Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
+		MaxSteps: r.Agent.Steps(r.Task.Limits), ForkedFrom: r.ForkedFrom,
+	}
+}
+
+func (r *ModelFailed) data() any {
+	return ErrorData{
+		StepID: stepID(r.Step), Message: brief(r.Error.Message, maxEventArgs),
+		Code: r.Error.Code, Retryable: r.Error.Code.Retryable(), Fallback: r.Fallback,
+	}
+}
+
+func (r *ToolStarted) data() any {
+	args, cut := fit(r.Call.Arguments, maxEventText)
+	return ToolExecution{
+		StepID: stepIn(r.Step, r.StepID), CallID: named(r.Call.ID), ToolName: named(r.Call.Name), Arguments: args, Truncated: cut,
+	}
+}
+
+func (r *ToolReturned) data() any {
+	text, cut := fit(r.Result.Shown(), maxEventText)
+	return ToolExecution{
+		StepID: stepIn(r.Step, r.StepID), CallID: named(r.Result.CallID), ToolName: named(r.Name), Result: text,
+		IsError: r.Result.IsError, Code: r.Code, Millis: r.Millis, Truncated: cut,
+	}
+}
+
+func (r *Finished) data(run Ref, h *Head) any {
+	return RunFinished{Result: r.Result.short(run), Webhook: h.Webhook}
 }
 
 func hookFailure(r *HookFailed) HookFailure {
@@ -204,7 +257,7 @@ func stepIn(n int, plan string) string {
 	return stepID(n)
 }
 
-func messageEnd(r *ModelReplied) MessageEnd {
+func (r *ModelReplied) data() any {
 	m := MessageEnd{
 		StepID: stepID(r.Step), Role: r.Message.Role, Stop: r.Stop, Usage: r.Usage,
 		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis, Cached: r.Cached, Cost: r.Cost,
@@ -231,7 +284,7 @@ func (r AgentResult) short(run Ref) AgentResult {
 	var cut bool
 	if s, ok := r.Result.(string); ok {
 		r.Result, cut = fit(s, maxEventText)
-	} else if tooLarge(r.Result, maxEventText) {
+	} else if r.Result != nil && tooLarge(r.Result, maxEventText) {
 		r.Result, cut = nil, true
 	}
 	if r.Error != nil {
@@ -243,7 +296,7 @@ func (r AgentResult) short(run Ref) AgentResult {
 	if s, shortened := fit(r.Summary, maxEventText); shortened {
 		r.Summary, cut = s, true
 	}
-	if tooLarge(r.Outputs, maxEventText) {
+	if len(r.Outputs) > 0 && tooLarge(r.Outputs, maxEventText) {
 		r.Outputs, cut = nil, true
 	}
 	r.Truncated = cut || len(r.Actions) > 0 || len(r.ModelCalls) > 0
@@ -297,7 +350,17 @@ func brief(s string, n int) string {
 
 func named(s string) string { return brief(s, maxEventName) }
 
+// tooLarge tells whether what a result holds is larger than limit as JSON.
 func tooLarge(v any, limit int) bool {
+	if millis, ok := v.(map[string]int64); ok {
+		most := 0
+		for name := range millis {
+			most += 6*len(name) + 24 // a character is escaped with six
+		}
+		if most <= limit {
+			return false
+		}
+	}
 	b, err := json.Marshal(v)
 	return err != nil || len(b) > limit
 }

@@ -139,6 +139,10 @@ func appendData(b []byte, data any) []byte {
 		return d.appendJSON(b)
 	case MessageEnd:
 		return d.appendJSON(b)
+	case TurnEnd:
+		return d.appendJSON(b)
+	case RunFinished:
+		return d.appendJSON(b)
 	default:
 		raw, err := json.Marshal(data)
 		if err != nil {
@@ -230,8 +234,8 @@ func appendTrue(b []byte, name string, v bool) []byte {
 	return append(append(b, name...), "true"...)
 }
 
-// appendRecords appends records as EncodeRecords writes them.
-func appendRecords(b []byte, records []Record) ([]byte, error) {
+// AppendRecords appends what EncodeRecords writes.
+func AppendRecords(b []byte, records []Record) ([]byte, error) {
 	b = append(b, '[')
 	for i, r := range records {
 		if i > 0 {
@@ -259,6 +263,8 @@ func appendRecords(b []byte, records []Record) ([]byte, error) {
 			b = appendString(append(b, `,"status":`...), string(r.Status))
 			b = appendOptional(b, `,"stepId":`, r.StepID)
 			b = append(appendOptional(b, `,"reason":`, r.Reason), '}')
+		case *Finished:
+			b = r.appendJSON(b)
 		default:
 			raw, err := json.Marshal(r)
 			if err != nil {
@@ -357,7 +363,10 @@ func appendBlocks(b []byte, blocks []Block) []byte {
 
 // appendRest appends what is too rare to be written by hand.
 func appendRest(b []byte, v any) []byte {
-	q, _ := json.Marshal(v) // of strings and bytes, which always encode
+	q, err := json.Marshal(v)
+	if err != nil { // what we hold came from JSON, and always encodes
+		return append(b, "null"...)
+	}
 	return append(b, q...)
 }
 

@@ -25,7 +25,7 @@ func TestHandWrittenJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := messages.EncodeHead(h)
+		got, err := messages.EncodeHead(&h)
 		return err == nil && got == string(want)
 	}
 	if err := quick.Check(head, nil); err != nil {
@@ -138,6 +138,24 @@ func TestHandWrittenRecords(t *testing.T) {
 			})
 	}
 	if err := quick.Check(random, nil); err != nil {
+		t.Error(err)
+	}
+	ended := func(
+		text, name string, actions []messages.ActionResult, calls []messages.ModelCall, u messages.Usage, millis map[string]int64,
+		n int32, flag bool, cost *float64, outputs []string, seed *int64,
+	) bool {
+		r := messages.AgentResult{
+			ID: name, Success: flag, Result: text, StartedAt: time.UnixMilli(int64(n)).UTC(), FinishedAt: time.Unix(int64(n), 7).UTC(),
+			Status: messages.Status(name), SessionID: text, Steps: int(n), Actions: actions, ModelCalls: calls, TokenUsage: u,
+			CostEstimate: cost, Summary: text, Outputs: outputs, Logs: name, EventStream: text, Aborted: flag,
+			Provenance: &messages.Provenance{Agent: text, Revision: uint64(u.Input)}, RetryInfo: &messages.RetryInfo{Attempts: int(n), LastError: text},
+			Metrics: &messages.Metrics{DurationMs: int64(n), ToolLatencyMs: millis}, Seed: seed, Truncated: flag,
+			Error: &messages.RunError{Code: messages.Code(name), Message: text},
+		}
+		bare := messages.AgentResult{Result: map[string]any{name: text}, Metrics: &messages.Metrics{}}
+		return check(&messages.Finished{Result: r, Dead: flag}) && check(&messages.Finished{Result: bare})
+	}
+	if err := quick.Check(ended, nil); err != nil {
 		t.Error(err)
 	}
 	for _, r := range []messages.Record{

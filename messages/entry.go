@@ -15,7 +15,7 @@ const Version = 1
 var ErrNewerVersion = errors.New("the log was written by a newer version")
 
 // Entry is one message of a run's log: records that became true together.
-type Entry struct {
+type Entry struct { //nolint:recvcheck // At changes its copy
 	Seq     uint64 // given by the log
 	Head    Head
 	Records []Record
@@ -172,6 +172,12 @@ func (h *Head) satisfy(park uint64) {
 // At returns the entry with the sequence that its log gave it. Every Log calls it, after an append and on reading:
 // a claim or a park is named by its own sequence, which its writer could not know.
 func (e Entry) At(seq uint64) Entry {
+	e.Place(seq)
+	return e
+}
+
+// Place is At in place.
+func (e *Entry) Place(seq uint64) {
 	e.Seq = seq
 	if e.Head.Has(KindClaimed) {
 		e.Head.ClaimSeq = seq
@@ -179,12 +185,11 @@ func (e Entry) At(seq uint64) Entry {
 	if e.Head.Has(KindParked) {
 		e.Head.ParkSeq = seq
 	}
-	return e
 }
 
 // EncodeRecords writes [{"kind":…,"data":…}].
 func EncodeRecords(records []Record) ([]byte, error) {
-	b, err := appendRecords(make([]byte, 0, roomFor(records)+256), records)
+	b, err := AppendRecords(make([]byte, 0, roomFor(records)+256), records)
 	if err != nil {
 		return nil, fmt.Errorf("encode records: %w", err)
 	}
@@ -215,11 +220,11 @@ func DecodeRecords(data []byte) ([]Record, error) {
 }
 
 // EncodeHead writes the header form of a head.
-func EncodeHead(h Head) (string, error) {
+func EncodeHead(h *Head) (string, error) {
 	if y := h.Time.Year(); y < 0 || y > 9999 {
 		return "", fmt.Errorf("encode head: the year %d is not one of RFC 3339", y)
 	}
-	return string(appendHead(make([]byte, 0, 384), &h)), nil
+	return string(appendHead(make([]byte, 0, 384), h)), nil
 }
 
 // DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that

@@ -211,7 +211,7 @@ func TestDecodeHead(t *testing.T) {
 	t.Parallel()
 	full := prior(messages.PhaseActive)
 	full.Cancel, full.Snapshot = true, 3
-	s, err := messages.EncodeHead(full)
+	s, err := messages.EncodeHead(&full)
 	if err != nil {
 		t.Fatal(err)
 	}

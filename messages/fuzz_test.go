@@ -80,7 +80,8 @@ func FuzzDecodeHead(f *testing.F) {
 	f.Add(`{"id":"a","version":2}`)
 	f.Add(`null`)
 	for _, phase := range []messages.Phase{"", messages.PhaseActive, messages.PhaseFinished} {
-		s, err := messages.EncodeHead(prior(phase))
+		h := prior(phase)
+		s, err := messages.EncodeHead(&h)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func FuzzDecodeHead(f *testing.F) {
 			wantFieldError(t, "head", err)
 			return
 		}
-		s, err = messages.EncodeHead(h)
+		s, err = messages.EncodeHead(&h)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ type EntryCopy struct {
 
 // NewEntryCopy is the entry as a EntryCopy.
 func NewEntryCopy(e Entry) (EntryCopy, error) {
-	head, err := EncodeHead(e.Head)
+	head, err := EncodeHead(&e.Head)
 	if err != nil {
 		return EntryCopy{}, err
 	}

@@ -376,7 +376,7 @@ func writeLog(t *testing.T, path string, entries []messages.Entry) {
 	t.Helper()
 	var out bytes.Buffer
 	for _, e := range entries {
-		head, err := messages.EncodeHead(e.Head)
+		head, err := messages.EncodeHead(&e.Head)
 		if err != nil {
 			t.Fatal(err)
 		}

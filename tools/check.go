@@ -151,10 +151,9 @@ func (f *finder) object(path string, s *jsonschema.Schema, v map[string]any) {
 			f.add(below(path, key), "is missing")
 		}
 	}
-	closed := forbids(s.AdditionalProperties) && len(s.PatternProperties) == 0
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		sub, known := s.Properties[key]
-		if !known && closed {
+		if !known && forbids(s.AdditionalProperties) && len(s.PatternProperties) == 0 {
 			f.add(below(path, key), "is unknown (known: %s)", knownOf(s))
 			continue
 		}

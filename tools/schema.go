@@ -78,5 +78,5 @@ func refers(v any) bool {
 
 // forbids tells whether a schema is false: it fits nothing.
 func forbids(s *jsonschema.Schema) bool {
-	return s != nil && s.Not != nil && reflect.ValueOf(*s.Not).IsZero()
+	return s != nil && s.Not != nil && reflect.ValueOf(s.Not).Elem().IsZero()
 }

@@ -18,14 +18,14 @@ type held struct {
 }
 
 type hold struct {
-	ticket   runner.Ticket
+	ticket   *runner.Ticket
 	delivery *bus.Delivery // guarded by held.mu
 }
 
 func newHeld() *held { return &held{bySeq: map[uint64]*hold{}} }
 
 // add books a ticket; mine is false when it is in hand already.
-func (h *held) add(t runner.Ticket, d *bus.Delivery) (_ *hold, mine bool) {
+func (h *held) add(t *runner.Ticket, d *bus.Delivery) (_ *hold, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.bySeq[t.Seq]; old != nil {

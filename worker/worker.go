@@ -249,16 +249,23 @@ func pause(ctx context.Context, d time.Duration) {
 func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 	slot := w.slots.take()
 	defer slot.free()
+	if t := w.read(ctx, d, slot); t != nil {
+		w.ticket(ctx, d, t)
+	}
+}
+
+// read makes the ticket of a message; nil: it is none, and has been seen to.
+func (w *Worker) read(ctx context.Context, d *bus.Delivery, slot *slot) *runner.Ticket {
 	priority, run, ok := messages.ParseTaskSubject(d.Subject)
 	if ok && d.Scheduler != "" && !messages.MaySchedule(d.Scheduler, priority, run) {
 		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "tasks are published, not scheduled on another's subject"})
-		return
+		return nil
 	}
 	if !ok {
 		w.refuse(ctx, d, badSubject())
-		return
+		return nil
 	}
-	t := runner.Ticket{
+	t := &runner.Ticket{
 		Run: run, Seq: d.Seq, Priority: priority, Queued: d.Queued, Delivered: d.Delivered, Body: d.Data, Trace: d.Trace,
 		Suspect: func(ctx context.Context) (func(), error) { return w.suspect.enter(ctx, slot) },
 	}
@@ -271,18 +278,18 @@ func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 		switch {
 		case err != nil:
 			w.refuse(ctx, d, err)
-			return
+			return nil
 		case wake.Errand != "":
 			w.errand(ctx, d, run, wake)
-			return
+			return nil
 		}
 		t.After, t.Body = wake.After, nil
 	}
-	w.ticket(ctx, d, t)
+	return t
 }
 
-// ticket hands a ticket to the runner and does to its message what the outcome says.
-func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t runner.Ticket) {
+// ticket hands a ticket to the runner.
+func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t *runner.Ticket) {
 	if t.Delivered > 1 {
 		w.redelivered.Add(1)
 	}
@@ -290,17 +297,23 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t runner.Ticket) {
 	if !mine {
 		return // worked here already: its owner goes on with the newer delivery
 	}
-	outcome, err := w.cfg.Runner.Run(ctx, t)
-	d = w.held.remove(h)
-	log := w.cfg.Log.With("tenant", t.Run.Tenant, "task_id", t.Run.Run, "delivery", t.Delivered)
+	outcome, err := w.cfg.Runner.Run(ctx, *t)
+	w.settle(ctx, w.held.remove(h), t, outcome, err)
+}
+
+// settle does to the message of a ticket what the outcome says.
+func (w *Worker) settle(ctx context.Context, d *bus.Delivery, t *runner.Ticket, outcome runner.Outcome, err error) {
+	log := func() *slog.Logger {
+		return w.cfg.Log.With("tenant", t.Run.Tenant, "task_id", t.Run.Run, "delivery", t.Delivered)
+	}
 	if err != nil && !errors.Is(err, runner.ErrShutdown) {
-		log.WarnContext(ctx, "work a ticket", "err", err, "outcome", outcome.String())
+		log().WarnContext(ctx, "work a ticket", "err", err, "outcome", outcome.String())
 	}
 	switch outcome {
 	case runner.Done:
 		w.ack(ctx, d)
 	case runner.Lost:
-		log.InfoContext(ctx, "another worker owns the run")
+		log().InfoContext(ctx, "another worker owns the run")
 	case runner.Return:
 		w.giveBack(ctx, d, t, nakDelay(err, t.Delivered))
 	}
@@ -310,7 +323,7 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t runner.Ticket) {
 const nakTimeout = 2 * time.Second
 
 // giveBack hands a message back, and tells who may be glad of it.
-func (w *Worker) giveBack(ctx context.Context, d *bus.Delivery, t runner.Ticket, delay time.Duration) {
+func (w *Worker) giveBack(ctx context.Context, d *bus.Delivery, t *runner.Ticket, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nakTimeout)
 	defer cancel()
 	if err := d.Nak(ctx, delay); err != nil {

@@ -123,7 +123,7 @@ func (c *crowd) publish(ctx context.Context, seq uint64, records ...messages.Rec
 		h := messages.Follow(run, c.heads[i], records...)
 		h.Time = time.Now()
 		c.heads[i] = h
-		runlog.Publish(ctx, run, messages.Entry{Seq: seq, Head: h, Records: records}, c.out[i])
+		runlog.Publish(ctx, run, &messages.Entry{Seq: seq, Head: h, Records: records}, c.out[i])
 	}
 	return c.flush(ctx)
 }

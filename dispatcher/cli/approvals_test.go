@@ -25,8 +25,8 @@ func (f *fleet) park(t *testing.T, id string, p *messages.Parked) messages.Ref {
 		t.Fatal(err)
 	}
 	out := f.keeper.Events.Open(run)
-	runlog.Publish(t.Context(), run, e, out)
-	if err := f.keeper.Close(t.Context(), run, e, out); err != nil {
+	runlog.Publish(t.Context(), run, &e, out)
+	if err := f.keeper.Close(t.Context(), run, &e, out); err != nil {
 		t.Fatal(err)
 	}
 	return run

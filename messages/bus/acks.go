@@ -28,6 +28,20 @@ type acks struct {
 	mu      sync.Mutex
 	token   uint64
 	waiting map[uint64]*flight
+	heard   time.Time // the last acknowledgement
+}
+
+// What is held back is sent as fast as it is acknowledged.
+const (
+	maxFlying  = 1024
+	ackSilence = 100 * time.Millisecond // of a server that has lost what was sent, or has stopped
+)
+
+// crowded tells whether what is on its way had better arrive first.
+func (a *acks) crowded() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.waiting) >= maxFlying && time.Since(a.heard) < ackSilence
 }
 
 // listen subscribes until the connection is closed.
@@ -84,6 +98,7 @@ func (a *acks) receive(m *nats.Msg) {
 	a.mu.Lock()
 	f := a.waiting[token]
 	delete(a.waiting, token)
+	a.heard = time.Now()
 	a.mu.Unlock()
 	if f != nil {
 		f.land(outcome(m))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,6 +59,7 @@ type Bus struct {
 	lull    lull
 	agents  agentCache
 	skipped atomic.Uint64
+	buffers sync.Pool // of *[]byte
 	quotas  quotaCache
 	spent   spentCache
 
@@ -99,6 +101,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	if b.acks, err = listen(nc); err != nil {
 		return nil, fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
+	b.lull.acks = b.acks
 	return b, nil
 }
 

@@ -17,17 +17,18 @@ const (
 	headerBlob = "Longshore-Blob" // where the records are when they are not in the body
 )
 
-// encodeEntry makes the message that appends an entry after last. Its blob, if it needs one, is stored when this
-// returns.
-func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (*nats.Msg, error) {
-	head, err := messages.EncodeHead(e.Head)
+// encodeEntry makes the message that appends an entry after last, maybe on the buffer, which may grow. Its blob, if it
+// needs one, is stored when this returns.
+func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e *messages.Entry, buf *[]byte) (*nats.Msg, error) {
+	head, err := messages.EncodeHead(&e.Head)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it says what
 	}
-	body, err := messages.EncodeRecords(e.Records)
+	body, err := messages.AppendRecords((*buf)[:0], e.Records)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what
+		return nil, fmt.Errorf("encode records: %w", err)
 	}
+	*buf = body
 	if b.sealer != nil {
 		if body, err = b.sealer.Seal(body, associated(run, last, head)); err != nil {
 			return nil, fmt.Errorf("seal: %w", err)

@@ -1,7 +1,25 @@
 package bus
 
+import "time"
+
 // Appending makes it look as if so many appends were on their way.
 func (b *Bus) Appending(n int64) { b.lull.appends.Add(n) }
 
 // FewAppends is how many appends hold nothing back.
 const FewAppends = fewAppends
+
+// Unanswered makes it look as if so many events were on their way to a server that has just acknowledged one.
+func (b *Bus) Unanswered(n uint64) {
+	b.acks.mu.Lock()
+	defer b.acks.mu.Unlock()
+	b.acks.heard = time.Now()
+	for i := range n {
+		b.acks.waiting[1<<63+i] = &flight{box: &outbox{landed: make(chan struct{}, 1)}}
+	}
+}
+
+// MaxFlying is how many events on their way let no more go that are held back.
+const MaxFlying = maxFlying
+
+// AckSilence is how long they may do so after the last acknowledgement.
+const AckSilence = ackSilence

@@ -25,7 +25,9 @@ func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e messa
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	m, err := b.encodeEntry(ctx, run, last, e)
+	buf := b.buffer() // the connection copies what is sent
+	defer b.release(buf)
+	m, err := b.encodeEntry(ctx, run, last, &e, buf)
 	if err != nil {
 		return 0, err
 	}
@@ -38,6 +40,23 @@ func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e messa
 		return err
 	})
 	return seq, err
+}
+
+// maxBuffer is how large a buffer may be that is kept.
+const maxBuffer = 64 << 10
+
+// buffer is one for an entry, to be released.
+func (b *Bus) buffer() *[]byte {
+	if buf, ok := b.buffers.Get().(*[]byte); ok {
+		return buf
+	}
+	return new([]byte)
+}
+
+func (b *Bus) release(buf *[]byte) {
+	if cap(*buf) <= maxBuffer {
+		b.buffers.Put(buf)
+	}
 }
 
 // appending is an append on its way.

@@ -14,8 +14,10 @@ const (
 	lullEvery  = 2 * time.Millisecond
 )
 
-// lull sends the events that outboxes hold back, once there are few appends or they have been held long enough.
+// lull sends the events that outboxes hold back, once there are few appends or they have been held long enough, and as
+// fast as they are acknowledged.
 type lull struct {
+	acks    *acks
 	appends atomic.Int64 // on their way
 
 	mu      sync.Mutex
@@ -56,7 +58,9 @@ func (l *lull) release() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting = append(later, l.waiting...)
+	if len(later) > 0 {
+		l.waiting = append(later, l.waiting...)
+	}
 	if l.armed = len(l.waiting) > 0; l.armed {
 		l.look()
 	}
@@ -66,7 +70,7 @@ func (l *lull) release() {
 func (l *lull) next() (h holding, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 || l.busy() && time.Now().Before(l.waiting[0].until) {
+	if len(l.waiting) == 0 || l.acks.crowded() || l.busy() && time.Now().Before(l.waiting[0].until) {
 		return holding{}, false
 	}
 	h = l.waiting[0]

@@ -97,6 +97,21 @@ func TestHeldEventsPassABusyOutbox(t *testing.T) {
 	}
 }
 
+// What was held back goes as fast as it is acknowledged. Acknowledgements that were lost hold it up for a moment only.
+func TestHeldEventsWaitForAcknowledgements(t *testing.T) {
+	b, _ := openNew(t)
+	b.Appending(bus.FewAppends + 1)
+	out := b.Open(run1())
+	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 1)))
+	begun := time.Now()
+	b.Unanswered(bus.MaxFlying)
+	b.Appending(-bus.FewAppends)
+	awaitThrough(t, out, 1)
+	if waited := time.Since(begun); waited < bus.AckSilence {
+		t.Errorf("it went after %v", waited)
+	}
+}
+
 func awaitThrough(t *testing.T, out runlog.Outbox, seq uint64) {
 	t.Helper()
 	for ctx := ctxFor(t); out.Through() != seq; time.Sleep(time.Millisecond) {

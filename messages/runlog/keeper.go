@@ -168,7 +168,7 @@ func (k *Keeper) close(ctx context.Context, run messages.Ref, last messages.Entr
 	if err != nil {
 		return err
 	}
-	return k.Close(ctx, run, last, out)
+	return k.Close(ctx, run, &last, out)
 }
 
 // entry reads one entry whole.
@@ -185,21 +185,21 @@ func Replay(ctx context.Context, log Log, run messages.Ref, last messages.Entry,
 		if e.Seq > last.Seq {
 			break
 		}
-		Publish(ctx, run, e, out)
+		Publish(ctx, run, &e, out)
 	}
 	return nil
 }
 
 // Publish sends the events of an entry, but for run_finished, which only Close may send, and counts what the entry cost.
-func Publish(ctx context.Context, run messages.Ref, e messages.Entry, out Outbox) {
+func Publish(ctx context.Context, run messages.Ref, e *messages.Entry, out Outbox) {
 	if l, ok := out.(Ledger); ok {
 		if nanos := e.Spent(); nanos > 0 {
 			l.Spend(ctx, e.Seq, e.Head.Time, nanos)
 		}
 	}
 	out.Publish(ctx, e.Seq, func(yield func(messages.Event) bool) {
-		for _, event := range messages.Events(run, e) {
-			if event.Name() == messages.EventRunFinished || !yield(event) {
+		for event := range messages.EachEvent(run, e, func(name string) bool { return name != messages.EventRunFinished }) {
+			if !yield(event) {
 				return
 			}
 		}
@@ -207,10 +207,10 @@ func Publish(ctx context.Context, run messages.Ref, e messages.Entry, out Outbox
 }
 
 // Close is Settle for whoever has published all events of the run into out: last is the newest entry, a park or the end.
-func (k *Keeper) Close(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
+func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Entry, out Outbox) error {
 	switch last.Head.Phase {
 	case messages.PhaseFinished:
-		return k.closeFinished(ctx, run, last, out)
+		return k.closeFinished(ctx, run, *last, out)
 	case messages.PhaseParked:
 		if err := out.Flush(ctx); err != nil {
 			return fmt.Errorf("publish events of %s: %w", run, err)
@@ -221,12 +221,12 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last messages.Entr
 		if err := k.settlePlaces(ctx, run, last.Head); err != nil {
 			return err
 		}
-		return k.armTimer(ctx, run, last)
+		return k.armTimer(ctx, run, *last)
 	case messages.PhaseReady:
 		if err := out.Flush(ctx); err != nil {
 			return fmt.Errorf("publish events of %s: %w", run, err)
 		}
-		return k.wakeIfReady(ctx, run, last)
+		return k.wakeIfReady(ctx, run, *last)
 	case messages.PhaseActive:
 		return nil
 	default:
@@ -265,7 +265,12 @@ func finishedEvent(run messages.Ref, last messages.Entry, end *messages.Finished
 	const own = 2 // turn_end goes before it
 	h := last.Head
 	h.FirstEvent, h.Events = h.FirstEvent+uint64(max(0, h.Events-own)), own
-	return messages.Events(run, messages.Entry{Head: h, Records: []messages.Record{end}})[own-1]
+	var event messages.Event
+	e := messages.Entry{Head: h, Records: []messages.Record{end}}
+	for event = range messages.EachEvent(run, &e, func(name string) bool { return name == messages.EventRunFinished }) {
+		break
+	}
+	return event
 }
 
 // bury puts the task of a finished run into the dead letters, as it came.

@@ -210,7 +210,7 @@ func TestSeededRunsAreTheSame(t *testing.T) {
 		}
 		var heads strings.Builder
 		for _, e := range r.Log {
-			h, err := messages.EncodeHead(e.Head)
+			h, err := messages.EncodeHead(&e.Head)
 			if err != nil {
 				t.Fatal(err)
 			}

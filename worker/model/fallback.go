@@ -88,8 +88,8 @@ func (c *call) pass(ctx context.Context) (over bool) {
 	return false
 }
 
-// ask makes the call, with its retries. A nil error: a reply was yielded, or the consumer left.
-func (c *call) ask(ctx context.Context, t *try) error {
+// stream is the call, with its retries.
+func (c *call) stream(ctx context.Context, t *try) iter.Seq2[Delta, error] {
 	retry := c.router.config.Retry
 	if retry.Retries = min(retry.Retries, c.left-1); retry.Retries <= 0 {
 		retry.Retries = -1
@@ -103,8 +103,13 @@ func (c *call) ask(ctx context.Context, t *try) error {
 			told(r)
 		}
 	}
+	return NewRetry(guarded{c, t.Candidate}, retry).Stream(ctx, req)
+}
+
+// ask makes the call, with its retries. A nil error: a reply was yielded, or the consumer left.
+func (c *call) ask(ctx context.Context, t *try) error {
 	stale := c.dirty // by a candidate before this one
-	for d, err := range NewRetry(guarded{c, t.Candidate}, retry).Stream(ctx, req) {
+	for d, err := range c.stream(ctx, t) {
 		if err != nil {
 			return err
 		}
@@ -145,6 +150,7 @@ type guarded struct {
 
 // Stream implements Provider.
 func (g guarded) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+	deltas := g.call.router.byName[g.Endpoint].Provider.Stream(ctx, req)
 	return func(yield func(Delta, error) bool) {
 		circuits := g.call.router.circuits
 		p, err := circuits.enter(g.key())
@@ -159,7 +165,7 @@ func (g guarded) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 			}
 		}()
 		g.call.left--
-		for d, err := range g.call.router.byName[g.Endpoint].Provider.Stream(ctx, req) {
+		for d, err := range deltas {
 			if err != nil {
 				told = true
 				yield(Delta{}, circuits.failed(ctx, p, err))

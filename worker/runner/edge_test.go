@@ -8,12 +8,16 @@ import (
 	"iter"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/runner"
 )
@@ -432,6 +436,103 @@ func TestCacheHoldsGarbage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// saves is a cache that takes everything and gives nothing.
+type saves struct{ states chan string }
+
+func (saves) Load(context.Context, messages.Ref) (uint64, string, []byte, bool) {
+	return 0, "", nil, false
+}
+func (s saves) Save(_ messages.Ref, _ uint64, _ string, data []byte) { s.states <- string(data) }
+func (saves) Wants() bool                                            { return true }
+
+// A state is cached while a model is waited for that takes its time, from the second step on.
+func TestStateIsCachedDuringLongCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache, turn := saves{make(chan string, 10)}, 0
+		m := rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+			turn++
+			if turn != 2 {
+				time.Sleep(time.Second)
+			}
+			if turn == 4 {
+				return say("ok"), nil
+			}
+			call := messages.ToolCall{ID: "c", Name: "none", Arguments: "{}"}
+			return &model.Reply{Message: messages.Message{Content: []messages.Block{{ToolCall: &call}}}, Stop: messages.StopToolCalls}, nil
+		})
+		_, k := rnew(&runlog.Memory{}, &rq{}, &re{}, m)
+		set, err := tools.NewSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := runner.New(runner.Config{
+			Worker: "w", Keeper: k, Model: m, Tools: set, Cache: cache,
+			Agent: func(context.Context, string) (messages.Definition, error) {
+				d := messages.Definition{Name: "a"}
+				d.SetDefaults()
+				return d, nil
+			},
+			Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
+		})
+		if out, err := r.Run(context.Background(), rticket(1)); out != runner.Done || err != nil {
+			t.Fatal(out, err)
+		}
+		close(cache.states)
+		var steps []int
+		for state := range cache.states {
+			s, err := agent.Decode([]byte(state))
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps = append(steps, s.Step)
+		}
+		if diff := cmp.Diff([]int{3, 4}, steps); diff != "" { // the first is the task alone, the second was quick
+			t.Error(diff)
+		}
+	})
+}
+
+// slowLog takes its time for an append.
+type slowLog struct{ *runlog.Memory }
+
+const appendTakes = 10 * time.Millisecond
+
+func (l slowLog) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+	time.Sleep(appendTakes)
+	return l.Memory.Append(ctx, run, last, e)
+}
+
+// Of many tasks that come at once the first are with their models as soon as they are claimed, and not after the claims
+// of all others.
+func TestFirstComeFirstCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const runs = 1000
+		begun := time.Now()
+		called := make(chan time.Duration, runs)
+		m := rmodel(func(context.Context, model.Request) (*model.Reply, error) {
+			called <- time.Since(begun)
+			return say("ok"), nil
+		})
+		r, _ := rnew(slowLog{&runlog.Memory{}}, &rq{}, &re{}, m)
+		var all sync.WaitGroup
+		for i := range runs {
+			all.Go(func() {
+				ticket := rticket(1)
+				ticket.Run.Run, ticket.Seq = fmt.Sprint("r", i), uint64(i+1)
+				if out, err := r.Run(context.Background(), ticket); out != runner.Done || err != nil {
+					t.Error(out, err)
+				}
+			})
+		}
+		all.Wait()
+		for i := range 3 * runner.AtOnce {
+			if took, most := <-called, time.Duration(2+i/runner.AtOnce)*appendTakes; took > most {
+				t.Fatalf("call %d began after %v, want %v at most", i, took, most)
+			}
+		}
+	})
 }
 
 // A foreign end of a log, whose head does not fit its records, ends nobody's process.

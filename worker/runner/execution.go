@@ -33,7 +33,7 @@ type execution struct {
 	shared  *sandbox.Workspace // the named one of the task, held until the ticket is done with
 
 	state   *agent.State
-	tip     messages.Entry             // what this owner appended last
+	tip     *messages.Entry            // what this owner appended last; nil: nothing yet
 	args    map[string]json.RawMessage // of calls that may be made, by call id
 	flying  map[string]bool            // tool calls on their way, by call id
 	parks   map[string]*tools.Park     // wishes of calls to wait, by call id
@@ -51,11 +51,13 @@ type execution struct {
 
 	hooking hooking
 
-	since      time.Time // when it was taken up, or heard from its model last
-	remembered time.Time // when the state was cached last
+	inTurn bool // it has its turn
+
+	since time.Time // when it was taken up, or heard from its model last
 
 	left  chan struct{}   // closed when the ticket is done with
 	ctx   context.Context //nolint:containedctx // of Run; for looks, which end before Run does
+	paid  context.Context //nolint:containedctx // of Run; for what is recorded although the worker stops
 	abort context.CancelCauseFunc
 	looks sync.WaitGroup
 
@@ -73,7 +75,7 @@ func (r *Runner) newExecution(t Ticket) *execution {
 	return &execution{
 		r: r, cfg: &r.cfg, log: r.cfg.Keeper.Log, run: t.Run, ticket: t, claimID: r.cfg.Keeper.NewID(),
 		out: r.cfg.Keeper.Events.Open(t.Run), state: &agent.State{}, args: map[string]json.RawMessage{},
-		flying: map[string]bool{}, parks: map[string]*tools.Park{}, left: make(chan struct{}), since: time.Now(),
+		flying: map[string]bool{}, parks: map[string]*tools.Park{}, left: make(chan struct{}),
 	}
 }
 
@@ -201,27 +203,34 @@ func (x *execution) commit(ctx context.Context, reports ...messages.Record) (age
 
 // commitPaid is commit of a report that is in hand although the worker is told to stop at once, before or meanwhile: what
 // was paid for is recorded before the run is handed back.
-func (x *execution) commitPaid(ctx context.Context, reports ...messages.Record) (agent.Action, error) {
-	paid, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() {
+func (x *execution) commitPaid(reports ...messages.Record) (agent.Action, error) {
+	return x.commit(x.paid, reports...)
+}
+
+// outlive is a context that goes on for a moment when ctx is cancelled with ErrShutdown, until end is called.
+func outlive(ctx context.Context) (_ context.Context, end func()) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), ErrShutdown) {
 			select {
 			case <-time.After(handBackTimeout):
-			case <-paid.Done():
+			case <-later.Done():
 			}
 		}
 		cancel(context.Cause(ctx))
-	})()
-	return x.commit(paid, reports...)
+	})
+	return later, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // commitAt is commit at the position that is known. ErrConflict: the log has grown.
 func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (agent.Action, error) {
-	if err := x.r.turns.enter(ctx, x.since); err != nil {
+	if err := x.enterTurn(ctx); err != nil {
 		return nil, err
 	}
-	defer x.r.turns.leave()
+	defer x.leaveTurn()
 	next := x.state.Clone()
 	for _, r := range reports {
 		if err := next.Advance(r); err != nil {
@@ -236,7 +245,7 @@ func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (a
 	if len(records) == 0 {
 		return action, nil
 	}
-	e, err := x.append(ctx, x.state.Seq, x.state.Head, records...)
+	e, err := x.append(ctx, x.state.Seq, &x.state.Head, records...)
 	if err != nil {
 		return nil, err
 	}
@@ -250,22 +259,47 @@ func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (a
 	}
 	runlog.Publish(ctx, x.run, e, x.out)
 	x.recount(ctx, records)
-	x.remember()
+	if next.Parked != nil {
+		x.remember()
+	}
 	return action, nil
 }
 
-// append is the owner's only append.
-func (x *execution) append(ctx context.Context, last uint64, prev messages.Head, rs ...messages.Record) (messages.Entry, error) {
-	h := messages.Follow(x.run, prev, rs...)
-	h.ID, h.Time = x.cfg.Keeper.NewID(), x.now()
-	h.EventsThrough = max(prev.EventsThrough, x.out.Through())
-	e := messages.Entry{Head: h, Records: rs}
-	seq, err := x.log.Append(ctx, x.run, last, e)
-	if err != nil {
-		return messages.Entry{}, fmt.Errorf("append: %w", err)
+// enterTurn waits for the run's turn to go from one wait to the next, unless it has it.
+func (x *execution) enterTurn(ctx context.Context) error {
+	if x.inTurn {
+		return nil
 	}
-	x.moved(seq, h.Has(messages.KindClaimed))
-	return e.At(seq), nil
+	err := x.r.turns.enter(ctx, x.since)
+	x.inTurn = err == nil
+	return err
+}
+
+func (x *execution) leaveTurn() {
+	if x.inTurn {
+		x.inTurn = false
+		x.r.turns.leave()
+	}
+}
+
+// append is the owner's only append.
+func (x *execution) append(ctx context.Context, last uint64, prev *messages.Head, rs ...messages.Record) (*messages.Entry, error) {
+	e := x.entry(prev, rs)
+	seq, err := x.log.Append(ctx, x.run, last, *e)
+	if err != nil {
+		return nil, fmt.Errorf("append: %w", err)
+	}
+	x.moved(seq, e.Head.Has(messages.KindClaimed))
+	e.Place(seq)
+	return e, nil
+}
+
+// entry is what is appended after an entry with the head prev.
+func (x *execution) entry(prev *messages.Head, rs []messages.Record) *messages.Entry {
+	e := &messages.Entry{Head: messages.Follow(x.run, *prev, rs...), Records: rs}
+	e.Head.ID, e.Head.Time = x.cfg.Keeper.NewID(), x.now()
+	e.Head.EventsThrough = max(prev.EventsThrough, x.out.Through())
+	return e
 }
 
 // decide plans on a state and advances it by all that needs no effect, until an action is left that has one, or that
@@ -334,7 +368,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			switch {
 			case x.refused != nil:
 				f := &agent.Finish{Status: messages.StatusFailed, Err: x.refused}
-				return decisions, f, add(&messages.Finished{Result: s.Conclude(x.run, f, x.now())})
+				return decisions, f, add(x.finished(s, f))
 			case x.waits:
 				park := &agent.Park{Parked: messages.Parked{Reason: messages.ParkSession}}
 				untilEnd(s, &park.Parked)
@@ -359,11 +393,15 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 			if s.StartedAt.IsZero() {
 				s.StartedAt = x.now()
 			}
-			return decisions, a, add(&messages.Finished{Result: s.Conclude(x.run, a, x.now())})
+			return decisions, a, add(x.finished(s, a))
 		default:
 			return nil, nil, fmt.Errorf("plan: unknown action %T", action)
 		}
 	}
+}
+
+func (x *execution) finished(s *agent.State, f *agent.Finish) *messages.Finished {
+	return &messages.Finished{Result: s.Conclude(x.run, f, x.now())}
 }
 
 // key is stable for the same thing in the same step of the same run, over attempts.

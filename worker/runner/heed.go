@@ -114,8 +114,9 @@ func (x *execution) catchUp(ctx context.Context, must bool) error {
 	if must && len(tail) == 0 { // shorter than what we know: another life of the log
 		return errFenced
 	}
-	for _, e := range tail {
-		if err := x.state.Apply(e); err != nil {
+	for i := range tail {
+		e := &tail[i]
+		if err := x.state.Apply(*e); err != nil {
 			return err
 		}
 		x.moved(e.Seq, false)

@@ -131,6 +131,10 @@ func (x *execution) preTool(s *agent.State, call messages.ToolCall) messages.Hoo
 	return c
 }
 
+func (x *execution) heardTool(s *agent.State, call messages.ToolCall) bool {
+	return x.heard(s, x.preTool(s, call))
+}
+
 // ending are the calls about a run that is about to end. A run that then ends otherwise is told of again.
 func (x *execution) ending(s *agent.State, f *agent.Finish) (out []messages.HookCall) {
 	if len(x.at(s, messages.HookOnError)) == 0 && len(x.at(s, messages.HookPostTask)) == 0 {

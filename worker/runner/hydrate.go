@@ -73,20 +73,34 @@ func (x *execution) recall(ctx context.Context) *agent.State {
 	return s
 }
 
-// rememberEvery bounds how often a run's state is cached: a run of quick steps would write little else. A crash costs
-// the next owner the few entries more to fold.
-const rememberEvery = 100 * time.Millisecond
+// rememberAfter is how long a model call must take before the state of its run is cached: a run of quick calls would
+// write little else, and a worker that hears from many models at once has other things to do. A crash before costs the
+// next owner the few entries more to fold.
+const rememberAfter = 250 * time.Millisecond
 
-// remember hands the state to the cache when a step begins, from the second on, and when the run parks.
+// rememberMeanwhile caches the state from the second step on while the model is waited for. Until stop has returned
+// the state must stay as it is.
+func (x *execution) rememberMeanwhile() (stop func()) {
+	if x.state.Step < 2 || !x.cfg.Cache.Wants() {
+		return func() {}
+	}
+	done := make(chan struct{})
+	timer := time.AfterFunc(rememberAfter, func() {
+		defer close(done)
+		x.remember()
+	})
+	return func() {
+		if !timer.Stop() {
+			<-done
+		}
+	}
+}
+
+// remember hands the state to the cache.
 func (x *execution) remember() {
-	if !x.state.Calling && x.state.Parked == nil || x.state.Step < 2 && x.state.Parked == nil || !x.cfg.Cache.Wants() {
+	if !x.cfg.Cache.Wants() {
 		return
 	}
-	now := time.Now()
-	if x.state.Parked == nil && now.Sub(x.remembered) < rememberEvery {
-		return
-	}
-	x.remembered = now
 	if data, err := x.state.Encode(); err == nil {
 		x.cfg.Cache.Save(x.run, x.state.Seq, x.state.Head.ID, data)
 	}

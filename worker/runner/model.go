@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -23,28 +24,32 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	defer abort(nil)
 	defer x.listen(abort)()
 	defer x.bound(abort)()
+	stop := x.rememberMeanwhile()
 	if x.repeats {
 		x.repeats = false
 		x.r.count(func(s *Stats) { s.RepeatedModelCalls++ })
 	}
 	began := x.now()
 	if a.Summary {
-		reply, _, err := x.stream(call, x.live(a.Step), x.request(ctx, a))
+		reply, _, err := x.stream(x.ask(ctx, call, a), x.live(a.Step))
+		stop()
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
 	live, failures := x.tell(ctx, x.live(a.Step))
-	reply, first, err := x.stream(call, live, x.request(ctx, a))
+	reply, first, err := x.stream(x.ask(ctx, call, a), live)
+	stop()
 	x.since = time.Now()
 	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)
 }
 
-func (x *execution) request(ctx context.Context, a *agent.CallModel) model.Request {
-	return model.Request{
+// ask is the call's reply, piece by piece; the setbacks are told under ctx.
+func (x *execution) ask(ctx, call context.Context, a *agent.CallModel) iter.Seq2[model.Delta, error] {
+	return x.cfg.Model.Stream(call, model.Request{
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
 		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
 		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format),
 		Cache: x.state.Agent.Cache, Setback: x.setback(ctx),
-	}
+	})
 }
 
 // timing is how long a call took, in milliseconds: in all, and to its first token; the latter is 0 when there was none.
@@ -58,10 +63,10 @@ func firstToken(began, first time.Time) int64 {
 	return max(1, first.Sub(began).Milliseconds())
 }
 
-// stream makes a call. First is when the text or reasoning of the reply began; zero when it has none.
-func (x *execution) stream(ctx context.Context, live LiveReply, req model.Request) (reply *model.Reply, first time.Time, _ error) {
+// stream takes a reply in. First is when the text or reasoning of the reply began; zero when it has none.
+func (x *execution) stream(deltas iter.Seq2[model.Delta, error], live LiveReply) (reply *model.Reply, first time.Time, _ error) {
 	defer func() { live.Close(reply != nil) }()
-	for d, err := range x.cfg.Model.Stream(ctx, req) {
+	for d, err := range deltas {
 		if first.IsZero() && (d.Text != "" || d.Reasoning != "") {
 			first = x.now()
 		}
@@ -95,11 +100,8 @@ func (x *execution) replied(
 		uniqueIDs(&msg)
 		clear(x.args) // ids may come again
 		clear(x.parks)
-		return x.commitPaid(ctx, append([]messages.Record{&messages.ModelReplied{
-			Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
-			Provider: reply.Provider, Model: reply.Model, Millis: took.all, Cached: reply.Cached,
-			Cost: x.cost(reply), FirstTokenMillis: took.first,
-		}}, also...)...)
+		x.checkAll(&msg)
+		return x.commitPaid(append([]messages.Record{x.paidReply(step, took, msg, reply)}, also...)...)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):
@@ -118,6 +120,14 @@ func (x *execution) replied(
 		})
 	default:
 		return nil, fmt.Errorf("call model: %w", err)
+	}
+}
+
+func (x *execution) paidReply(step int, took timing, msg messages.Message, reply *model.Reply) *messages.ModelReplied {
+	return &messages.ModelReplied{
+		Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
+		Provider: reply.Provider, Model: reply.Model, Millis: took.all, Cached: reply.Cached,
+		Cost: x.cost(reply), FirstTokenMillis: took.first,
 	}
 }
 

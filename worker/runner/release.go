@@ -20,15 +20,15 @@ func (x *execution) handBack(ctx context.Context, cause error) (Outcome, error) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 	defer cancel()
 	r := &messages.Released{Reason: messages.Clip(cause.Error(), maxReason), Spent: !stopped}
-	at, head := x.state.Seq, x.state.Head
+	at, head := x.state.Seq, &x.state.Head
 	if at == 0 { // claimed, and not folded yet
-		at, head = x.tip.Seq, x.tip.Head
+		at, head = x.tip.Seq, &x.tip.Head
 	}
 	for {
 		_, err := x.append(ctx, at, head, r)
 		if errors.Is(err, runlog.ErrConflict) && x.state.Seq != 0 {
 			if err = x.catchUp(ctx, true); err == nil {
-				at, head = x.state.Seq, x.state.Head
+				at, head = x.state.Seq, &x.state.Head
 				continue
 			}
 		}

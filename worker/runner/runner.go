@@ -79,6 +79,9 @@ type Ticket struct {
 	Suspect func(ctx context.Context) (done func(), err error)
 }
 
+// first tells whether the ticket very likely begins its run.
+func (t *Ticket) first() bool { return t.After == 0 && t.Delivered <= 1 }
+
 // Outcome tells what to do with the task message.
 type Outcome int
 
@@ -232,10 +235,20 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 //
 // Cancelling ctx with ErrShutdown aborts what is going on and hands the run back.
 func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
+	begun, first := time.Now(), t.first()
+	if first { // of many that come at once those that came first are soon under way
+		if err := r.turns.enter(ctx, begun); err != nil {
+			return Return, err
+		}
+	}
 	x := r.newExecution(t)
+	x.since, x.inTurn = begun, first
+	defer x.leaveTurn()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.ctx, x.abort = ctx, cancel
+	paid, end := outlive(ctx)
+	defer end()
+	x.ctx, x.paid, x.abort = ctx, paid, cancel
 	if err := r.enter(ctx, x); err != nil {
 		return Return, err
 	}
@@ -251,8 +264,7 @@ func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
 const busyWait = time.Second
 
 func (r *Runner) enter(ctx context.Context, x *execution) error {
-	timer := time.NewTimer(busyWait)
-	defer timer.Stop()
+	var patience <-chan time.Time
 	for {
 		r.mu.Lock()
 		other := r.active[x.run]
@@ -263,9 +275,13 @@ func (r *Runner) enter(ctx context.Context, x *execution) error {
 		if other == nil {
 			return nil
 		}
+		if patience == nil {
+			patience = time.After(busyWait)
+			x.leaveTurn()
+		}
 		select {
 		case <-other.left:
-		case <-timer.C:
+		case <-patience:
 			return ErrBusy
 		case <-ctx.Done():
 			return context.Cause(ctx)

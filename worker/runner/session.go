@@ -97,7 +97,7 @@ func (x *execution) summarised(ctx context.Context, millis int64, reply *model.R
 		if r.Text == "" {
 			r.Error = &messages.RunError{Code: messages.CodeModelInvalidOutput, Message: "the model answered with nothing"}
 		}
-		return x.commitPaid(ctx, r)
+		return x.commitPaid(r)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):

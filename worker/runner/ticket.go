@@ -13,13 +13,14 @@ import (
 
 // claim judges the ticket and, if it may own the run, claims it. Owned false: the outcome is final.
 func (x *execution) claim(ctx context.Context) (owned bool, outcome Outcome, err error) {
-	if x.ticket.After == 0 && x.ticket.Delivered <= 1 {
+	if x.ticket.first() {
 		// The common case costs no read: only the first claim of a run can succeed at 0.
 		owned, outcome, err = x.begin(ctx)
 		if !errors.Is(err, runlog.ErrConflict) {
 			return owned, outcome, err
 		}
 	}
+	x.leaveTurn() // what follows may wait for long
 	for range maxRaces {
 		owned, outcome, err = x.judge(ctx)
 		if !errors.Is(err, runlog.ErrConflict) {
@@ -155,7 +156,7 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	}
 	c := x.newClaim()
 	c.Resumes = h.Waits
-	e, err := x.append(ctx, last.Seq, h, c)
+	e, err := x.append(ctx, last.Seq, &h, c)
 	if err != nil {
 		return false, Return, err
 	}
@@ -190,7 +191,7 @@ func (x *execution) newClaim() *messages.Claimed {
 func (x *execution) poison(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
 	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(last.Head.Attempt), x.ticket.Queued, x.now())
 	res.RetryInfo = &messages.RetryInfo{Attempts: last.Head.Attempt}
-	if _, err := x.append(ctx, last.Seq, last.Head, &messages.Finished{Result: res, Dead: true}); err != nil {
+	if _, err := x.append(ctx, last.Seq, &last.Head, &messages.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}
 	x.r.count(func(s *Stats) { s.Poisoned++ })
@@ -245,7 +246,7 @@ func (x *execution) refuse(ctx context.Context, started *messages.Started, why *
 	started.Raw = x.ticket.Body // the dead letter shows it as it came
 	now := x.now()
 	res := messages.EndedResult(x.run, &started.Task, messages.StatusFailed, why, now, now)
-	if _, err := x.append(ctx, 0, messages.Head{}, started, &messages.Finished{Result: res, Dead: true}); err != nil {
+	if _, err := x.append(ctx, 0, &messages.Head{}, started, &messages.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}
 	x.recountEnd(ctx, &res)

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,10 +27,11 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 		return rs, nil // the state moves on first
 	}
 	wave := x.wave(s)
-	for _, c := range wave {
-		if unapproved(&c) {
+	for i := range wave {
+		c := &wave[i]
+		if unapproved(c) {
 			// The others of the wave are made first.
-			if len(x.flying) == 0 && !slices.ContainsFunc(wave, func(o agent.OpenCall) bool { return !unapproved(&o) }) {
+			if len(x.flying) == 0 && !anyApproved(wave) {
 				return rs, x.parkForApproval(s, c.Call)
 			}
 			continue
@@ -40,7 +42,7 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 			}
 			continue
 		}
-		if c.Started == "" && x.hooked(s) && !x.heard(s, x.preTool(s, c.Call)) {
+		if c.Started == "" && x.hooked(s) && !x.heardTool(s, c.Call) {
 			continue // a hook decides first, when nothing flies any more
 		}
 		if c.Started == "" {
@@ -51,6 +53,11 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 		return rs, nil
 	}
 	return nil, park
+}
+
+// anyApproved tells whether a call of a wave may be made.
+func anyApproved(wave []agent.OpenCall) bool {
+	return slices.ContainsFunc(wave, func(c agent.OpenCall) bool { return !unapproved(&c) })
 }
 
 func (x *execution) park(call string, wish *tools.Park) *agent.Park {
@@ -64,26 +71,37 @@ func (x *execution) park(call string, wish *tools.Park) *agent.Park {
 
 // foregone is the result of a call that is not to be made; nil: it is to be made, or is on its way, or done.
 func (x *execution) foregone(s *agent.State, c *agent.OpenCall) messages.Record {
-	returned := func(res messages.ToolResult, code messages.Code) messages.Record {
-		res.CallID = c.Call.ID
-		return &messages.ToolReturned{Step: s.Step, Name: c.Call.Name, Result: res, Code: code, StepID: s.StepID(c.Call.ID)}
-	}
 	switch {
 	case c.Result != nil || x.flying[c.Call.ID]:
 		return nil
 	case c.Answer != nil && c.Answer.IsError:
-		return returned(*c.Answer, cmp.Or(c.Refused, messages.CodeToolFailed))
+		return returned(s, c, *c.Answer, cmp.Or(c.Refused, messages.CodeToolFailed))
 	case c.Answer != nil:
-		return returned(*c.Answer, "")
+		return returned(s, c, *c.Answer, "")
 	case c.Started != "" && c.Started != x.claimID && x.cfg.Tools.Effect(c.Call.Name) == messages.EffectOnce:
-		return returned(messages.ToolResult{Content: messages.TextContent(
+		return returned(s, c, messages.ToolResult{Content: messages.TextContent(
 			"The outcome of this call is unknown: the worker was lost while it ran. It may or may not have taken effect; " +
 				"check before you repeat it."), IsError: true}, messages.CodeToolUnknownOutcome)
 	}
 	if refusal := x.check(c.Call, s.Tools); refusal != nil {
-		return returned(messages.ToolResult{Content: refusal.Content, IsError: true}, refusal.Code)
+		return returned(s, c, messages.ToolResult{Content: refusal.Content, IsError: true}, refusal.Code)
 	}
 	return nil
+}
+
+// returned is the result of a call that was not made.
+func returned(s *agent.State, c *agent.OpenCall, res messages.ToolResult, code messages.Code) messages.Record {
+	res.CallID = c.Call.ID
+	return &messages.ToolReturned{Step: s.Step, Name: c.Call.Name, Result: res, Code: code, StepID: s.StepID(c.Call.ID)}
+}
+
+// checkAll checks the calls of a reply while its run does not hold up others yet.
+func (x *execution) checkAll(reply *messages.Message) {
+	for i := range reply.Content {
+		if c := reply.Content[i].ToolCall; c != nil {
+			x.check(*c, x.state.Tools)
+		}
+	}
 }
 
 // check checks a call, once, and keeps its arguments.
@@ -91,8 +109,13 @@ func (x *execution) check(c messages.ToolCall, allowed []messages.ToolSpec) (ref
 	if x.args[c.ID] != nil {
 		return nil
 	}
-	args, refusal := x.cfg.Tools.Check(c, allowed)
-	if refusal == nil {
+	checked := make(chan json.RawMessage, 1)
+	go func() { // a validator needs more stack than the rest of a run, whose goroutine would keep it
+		args, why := x.cfg.Tools.Check(c, allowed)
+		refusal = why
+		checked <- args
+	}()
+	if args := <-checked; refusal == nil {
 		x.args[c.ID] = args
 	}
 	return refusal
@@ -148,13 +171,21 @@ func (x *execution) callTools(ctx context.Context) (action agent.Action, err err
 	wave := slices.DeleteFunc(x.wave(x.state), func(c agent.OpenCall) bool { return unapproved(&c) })
 	x.countRepeated(wave)
 	if len(wave) == 1 {
-		return x.answered(ctx, x.callTool(calls, wave[0].Call, ws))
+		return x.answered(ctx, x.perform(calls, wave[0].Call, x.toolCall(wave[0].Call, ws)))
 	}
-	answers := make(chan answer, len(wave)) // a call never waits for an append
-	for _, c := range wave {
-		x.flying[c.Call.ID] = true
-		call := x.toolCall(c.Call, ws)
-		go func() { answers <- x.perform(calls, c.Call, call) }()
+	return x.callWave(ctx, calls, abort, wave, ws)
+}
+
+// callWave makes several calls at the same time.
+func (x *execution) callWave(
+	ctx, calls context.Context, abort context.CancelCauseFunc, wave []agent.OpenCall, ws *sandbox.Workspace,
+) (action agent.Action, err error) {
+	answers := make(chan *answer, len(wave)) // a call never waits for an append
+	for i := range wave {
+		c := wave[i].Call
+		x.flying[c.ID] = true
+		call := x.toolCall(c, ws)
+		go func() { answers <- x.perform(calls, c, call) }()
 	}
 	pending := len(wave)
 	defer func() { // whatever ends the wave, no call outlives it
@@ -187,24 +218,19 @@ func (x *execution) countRepeated(wave []agent.OpenCall) {
 	}
 }
 
-// callTool makes one call in this goroutine.
-func (x *execution) callTool(ctx context.Context, c messages.ToolCall, ws *sandbox.Workspace) answer {
-	return x.perform(ctx, c, x.toolCall(c, ws))
-}
-
 func (x *execution) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Call {
 	return tools.Call{Run: x.run, ID: c.ID, Key: x.key(x.state.Step, c.ID), Arguments: x.args[c.ID], Workspace: ws}
 }
 
 // perform runs in any goroutine.
-func (x *execution) perform(ctx context.Context, c messages.ToolCall, call tools.Call) answer {
+func (x *execution) perform(ctx context.Context, c messages.ToolCall, call tools.Call) *answer {
 	began := x.now()
 	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
-	return answer{c, res, err, x.now().Sub(began).Milliseconds()}
+	return &answer{c, res, err, x.now().Sub(began).Milliseconds()}
 }
 
 // answered commits what came of a call.
-func (x *execution) answered(ctx context.Context, a answer) (agent.Action, error) {
+func (x *execution) answered(ctx context.Context, a *answer) (agent.Action, error) {
 	switch {
 	case a.err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -232,5 +258,5 @@ func (x *execution) answered(ctx context.Context, a answer) (agent.Action, error
 		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)
 	}
 	x.owe(a.call, r)
-	return x.commitPaid(ctx, r)
+	return x.commitPaid(r)
 }
