@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/auth"
@@ -56,8 +55,9 @@ func indexStatus(ctx context.Context, q *query) (any, error) {
 
 // withoutIndex is the answer when there is no index to ask.
 func withoutIndex(err error) error {
-	if errors.Is(err, dispatcher.ErrNoIndex) {
-		return problemf(http.StatusNotImplemented, messages.CodeInternal, "the dispatcher has no index of runs to ask")
+	var p *messages.Problem
+	if errors.Is(err, dispatcher.ErrNoIndex) && errors.As(err, &p) {
+		return p
 	}
 	return err
 }

@@ -32,11 +32,12 @@ func (s *Service) manyRuns() map[string]answerFunc {
 	}
 }
 
-// noIndex is the answer of a dispatcher that has no index, or cannot ask it now. A client then reads the events itself.
-func noIndex(detail string) *messages.Problem {
+// noIndex is the answer of a dispatcher that has no index, or cannot ask it now, which may pass. A client then reads the
+// events itself.
+func noIndex(detail string, passes bool) *messages.Problem {
 	return &messages.Problem{
 		Type: "about:blank", Title: http.StatusText(http.StatusNotImplemented), Status: http.StatusNotImplemented,
-		Code: messages.CodeInternal, Retryable: true, Detail: detail,
+		Code: messages.CodeInternal, Retryable: passes, Detail: detail,
 	}
 }
 
@@ -48,13 +49,13 @@ func isField(err error) bool {
 // indexed asks the index. Why it cannot be asked is for the log alone: it may name a database.
 func indexed[Reply any](ctx context.Context, s *Service, ask func(RunIndex) (Reply, error)) (reply Reply, err error) {
 	if s.cfg.Index == nil {
-		return reply, noIndex("this dispatcher keeps no index of runs (LONGSHORE_INDEX)")
+		return reply, noIndex("this dispatcher keeps no index of runs (LONGSHORE_INDEX)", false)
 	}
 	if reply, err = ask(s.cfg.Index); err == nil || isField(err) {
 		return reply, err
 	}
 	s.cfg.Log.WarnContext(ctx, "ask the run index", "err", err)
-	return reply, noIndex("the index of runs cannot be asked now")
+	return reply, noIndex("the index of runs cannot be asked now", true)
 }
 
 func (s *Service) indexedRuns(ctx context.Context, req messages.RunsRequest) (any, error) {
@@ -108,7 +109,7 @@ func (s *Service) rebuildIndex(ctx context.Context, _ struct{}) (any, error) {
 		Rebuild(ctx context.Context) error
 	})
 	if !ok {
-		return nil, noIndex("this dispatcher keeps no index of runs (LONGSHORE_INDEX)")
+		return nil, noIndex("this dispatcher keeps no index of runs (LONGSHORE_INDEX)", false)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), messages.IndexRebuildTime)
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -438,25 +439,38 @@ func TestCacheHoldsGarbage(t *testing.T) {
 	}
 }
 
-// saves is a cache that takes everything and gives nothing.
-type saves struct{ states chan string }
+// saves is a cache that takes everything, tells when and which step it was, and gives nothing.
+type saves struct{ steps chan string }
 
 func (saves) Load(context.Context, messages.Ref) (uint64, string, []byte, bool) {
 	return 0, "", nil, false
 }
-func (s saves) Save(_ messages.Ref, _ uint64, _ string, data []byte) { s.states <- string(data) }
-func (saves) Wants() bool                                            { return true }
 
-// A state is cached while a model is waited for that takes its time, from the second step on.
-func TestStateIsCachedDuringLongCalls(t *testing.T) {
+func (s saves) Save(_ messages.Ref, _ uint64, _ string, data []byte) {
+	state, err := agent.Decode(data)
+	if err != nil {
+		panic(err)
+	}
+	s.steps <- fmt.Sprintf("%d at %v", state.Step, time.Since(synctestEpoch))
+}
+func (saves) Wants() bool { return true }
+
+// synctestEpoch is when the clock of a test begins (testing/synctest).
+var synctestEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// A state is cached while the model is waited for, from the second step on, at the latest when the model has answered, and not
+// with each of many quick steps.
+func TestStateIsCachedDuringCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, turn := saves{make(chan string, 10)}, 0
 		m := rmodel(func(context.Context, model.Request) (*model.Reply, error) {
 			turn++
-			if turn != 2 {
+			switch turn {
+			case 1, 4:
 				time.Sleep(time.Second)
-			}
-			if turn == 4 {
+			case 5:
+				time.Sleep(200 * time.Millisecond)
+			case 6:
 				return say("ok"), nil
 			}
 			call := messages.ToolCall{ID: "c", Name: "none", Arguments: "{}"}
@@ -479,16 +493,14 @@ func TestStateIsCachedDuringLongCalls(t *testing.T) {
 		if out, err := r.Run(context.Background(), rticket(1)); out != runner.Done || err != nil {
 			t.Fatal(out, err)
 		}
-		close(cache.states)
-		var steps []int
-		for state := range cache.states {
-			s, err := agent.Decode([]byte(state))
-			if err != nil {
-				t.Fatal(err)
+		close(cache.steps)
+		// The first is the task alone; the third and the last are quick, right after another.
+		want := []string{"2 at 1s", "4 at 1.25s", "5 at 2.2s"}
+		if diff := cmp.Diff(want, slices.Collect(func(yield func(string) bool) {
+			for s := range cache.steps {
+				yield(s)
 			}
-			steps = append(steps, s.Step)
-		}
-		if diff := cmp.Diff([]int{3, 4}, steps); diff != "" { // the first is the task alone, the second was quick
+		})); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -53,7 +53,8 @@ type execution struct {
 
 	inTurn bool // it has its turn
 
-	since time.Time // when it was taken up, or heard from its model last
+	since      time.Time // when it was taken up, or heard from its model last
+	remembered time.Time // when the state was cached last
 
 	left  chan struct{}   // closed when the ticket is done with
 	ctx   context.Context //nolint:containedctx // of Run; for looks, which end before Run does

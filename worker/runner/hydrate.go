@@ -73,13 +73,16 @@ func (x *execution) recall(ctx context.Context) *agent.State {
 	return s
 }
 
-// rememberAfter is how long a model call must take before the state of its run is cached: a run of quick calls would
-// write little else, and a worker that hears from many models at once has other things to do. A crash before costs the
-// next owner the few entries more to fold.
-const rememberAfter = 250 * time.Millisecond
+const (
+	// A run of quick steps would write little else than its state. A crash costs the next owner the few entries more to
+	// fold.
+	rememberEvery = 100 * time.Millisecond
+	// Into a model call: a worker that hears from many models at once has other things to do before the next call of each.
+	rememberAfter = 250 * time.Millisecond
+)
 
-// rememberMeanwhile caches the state from the second step on while the model is waited for. Until stop has returned
-// the state must stay as it is.
+// rememberMeanwhile caches the state, from the second step on, while the model is waited for; that of a quick call when
+// stop is called, unless another was cached a moment ago. Until stop has returned the state must stay as it is.
 func (x *execution) rememberMeanwhile() (stop func()) {
 	if x.state.Step < 2 || !x.cfg.Cache.Wants() {
 		return func() {}
@@ -90,8 +93,11 @@ func (x *execution) rememberMeanwhile() (stop func()) {
 		x.remember()
 	})
 	return func() {
-		if !timer.Stop() {
+		switch {
+		case !timer.Stop():
 			<-done
+		case time.Since(x.remembered) >= rememberEvery:
+			x.remember()
 		}
 	}
 }
@@ -101,6 +107,7 @@ func (x *execution) remember() {
 	if !x.cfg.Cache.Wants() {
 		return
 	}
+	x.remembered = time.Now()
 	if data, err := x.state.Encode(); err == nil {
 		x.cfg.Cache.Save(x.run, x.state.Seq, x.state.Head.ID, data)
 	}

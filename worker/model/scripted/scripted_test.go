@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -324,4 +325,21 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("reply %v and error %v", reply, err)
 		}
 	})
+}
+
+// The script of the documentation plays.
+func TestScriptOfTheDocumentation(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(doc), "## The scripted model")
+	_, script, found := strings.Cut(section, "```yaml\n")
+	script, _, closed := strings.Cut(script, "```")
+	if !ok || !found || !closed {
+		t.Fatal("there is none")
+	}
+	if _, err := scripted.Parse([]byte(script)); err != nil {
+		t.Error(err)
+	}
 }
