@@ -2,8 +2,8 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -23,11 +23,9 @@ const (
 
 	consumerIntake  = "intake"
 	intakeFetched   = 256
-	intakeFetch     = 5 * time.Second
 	intakeAckWait   = 10 * time.Second // to put a task into the queue is one publish
 	intakePublish   = 5 * time.Second
-	intakePause     = time.Second // before what could not be done is tried again
-	maxIntakeHeader = 256         // bytes of a header's value that is kept
+	maxIntakeHeader = 256 // bytes of a header's value that is kept
 )
 
 func intake(base jetstream.StreamConfig) jetstream.StreamConfig {
@@ -47,19 +45,14 @@ func (b *Bus) Intake(ctx context.Context) error {
 		return fmt.Errorf("use JetStream: %w", err)
 	}
 	defer js.CleanupPublisher()
-	for ctx.Err() == nil {
-		cons, err := js.CreateOrUpdateConsumer(ctx, StreamIntake, jetstream.ConsumerConfig{
+	p := puller{
+		bus: b, stream: StreamIntake, most: intakeFetched,
+		config: jetstream.ConsumerConfig{
 			Durable: consumerIntake, AckPolicy: jetstream.AckExplicitPolicy, AckWait: intakeAckWait, MaxDeliver: -1,
-		})
-		for err == nil && ctx.Err() == nil {
-			err = b.takeIn(ctx, js, cons)
-		}
-		if ctx.Err() == nil {
-			b.log.WarnContext(ctx, "put tasks of tenants into the queue", "err", err)
-			_ = pause(ctx, intakePause) // cut short by the end of ctx
-		}
+		},
+		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool { return b.takeIn(ctx, js, msgs) },
 	}
-	return nil
+	return p.run(ctx)
 }
 
 // comeIn is a task that is on its way into the queue.
@@ -68,33 +61,25 @@ type comeIn struct {
 	stored jetstream.PubAckFuture
 }
 
-// takeIn passes on what is there, and what comes meanwhile. The error is of the server, or the last of a task.
-func (b *Bus) takeIn(ctx context.Context, js jetstream.JetStream, cons jetstream.Consumer) error {
-	fetch, cancel := context.WithTimeout(ctx, intakeFetch)
-	defer cancel()
-	batch, err := cons.Fetch(intakeFetched, jetstream.FetchContext(fetch))
-	if err != nil {
-		return err //nolint:wrapcheck // Intake says what it is
-	}
+// takeIn passes on what comes.
+func (b *Bus) takeIn(ctx context.Context, js jetstream.JetStream, msgs iter.Seq[jetstream.Msg]) bool {
 	under, failed := make(chan comeIn, intakeFetched), make(chan error, 1)
 	go func() { failed <- b.settle(ctx, under) }()
-	for m := range batch.Messages() {
+	for m := range msgs {
 		stored, err := js.PublishMsgAsync(b.queued(m))
 		if err != nil {
-			_ = m.NakWithDelay(intakePause) // without it the task comes again after the ack wait
+			_ = m.NakWithDelay(pullPause) // without it the task comes again after the ack wait
 			b.log.WarnContext(ctx, "put a task into the queue", "subject", m.Subject(), "err", err)
 			continue
 		}
 		under <- comeIn{m, stored}
 	}
 	close(under)
-	if err := <-failed; err != nil {
-		return err
+	err := <-failed
+	if err != nil && ctx.Err() == nil {
+		b.log.WarnContext(ctx, "put tasks of tenants into the queue", "err", err)
 	}
-	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
-		return err //nolint:wrapcheck // Intake says what it is
-	}
-	return nil
+	return err == nil
 }
 
 // settle removes what TASKS has stored, and hands the rest back. Each future ends by itself.
@@ -106,7 +91,7 @@ func (b *Bus) settle(ctx context.Context, under <-chan comeIn) (failed error) {
 				b.log.DebugContext(ctx, "ack a task of a tenant", "err", err)
 			}
 		case err := <-c.stored.Err():
-			_ = c.msg.NakWithDelay(intakePause) // without it the task comes again after the ack wait
+			_ = c.msg.NakWithDelay(pullPause) // without it the task comes again after the ack wait
 			failed = fmt.Errorf("store %s: %w", c.stored.Msg().Subject, err)
 		}
 	}

@@ -3,11 +3,10 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"iter"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
@@ -17,52 +16,26 @@ const (
 	consumerRetention = "retention"
 	// How long the end that is due next stays unlooked at; a shorter retention takes effect then.
 	maxRetentionWait = time.Hour
-	retentionFetch   = 5 * time.Second
-	retentionPause   = time.Second
 )
 
 // Retain purges each run when its end is older than keep, until ctx ends. The stream of events is the delay line: one
 // consumer, shared by all dispatchers, waits at the oldest end that is not purged yet. An end that is purged twice,
 // after a crash, finds nothing.
 func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
-	js, err := jetstream.New(b.nc)
-	if err != nil {
-		return fmt.Errorf("open JetStream: %w", err)
+	p := puller{
+		bus: b, stream: StreamEvents, most: 1,
+		config: jetstream.ConsumerConfig{
+			Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
+			AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1, MaxDeliver: -1,
+		},
+		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool {
+			for m := range msgs {
+				b.retire(ctx, m, keep)
+			}
+			return true
+		},
 	}
-	cfg := jetstream.ConsumerConfig{
-		Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
-		AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1, MaxDeliver: -1,
-	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, cfg)
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("create consumer %s: %w", consumerRetention, err)
-	}
-	for ctx.Err() == nil {
-		if b.retireNext(ctx, cons, keep) {
-			continue
-		}
-		_ = pause(ctx, retentionPause)                                                   // cut short by the end of ctx
-		if again, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, cfg); err == nil { // somebody may have removed it
-			cons = again
-		}
-	}
-	return nil
-}
-
-// retireNext looks at the end that is due next. It is false when the server was no help.
-func (b *Bus) retireNext(ctx context.Context, cons jetstream.Consumer, keep time.Duration) bool {
-	fetch, cancel := context.WithTimeout(ctx, retentionFetch)
-	defer cancel()
-	batch, err := cons.Fetch(1, jetstream.FetchContext(fetch))
-	if err != nil {
-		b.log.WarnContext(ctx, "look for runs to purge", "err", err)
-		return false
-	}
-	for m := range batch.Messages() {
-		b.retire(ctx, m, keep)
-	}
-	err = batch.Error()
-	return err == nil || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+	return p.run(ctx)
 }
 
 // retire purges the run of an end that is due, and puts an end that is not due back.

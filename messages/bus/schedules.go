@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -227,7 +228,6 @@ const (
 	consumerSchedules = "schedules"
 	duesFetched       = 64
 	duesAtOnce        = 8
-	duesFetch         = 5 * time.Second
 	duesPause         = time.Second
 	maxDuesPause      = 30 * time.Second
 	takeTimeout       = 20 * time.Second
@@ -236,47 +236,26 @@ const (
 // Dues hands each occurrence that is due to take, until ctx ends. One consumer is shared by all dispatchers; one whose
 // take failed comes again, unless the next occurrence of its schedule has come meanwhile.
 func (b *Bus) Dues(ctx context.Context, take func(context.Context, messages.Due) error) error {
-	js, err := newJetStream(b.nc)
-	if err != nil {
-		return err
+	p := puller{
+		bus: b, stream: StreamTasks, most: duesFetched,
+		config: jetstream.ConsumerConfig{
+			Durable: consumerSchedules, FilterSubject: "sched.due.>",
+			AckPolicy: jetstream.AckExplicitPolicy, AckWait: defaultAckWait, MaxDeliver: -1,
+		},
+		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool {
+			var taking errgroup.Group
+			taking.SetLimit(duesAtOnce)
+			for m := range msgs {
+				taking.Go(func() error {
+					b.takeDue(ctx, m, take)
+					return nil
+				})
+			}
+			_ = taking.Wait()
+			return true
+		},
 	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, StreamTasks, jetstream.ConsumerConfig{
-		Durable: consumerSchedules, FilterSubject: "sched.due.>",
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: defaultAckWait, MaxDeliver: -1,
-	})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("create consumer %s: %w", consumerSchedules, err)
-	}
-	for ctx.Err() == nil {
-		if !b.nextDues(ctx, cons, take) {
-			_ = pause(ctx, duesPause) // cut short by the end of ctx
-		}
-	}
-	return nil
-}
-
-// nextDues takes what is due. It is false when the server was no help.
-func (b *Bus) nextDues(ctx context.Context, cons jetstream.Consumer, take func(context.Context, messages.Due) error) bool {
-	fetch, cancel := context.WithTimeout(ctx, duesFetch)
-	defer cancel()
-	batch, err := cons.Fetch(duesFetched, jetstream.FetchContext(fetch))
-	if err != nil {
-		if ctx.Err() == nil {
-			b.log.WarnContext(ctx, "look for schedules that are due", "err", err)
-		}
-		return false
-	}
-	var taking errgroup.Group
-	taking.SetLimit(duesAtOnce)
-	for m := range batch.Messages() {
-		taking.Go(func() error {
-			b.takeDue(ctx, m, take)
-			return nil
-		})
-	}
-	_ = taking.Wait()
-	err = batch.Error()
-	return err == nil || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+	return p.run(ctx)
 }
 
 func (b *Bus) takeDue(ctx context.Context, m jetstream.Msg, take func(context.Context, messages.Due) error) {

@@ -3,8 +3,8 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -23,7 +23,6 @@ const (
 	webhooksMaxAge = 7 * day
 	// Bounds the webhooks that wait for their next attempt. Beyond it new ones wait too.
 	maxWebhooksPending = 262_144
-	webhooksFetch      = 5 * time.Second
 	webhookAck         = 5 * time.Second
 )
 
@@ -72,57 +71,35 @@ type WebhookWork struct {
 // Webhooks hands jobs to Deliver until ctx ends, each to one of all dispatchers at a time and at least once. It waits
 // for those in hand.
 func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
-	js, err := newJetStream(b.nc)
-	if err != nil {
-		return err
-	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, StreamWebhooks, jetstream.ConsumerConfig{
-		Durable: consumerWebhooks, AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.AckWait, MaxDeliver: -1,
-		MaxAckPending: maxWebhooksPending,
-	})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("create consumer %s: %w", consumerWebhooks, err)
-	}
 	var working sync.WaitGroup
 	defer working.Wait()
 	places := make(chan struct{}, w.Together)
-	for ctx.Err() == nil {
-		select {
-		case places <- struct{}{}: // free again right away: who fetches waits for one
-			<-places
-		case <-ctx.Done():
-			return nil
-		}
-		err := b.fetchWebhooks(ctx, cons, cap(places)-len(places), func(m jetstream.Msg) {
-			places <- struct{}{}
-			working.Go(func() {
-				defer func() { <-places }()
-				b.takeWebhook(ctx, m, w.Deliver)
-			})
-		})
-		if err != nil && ctx.Err() == nil {
-			b.log.WarnContext(ctx, "look for webhooks", "err", err)
-			_ = pause(ctx, endsPause)
-		}
+	p := puller{
+		bus: b, stream: StreamWebhooks, most: w.Together,
+		config: jetstream.ConsumerConfig{
+			Durable: consumerWebhooks, AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.AckWait, MaxDeliver: -1,
+			MaxAckPending: maxWebhooksPending,
+		},
+		room: func(ctx context.Context) int {
+			select {
+			case places <- struct{}{}: // free again right away: who fetches waits for one
+				<-places
+			case <-ctx.Done():
+			}
+			return cap(places) - len(places)
+		},
+		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool {
+			for m := range msgs {
+				places <- struct{}{}
+				working.Go(func() {
+					defer func() { <-places }()
+					b.takeWebhook(ctx, m, w.Deliver)
+				})
+			}
+			return true
+		},
 	}
-	return nil
-}
-
-func (*Bus) fetchWebhooks(ctx context.Context, cons jetstream.Consumer, n int, take func(jetstream.Msg)) error {
-	fetch, cancel := context.WithTimeout(ctx, webhooksFetch)
-	defer cancel()
-	batch, err := cons.Fetch(n, jetstream.FetchContext(fetch))
-	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it looked for
-	}
-	for m := range batch.Messages() {
-		take(m)
-	}
-	err = batch.Error()
-	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
-		return nil
-	}
-	return err //nolint:wrapcheck // the same
+	return p.run(ctx)
 }
 
 func (b *Bus) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(context.Context, WebhookDelivery) (time.Duration, bool)) {

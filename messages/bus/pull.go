@@ -1,0 +1,99 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	pullFetch = 5 * time.Second
+	pullPause = time.Second // before what could not be done is tried again
+)
+
+// puller takes messages from a durable consumer that dispatchers share. Whoever is killed leaves what he had in hand to
+// another one, after the ack wait.
+type puller struct {
+	bus    *Bus
+	stream string
+	config jetstream.ConsumerConfig
+	most   int // how many are fetched at a time
+	// room, if it is set, waits until there is room, and says for how many.
+	room func(ctx context.Context) int
+	// take sees to each message itself. False: not all could be taken, and it has said why; what follows waits for a moment.
+	take func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool
+}
+
+// run takes messages until ctx ends. An error says that the consumer could not be made to begin with. Later it is made again
+// after whatever failed: somebody may have removed it, or its stream.
+func (p *puller) run(ctx context.Context) error {
+	cons, err := p.consumer(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // that is why
+		}
+		return err
+	}
+	p.follow(ctx, cons)
+	return nil
+}
+
+func (p *puller) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	js, err := newJetStream(p.bus.nc)
+	if err != nil {
+		return nil, err
+	}
+	cons, err := js.CreateOrUpdateConsumer(ctx, p.stream, p.config)
+	if err != nil {
+		return nil, fmt.Errorf("create consumer %s: %w", p.config.Durable, err)
+	}
+	return cons, nil
+}
+
+func (p *puller) follow(ctx context.Context, cons jetstream.Consumer) {
+	for ctx.Err() == nil {
+		ok, err := p.next(ctx, cons)
+		if ok {
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			p.bus.log.WarnContext(ctx, "fetch messages", "consumer", p.config.Durable, "err", err)
+		}
+		_ = pause(ctx, pullPause) // cut short by the end of ctx
+		if again, err := p.consumer(ctx); err == nil {
+			cons = again
+		}
+	}
+}
+
+// next takes what is there, and what comes meanwhile. The error is the server's.
+func (p *puller) next(ctx context.Context, cons jetstream.Consumer) (ok bool, _ error) {
+	most := p.most
+	if p.room != nil {
+		if most = min(most, p.room(ctx)); ctx.Err() != nil {
+			return false, nil
+		}
+	}
+	fetch, cancel := context.WithTimeout(ctx, pullFetch)
+	defer cancel()
+	batch, err := cons.Fetch(most, jetstream.FetchContext(fetch))
+	if err != nil {
+		return false, err //nolint:wrapcheck // follow says what it did
+	}
+	ok = p.take(ctx, func(yield func(jetstream.Msg) bool) {
+		for m := range batch.Messages() {
+			if !yield(m) {
+				return
+			}
+		}
+	})
+	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
+		return false, err //nolint:wrapcheck // the same
+	}
+	return ok, nil
+}

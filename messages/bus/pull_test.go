@@ -1,0 +1,98 @@
+package bus_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// Consumers that dispatchers share are made again when somebody has removed them, and what was stored meanwhile comes.
+func TestRemovedConsumersAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	for consumer, tc := range map[string]struct {
+		stream string
+		run    func(ctx context.Context, b *bus.Bus, took chan<- string) error
+		put    func(t *testing.T, b *bus.Bus, nc *nats.Conn, name string)
+	}{
+		"ends": {
+			stream: bus.StreamEvents,
+			run: func(ctx context.Context, b *bus.Bus, took chan<- string) error {
+				return b.RunEnds(ctx, func(_ context.Context, e bus.RunEnd) error { took <- e.Run.Run; return nil })
+			},
+			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
+				run := messages.Ref{Tenant: "acme", Run: name}
+				publishRaw(t, nc, run, event(run, 1, messages.EventRunFinished))
+			},
+		},
+		"webhooks": {
+			stream: bus.StreamWebhooks,
+			run: func(ctx context.Context, b *bus.Bus, took chan<- string) error {
+				return b.Webhooks(ctx, bus.WebhookWork{
+					Together: 2, AckWait: time.Minute,
+					Deliver: func(_ context.Context, d bus.WebhookDelivery) (time.Duration, bool) {
+						took <- d.Name
+						return 0, true
+					},
+				})
+			},
+			put: func(t *testing.T, b *bus.Bus, _ *nats.Conn, name string) {
+				job := messages.RunWebhook(messages.Ref{Tenant: "acme", Run: name}, "https://example.com/", []byte(`{}`))
+				if err := b.PutWebhook(ctxFor(t), &job, 0); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
+		"schedules": { // what is none is passed over, and counted
+			stream: bus.StreamTasks,
+			run: func(ctx context.Context, b *bus.Bus, took chan<- string) error {
+				go func() {
+					for n := b.Skipped(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+						if now := b.Skipped(); now > n {
+							n = now
+							took <- ""
+						}
+					}
+				}()
+				return b.Dues(ctx, func(context.Context, messages.Due) error { return nil })
+			},
+			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
+				if _, err := newJetStream(t, nc).Publish(ctxFor(t), "sched.due.acme."+name, []byte(`{}`)); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
+	} {
+		t.Run(consumer, func(t *testing.T) {
+			t.Parallel()
+			b, nc := openNew(t)
+			ctx, stop := context.WithCancel(ctxFor(t))
+			took, done := make(chan string, 10), make(chan error, 1)
+			go func() { done <- tc.run(ctx, b, took) }()
+			await := func(name string) {
+				t.Helper()
+				tc.put(t, b, nc, name)
+				for got := "nothing"; got != name && got != ""; { // what was taken may come again
+					select {
+					case got = <-took:
+					case <-ctx.Done():
+						t.Fatalf("%s does not come", name)
+					}
+				}
+			}
+			await("before")
+			if err := newJetStream(t, nc).DeleteConsumer(ctx, tc.stream, consumer); err != nil {
+				t.Fatal(err)
+			}
+			await("after")
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
