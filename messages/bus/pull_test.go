@@ -25,6 +25,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 				return b.RunEnds(ctx, func(_ context.Context, e bus.RunEnd) error { took <- e.Run.Run; return nil })
 			},
 			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
+				t.Helper()
 				run := messages.Ref{Tenant: "acme", Run: name}
 				publishRaw(t, nc, run, event(run, 1, messages.EventRunFinished))
 			},
@@ -41,6 +42,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 				})
 			},
 			put: func(t *testing.T, b *bus.Bus, _ *nats.Conn, name string) {
+				t.Helper()
 				job := messages.RunWebhook(messages.Ref{Tenant: "acme", Run: name}, "https://example.com/", []byte(`{}`))
 				if err := b.PutWebhook(ctxFor(t), &job, 0); err != nil {
 					t.Fatal(err)
@@ -61,6 +63,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 				return b.Dues(ctx, func(context.Context, messages.Due) error { return nil })
 			},
 			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
+				t.Helper()
 				if _, err := newJetStream(t, nc).Publish(ctxFor(t), "sched.due.acme."+name, []byte(`{}`)); err != nil {
 					t.Fatal(err)
 				}
