@@ -297,7 +297,9 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t *runner.Ticket) 
 	if !mine {
 		return // worked here already: its owner goes on with the newer delivery
 	}
-	outcome, err := w.cfg.Runner.Run(ctx, *t)
+	whole := *t
+	t.Body, d.Data = nil, nil // the runner lets go of the task when its run has begun
+	outcome, err := w.cfg.Runner.Run(ctx, whole)
 	w.settle(ctx, w.held.remove(h), t, outcome, err)
 }
 

@@ -237,6 +237,7 @@ func (x *execution) begin(ctx context.Context) (bool, Outcome, error) {
 	if _, err := x.commitAt(ctx, started, x.newClaim()); err != nil {
 		return false, Return, err
 	}
+	x.ticket.Body = nil // the log has it
 	x.r.count(func(s *Stats) { s.Claims++ })
 	return true, 0, nil
 }
