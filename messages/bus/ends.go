@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"iter"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -51,7 +50,7 @@ func (b *Bus) RunEnds(ctx context.Context, take func(context.Context, RunEnd) er
 			Durable: consumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: endsAckWait, MaxDeliver: -1,
 		},
-		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool {
+		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			ok := true
 			for m := range msgs {
 				ok = b.takeEnd(ctx, m, take) && ok

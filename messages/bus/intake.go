@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ func (b *Bus) Intake(ctx context.Context) error {
 		config: jetstream.ConsumerConfig{
 			Durable: consumerIntake, AckPolicy: jetstream.AckExplicitPolicy, AckWait: intakeAckWait, MaxDeliver: -1,
 		},
-		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool { return b.takeIn(ctx, js, msgs) },
+		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool { return b.takeIn(ctx, js, msgs) },
 	}
 	return p.run(ctx)
 }
@@ -62,7 +61,7 @@ type comeIn struct {
 }
 
 // takeIn passes on what comes.
-func (b *Bus) takeIn(ctx context.Context, js jetstream.JetStream, msgs iter.Seq[jetstream.Msg]) bool {
+func (b *Bus) takeIn(ctx context.Context, js jetstream.JetStream, msgs <-chan jetstream.Msg) bool {
 	under, failed := make(chan comeIn, intakeFetched), make(chan error, 1)
 	go func() { failed <- b.settle(ctx, under) }()
 	for m := range msgs {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,7 +25,7 @@ type puller struct {
 	// room, if it is set, waits until there is room, and says for how many.
 	room func(ctx context.Context) int
 	// take sees to each message itself. False: not all could be taken, and it has said why; what follows waits for a moment.
-	take func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool
+	take func(ctx context.Context, msgs <-chan jetstream.Msg) bool
 }
 
 // run takes messages until ctx ends. An error says that the consumer could not be made to begin with. Later it is made again
@@ -85,13 +84,7 @@ func (p *puller) next(ctx context.Context, cons jetstream.Consumer) (ok bool, _ 
 	if err != nil {
 		return false, err //nolint:wrapcheck // follow says what it did
 	}
-	ok = p.take(ctx, func(yield func(jetstream.Msg) bool) {
-		for m := range batch.Messages() {
-			if !yield(m) {
-				return
-			}
-		}
-	})
+	ok = p.take(ctx, batch.Messages())
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
 		return false, err //nolint:wrapcheck // the same
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,7 +27,7 @@ func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
 			Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1, MaxDeliver: -1,
 		},
-		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool {
+		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			for m := range msgs {
 				b.retire(ctx, m, keep)
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
@@ -242,7 +241,7 @@ func (b *Bus) Dues(ctx context.Context, take func(context.Context, messages.Due)
 			Durable: consumerSchedules, FilterSubject: "sched.due.>",
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: defaultAckWait, MaxDeliver: -1,
 		},
-		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool {
+		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			var taking errgroup.Group
 			taking.SetLimit(duesAtOnce)
 			for m := range msgs {

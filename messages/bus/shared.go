@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -47,7 +46,7 @@ func (b *Bus) ShareEvents(ctx context.Context, name string) (*SharedEvents, erro
 // is killed between the two leaves it to another one: again says that somebody had it before and may have taken it. What is not
 // an event of its subject's run is counted and passed over.
 func (s *SharedEvents) Run(ctx context.Context, take func(e messages.Event, again bool)) error {
-	s.take = func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool {
+	s.take = func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 		for m := range msgs {
 			if e, ok := s.bus.event(stored{subject: m.Subject(), data: m.Data()}); ok {
 				meta, err := m.Metadata()

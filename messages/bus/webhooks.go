@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"sync"
 	"time"
 
@@ -88,7 +87,7 @@ func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
 			}
 			return cap(places) - len(places)
 		},
-		take: func(ctx context.Context, msgs iter.Seq[jetstream.Msg]) bool {
+		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			for m := range msgs {
 				places <- struct{}{}
 				working.Go(func() {

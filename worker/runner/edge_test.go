@@ -538,6 +538,12 @@ func TestFirstComeFirstCalled(t *testing.T) {
 				}
 			})
 		}
+		synctest.Wait()
+		for i := range runs { // a heartbeat keeps those that wait, too
+			if ours, err := r.Owns(t.Context(), messages.Ref{Tenant: rrun.Tenant, Run: fmt.Sprint("r", i)}); !ours || err != nil {
+				t.Fatal(i, ours, err)
+			}
+		}
 		all.Wait()
 		for i := range 3 * runner.AtOnce {
 			if took, most := <-called, time.Duration(2+i/runner.AtOnce)*appendTakes; took > most {

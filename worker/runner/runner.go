@@ -235,15 +235,7 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 //
 // Cancelling ctx with ErrShutdown aborts what is going on and hands the run back.
 func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
-	begun, first := time.Now(), t.first()
-	if first { // of many that come at once those that came first are soon under way
-		if err := r.turns.enter(ctx, begun); err != nil {
-			return Return, err
-		}
-	}
 	x := r.newExecution(t)
-	x.since, x.inTurn = begun, first
-	defer x.leaveTurn()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	paid, end := outlive(ctx)
@@ -253,6 +245,12 @@ func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
 		return Return, err
 	}
 	defer r.leave(x)
+	defer x.leaveTurn()
+	if t.first() { // of many that come at once those that came first are soon under way
+		if err := x.enterTurn(ctx); err != nil {
+			return Return, err
+		}
+	}
 	outcome, err := x.work(ctx)
 	if outcome == Lost {
 		r.count(func(s *Stats) { s.Fenced++ })
@@ -277,7 +275,6 @@ func (r *Runner) enter(ctx context.Context, x *execution) error {
 		}
 		if patience == nil {
 			patience = time.After(busyWait)
-			x.leaveTurn()
 		}
 		select {
 		case <-other.left:
