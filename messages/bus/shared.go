@@ -46,7 +46,8 @@ func (b *Bus) ShareEvents(ctx context.Context, name string) (*SharedEvents, erro
 // is killed between the two leaves it to another one: again says that somebody had it before and may have taken it. What is not
 // an event of its subject's run is counted and passed over.
 func (s *SharedEvents) Run(ctx context.Context, take func(e messages.Event, again bool)) error {
-	s.take = func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
+	p := s.puller // several may run at once
+	p.take = func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 		for m := range msgs {
 			if e, ok := s.bus.event(stored{subject: m.Subject(), data: m.Data()}); ok {
 				meta, err := m.Metadata()
@@ -58,6 +59,6 @@ func (s *SharedEvents) Run(ctx context.Context, take func(e messages.Event, agai
 		}
 		return true
 	}
-	s.follow(ctx, s.cons)
+	p.follow(ctx, s.cons)
 	return nil
 }
