@@ -196,7 +196,7 @@ func workerCommand() *cobra.Command {
 			if s.Name == "" {
 				s.Name = fleet.WorkerName()
 			}
-			tuneGC(s.Slots)
+			keepHeap(cmd.Context(), s.Slots)
 			log, err := logger(cmd, s.Logs, settings.Secrets(s))
 			if err != nil {
 				return err
@@ -281,14 +281,14 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	workspaces := cfg.Worker.Workspaces
 	cfg.Worker = s.Worker()
 	cfg.Worker.Workspaces = workspaces
-	tuneGC(cfg.Worker.Slots)
+	keepHeap(cmd.Context(), cfg.Worker.Slots)
 	return fleet.StartDev(cmd.Context(), *cfg)
 }
 
-// tuneGC leaves the collector as the operator wants it.
-func tuneGC(slots int) {
+// keepHeap leaves the collector as the operator wants it.
+func keepHeap(ctx context.Context, slots int) {
 	if os.Getenv("GOGC") == "" {
-		fleet.TuneGC(slots)
+		go fleet.KeepHeap(ctx, slots)
 	}
 }
 

@@ -40,6 +40,7 @@ type workerConfig struct {
 // fleetWorker is a worker put together as a fleet has it: with short-term memory, redaction, the router and the
 // retries of models.
 type fleetWorker struct {
+	slots  int
 	worker *worker.Worker
 	memory *memory.ShortTerm
 	redis  redis.UniversalClient
@@ -78,7 +79,7 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	f := &fleetWorker{memory: short, redis: rdb, saves: &saves{memory: short}}
+	f := &fleetWorker{slots: cfg.Slots, memory: short, redis: rdb, saves: &saves{memory: short}}
 	redact := policy.NewRedactor("the-key-of-a-model-provider")
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
@@ -86,7 +87,6 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 		Agent: b.Agent, Redact: redact.String, Log: log,
 		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 	})
-	fleet.TuneGC(cfg.Slots) // as the command does
 	f.worker = worker.New(worker.Config{Bus: b, Keeper: keeper(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
 	return f, nil
 }
@@ -121,6 +121,10 @@ func (f *fleetWorker) run(ctx context.Context) error {
 		return f.worker.Run(ctx)
 	})
 	group.Go(func() error { return f.memory.Run(rest) })
+	group.Go(func() error {
+		fleet.KeepHeap(ctx, f.slots) // as the command does
+		return nil
+	})
 	return errors.Join(group.Wait(), f.redis.Close())
 }
 

@@ -1,23 +1,89 @@
 package fleet
 
-import "runtime/debug"
-
-const (
-	fewSlots = 1024 // so many runs take some 20 MB
-	// The live heap of few runs is so small that the default of 100 percent collects many times a second under load, for
-	// a few megabytes saved.
-	smallHeapGC = 300
-	// When thousands of runs hear from their models at once the collector takes what they need. Of 5,000 that wait a tenth of
-	// the processor's time is worth 30 MB.
-	largeHeapGC = 150
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
-// TuneGC lets a worker collect less often, the fewer slots it has. An operator's GOGC goes before it: call it only
-// without one.
-func TuneGC(slots int) {
-	if slots <= fewSlots {
-		debug.SetGCPercent(smallHeapGC)
-		return
+// The heap of a worker may become this large before it is collected: the base and what a slot adds, which is twice what
+// a run that waits for its model holds.
+const (
+	baseHeap = 48 << 20
+	slotHeap = 26 << 10
+	// What a heap is before it has been collected for the first time, as the runtime has it, in terms of GOGC=100.
+	firstHeap = 4 << 20
+)
+
+// lookAtHeap is how often a worker looks at its heap.
+const lookAtHeap = 100 * time.Millisecond
+
+// KeepHeap collects a worker's garbage when that costs least, until ctx ends. The heap may grow to the size that fits
+// the slots, however little of it lives; beyond half of that it is collected as ever. And while little is going on, what
+// has piled up is collected then: when thousands of runs hear from their models the next time, the processor is theirs.
+//
+// It sets what is the whole process's. An operator's GOGC goes before it: call it only without one.
+func KeepHeap(ctx context.Context, slots int) {
+	goal := uint64(baseHeap + slots*slotHeap) //nolint:gosec // settings bound the slots
+	before := debug.SetGCPercent(gcPercent(goal, heap{}))
+	defer debug.SetGCPercent(before)
+	ticker := time.NewTicker(lookAtHeap)
+	defer ticker.Stop()
+	for last := (heap{}); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := readHeap()
+		if now.cycles != last.cycles {
+			debug.SetGCPercent(gcPercent(goal, now))
+		}
+		if now.idle(last, goal) {
+			runtime.GC()
+		}
+		last = now
 	}
-	debug.SetGCPercent(largeHeapGC)
+}
+
+// heap is the state of the heap, in bytes.
+type heap struct {
+	cycles    uint64 // how often it was collected
+	live      uint64 // what the last collection left
+	roots     uint64 // what else it looked at: stacks and globals
+	used      uint64 // what lives and what is garbage
+	allocated uint64 // since the process began
+}
+
+func readHeap() heap {
+	s := []metrics.Sample{
+		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/allocs:bytes"},
+	}
+	metrics.Read(s)
+	n := func(i int) uint64 { return s[i].Value.Uint64() }
+	return heap{cycles: n(0), live: n(1), roots: n(2) + n(3), used: n(4), allocated: n(5)}
+}
+
+// gcPercent is the GOGC with which the heap grows to the goal, by the formula of https://go.dev/doc/gc-guide.
+func gcPercent(goal uint64, h heap) int {
+	if goal < 2*h.live {
+		return 100
+	}
+	return int(min((goal-h.live)*100/(h.live+h.roots+1), goal*100/firstHeap)) //nolint:gosec // a goal is some megabytes
+}
+
+// idle tells whether little was allocated since the last look, and a collection is worth its while.
+func (h heap) idle(last heap, goal uint64) bool {
+	const (
+		little = 100 // a hundredth of the goal
+		enough = 4   // a quarter of what it may grow by
+	)
+	return h.allocated-last.allocated < goal/little && goal > h.live && h.used > h.live+(goal-h.live)/enough
 }
