@@ -467,7 +467,7 @@ func TestStateIsCachedDuringCalls(t *testing.T) {
 			turn++
 			switch turn {
 			case 1, 4:
-				time.Sleep(time.Second)
+				time.Sleep(2 * time.Second)
 			case 5:
 				time.Sleep(200 * time.Millisecond)
 			case 6:
@@ -495,7 +495,7 @@ func TestStateIsCachedDuringCalls(t *testing.T) {
 		}
 		close(cache.steps)
 		// The first is the task alone; the third and the last are quick, right after another.
-		want := []string{"2 at 1s", "4 at 1.25s", "5 at 2.2s"}
+		want := []string{"2 at 2s", "4 at 3s", "5 at 4.2s"}
 		if diff := cmp.Diff(want, slices.Collect(func(yield func(string) bool) {
 			for s := range cache.steps {
 				yield(s)

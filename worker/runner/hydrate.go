@@ -78,7 +78,7 @@ const (
 	// fold.
 	rememberEvery = 100 * time.Millisecond
 	// Into a model call: a worker that hears from many models at once has other things to do before the next call of each.
-	rememberAfter = 250 * time.Millisecond
+	rememberAfter = time.Second
 )
 
 // rememberMeanwhile caches the state, from the second step on, while the model is waited for; that of a quick call when
