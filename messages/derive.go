@@ -30,7 +30,7 @@ func EachEvent(run Ref, e *Entry, wanted func(name string) bool) iter.Seq[Event]
 			return
 		}
 		d := deriving{
-			run: run, head: &e.Head, next: e.Head.FirstEvent, buf: make([]byte, 0, roomFor(e.Records)), wanted: wanted, yield: yield,
+			run: run, head: &e.Head, next: e.Head.FirstEvent, buf: make([]byte, 0, roomFor(e.Records, wanted)), wanted: wanted, yield: yield,
 		}
 		if e.Head.Trace != "" {
 			d.trace = RunTrace(run, e.Head.Trace).String()
@@ -79,20 +79,31 @@ func (d *deriving) event(name, n string, data []byte) Event {
 	}
 }
 
-// roomFor is about how long the data of the records' events is.
-func roomFor(records []Record) int {
-	const each = 192
-	n := each * len(records)
+// roomFor is about how long the data of the records' events is, of those that are wanted.
+func roomFor(records []Record, wanted func(name string) bool) int {
+	const few, some, most = 64, 192, 640
+	n := 0
 	for _, r := range records {
 		switch r := r.(type) {
+		case *StepStarted, *StepEnded:
+			n += few
 		case *ModelReplied:
-			n += each + textRoom(r.Message.Content)
-		case *ToolReturned:
-			n += textRoom(r.Result.Content)
+			n += some + few + textRoom(r.Message.Content)
 		case *ToolStarted:
-			n += min(len(r.Call.Arguments), maxEventText)
-		case *Started, *Finished:
-			n += 5 * each
+			n += 2*few + min(len(r.Call.Arguments), maxEventText)
+		case *ToolReturned:
+			n += 2*few + textRoom(r.Result.Content)
+		case *Started:
+			n += 2*some + min(len(r.Task.Input.Text()), maxEventArgs)
+		case *Finished:
+			if n += 2 * few; wanted(EventRunFinished) {
+				n += most
+				if text, ok := r.Result.Result.(string); ok {
+					n += min(len(text), maxEventText)
+				}
+			}
+		default:
+			n += some
 		}
 	}
 	return n

@@ -189,7 +189,7 @@ func (e *Entry) Place(seq uint64) {
 
 // EncodeRecords writes [{"kind":…,"data":…}].
 func EncodeRecords(records []Record) ([]byte, error) {
-	b, err := AppendRecords(make([]byte, 0, roomFor(records)+256), records)
+	b, err := AppendRecords(nil, records)
 	if err != nil {
 		return nil, fmt.Errorf("encode records: %w", err)
 	}
