@@ -15,6 +15,7 @@ import (
 
 const (
 	takeWait    = 3 * time.Second // bounds the wait for the next message of a take, all of which are there already
+	takePage    = 64              // messages asked for at once: what their runs are answered does not wait behind thousands
 	controlRoom = 16              // for answers without a message
 	drainWait   = time.Second     // bounds the wait for messages that were on their way when a caller left
 )
@@ -91,16 +92,19 @@ type take struct {
 }
 
 func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) error {
-	in, err := openInbox(t.bus.nc, t.left+controlRoom)
+	in, err := openInbox(t.bus.nc, min(t.left, takePage)+controlRoom)
 	if err != nil {
 		return err
 	}
 	defer func() { t.close(ctx, in) }()
 	subject := apiPrefix + "CONSUMER.MSG.NEXT." + StreamTasks + "." + laneConsumer(t.lane)
-	if err := t.bus.nc.PublishRequest(subject, in.sub.Subject, fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, t.left)); err != nil {
-		return err //nolint:wrapcheck // Take says what it is
-	}
-	for t.left > 0 {
+	for asked := 0; t.left > 0; asked-- {
+		if asked == 0 {
+			asked = min(t.left, takePage)
+			if err := t.bus.nc.PublishRequest(subject, in.sub.Subject, fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, asked)); err != nil {
+				return err //nolint:wrapcheck // Take says what it is
+			}
+		}
 		m, err := in.next(ctx, takeWait)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,6 +66,55 @@ func TestTakeEnds(t *testing.T) {
 		if d != nil || !errors.Is(err, why) {
 			t.Errorf("got %v, %v", d, err)
 		}
+	}
+}
+
+// Thousands of tasks come in pages: what their runs are answered meanwhile would wait behind all of them.
+func TestTakeAsksInPages(t *testing.T) {
+	t.Parallel()
+	b, nc := openNew(t)
+	const there = 2*bus.TakePage + 7
+	tasks := mustTasks(t, b)
+	if err := tasks.Make(ctxFor(t), acmeLane()); err != nil {
+		t.Fatal(err)
+	}
+	submitMany(t, b, 0, there)
+	awaitQueued(t, b, there)
+	asked, err := nc.SubscribeSync("$JS.API.CONSUMER.MSG.NEXT.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	const first = bus.TakePage + 3
+	if got := len(slices.Collect(values(t, tasks.Take(ctxFor(t), acmeLane(), first)))); got != first {
+		t.Errorf("got %d of %d", got, first)
+	}
+	rest := 0
+	for d := range values(t, tasks.Take(ctxFor(t), acmeLane(), 10*bus.TakePage)) {
+		if rest++; d.Seq != uint64(first+rest) {
+			t.Errorf("message %d is number %d of the rest", d.Seq, rest)
+		}
+	}
+	if rest != there-first {
+		t.Errorf("got %d of the %d that were left", rest, there-first)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int
+	for m, err := asked.NextMsg(0); err == nil; m, err = asked.NextMsg(0) {
+		var page struct {
+			Batch int `json:"batch"`
+		}
+		if err := json.Unmarshal(m.Data, &page); err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, page.Batch)
+	}
+	if want := []int{bus.TakePage, 3, bus.TakePage, bus.TakePage}; !slices.Equal(sizes, want) {
+		t.Errorf("asked for %v messages, want %v", sizes, want)
 	}
 }
 
