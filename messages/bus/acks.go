@@ -2,9 +2,9 @@ package bus
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,16 +19,26 @@ const (
 	sweepEvery = 4096
 )
 
-// acks receives the acknowledgements of what outboxes have published, all of them on one subscription. The library's
-// own asynchronous publish is not used: it sends again by itself, and so out of order.
+// acks receives the answers to what is published, all of them on one subscription: the acknowledgements of outboxes and the
+// answers to requests. The library's own asynchronous publish is not used: it sends again by itself, and so out of order;
+// nor is its request where it is frequent: it makes a context, a timer and a subject for each.
 type acks struct {
 	nc     *nats.Conn
-	prefix string // of reply subjects
+	prefix string        // of reply subjects
+	closed chan struct{} // with the connection
+	idle   sync.Pool     // of *request
 
 	mu      sync.Mutex
 	token   uint64
-	waiting map[uint64]*flight
+	waiting map[uint64]awaiting
+	flights int       // of those
 	heard   time.Time // the last acknowledgement
+}
+
+// awaiting waits for an answer.
+type awaiting interface {
+	// arrive tells the answer, once, and does not wait.
+	arrive(m *nats.Msg)
 }
 
 // What is held back is sent as fast as it is acknowledged.
@@ -41,17 +51,18 @@ const (
 func (a *acks) crowded() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.waiting) >= maxFlying && time.Since(a.heard) < ackSilence
+	return a.flights >= maxFlying && time.Since(a.heard) < ackSilence
 }
 
 // listen subscribes until the connection is closed.
 func listen(nc *nats.Conn) (*acks, error) {
-	a := &acks{nc: nc, prefix: nc.NewInbox() + ".", waiting: map[uint64]*flight{}}
+	a := &acks{nc: nc, prefix: nc.NewInbox() + ".", closed: make(chan struct{}), waiting: map[uint64]awaiting{}}
 	sub, err := nc.Subscribe(a.prefix+"*", a.receive)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it is
 	}
-	// One acknowledgement for each message on its way, and the outboxes bound those.
+	sub.SetClosedHandler(func(string) { close(a.closed) })
+	// One answer for each message on its way; the outboxes bound those, and who asks waits.
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it is
 	}
@@ -61,13 +72,13 @@ func listen(nc *nats.Conn) (*acks, error) {
 // send publishes a message; its flight is told how that ended.
 func (a *acks) send(f *flight) {
 	f.state.Store(flying)
+	f.sent = time.Now()
 	a.mu.Lock()
-	delete(a.waiting, f.token)
-	a.token++
-	f.token, f.sent = a.token, time.Now()
-	a.waiting[f.token] = f
+	a.drop(f.token)
+	a.flights++
+	f.token = a.await(f)
 	if a.token%sweepEvery == 0 {
-		maps.DeleteFunc(a.waiting, func(_ uint64, old *flight) bool { return f.sent.Sub(old.sent) > abandoned })
+		a.sweep(f.sent)
 	}
 	a.mu.Unlock()
 	f.box.header[headerMsgID] = append(f.box.header[headerMsgID][:0], f.id)
@@ -76,18 +87,89 @@ func (a *acks) send(f *flight) {
 		f.box.header.Set(headerIncrement, f.increment)
 	}
 	trace(f.box.header, f.trace)
-	m := nats.Msg{Subject: f.subject, Reply: a.prefix + strconv.FormatUint(f.token, 36), Header: f.box.header, Data: f.body}
+	m := nats.Msg{Subject: f.subject, Reply: a.reply(f.token), Header: f.box.header, Data: f.data()}
 	if err := a.nc.PublishMsg(&m); err != nil {
-		a.forget(f)
+		a.forget(f.token)
 		f.land(err)
 	}
 }
 
-// forget ends the wait for an acknowledgement.
-func (a *acks) forget(f *flight) {
+// request is one that waits for its answer.
+type request struct {
+	answer chan *nats.Msg // buffered
+	timer  *time.Timer
+}
+
+func (r *request) arrive(m *nats.Msg) { r.answer <- m }
+
+// ask publishes a message and waits for the answer: context.DeadlineExceeded when there is none in time,
+// nats.ErrNoResponders when there will be none.
+func (a *acks) ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
+	r, ok := a.idle.Get().(*request)
+	if ok {
+		r.timer.Reset(wait)
+	} else {
+		r = &request{make(chan *nats.Msg, 1), time.NewTimer(wait)}
+	}
+	defer r.timer.Stop()
 	a.mu.Lock()
-	delete(a.waiting, f.token)
+	token := a.await(r)
 	a.mu.Unlock()
+	m.Reply = a.reply(token)
+	err := a.nc.PublishMsg(m)
+	if err == nil {
+		select {
+		case answer := <-r.answer:
+			a.idle.Put(r)
+			if nobody(answer) {
+				return nil, nats.ErrNoResponders
+			}
+			return answer, nil
+		case <-r.timer.C:
+			err = context.DeadlineExceeded
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-a.closed:
+			err = nats.ErrConnectionClosed
+		}
+	}
+	a.forget(token) // the request is not used again: its answer may come yet
+	return nil, err //nolint:wrapcheck // the caller says what it asked
+}
+
+// await returns the token of an answer. The caller has the lock.
+func (a *acks) await(w awaiting) uint64 {
+	a.token++
+	a.waiting[a.token] = w
+	return a.token
+}
+
+func (a *acks) reply(token uint64) string { return a.prefix + strconv.FormatUint(token, 36) }
+
+// forget ends the wait for an answer.
+func (a *acks) forget(token uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.drop(token)
+}
+
+// drop is forget for who has the lock. It returns who waited.
+func (a *acks) drop(token uint64) awaiting {
+	w := a.waiting[token]
+	if _, ok := w.(*flight); ok {
+		a.flights--
+	}
+	delete(a.waiting, token)
+	return w
+}
+
+// sweep drops what nobody waits for any more.
+func (a *acks) sweep(now time.Time) {
+	for token, w := range a.waiting {
+		if f, ok := w.(*flight); ok && now.Sub(f.sent) > abandoned {
+			a.drop(token)
+		}
+	}
 }
 
 func (a *acks) receive(m *nats.Msg) {
@@ -96,19 +178,21 @@ func (a *acks) receive(m *nats.Msg) {
 		return
 	}
 	a.mu.Lock()
-	f := a.waiting[token]
-	delete(a.waiting, token)
+	w := a.drop(token)
 	a.heard = time.Now()
 	a.mu.Unlock()
-	if f != nil {
-		f.land(outcome(m))
+	if w != nil {
+		w.arrive(m)
 	}
 }
+
+// nobody tells whether an answer is the server's, that nobody is there to answer.
+func nobody(m *nats.Msg) bool { return len(m.Data) == 0 && m.Header.Get(statusHeader) == statusNobody }
 
 // outcome of a publish. It does not decode the common case.
 func outcome(m *nats.Msg) error {
 	switch {
-	case len(m.Data) == 0 && m.Header.Get(statusHeader) == statusNobody:
+	case nobody(m):
 		return nats.ErrNoResponders
 	case bytes.Contains(m.Data, []byte(`"error"`)):
 		_, err := decodeReceipt(m.Data)

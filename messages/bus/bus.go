@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,7 +58,8 @@ type Bus struct {
 	lull    lull
 	agents  agentCache
 	skipped atomic.Uint64
-	buffers sync.Pool // of *[]byte
+	entries buffers
+	events  buffers // apart: they are small, and thousands may be on their way
 	quotas  quotaCache
 	spent   spentCache
 

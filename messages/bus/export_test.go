@@ -1,6 +1,11 @@
 package bus
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
 
 // Appending makes it look as if so many appends were on their way.
 func (b *Bus) Appending(n int64) { b.lull.appends.Add(n) }
@@ -13,6 +18,7 @@ func (b *Bus) Unanswered(n uint64) {
 	b.acks.mu.Lock()
 	defer b.acks.mu.Unlock()
 	b.acks.heard = time.Now()
+	b.acks.flights += int(n)
 	for i := range n {
 		b.acks.waiting[1<<63+i] = &flight{box: &outbox{landed: make(chan struct{}, 1)}}
 	}
@@ -23,3 +29,11 @@ const MaxFlying = maxFlying
 
 // AckSilence is how long they may do so after the last acknowledgement.
 const AckSilence = ackSilence
+
+// Ask makes a request as appends and acknowledgements do.
+func (b *Bus) Ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
+	return b.acks.ask(ctx, m, wait)
+}
+
+// TakePage is how many messages are asked for at once.
+const TakePage = takePage

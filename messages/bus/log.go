@@ -25,8 +25,8 @@ func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e messa
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	buf := b.buffer() // the connection copies what is sent
-	defer b.release(buf)
+	buf := b.entries.get() // the connection copies what is sent
+	defer b.entries.put(buf)
 	m, err := b.encodeEntry(ctx, run, last, &e, buf)
 	if err != nil {
 		return 0, err
@@ -35,28 +35,11 @@ func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e messa
 	defer b.lull.appends.Add(-1)
 	a := appending{b, m, last, e.Head.ID, nil}
 	var seq uint64
-	err = b.retry(ctx, func(ctx context.Context) (err error) {
+	err = b.again(ctx, func() (err error) {
 		seq, err = a.try(ctx)
 		return err
 	})
 	return seq, err
-}
-
-// maxBuffer is how large a buffer may be that is kept.
-const maxBuffer = 64 << 10
-
-// buffer is one for an entry, to be released.
-func (b *Bus) buffer() *[]byte {
-	if buf, ok := b.buffers.Get().(*[]byte); ok {
-		return buf
-	}
-	return new([]byte)
-}
-
-func (b *Bus) release(buf *[]byte) {
-	if cap(*buf) <= maxBuffer {
-		b.buffers.Put(buf)
-	}
 }
 
 // appending is an append on its way.
@@ -98,6 +81,8 @@ var errStaleLeader = &jetstream.APIError{
 // resolve looks for the entry right after last: nowhere else can it be. All zero: it is not stored, nor anything
 // else in its place.
 func (a *appending) resolve(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.bus.answer)
+	defer cancel()
 	next, ok, err := a.bus.getOnce(ctx, StreamRuns, lookup{Seq: a.last + 1, Next: a.msg.Subject})
 	switch {
 	case err != nil:

@@ -31,9 +31,9 @@ type receipt struct {
 
 // publish is one attempt to store a message.
 func (b *Bus) publish(ctx context.Context, m *nats.Msg) (receipt, error) {
-	answer, err := b.nc.RequestMsgWithContext(ctx, m)
+	answer, err := b.acks.ask(ctx, m, b.answer)
 	if err != nil {
-		return receipt{}, err //nolint:wrapcheck // the caller says what it published
+		return receipt{}, err
 	}
 	return decodeReceipt(answer.Data)
 }
@@ -72,7 +72,7 @@ const maxPlainReceipt = 48
 // store publishes a message at least once.
 func (b *Bus) store(ctx context.Context, m *nats.Msg) (receipt, error) {
 	var r receipt
-	err := b.retry(ctx, func(ctx context.Context) (err error) {
+	err := b.again(ctx, func() (err error) {
 		r, err = b.publish(ctx, m)
 		return err
 	})

@@ -55,11 +55,18 @@ func pause(ctx context.Context, d time.Duration) error {
 // retry calls try, each time with a deadline for its answer, until it succeeds, fails for good, or the budget or ctx
 // is spent.
 func (b *Bus) retry(ctx context.Context, try func(context.Context) error) error {
+	return b.again(ctx, func() error {
+		attempt, cancel := context.WithTimeout(ctx, b.answer)
+		defer cancel()
+		return try(attempt)
+	})
+}
+
+// again is retry of what bounds each attempt itself.
+func (b *Bus) again(ctx context.Context, try func() error) error {
 	end := time.Now().Add(b.budget)
 	for n := 0; ; n++ {
-		attempt, cancel := context.WithTimeout(ctx, b.answer)
-		err := try(attempt)
-		cancel()
+		err := try()
 		if err == nil || !transient(err) {
 			return err
 		}

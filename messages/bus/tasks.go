@@ -159,12 +159,15 @@ func (b *Bus) delivery(m *nats.Msg) (*Delivery, error) {
 
 // Ack removes the message from the queue and waits until that is stored.
 func (d *Delivery) Ack(ctx context.Context) error {
-	err := d.bus.retry(ctx, func(ctx context.Context) error {
-		_, err := d.bus.nc.RequestWithContext(ctx, d.reply, []byte("+ACK"))
+	m := &nats.Msg{Subject: d.reply, Data: []byte("+ACK")}
+	err := d.bus.again(ctx, func() error {
+		_, err := d.bus.acks.ask(ctx, m, d.bus.answer)
 		if errors.Is(err, nats.ErrNoResponders) { // the lane was removed meanwhile: an ack does no more than this
-			err = d.bus.remove(ctx, d.Seq)
+			ctx, cancel := context.WithTimeout(ctx, d.bus.answer)
+			defer cancel()
+			return d.bus.remove(ctx, d.Seq)
 		}
-		return err //nolint:wrapcheck // below
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("ack message %d: %w", d.Seq, err)
@@ -179,9 +182,10 @@ func (d *Delivery) Nak(ctx context.Context, delay time.Duration) error {
 	if delay > 0 {
 		what = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
-	err := d.bus.retry(ctx, func(ctx context.Context) error {
-		_, err := d.bus.nc.RequestWithContext(ctx, d.reply, []byte(what))
-		return err //nolint:wrapcheck // below
+	m := &nats.Msg{Subject: d.reply, Data: []byte(what)}
+	err := d.bus.again(ctx, func() error {
+		_, err := d.bus.acks.ask(ctx, m, d.bus.answer)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("give message %d back: %w", d.Seq, err)

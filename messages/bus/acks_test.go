@@ -1,0 +1,94 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// echo answers what it is asked, but for "late", which it answers when it is asked the next time.
+func echo(t *testing.T, nc *nats.Conn) string {
+	t.Helper()
+	subject := nc.NewInbox()
+	var late *nats.Msg
+	if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+		if late != nil {
+			_ = late.Respond(late.Data)
+		}
+		if late = nil; string(m.Data) == "late" {
+			late = m
+			return
+		}
+		_ = m.Respond(m.Data)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return subject
+}
+
+// Each of many requests gets its own answer.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	b, nc := openNew(t)
+	subject := echo(t, nc)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for n := range 100 {
+				what := fmt.Sprint(i, ".", n)
+				m, err := b.Ask(ctxFor(t), &nats.Msg{Subject: subject, Data: []byte(what)}, time.Minute)
+				if err != nil || string(m.Data) != what {
+					t.Errorf("asked %s: %v, %v", what, m, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// An answer that comes too late is nobody's.
+func TestAskInVain(t *testing.T) {
+	t.Parallel()
+	b, nc := openNew(t)
+	subject := echo(t, nc)
+	late := func() *nats.Msg { return &nats.Msg{Subject: subject, Data: []byte("late")} }
+	if _, err := b.Ask(ctxFor(t), late(), time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no answer in time: %v", err)
+	}
+	if m, err := b.Ask(ctxFor(t), &nats.Msg{Subject: subject, Data: []byte("next")}, time.Minute); err != nil || string(m.Data) != "next" {
+		t.Errorf("the next: %v, %v", m, err)
+	}
+	if _, err := b.Ask(ctxFor(t), &nats.Msg{Subject: nc.NewInbox()}, time.Minute); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("nobody there: %v", err)
+	}
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	cancel()
+	if _, err := b.Ask(ctx, late(), time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	asked, failed := make(chan struct{}), make(chan error)
+	if _, err := nc.Subscribe("nowhere", func(*nats.Msg) { close(asked) }); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, err := b.Ask(ctxFor(t), &nats.Msg{Subject: "nowhere"}, time.Minute)
+		failed <- err
+	}()
+	<-asked
+	nc.Close()
+	if err := <-failed; !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("connection closed: %v", err)
+	}
+	if _, err := b.Ask(ctxFor(t), late(), time.Minute); !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("connection gone: %v", err)
+	}
+}
