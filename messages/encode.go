@@ -92,19 +92,28 @@ func appendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
+// plain says of each byte whether it is written as it is.
+const plain = "" +
+	"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn" + // below the space
+	"yynyyynyyyyyyyyyyyyyyyyyyyyynyny" + // all but " & < >
+	"yyyyyyyyyyyyyyyyyyyyyyyyyyyynyyy" + // all but the backslash
+	"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy" +
+	"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn" +
+	"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn" // no ASCII
+
 // appendString appends a JSON string.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
+		if plain[c] == 'y' {
+			continue
+		}
 		if c >= utf8.RuneSelf { // may be invalid, or a line break to JavaScript
 			q, _ := json.Marshal(s[i:]) // a string always encodes
 			b = append(b, s[from:i]...)
 			return append(b, q[1:]...)
-		}
-		if c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
-			continue
 		}
 		b = append(b, s[from:i]...)
 		from = i + 1

@@ -12,7 +12,7 @@ import (
 // a run that waits for its model holds.
 const (
 	baseHeap = 48 << 20
-	slotHeap = 26 << 10
+	slotHeap = 25 << 10
 	// What a heap is before it has been collected for the first time, as the runtime has it, in terms of GOGC=100.
 	firstHeap = 4 << 20
 )

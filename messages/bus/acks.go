@@ -24,9 +24,8 @@ const (
 // nor is its request where it is frequent: it makes a context, a timer and a subject for each.
 type acks struct {
 	nc     *nats.Conn
-	prefix string        // of reply subjects
-	closed chan struct{} // with the connection
-	idle   sync.Pool     // of *request
+	prefix string    // of reply subjects
+	idle   sync.Pool // of *request
 
 	mu      sync.Mutex
 	token   uint64
@@ -37,7 +36,7 @@ type acks struct {
 
 // awaiting waits for an answer.
 type awaiting interface {
-	// arrive tells the answer, once, and does not wait.
+	// arrive tells the answer, once, and does not wait; to a request it may be nil: the connection is closed.
 	arrive(m *nats.Msg)
 }
 
@@ -56,12 +55,12 @@ func (a *acks) crowded() bool {
 
 // listen subscribes until the connection is closed.
 func listen(nc *nats.Conn) (*acks, error) {
-	a := &acks{nc: nc, prefix: nc.NewInbox() + ".", closed: make(chan struct{}), waiting: map[uint64]awaiting{}}
+	a := &acks{nc: nc, prefix: nc.NewInbox() + ".", waiting: map[uint64]awaiting{}}
 	sub, err := nc.Subscribe(a.prefix+"*", a.receive)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it is
 	}
-	sub.SetClosedHandler(func(string) { close(a.closed) })
+	sub.SetClosedHandler(func(string) { a.end() })
 	// One answer for each message on its way; the outboxes bound those, and who asks waits.
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it is
@@ -121,20 +120,34 @@ func (a *acks) ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.
 		select {
 		case answer := <-r.answer:
 			a.idle.Put(r)
-			if nobody(answer) {
+			switch {
+			case answer == nil:
+				return nil, nats.ErrConnectionClosed
+			case nobody(answer):
 				return nil, nats.ErrNoResponders
+			default:
+				return answer, nil
 			}
-			return answer, nil
 		case <-r.timer.C:
 			err = context.DeadlineExceeded
 		case <-ctx.Done():
 			err = ctx.Err()
-		case <-a.closed:
-			err = nats.ErrConnectionClosed
 		}
 	}
 	a.forget(token) // the request is not used again: its answer may come yet
 	return nil, err //nolint:wrapcheck // the caller says what it asked
+}
+
+// end tells all who ask that there will be no answer.
+func (a *acks) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for token, w := range a.waiting {
+		if r, ok := w.(*request); ok {
+			a.drop(token)
+			r.arrive(nil)
+		}
+	}
 }
 
 // await returns the token of an answer. The caller has the lock.
