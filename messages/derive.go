@@ -60,9 +60,8 @@ func (d *deriving) emit(name string, data any) {
 		return
 	}
 	switch of := data.(type) {
-	case RunQueued:
+	case *RunQueued:
 		of.Traceparent = d.head.Trace
-		data = of
 	case *Finished:
 		data = of.data(d.run, d.head)
 	}
@@ -161,10 +160,10 @@ func eventsOf(r Record, emit func(name string, data any)) {
 		emit(EventRunStarted, r.begun())
 	case *Claimed:
 		if r.Resumes != "" {
-			emit(EventRunResumed, RunWaiting{Reason: brief(r.Resumes, maxEventArgs)})
+			emit(EventRunResumed, &RunWaiting{Reason: brief(r.Resumes, maxEventArgs)})
 		}
 	case *StepStarted:
-		emit(EventStepStart, Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step})
+		emit(EventStepStart, &Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step})
 	case *ModelReplied:
 		emit(EventMessageEnd, r.data())
 	case *ModelFailed:
@@ -174,7 +173,7 @@ func eventsOf(r Record, emit func(name string, data any)) {
 	case *ToolReturned:
 		emit(EventToolExecutionEnd, r.data())
 	case *StepEnded:
-		emit(EventStepEnd, Step{
+		emit(EventStepEnd, &Step{
 			StepID: stepIn(r.Step, r.StepID), Step: r.Step, Status: r.Status, Reason: brief(r.Reason, maxEventArgs),
 		})
 	case *Planned:
@@ -183,49 +182,49 @@ func eventsOf(r Record, emit func(name string, data any)) {
 		if r.Approval != nil {
 			emit(EventApprovalRequested, r.asks())
 		}
-		emit(EventRunWaiting, RunWaiting{
+		emit(EventRunWaiting, &RunWaiting{
 			Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: brief(r.Question, maxEventArgs),
 		})
 	case *Decided:
 		emit(EventApprovalDecided, r.data())
 	case *Expired:
 		if r.Call != "" {
-			emit(EventApprovalDecided, ApprovalDecided{CallID: named(r.Call), Decision: Lapsed})
+			emit(EventApprovalDecided, &ApprovalDecided{CallID: named(r.Call), Decision: Lapsed})
 		}
 	case *CancelRequested:
-		emit(EventCancelRequested, CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)})
+		emit(EventCancelRequested, &CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)})
 	case *Unverified:
 		if r.Told {
 			emit(EventDecisionIgnored, r.data())
 		}
 	case *BudgetWarned:
-		emit(EventBudgetWarning, BudgetWarning{Limit: named(r.Limit), Spent: r.Spent, Allowed: r.Allowed})
+		emit(EventBudgetWarning, &BudgetWarning{Limit: named(r.Limit), Spent: r.Spent, Allowed: r.Allowed})
 	case *HookFailed:
 		emit(EventHookFailed, hookFailure(r))
 	case *Steered:
 		emit(EventSteered, r.data())
 	case *Finished:
-		emit(EventTurnEnd, TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate})
+		emit(EventTurnEnd, &TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate})
 		emit(EventRunFinished, r) // whoever wants it makes a RunFinished of it
 	}
 }
 
 func (r *Started) queued() any {
-	return RunQueued{
+	return &RunQueued{
 		Agent: r.Task.Agent, Priority: r.Task.Priority, Session: r.Task.Session, Labels: r.Task.Labels,
 		Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt, By: named(r.Task.By),
 	}
 }
 
 func (r *Started) begun() any {
-	return RunStarted{
+	return &RunStarted{
 		Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
 		MaxSteps: r.Agent.Steps(r.Task.Limits), ForkedFrom: r.ForkedFrom,
 	}
 }
 
 func (r *ModelFailed) data() any {
-	return ErrorData{
+	return &ErrorData{
 		StepID: stepID(r.Step), Message: brief(r.Error.Message, maxEventArgs),
 		Code: r.Error.Code, Retryable: r.Error.Code.Retryable(), Fallback: r.Fallback,
 	}
@@ -233,25 +232,27 @@ func (r *ModelFailed) data() any {
 
 func (r *ToolStarted) data() any {
 	args, cut := fit(r.Call.Arguments, maxEventText)
-	return ToolExecution{
+	return &ToolExecution{
 		StepID: stepIn(r.Step, r.StepID), CallID: named(r.Call.ID), ToolName: named(r.Call.Name), Arguments: args, Truncated: cut,
 	}
 }
 
 func (r *ToolReturned) data() any {
 	text, cut := fit(r.Result.Shown(), maxEventText)
-	return ToolExecution{
+	return &ToolExecution{
 		StepID: stepIn(r.Step, r.StepID), CallID: named(r.Result.CallID), ToolName: named(r.Name), Result: text,
 		IsError: r.Result.IsError, Code: r.Code, Millis: r.Millis, Truncated: cut,
 	}
 }
 
 func (r *Finished) data(run Ref, h *Head) any {
-	return RunFinished{Result: r.Result.short(run), Webhook: h.Webhook}
+	d := &RunFinished{Result: r.Result, Webhook: h.Webhook}
+	d.Result.shorten(run)
+	return d
 }
 
-func hookFailure(r *HookFailed) HookFailure {
-	f := HookFailure{On: r.On, Hook: named(r.Hook), CallID: named(r.Call), Reason: brief(r.Reason, maxEventArgs), Fatal: r.Fatal}
+func hookFailure(r *HookFailed) *HookFailure {
+	f := &HookFailure{On: r.On, Hook: named(r.Hook), CallID: named(r.Call), Reason: brief(r.Reason, maxEventArgs), Fatal: r.Fatal}
 	if r.Step > 0 {
 		f.StepID = stepID(r.Step)
 	}
@@ -269,7 +270,7 @@ func stepIn(n int, plan string) string {
 }
 
 func (r *ModelReplied) data() any {
-	m := MessageEnd{
+	m := &MessageEnd{
 		StepID: stepID(r.Step), Role: r.Message.Role, Stop: r.Stop, Usage: r.Usage,
 		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis, Cached: r.Cached, Cost: r.Cost,
 		FirstTokenMillis: r.FirstTokenMillis,
@@ -290,8 +291,8 @@ func (r *ModelReplied) data() any {
 	return m
 }
 
-// short is the copy of a result that fits an event.
-func (r AgentResult) short(run Ref) AgentResult {
+// shorten makes a copy of a result fit an event.
+func (r *AgentResult) shorten(run Ref) {
 	var cut bool
 	if s, ok := r.Result.(string); ok {
 		r.Result, cut = fit(s, maxEventText)
@@ -315,7 +316,6 @@ func (r AgentResult) short(run Ref) AgentResult {
 	if run != (Ref{}) {
 		r.EventStream = run.EventFilter()
 	}
-	return r
 }
 
 // Clip shortens s to n bytes, at a rune boundary, and then says by how much.

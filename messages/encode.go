@@ -142,15 +142,15 @@ func appendString(b []byte, s string) []byte {
 // appendData appends the data of an event.
 func appendData(b []byte, data any) []byte {
 	switch d := data.(type) {
-	case Step:
+	case *Step:
 		return d.appendJSON(b)
-	case ToolExecution:
+	case *ToolExecution:
 		return d.appendJSON(b)
-	case MessageEnd:
+	case *MessageEnd:
 		return d.appendJSON(b)
-	case TurnEnd:
+	case *TurnEnd:
 		return d.appendJSON(b)
-	case RunFinished:
+	case *RunFinished:
 		return d.appendJSON(b)
 	default:
 		raw, err := json.Marshal(data)

@@ -247,4 +247,7 @@ func (a HookAnswer) Validate() error {
 func ShownOutput(r *ToolResult) string { return Clip(r.Shown(), MaxPayload) }
 
 // Short is the copy of a result that hooks are told and events show.
-func (r AgentResult) Short(run Ref) AgentResult { return r.short(run) }
+func (r AgentResult) Short(run Ref) AgentResult {
+	r.shorten(run)
+	return r
+}

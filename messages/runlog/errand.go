@@ -33,7 +33,7 @@ func (k *Keeper) Errand(ctx context.Context, run messages.Ref, w messages.Wake) 
 				return err
 			}
 		}
-		return k.wakeIfReady(ctx, run, last)
+		return k.wakeIfReady(ctx, run, &last)
 	}
 	return fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }
@@ -45,7 +45,7 @@ func (k *Keeper) expire(ctx context.Context, run messages.Ref, last messages.Ent
 		return last, err
 	}
 	if k.Now().Add(earlyBy).Before(*p.Until) {
-		return last, k.armTimer(ctx, run, last)
+		return last, k.armTimer(ctx, run, &last)
 	}
 	over := &messages.Expired{Park: last.Head.ParkSeq}
 	if p.Approval != nil {
@@ -100,9 +100,9 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return true, k.wakeIfReady(ctx, run, e)
+		return true, k.wakeIfReady(ctx, run, &e)
 	case messages.PhaseReady:
-		return true, k.wakeIfReady(ctx, run, last)
+		return true, k.wakeIfReady(ctx, run, &last)
 	case messages.PhaseParked:
 		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
 			return false, err
@@ -113,7 +113,7 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 		if err := k.mendPlaces(ctx, run, last.Head); err != nil {
 			return false, err
 		}
-		return false, k.armTimer(ctx, run, last)
+		return false, k.armTimer(ctx, run, &last)
 	case messages.PhaseFinished:
 		return k.mendEnd(ctx, run, last)
 	default:

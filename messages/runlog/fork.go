@@ -28,7 +28,7 @@ func (k *Keeper) Fork(ctx context.Context, run messages.Ref, started *messages.S
 	case err != nil:
 		return false, err
 	}
-	return false, k.wakeIfReady(ctx, run, e)
+	return false, k.wakeIfReady(ctx, run, &e)
 }
 
 // forkedAgain wakes a run that was forked before, if it is the same fork.
@@ -45,7 +45,7 @@ func (k *Keeper) forkedAgain(ctx context.Context, run messages.Ref, started *mes
 	if err != nil {
 		return fmt.Errorf("read %s: %w", run, err)
 	}
-	return k.wakeIfReady(ctx, run, last)
+	return k.wakeIfReady(ctx, run, &last)
 }
 
 // sameFork tells whether two forks have the same origin, task and agent. What was kept follows from the origin.

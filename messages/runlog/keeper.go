@@ -57,7 +57,7 @@ func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Recor
 		}
 		if done, err := settled(last, r, k.Now()); done || err != nil {
 			if err == nil {
-				err = k.wakeIfReady(ctx, run, last)
+				err = k.wakeIfReady(ctx, run, &last)
 			}
 			return last.Head, err
 		}
@@ -77,7 +77,7 @@ func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Recor
 		if err != nil {
 			return messages.Head{}, err
 		}
-		return e.Head, k.wakeIfReady(ctx, run, e)
+		return e.Head, k.wakeIfReady(ctx, run, &e)
 	}
 	return messages.Head{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }
@@ -123,7 +123,7 @@ func (k *Keeper) append(ctx context.Context, run messages.Ref, last messages.Ent
 	return e.At(seq), nil
 }
 
-func (k *Keeper) wakeIfReady(ctx context.Context, run messages.Ref, last messages.Entry) error {
+func (k *Keeper) wakeIfReady(ctx context.Context, run messages.Ref, last *messages.Entry) error {
 	if last.Head.Phase != messages.PhaseReady {
 		return nil
 	}
@@ -210,7 +210,7 @@ func Publish(ctx context.Context, run messages.Ref, e *messages.Entry, out Outbo
 func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Entry, out Outbox) error {
 	switch last.Head.Phase {
 	case messages.PhaseFinished:
-		return k.closeFinished(ctx, run, *last, out)
+		return k.closeFinished(ctx, run, last, out)
 	case messages.PhaseParked:
 		if err := out.Flush(ctx); err != nil {
 			return fmt.Errorf("publish events of %s: %w", run, err)
@@ -221,12 +221,12 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Ent
 		if err := k.settlePlaces(ctx, run, last.Head); err != nil {
 			return err
 		}
-		return k.armTimer(ctx, run, *last)
+		return k.armTimer(ctx, run, last)
 	case messages.PhaseReady:
 		if err := out.Flush(ctx); err != nil {
 			return fmt.Errorf("publish events of %s: %w", run, err)
 		}
-		return k.wakeIfReady(ctx, run, *last)
+		return k.wakeIfReady(ctx, run, last)
 	case messages.PhaseActive:
 		return nil
 	default:
@@ -234,7 +234,7 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Ent
 	}
 }
 
-func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
+func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *messages.Entry, out Outbox) error {
 	n := len(last.Records)
 	if n == 0 {
 		return fmt.Errorf("settle %s: its end has no records", run)
@@ -261,7 +261,7 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last messa
 }
 
 // finishedEvent is run_finished: the last event of the last record of the last entry.
-func finishedEvent(run messages.Ref, last messages.Entry, end *messages.Finished) messages.Event {
+func finishedEvent(run messages.Ref, last *messages.Entry, end *messages.Finished) messages.Event {
 	const own = 2 // turn_end goes before it
 	h := last.Head
 	h.FirstEvent, h.Events = h.FirstEvent+uint64(max(0, h.Events-own)), own
@@ -274,7 +274,7 @@ func finishedEvent(run messages.Ref, last messages.Entry, end *messages.Finished
 }
 
 // bury puts the task of a finished run into the dead letters, as it came.
-func (k *Keeper) bury(ctx context.Context, run messages.Ref, last messages.Entry, f *messages.Finished) error {
+func (k *Keeper) bury(ctx context.Context, run messages.Ref, last *messages.Entry, f *messages.Finished) error {
 	d := messages.Dead{Time: last.Head.Time}
 	if f.Result.Error != nil {
 		d.Error = *f.Result.Error
@@ -316,8 +316,8 @@ func firstOf(entries iter.Seq2[messages.Entry, error], run messages.Ref) (messag
 }
 
 // armTimer schedules the end of a park, once.
-func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last messages.Entry) error {
-	until, err := k.until(ctx, run, last)
+func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last *messages.Entry) error {
+	until, err := k.until(ctx, run, *last)
 	if err != nil || until == nil {
 		return err
 	}

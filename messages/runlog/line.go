@@ -441,7 +441,7 @@ func (k *Keeper) give(ctx context.Context, run messages.Ref) error {
 				return err
 			}
 		}
-		return k.wakeIfReady(ctx, run, last)
+		return k.wakeIfReady(ctx, run, &last)
 	}
 	return fmt.Errorf("give %s its place: %w after %d tries", run, ErrConflict, maxConflicts)
 }

@@ -34,5 +34,5 @@ func (k *Keeper) free(ctx context.Context, run messages.Ref, last messages.Entry
 	if err != nil {
 		return false, err
 	}
-	return true, k.wakeIfReady(ctx, run, e)
+	return true, k.wakeIfReady(ctx, run, &e)
 }

@@ -172,7 +172,7 @@ func (k *Keeper) grantTurn(ctx context.Context, tenant, name string) error {
 				return err
 			}
 		}
-		return k.wakeIfReady(ctx, first, last)
+		return k.wakeIfReady(ctx, first, &last)
 	}
 	return fmt.Errorf("give the turn in session %s: %w after %d tries", name, ErrConflict, maxConflicts)
 }
