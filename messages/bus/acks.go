@@ -30,8 +30,10 @@ type acks struct {
 	mu      sync.Mutex
 	token   uint64
 	waiting map[uint64]awaiting
-	flights int       // of those
-	heard   time.Time // the last acknowledgement
+	flights int       // of those, and no requests
+	sent    uint64    // flights, ever
+	heard   time.Time // when the last flight arrived
+	ended   bool      // nothing comes any more
 }
 
 // awaiting waits for an answer.
@@ -71,13 +73,13 @@ func listen(nc *nats.Conn) (*acks, error) {
 // send publishes a message; its flight is told how that ended.
 func (a *acks) send(f *flight) {
 	f.state.Store(flying)
-	f.sent = time.Now()
+	now := time.Now()
 	a.mu.Lock()
 	a.drop(f.token)
 	a.flights++
-	f.token = a.await(f)
-	if a.token%sweepEvery == 0 {
-		a.sweep(f.sent)
+	f.sent, f.token = now, a.await(f)
+	if a.sent++; a.sent%sweepEvery == 0 {
+		a.sweep(now)
 	}
 	a.mu.Unlock()
 	f.box.header[headerMsgID] = append(f.box.header[headerMsgID][:0], f.id)
@@ -104,14 +106,39 @@ func (r *request) arrive(m *nats.Msg) { r.answer <- m }
 // ask publishes a message and waits for the answer: context.DeadlineExceeded when there is none in time,
 // nats.ErrNoResponders when there will be none.
 func (a *acks) ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err() //nolint:wrapcheck // the caller says what it asked
+	}
 	r, ok := a.idle.Get().(*request)
 	if ok {
 		r.timer.Reset(wait)
 	} else {
 		r = &request{make(chan *nats.Msg, 1), time.NewTimer(wait)}
 	}
-	defer r.timer.Stop()
+	answer, err := a.exchange(ctx, m, r)
+	r.timer.Stop() // before another request has it
+	if err == nil {
+		a.idle.Put(r) // else its answer may come yet
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case answer == nil:
+		return nil, nats.ErrConnectionClosed
+	case nobody(answer):
+		return nil, nats.ErrNoResponders
+	default:
+		return answer, nil
+	}
+}
+
+// exchange is ask with a request. Without an error the request has had its answer; nil: there will be none.
+func (a *acks) exchange(ctx context.Context, m *nats.Msg, r *request) (*nats.Msg, error) {
 	a.mu.Lock()
+	if a.ended {
+		a.mu.Unlock()
+		return nil, nats.ErrConnectionClosed
+	}
 	token := a.await(r)
 	a.mu.Unlock()
 	m.Reply = a.reply(token)
@@ -119,22 +146,14 @@ func (a *acks) ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.
 	if err == nil {
 		select {
 		case answer := <-r.answer:
-			a.idle.Put(r)
-			switch {
-			case answer == nil:
-				return nil, nats.ErrConnectionClosed
-			case nobody(answer):
-				return nil, nats.ErrNoResponders
-			default:
-				return answer, nil
-			}
+			return answer, nil
 		case <-r.timer.C:
 			err = context.DeadlineExceeded
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
 	}
-	a.forget(token) // the request is not used again: its answer may come yet
+	a.forget(token)
 	return nil, err //nolint:wrapcheck // the caller says what it asked
 }
 
@@ -142,6 +161,7 @@ func (a *acks) ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.
 func (a *acks) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.ended = true
 	for token, w := range a.waiting {
 		if r, ok := w.(*request); ok {
 			a.drop(token)
@@ -192,7 +212,9 @@ func (a *acks) receive(m *nats.Msg) {
 	}
 	a.mu.Lock()
 	w := a.drop(token)
-	a.heard = time.Now()
+	if _, ok := w.(*flight); ok {
+		a.heard = time.Now()
+	}
 	a.mu.Unlock()
 	if w != nil {
 		w.arrive(m)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // echo answers what it is asked, but for "late", which it answers when it is asked the next time.
@@ -72,8 +74,18 @@ func TestAskInVain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(ctxFor(t))
 	cancel()
-	if _, err := b.Ask(ctx, late(), time.Minute); !errors.Is(err, context.Canceled) {
+	unasked, err := nc.SubscribeSync("unasked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Ask(ctx, &nats.Msg{Subject: "unasked"}, time.Minute); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := unasked.NextMsg(0); err == nil {
+		t.Errorf("cancelled, and asked all the same: %v", m)
 	}
 	asked, failed := make(chan struct{}), make(chan error)
 	if _, err := nc.Subscribe("nowhere", func(*nats.Msg) { close(asked) }); err != nil {
@@ -90,5 +102,27 @@ func TestAskInVain(t *testing.T) {
 	}
 	if _, err := b.Ask(ctxFor(t), late(), time.Minute); !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("connection gone: %v", err)
+	}
+}
+
+// What nobody acknowledges is swept out while others send, and send again.
+func TestUnacknowledgedAreSwept(t *testing.T) {
+	t.Parallel()
+	b, nc := openNew(t)
+	if _, err := nc.Subscribe("nowhere", func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { b.SendAgain("nowhere", 2*bus.SweepEvery) })
+	}
+	wg.Wait()
+	if n := b.Flying(); n != 4 {
+		t.Errorf("%d are on their way, want 4", n)
+	}
+	b.Abandon()
+	b.SendAgain("nowhere", bus.SweepEvery)
+	if n := b.Flying(); n != 1 {
+		t.Errorf("%d are on their way after a sweep, want 1", n)
 	}
 }

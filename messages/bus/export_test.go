@@ -37,3 +37,32 @@ func (b *Bus) Ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.M
 
 // TakePage is how many messages are asked for at once.
 const TakePage = takePage
+
+// SendAgain sends an event so many times.
+func (b *Bus) SendAgain(subject string, times int) {
+	f := &flight{box: &outbox{landed: make(chan struct{}, 1), header: nats.Header{}}, letter: letter{subject: subject, id: "1"}}
+	for range times {
+		b.acks.send(f)
+	}
+}
+
+// Flying is how many events are on their way.
+func (b *Bus) Flying() int {
+	b.acks.mu.Lock()
+	defer b.acks.mu.Unlock()
+	return b.acks.flights
+}
+
+// Abandon makes it look as if all were sent long ago.
+func (b *Bus) Abandon() {
+	b.acks.mu.Lock()
+	defer b.acks.mu.Unlock()
+	for _, w := range b.acks.waiting {
+		if f, ok := w.(*flight); ok {
+			f.sent = f.sent.Add(-2 * abandoned)
+		}
+	}
+}
+
+// SweepEvery is after how many events those are dropped that nobody acknowledges.
+const SweepEvery = sweepEvery

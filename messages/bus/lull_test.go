@@ -1,11 +1,13 @@
 package bus_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -109,6 +111,24 @@ func TestHeldEventsWaitForAcknowledgements(t *testing.T) {
 	awaitThrough(t, out, 1)
 	if waited := time.Since(begun); waited < bus.AckSilence {
 		t.Errorf("it went after %v", waited)
+	}
+}
+
+// Answers to requests are no acknowledgements of events.
+func TestRequestsAcknowledgeNothing(t *testing.T) {
+	b, nc := openNew(t)
+	subject := echo(t, nc)
+	b.Appending(bus.FewAppends + 1)
+	out := b.Open(run1())
+	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 1)))
+	b.Unanswered(bus.MaxFlying)
+	b.Appending(-bus.FewAppends)
+	ctx, cancel := context.WithTimeout(ctxFor(t), 100*bus.AckSilence)
+	defer cancel()
+	for out.Through() != 1 {
+		if _, err := b.Ask(ctx, &nats.Msg{Subject: subject}, time.Minute); err != nil {
+			t.Fatalf("it is held back while requests are answered: %v", err)
+		}
 	}
 }
 
