@@ -196,7 +196,7 @@ func workerCommand() *cobra.Command {
 			if s.Name == "" {
 				s.Name = fleet.WorkerName()
 			}
-			keepHeap(cmd.Context(), s.Slots)
+			defer keepHeap(cmd.Context(), s.Slots)()
 			log, err := logger(cmd, s.Logs, settings.Secrets(s))
 			if err != nil {
 				return err
@@ -230,6 +230,7 @@ func devCommand() *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "It has no authentication: whoever reaches these addresses may do everything, for every tenant.")
 			}
 			if !cfg.NoWorker {
+				defer keepHeap(cmd.Context(), cfg.Worker.Slots)()
 				sayScripted(cmd, dev)
 			}
 			select {
@@ -281,14 +282,23 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	workspaces := cfg.Worker.Workspaces
 	cfg.Worker = s.Worker()
 	cfg.Worker.Workspaces = workspaces
-	keepHeap(cmd.Context(), cfg.Worker.Slots)
 	return fleet.StartDev(cmd.Context(), *cfg)
 }
 
-// keepHeap leaves the collector as the operator wants it.
-func keepHeap(ctx context.Context, slots int) {
-	if os.Getenv("GOGC") == "" {
-		go fleet.KeepHeap(ctx, slots)
+// keepHeap looks after the collector, unless the operator wants it otherwise, until stop is called.
+func keepHeap(ctx context.Context, slots int) (stop func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fleet.KeepHeap(ctx, slots)
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
 }
 
@@ -464,9 +474,13 @@ func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, 
 		return nil, nil, err
 	}
 	sayScripted(cmd, dev)
-	stop := func() error { return errors.Join(dev.Stop(), keepFiles(cmd, cfg.Worker.Workspaces)) }
-	if f.scratch {
-		stop = func() error { return errors.Join(dev.Stop(), os.RemoveAll(cfg.Worker.Workspaces)) }
+	letGo := keepHeap(cmd.Context(), cfg.Worker.Slots)
+	stop := func() error {
+		defer letGo()
+		if f.scratch {
+			return errors.Join(dev.Stop(), os.RemoveAll(cfg.Worker.Workspaces))
+		}
+		return errors.Join(dev.Stop(), keepFiles(cmd, cfg.Worker.Workspaces))
 	}
 	c, err := dev.Client(cmd.Context())
 	if err != nil {

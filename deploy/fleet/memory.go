@@ -13,16 +13,18 @@ import (
 const (
 	baseHeap = 48 << 20
 	slotHeap = 25 << 10
-	// What a heap is before it has been collected for the first time, as the runtime has it, in terms of GOGC=100.
-	firstHeap = 4 << 20
+	// Until it is collected for the first time, with the GOGC that is usual.
+	firstHeap    = 4 << 20
+	usualPercent = 100
 )
 
 // lookAtHeap is how often a worker looks at its heap.
 const lookAtHeap = 100 * time.Millisecond
 
 // KeepHeap collects a worker's garbage when that costs least, until ctx ends. The heap may grow to the size that fits
-// the slots, however little of it lives; beyond half of that it is collected as ever. And while little is going on, what
-// has piled up is collected then: when thousands of runs hear from their models the next time, the processor is theirs.
+// the slots, however little of it lives; where more than half of that lives it is collected as ever. And while little is
+// going on, what has piled up is collected then: when thousands of runs hear from their models the next time, the processor
+// is theirs.
 //
 // It sets what is the whole process's. An operator's GOGC goes before it: call it only without one.
 func KeepHeap(ctx context.Context, slots int) {
@@ -71,12 +73,14 @@ func readHeap() heap {
 	return heap{cycles: n(0), live: n(1), roots: n(2) + n(3), used: n(4), allocated: n(5)}
 }
 
-// gcPercent is the GOGC with which the heap grows to the goal, by the formula of https://go.dev/doc/gc-guide.
+// gcPercent is the GOGC with which the heap grows to the goal, by the formula of https://go.dev/doc/gc-guide, or that of
+// Go where this would be less.
 func gcPercent(goal uint64, h heap) int {
-	if goal < 2*h.live {
-		return 100
+	if goal <= h.live {
+		return usualPercent
 	}
-	return int(min((goal-h.live)*100/(h.live+h.roots+1), goal*100/firstHeap)) //nolint:gosec // a goal is some megabytes
+	percent := min((goal-h.live)*100/(h.live+h.roots+1), goal*100/firstHeap)
+	return int(max(usualPercent, percent)) //nolint:gosec // a goal is some megabytes
 }
 
 // idle tells whether little was allocated since the last look, and a collection is worth its while.
@@ -85,5 +89,5 @@ func (h heap) idle(last heap, goal uint64) bool {
 		little = 100 // a hundredth of the goal
 		enough = 4   // a quarter of what it may grow by
 	)
-	return h.allocated-last.allocated < goal/little && goal > h.live && h.used > h.live+(goal-h.live)/enough
+	return h.allocated-last.allocated < goal/little && goal > 2*h.live && h.used > h.live+(goal-h.live)/enough
 }
