@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages/bus"
 )
@@ -79,10 +78,13 @@ func TestFeedOverARestart(t *testing.T) {
 		switch f.Position {
 		case 1:
 			s.StopNATS()
+			for nc.IsConnected() { // else it may be taken for connected again before it knows
+				time.Sleep(time.Millisecond)
+			}
 			if err := s.StartNATS(); err != nil {
 				t.Fatal(err)
 			}
-			for nc.Status() != nats.CONNECTED {
+			for !nc.IsConnected() {
 				time.Sleep(time.Millisecond)
 			}
 			publishRaw(t, nc, run1(), events(run1(), 2, 2)...)

@@ -154,7 +154,7 @@ func TestLogEntriesFollowOverARestart(t *testing.T) {
 			if err := s.StartNATS(); err != nil {
 				t.Fatal(err)
 			}
-			for nc.Status() != nats.CONNECTED {
+			for !nc.IsConnected() {
 				time.Sleep(time.Millisecond)
 			}
 			storeLogs(t, nc, run1(), logEntry(t, run1(), want))
