@@ -91,6 +91,33 @@ func TestCancelInModelCallAbortsIt(t *testing.T) {
 	}
 }
 
+// A model's request is aborted within 200 ms. The machine may be slow now and then, the program never: one of a few
+// is in time.
+func TestCancelIsPrompt(t *testing.T) {
+	const within, tries = 200 * time.Millisecond, 20
+	h := open(t, 6*patience)
+	srv := newHanging(t)
+	h.worker("w", srv.provider(t), worker.Config{})
+	best := patience
+	for range tries {
+		run := h.submit(messages.Task{Input: messages.TextInput("hello")})
+		<-srv.began
+		asked := time.Now()
+		if _, err := h.client.Cancel(t.Context(), run, "changed my mind"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case at := <-srv.gone:
+			if best = min(best, at.Sub(asked)); best <= within {
+				return
+			}
+		case <-time.After(patience):
+			t.Fatal("the request goes on")
+		}
+	}
+	t.Errorf("of %d requests the first was aborted after %v, want %v", tries, best, within)
+}
+
 // blocking is a tool that ends with its context only.
 type blocking struct{ began chan struct{} }
 

@@ -15,8 +15,12 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// shortAckWait is far from patience: the run of a dead worker is taken over before we give up.
-const shortAckWait = 2 * time.Second
+const (
+	// The ack wait of most is far from patience: the run of a dead worker is taken over before we give up.
+	shortAckWait = 2 * time.Second
+	// And this is how long after its worker's death a run takes that has nothing else to wait for.
+	takeover = shortAckWait + 2*time.Second
+)
 
 // killOwner kills the first worker, lets the second one finish, and checks who claimed the run.
 func killOwner(t *testing.T, first *process, g *watching, owners ...string) *messages.AgentResult {
@@ -29,8 +33,22 @@ func killOwner(t *testing.T, first *process, g *watching, owners ...string) *mes
 	return r
 }
 
+// The machine may be slow now and then, the program never: one of a few runs ends in time.
 func TestKillInModelCall(t *testing.T) {
 	t.Parallel()
+	const tries = 5
+	best := patience
+	for range tries {
+		if best = min(best, killInModelCall(t)); best <= takeover || t.Failed() {
+			return
+		}
+	}
+	t.Errorf("of %d runs the first ended %v after the death of its worker, want at most %v", tries, best, takeover)
+}
+
+// killInModelCall returns how long after its worker's death the run ended.
+func killInModelCall(t *testing.T) time.Duration {
+	t.Helper()
 	var calls atomic.Int32
 	w := open(t, shortAckWait, func(c *modelCall) reply {
 		r := turn(c, 3)
@@ -41,11 +59,15 @@ func TestKillInModelCall(t *testing.T) {
 	g := w.watch(w.submit("work"))
 	w.model.next(t)
 	second := w.worker("second")
-	completed(t, killOwner(t, first, g, "first", "second"), "Done: Wrote 2 bytes to step-1.txt")
+	killed := time.Now()
+	r := killOwner(t, first, g, "first", "second")
+	took := time.Since(killed)
+	completed(t, r, "Done: Wrote 2 bytes to step-1.txt")
 	counted(t, second, "1", "0")
 	if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 2, "work 2": 1}, w.model.counts()); diff != "" {
 		t.Errorf("model calls: %s", diff)
 	}
+	return took
 }
 
 // counted checks what the worker says that took the run of another one over.
