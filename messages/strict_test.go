@@ -169,7 +169,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"too deep, typed":         {deep(`{"nested":`, "}", 65), strings.Repeat("nested.", 36)[:252] + "nest… (191 more bytes)", "nested deeper than 64"},
 		"a field of an input":     {`{"input":[{"text":"a"},{"text":1}]}`, "input[1].text", "must be a string, not a number"},
 		"an unknown one there":    {`{"inputs":["",[{"a":1}]]}`, "inputs[1][0].a", "unknown field"},
-		"an input of other type":  {`{"input":1}`, "input", "must be an array, not a number"},
+		"an input of other type":  {`{"input":1}`, "input", "must be a string or an array, not a number"},
 		"long key":                {`{"` + strings.Repeat("ä", 40) + `":1}`, strings.Repeat("ä", 32) + "…", "unknown field"},
 		"key that is no text":     {`{"a\u0000\n\u202eb":1}`, "a???b", "unknown field"},
 	} {

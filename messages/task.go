@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -103,7 +104,11 @@ func (in *Input) UnmarshalJSON(data []byte) error {
 		*in = TextInput(s)
 		return nil
 	}
-	return Decode(data, (*[]Block)(in))
+	err := Decode(data, (*[]Block)(in))
+	if fe, ok := asFieldError(err); ok && fe.Field == wholeBody {
+		fe.Reason = strings.Replace(fe.Reason, "must be an array", "must be a string or an array", 1)
+	}
+	return err
 }
 
 // Text joins the blocks.

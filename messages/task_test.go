@@ -90,7 +90,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		"both names":            {`{"input":"x","description":"x"}`, "description", "give either input or description, not both"},
 		"both, one empty":       {`{"input":"","description":"x"}`, "description", "give either input or description, not both"},
 		"both, one no blocks":   {`{"input":[],"description":"x"}`, "description", "give either input or description, not both"},
-		"bad description":       {`{"description":7}`, "description", "must be an array, not a number"},
+		"bad description":       {`{"description":7}`, "description", "must be a string or an array, not a number"},
 		"unknown priority":      {`{"input":"x","priority":"urgent"}`, "priority", "must be high, normal or low"},
 		"priority of wake-ups":  {`{"input":"x","priority":"wake"}`, "priority", "must be high, normal or low"},
 		"context of a string":   {`{"input":"x","context":"{}"}`, "context", "must be an object"},
@@ -137,7 +137,7 @@ func TestDecodeTaskRefuses(t *testing.T) {
 		reason = map[bool]string{true: "must be an object", false: "must be a string"}[name == "limits" || name == "labels"]
 		switch name {
 		case "input", "description":
-			reason = "must be an array"
+			reason = "must be a string or an array"
 		case "context":
 			continue // it may be any JSON; that it is an object is checked later
 		}
