@@ -216,6 +216,9 @@ func devCommand() *cobra.Command {
 			"Its environment, where that is not said by a flag:\n\n" + settings.Describe(&settings.Dev{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := removeReady(readyFile); err != nil {
+				return usageError("--ready-file: " + err.Error())
+			}
 			dev, err := startDev(cmd, &cfg, "info")
 			if err != nil {
 				return err
@@ -306,6 +309,20 @@ func sayScripted(cmd *cobra.Command, dev *fleet.Dev) {
 	if dev.Scripted {
 		fmt.Fprintln(cmd.ErrOrStderr(), "No model is configured: the built-in script answers. Set OPENAI_API_KEY and OPENAI_MODEL, or ANTHROPIC_API_KEY and ANTHROPIC_MODEL, for a real one.")
 	}
+}
+
+// removeReady removes the file of a fleet that was here before: who waits for it waits for ours. It looks for its folder too.
+func removeReady(file string) error {
+	if file == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(file)); err != nil {
+		return err //nolint:wrapcheck // the caller names the flag
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err //nolint:wrapcheck // the caller names the flag
+	}
+	return nil
 }
 
 // writeReady writes the addresses at once, so that a reader never sees half of them.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 
@@ -73,8 +74,14 @@ func certificate(ctx context.Context, s settings.Access, addr string, log *slog.
 	return c, nil
 }
 
-// checkAddresses refuses addresses that others reach, where nobody looks who asks.
+// checkAddresses refuses addresses on which nobody can listen, and those that others reach where nobody looks who asks.
 func (cfg *DevConfig) checkAddresses() error {
+	if err := errors.Join(
+		settings.CheckListen("--addr", cfg.HTTPAddr), settings.CheckListen("--nats-addr", cfg.NATSAddr),
+		settings.CheckListen("--redis-addr", cfg.RedisAddr),
+	); err != nil {
+		return err //nolint:wrapcheck // it names the flag
+	}
 	if cfg.HTTPAddr != "" {
 		if err := cfg.Access.CheckAddress(cfg.HTTPAddr); err != nil {
 			return err

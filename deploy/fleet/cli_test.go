@@ -4,6 +4,8 @@ package fleet_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -215,23 +217,46 @@ func TestUnusableAddress(t *testing.T) {
 	}
 	t.Cleanup(func() { l.Close() })
 	taken := l.Addr().String()
-	for _, tc := range []struct{ flag, addr, want string }{
-		{"--addr", taken, "another process has the port"},
-		{"--nats-addr", taken, "address already in use"},
-		{"--redis-addr", taken, "address already in use"},
-		{"--addr", "nowhere", "missing port"},
-		{"--nats-addr", "nowhere", "missing port"},
-		{"--redis-addr", "nowhere", "missing port"},
+	for _, tc := range []struct {
+		flag, addr string
+		code       int
+		want       string
+	}{
+		{"--addr", taken, 1, "another process has the port"},
+		{"--nats-addr", taken, 1, "address already in use"},
+		{"--redis-addr", taken, 1, "address already in use"},
+		{"--addr", "nowhere", 2, "--addr: address nowhere: missing port"},
+		{"--nats-addr", "nowhere", 2, "--nats-addr: address nowhere: missing port"},
+		{"--redis-addr", "nowhere", 2, "--redis-addr: address nowhere: missing port"},
 	} {
 		t.Run(tc.flag+" "+tc.addr, func(t *testing.T) {
 			t.Parallel()
 			args := []string{"dev", "--data", t.TempDir(), "--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0"}
 			args[slices.Index(args, tc.flag)+1] = tc.addr
 			got := call(t, []string{"LONGSHORE_LOG_LEVEL=error"}, args...)
-			if got.code != 1 || !strings.Contains(got.stderr, tc.addr) || !strings.Contains(got.stderr, tc.want) {
-				t.Errorf("ended with %d: %q, want 1 and %q", got.code, got.stderr, tc.want)
+			if got.code != tc.code || !strings.Contains(got.stderr, tc.addr) || !strings.Contains(got.stderr, tc.want) {
+				t.Errorf("ended with %d: %q, want %d and %q", got.code, got.stderr, tc.code, tc.want)
 			}
 		})
+	}
+}
+
+// A ready file of a fleet that was here before is none of the one that starts.
+func TestReadyFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "ready")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := call(t, nil, "dev", "--data", t.TempDir(), "--addr", "nowhere", "--ready-file", file); got.code != 2 {
+		t.Errorf("ended with %d: %q", got.code, got.stderr)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the old file: %v", err)
+	}
+	got := call(t, nil, "dev", "--data", t.TempDir(), "--addr", "127.0.0.1:0", "--ready-file", file+"/here")
+	if got.code != 2 || !strings.Contains(got.stderr, "--ready-file: ") {
+		t.Errorf("no folder for it: ended with %d: %q", got.code, got.stderr)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -56,6 +57,21 @@ func (s *Access) Check() error {
 		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Host)) {
 			return Errorf("LONGSHORE_JWKS_URL: must be an https address, without a password in it, or a file")
 		}
+	}
+	return nil
+}
+
+// CheckListen returns an *Error when nobody can listen on an address, named by its variable or flag. An empty one is fine.
+func CheckListen(name, addr string) error {
+	if addr == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return Errorf("%s: %v: it must be one such as 127.0.0.1:8420", name, err)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return Errorf("%s: address %s: the port must be a number up to 65535, or 0 for a free one", name, addr)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Audit struct {
 
 // Check returns an *Error.
 func (s *Audit) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Logs.Check()); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	switch {

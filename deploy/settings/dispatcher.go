@@ -29,7 +29,7 @@ type Dispatcher struct {
 
 // Check returns an *Error.
 func (s *Dispatcher) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Webhooks.Check(), s.Access.Check(), s.Traces.Check(), s.RunIndex.Check(), s.LogStore.Check(), s.CheckAddress(s.HTTPAddr)); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Logs.Check(), s.Webhooks.Check(), s.Access.Check(), s.Traces.Check(), s.RunIndex.Check(), s.LogStore.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr), s.CheckAddress(s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	if err := checkAckWait(s.AckWait); err != nil {

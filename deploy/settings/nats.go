@@ -2,6 +2,7 @@ package settings
 
 import (
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -32,6 +33,16 @@ func (s *NATS) Check() error {
 	}
 	if s.Credentials != "" && s.NKey != "" {
 		return Errorf("NATS_CREDS and NATS_NKEY contradict each other: give one")
+	}
+	for _, f := range []struct{ name, file string }{{"NATS_CREDS", s.Credentials}, {"NATS_NKEY", s.NKey}, {"NATS_CA", s.CA}} {
+		if f.file == "" {
+			continue
+		}
+		file, err := os.Open(f.file)
+		if err != nil {
+			return Errorf("%s: %v", f.name, err)
+		}
+		_ = file.Close() // it was only looked at
 	}
 	return nil
 }

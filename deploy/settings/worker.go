@@ -26,7 +26,7 @@ type Worker struct {
 
 // Check returns an *Error.
 func (s *Worker) Check() error {
-	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check()); err != nil {
+	if err := errors.Join(s.NATS.Check(), s.Models.Check(), s.Logs.Check(), s.Hooks.Check(), CheckListen("LONGSHORE_HTTP_ADDR", s.HTTPAddr)); err != nil {
 		return first(err)
 	}
 	switch {
