@@ -2,12 +2,12 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/api"
 	"github.com/longshore-run/longshore/dispatcher/auth"
@@ -76,11 +76,13 @@ func certificate(ctx context.Context, s settings.Access, addr string, log *slog.
 
 // checkAddresses refuses addresses on which nobody can listen, and those that others reach where nobody looks who asks.
 func (cfg *DevConfig) checkAddresses() error {
-	if err := errors.Join(
-		settings.CheckListen("--addr", cfg.HTTPAddr), settings.CheckListen("--nats-addr", cfg.NATSAddr),
-		settings.CheckListen("--redis-addr", cfg.RedisAddr),
-	); err != nil {
-		return err //nolint:wrapcheck // it names the flag
+	for _, a := range []struct{ flag, addr string }{{"--addr", cfg.HTTPAddr}, {"--nats-addr", cfg.NATSAddr}, {"--redis-addr", cfg.RedisAddr}} {
+		if a.addr == embedded.NoListen {
+			continue
+		}
+		if err := settings.CheckListen(a.flag, a.addr); err != nil {
+			return err //nolint:wrapcheck // it names the flag
+		}
 	}
 	if cfg.HTTPAddr != "" {
 		if err := cfg.Access.CheckAddress(cfg.HTTPAddr); err != nil {
