@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -96,19 +95,20 @@ func (in Input) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads both forms, strictly.
 func (in *Input) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '"' {
+	d := decoder{data: data, name: wholeBody, limit: maxDepth}
+	switch d.peek() {
+	case '"':
 		var s string
-		if err := Decode(data, &s); err != nil {
+		if err := d.decode(&s); err != nil {
 			return err
 		}
 		*in = TextInput(s)
 		return nil
+	case '[', 'n': // null has an error of its own
+		return d.decode((*[]Block)(in))
+	default:
+		return d.mismatch("a string or an array")
 	}
-	err := Decode(data, (*[]Block)(in))
-	if fe, ok := asFieldError(err); ok && fe.Field == wholeBody {
-		fe.Reason = strings.Replace(fe.Reason, "must be an array", "must be a string or an array", 1)
-	}
-	return err
 }
 
 // Text joins the blocks.
