@@ -221,7 +221,7 @@ func (c *Copier) put(ctx context.Context, name string, r io.Reader) (*jetstream.
 }
 
 // yielding is a reader that rests at its end. Put starts a goroutine for each object, which in nats.go v1.55 never ends
-// when the object is stored before it has run at all.
+// when the object is stored before it has run at all: with the rest it has, but on a machine that has no time for it.
 type yielding struct{ io.Reader }
 
 func (y yielding) Read(p []byte) (int, error) {
