@@ -30,10 +30,8 @@ func EachEvent(run Ref, e *Entry, wanted func(name string) bool) iter.Seq[Event]
 			return
 		}
 		d := deriving{
-			run: run, head: &e.Head, next: e.Head.FirstEvent, buf: make([]byte, 0, roomFor(e.Records, wanted)), wanted: wanted, yield: yield,
-		}
-		if e.Head.Trace != "" {
-			d.trace = RunTrace(run, e.Head.Trace).String()
+			envelope: newEnvelope(run, &e.Head), next: e.Head.FirstEvent, buf: make([]byte, 0, roomFor(e.Records, wanted)), wanted: wanted,
+			yield: yield,
 		}
 		for _, r := range e.Records {
 			eventsOf(r, d.emit)
@@ -41,12 +39,41 @@ func EachEvent(run Ref, e *Entry, wanted func(name string) bool) iter.Seq[Event]
 	}
 }
 
+// FinishedEvent is run_finished: the last event of the entry that ends a run, whose head and last record are given.
+func FinishedEvent(run Ref, h *Head, end *Finished) Event {
+	of := newEnvelope(run, h)
+	last := h.FirstEvent + uint64(max(1, h.Events)) - 1
+	return of.event(EventRunFinished, strconv.FormatUint(last, 10), appendData(make([]byte, 0, end.room()), end.data(run, h)))
+}
+
+// envelope is what the events of an entry have in common.
+type envelope struct {
+	run           Ref
+	head          *Head
+	source, trace string
+}
+
+func newEnvelope(run Ref, h *Head) envelope {
+	of := envelope{run: run, head: h, source: sourcePrefix + run.Tenant}
+	if h.Trace != "" {
+		of.trace = RunTrace(run, h.Trace).String()
+	}
+	return of
+}
+
+func (of *envelope) event(name, n string, data []byte) Event {
+	return Event{
+		SpecVersion: "1.0", ID: of.run.Run + "." + n, Source: of.source,
+		Type: typePrefix + name + typeSuffix, Subject: of.run.Run, Time: of.head.Time,
+		DataContentType: "application/json", Sequence: n, Traceparent: of.trace, Data: data,
+	}
+}
+
 // deriving is how far the events of an entry are derived.
 type deriving struct {
-	run    Ref
-	head   *Head
+	envelope
+
 	next   uint64 // the number of the next event
-	trace  string
 	buf    []byte // of all data
 	wanted func(name string) bool
 	yield  func(Event) bool
@@ -70,17 +97,9 @@ func (d *deriving) emit(name string, data any) {
 	d.over = !d.yield(d.event(name, n, d.buf[from:len(d.buf):len(d.buf)]))
 }
 
-func (d *deriving) event(name, n string, data []byte) Event {
-	return Event{
-		SpecVersion: "1.0", ID: d.run.Run + "." + n, Source: sourcePrefix + d.run.Tenant,
-		Type: typePrefix + name + typeSuffix, Subject: d.run.Run, Time: d.head.Time,
-		DataContentType: "application/json", Sequence: n, Traceparent: d.trace, Data: data,
-	}
-}
-
 // roomFor is about how long the data of the records' events is, of those that are wanted.
 func roomFor(records []Record, wanted func(name string) bool) int {
-	const few, some, most = 64, 192, 640
+	const few, some = 64, 192
 	n := 0
 	for _, r := range records {
 		switch r := r.(type) {
@@ -96,16 +115,20 @@ func roomFor(records []Record, wanted func(name string) bool) int {
 			n += 2*some + min(len(r.Task.Input.Text()), maxEventArgs)
 		case *Finished:
 			if n += 2 * few; wanted(EventRunFinished) {
-				n += most
-				if text, ok := r.Result.Result.(string); ok {
-					n += min(len(text), maxEventText)
-				}
+				n += r.room()
 			}
 		default:
 			n += some
 		}
 	}
 	return n
+}
+
+// room is about how long the data of run_finished is.
+func (r *Finished) room() int {
+	const most = 640
+	text, _ := r.Result.Result.(string)
+	return most + min(len(text), maxEventText)
 }
 
 func textRoom(content []Block) int {

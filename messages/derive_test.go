@@ -40,9 +40,12 @@ func TestEventsAreNumberedWithoutGaps(t *testing.T) {
 				}
 			}
 			if len(events) > 0 && e.Head.Phase == messages.PhaseFinished {
-				if last := events[len(events)-1].Name(); last != messages.EventRunFinished {
-					t.Errorf("%s: the last event is %s", name, last)
+				last := events[len(events)-1]
+				if last.Name() != messages.EventRunFinished {
+					t.Errorf("%s: the last event is %s", name, last.Name())
 				}
+				end, _ := e.Records[len(e.Records)-1].(*messages.Finished)
+				noDiff(t, name, last, messages.FinishedEvent(ref, &e.Head, end))
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 )
@@ -99,7 +98,13 @@ func (m *Metrics) appendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"durationMs":`...), m.DurationMs, 10)
 	if len(m.ToolLatencyMs) > 0 {
 		b = append(b, `,"toolLatencyMs":{`...)
-		for i, name := range slices.Sorted(maps.Keys(m.ToolLatencyMs)) {
+		var few [8]string // on the stack
+		names := few[:0]
+		for name := range m.ToolLatencyMs {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for i, name := range names {
 			if i > 0 {
 				b = append(b, ',')
 			}

@@ -288,8 +288,9 @@ func (o *outbox) mend() {
 
 // drain waits until no more than some are on their way.
 func (o *outbox) drain(ctx context.Context, most int) error {
-	patience := time.NewTimer(o.bus.budget)
-	defer patience.Stop()
+	timer := time.NewTimer(o.bus.budget)
+	defer timer.Stop()
+	patience := time.Now().Add(o.bus.budget)
 	for before := len(o.flights); ; {
 		o.collect()
 		if len(o.flights) <= most {
@@ -297,35 +298,38 @@ func (o *outbox) drain(ctx context.Context, most int) error {
 		}
 		if len(o.flights) < before {
 			before = len(o.flights)
-			patience.Reset(o.bus.budget)
+			patience = time.Now().Add(o.bus.budget)
 		}
 		first := o.flights[0]
 		if first.state.Load() == failed && !transient(*first.err.Load()) {
 			return fmt.Errorf("publish %s: %w", first.subject, *first.err.Load())
 		}
 		o.mend()
-		if err := o.wait(ctx, patience.C); err != nil {
+		if err := o.wait(ctx, timer, patience); err != nil {
 			return fmt.Errorf("publish %s: %w", first.subject, err)
 		}
 	}
 }
 
-// wait blocks until something has landed or may be sent again.
-func (o *outbox) wait(ctx context.Context, patience <-chan time.Time) error {
+// wait blocks until something has landed or may be sent again, at most until patience is at an end.
+func (o *outbox) wait(ctx context.Context, timer *time.Timer, patience time.Time) error {
 	first := o.flights[0]
 	at := o.again
 	if first.state.Load() == flying {
 		at = first.sent.Add(o.bus.answer)
 	}
-	t := time.NewTimer(time.Until(at))
-	defer t.Stop()
+	if at.After(patience) {
+		at = patience
+	}
+	timer.Reset(time.Until(at))
 	select {
 	case <-o.landed:
 		return nil
-	case <-t.C:
+	case <-timer.C:
+		if at.Equal(patience) {
+			return fmt.Errorf("no acknowledgement for %v", o.bus.budget)
+		}
 		return nil
-	case <-patience:
-		return fmt.Errorf("no acknowledgement for %v", o.bus.budget)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

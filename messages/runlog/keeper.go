@@ -254,23 +254,10 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *mess
 	if err := k.leaveLines(ctx, run, last.Head); err != nil {
 		return err
 	}
-	if err := out.Finish(ctx, finishedEvent(run, last, end)); err != nil {
+	if err := out.Finish(ctx, messages.FinishedEvent(run, &last.Head, end)); err != nil {
 		return fmt.Errorf("publish events of %s: %w", run, err)
 	}
 	return nil
-}
-
-// finishedEvent is run_finished: the last event of the last record of the last entry.
-func finishedEvent(run messages.Ref, last *messages.Entry, end *messages.Finished) messages.Event {
-	const own = 2 // turn_end goes before it
-	h := last.Head
-	h.FirstEvent, h.Events = h.FirstEvent+uint64(max(0, h.Events-own)), own
-	var event messages.Event
-	e := messages.Entry{Head: h, Records: []messages.Record{end}}
-	for event = range messages.EachEvent(run, &e, func(name string) bool { return name == messages.EventRunFinished }) {
-		break
-	}
-	return event
 }
 
 // bury puts the task of a finished run into the dead letters, as it came.
