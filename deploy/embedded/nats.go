@@ -67,6 +67,7 @@ func (s *Servers) natsOptions() (*server.Options, error) {
 		MaxPayload:   int32(s.config.MaxPayload), //nolint:gosec // withDefaults bounds it
 		// A default of 1000 consumers per stream is too small for a fleet's viewers; streams may still say less.
 		JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1},
+		NoSublistCache:  true, // each run has subjects of its own, so it is filled in vain
 		NoSigs:          true,
 		NoLog:           true,
 		DontListen:      s.config.NATSAddr == NoListen,
