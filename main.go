@@ -174,6 +174,7 @@ func dispatcherCommand() *cobra.Command {
 			if err := settings.Load(&s, os.Environ()); err != nil {
 				return err
 			}
+			defer keepHeap(cmd.Context(), 0)()
 			log, err := logger(cmd, s.Logs, settings.Secrets(s))
 			if err != nil {
 				return err

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The heap of a worker may become this large before it is collected: the base and what a slot adds, which is twice what
-// a run that waits for its model holds.
+// The heap may become this large before it is collected: the base and what each slot of a worker adds, which is twice
+// what a run that waits for its model holds.
 const (
 	baseHeap = 48 << 20
 	slotHeap = 25 << 10
@@ -18,10 +18,10 @@ const (
 	usualPercent = 100
 )
 
-// lookAtHeap is how often a worker looks at its heap.
+// lookAtHeap is how often KeepHeap looks.
 const lookAtHeap = 100 * time.Millisecond
 
-// KeepHeap collects a worker's garbage when that costs least, until ctx ends. The heap may grow to the size that fits
+// KeepHeap collects the garbage of a worker, or with no slots of a dispatcher, when that costs least, until ctx ends. The heap may grow to the size that fits
 // the slots, however little of it lives; where more than half of that lives it is collected as ever. And while little is
 // going on, what has piled up is collected then: when thousands of runs hear from their models the next time, the processor
 // is theirs.
