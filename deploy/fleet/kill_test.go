@@ -22,52 +22,56 @@ const (
 	takeover = shortAckWait + 2*time.Second
 )
 
-// killOwner kills the first worker, lets the second one finish, and checks who claimed the run.
-func killOwner(t *testing.T, first *process, g *watching, owners ...string) *messages.AgentResult {
+// killOwner kills the first worker, lets the second one finish, and checks who claimed the run. It returns how long after
+// the death of its worker the run ended, too.
+func killOwner(t *testing.T, first *process, g *watching, owners ...string) (*messages.AgentResult, time.Duration) {
 	t.Helper()
+	killed := time.Now()
 	first.kill()
 	r := g.end()
+	took := time.Since(killed)
 	if diff := cmp.Diff(owners, g.w.owners(g.run)); diff != "" {
 		t.Errorf("owners: %s", diff)
 	}
-	return r
+	return r, took
 }
 
-// The machine may be slow now and then, the program never: one of a few runs ends in time.
-func TestKillInModelCall(t *testing.T) {
-	t.Parallel()
+// soon checks that a run ends in time after the death of its worker. The machine may be slow now and then, the program
+// never: one of a few runs does.
+func soon(t *testing.T, kill func(*testing.T) time.Duration) {
+	t.Helper()
 	const tries = 5
 	best := patience
 	for range tries {
-		if best = min(best, killInModelCall(t)); best <= takeover || t.Failed() {
+		if best = min(best, kill(t)); best <= takeover || t.Failed() {
 			return
 		}
 	}
 	t.Errorf("of %d runs the first ended %v after the death of its worker, want at most %v", tries, best, takeover)
 }
 
-// killInModelCall returns how long after its worker's death the run ended.
-func killInModelCall(t *testing.T) time.Duration {
-	t.Helper()
-	var calls atomic.Int32
-	w := open(t, shortAckWait, func(c *modelCall) reply {
-		r := turn(c, 3)
-		r.Hold = c.Turn == 1 && calls.Add(1) == 1
-		return r
+func TestKillInModelCall(t *testing.T) {
+	t.Parallel()
+	soon(t, func(t *testing.T) time.Duration {
+		t.Helper()
+		var calls atomic.Int32
+		w := open(t, shortAckWait, func(c *modelCall) reply {
+			r := turn(c, 3)
+			r.Hold = c.Turn == 1 && calls.Add(1) == 1
+			return r
+		})
+		first := w.worker("first")
+		g := w.watch(w.submit("work"))
+		w.model.next(t)
+		second := w.worker("second")
+		r, took := killOwner(t, first, g, "first", "second")
+		completed(t, r, "Done: Wrote 2 bytes to step-1.txt")
+		counted(t, second, "1", "0")
+		if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 2, "work 2": 1}, w.model.counts()); diff != "" {
+			t.Errorf("model calls: %s", diff)
+		}
+		return took
 	})
-	first := w.worker("first")
-	g := w.watch(w.submit("work"))
-	w.model.next(t)
-	second := w.worker("second")
-	killed := time.Now()
-	r := killOwner(t, first, g, "first", "second")
-	took := time.Since(killed)
-	completed(t, r, "Done: Wrote 2 bytes to step-1.txt")
-	counted(t, second, "1", "0")
-	if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 2, "work 2": 1}, w.model.counts()); diff != "" {
-		t.Errorf("model calls: %s", diff)
-	}
-	return took
 }
 
 // counted checks what the worker says that took the run of another one over.
@@ -125,25 +129,30 @@ func (g *gateServer) call(t *testing.T) string {
 
 func TestKillInToolCall(t *testing.T) {
 	t.Parallel()
-	w := open(t, shortAckWait, func(c *modelCall) reply {
-		if c.Turn == 0 {
-			return reply{Tool: "gate", Args: "{}"}
+	soon(t, func(t *testing.T) time.Duration {
+		t.Helper()
+		w := open(t, shortAckWait, func(c *modelCall) reply {
+			if c.Turn == 0 {
+				return reply{Tool: "gate", Args: "{}"}
+			}
+			return reply{Text: "Done: " + c.Last}
+		})
+		gate := newGate(t)
+		first := w.toolWorker("first", gateVariable+"="+gate.URL)
+		g := w.watch(w.submit("work", withTools))
+		key := gate.call(t)
+		second := w.toolWorker("second", gateVariable+"="+gate.URL)
+		r, took := killOwner(t, first, g, "first", "second")
+		completed(t, r, "Done: passed")
+		counted(t, second, "0", "1")
+		if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 1}, w.model.counts()); diff != "" {
+			t.Errorf("model calls: %s", diff)
 		}
-		return reply{Text: "Done: " + c.Last}
+		if again := gate.call(t); again != key || key == "" || len(gate.keys) != 0 {
+			t.Errorf("the call was made with the keys %q and %q, and %d more times", key, again, len(gate.keys))
+		}
+		return took
 	})
-	gate := newGate(t)
-	first := w.toolWorker("first", gateVariable+"="+gate.URL)
-	g := w.watch(w.submit("work", withTools))
-	key := gate.call(t)
-	second := w.toolWorker("second", gateVariable+"="+gate.URL)
-	completed(t, killOwner(t, first, g, "first", "second"), "Done: passed")
-	counted(t, second, "0", "1")
-	if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 1}, w.model.counts()); diff != "" {
-		t.Errorf("model calls: %s", diff)
-	}
-	if again := gate.call(t); again != key || key == "" || len(gate.keys) != 0 {
-		t.Errorf("the call was made with the keys %q and %q, and %d more times", key, again, len(gate.keys))
-	}
 }
 
 // TestKillBetweenSteps kills a worker whose append has just been stored, or has just not been stored.
@@ -162,25 +171,30 @@ func TestKillBetweenSteps(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := open(t, shortAckWait, func(c *modelCall) reply { return turn(c, 3) })
-			line := newTap(t, w.nats, func(m published) verdict {
-				if m.isAppend(string(tc.kind)) {
-					return tc.cut
+			soon(t, func(t *testing.T) time.Duration {
+				t.Helper()
+				w := open(t, shortAckWait, func(c *modelCall) reply { return turn(c, 3) })
+				line := newTap(t, w.nats, func(m published) verdict {
+					if m.isAppend(string(tc.kind)) {
+						return tc.cut
+					}
+					return pass
+				})
+				first := w.worker("first", "NATS_URL="+line.url)
+				g := w.watch(w.submit("work"))
+				select {
+				case <-line.dead:
+				case <-time.After(patience):
+					t.Fatal("the worker does not get there")
 				}
-				return pass
+				w.worker("second")
+				r, took := killOwner(t, first, g, tc.owners...)
+				completed(t, r, "Done: Wrote 2 bytes to step-1.txt")
+				if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 1, "work 2": 1}, w.model.counts()); diff != "" {
+					t.Errorf("model calls: %s", diff)
+				}
+				return took
 			})
-			first := w.worker("first", "NATS_URL="+line.url)
-			g := w.watch(w.submit("work"))
-			select {
-			case <-line.dead:
-			case <-time.After(patience):
-				t.Fatal("the worker does not get there")
-			}
-			w.worker("second")
-			completed(t, killOwner(t, first, g, tc.owners...), "Done: Wrote 2 bytes to step-1.txt")
-			if diff := cmp.Diff(map[string]int{"work 0": 1, "work 1": 1, "work 2": 1}, w.model.counts()); diff != "" {
-				t.Errorf("model calls: %s", diff)
-			}
 		})
 	}
 }

@@ -43,7 +43,8 @@ func TestTraceOfAKilledRun(t *testing.T) {
 	g := w.watch(w.submit("work", withTools, func(task *messages.Task) { task.Traceparent = submitter }))
 	gate.call(t)
 	w.toolWorker("second", gateVariable+"="+gate.URL)
-	completed(t, killOwner(t, first, g, "first", "second"), "Done: passed")
+	r, _ := killOwner(t, first, g, "first", "second")
+	completed(t, r, "Done: passed")
 	all := collector.Await(6)
 	want := "(00f067aa0ba902b7) invoke_agent tools\n  step 1\n    chat fake\n    execute_tool gate\n  step 2\n    chat fake\n"
 	if diff := cmp.Diff(want, collector.Tree()); diff != "" {
