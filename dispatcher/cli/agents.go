@@ -203,13 +203,14 @@ func (c *commands) agentsHistory() *cobra.Command {
 }
 
 func (c *commands) agentsDiff() *cobra.Command {
-	return &cobra.Command{
+	var output format
+	cmd := &cobra.Command{
 		Use: "diff NAME [FROM [TO]]", Short: "Compare two revisions of an agent",
 		Long: "Compare two revisions of an agent as YAML: by default the newest with the one before.",
 		Args: diffArgs("name of an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
-				return c.diff(cmd, "agent", args, client.AgentHistory, func(n uint64) (string, error) {
+				return c.diff(cmd, output, "agent", args, client.AgentHistory, func(n uint64) (string, error) {
 					r, err := client.AgentAt(cmd.Context(), args[0], n)
 					if err != nil || r.Agent == nil {
 						return "", err // a deleted one is empty
@@ -220,6 +221,8 @@ func (c *commands) agentsDiff() *cobra.Command {
 			})
 		},
 	}
+	output.register(cmd)
+	return cmd
 }
 
 func (c *commands) agentsDelete() *cobra.Command {
@@ -253,7 +256,8 @@ func (c *commands) agentsDelete() *cobra.Command {
 }
 
 func (c *commands) agentsSchema() *cobra.Command {
-	return &cobra.Command{
+	var output format // the document is JSON in both
+	cmd := &cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of an agent's file", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			schema, err := agents.Schema()
@@ -263,4 +267,6 @@ func (c *commands) agentsSchema() *cobra.Command {
 			return write(cmd.OutOrStdout(), string(schema))
 		},
 	}
+	output.register(cmd)
+	return cmd
 }

@@ -167,9 +167,16 @@ func explainCatalog(err error, what, name string) error {
 	}
 }
 
+// comparison is what a diff writes as JSON.
+type comparison struct {
+	From uint64 `json:"from"` // revisions, of a prompt its versions
+	To   uint64 `json:"to"`
+	Diff string `json:"diff"` // unified; empty if the texts are the same
+}
+
 // diff compares two revisions as texts.
 func (c *commands) diff(
-	cmd *cobra.Command, what string, args []string,
+	cmd *cobra.Command, output format, what string, args []string,
 	history func(context.Context, string) ([]messages.Change, error), text func(uint64) (string, error),
 ) error {
 	var changes []messages.Change
@@ -191,5 +198,9 @@ func (c *commands) diff(
 	if err != nil {
 		return explainCatalog(err, what, args[0])
 	}
-	return c.writeText(cmd, unified(fmt.Sprintf("%s revision %d", args[0], from), fmt.Sprintf("%s revision %d", args[0], to), before, after))
+	diff := unified(fmt.Sprintf("%s revision %d", args[0], from), fmt.Sprintf("%s revision %d", args[0], to), before, after)
+	if output.json {
+		return c.writeJSON(cmd, comparison{from, to, diff})
+	}
+	return c.writeText(cmd, diff)
 }

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,6 +35,27 @@ func (f *fleet) says(t *testing.T, want string, args ...string) {
 	t.Helper()
 	if out, _ := f.run(t, args...); out != want {
 		t.Errorf("%v: %s", args, cmp.Diff(want, out))
+	}
+}
+
+// comparison is a diff as JSON.
+type comparison struct {
+	From int     `json:"from"`
+	To   int     `json:"to"`
+	Diff *string `json:"diff"`
+}
+
+// compares checks the JSON of a diff by what the same command line writes as text.
+func (f *fleet) compares(t *testing.T, from, to int, args ...string) {
+	t.Helper()
+	text, _ := f.run(t, args...)
+	out, _ := f.run(t, append(args, "-o", "json")...)
+	var got comparison
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	if diff := cmp.Diff(comparison{from, to, &text}, got); diff != "" {
+		t.Errorf("%v: %s", args, diff)
 	}
 }
 
@@ -74,6 +96,8 @@ func TestAgentsFromApplyToDelete(t *testing.T) {
 	if _, err := fmt.Sscanf(out, `{"changes":[{"name":"writer","revision":%d`, &two); err != nil || two <= one {
 		t.Errorf("history: %s", out)
 	}
+	f.compares(t, one, two, "agents", "diff", "writer")
+	f.compares(t, one, one, "agents", "diff", "writer", strconv.Itoa(one), strconv.Itoa(one))
 	f.says(t, "agent writer deleted\n", "agents", "delete", "writer", "--if-revision", strconv.Itoa(two))
 	f.fails(t, "no such agent or revision: writer; see `longshore agents list` and `longshore agents history writer`", "agents", "get", "writer")
 	f.fails(t, "no such agent or revision: writer; see `longshore agents list` and `longshore agents history writer`", "agents", "delete", "writer")
@@ -92,6 +116,8 @@ func TestPromptsFromPutToDelete(t *testing.T) {
 		t.Fatalf("%q: %v", out, err)
 	}
 	f.says(t, fmt.Sprintf("--- greet revision %d\n+++ greet revision %d\n@@ -1,2 +1,2 @@\n-Hi {name}.\n+Hello {name}.\n Bye.\n", one, two), "prompts", "diff", "greet")
+	f.compares(t, one, two, "prompts", "diff", "greet")
+	f.compares(t, two, two, "prompts", "diff", "greet", strconv.Itoa(two))
 	f.says(t, "Hi {name}.\nBye.", "prompts", "get", "greet", "--version", strconv.Itoa(one))
 	out, told := f.run(t, "prompts", "render", "greet", "--vars", `{"name":"x"}`, "--var", "name=A\x1b[2J")
 	if out != "Hello A\\x1b[2J.\nBye." || told != fmt.Sprintf("version %d, about 5 tokens\n", two) {
@@ -119,6 +145,16 @@ func TestPromptsFromPutToDelete(t *testing.T) {
 	}()...)
 }
 
+func TestSchemaOfAgentsIsJSONAnyway(t *testing.T) {
+	text, _, _, err := dry(t, "", "agents", "schema")
+	if err != nil || !json.Valid([]byte(text)) {
+		t.Errorf("%v in %q", err, text)
+	}
+	if out, _, _, err := dry(t, "", "agents", "schema", "-o", "json"); err != nil || out != text {
+		t.Errorf("%v: %s", err, cmp.Diff(text, out))
+	}
+}
+
 func TestCatalogWithoutADispatcher(t *testing.T) {
 	f := newStreams(t)
 	f.fails(t, "no dispatcher answers: start one with `longshore dispatcher`, or a whole fleet with `longshore dev`", "prompts", "list")
@@ -136,6 +172,7 @@ func TestCatalogMistakesNeverConnect(t *testing.T) {
 		"hostile name":       {"agents|get|>", "name of an agent: " + token},
 		"no name":            {"agents|delete", "needs the name of an agent, got 0 arguments"},
 		"strange output":     {"agents|get|a|-o|xml", `invalid argument "xml" for "-o, --output" flag: must be yaml or json`},
+		"strange diff":       {"agents|diff|a|-o|yaml", `invalid argument "yaml" for "-o, --output" flag: must be text or json`},
 		"revision of words":  {"agents|diff|a|one", `"one" is not a revision`},
 		"many revisions":     {"agents|diff|a|1|2|3", "needs the name of an agent, and two revisions at most; got 4 arguments"},
 		"prompt of no text":  {"prompts|put|a|-f|" + file(t, ""), "text: is empty"},

@@ -23,7 +23,7 @@ func (c *commands) keys() *cobra.Command {
 			"need no key: whoever may ask the dispatcher over NATS may make them.",
 	}
 	api.AddCommand(c.createKey(), c.listKeys(), c.revokeKey())
-	cmd.AddCommand(api, keysControl())
+	cmd.AddCommand(api, c.keysControl())
 	return cmd
 }
 

@@ -12,8 +12,9 @@ import (
 )
 
 // keysControl makes the key that a dispatcher signs decisions with.
-func keysControl() *cobra.Command {
-	return &cobra.Command{
+func (c *commands) keysControl() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
 		Use: "control FILE", Short: "Make the key that signs what people decide",
 		Long: "Writes a new secret key to FILE, which must not exist, and prints its public key. Give dispatchers the file\n" +
 			"(LONGSHORE_SIGNING_KEY_FILE), and then dispatchers and workers the public key (LONGSHORE_CONTROL_KEYS).",
@@ -40,8 +41,12 @@ func keysControl() *cobra.Command {
 			if err := errors.Join(err, f.Close()); err != nil {
 				return fmt.Errorf("write the key: %w", err)
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), key.Public())
-			return err //nolint:wrapcheck // the output is gone
+			if output.json {
+				return c.writeJSON(cmd, map[string]string{"key": key.Public()})
+			}
+			return write(cmd.OutOrStdout(), key.Public()+"\n")
 		},
 	}
+	output.register(cmd)
+	return cmd
 }

@@ -290,19 +290,22 @@ func (c *commands) promptsHistory() *cobra.Command {
 }
 
 func (c *commands) promptsDiff() *cobra.Command {
-	return &cobra.Command{
+	var output format
+	cmd := &cobra.Command{
 		Use: "diff ID [FROM [TO]]", Short: "Compare the texts of two versions of a prompt",
 		Long: "Compare the texts of two versions of a prompt: by default the newest with the one before.",
 		Args: diffArgs("id of a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
-				return c.diff(cmd, "prompt", args, client.PromptHistory, func(n uint64) (string, error) {
+				return c.diff(cmd, output, "prompt", args, client.PromptHistory, func(n uint64) (string, error) {
 					p, err := client.Prompt(cmd.Context(), args[0], n)
 					return p.Text, err
 				})
 			})
 		},
 	}
+	output.register(cmd)
+	return cmd
 }
 
 func (c *commands) promptsDelete() *cobra.Command {
