@@ -62,6 +62,16 @@ func untilSignal() (context.Context, context.CancelFunc) {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := commands(stdout, stderr)
+	cli.Group(root)
+	cli.Usage(root)
+	root.SetArgs(args)
+	return exitCode(root.ExecuteContext(ctx), stderr)
+}
+
+// commands are all that there are.
+func commands(stdout, stderr io.Writer) *cobra.Command {
+	raw := !isTerminal(stdout)
 	root := &cobra.Command{
 		Use: "longshore", Short: "A dispatch hall for AI agents",
 		Long: "Longshore takes tasks from backends, puts them on NATS JetStream, and has a fleet of workers run the\n" +
@@ -71,18 +81,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(devCommand(), dispatcherCommand(), workerCommand(), runCommand())
-	root.AddCommand(fleet.PricesCommand(usageError, os.Getenv))
-	root.AddCommand(fleet.WebhookKeyCommand(usageError, os.Environ))
-	root.AddCommand(fleet.HealthCommand(os.Environ))
+	root.AddCommand(fleet.PricesCommand(os.Getenv, raw))
+	root.AddCommand(fleet.WebhookKeyCommand(os.Environ, raw))
+	root.AddCommand(fleet.HealthCommand(os.Environ, raw))
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
-	root.AddCommand(replaycmd.Command(connect, !isTerminal(stdout)))
-	root.AddCommand(doctorcmd.Command(doctorcmd.Config{Environ: os.Environ, Version: version, Raw: !isTerminal(stdout)}))
-	root.AddCommand(auditcmd.Command(version, os.Environ, !isTerminal(stdout)))
+	root.AddCommand(replaycmd.Command(connect, raw))
+	root.AddCommand(doctorcmd.Command(doctorcmd.Config{Environ: os.Environ, Version: version, Raw: raw}))
+	root.AddCommand(auditcmd.Command(version, os.Environ, raw))
 	root.AddCommand(cli.Eval(evalFleet, terminal(stderr, stdout)))
-	cli.Group(root)
-	cli.Usage(root)
-	root.SetArgs(args)
-	return exitCode(root.ExecuteContext(ctx), stderr)
+	return root
 }
 
 // errInterrupted means that a person stopped what only lives in this process.

@@ -24,13 +24,14 @@ func Command(version string, environ func() []string, raw bool) *cobra.Command {
 		Use: "audit", Short: "Keep what happened where nobody can change it unnoticed, and check that nobody did",
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(runCommand(version, environ), verifyCommand(environ, raw), fetchCommand(environ), exportCommand(environ), keyCommand())
+	cmd.AddCommand(runCommand(version, environ), verifyCommand(environ, raw), fetchCommand(environ, raw), exportCommand(environ), keyCommand(raw))
 	return cmd
 }
 
 // keyCommand makes the key of an auditor.
-func keyCommand() *cobra.Command {
-	return &cobra.Command{
+func keyCommand(raw bool) *cobra.Command {
+	var asJSON *bool
+	cmd := &cobra.Command{
 		Use: "key FILE", Short: "Make the key that signs the audit",
 		Long: "Writes a new secret key to FILE, which must not exist, and prints its public key. Give the auditor the file\n" +
 			"(--key), and whoever verifies the public key (--public-key).",
@@ -57,10 +58,15 @@ func keyCommand() *cobra.Command {
 			if err := errors.Join(err, f.Close()); err != nil {
 				return fmt.Errorf("write the key: %w", err)
 			}
+			if *asJSON {
+				return cli.WriteJSON(cmd, map[string]string{"key": key.Public()}, raw)
+			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), key.Public())
 			return err
 		},
 	}
+	asJSON = cli.OutputFlag(cmd)
+	return cmd
 }
 
 // place says where an audit is and whom to believe.

@@ -154,6 +154,11 @@ func TestAuditOfAFleet(t *testing.T) {
 	if stdout, _, err = command(t, "verify", "--dir", to, "--public-key", public); err != nil || stdout != was {
 		t.Errorf("%s %v", stdout, err)
 	}
+	var fetched audit.Fetched
+	stdout, _, err = command(t, "fetch", "--dir", filepath.Join(t.TempDir(), "again"), "-o", "json")
+	if err != nil || json.Unmarshal([]byte(stdout), &fetched) != nil || fetched.Segments == 0 || fetched.Bytes == 0 {
+		t.Errorf("%s %v", stdout, err)
+	}
 	if _, _, err = command(t, "fetch", "--dir", to); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Error(err)
 	}
@@ -203,6 +208,23 @@ func TestAuditOfAFleet(t *testing.T) {
 	}
 }
 
+func TestKeyAsJSON(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "key")
+	stdout, _, err := command(t, "key", file, "-o", "json")
+	var got map[string]string
+	if err != nil || json.Unmarshal([]byte(stdout), &got) != nil || len(got) != 1 {
+		t.Fatalf("%s %v", stdout, err)
+	}
+	seed, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, err := audit.ParseKey(string(seed)); err != nil || got["key"] != key.Public() {
+		t.Errorf("%s %v", stdout, err)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	file, public := key(t)
@@ -226,6 +248,8 @@ func TestRefusals(t *testing.T) {
 		"run without NATS":      {[]string{"run", "--dir", dir, "--key", file}, false, "NATS_URL is missing"},
 		"fetch nowhere":         {[]string{"fetch"}, true, "--dir"},
 		"fetch from an odd one": {[]string{"fetch", "--dir", "x", "--store", "a.b"}, true, "--store"},
+		"fetch in yaml":         {[]string{"fetch", "--dir", "x", "-o", "yaml"}, true, "text or json"},
+		"a key in yaml":         {[]string{"key", "x", "-o", "yaml"}, true, "text or json"},
 		"verify with one more":  {[]string{"verify", "x"}, true, "x"},
 		"the keys of no one":    {[]string{"export", "--dir", dir, "--public-key", public + "x"}, true, "not a public key"},
 	} {

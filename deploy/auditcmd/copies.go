@@ -42,8 +42,9 @@ func copies(ctx context.Context, nc *nats.Conn, s settings.Audit, m *observabili
 }
 
 // fetchCommand gets copies back.
-func fetchCommand(environ func() []string) *cobra.Command {
+func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 	var dir, store string
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "fetch", Short: "Get the audit back from its object store, to verify it",
 		Long: "Get all segments and heads that an auditor has copied (audit run --store) into a folder that is empty or not there,\n" +
@@ -62,38 +63,45 @@ func fetchCommand(environ func() []string) *cobra.Command {
 			if dir == "" {
 				return cli.Usagef("--dir: the folder to fill is missing")
 			}
-			return fetch(cmd, s, store, dir)
+			bucket, done, err := openStore(cmd.Context(), s, store)
+			if err != nil {
+				return err
+			}
+			defer done()
+			got, err := audit.Fetch(cmd.Context(), bucket, dir)
+			if errors.Is(err, audit.ErrObject) {
+				err = fmt.Errorf("%w: %w", ErrFound, err)
+			}
+			if *asJSON {
+				return errors.Join(err, cli.WriteJSON(cmd, got, raw))
+			}
+			_, printed := fmt.Fprintf(cmd.OutOrStdout(), "%d segments, %d bytes\n", got.Segments, got.Bytes)
+			return errors.Join(err, printed)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "folder to fill; it must be empty or not be there")
 	cmd.Flags().StringVar(&store, "store", "", "object store (default LONGSHORE_AUDIT_STORE, else "+audit.Bucket+")")
+	asJSON = cli.OutputFlag(cmd)
 	return cmd
 }
 
-func fetch(cmd *cobra.Command, s settings.Audit, store, dir string) error {
-	ctx, log := cmd.Context(), slog.New(slog.DiscardHandler)
+// openStore connects as the auditor; done ends the connection.
+func openStore(ctx context.Context, s settings.Audit, store string) (bucket jetstream.ObjectStore, done func(), err error) {
 	if err := s.NATS.Check(); err != nil {
-		return err
+		return nil, nil, err
 	}
-	nc, err := fleet.Connect(ctx, s.NATS, "longshore audit", log)
+	nc, err := fleet.Connect(ctx, s.NATS, "longshore audit", slog.New(slog.DiscardHandler))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return fmt.Errorf("open JetStream: %w", err)
+		nc.Close()
+		return nil, nil, fmt.Errorf("open JetStream: %w", err)
 	}
-	bucket, err := js.ObjectStore(ctx, store)
-	if err != nil {
-		return fmt.Errorf("open the object store %s: %w", store, err)
+	if bucket, err = js.ObjectStore(ctx, store); err != nil {
+		nc.Close()
+		return nil, nil, fmt.Errorf("open the object store %s: %w", store, err)
 	}
-	got, err := audit.Fetch(ctx, bucket, dir)
-	if _, printed := fmt.Fprintf(cmd.OutOrStdout(), "%d segments, %d bytes\n", got.Segments, got.Bytes); printed != nil {
-		err = errors.Join(err, printed)
-	}
-	if errors.Is(err, audit.ErrObject) {
-		return fmt.Errorf("%w: %w", ErrFound, err)
-	}
-	return err
+	return bucket, nc.Close, nil
 }

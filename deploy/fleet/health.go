@@ -13,15 +13,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/cli"
 )
 
 // healthTimeout bounds the look at a process that may hang.
 const healthTimeout = 3 * time.Second
 
 // HealthCommand asks the process that runs beside it, with the same environment, whether it is ready. Container images
-// without a shell have no other way to say so.
-func HealthCommand(environ func() []string) *cobra.Command {
-	return &cobra.Command{
+// without a shell have no other way to say so. With raw, JSON is written as it is, for an output that is no terminal.
+func HealthCommand(environ func() []string, raw bool) *cobra.Command {
+	var asJSON *bool
+	cmd := &cobra.Command{
 		Use: "health", Short: "Tell whether the dispatcher or worker of this environment is ready",
 		Long: "Ask /readyz of the dispatcher or worker whose environment this is, on this machine: for health checks of containers.\n" +
 			"It ends with 0 when the process is ready and with 1 when it is not:\n\n" + settings.Describe(&settings.Health{}),
@@ -31,16 +33,39 @@ func HealthCommand(environ func() []string) *cobra.Command {
 			if err := settings.Load(&s, environ()); err != nil {
 				return err
 			}
-			return ready(cmd.Context(), s)
+			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
+			defer cancel()
+			req, err := readyRequest(ctx, s)
+			if err != nil {
+				return err
+			}
+			err = ready(req)
+			if !*asJSON {
+				return err
+			}
+			h := health{OK: err == nil, URL: req.URL.String()}
+			if err != nil {
+				h.Error = err.Error()
+			}
+			return errors.Join(err, cli.WriteJSON(cmd, h, raw))
 		},
 	}
+	asJSON = cli.OutputFlag(cmd)
+	return cmd
 }
 
-// ready asks the process at an address. A wildcard address is asked on loopback.
-func ready(ctx context.Context, s settings.Health) error {
+// health is what the command writes as JSON.
+type health struct {
+	OK    bool   `json:"ok"`
+	URL   string `json:"url"` // what was asked
+	Error string `json:"error,omitempty"`
+}
+
+// readyRequest is for the process at an address. A wildcard address is asked on loopback.
+func readyRequest(ctx context.Context, s settings.Health) (*http.Request, error) {
 	host, port, err := net.SplitHostPort(s.HTTPAddr)
 	if err != nil {
-		return settings.Errorf("LONGSHORE_HTTP_ADDR: %v", err)
+		return nil, settings.Errorf("LONGSHORE_HTTP_ADDR: %v", err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -49,12 +74,15 @@ func ready(ctx context.Context, s settings.Health) error {
 	if s.TLSCert != "" {
 		scheme = "https"
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {
-		return settings.Errorf("LONGSHORE_HTTP_ADDR: %v", err)
+		return nil, settings.Errorf("LONGSHORE_HTTP_ADDR: %v", err)
 	}
+	return req, nil
+}
+
+// ready asks, and says why it is not.
+func ready(req *http.Request) error {
 	client := http.Client{
 		Transport: &http.Transport{
 			Proxy: nil, DisableKeepAlives: true,

@@ -48,6 +48,24 @@ func TestHealth(t *testing.T) {
 			if got.code != tc.code || !strings.Contains(got.stderr, tc.says) || strings.Count(got.stderr, "\n") > 1 {
 				t.Errorf("%+v", got)
 			}
+			asJSON := call(t, append(tc.env, "HTTP_PROXY=http://127.0.0.1:1"), "health", "-o", "json")
+			if asJSON.code != tc.code || !strings.Contains(asJSON.stderr, tc.says) {
+				t.Errorf("%+v", asJSON)
+			}
+			if tc.code == 2 { // nothing was asked
+				if asJSON.stdout != "" {
+					t.Errorf("%+v", asJSON)
+				}
+				return
+			}
+			told := decode[struct {
+				OK    bool
+				URL   string
+				Error string
+			}](t, asJSON.stdout)
+			if told.OK != (tc.code == 0) || told.OK != (told.Error == "") || !strings.Contains(told.Error, tc.says) || !strings.HasSuffix(told.URL, "/readyz") {
+				t.Errorf("%+v", told)
+			}
 		})
 	}
 }

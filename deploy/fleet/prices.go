@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model/prices"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -74,37 +75,62 @@ func (p priced) perMillion(endpoint, model string) (in, out float64, ok bool) {
 	return *found.Input, *found.Output, true
 }
 
-// PricesCommand is `longshore prices`. Usage makes the error of a command that was called wrongly; getenv is the
-// environment.
-func PricesCommand(usage func(string) error, getenv func(string) string) *cobra.Command {
+// PricesCommand is `longshore prices`. Getenv is the environment. With raw, JSON is written as it is, for an output that
+// is no terminal.
+func PricesCommand(getenv func(string) string, raw bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prices", Short: "Show and import the prices of models",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(pricesList(usage, getenv), pricesImport(usage))
+	cmd.AddCommand(pricesList(getenv, raw), pricesImport())
 	return cmd
 }
 
-func pricesList(usage func(string) error, getenv func(string) string) *cobra.Command {
-	return &cobra.Command{
+func pricesList(getenv func(string) string, raw bool) *cobra.Command {
+	var asJSON *bool
+	cmd := &cobra.Command{
 		Use: "list", Short: "Show the prices that a worker with this environment goes by",
 		Long: "Show the built-in prices, and those of the file that LONGSHORE_PRICES names. Where both price a model, the file\n" +
-			"counts. A model that is not listed has no known price.",
+			"counts. A model that is not listed has no known price. With -o json each price is a line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t, err := prices.Load(getenv("LONGSHORE_PRICES"))
 			if err != nil {
-				return usage("LONGSHORE_PRICES: " + err.Error())
+				return cli.Usagef("LONGSHORE_PRICES: %v", err)
 			}
 			for _, f := range t.Files() {
-				if err := show(cmd, f); err != nil {
+				if *asJSON {
+					err = writePrices(cmd, f, raw)
+				} else {
+					err = show(cmd, f)
+				}
+				if err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
+	asJSON = cli.OutputFlag(cmd)
+	return cmd
+}
+
+// listedPrice is a price as JSON: as its file has it, with what the file says about all of its prices.
+type listedPrice struct {
+	prices.Price
+
+	Currency string `json:"currency"`
+	Date     string `json:"date"`
+	Source   string `json:"source"`
+}
+
+func writePrices(cmd *cobra.Command, f *prices.File, raw bool) error {
+	for _, p := range f.Prices {
+		if err := cli.WriteJSON(cmd, listedPrice{p, f.Currency, f.Date, f.Source}, raw); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func show(cmd *cobra.Command, f *prices.File) error {
@@ -141,7 +167,7 @@ func dollars(usd *float64) string {
 	return strconv.FormatFloat(*usd, 'f', -1, 64)
 }
 
-func pricesImport(usage func(string) error) *cobra.Command {
+func pricesImport() *cobra.Command {
 	var output string
 	var from []string
 	cmd := &cobra.Command{
@@ -153,11 +179,11 @@ func pricesImport(usage func(string) error) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := prices.ReadFile(args[0], prices.MaxImport)
 			if err != nil {
-				return usage(err.Error())
+				return cli.Usagef("%v", err)
 			}
 			f, left, err := prices.Import(data, from, time.Now().UTC().Format(time.DateOnly), "LiteLLM, model_prices_and_context_window.json")
 			if err != nil {
-				return usage("import " + args[0] + ": " + err.Error())
+				return cli.Usagef("import %s: %v", args[0], err)
 			}
 			out, err := json.MarshalIndent(f, "", "  ")
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/dispatcher/webhook"
 	"github.com/longshore-run/longshore/messages"
@@ -25,9 +26,10 @@ func webhooks(s settings.Webhooks, version string) (sender service.Sender, shut 
 }
 
 // WebhookKeyCommand prints the key that a tenant checks its webhooks with. It asks nobody: it needs the secret in its
-// environment.
-func WebhookKeyCommand(usage func(string) error, environ func() []string) *cobra.Command {
+// environment. With raw, JSON is written as it is, for an output that is no terminal.
+func WebhookKeyCommand(environ func() []string, raw bool) *cobra.Command {
 	var tenant string
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "webhook-key", Short: "Print the key that a tenant checks its webhooks with",
 		Long: "Print the key of a tenant, as libraries for Standard Webhooks take it. It is derived from LONGSHORE_WEBHOOK_SECRET,\n" +
@@ -42,14 +44,19 @@ func WebhookKeyCommand(usage func(string) error, environ func() []string) *cobra
 			case s.WebhookSecret == "":
 				return settings.Errorf("LONGSHORE_WEBHOOK_SECRET is missing: the secret of the dispatchers")
 			case !messages.ValidToken(tenant):
-				return usage("--tenant: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
+				return cli.Usagef("--tenant: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 			}
-			if _, err := fmt.Fprintln(cmd.OutOrStdout(), webhook.Key(s.WebhookSecret, tenant)); err != nil {
+			key := webhook.Key(s.WebhookSecret, tenant)
+			if *asJSON {
+				return cli.WriteJSON(cmd, map[string]string{"key": key}, raw)
+			}
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), key); err != nil {
 				return fmt.Errorf("write: %w", err)
 			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", messages.DefaultTenant, "whose key")
+	asJSON = cli.OutputFlag(cmd)
 	return cmd
 }

@@ -23,6 +23,13 @@ func Usagef(format string, args ...any) error { return usagef(format, args...) }
 // OneRun wants the id of a run as the only argument.
 func OneRun(cmd *cobra.Command, args []string) error { return oneRun(cmd, args) }
 
+// OutputFlag gives a command the flag -o, and returns whether it says JSON.
+func OutputFlag(cmd *cobra.Command) (asJSON *bool) {
+	var output format
+	output.register(cmd)
+	return &output.json
+}
+
 // WriteJSON writes v on a line. Unless the output is no terminal (raw), characters that could steer one are escaped.
 func WriteJSON(cmd *cobra.Command, v any, raw bool) error {
 	b, err := json.Marshal(v)
