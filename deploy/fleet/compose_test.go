@@ -271,6 +271,10 @@ func TestComposeOfOurs(t *testing.T) {
 		}
 	}
 	w, d := c.Services["worker-1"], c.Services["dispatcher"]
+	cache := regexp.MustCompile(`XDG_CACHE_HOME=(\S+)`).FindSubmatch(dockerfile)
+	if cache == nil || !slices.ContainsFunc(d.mounts(), func(m mount) bool { return m.volume && m.to == string(cache[1]) }) {
+		t.Errorf("the dispatcher has no place for the run index: %v, and the image's is %q", d.Volumes, cache)
+	}
 	for want, own := range map[string]map[string]string{
 		settings.NameScripted:  nil,
 		settings.NameOpenAI:    {"OPENAI_API_KEY": "k", "OPENAI_MODEL": "m"},
