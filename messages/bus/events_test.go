@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,6 +207,30 @@ func awaitConnected(tb testing.TB, b *bus.Bus) {
 		if ctxFor(tb).Err() != nil {
 			tb.Fatal(err)
 		}
+	}
+}
+
+// Nobody acknowledges: the patience is the budget, also while what is sent again waits for longer than an answer takes.
+func TestOutboxGivesUp(t *testing.T) {
+	t.Parallel()
+	const budget = 1500 * time.Millisecond
+	b, nc := open(t, startNATS(t), bus.Config{Answer: 5 * time.Millisecond, Budget: budget})
+	if err := newJetStream(t, nc).DeleteStream(ctxFor(t), bus.StreamEvents); err != nil {
+		t.Fatal(err)
+	}
+	sent, err := nc.SubscribeSync("events.>") // somebody hears them, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := b.Open(run1())
+	begun := time.Now()
+	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 2)))
+	err = out.Flush(ctxFor(t))
+	if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), "no acknowledgement for 1.5s") || took < budget {
+		t.Errorf("after %v: %v", took, err)
+	}
+	if n, _, err := sent.Pending(); err != nil || n < 4 || n > 60 {
+		t.Errorf("%d messages were sent, %v", n, err)
 	}
 }
 

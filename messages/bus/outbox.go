@@ -315,8 +315,8 @@ func (o *outbox) drain(ctx context.Context, most int) error {
 func (o *outbox) wait(ctx context.Context, timer *time.Timer, patience time.Time) error {
 	first := o.flights[0]
 	at := o.again
-	if first.state.Load() == flying {
-		at = first.sent.Add(o.bus.answer)
+	if due := first.sent.Add(o.bus.answer); first.state.Load() == flying && due.After(at) {
+		at = due
 	}
 	if at.After(patience) {
 		at = patience
@@ -326,7 +326,7 @@ func (o *outbox) wait(ctx context.Context, timer *time.Timer, patience time.Time
 	case <-o.landed:
 		return nil
 	case <-timer.C:
-		if at.Equal(patience) {
+		if !time.Now().Before(patience) {
 			return fmt.Errorf("no acknowledgement for %v", o.bus.budget)
 		}
 		return nil
