@@ -26,10 +26,7 @@ import (
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
-// TestMain lets a goroutine of nats.go be that the copies' rests cannot always prevent, see copy.go in observability/audit.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come.
 const patience = 30 * time.Second
@@ -154,13 +151,20 @@ func TestAuditOfAFleet(t *testing.T) {
 	if stdout, _, err = command(t, "verify", "--dir", to, "--public-key", public); err != nil || stdout != was {
 		t.Errorf("%s %v", stdout, err)
 	}
-	var fetched audit.Fetched
+	type fetched struct {
+		audit.Fetched
+
+		OK    bool
+		Error string
+	}
+	var again, failed fetched
 	stdout, _, err = command(t, "fetch", "--dir", filepath.Join(t.TempDir(), "again"), "-o", "json")
-	if err != nil || json.Unmarshal([]byte(stdout), &fetched) != nil || fetched.Segments == 0 || fetched.Bytes == 0 {
+	if err != nil || json.Unmarshal([]byte(stdout), &again) != nil || again.Segments == 0 || again.Bytes == 0 || !again.OK {
 		t.Errorf("%s %v", stdout, err)
 	}
-	if _, _, err = command(t, "fetch", "--dir", to); err == nil || !strings.Contains(err.Error(), "not empty") {
-		t.Error(err)
+	stdout, _, err = command(t, "fetch", "--dir", to, "-o", "json")
+	if err == nil || !strings.Contains(err.Error(), "not empty") || json.Unmarshal([]byte(stdout), &failed) != nil || failed.OK || failed.Error != err.Error() {
+		t.Errorf("%s %v", stdout, err)
 	}
 	_, rest, _ := strings.Cut(was, "newest head: ")
 	head, _, _ := strings.Cut(rest, " ")

@@ -73,7 +73,11 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 				err = fmt.Errorf("%w: %w", ErrFound, err)
 			}
 			if *asJSON {
-				return errors.Join(err, cli.WriteJSON(cmd, got, raw))
+				told := fetched{Fetched: got, OK: err == nil}
+				if err != nil {
+					told.Error = err.Error()
+				}
+				return errors.Join(err, cli.WriteJSON(cmd, told, raw))
 			}
 			_, printed := fmt.Fprintf(cmd.OutOrStdout(), "%d segments, %d bytes\n", got.Segments, got.Bytes)
 			return errors.Join(err, printed)
@@ -83,6 +87,14 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 	cmd.Flags().StringVar(&store, "store", "", "object store (default LONGSHORE_AUDIT_STORE, else "+audit.Bucket+")")
 	asJSON = cli.OutputFlag(cmd)
 	return cmd
+}
+
+// fetched is what the command writes as JSON.
+type fetched struct {
+	audit.Fetched
+
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
 }
 
 // openStore connects as the auditor; done ends the connection.

@@ -221,13 +221,16 @@ func (c *Copier) put(ctx context.Context, name string, r io.Reader) (*jetstream.
 }
 
 // yielding is a reader that rests at its end. Put starts a goroutine for each object, which in nats.go v1.55 never ends
-// when the object is stored before it has run at all: with the rest it has, but on a machine that has no time for it.
+// when the object is stored before it has run at all.
 type yielding struct{ io.Reader }
+
+// rest is long for a goroutine that may run, also on a machine with far too much to do.
+const rest = 20 * time.Millisecond
 
 func (y yielding) Read(p []byte) (int, error) {
 	n, err := y.Reader.Read(p)
 	if errors.Is(err, io.EOF) {
-		<-time.After(time.Millisecond)
+		<-time.After(rest)
 	}
 	return n, err //nolint:wrapcheck // EOF is told as it is
 }

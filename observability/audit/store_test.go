@@ -17,10 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// TestMain lets a goroutine of nats.go be that the copies' rests cannot always prevent, see copy.go in observability/audit.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newKey(t *testing.T) Key {
 	t.Helper()
