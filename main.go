@@ -240,10 +240,12 @@ func devCommand() *cobra.Command {
 			if !cfg.Access.On() {
 				fmt.Fprintln(cmd.ErrOrStderr(), "It has no authentication: whoever reaches these addresses may do everything, for every tenant.")
 			}
+			slots := 0
 			if !cfg.NoWorker {
-				defer keepHeap(cmd.Context(), cfg.Worker.Slots)()
+				slots = cfg.Worker.Slots
 				sayScripted(cmd, dev)
 			}
+			defer keepHeap(cmd.Context(), slots)()
 			select {
 			case <-cmd.Context().Done():
 			case <-dev.Done():

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"time"
-
-	"github.com/longshore-run/longshore/deploy/fleet"
 )
 
 // plan says how much is measured.
@@ -78,10 +76,7 @@ func measure(ctx context.Context, p plan, only, profile string, out io.Writer, l
 		return fmt.Errorf("make temporary folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	heap := runInBackground(ctx, func(ctx context.Context) error {
-		fleet.KeepHeap(ctx, 0) // as a dispatcher does, which this process is too
-		return nil
-	})
+	heap := keepHeap(ctx, 0)
 	defer func() { err = errors.Join(err, heap.stop()) }()
 	b := &bench{plan: p, dir: dir, profile: profile, report: newReport(out), log: log}
 	for _, part := range []struct {

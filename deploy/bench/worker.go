@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -40,7 +41,6 @@ type workerConfig struct {
 // fleetWorker is a worker put together as a fleet has it: with short-term memory, redaction, the router and the
 // retries of models.
 type fleetWorker struct {
-	slots  int
 	worker *worker.Worker
 	memory *memory.ShortTerm
 	redis  redis.UniversalClient
@@ -79,7 +79,7 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	f := &fleetWorker{slots: cfg.Slots, memory: short, redis: rdb, saves: &saves{memory: short}}
+	f := &fleetWorker{memory: short, redis: rdb, saves: &saves{memory: short}}
 	redact := policy.NewRedactor("the-key-of-a-model-provider")
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
@@ -89,6 +89,16 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	})
 	f.worker = worker.New(worker.Config{Bus: b, Keeper: keeper(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
 	return f, nil
+}
+
+// keepHeap looks after the collector of this process as the commands do, for a worker with so many slots, or a dispatcher.
+func keepHeap(ctx context.Context, slots int) *background {
+	return runInBackground(ctx, func(ctx context.Context) error {
+		if os.Getenv("GOGC") == "" {
+			fleet.KeepHeap(ctx, slots)
+		}
+		return nil
+	})
 }
 
 func models(delay time.Duration) (model.Provider, error) {
@@ -121,10 +131,6 @@ func (f *fleetWorker) run(ctx context.Context) error {
 		return f.worker.Run(ctx)
 	})
 	group.Go(func() error { return f.memory.Run(rest) })
-	group.Go(func() error {
-		fleet.KeepHeap(ctx, f.slots) // as the command does
-		return nil
-	})
 	return errors.Join(group.Wait(), f.redis.Close())
 }
 
@@ -159,6 +165,7 @@ const workerName = "bench worker"
 type workerRole struct {
 	log     *slog.Logger
 	nc      *nats.Conn
+	slots   int
 	worker  *fleetWorker
 	profile func() error
 	cancel  context.CancelFunc
@@ -177,6 +184,7 @@ func (w *workerRole) setup(ctx context.Context, args json.RawMessage) (any, erro
 	if w.worker, err = newWorker(ctx, w.nc, cfg, w.log); err != nil {
 		return nil, err
 	}
+	w.slots = cfg.Slots
 	w.profile, err = profile(cfg.Profile)
 	return nil, err
 }
@@ -184,7 +192,8 @@ func (w *workerRole) setup(ctx context.Context, args json.RawMessage) (any, erro
 func (w *workerRole) start(ctx context.Context) error {
 	ctx, w.cancel = context.WithCancel(ctx)
 	w.done = make(chan error, 1)
-	go func() { w.done <- w.worker.run(ctx) }()
+	heap := keepHeap(ctx, w.slots)
+	go func() { w.done <- errors.Join(w.worker.run(ctx), heap.stop()) }()
 	return nil
 }
 
