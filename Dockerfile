@@ -14,7 +14,7 @@ COPY --from=build --chown=65532:65532 /room /
 USER 65532:65532
 WORKDIR /data
 # Workers need no authentication; a dispatcher on this address does.
-ENV LONGSHORE_HTTP_ADDR=0.0.0.0:8420 LONGSHORE_AUTH=on LONGSHORE_WORKSPACES=/data/workspaces XDG_CACHE_HOME=/data/cache
+ENV LONGSHORE_HTTP_ADDR=0.0.0.0:8420 LONGSHORE_AUTH=on LONGSHORE_WORKSPACES=/data/workspaces XDG_CACHE_HOME=/data/cache SQLITE_TMPDIR=/data/cache
 EXPOSE 8420
 ENTRYPOINT ["/usr/local/bin/longshore"]
 CMD ["worker"]

@@ -275,6 +275,9 @@ func TestComposeOfOurs(t *testing.T) {
 	if cache == nil || !slices.ContainsFunc(d.mounts(), func(m mount) bool { return m.volume && m.to == string(cache[1]) }) {
 		t.Errorf("the dispatcher has no place for the run index: %v, and the image's is %q", d.Volumes, cache)
 	}
+	if cache != nil && !bytes.Contains(dockerfile, []byte(" SQLITE_TMPDIR="+string(cache[1]))) { // where statistics of many runs are sorted
+		t.Error("the run index has no place for temporary files: nothing else can be written to")
+	}
 	for want, own := range map[string]map[string]string{
 		settings.NameScripted:  nil,
 		settings.NameOpenAI:    {"OPENAI_API_KEY": "k", "OPENAI_MODEL": "m"},
