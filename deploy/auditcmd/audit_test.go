@@ -154,8 +154,8 @@ func TestAuditOfAFleet(t *testing.T) {
 	type fetched struct {
 		audit.Fetched
 
-		OK    bool
-		Error string
+		OK    bool   `json:"ok"`
+		Error string `json:"error"`
 	}
 	var again, failed fetched
 	stdout, _, err = command(t, "fetch", "--dir", filepath.Join(t.TempDir(), "again"), "-o", "json")

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/longshore-run/longshore/deploy/fleet"
 )
 
 // roleVariable makes this binary one of the processes that a measurement consists of.
@@ -60,4 +62,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *slog
 		p.Limit = *limit
 	}
 	return measure(ctx, p, *only, *profile, stdout, log)
+}
+
+// keepHeap looks after the collector of this process as the commands do, for a worker with so many slots, or a dispatcher.
+func keepHeap(ctx context.Context, slots int) *background {
+	return runInBackground(ctx, func(ctx context.Context) error {
+		if os.Getenv("GOGC") == "" {
+			fleet.KeepHeap(ctx, slots)
+		}
+		return nil
+	})
 }

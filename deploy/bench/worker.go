@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -89,16 +87,6 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	})
 	f.worker = worker.New(worker.Config{Bus: b, Keeper: keeper(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
 	return f, nil
-}
-
-// keepHeap looks after the collector of this process as the commands do, for a worker with so many slots, or a dispatcher.
-func keepHeap(ctx context.Context, slots int) *background {
-	return runInBackground(ctx, func(ctx context.Context) error {
-		if os.Getenv("GOGC") == "" {
-			fleet.KeepHeap(ctx, slots)
-		}
-		return nil
-	})
 }
 
 func models(delay time.Duration) (model.Provider, error) {
