@@ -17,8 +17,9 @@ const (
 	topLeastInterval = 200 * time.Millisecond
 	topMostInterval  = time.Minute
 	topAnswer        = 5 * time.Second // for all that a fleet is asked for at once
-	topAskApprovals  = 5 * time.Second // between two times: a dispatcher looks at every run that waits
+	topAskRuns       = 5 * time.Second // between two times: approvals and running runs are looked up for each tenant
 	topApprovalsMost = 50              // of a tenant
+	topRunsMost      = 200             // of a tenant, from the index
 	topLook          = 100 * time.Millisecond
 )
 
@@ -33,8 +34,8 @@ func (c *commands) top() *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch the fleet: workers, lanes, runs, approvals, failures", Args: cobra.NoArgs,
-		Long: "Show who works, what waits and what failed, and how fast it goes, anew every second. Runs and rates are those of events\n" +
-			"that came since it began. Without a terminal, or with -o json, it prints one object each time.\n\n" +
+		Long: "Show who works, what waits and what failed, and how fast it goes, anew every second. Rates are of events that came since\n" +
+			"it began; running runs come from the run index too. Without a terminal, or with -o json, it prints one object each time.\n\n" +
 			"Keys: q ends, p holds the picture, Tab chooses a section, arrows scroll it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.interval < topLeastInterval || f.interval > topMostInterval {
@@ -66,7 +67,7 @@ type topping struct {
 	events chan messages.Event
 	failed chan error
 	polls  chan *topPoll
-	asked  time.Time // for approvals, last
+	asked  time.Time // for runs and approvals, last
 	asks   bool      // a poll is on its way
 }
 
@@ -169,23 +170,27 @@ func (t *topping) poll(ctx context.Context, all *sync.WaitGroup) {
 	}
 	t.asks = true
 	now := t.now()
-	approvals := now.Sub(t.asked) >= topAskApprovals
-	if approvals {
+	runs := now.Sub(t.asked) >= topAskRuns
+	if runs {
 		t.asked = now
 	}
 	tenants := append([]string(nil), t.model.tenants...)
-	all.Go(func() { t.polls <- t.ask(ctx, tenants, approvals) }) // there is room: one is on its way at a time
+	all.Go(func() { t.polls <- t.ask(ctx, tenants, runs) }) // there is room: one is on its way at a time
 }
 
-func (t *topping) ask(ctx context.Context, tenants []string, approvals bool) *topPoll {
+func (t *topping) ask(ctx context.Context, tenants []string, runs bool) *topPoll {
 	ctx, cancel := context.WithTimeout(ctx, topAnswer)
 	defer cancel()
-	p := &topPoll{errs: map[string]error{}, askedApproval: approvals}
+	p := &topPoll{errs: map[string]error{}, askedRuns: runs}
 	p.workers, p.errs[topWorkers] = t.client.Workers(ctx)
 	p.lanes, p.errs[topLanes] = t.client.Lanes(ctx, messages.LanesRequest{Tenant: t.flags.tenant})
-	if !approvals {
+	if !runs {
 		return p
 	}
+	if t.flags.tenant == "" && p.lanes != nil { // the first question must not wait for events to learn of tenants
+		tenants = withLanes(tenants, p.lanes)
+	}
+	t.askRunning(ctx, tenants, p)
 	for _, tenant := range tenants {
 		list, err := t.client.Approvals(ctx, tenant, topApprovalsMost)
 		if err != nil {

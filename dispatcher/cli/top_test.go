@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,8 +23,13 @@ type topShot struct {
 	Rates struct {
 		Failed int `json:"failed"`
 	} `json:"rates"`
-	Workers  []messages.WorkerStatus `json:"workers"`
-	Lanes    []messages.LaneStatus   `json:"lanes"`
+	Workers []messages.WorkerStatus `json:"workers"`
+	Lanes   []messages.LaneStatus   `json:"lanes"`
+	Runs    []struct {
+		ID, Agent, Tenant string
+		Step              int
+		Since             time.Time
+	} `json:"runs"`
 	Failures []struct {
 		ID      string `json:"id"`
 		Message string `json:"message"`
@@ -52,6 +58,45 @@ func TestTopOnce(t *testing.T) {
 	}
 	if len(shot.Lanes) != 1 || shot.Lanes[0].Queued != 1 || shot.Workers == nil || shot.Problems != nil {
 		t.Errorf("%+v", shot)
+	}
+}
+
+// begin writes the log of a run that a worker works on and that will not say a word for long.
+func (f *fleet) begin(t *testing.T, run messages.Ref) {
+	t.Helper()
+	task := messages.Task{ID: run.Run, Tenant: run.Tenant, Agent: "writer", Input: messages.TextInput("x")}
+	task.SetDefaults()
+	entry, err := f.keeper.Begin(t.Context(), run,
+		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()},
+		&messages.Claimed{Claim: "c", Worker: "w", Ticket: 1},
+		&messages.StepStarted{Step: 1},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := f.keeper.Events.Open(run)
+	out.Publish(t.Context(), entry.Seq, slices.Values(messages.Events(run, entry)))
+	if err := out.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run that began before top and says nothing is there, of a tenant that was never heard of too.
+func TestTopShowsRunsThatBeganBefore(t *testing.T) {
+	f := indexed(t)
+	f.begin(t, messages.Ref{Tenant: "acme", Run: "long"})
+	f.work(t, messages.Ref{Tenant: "acme", Run: "over"}, messages.AgentResult{Success: true, Status: messages.StatusCompleted})
+	f.run(t, "submit", "x", "--id", "queued", "--tenant", "acme") // it has a lane
+	for _, args := range [][]string{{"top", "--once", "--interval", "300ms"}, {"top", "--once", "--interval", "300ms", "--tenant", "acme"}} {
+		var shot topShot
+		began := time.Now()
+		out := f.raw(t, args...)
+		if err := json.Unmarshal([]byte(out), &shot); err != nil {
+			t.Fatalf("%q: %v", out, err)
+		}
+		if len(shot.Runs) != 1 || shot.Runs[0].ID != "long" || shot.Runs[0].Agent != "writer" || shot.Runs[0].Step != 1 || !shot.Runs[0].Since.Before(began) {
+			t.Errorf("%v: %+v, problems %v", args, shot.Runs, shot.Problems)
+		}
 	}
 }
 
@@ -135,7 +180,7 @@ func TestTopRefusals(t *testing.T) {
 
 func TestTopWithoutADispatcher(t *testing.T) {
 	out := newStreams(t).raw(t, "top", "--once", "--interval", "200ms")
-	if !strings.Contains(out, `"problems":{"approvals":"no dispatcher answers","lanes":"no dispatcher answers","workers":"no dispatcher answers"}`) {
+	if !strings.Contains(out, `"problems":{"approvals":"no dispatcher answers","lanes":"no dispatcher answers","runs":"no dispatcher answers","workers":"no dispatcher answers"}`) {
 		t.Error(out)
 	}
 }

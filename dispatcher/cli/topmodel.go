@@ -17,6 +17,7 @@ const (
 	topSeconds  = 60        // for how many it counts
 	topRecent   = 10        // seconds behind what is told per second
 	topRuns     = 1000      // that it knows to be working
+	topStopped  = 10_000    // whose end it remembers against an index that is behind
 	topFailures = 100       // that it keeps
 	topTenants  = 16        // whose approvals it asks for
 	topMessage  = 300       // bytes of a failure's message
@@ -30,8 +31,10 @@ type topModel struct {
 
 	seconds  [topSeconds]topSecond // by the second modulo topSeconds
 	runs     map[messages.Ref]*topRun
-	failures []topFailure // newest first
-	tenants  []string     // seen, newest first
+	noRuns   string                   // what is said when none works
+	stopped  map[messages.Ref]topStop // runs that ended or began to wait within topLate
+	failures []topFailure             // newest first
+	tenants  []string                 // seen, newest first
 
 	polled    time.Time // zero: nothing was answered yet
 	workers   []messages.WorkerStatus
@@ -60,12 +63,13 @@ type topSecond struct {
 type topRun struct {
 	Tenant string    `json:"tenant"`
 	ID     string    `json:"id"`
-	Agent  string    `json:"agent,omitempty"` // empty: it began before anybody looked
+	Agent  string    `json:"agent,omitempty"` // empty: not known yet
 	Step   int       `json:"step,omitempty"`
 	Doing  string    `json:"doing,omitempty"`
 	Since  time.Time `json:"since"` // when it began, or was seen first
 
-	seen time.Time
+	seen   time.Time
+	seeded bool // only the index named it: no event of it came
 }
 
 // topFailure is a run that failed.
@@ -80,11 +84,13 @@ type topFailure struct {
 
 // topPoll is what a fleet answered.
 type topPoll struct {
-	workers       []messages.WorkerStatus
-	lanes         *messages.LaneList
-	approvals     []messages.WaitingApproval
-	askedApproval bool
-	errs          map[string]error // by section
+	workers   []messages.WorkerStatus
+	lanes     *messages.LaneList
+	approvals []messages.WaitingApproval
+	running   []*messages.RunSummary // by the index
+	tenants   []string               // whose running runs those are
+	askedRuns bool                   // for running runs and approvals
+	errs      map[string]error       // by section
 }
 
 // Names of sections.
@@ -97,7 +103,9 @@ const (
 )
 
 func newTopModel(tenant string, now time.Time) *topModel {
-	m := &topModel{tenant: tenant, began: now, runs: map[messages.Ref]*topRun{}, problems: map[string]string{}}
+	m := &topModel{
+		tenant: tenant, noRuns: noRunsWork, began: now, runs: map[messages.Ref]*topRun{}, stopped: map[messages.Ref]topStop{}, problems: map[string]string{},
+	}
 	m.see(cmp.Or(tenant, messages.DefaultTenant))
 	return m
 }
@@ -117,7 +125,7 @@ func (m *topModel) event(e *messages.Event, now time.Time) {
 		second.started++
 		m.run(run, now).Agent = d.Agent
 	case messages.EventRunWaiting:
-		delete(m.runs, run)
+		m.stop(run, e.Time, now)
 	case messages.EventStepStart:
 		var d messages.Step
 		_ = json.Unmarshal(e.Data, &d)
@@ -134,7 +142,7 @@ func (m *topModel) event(e *messages.Event, now time.Time) {
 		}
 		m.run(run, now)
 	case messages.EventRunFinished:
-		delete(m.runs, run)
+		m.stop(run, e.Time, now)
 		m.finished(e, run, second, now)
 	default:
 		m.run(run, now)
@@ -199,7 +207,7 @@ func (m *topModel) run(run messages.Ref, now time.Time) *topRun {
 		r = &topRun{Tenant: run.Tenant, ID: run.Run, Since: now}
 		m.runs[run] = r
 	}
-	r.seen = now
+	r.seen, r.seeded = now, false
 	return r
 }
 
@@ -220,6 +228,7 @@ func (m *topModel) answer(p *topPoll, now time.Time) {
 	if p.errs[topWorkers] == nil {
 		m.workers = p.workers
 	}
+	m.seed(p, now)
 	if p.lanes != nil {
 		m.lanes = p.lanes.Lanes
 		for i := range min(topTenants, len(m.lanes)) {
@@ -229,8 +238,8 @@ func (m *topModel) answer(p *topPoll, now time.Time) {
 		}
 	}
 	sections := []string{topWorkers, topLanes}
-	if p.askedApproval {
-		sections = append(sections, topApprovals)
+	if p.askedRuns {
+		sections = append(sections, topWorking, topApprovals)
 		if p.errs[topApprovals] == nil {
 			m.approvals = p.approvals
 		}
@@ -314,7 +323,7 @@ type topShot struct {
 	Rates     topRates                   `json:"rates"`
 	Workers   []messages.WorkerStatus    `json:"workers"`
 	Lanes     []messages.LaneStatus      `json:"lanes"`
-	Runs      []*topRun                  `json:"runs"` // that work, and were heard of since `top` began
+	Runs      []*topRun                  `json:"runs"` // that are being worked
 	Approvals []messages.WaitingApproval `json:"approvals"`
 	Failures  []topFailure               `json:"failures"` // since `top` began, newest first
 	Problems  map[string]string          `json:"problems,omitempty"`

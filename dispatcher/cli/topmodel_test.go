@@ -71,7 +71,7 @@ func busy(t *testing.T) (m *topModel, now time.Time) {
 		lanes: &messages.LaneList{Lanes: []messages.LaneStatus{
 			{Priority: "wake", Queued: 2, InFlight: 3}, {Tenant: "acme", Priority: "high", Queued: 1204, InFlight: 20, Oldest: &oldest},
 		}},
-		askedApproval: true,
+		askedRuns: true,
 		approvals: []messages.WaitingApproval{
 			{Tenant: "acme", ID: "01JNARUN000000000000000099", Agent: "careful", Tool: "shell", Arguments: `{"command":"rm -rf \u001b[31m/"}` + "\x1b[31m", Since: now.Add(-time.Hour)},
 		},
@@ -116,7 +116,7 @@ func TestTopScreens(t *testing.T) {
 	}
 	t.Run("empty", func(t *testing.T) {
 		m := newTopModel("acme", topStart())
-		m.answer(&topPoll{askedApproval: true, lanes: &messages.LaneList{}}, topStart())
+		m.answer(&topPoll{askedRuns: true, lanes: &messages.LaneList{}}, topStart())
 		goldenScreen(t, "empty", m.render(80, 24, false, topStart()))
 	})
 }
@@ -279,5 +279,49 @@ func TestShares(t *testing.T) {
 		if got := shares(tt.wants, tt.room, tt.selected); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+func topRunning(id string, updated time.Time) *messages.RunSummary {
+	from := topStart().Add(-time.Hour)
+	return &messages.RunSummary{Tenant: "acme", ID: id, Agent: "writer", Status: messages.StatusRunning, Steps: 3, Started: &from, Updated: &updated}
+}
+
+// The index may be behind: what events said since counts, and what it no longer lists is gone.
+func TestTopSeedsFromTheIndex(t *testing.T) {
+	m, now := newTopModel("acme", topStart()), topStart()
+	answer := func(running ...*messages.RunSummary) []string {
+		m.answer(&topPoll{running: running, tenants: []string{"acme"}, askedRuns: true}, now)
+		var ids []string
+		for _, r := range m.working() {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, answer(topRunning("a", now), topRunning("b", now))); diff != "" {
+		t.Error(diff)
+	}
+	ends := topEvent(t, "acme", "a", messages.EventRunFinished, ended(messages.StatusCompleted, "", ""))
+	ends.Time = now.Add(time.Second)
+	m.event(ends, now)
+	if diff := cmp.Diff([]string{"b"}, answer(topRunning("a", now), topRunning("b", now))); diff != "" {
+		t.Errorf("the index is behind: %s", diff)
+	}
+	waits := topEvent(t, "acme", "b", messages.EventRunWaiting, messages.RunWaiting{Reason: messages.ParkApproval})
+	waits.Time = now.Add(time.Second)
+	m.event(waits, now)
+	if diff := cmp.Diff([]string{"b"}, answer(topRunning("b", now.Add(time.Minute)))); diff != "" {
+		t.Errorf("it went on since: %s", diff)
+	}
+	if got := answer(); got != nil {
+		t.Errorf("it is no longer listed: %v", got)
+	}
+	m.event(topEvent(t, "acme", "c", messages.EventStepStart, messages.Step{Step: 1}), now)
+	if diff := cmp.Diff([]string{"c"}, answer()); diff != "" {
+		t.Errorf("an event came, and the index does not know it yet: %s", diff)
+	}
+	m.answer(&topPoll{errs: map[string]error{topWorking: dispatcher.ErrNoIndex}, askedRuns: true}, now)
+	if !strings.HasPrefix(m.noRuns, "no run index: ") || len(m.problems) > 0 {
+		t.Error(m.noRuns, m.problems)
 	}
 }

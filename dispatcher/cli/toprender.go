@@ -70,7 +70,7 @@ func (m *topModel) render(width, height int, color bool, now time.Time) []string
 		lines = append(lines, paint(how, t.title(columns, width, offset, i == m.selected-1)))
 		switch {
 		case got[i] == 0:
-		case m.problems[t.name] != "":
+		case m.problems[t.name] != "" && (t.name != topWorking || len(t.rows) == 0): // of runs there are events too
 			lines = append(lines, paint(yellow, truncate("  "+visible(m.problems[t.name]), width)))
 		case len(t.rows) == 0:
 			lines = append(lines, paint(dim, truncate("  "+t.none, width)))
@@ -163,7 +163,7 @@ func (m *topModel) tables(now time.Time) []topTable {
 			cmp.Or(l.Tenant, "-"), string(l.Priority), strconv.Itoa(l.Queued), strconv.Itoa(l.InFlight), oldest,
 		}, ""})
 	}
-	runs := topTable{name: topWorking, none: "nothing was heard of a run that works", columns: []topColumn{
+	runs := topTable{name: topWorking, none: m.noRuns, columns: []topColumn{
 		{width: 26},
 		{name: "TENANT", width: 10, spare: 1},
 		{name: "AGENT", width: 12},
