@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -77,49 +78,55 @@ func (r Ref) LiveSubject() string { return "live." + r.Tenant + "." + r.Run }
 // maxLiveReply bounds what a LiveReply keeps of text and of reasoning, in bytes each.
 const maxLiveReply = 64 << 10
 
+// LivePlace is how far the live text of a run was read. The zero value is its beginning.
+type LivePlace struct {
+	Step, Attempt, Try int
+	N                  int // of the newest message
+}
+
+// Follow moves the place to a message. It reports whether the message is fresh (neither of a reply that was given up nor
+// seen before), whether a reply begins anew with it, and whether something right before it was lost.
+func (p *LivePlace) Follow(l *Live) (fresh, anew, gap bool) {
+	next := LivePlace{l.Step, l.Attempt, l.Try, l.N}
+	order := slices.Compare([]int{l.Step, l.Attempt, l.Try}, []int{p.Step, p.Attempt, p.Try})
+	if order < 0 || order == 0 && l.N <= p.N {
+		return false, false, false
+	}
+	before := 0
+	if l.Step == p.Step && l.Attempt == p.Attempt {
+		before = p.N // the messages of an attempt are numbered on
+	}
+	*p = next
+	return true, order > 0 || l.Kind == LiveReset, l.Dropped > 0 || l.N != before+1 && l.Kind != LiveReset
+}
+
 // LiveReply is a reply while it is written, put together from live messages. The zero value is ready for use.
 type LiveReply struct {
-	Step, Attempt, Try int
-	Text               string // its end, if it is long
-	Reasoning          string // as Text
-	Incomplete         bool   // something before the end of what is here was lost or cut
+	LivePlace
 
-	n int // of the newest message
+	Text       string // its end, if it is long
+	Reasoning  string // as Text
+	Incomplete bool   // something before the end of what is here was lost or cut
 }
 
 // Add takes a message into account. False: it is of a reply that was given up, or seen before, and changes nothing.
 func (r *LiveReply) Add(l *Live) bool {
-	switch order := r.compare(l); {
-	case order < 0, order == 0 && l.N <= r.n:
+	fresh, anew, gap := r.Follow(l)
+	if !fresh {
 		return false
-	case order > 0:
-		next := LiveReply{Step: l.Step, Attempt: l.Attempt, Try: l.Try}
-		if l.Step == r.Step && l.Attempt == r.Attempt {
-			next.n = r.n // the messages of an attempt are numbered on
-		}
-		*r = next
 	}
-	r.Incomplete = r.Incomplete || l.Dropped > 0 || l.N != r.n+1 && l.Kind != LiveReset
-	r.n = l.N
+	if anew {
+		*r = LiveReply{LivePlace: r.LivePlace}
+	}
+	r.Incomplete = r.Incomplete || gap
 	switch l.Kind {
 	case LiveText:
 		r.Text = r.longer(r.Text, l.Text)
 	case LiveReasoning:
 		r.Reasoning = r.longer(r.Reasoning, l.Text)
-	case LiveReset:
-		r.Text, r.Reasoning, r.Incomplete = "", "", false
+	case LiveReset: // anew
 	}
 	return true
-}
-
-// compare is below 0 when the message is of an older reply, and above when of a newer one.
-func (r *LiveReply) compare(l *Live) int {
-	for _, d := range []int{l.Step - r.Step, l.Attempt - r.Attempt, l.Try - r.Try} {
-		if d != 0 {
-			return d
-		}
-	}
-	return 0
 }
 
 // longer is a text with more at its end, cut at its beginning where it is too long.

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,21 +20,21 @@ import (
 // mapAll maps a golden stream of events; live is what comes before an event, by its number.
 func mapAll(t *testing.T, name string, live map[uint64][]messages.Live) (lines []string) {
 	t.Helper()
+	frames := mapFrom(t, name, place{}, live)
+	lines = linesOf(t, frames)
+	sound(t, name, lines)
+	return lines
+}
+
+// mapFrom maps what follows a place.
+func mapFrom(t *testing.T, name string, from place, live map[uint64][]messages.Live) (frames []frame) {
+	t.Helper()
 	f, err := os.Open(filepath.Join("../../messages/testdata/events", name+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
 	var a *agui
-	out := func(events []aguiEvent) {
-		for _, e := range events {
-			b, err := json.Marshal(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines = append(lines, string(b))
-		}
-	}
 	scan := bufio.NewScanner(f)
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
@@ -41,15 +43,14 @@ func mapAll(t *testing.T, name string, live map[uint64][]messages.Live) (lines [
 			t.Fatal(err)
 		}
 		if a == nil {
-			a = newAGUI(e.Subject)
+			a = newAGUI(e.Subject, from)
 		}
 		for _, l := range live[e.Number()] {
-			out(a.delta(&l))
+			frames = append(frames, a.delta(&l)...)
 		}
-		out(a.event(&e))
+		frames = append(frames, a.event(&e)...)
 	}
-	sound(t, name, lines)
-	return lines
+	return frames
 }
 
 // given is what tests look at.
@@ -138,7 +139,7 @@ func TestAGUIDeltas(t *testing.T) {
 		"a part":    {[]messages.Live{piece(1, 1, messages.LiveText, "Let "), piece(1, 2, messages.LiveText, "me ")}, "START " + step + ", CONTENT Let , CONTENT me , CONTENT look., END " + step},
 		"all":       {[]messages.Live{piece(1, 1, messages.LiveText, "Let me look.")}, "START " + step + ", CONTENT Let me look., END " + step},
 		"a retry":   {[]messages.Live{piece(1, 1, messages.LiveText, "Hm"), piece(2, 2, messages.LiveReset, ""), piece(2, 3, messages.LiveText, "Let me")}, "START " + step + ", CONTENT Hm, END " + step + ", reset " + step + ", START " + step + ".1, CONTENT Let me, CONTENT  look., END " + step + ".1"},
-		"a gap":     {[]messages.Live{piece(1, 1, messages.LiveText, "Let "), piece(1, 3, messages.LiveText, "look")}, "START " + step + ", CONTENT Let , END " + step + ", reset " + step + ", START " + step + ".1, CONTENT Let me look., END " + step + ".1"},
+		"a gap":     {[]messages.Live{piece(1, 1, messages.LiveText, "Let "), piece(1, 3, messages.LiveText, "look")}, "START " + step + ", CONTENT Let , CONTENT me look., END " + step},
 		"reasoning": {[]messages.Live{piece(1, 1, messages.LiveReasoning, "Hm")}, "START " + step + ", CONTENT Let me look., END " + step},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,5 +166,96 @@ func TestAGUIDeltas(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", s, tc.want)
 			}
 		})
+	}
+}
+
+// A client that comes back after any frame gets what follows it: nothing twice, nothing left out. Live text of the time
+// that it was away is lost; the end of the reply brings it.
+func TestAGUIGoesOnAfterAnyFrame(t *testing.T) {
+	piece := func(try, n int, kind messages.LiveKind, text string) messages.Live {
+		return messages.Live{Step: 1, Attempt: 1, Try: try, N: n, Kind: kind, Text: text}
+	}
+	text := func(try, n int, text string) messages.Live { return piece(try, n, messages.LiveText, text) }
+	reset := func(try, n int) messages.Live { return piece(try, n, messages.LiveReset, "") }
+	for name, live := range map[string][]messages.Live{
+		"none":           nil,
+		"a part":         {text(1, 1, "Let "), text(1, 2, "me ")},
+		"all":            {text(1, 1, "Let me look.")},
+		"a retry":        {text(1, 1, "Hm"), reset(2, 2), text(2, 3, "Let me")},
+		"two retries":    {text(1, 1, "Hm"), reset(2, 2), text(2, 3, "So"), reset(3, 4), text(3, 5, "Let"), text(3, 6, " me")},
+		"a gap":          {text(1, 1, "Let "), text(1, 3, "look")},
+		"another text":   {text(1, 1, "Never mind")},
+		"of a next step": {{Step: 2, Attempt: 1, Try: 1, N: 1, Kind: messages.LiveText, Text: "Two "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pieces := map[uint64][]messages.Live{4: live}
+			all := mapFrom(t, "simple", place{}, pieces)
+			for i, cut := range all {
+				at, ok := parsePlace(cut.id)
+				if !ok || at.String() != cut.id {
+					t.Fatalf("the id %q of frame %d cannot be read", cut.id, i)
+				}
+				for _, later := range []map[uint64][]messages.Live{nil, pieces} { // it saw no more of it, or more than the first time
+					rest := mapFrom(t, "simple", at, later)
+					lines := linesOf(t, append(slices.Clone(all[:i+1]), rest...))
+					sound(t, fmt.Sprintf("%s, cut after frame %d", name, i), lines)
+					if got, want := texts(lines), texts(linesOf(t, all)); got != want {
+						t.Errorf("cut after frame %d (%s): the messages are %s, want %s", i, cut.id, got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func linesOf(t *testing.T, frames []frame) (lines []string) {
+	t.Helper()
+	for _, f := range frames {
+		b, err := json.Marshal(f.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, string(b))
+	}
+	return lines
+}
+
+// texts are the messages that a client shows at the end.
+func texts(lines []string) string {
+	shown, order := map[string]string{}, []string(nil)
+	for _, l := range lines {
+		var e given
+		_ = json.Unmarshal([]byte(l), &e)
+		switch {
+		case e.Type == "TEXT_MESSAGE_START":
+			order = append(order, e.MessageID)
+		case e.Type == "TEXT_MESSAGE_CONTENT":
+			shown[e.MessageID] += e.Delta
+		case e.Name == "longshore.reset":
+			var gone given
+			_ = json.Unmarshal(e.Value, &gone)
+			delete(shown, gone.MessageID)
+		}
+	}
+	var out []string
+	for _, id := range order {
+		if text, ok := shown[id]; ok {
+			out = append(out, text)
+		}
+	}
+	slices.Sort(out) // live text may be ahead of the events of the step before
+	return strings.Join(out, " | ")
+}
+
+func TestPlaces(t *testing.T) {
+	for _, id := range []string{"x", "1.x", "1.-1", "0.1", "0~1.1.1.1.0.0.0.", "1~", "1~1.1.1.1.0.0.0.or", "1~1.1.1.1.0.0.0.x", "1~1.1.1.1.0.0.0", "1~1.1.1.99999999999.0.0.0.o", strings.Repeat("1", 200), "1~1.1.1.1.0.0.zz.o"} {
+		if p, ok := parsePlace(id); ok {
+			t.Errorf("%q is %+v", id, p)
+		}
+	}
+	for _, id := range []string{"1", "12.3", "7~2.1.1.4.1.12.1f.o", "7.2~2.1.1.4.0.12.1f.ob", "7~2.1.1.4.0.12.1f.r"} {
+		if p, ok := parsePlace(id); !ok || p.String() != id {
+			t.Errorf("%q is %v %s", id, ok, p)
+		}
 	}
 }

@@ -35,6 +35,8 @@ const script = `
 scenes:
   - match: wait
     turns: [{delay: 1h, text: never}]
+  - match: fail
+    turns: [{error: {class: auth, message: no such key}}]
   - match: ""
     turns: [{text: hello}]
 `
@@ -264,6 +266,37 @@ func TestEventsReplayAndResume(t *testing.T) {
 	}
 	h.do("GET", "/v1/tasks/unknown/events", "", 404, nil)
 	h.do("GET", "/v1/tasks/r/events?after=x", "", 400, nil)
+	last := all[len(all)-1].id
+	h.do("GET", "/v1/tasks/r/events", "", http.StatusNoContent, nil, "Last-Event-ID", last)
+	h.do("GET", "/v1/tasks/r/events?types=plan", "", http.StatusNoContent, nil)
+	h.do("GET", "/v1/tasks/r/events?format=ag-ui", "", http.StatusNoContent, nil, "Last-Event-ID", last)
+	var p messages.Problem
+	h.do("GET", "/v1/tasks/r/events?types=run_finished,nope", "", 400, &p)
+	if p.Field != "types" || !strings.Contains(p.Detail, `"nope"`) || !strings.Contains(p.Detail, "step_end, plan") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// The event error has a name that does not collide with the error of EventSource, unless the old one is asked for.
+func TestRunErrorHasANameOfItsOwn(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"fail"}`, 200, nil)
+	for query, want := range map[string]string{"types=run_error": "run_error", "types=error": "error", "types=error,run_error": "run_error", "after=0": "run_error"} {
+		resp := h.send("GET", "/v1/tasks/r/events?"+query, "")
+		var names []string
+		for e := range events(resp.Body) {
+			if strings.HasSuffix(e.name, "error") {
+				names = append(names, e.name)
+				if !strings.Contains(e.data, `"type":"longshore.error.v1"`) {
+					t.Error(e.data)
+				}
+			}
+		}
+		_ = resp.Body.Close()
+		if diff := cmp.Diff([]string{want}, names); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
 }
 
 // A dispatcher that stops ends its streams, so that clients go elsewhere and it can go.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,35 +15,19 @@ import (
 // writeTimeout is how long a client may take to receive one event.
 const writeTimeout = 15 * time.Second
 
-// watchTask streams a run's events: what was, then what comes, until the run has ended.
+// watchTask streams a run's events: what was, then what comes, until the run has ended. When it has ended and there is
+// nothing for the client, the answer is 204: an EventSource then stops asking.
 func watchTask(w http.ResponseWriter, q *query) error {
 	run, err := q.run()
 	if err != nil {
 		return err
 	}
-	after, err := q.after()
+	v, err := q.view(run)
 	if err != nil {
 		return err
-	}
-	types := map[string]bool{}
-	for _, name := range q.list("types") {
-		types[name] = true
-	}
-	live, err := q.flag("deltas")
-	if err != nil {
-		return err
-	}
-	var mapped *agui
-	switch format := q.text("format"); {
-	case format == formatAGUI && len(types) > 0:
-		return &messages.FieldError{Field: "types", Reason: "does not go with format=" + formatAGUI}
-	case format == formatAGUI:
-		mapped = newAGUI(run.Run)
-	case format != "":
-		return &messages.FieldError{Field: "format", Reason: "must be " + formatAGUI + " or absent"}
 	}
 	lookup, cancel := context.WithTimeout(q.r.Context(), requestTimeout)
-	_, err = q.api.cfg.Client.Status(lookup, run) // a stream of a run that nobody knows would be silent for ever
+	status, err := q.api.cfg.Client.Status(lookup, run) // the stream of an unknown run would be silent for ever
 	cancel()
 	if err != nil {
 		return err
@@ -52,32 +35,25 @@ func watchTask(w http.ResponseWriter, q *query) error {
 	ctx, stop := q.api.untilDrain(q.r.Context())
 	defer stop()
 	var pieces <-chan messages.Live
-	if live { // before what is stored is read, so that nothing is between the two
+	if v.live { // before what is stored is read, so that nothing is between the two
 		var leave func()
 		pieces, leave = q.api.deltas.watch(ctx, run)
 		defer leave()
 	}
-	s := startStream(w, q.api.cfg.KeepAlive)
+	s := newStream(w, q.api.cfg.KeepAlive)
+	if !status.Status.Ended() {
+		s.start()
+	}
 	events, ended := make(chan messages.Event), make(chan error, 1)
 	var forwarding sync.WaitGroup
-	from := after
-	if mapped != nil { // it must know what was before
-		from = 0
-	}
-	forwarding.Go(func() { ended <- q.api.forward(ctx, run, from, types, events) })
+	forwarding.Go(func() { ended <- q.api.forward(ctx, run, v.after, v.types, events) })
 	defer forwarding.Wait()
 	defer stop()
-	carry(ctx, s, events, pieces, ended, func(e messages.Event) error {
-		if mapped != nil {
-			return s.mapped(e.Sequence, mapped.event(&e), e.Number() <= after)
-		}
-		return s.event(e.Sequence, e.Name(), e.AppendJSON(nil))
-	}, func(l messages.Live) error {
-		if mapped != nil {
-			return s.mapped("", mapped.delta(&l), false)
-		}
-		return s.delta(&l)
-	})
+	if carry(ctx, s, events, pieces, ended,
+		func(e messages.Event) error { return s.frames(v.event(&e)) },
+		func(l messages.Live) error { return s.frames(v.delta(&l)) }) {
+		s.finish()
+	}
 	return nil
 }
 
@@ -99,35 +75,21 @@ func (a *API) forward(ctx context.Context, run messages.Ref, after uint64, types
 	return nil
 }
 
-// after is the number of the last event that the client has.
-func (q *query) after() (uint64, error) {
-	name, v := "Last-Event-ID", q.r.Header.Get("Last-Event-ID")
-	if v == "" {
-		name, v = "after", q.text("after")
-	}
-	if v == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(v, 10, 63)
-	if err != nil {
-		return 0, &messages.FieldError{Field: name, Reason: "must be the number of an event"}
-	}
-	return n, nil
-}
-
 // stream writes server-sent events.
 type stream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	every time.Duration
 	quiet *time.Timer // fires when nothing was written for a while
+	begun bool        // the status was sent
 }
 
 // carry writes items, and pieces of text between them, as they come: until there are no more, or they cannot be written.
+// It reports whether all were written.
 func carry[T any](
 	ctx context.Context, s *stream, items <-chan T, pieces <-chan messages.Live, ended <-chan error,
 	item func(T) error, piece func(messages.Live) error,
-) {
+) (all bool) {
 	for {
 		var err error
 		select {
@@ -139,67 +101,83 @@ func carry[T any](
 			if err != nil && !errors.Is(err, errDraining) && ctx.Err() == nil {
 				_ = s.comment("error: the stream is cut: come back with Last-Event-ID")
 			}
-			return
+			return err == nil
 		case <-s.quiet.C:
 			err = s.comment("keep-alive")
 		}
 		if err != nil {
-			return
+			return false
 		}
 	}
+}
+
+// newStream is a stream that begins with the first thing that is written.
+func newStream(w http.ResponseWriter, every time.Duration) *stream {
+	return &stream{w: w, rc: http.NewResponseController(w), every: every, quiet: time.NewTimer(every)}
 }
 
 func startStream(w http.ResponseWriter, every time.Duration) *stream {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	s := &stream{w, http.NewResponseController(w), every, time.NewTimer(every)}
-	_ = s.comment("longshore")
+	s := newStream(w, every)
+	s.start()
 	return s
 }
 
-func (s *stream) event(id, name string, data []byte) error {
-	return s.write(fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", id, name, data))
+func (s *stream) start() { _ = s.comment("longshore") }
+
+// finish ends a stream that had nothing to say, and never will.
+func (s *stream) finish() {
+	if !s.begun {
+		s.w.Header().Set("Cache-Control", "no-store")
+		s.w.WriteHeader(http.StatusNoContent)
+	}
 }
 
-// formatAGUI is the AG-UI protocol: frames of data alone, as its clients expect them.
-const formatAGUI = "ag-ui"
+// frame is one server-sent event.
+type frame struct {
+	id, name string // empty: it has none
+	data     any    // bytes as they are; else as JSON
+}
 
-// mapped writes what became of an event, in one piece, with the event's number at the last frame: who comes back after it
-// lacks nothing.
-func (s *stream) mapped(id string, events []aguiEvent, known bool) error {
-	if len(events) == 0 || known {
-		return nil
-	}
+// frames writes what became of one event, in one piece.
+func (s *stream) frames(frames []frame) error {
 	var out []byte
-	for i, e := range events {
-		data, err := json.Marshal(e)
-		if err != nil {
-			return fmt.Errorf("encode event: %w", err)
+	for _, f := range frames {
+		data, ok := f.data.([]byte)
+		if !ok {
+			var err error
+			if data, err = json.Marshal(f.data); err != nil {
+				return fmt.Errorf("encode event: %w", err)
+			}
 		}
-		if id != "" && i == len(events)-1 {
-			out = fmt.Appendf(out, "id: %s\n", id)
+		if f.id != "" {
+			out = fmt.Appendf(out, "id: %s\n", f.id)
+		}
+		if f.name != "" {
+			out = fmt.Appendf(out, "event: %s\n", f.name)
 		}
 		out = fmt.Appendf(out, "data: %s\n\n", data)
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	return s.write(out)
 }
 
-// delta writes live text, which has no id: Last-Event-ID stays that of the last event.
-func (s *stream) delta(l *messages.Live) error {
-	data, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("encode live text: %w", err)
-	}
-	return s.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", eventDelta, data))
+func (s *stream) event(id, name string, data []byte) error {
+	return s.frames([]frame{{id, name, data}})
 }
 
 func (s *stream) comment(text string) error { return s.write([]byte(": " + text + "\n\n")) }
 
 func (s *stream) write(b []byte) error {
-	s.quiet.Reset(s.every)
+	if s.quiet.Reset(s.every); !s.begun {
+		s.begun = true
+		h := s.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no")
+		s.w.WriteHeader(http.StatusOK)
+	}
 	if err := s.rc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("write to a stream: %w", err)
 	}

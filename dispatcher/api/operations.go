@@ -48,12 +48,13 @@ func operations() []operation {
 		{
 			method: "GET", path: "/v1/tasks/" + run + "/events", id: "watchTask", needs: auth.Read, tag: "tasks", summary: "Follow a run",
 			text: "Server-sent events: all events of the run in order, each once, from the first or the one after Last-Event-ID; then live " +
-				"until run_finished. The id of an event is its number in the run, its data a CloudEvents 1.0 event. Lines that begin with a " +
-				"colon keep the connection open.",
-			headers: []parameter{{name: "Last-Event-ID", text: "The number of the last event that is known.", kind: "integer"}},
+				"until run_finished. The id of an event is its number in the run, its data a CloudEvents 1.0 event. The event error is named " +
+				"run_error here, because EventSource calls a failed connection error. Lines that begin with a colon keep the connection " +
+				"open. A run that has ended and has no more events for the client is a 204.",
+			headers: []parameter{{name: "Last-Event-ID", text: "The id of the last frame that the client has: the number of an event."}},
 			query: []parameter{
-				{name: "after", text: "As Last-Event-ID, for clients that cannot set headers.", kind: "integer"},
-				{name: "types", text: "Only events of these names.", many: true, example: "message_end,run_finished"},
+				{name: "after", text: "As Last-Event-ID, for clients that cannot set headers."},
+				{name: "types", text: "Only events of these names. With error instead of run_error that event keeps its old name, for one more release.", many: true, example: "message_end,run_finished"},
 				{name: "format", text: "ag-ui: events of the AG-UI protocol instead.", example: "ag-ui"},
 				{name: "deltas", text: "Replies while they are written too, as events of type delta without an id. They are dropped for a slow client.", kind: "boolean"},
 			},

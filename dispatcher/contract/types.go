@@ -176,6 +176,15 @@ func events() []event {
 	}
 }
 
+// EventNames are the names of the events of a run.
+func EventNames() []string {
+	var names []string
+	for _, e := range events() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
 // happenings are events about no run: of definitions, of people.
 func happenings() []event {
 	return []event{

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore-run/longshore/dispatcher/contract"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// Formats of a stream of events, beside our own.
+const (
+	formatAGUI = "ag-ui" // the AG-UI protocol: frames of data alone, as its clients expect them
+)
+
+// eventRunError is the name of the event error in a stream. The browser's EventSource calls its own failures error.
+const eventRunError = "run_error"
+
+// view is how the events of a run become frames.
+type view struct {
+	after uint64          // events up to this number are not wanted
+	types map[string]bool // that are wanted; empty: all
+	live  bool            // live text is wanted
+	event func(e *messages.Event) []frame
+	delta func(l *messages.Live) []frame
+}
+
+// view is what the query asks for.
+func (q *query) view(run messages.Ref) (v view, err error) {
+	if v.live, err = q.flag("deltas"); err != nil {
+		return v, err
+	}
+	format := q.text("format")
+	switch {
+	case format == "":
+		return v, q.plain(&v)
+	case format != formatAGUI:
+		return v, &messages.FieldError{Field: "format", Reason: "must be " + formatAGUI + " or absent"}
+	case q.text("types") != "":
+		return v, &messages.FieldError{Field: "types", Reason: "does not go with format=" + format}
+	}
+	field, id := q.lastEventID()
+	at, ok := parsePlace(id)
+	if !ok {
+		return v, &messages.FieldError{Field: field, Reason: "must be the id of a frame of this stream"}
+	}
+	mapped := newAGUI(run.Run, at) // it reads all events, for it must know what was before
+	v.event, v.delta = mapped.event, mapped.delta
+	return v, nil
+}
+
+// plain is our own format: each event as it is, live text between them without an id, so that Last-Event-ID stays that of
+// the last event.
+func (q *query) plain(v *view) error {
+	var err error
+	if v.after, err = q.after(); err != nil {
+		return err
+	}
+	if v.types, err = eventTypes(q.list("types")); err != nil {
+		return err
+	}
+	failure := eventRunError
+	switch {
+	case v.types[eventRunError]:
+		v.types[messages.EventError] = true
+	case v.types[messages.EventError]:
+		failure = messages.EventError // its name in releases before; a client that asks for it expects it
+	}
+	v.event = func(e *messages.Event) []frame {
+		name := e.Name()
+		if name == messages.EventError {
+			name = failure
+		}
+		return []frame{{e.Sequence, name, e.AppendJSON(nil)}}
+	}
+	v.delta = func(l *messages.Live) []frame { return []frame{{"", eventDelta, l}} }
+	return nil
+}
+
+// eventTypes are the names of a filter, which must be known.
+func eventTypes(names []string) (map[string]bool, error) {
+	known := eventNames()
+	types := map[string]bool{}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, &messages.FieldError{
+				Field: "types", Reason: messages.Clip(strconv.Quote(name), 64) + " is no event; they are " + strings.Join(known, ", "),
+			}
+		}
+		types[name] = true
+	}
+	return types, nil
+}
+
+// eventNames are the events of a run, and what stands for those that are missing.
+func eventNames() []string {
+	names := append(contract.EventNames(), eventRunError)
+	for _, gap := range []string{bus.TypeEventsMissing, bus.TypeEventsExpired} {
+		names = append(names, (&messages.Event{Type: gap}).Name())
+	}
+	return names
+}
+
+// after is the number of the last event that the client has.
+func (q *query) after() (uint64, error) {
+	field, id := q.lastEventID()
+	if id == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(id, 10, 63)
+	if err != nil {
+		return 0, &messages.FieldError{Field: field, Reason: "must be the number of an event"}
+	}
+	return n, nil
+}
+
+// lastEventID is the id of the last frame that the client has, and where it says so.
+func (q *query) lastEventID() (field, id string) {
+	if id := q.r.Header.Get("Last-Event-ID"); id != "" {
+		return "Last-Event-ID", id
+	}
+	return "after", q.text("after")
+}
