@@ -39,6 +39,9 @@ func (c *Concurrency) check() error {
 	return nil
 }
 
+// PeopleLine is where runs stand that wait until a person decides or answers. It has no places: it says who waits.
+const PeopleLine = "people"
+
 // TenantLine is the line of a tenant's cap.
 func TenantLine(tenant string) string { return string(QuotaTenant) + "." + tenant }
 
@@ -64,14 +67,17 @@ func QuotaOfLine(line string) (of QuotaRef, ok bool) {
 	return of, of.Check() == nil
 }
 
-// CheckLine says whether it is the name of a line: two or three tokens.
+// CheckLine says whether it is the name of a line.
 func CheckLine(line string) error {
+	if line == PeopleLine {
+		return nil
+	}
 	parts := strings.Split(line, ".")
 	ok := !slices.ContainsFunc(parts, func(p string) bool { return !ValidToken(p) })
 	if _, quota := QuotaOfLine(line); ok && (quota || IsKeyLine(line) && len(parts) == 3) {
 		return nil
 	}
-	return &FieldError{"line", "must be tenant.T, agent.A, key.T.K or paused.KIND.NAME"}
+	return &FieldError{"line", "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME or people"}
 }
 
 // Line is who has the places of a line.

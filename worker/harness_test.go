@@ -97,7 +97,7 @@ func (h *house) open(nc *nats.Conn) *bus.Bus {
 
 func keeper(b *bus.Bus) *runlog.Keeper {
 	return &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Now: func() time.Time { return time.Now().UTC() },
+		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Asks: b, Now: func() time.Time { return time.Now().UTC() },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }

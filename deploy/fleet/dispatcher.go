@@ -170,7 +170,7 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 // keeper is the Keeper of a process.
 func keeper(b *bus.Bus) *runlog.Keeper {
 	return &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Asks: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

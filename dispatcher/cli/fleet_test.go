@@ -45,7 +45,7 @@ func newFleetWith(t *testing.T, index func(*bus.Bus) service.RunIndex) *fleet {
 		t.Fatal(err)
 	}
 	f.keeper = &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: b, Events: b, Sessions: b, Asks: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: f.keeper, Version: "0.0.0", Index: index(b)})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// maxAsking bounds the runs that one list looks at: of more runs that once asked the oldest are forgotten.
+// maxAsking bounds the runs that one list looks at: of more runs that wait, those that have waited longest are left out.
 const maxAsking = 10_000
 
-// approvals lists the calls that wait for an approval. Events say which runs have asked; what they wait for now, their
-// logs say.
+// approvals lists the calls that wait for an approval. A line says which runs wait for a person; what they wait for now,
+// their logs say. It costs what waits, not what has ended.
 func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 	var req messages.ApprovalsRequest
 	if err := messages.Decode(body, &req); err != nil {
@@ -31,8 +31,8 @@ func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 	list := messages.ApprovalList{Approvals: []messages.WaitingApproval{}, More: more}
 	const frame = 1 << 10 // of a reply, beside the approvals
 	room := int(s.cfg.Conn.MaxPayload()) - frame
-	for _, run := range slices.Backward(asking) {
-		w, err := s.waitingApproval(ctx, messages.Ref{Tenant: req.Tenant, Run: run})
+	for _, asks := range slices.Backward(asking) {
+		w, err := s.waitingApproval(ctx, asks)
 		if err != nil {
 			return nil, err
 		}
@@ -53,51 +53,27 @@ func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 	return list, nil
 }
 
-// asking are the runs whose newest request for an approval nobody is known to have decided, those that asked first go first.
-func (s *Service) asking(ctx context.Context, tenant string) (runs []string, more bool, err error) {
-	open := map[string]uint64{} // number of the newest request
-	read := func(name string, each func(e *messages.Event)) error {
-		for e, err := range s.cfg.Bus.Events(ctx, "events."+tenant+".*."+name, time.Time{}) {
-			if err != nil {
-				return err
-			}
-			each(&e)
-		}
-		return nil
-	}
-	err = read(messages.EventApprovalRequested, func(e *messages.Event) {
-		if open[e.Subject] == 0 {
-			runs = append(runs, e.Subject)
-		}
-		open[e.Subject] = max(open[e.Subject], e.Number())
-		if len(runs) > maxAsking {
-			delete(open, runs[0])
-			runs, more = runs[1:], true
-		}
-	})
-	if err != nil {
-		return nil, false, err
-	}
-	for _, name := range []string{messages.EventApprovalDecided, messages.EventRunFinished} {
-		err = read(name, func(e *messages.Event) {
-			if open[e.Subject] < e.Number() {
-				delete(open, e.Subject)
-			}
-		})
+// asking are the runs that wait for a person, those that have waited longest first.
+func (s *Service) asking(ctx context.Context, tenant string) (runs []bus.Standing, more bool, err error) {
+	for r, err := range s.cfg.Bus.Standing(ctx, messages.PeopleLine, tenant) {
 		if err != nil {
 			return nil, false, err
 		}
+		if r.Run.Check() != nil { // a worker may write any subject
+			continue
+		}
+		if runs = append(runs, r); len(runs) > maxAsking {
+			runs, more = runs[1:], true
+		}
 	}
-	return slices.DeleteFunc(runs, func(id string) bool { return open[id] == 0 }), more, nil
+	return runs, more, nil
 }
 
 // waitingApproval is what a run waits with now; nil: nothing that must be approved.
-func (s *Service) waitingApproval(ctx context.Context, ref messages.Ref) (*messages.WaitingApproval, error) {
-	if !messages.ValidToken(ref.Run) { // whoever may publish events may name a run as he likes
-		return nil, nil
-	}
-	last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
-	if err != nil || !ok || last.Head.Phase != messages.PhaseParked || last.Head.Waits != messages.ParkApproval {
+func (s *Service) waitingApproval(ctx context.Context, asks bus.Standing) (*messages.WaitingApproval, error) {
+	ref := asks.Run
+	last, ok, err := s.cfg.Keeper.AsksAt(ctx, ref, asks.At)
+	if err != nil || !ok || last.Head.Waits != messages.ParkApproval {
 		return nil, err
 	}
 	p, since, err := s.cfg.Keeper.Park(ctx, ref, last)

@@ -112,6 +112,35 @@ func (b *Bus) First(ctx context.Context, line string) (run messages.Ref, at uint
 	return runThatWaits(m.subject), m.seq, nil
 }
 
+// Standing is where a run stands in a line.
+type Standing struct {
+	Run messages.Ref
+	At  uint64 // its position
+}
+
+// Standing yields the runs of a tenant that stand in a line, in its order. A replica may answer, some milliseconds late.
+func (b *Bus) Standing(ctx context.Context, line, tenant string) iter.Seq2[Standing, error] {
+	return func(yield func(Standing, error) bool) {
+		if err := messages.CheckLine(line); err != nil {
+			yield(Standing{}, err)
+			return
+		}
+		if !messages.ValidToken(tenant) {
+			yield(Standing{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
+			return
+		}
+		for m, err := range b.batch(ctx, StreamLines, waitPrefix+line+"."+tenant+".*", 1) {
+			if err != nil {
+				yield(Standing{}, fmt.Errorf("read line %s: %w", line, err))
+				return
+			}
+			if !yield(Standing{runThatWaits(m.subject), m.seq}, nil) {
+				return
+			}
+		}
+	}
+}
+
 func runThatWaits(subject string) messages.Ref {
 	t := strings.Split(subject, ".")
 	return messages.Ref{Tenant: t[len(t)-2], Run: t[len(t)-1]}

@@ -113,6 +113,9 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 		if err := k.mendPlaces(ctx, run, last.Head); err != nil {
 			return false, err
 		}
+		if err := k.settleAsk(ctx, run, last.Head); err != nil {
+			return false, err
+		}
 		return false, k.armTimer(ctx, run, &last)
 	case messages.PhaseFinished:
 		return k.mendEnd(ctx, run, last)

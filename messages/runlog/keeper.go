@@ -34,6 +34,7 @@ type Keeper struct {
 	Quotas   Quotas   // nil: a run that waits for a quota goes on when its time has come
 	Lines    Lines    // nil: nothing is capped or paused
 	Caps     Caps     // nil: only concurrency keys are capped
+	Asks     Waits    // nil: no list of the runs that wait for a person
 	Now      func() time.Time
 	NewID    func() string
 }
@@ -116,9 +117,13 @@ func (k *Keeper) append(ctx context.Context, run messages.Ref, last messages.Ent
 	h := messages.Follow(run, last.Head, rs...)
 	h.ID, h.Time, h.EventsThrough = k.NewID(), k.Now(), last.Head.EventsThrough
 	e := messages.Entry{Head: h, Records: rs}
+	asked := k.asked(ctx, run, last.Head)
 	seq, err := k.Log.Append(ctx, run, last.Seq, e)
 	if err != nil {
 		return messages.Entry{}, fmt.Errorf("append to %s: %w", run, err)
+	}
+	if h.Phase != messages.PhaseParked {
+		k.unask(ctx, run, asked)
 	}
 	return e.At(seq), nil
 }
@@ -219,6 +224,9 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Ent
 			return err
 		}
 		if err := k.settlePlaces(ctx, run, last.Head); err != nil {
+			return err
+		}
+		if err := k.settleAsk(ctx, run, last.Head); err != nil {
 			return err
 		}
 		return k.armTimer(ctx, run, last)

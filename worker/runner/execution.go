@@ -258,6 +258,7 @@ func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (a
 	if e.Head.Attempt == 0 {
 		x.unsuspect()
 	}
+	_ = x.cfg.Keeper.Ask(ctx, x.run, e.Head) // whoever hears of the park finds it listed; Close tries again
 	runlog.Publish(ctx, x.run, e, x.out)
 	x.recount(ctx, records)
 	if next.Parked != nil {
