@@ -45,14 +45,16 @@ type CancelRequest struct {
 
 // RunStatus is what is known about a run.
 type RunStatus struct {
-	Tenant   string    `json:"tenant"`
-	ID       string    `json:"id"`
-	Status   Status    `json:"status"`
-	Attempt  int       `json:"attempt,omitempty"`  // claims since the last progress
-	Updated  time.Time `json:"updated"`            // when the log last grew, or when it was queued
-	Waits    string    `json:"waits,omitempty"`    // what a waiting run waits for
-	Cancel   bool      `json:"cancel,omitempty"`   // asked to stop and still on its way there
-	Sequence uint64    `json:"sequence,omitempty"` // events so far
+	Tenant   string     `json:"tenant"`
+	ID       string     `json:"id"`
+	Status   Status     `json:"status"`
+	Attempt  int        `json:"attempt,omitempty"`  // claims since the last progress
+	Updated  time.Time  `json:"updated"`            // when the log last grew, or when it was queued
+	Waits    string     `json:"waits,omitempty"`    // what a waiting run waits for
+	Until    *time.Time `json:"until,omitempty"`    // when a wait for the model ends and it is called again
+	Cause    *Cause     `json:"cause,omitempty"`    // what went wrong with the model that it waits for
+	Cancel   bool       `json:"cancel,omitempty"`   // asked to stop and still on its way there
+	Sequence uint64     `json:"sequence,omitempty"` // events so far
 	// NotBefore is when a queued run is handed to a worker at the earliest, if that is to come.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
 	// Ignored: the newest thing that was decided about the run does not count, for it has no valid signature.

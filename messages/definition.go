@@ -45,6 +45,7 @@ type Definition struct {
 
 	// A definition of before these fields, in an old log, has none of them: what they are about is then as it was.
 	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"` // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, a plan that is none
+	ModelRetries    *int              `json:"modelRetries,omitempty"`    // of a model call, after its first attempt; default: the worker's
 	OnTruncated     string            `json:"onTruncated,omitempty"`     // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to go on
 	Parallel        int               `json:"parallel,omitempty"`        // calls of one reply that run together, at most; default 8
 	RepeatLimit     *int              `json:"repeatLimit,omitempty"`     // see RepeatsAllowed; default 3
@@ -59,9 +60,12 @@ type Definition struct {
 	Approve *Approve `json:"approve,omitempty"` // default: calls of destructive tools wait for an approval, for 24h
 
 	// Of planner "plan".
-	Plan           *Plan  `json:"plan,omitempty"`           // makes a planning call needless; the planner is then "plan"
-	Observe        string `json:"observe,omitempty"`        // when the model is asked how to go on; default "always", with a given plan "never"
-	OnNetworkError string `json:"onNetworkError,omitempty"` // "park" (default), "retry", "abort": when the model cannot be reached
+	Plan    *Plan  `json:"plan,omitempty"`    // makes a planning call needless; the planner is then "plan"
+	Observe string `json:"observe,omitempty"` // when the model is asked how to go on; default "always", with a given plan "never"
+
+	// OnNetworkError says what happens when the model cannot be reached: "park", "retry" or "abort". Without it planner "plan"
+	// parks, and the others fail unless the circuit of the model is open.
+	OnNetworkError string `json:"onNetworkError,omitempty"`
 
 	// Prompt is a stored prompt that becomes the instructions when a run begins. In the definition that a run holds
 	// both are there, and the version is the one that was taken.

@@ -207,6 +207,7 @@ func eventsOf(r Record, emit func(name string, data any)) {
 		}
 		emit(EventRunWaiting, &RunWaiting{
 			Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: brief(r.Question, maxEventArgs),
+			Cause: r.Cause.shown(),
 		})
 	case *Decided:
 		emit(EventApprovalDecided, r.data())
@@ -250,6 +251,7 @@ func (r *ModelFailed) data() any {
 	return &ErrorData{
 		StepID: stepID(r.Step), Message: brief(r.Error.Message, maxEventArgs),
 		Code: r.Error.Code, Retryable: r.Error.Code.Retryable(), Fallback: r.Fallback,
+		Provider: named(r.Provider),
 	}
 }
 

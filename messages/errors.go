@@ -34,6 +34,7 @@ const (
 	CodeModelRateLimited   Code = "model_rate_limited"
 	CodeModelOverloaded    Code = "model_overloaded"
 	CodeModelTimeout       Code = "model_timeout"
+	CodeModelUnreachable   Code = "model_unreachable" // the network: a name, a route, a connection refused or cut
 	CodeModelTruncated     Code = "model_truncated"
 	CodeModelContextLength Code = "model_context_length"
 	CodeModelContentFilter Code = "model_content_filter"
@@ -59,7 +60,7 @@ func Codes() map[Code]bool {
 		CodeInvalidInput: false, CodeUnknownAgent: false, CodeConflict: false, CodeNotFound: false,
 		CodeMaxSteps: false, CodeBudget: false, CodeDeadline: false, CodeCancelled: false,
 		CodeModelAuth: false, CodeModelQuota: false, CodeModelRateLimited: true, CodeModelOverloaded: true,
-		CodeModelTimeout: true, CodeModelTruncated: true, CodeModelContextLength: false, CodeModelContentFilter: false,
+		CodeModelTimeout: true, CodeModelUnreachable: true, CodeModelTruncated: true, CodeModelContextLength: false, CodeModelContentFilter: false,
 		CodeModelInvalidOutput: true, CodeNoProvider: false, CodeToolFailed: true, CodeToolUnknownOutcome: false,
 		CodePolicy: false, CodeApprovalDenied: false, CodeApprovalExpired: false, CodeOutputSchema: true,
 		CodePoison: false, CodeInternal: true, CodeRateLimited: true, CodeUnauthenticated: false, CodeForbidden: false, CodeWebhookFailed: true,

@@ -147,6 +147,7 @@ type (
 
 		Limit    string `json:"limit,omitempty"`    // of the budget, when that is the reason
 		Question string `json:"question,omitempty"` // what an answer is wanted to
+		Cause    *Cause `json:"cause,omitempty"`    // what went wrong with the model, when that is the reason; it is called again at Until
 	}
 	// CancelAsked is the data of cancel_requested.
 	CancelAsked struct {
@@ -160,6 +161,7 @@ type (
 		Code      Code   `json:"code"`
 		Retryable bool   `json:"retryable"`
 		Fallback  string `json:"fallback,omitempty"` // what is done instead of failing: "continue", "retry" or "park"
+		Provider  string `json:"provider,omitempty"` // that failed last, as "provider/model"
 	}
 	// TurnEnd is the data of turn_end.
 	TurnEnd struct {

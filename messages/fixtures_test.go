@@ -58,7 +58,7 @@ func fullDefinition() messages.Definition {
 		OnToolError: messages.OnErrorFail,
 		Reasoning:   messages.ReasoningKeep,
 		Prompt:      &messages.PromptRef{ID: "review", Version: 12, Vars: json.RawMessage(`{"tone":"kind"}`)},
-		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry,
+		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry, ModelRetries: new(5),
 
 		OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue, Parallel: 2, RepeatLimit: new(0),
 		Prompts: map[string]string{
@@ -139,7 +139,7 @@ func fullRecords() []messages.Record {
 			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true,
 			Cost: new(0.0125), FirstTokenMillis: 120,
 		},
-		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: messages.FallbackPark},
+		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: messages.FallbackPark, Provider: "openai/gpt-4o"},
 		&messages.ToolStarted{Step: 1, Call: call, StepID: "a"},
 		&messages.ToolReturned{
 			Step: 1, Name: "read_file", Result: messages.ToolResult{
@@ -148,7 +148,7 @@ func fullRecords() []messages.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
 		},
 		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme"},
+		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme", Cause: fullCause()},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
 		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
@@ -246,4 +246,8 @@ func fullSchedule() *messages.Schedule {
 		Task:    messages.Task{Agent: "reviewer", Input: messages.TextInput("Tidy up."), Priority: messages.PriorityLow},
 		CatchUp: messages.CatchUpOne, Overlap: messages.OverlapSkip, Paused: true, Until: new(noon.Add(time.Hour)), Revision: 4,
 	}
+}
+
+func fullCause() *messages.Cause {
+	return &messages.Cause{Code: messages.CodeModelUnreachable, Message: "connection refused", Provider: "openai/gpt-4o", Attempt: 2}
 }

@@ -71,6 +71,7 @@ func wire() map[string]any {
 		},
 		"run_status": &messages.RunStatus{
 			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12, NotBefore: &noon,
+			Until: &noon, Cause: fullCause(),
 			Ignored: true, Webhook: &messages.WebhookState{State: messages.WebhookDead, Attempts: 3, LastError: "it answered 500", At: &noon},
 		},
 		"schedule": fullSchedule(),
@@ -154,11 +155,11 @@ func wire() map[string]any {
 			Code: messages.CodeToolFailed, Millis: 3, Truncated: true,
 		},
 		messages.EventStepEnd:         messages.Step{StepID: "step-1", Step: 1, Status: messages.StepCompleted, Reason: "no such file"},
-		messages.EventRunWaiting:      messages.RunWaiting{Reason: "approval", CallID: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?"},
+		messages.EventRunWaiting:      messages.RunWaiting{Reason: "approval", CallID: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Cause: fullCause()},
 		messages.EventRunResumed:      messages.RunWaiting{Reason: "approval"},
 		messages.EventCancelRequested: messages.CancelAsked{By: "ann", Reason: "too slow"},
 		messages.EventError: messages.ErrorData{
-			StepID: "step-1", Message: "busy", Code: messages.CodeModelOverloaded, Retryable: true, Fallback: messages.FallbackPark,
+			StepID: "step-1", Message: "busy", Code: messages.CodeModelOverloaded, Retryable: true, Fallback: messages.FallbackPark, Provider: "openai/gpt-4o",
 		},
 		messages.EventPlan: messages.PlanData{
 			Decision: messages.DecisionAdapt, Reason: "b failed", Fallback: true, Truncated: true,

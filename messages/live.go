@@ -19,6 +19,7 @@ type LiveKind string
 const (
 	LiveText      LiveKind = "text"      // goes on with the reply's text
 	LiveReasoning LiveKind = "reasoning" // goes on with its reasoning; only when the agent keeps or echoes that
+	LiveRetry     LiveKind = "retry"     // the call has failed and is made again; text says why and when, for people
 	LiveReset     LiveKind = "reset"     // the reply begins anew: forget what was shown of it
 )
 

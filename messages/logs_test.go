@@ -112,10 +112,11 @@ func stories(t *testing.T) map[string][]messages.Entry {
 		"plan":     planStory(t),
 		"protocol": protocol(t), "limits": limits(t),
 		"budget": budget(t), "approvals": approvals(t),
-		"forked":  forked(t),
-		"session": session(t),
-		"steered": steered(t),
-		"traced":  traced(t),
+		"forked":    forked(t),
+		"session":   session(t),
+		"modelwait": modelWait(t),
+		"steered":   steered(t),
+		"traced":    traced(t),
 	}
 }
 
@@ -283,6 +284,21 @@ func session(t *testing.T) []messages.Entry {
 	s.add(&messages.Summarised{
 		Text: "Two greeted.", Usage: messages.Usage{Input: 30, Output: 5, Total: 35}, Provider: "scripted", Model: "script-1", Millis: 40,
 	}, stepStarted(1))
+	s.add(replied(1, "Goodbye."), stepEnded(1, messages.StepCompleted), finished(1, "Goodbye.", nil))
+	return s.entries
+}
+
+// modelWait is a run whose model cannot be reached for a while.
+func modelWait(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t, turns: true}
+	s.add(started(), claimed("k1", "w1", 7), stepStarted(1))
+	until := noon.Add(time.Minute)
+	park := s.add(&messages.Parked{Reason: messages.ParkModel, Until: &until, Cause: &messages.Cause{
+		Code: messages.CodeModelUnreachable, Message: "model: network: connection refused", Provider: "openai/gpt-4o", Attempt: 1,
+	}})
+	s.add(&messages.Expired{Park: park})
+	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkModel})
 	s.add(replied(1, "Goodbye."), stepEnded(1, messages.StepCompleted), finished(1, "Goodbye.", nil))
 	return s.entries
 }

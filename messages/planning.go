@@ -19,10 +19,13 @@ const (
 	NetworkAbort = "abort"
 )
 
+// MaxModelRetries is how often a model call is made again at most, after its first attempt.
+const MaxModelRetries = 10
+
 // noSchemaOfPlan is why outputSchema is refused where a plan is worked: its result is a summary or outputs of tools.
 const noSchemaOfPlan = "not supported with planner plan"
 
-// checkPlanning looks at what counts for planner "plan". None of it has a default that is filled in, so agents of
+// checkPlanning looks at what counts for planner "plan", and at what is done when a model fails. None of it has a default that is filled in, so agents of
 // other planners stay as they are written.
 func (d *Definition) checkPlanning() error {
 	for _, f := range []struct {
@@ -35,6 +38,9 @@ func (d *Definition) checkPlanning() error {
 		if f.value != "" && !slices.Contains(f.known, f.value) {
 			return &FieldError{f.name, fmt.Sprintf("%q is not one of %q", shown(f.value), f.known)}
 		}
+	}
+	if n := d.ModelRetries; n != nil && (*n < 0 || *n > MaxModelRetries) {
+		return &FieldError{"modelRetries", fmt.Sprintf("must be 0 to %d", MaxModelRetries)}
 	}
 	if d.Planner == PlannerPlan && len(d.OutputSchema) > 0 {
 		return &FieldError{"outputSchema", noSchemaOfPlan}

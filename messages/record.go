@@ -148,6 +148,7 @@ type ModelFailed struct {
 	Step     int      `json:"step"`
 	Error    RunError `json:"error"`
 	Fallback string   `json:"fallback,omitempty"` // what is done instead of failing: "continue", "retry" or "park"
+	Provider string   `json:"provider,omitempty"` // that failed last, as "provider/model"
 }
 
 // ToolStarted is the intent to make a call; it is in the log before the call is made. After a crash a call of
@@ -202,6 +203,7 @@ type Parked struct {
 
 	Approval *Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
 	Line     string    `json:"line,omitempty"`     // that has no place for it, when the reason is ParkLine or ParkPaused
+	Cause    *Cause    `json:"cause,omitempty"`    // what went wrong with the model, when the reason is ParkModel
 	Again    bool      `json:"again,omitempty"`    // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
 }
 

@@ -20,7 +20,7 @@ type RunSummary struct {
 	NotBefore *time.Time        `json:"notBefore,omitempty"` // when a delayed task comes to the queue
 	Started   *time.Time        `json:"startedAt,omitempty"` // absent when it began before the events that were read
 	Finished  *time.Time        `json:"finishedAt,omitempty"`
-	Code      Code              `json:"code,omitempty"`  // why it failed
+	Code      Code              `json:"code,omitempty"`  // why it failed, or why it waits for its model
 	Input     string            `json:"input,omitempty"` // its beginning
 	Usage     Usage             `json:"tokenUsage"`
 
@@ -31,7 +31,7 @@ type RunSummary struct {
 	ToolCalls  int        `json:"toolCalls,omitempty"`
 	ToolErrors int        `json:"toolErrors,omitempty"`
 	Cost       *float64   `json:"cost,omitempty"`    // US dollars; absent: not known
-	Error      string     `json:"error,omitempty"`   // why it failed, in words
+	Error      string     `json:"error,omitempty"`   // why it failed, or why it waits for its model, in words
 	Summary    string     `json:"summary,omitempty"` // what it made: the beginning
 }
 
@@ -66,9 +66,12 @@ func (r *RunSummary) Apply(e *Event) {
 	case EventRunWaiting:
 		var d RunWaiting
 		_ = json.Unmarshal(e.Data, &d) // it waits, for whatever
-		r.Status, r.Waits = StatusWaiting, d.Reason
+		r.Status, r.Waits, r.Code, r.Error = StatusWaiting, d.Reason, "", ""
+		if d.Cause != nil {
+			r.Code, r.Error = d.Cause.Code, d.Cause.Message
+		}
 	case EventRunResumed:
-		r.Status, r.Waits = StatusRunning, ""
+		r.Status, r.Waits, r.Code, r.Error = StatusRunning, "", "", ""
 	case EventRunFinished:
 		r.finish(e)
 	default:
@@ -81,6 +84,7 @@ func (r *RunSummary) finish(e *Event) {
 		d.Result = AgentResult{Status: StatusFailed, Steps: r.Steps, TokenUsage: r.Usage} // it ended; more is not known
 	}
 	res := &d.Result
+	r.Code, r.Error = "", ""
 	r.Status, r.Waits, r.Steps, r.Finished, r.Usage = res.Status, "", res.Steps, known(e.Time), res.TokenUsage
 	if r.Started == nil {
 		r.Started = known(res.StartedAt)

@@ -15,6 +15,7 @@ type Why struct {
 	Waits  string    `json:"waits,omitempty"` // as in RunStatus
 	// Until is when the wait ends by itself.
 	Until *time.Time `json:"until,omitempty"`
+	Cause *Cause     `json:"cause,omitempty"` // what went wrong with the model that it waits for
 
 	Line      string `json:"line,omitempty"`      // that has no place for it
 	Places    int    `json:"places,omitempty"`    // that the line has

@@ -49,16 +49,16 @@ func (p *breaking) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.
 	}
 }
 
-// A retry after text tells watchers to forget it. Reasoning is shown only when the agent keeps it.
+// A retry after text is shown, and tells watchers to forget the text. Reasoning is shown only when the agent keeps it.
 func TestLiveTextOfARetry(t *testing.T) {
-	const text, idea, reset = messages.LiveText, messages.LiveReasoning, messages.LiveReset
+	const text, idea, retry, reset = messages.LiveText, messages.LiveReasoning, messages.LiveRetry, messages.LiveReset
 	for name, tc := range map[string]struct {
 		reasoning string
 		kinds     []messages.LiveKind
 		thoughts  string
 	}{
-		"reasoning dropped": {messages.ReasoningDrop, []messages.LiveKind{text, reset, text}, ""},
-		"reasoning kept":    {messages.ReasoningKeep, []messages.LiveKind{idea, text, reset, idea, text}, "Secret thoughts. "},
+		"reasoning dropped": {messages.ReasoningDrop, []messages.LiveKind{text, retry, reset, text}, ""},
+		"reasoning kept":    {messages.ReasoningKeep, []messages.LiveKind{idea, text, retry, reset, idea, text}, "Secret thoughts. "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

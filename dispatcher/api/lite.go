@@ -104,7 +104,7 @@ func (q *query) workLite(ctx context.Context, task messages.Task) (run messages.
 	id, err := q.api.cfg.Client.Submit(submit, task)
 	run = messages.Ref{Tenant: task.Tenant, Run: id}
 	if err == nil {
-		if result, err = q.await(ctx, run, q.api.cfg.LiteTimeout); err == nil {
+		if result, err = q.awaitLite(ctx, run); err == nil {
 			return run, result, nil
 		}
 		if cause := context.Cause(ctx); cause != nil {
@@ -115,6 +115,40 @@ func (q *query) workLite(ctx context.Context, task messages.Task) (run messages.
 		q.abandon(ctx, run, err)
 	}
 	return run, nil, err
+}
+
+// awaitLite waits for a result. A run that parks because its model fails is given up at once: its caller could wait until
+// the timeout without hearing why.
+func (q *query) awaitLite(ctx context.Context, run messages.Ref) (*messages.AgentResult, error) {
+	ctx, stop := q.api.untilDrain(ctx)
+	defer stop()
+	for e, err := range q.api.cfg.Hub.Watch(ctx, run) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Name() != messages.EventRunWaiting {
+			continue
+		}
+		var d messages.RunWaiting
+		if err := json.Unmarshal(e.Data, &d); err == nil && d.Reason == messages.ParkModel {
+			return nil, liteWaits(&d)
+		}
+	}
+	return q.api.cfg.Client.Result(ctx, run)
+}
+
+// liteWaits is the answer for a run whose model cannot be called for a while.
+func liteWaits(d *messages.RunWaiting) error {
+	p := problemf(http.StatusInternalServerError, messages.CodeModelOverloaded, "the model cannot be called now")
+	if d.Cause != nil {
+		p.Code, p.Detail = d.Cause.Code, d.Cause.Text()
+	}
+	if d.Until != nil {
+		p.Detail += "; it may be called again at " + d.Until.UTC().Format(time.RFC3339)
+	}
+	p.Detail += "; the run was cancelled, submit it again later"
+	p.Retryable = true
+	return p
 }
 
 // abandonTimeout is shorter than what a dispatcher that stops leaves its requests.

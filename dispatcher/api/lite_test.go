@@ -86,6 +86,10 @@ func (e *echo) serve(w http.ResponseWriter, r *http.Request) {
 		case <-e.closed:
 		}
 		return
+	case line == "busy": // for longer than a worker holds a slot
+		w.Header().Set("Retry-After", "600")
+		http.Error(w, `{"error":{"message":"no capacity left"}}`, http.StatusServiceUnavailable)
+		return
 	case strings.HasPrefix(line, "status "):
 		status := http.StatusInternalServerError
 		_, _ = fmt.Sscanf(line, "status %d", &status)
@@ -366,6 +370,69 @@ func TestLiteTimeoutCancels(t *testing.T) {
 	}
 	if r := h.waitEnd(); r.Status != messages.StatusCancelled || !strings.Contains(r.Error.Message, "no answer within 300ms") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A run that parks for its model is answered with the cause at once, and not with a timeout.
+func TestLiteSaysWhyItsModelDoesNotAnswer(t *testing.T) {
+	h := openLite(t, newEcho(t), 0, nil)
+	var p struct {
+		messages.Problem
+
+		Error string
+	}
+	h.do("POST", "/run-lite", liteBody(false, "busy"), 500, &p)
+	if p.Code != messages.CodeModelOverloaded || !p.Retryable || !strings.Contains(p.Error, "no capacity left") || !strings.Contains(p.Error, "may be called again at") {
+		t.Errorf("%+v", p)
+	}
+	if r := h.waitEnd(); r.Status != messages.StatusCancelled || !strings.Contains(r.Error.Message, "no capacity left") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A run that waits for its model says everywhere what went wrong, with which model, and when it is called again.
+func TestWaitForTheModelNamesItsCause(t *testing.T) {
+	h := openLite(t, newEcho(t), 0, nil)
+	run := messages.Ref{Tenant: messages.DefaultTenant, Run: "stuck"}
+	h.do("POST", "/v1/tasks", `{"id":"stuck","input":"busy"}`, 202, nil)
+	var waits messages.RunWaiting
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	client, err := h.dev.Client(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range client.Watch(ctx, run) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Name() == messages.EventRunWaiting {
+			if err := json.Unmarshal(e.Data, &waits); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	names := func(where string, c *messages.Cause, until *time.Time) {
+		t.Helper()
+		if c == nil || c.Code != messages.CodeModelOverloaded || !strings.Contains(c.Message, "no capacity left") || c.Provider != "openai/plain" || c.Attempt != 1 || until == nil {
+			t.Errorf("%s: %+v until %v", where, c, until)
+		}
+	}
+	names("run_waiting", waits.Cause, waits.Until)
+	var status messages.RunStatus
+	h.do("GET", "/v1/tasks/stuck", "", 200, &status)
+	names("status", status.Cause, status.Until)
+	var why messages.Why
+	h.do("GET", "/v1/tasks/stuck/why", "", 200, &why)
+	names("why", why.Cause, why.Until)
+	if !strings.Contains(why.Text, "after attempt 1 failed: ") || !strings.Contains(why.Text, "the next attempt is at") {
+		t.Error(why.Text)
+	}
+	var list struct{ Runs []messages.RunSummary }
+	h.do("GET", "/v1/tasks?code=model_overloaded", "", 200, &list)
+	if len(list.Runs) != 1 || list.Runs[0].Status != messages.StatusWaiting || !strings.Contains(list.Runs[0].Error, "no capacity left") {
+		t.Errorf("%+v", list.Runs)
 	}
 }
 

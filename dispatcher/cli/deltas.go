@@ -58,6 +58,8 @@ func (r *run) hears(l *messages.Live) bool {
 		return false
 	}
 	switch {
+	case l.Kind == messages.LiveRetry:
+		r.doing = "retrying: " + l.Text
 	case l.Kind == messages.LiveReset:
 		r.doing = "the reply begins anew"
 	case r.written.Text != "":

@@ -187,7 +187,11 @@ func row(r *messages.RunSummary, now time.Time) []string {
 		duration = took(end.Sub(*r.Started))
 	}
 	agent := cmp.Or(truncate(r.Agent, listedToken), "?")
-	return []string{r.ID, agent, string(r.Status), strconv.Itoa(r.Steps), age, duration, truncate(visible(r.Input), listedInput)}
+	status := string(r.Status)
+	if r.Status == messages.StatusWaiting && r.Code != "" {
+		status += ": " + truncate(string(r.Code), listedToken)
+	}
+	return []string{r.ID, agent, status, strconv.Itoa(r.Steps), age, duration, truncate(visible(r.Input), listedInput)}
 }
 
 func writeRow(table *tabwriter.Writer, cells ...string) error {

@@ -61,6 +61,12 @@ func writeStatus(w io.Writer, s *messages.RunStatus, now time.Time) error {
 		{"status", what},
 		{"updated", fmt.Sprintf("%s (%s ago)", s.Updated.In(now.Location()).Format(time.RFC3339), span(now.Sub(s.Updated)))},
 	}
+	if s.Cause != nil {
+		rows = append(rows, [2]string{"model", fmt.Sprintf("attempt %d failed: %s", s.Cause.Attempt, s.Cause.Text())})
+		if s.Until != nil {
+			rows = append(rows, [2]string{"next try", s.Until.In(now.Location()).Format(time.RFC3339)})
+		}
+	}
 	if s.Attempt > 0 {
 		rows = append(rows, [2]string{"attempt", strconv.Itoa(s.Attempt)})
 	}

@@ -187,8 +187,14 @@ func (r *run) waits(d messages.RunWaiting) line {
 	if d.Question != "" {
 		l.text += ": " + d.Question
 	}
+	if d.Cause != nil {
+		l.text += fmt.Sprintf(", attempt %d failed: %s", d.Cause.Attempt, d.Cause.Text())
+	}
 	if d.Until != nil {
 		l.note = "until " + d.Until.UTC().Format(time.RFC3339)
+		if d.Cause != nil {
+			l.note = "next attempt at " + d.Until.UTC().Format(time.RFC3339)
+		}
 	}
 	return l
 }

@@ -338,6 +338,15 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 		st.Status = r.Status
 	case h.Waits != "":
 		st.Status = messages.StatusWaiting
+		if h.Waits == messages.ParkModel && h.Phase == messages.PhaseParked {
+			p, _, err := s.cfg.Keeper.Park(ctx, ref, last)
+			if err != nil {
+				return st, err
+			}
+			if p != nil {
+				st.Until, st.Cause = p.Until, p.Cause
+			}
+		}
 	case h.ClaimSeq == 0 && h.Phase == messages.PhaseReady:
 		st.Status = messages.StatusQueued // a fork that no worker has taken up
 	}

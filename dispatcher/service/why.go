@@ -198,7 +198,9 @@ func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.R
 			y.Text += " of " + p.Approval.Tool
 		}
 	case messages.ParkModel:
-		y.Text = "It waits until its model may be called again"
+		if y.Cause, y.Text = p.Cause, "It waits until its model may be called again"; p.Cause != nil {
+			y.Text = fmt.Sprintf("It waits until its model is called again, after attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
+		}
 	case messages.ReasonBudget:
 		y.Text = "It waits for more budget: " + p.Question
 	default:
@@ -208,7 +210,11 @@ func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.R
 		}
 	}
 	if y.Text = strings.TrimSuffix(y.Text, "."); p.Until != nil {
-		y.Text += ", until " + stamp(*p.Until) + " at most"
+		if p.Reason == messages.ParkModel {
+			y.Text += "; the next attempt is at " + stamp(*p.Until)
+		} else {
+			y.Text += ", until " + stamp(*p.Until) + " at most"
+		}
 	}
 	y.Text += "."
 	return err

@@ -83,9 +83,9 @@ func (r *row) apply(e *messages.Event, position uint64) bool {
 	case messages.EventRunWaiting:
 		var d messages.RunWaiting
 		_ = json.Unmarshal(e.Data, &d) // it waits, for whatever
-		r.status(n, messages.StatusWaiting, clean(d.Reason, maxName))
+		r.status(n, messages.StatusWaiting, clean(d.Reason, maxName), d.Cause)
 	case messages.EventRunResumed:
-		r.status(n, messages.StatusRunning, "")
+		r.status(n, messages.StatusRunning, "", nil)
 	case messages.EventRunFinished:
 		r.finish(e)
 	}
@@ -139,9 +139,13 @@ func (r *row) model(n uint64, name string) {
 	}
 }
 
-func (r *row) status(n uint64, s messages.Status, waits string) {
-	if r.Finished == nil && n > r.statusAt {
-		r.Status, r.Waits, r.statusAt = s, waits, n
+func (r *row) status(n uint64, s messages.Status, waits string, why *messages.Cause) {
+	if r.Finished != nil || n <= r.statusAt {
+		return
+	}
+	r.Status, r.Waits, r.statusAt, r.Code, r.Error = s, waits, n, "", ""
+	if why != nil {
+		r.Code, r.Error = messages.Code(clean(string(why.Code), maxName)), clean(why.Message, maxText)
 	}
 }
 
@@ -153,10 +157,10 @@ func (r *row) finish(e *messages.Event) {
 	if at.IsZero() { // it ended, and the row must say so
 		at = time.Unix(0, 0)
 	}
-	r.Finished, r.Waits = micros(at), ""
+	r.Finished, r.Waits, r.Code, r.Error = micros(at), "", "", ""
 	var d messages.RunFinished
 	if json.Unmarshal(e.Data, &d) != nil || d.Result.ID == "" { // more is not known
-		r.Status, r.Code = messages.StatusFailed, ""
+		r.Status = messages.StatusFailed
 		return
 	}
 	res := &d.Result

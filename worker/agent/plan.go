@@ -24,6 +24,7 @@ type Planning struct {
 	FellBack bool              `json:"fellBack,omitempty"` // the last call failed, and the run goes on without its reply
 	Outages  int               `json:"outages,omitempty"`  // calls in a row that did not reach the model
 	Pause    bool              `json:"pause,omitempty"`    // wait before the call is made again
+	Cause    *messages.Cause   `json:"cause,omitempty"`    // of that wait
 }
 
 // StepProgress is how far a step of the plan is.
@@ -98,6 +99,7 @@ func (s *State) failed(r *messages.ModelFailed) {
 		p := s.planning()
 		p.Outages++
 		p.Pause = true
+		p.Cause = &messages.Cause{Code: r.Error.Code, Message: r.Error.Message, Provider: r.Provider, Attempt: p.Outages}
 	default:
 		s.Calling, s.Failure = false, &r.Error
 	}

@@ -17,8 +17,8 @@ var _ Planner = PlanFirst{}
 // Outages of the network that a plan's model call outlives, and how long it waits in each when it parks.
 const (
 	maxNetworkParks   = 10
-	maxNetworkRetries = 3
-	networkPause      = time.Minute
+	MaxNetworkRetries = 3           // rounds of attempts beyond the first; of any planner
+	NetworkPause      = time.Minute // of any planner
 )
 
 // maxInvalid is how many replies in a row may be invalid before the run fails.
@@ -34,7 +34,7 @@ func Fallback(s *State, code messages.Code, network bool) string {
 	case network && on == messages.NetworkAbort:
 		return ""
 	case network && on == messages.NetworkRetry:
-		if outages < maxNetworkRetries {
+		if outages < MaxNetworkRetries {
 			return messages.FallbackRetry
 		}
 		return ""
@@ -79,7 +79,7 @@ func (r *planRun) next() Action {
 	case r.Failure != nil:
 		return &Finish{Status: messages.StatusFailed, Err: r.Failure}
 	case r.Calling && p.Pause:
-		return &Park{Parked: messages.Parked{Reason: messages.ParkModel}, For: networkPause}
+		return &Park{Parked: messages.Parked{Reason: messages.ParkModel, Cause: p.Cause}, For: NetworkPause}
 	case r.Calling:
 		return r.call(r.Step, r.Purpose)
 	case p.Reply != nil:

@@ -163,7 +163,7 @@ func (s *State) Advance(r messages.Record) error {
 	case *messages.Parked:
 		s.Parked = r
 		if s.Plan != nil {
-			s.Plan.Pause = false
+			s.Plan.Pause, s.Plan.Cause = false, nil
 		}
 		if r.Reason == messages.ParkModel {
 			s.ModelParks++

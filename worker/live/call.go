@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -60,12 +61,28 @@ func (c *Call) Add(kind messages.LiveKind, text string) {
 	c.arm()
 }
 
+// Retry says that a try has failed and what follows. The text is published as it is.
+func (c *Call) Retry(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.redact()
+	c.waiting = append(c.waiting, piece{messages.LiveRetry, text})
+	if c.size += len(text); c.size > maxWaiting {
+		c.overflow()
+	}
+	c.arm()
+}
+
 // Reset forgets the reply so far: it begins anew.
 func (c *Call) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.try++
-	c.raw, c.waiting, c.size, c.dropped = nil, nil, 0, 0
+	c.waiting = slices.DeleteFunc(c.waiting, func(p piece) bool { return p.kind != messages.LiveRetry })
+	c.raw, c.size, c.dropped = nil, 0, 0
+	for _, p := range c.waiting {
+		c.size += len(p.text)
+	}
 	c.text, c.reasoning = nil, nil
 	if c.shown {
 		c.shown = false
@@ -140,9 +157,11 @@ func (c *Call) take(end bool) []messages.Live {
 		out = append(out, messages.Live{
 			Type: messages.TypeLive, Run: c.run.Run, Step: c.step, Attempt: c.attempt, Try: c.try, Kind: w.kind, Text: w.text,
 		})
-		if w.kind != messages.LiveReset {
+		switch w.kind {
+		case messages.LiveText, messages.LiveReasoning:
 			out[len(out)-1].Dropped, c.dropped = c.dropped, 0
 			c.shown = true
+		case messages.LiveRetry, messages.LiveReset:
 		}
 	}
 	c.begun = c.begun || len(out) > 0
@@ -209,6 +228,9 @@ func (c *Call) overflow() {
 	c.redact()
 	for i := 0; c.size > maxWaiting/2 && i < len(c.waiting); i++ {
 		w := &c.waiting[i]
+		if w.kind == messages.LiveRetry { // a few, and short
+			continue
+		}
 		cut := boundary(w.text, min(len(w.text), c.size-maxWaiting/2))
 		w.text = w.text[cut:]
 		c.size -= cut

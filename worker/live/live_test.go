@@ -318,3 +318,28 @@ func BenchmarkShortReply(b *testing.B) {
 		c.Close(true)
 	}
 }
+
+// A retry is shown when it happens, and stays shown although the reply begins anew before it was published.
+func TestRetriesAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		p := live.New(live.Config{Publish: w.publish, Every: every})
+		c := p.Open(run, 1, 1)
+		c.Add(messages.LiveText, "Lost")
+		c.Retry("busy; attempt 2 follows in 1s")
+		c.Retry("busy; attempt 3 follows in 2s")
+		c.Reset()
+		c.Add(messages.LiveText, "Hello")
+		time.Sleep(2 * every)
+		c.Close(true)
+		want := []string{
+			"1.1.2 1 retry busy; attempt 2 follows in 1s", "1.1.2 2 retry busy; attempt 3 follows in 2s", "1.1.2 3 text Hello",
+		}
+		if diff := cmp.Diff(want, w.told()); diff != "" {
+			t.Error(diff)
+		}
+		if r := w.reply(); r.Text != "Hello" || r.Incomplete {
+			t.Errorf("%+v", r)
+		}
+	})
+}

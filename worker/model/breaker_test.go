@@ -315,3 +315,30 @@ func TestCachedReplyTellsNothingOfItsModel(t *testing.T) {
 		t.Errorf("got %+v, want an open circuit after the third failure", c)
 	}
 }
+
+// A patient request waits for a circuit that is open for long, instead of being told to come again.
+func TestPatientRequestWaitsForTheCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &plant{err: busy()}
+		r := breaking(t, p)
+		for range 3 {
+			_, _ = ask(t.Context(), r, model.Request{Model: "m"})
+		}
+		if _, failed := ask(t.Context(), r, model.Request{Model: "m"}); failed == nil || failed.RetryAfter != 40*time.Second {
+			t.Fatalf("the circuit is not open: %v", failed)
+		}
+		p.set(nil, nil)
+		began := time.Now()
+		if _, failed := ask(t.Context(), r, model.Request{Model: "m", Patient: true}); failed != nil || time.Since(began) != 40*time.Second {
+			t.Errorf("%v after %s", failed, time.Since(began))
+		}
+		p.set(busy(), nil)
+		for range 3 {
+			_, _ = ask(t.Context(), r, model.Request{Model: "m"})
+		}
+		began = time.Now()
+		if _, failed := ask(t.Context(), r, model.Request{Model: "m", Patient: true}); failed == nil || time.Since(began) > 2*time.Minute {
+			t.Errorf("%v after %s", failed, time.Since(began))
+		}
+	})
+}

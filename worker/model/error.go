@@ -15,6 +15,7 @@ type Error struct {
 	Hint       string        // what to do about it, a sentence; may be empty
 	RequestID  string        // the provider's
 	RetryAfter time.Duration // as the provider asked; 0: it did not
+	Provider   string        // "provider/model" that failed, from a Router; may be empty
 	Paused     string        // the provider that an operator paused, when no other can take the request
 }
 
@@ -63,8 +64,10 @@ func (e *Error) Code() messages.Code {
 		return messages.CodeModelRateLimited
 	case Overloaded:
 		return messages.CodeModelOverloaded
-	case Timeout, Network:
+	case Timeout:
 		return messages.CodeModelTimeout
+	case Network:
+		return messages.CodeModelUnreachable
 	case Truncated:
 		return messages.CodeModelTruncated
 	case Auth:

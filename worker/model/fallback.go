@@ -39,11 +39,12 @@ func (c *call) run(ctx context.Context) {
 			return
 		}
 		wait := c.soonest()
-		if wait == 0 || wait > maxWait || waits == circuitWaits {
+		long := wait > maxWait
+		if wait == 0 || waits == circuitWaits || long && !c.req.Patient {
 			c.yield(Delta{}, c.verdict(wait))
 			return
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := sleep(ctx, min(wait, maxWait)); err != nil {
 			c.yield(Delta{}, err)
 			return
 		}
@@ -91,11 +92,14 @@ func (c *call) pass(ctx context.Context) (over bool) {
 // stream is the call, with its retries.
 func (c *call) stream(ctx context.Context, t *try) iter.Seq2[Delta, error] {
 	retry := c.router.config.Retry
+	if c.req.Retries != nil {
+		retry.Retries = *c.req.Retries
+	}
 	if retry.Retries = min(retry.Retries, c.left-1); retry.Retries <= 0 {
 		retry.Retries = -1
 	}
 	req := c.req
-	req.Model, req.Models = t.Model, nil
+	req.Model, req.Models, req.Retries = t.Model, nil, nil // they count in retry
 	req.MaxTokens, req.Format = t.Capabilities.output(req.MaxTokens), t.Capabilities.format(req.Format)
 	if told := req.Setback; told != nil {
 		req.Setback = func(r Retried) {
@@ -279,6 +283,7 @@ func (c *call) verdict(wait time.Duration) error {
 // of is an error that says where it comes from, when it may come from several places.
 func (c *call) of(t *try, e *Error) *Error {
 	named := *e
+	named.Provider = t.String()
 	if len(c.router.byName) > 1 {
 		named.Detail = strings.TrimSuffix(t.String()+": "+e.Detail, ": ")
 	}

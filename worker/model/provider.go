@@ -33,6 +33,9 @@ type Request struct {
 	Echo        bool     // send reasoning of the provider's own family back to it
 	Cache       bool     // a reply to the same request may be used again, if Temperature is 0
 
+	Retries *int // after the first attempt at a model; nil: as it is configured; negative counts as 0
+	Patient bool // for a Router: a circuit that is open for long is waited for a while before the call is given up
+
 	Setback func(Retried) // hears of each failed call that is followed by another; must be quick; nil: nobody does
 }
 

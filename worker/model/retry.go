@@ -54,13 +54,17 @@ func NewRetry(p Provider, c RetryConfig) *Retry {
 
 // Stream implements Provider.
 func (r *Retry) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+	retries := r.config.Retries
+	if req.Retries != nil {
+		retries = *req.Retries
+	}
 	return func(yield func(Delta, error) bool) {
 		for attempt := 1; ; attempt++ {
 			a := r.try(ctx, req, yield)
 			if a.over {
 				return
 			}
-			wait, again := r.wait(ctx, a.err, attempt)
+			wait, again := r.wait(ctx, a.err, attempt, retries)
 			if !again {
 				yield(Delta{}, a.err)
 				return
@@ -107,12 +111,12 @@ func (r *Retry) try(ctx context.Context, req Request, yield func(Delta, error) b
 }
 
 // wait is how long to wait for the attempt after the given one, if there is to be one.
-func (r *Retry) wait(ctx context.Context, err error, attempt int) (time.Duration, bool) {
+func (r *Retry) wait(ctx context.Context, err error, attempt, retries int) (time.Duration, bool) {
 	failed, ok := errors.AsType[*Error](err)
 	if _, open := errors.AsType[openError](err); open { // the router knows better what to do meanwhile
 		return 0, false
 	}
-	if !ok || ctx.Err() != nil || !failed.Retryable() || attempt > r.config.Retries || failed.RetryAfter > maxWait {
+	if !ok || ctx.Err() != nil || !failed.Retryable() || attempt > retries || failed.RetryAfter > maxWait {
 		return 0, false
 	}
 	backoff := maxWait

@@ -165,3 +165,25 @@ func TestDefaultJitterStaysInBounds(t *testing.T) {
 		})
 	}
 }
+
+// A request may say how often its call is made again, of each model.
+func TestRequestSaysHowOftenItIsRetried(t *testing.T) {
+	for retries, want := range map[int]int{0: 1, 1: 2, 5: 6} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &plant{err: busy()}
+			r, err := model.NewRouter(model.RouterConfig{
+				Endpoints: []model.Endpoint{{Name: "p", Provider: p}}, Default: "p", Breaker: model.BreakerConfig{Failures: -1},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, failed := ask(t.Context(), r, model.Request{Retries: new(retries)}); failed == nil || p.count() != want {
+				t.Errorf("%d retries: %d calls, error %v", retries, p.count(), failed)
+			}
+			alone := &plant{err: busy()}
+			if _, failed := ask(t.Context(), model.NewRetry(alone, model.RetryConfig{}), model.Request{Retries: new(retries)}); failed == nil || alone.count() != want {
+				t.Errorf("%d retries without a router: %d calls, error %v", retries, alone.count(), failed)
+			}
+		})
+	}
+}

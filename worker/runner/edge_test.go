@@ -85,6 +85,13 @@ var ids struct {
 }
 
 func rnew(log runlog.Log, q runlog.Queue, e runlog.Events, m rmodel) (*runner.Runner, *runlog.Keeper) {
+	d := messages.Definition{Name: "a"}
+	d.SetDefaults()
+	return rnewOf(d, log, q, e, m)
+}
+
+// rnewOf is rnew with an agent.
+func rnewOf(d messages.Definition, log runlog.Log, q runlog.Queue, e runlog.Events, m rmodel) (*runner.Runner, *runlog.Keeper) {
 	k := &runlog.Keeper{Log: log, Queue: q, Events: e, Now: time.Now, NewID: func() string {
 		ids.Lock()
 		defer ids.Unlock()
@@ -98,11 +105,7 @@ func rnew(log runlog.Log, q runlog.Queue, e runlog.Events, m rmodel) (*runner.Ru
 	return runner.New(runner.Config{
 		Worker: "w", Keeper: k, Model: m, Tools: set,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
-		Agent: func(context.Context, string) (messages.Definition, error) {
-			d := messages.Definition{Name: "a"}
-			d.SetDefaults()
-			return d, nil
-		},
+		Agent:     func(context.Context, string) (messages.Definition, error) { return d, nil },
 	}), k
 }
 

@@ -40,6 +40,7 @@ type execution struct {
 	waits   bool                       // it has no turn in its session
 	refused *messages.RunError         // why it can have none
 	later   *messages.Parked           // the wish of the model call to be made later
+	outages int                        // rounds of attempts in a row that did not reach the model
 	hold    *messages.Parked           // until a quota of its tenant allows it to go on
 
 	placed   bool   // it has its places in lines

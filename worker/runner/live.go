@@ -9,6 +9,8 @@ type LiveReply interface {
 	Add(kind messages.LiveKind, text string)
 	// Reset says that the reply begins anew.
 	Reset()
+	// Retry says that a try has failed and what follows. The text holds no secrets.
+	Retry(text string)
 	// Close ends the reply; whole tells whether all of it was added. Nothing is called after it.
 	Close(whole bool)
 }
@@ -25,4 +27,5 @@ type unseen struct{}
 
 func (unseen) Add(messages.LiveKind, string) {}
 func (unseen) Reset()                        {}
+func (unseen) Retry(string)                  {}
 func (unseen) Close(bool)                    {}

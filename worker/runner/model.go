@@ -31,24 +31,26 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 	}
 	began := x.now()
 	if a.Summary {
-		reply, _, err := x.stream(x.ask(ctx, call, a), x.live(a.Step))
+		live := x.live(a.Step)
+		reply, _, err := x.stream(x.ask(ctx, call, a, live), live)
 		stop()
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
 	live, failures := x.tell(ctx, x.live(a.Step))
-	reply, first, err := x.stream(x.ask(ctx, call, a), live)
+	reply, first, err := x.stream(x.ask(ctx, call, a, live), live)
 	stop()
 	x.since = time.Now()
 	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)
 }
 
-// ask is the call's reply, piece by piece; the setbacks are told under ctx.
-func (x *execution) ask(ctx, call context.Context, a *agent.CallModel) iter.Seq2[model.Delta, error] {
+// ask is the call's reply, piece by piece; setbacks are logged under ctx and shown to those who watch the reply.
+func (x *execution) ask(ctx, call context.Context, a *agent.CallModel, live LiveReply) iter.Seq2[model.Delta, error] {
 	return x.cfg.Model.Stream(call, model.Request{
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
 		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
 		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format),
-		Cache: x.state.Agent.Cache, Setback: x.setback(ctx),
+		Cache: x.state.Agent.Cache, Setback: x.setback(ctx, live),
+		Retries: x.state.Agent.ModelRetries, Patient: x.state.Agent.OnNetworkError == messages.NetworkRetry,
 	})
 }
 
@@ -100,6 +102,7 @@ func (x *execution) replied(
 		uniqueIDs(&msg)
 		clear(x.args) // ids may come again
 		clear(x.parks)
+		x.outages = 0
 		x.checkAll(&msg)
 		return x.commitPaid(append([]messages.Record{x.paidReply(step, took, msg, reply)}, also...)...)
 	case ctx.Err() != nil:
@@ -110,14 +113,7 @@ func (x *execution) replied(
 		x.say(ctx, slog.LevelInfo, "provider is paused", slog.String("provider", failed.Paused))
 		return x.commit(ctx)
 	case errors.As(err, &failed):
-		if x.later = x.postpone(step, failed); x.later != nil {
-			x.say(ctx, slog.LevelWarn, "model asks to be called later", slog.String("code", string(failed.Code())), x.said("err", failed.Error()))
-			return x.commit(ctx)
-		}
-		return x.commit(ctx, &messages.ModelFailed{
-			Step: step, Error: messages.RunError{Code: failed.Code(), Message: x.cfg.Redact(failed.Error())},
-			Fallback: agent.Fallback(x.state, failed.Code(), failed.Class == model.Network),
-		})
+		return x.modelFailed(ctx, step, failed)
 	default:
 		return nil, fmt.Errorf("call model: %w", err)
 	}

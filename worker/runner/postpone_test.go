@@ -28,8 +28,15 @@ type waiting struct {
 
 func newWaiting(t *testing.T, answer func(call int) (*model.Reply, error)) *waiting {
 	t.Helper()
+	d := messages.Definition{Name: "a"}
+	d.SetDefaults()
+	return newWaitingOf(t, d, answer)
+}
+
+func newWaitingOf(t *testing.T, d messages.Definition, answer func(call int) (*model.Reply, error)) *waiting {
+	t.Helper()
 	w := &waiting{t: t, log: &runlog.Memory{}, queue: &rq{}, answer: answer, seq: 7}
-	w.runner, w.keeper = rnew(w.log, w.queue, &re{}, func(_ context.Context, req model.Request) (*model.Reply, error) {
+	w.runner, w.keeper = rnewOf(d, w.log, w.queue, &re{}, func(_ context.Context, req model.Request) (*model.Reply, error) {
 		w.keys = append(w.keys, req.Key)
 		return w.answer(len(w.keys))
 	})
@@ -190,5 +197,86 @@ func TestParksForTheModelGrow(t *testing.T) {
 		if d < asked || d > asked*11/10 {
 			t.Errorf("park %d took %s, want %s", i, d, asked)
 		}
+	}
+}
+
+// What the agent wants goes before the wait that a provider or an open circuit asks for.
+func TestAgentsFailureSettingsGoFirst(t *testing.T) {
+	unreachable := func(after time.Duration) error {
+		return &model.Error{Class: model.Network, Detail: "connection refused", Provider: "openai/m", RetryAfter: after}
+	}
+	slow := &model.Error{Class: model.Timeout, Detail: "silent", RetryAfter: time.Minute}
+	for name, tc := range map[string]struct {
+		agent messages.Definition
+		err   error
+		calls int    // of the model before the run rests
+		want  string // "parked", "completed" or the code of its end
+		error string // fallback of the error events, if there are any
+	}{
+		"abort, open circuit":          {messages.Definition{OnNetworkError: messages.NetworkAbort}, unreachable(time.Minute), 1, "model_unreachable", ""},
+		"abort":                        {messages.Definition{OnNetworkError: messages.NetworkAbort}, unreachable(0), 1, "model_unreachable", ""},
+		"retry, open circuit":          {messages.Definition{OnNetworkError: messages.NetworkRetry}, unreachable(time.Minute), 4, "model_unreachable", ""},
+		"retry":                        {messages.Definition{OnNetworkError: messages.NetworkRetry}, unreachable(0), 4, "model_unreachable", ""},
+		"retry, json":                  {messages.Definition{OnNetworkError: messages.NetworkRetry, Planner: messages.PlannerJSON}, unreachable(0), 4, "model_unreachable", ""},
+		"park, open circuit":           {messages.Definition{OnNetworkError: messages.NetworkPark}, unreachable(time.Minute), 1, "parked", ""},
+		"park":                         {messages.Definition{OnNetworkError: messages.NetworkPark}, unreachable(0), 1, "parked", ""},
+		"nothing said, open circuit":   {messages.Definition{}, unreachable(time.Minute), 1, "parked", ""},
+		"nothing said":                 {messages.Definition{}, unreachable(0), 1, "model_unreachable", ""},
+		"abort is about the network":   {messages.Definition{OnNetworkError: messages.NetworkAbort}, limited(time.Minute), 1, "parked", ""},
+		"plan, abort, open circuit":    {messages.Definition{Planner: messages.PlannerPlan, OnNetworkError: messages.NetworkAbort}, unreachable(time.Minute), 1, "model_unreachable", ""},
+		"plan, retry, open circuit":    {messages.Definition{Planner: messages.PlannerPlan, OnNetworkError: messages.NetworkRetry}, unreachable(time.Minute), 4, "model_unreachable", "retry"},
+		"plan, open circuit":           {messages.Definition{Planner: messages.PlannerPlan}, unreachable(time.Minute), 1, "parked", ""},
+		"plan":                         {messages.Definition{Planner: messages.PlannerPlan}, unreachable(0), 1, "parked", "park"},
+		"timeout of planning, circuit": {messages.Definition{Planner: messages.PlannerPlan}, slow, 1, "parked", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := tc.agent
+			d.Name = "a"
+			d.SetDefaults()
+			w := newWaitingOf(t, d, func(int) (*model.Reply, error) { return nil, tc.err })
+			w.start()
+			got, fallback := "", ""
+			for e := range w.log.Read(t.Context(), rrun, 0, runlog.Tail) {
+				for _, r := range e.Records {
+					switch r := r.(type) {
+					case *messages.ModelFailed:
+						if r.Fallback != "" {
+							fallback = r.Fallback
+						}
+					case *messages.Parked:
+						got = "parked"
+						if r.Cause == nil || r.Cause.Attempt != 1 || r.Cause.Code == "" || r.Cause.Message == "" || r.Until == nil {
+							t.Errorf("park until %v for %+v", r.Until, r.Cause)
+						}
+						if failed := tc.err.(*model.Error); r.Cause != nil && r.Cause.Provider != failed.Provider { //nolint:errorlint // as the table holds it
+							t.Errorf("provider %q", r.Cause.Provider)
+						}
+					case *messages.Finished:
+						if got = string(r.Result.Status); r.Result.Error != nil {
+							got = string(r.Result.Error.Code)
+						}
+					}
+				}
+			}
+			if got != tc.want || fallback != tc.error || len(w.keys) != tc.calls {
+				t.Errorf("%q after %d calls, fallback %q", got, len(w.keys), fallback)
+			}
+		})
+	}
+}
+
+// A plan goes on without an observation that does not come in time, although the circuit of the model is open.
+func TestPlanFallsBackWithAnOpenCircuit(t *testing.T) {
+	w := newPlanWorld(&messages.Plan{Steps: []messages.PlanStep{pstep("a", "echo", "A"), pstep("b", "echo", "B", "a")}})
+	w.def.Observe = messages.ObserveAlways
+	w.model = func(context.Context, model.Request) (*model.Reply, error) {
+		return nil, &model.Error{Class: model.Timeout, Detail: "not called for now", RetryAfter: time.Minute}
+	}
+	r, _ := w.worker(t, nil)
+	if out, err := r.Run(t.Context(), rticket(1)); out != runner.Done || err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	if end := w.finished(); end == nil || end.Status != messages.StatusCompleted {
+		t.Errorf("%+v, last %v", end, w.last(t).Records)
 	}
 }

@@ -2,8 +2,10 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
@@ -125,9 +127,10 @@ func (x *execution) recountEnd(ctx context.Context, r *messages.AgentResult) {
 	}
 }
 
-// setback logs a model call that failed and is followed by another one for the same request.
-func (x *execution) setback(ctx context.Context) func(model.Retried) {
+// setback logs and shows a model call that failed and is followed by another one for the same request.
+func (x *execution) setback(ctx context.Context, live LiveReply) func(model.Retried) {
 	return func(r model.Retried) {
+		live.Retry(x.retryText(r))
 		why := []slog.Attr{slog.String("model", r.Model), slog.String("code", string(r.Err.Code())), x.said("err", r.Err.Error())}
 		if r.Wait == 0 {
 			x.say(ctx, slog.LevelWarn, "model failed and another is asked", why...)
@@ -136,4 +139,13 @@ func (x *execution) setback(ctx context.Context) func(model.Retried) {
 		again := []slog.Attr{slog.Int("try", r.Attempt), slog.Int64("wait_millis", r.Wait.Milliseconds())}
 		x.say(ctx, slog.LevelWarn, "model call failed and is made again", append(why, again...)...)
 	}
+}
+
+// retryText is a setback in a sentence for those who watch.
+func (x *execution) retryText(r model.Retried) string {
+	text := messages.Clip(x.cfg.Redact(strings.ToValidUTF8(r.Err.Error(), "\uFFFD")), maxSaid) + " (" + string(r.Err.Code()) + ")"
+	if r.Wait == 0 {
+		return text + "; another model is asked"
+	}
+	return fmt.Sprintf("%s; attempt %d follows in %s", text, r.Attempt+1, r.Wait.Round(100*time.Millisecond))
 }

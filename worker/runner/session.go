@@ -105,7 +105,7 @@ func (x *execution) summarised(ctx context.Context, millis int64, reply *model.R
 	case errors.As(err, &failed) && x.withhold(failed):
 		return x.commit(ctx)
 	case errors.As(err, &failed):
-		if x.later = x.postpone(0, failed); x.later != nil {
+		if x.outlives(ctx, 0, failed) {
 			return x.commit(ctx)
 		}
 		return x.commit(ctx, &messages.Summarised{
