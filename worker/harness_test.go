@@ -39,8 +39,10 @@ type house struct {
 	dirs    *sandbox.Workspaces
 	log     *slog.Logger
 
-	talks    runner.Cache  // of the workers' runners
-	longWait time.Duration // of the workers' runners; 0: the default
+	talks    runner.Cache     // of the workers' runners
+	longWait time.Duration    // of the workers' runners; 0: the default
+	here     func() time.Time // the clock of the machines of workers; nil: the right one
+	maxSkew  time.Duration    // of that clock
 }
 
 // open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
@@ -132,6 +134,10 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	cfg.Bus, cfg.Keeper, cfg.Log = b, keeper(b), h.log
 	cfg.Caps = b.NewCaps(20 * time.Millisecond)
 	cfg.Keeper.Lines, cfg.Keeper.Caps = b, cfg.Caps
+	if h.here != nil {
+		cfg.Clock = b.NewClock(bus.ClockConfig{Here: h.here, Most: h.maxSkew})
+		cfg.Keeper.Now = cfg.Clock.Now
+	}
 	text := live.New(live.Config{Publish: b.PublishLive})
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,

@@ -19,6 +19,7 @@ type slots struct {
 	used      int // may exceed total for a while: a suspect that proves itself moves in whether there is room or not
 	requested int
 	freed     time.Time // when the first of the free slots came free
+	isShut    bool      // no message is asked for, as if all slots were in use
 }
 
 func newSlots(n int) *slots { return &slots{total: n, changed: make(chan struct{}, 1)} }
@@ -48,7 +49,7 @@ func (s *slots) want() (n int, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free := s.total - s.used - s.requested
-	if free <= 0 {
+	if free <= 0 || s.isShut {
 		return 0, 0
 	}
 	wait = linger - time.Since(s.freed) // slots that have been free for long wait for nobody
@@ -82,8 +83,20 @@ func (s *slots) signal() {
 	}
 }
 
-// full tells whether every slot is in use.
-func (s *slots) full() bool { return s.busy() >= s.total }
+// full reports whether there is no slot for another message.
+func (s *slots) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isShut || s.used >= s.total
+}
+
+// shut closes all slots that are free, or opens them again.
+func (s *slots) shut(is bool) {
+	s.mu.Lock()
+	s.isShut = is
+	s.mu.Unlock()
+	s.signal()
+}
 
 func (s *slots) busy() int {
 	s.mu.Lock()

@@ -39,6 +39,7 @@ type Config struct {
 	Name         string        // that the worker is listed with. Default: its id
 	Version      string        // of the program, that it is listed with
 	Caps         *bus.Caps     // those of the Runner's Keeper; nil: nothing is capped or paused
+	Clock        *bus.Clock    // that of the Keeper; nil: this machine's clock is trusted
 }
 
 // Worker works task messages.
@@ -126,6 +127,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			return err //nolint:wrapcheck // it says what was loaded
 		}
 	}
+	w.compareClock(ctx)
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
 	beat, stopBeat := context.WithCancel(work)
@@ -135,6 +137,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.ackWait, w.beatEvery, w.running = tasks.AckWait, tasks.AckWait/3, ctx
 	background.Go(func() { w.heartbeat(beat, w.beatEvery) })
 	background.Go(func() { w.register(beat, drain) })
+	if w.cfg.Clock != nil {
+		background.Go(func() { w.cfg.Clock.Keep(beat, w.beatEvery, w.heedClock) })
+	}
 	background.Go(func() {
 		if err := w.cfg.Bus.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
 			w.cfg.Log.WarnContext(beat, "no nudges: controls are seen at the next heartbeat", "err", err)

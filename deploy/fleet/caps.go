@@ -8,8 +8,8 @@ import (
 
 // capped is the keeper of a worker, whose runs take places in lines, and the caps that it goes by. The guard tells the
 // models which providers are paused.
-func capped(b *bus.Bus, g *guard) (*runlog.Keeper, *bus.Caps) {
-	k, caps := keeper(b), b.NewCaps(0)
+func capped(b *bus.Bus, clock *bus.Clock, g *guard) (*runlog.Keeper, *bus.Caps) {
+	k, caps := keeper(b, clock), b.NewCaps(0)
 	k.Lines, k.Caps = b, caps
 	if g != nil {
 		g.caps.Store(caps)

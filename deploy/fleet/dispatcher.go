@@ -77,17 +77,21 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	}
 	defer closeIndex(ctx, runs, log)
 	denials := auth.NewDenials(b.AnnounceTo, log)
+	clock := b.NewClock(bus.ClockConfig{Log: log})
+	if err := clock.Measure(ctx); err != nil {
+		return err //nolint:wrapcheck // it says what was asked
+	}
 	svc := service.New(service.Config{
 		Denied: denials.Tell,
 		Index:  asked(runs),
-		Conn:   nc, Bus: b, Keeper: keeper(b), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
+		Conn:   nc, Bus: b, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
 		PromptPolicy: withoutSecrets(settings.Secrets(s)), Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), said.metrics(metrics)); err != nil {
 		return err
 	}
 	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
@@ -125,6 +129,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	group.Go(func() error { return said.entries.Run(ctx) })
 	group.Go(func() error { return svc.Run(ctx) })
 	group.Go(func() error { return hub.Run(ctx) })
+	group.Go(func() error { clock.Keep(ctx, clockEvery, nil); return nil })
 	group.Go(func() error { return export(ctx) })
 	group.Go(func() error { return b.Intake(ctx) })
 	group.Go(func() error { return keepIndex(ctx, runs) })
@@ -137,7 +142,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		case <-ctx.Done():
 			return nil
 		}
-		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, connected(nc)), s.MetricsOpen), cert, log, ready)
+		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, readiness(nc)), s.MetricsOpen), cert, log, ready)
 	})
 	return group.Wait()
 }
@@ -168,22 +173,9 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 }
 
 // keeper is the Keeper of a process.
-func keeper(b *bus.Bus) *runlog.Keeper {
+func keeper(b *bus.Bus, clock *bus.Clock) *runlog.Keeper {
 	return &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Asks: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) },
-	}
-}
-
-// now is the time as the wire has it, so that a value and its copy that travelled are equal.
-func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
-// connected is the readiness of a process that can do nothing without its connection.
-func connected(nc *nats.Conn) func(context.Context) error {
-	return func(context.Context) error {
-		if !nc.IsConnected() {
-			return errors.New("no connection to NATS")
-		}
-		return nil
+		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Asks: b, Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

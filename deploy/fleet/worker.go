@@ -111,7 +111,8 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer shutHooks()
-	k, caps := capped(b, parts.guard)
+	clock := b.NewClock(bus.ClockConfig{Most: s.MaxClockSkew, Log: log})
+	k, caps := capped(b, clock, parts.guard)
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
@@ -123,9 +124,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b,
 	})
 	w := worker.New(worker.Config{
-		Bus: b, Keeper: k, Caps: caps, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
+		Bus: b, Keeper: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 	})
-	if err := errors.Join(ignoredMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
@@ -142,7 +143,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	group.Go(func() error { return said.entries.Run(rest) })
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {
-		return serve(rest, s.HTTPAddr, observability.Handler(metrics, connected(nc)), nil, log, ready)
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check)), nil, log, ready)
 	})
 	return group.Wait()
 }

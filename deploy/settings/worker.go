@@ -21,6 +21,7 @@ type Worker struct {
 	ModelTimeout time.Duration `env:"LONGSHORE_MODEL_TIMEOUT" envDefault:"60s" help:"how long a model may be silent"`
 	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the runs' files; they stay on this machine"`
 	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
+	MaxClockSkew time.Duration `env:"LONGSHORE_MAX_CLOCK_SKEW" envDefault:"30s" help:"how much this machine's clock may differ from the NATS server's before no new work is taken"`
 	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"  help:"public keys of those whose decisions count, comma separated (default: all count)"`
 }
 
@@ -36,9 +37,14 @@ func (s *Worker) Check() error {
 		return Errorf("REDIS_URL is missing: redis://host:6379 for short-term memory, or none to work without")
 	case !isRedis(s.RedisURL):
 		return Errorf("REDIS_URL: must be an address such as redis://host:6379, rediss:// for TLS, or none")
+	case s.MaxClockSkew < minClockSkew:
+		return Errorf("LONGSHORE_MAX_CLOCK_SKEW: must be at least %v", minClockSkew)
 	}
 	return s.checkLimits()
 }
+
+// minClockSkew leaves room for clocks that are set over a network.
+const minClockSkew = time.Second
 
 // isRedis only tells whether it may be an address; who connects reads it closely.
 func isRedis(address string) bool {
