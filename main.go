@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cli.Group(root)
 	cli.Usage(root)
 	root.SetArgs(args)
-	return exitCode(root.ExecuteContext(ctx), stderr)
+	return exitCode(ctx, root.ExecuteContext(ctx), stderr)
 }
 
 // commands are all that there are.
@@ -81,6 +81,7 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(devCommand(), dispatcherCommand(), workerCommand(), runCommand())
+	root.AddCommand(cli.Version(version, raw))
 	root.AddCommand(fleet.PricesCommand(os.Getenv, raw))
 	root.AddCommand(fleet.WebhookKeyCommand(os.Environ, raw))
 	root.AddCommand(fleet.HealthCommand(os.Environ, raw))
@@ -88,16 +89,16 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(replaycmd.Command(connect, raw))
 	root.AddCommand(doctorcmd.Command(doctorcmd.Config{Environ: os.Environ, Version: version, Raw: raw}))
 	root.AddCommand(auditcmd.Command(version, os.Environ, raw))
-	root.AddCommand(cli.Eval(evalFleet, terminal(stderr, stdout)))
+	forEval := terminal(stderr, stdout)
+	forEval.Ephemeral = os.Getenv("NATS_URL") == ""
+	root.AddCommand(cli.Eval(evalFleet, forEval))
 	return root
 }
 
-// errInterrupted means that a person stopped what only lives in this process.
-var errInterrupted = errors.New("interrupted: the run was given up together with the fleet in this process")
-
 // exitCode prints an error, once and in one line, and says how the process ends.
-func exitCode(err error, stderr io.Writer) int {
+func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	var (
+		ended  *cli.Interrupted
 		usage  *cli.UsageError
 		set    *settings.Error
 		failed *cli.RunFailed
@@ -107,8 +108,11 @@ func exitCode(err error, stderr io.Writer) int {
 		return exitOK
 	case errors.As(err, &failed): // its report is the message
 		return exitFailed
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintln(stderr, "longshore:", err)
+	case errors.As(err, &ended):
+		fmt.Fprintln(stderr, err)
+		return exitSignal
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "Interrupted.")
 		return exitSignal
 	case errors.As(err, &usage), errors.As(err, &set), errors.Is(err, dispatcher.ErrUnknownAgent):
 		fmt.Fprintln(stderr, "longshore:", err)
@@ -218,7 +222,7 @@ func devCommand() *cobra.Command {
 	var cfg fleet.DevConfig
 	var readyFile string
 	cmd := &cobra.Command{
-		Use: "dev", Short: "Run the whole fleet in one process, with NATS and a Redis-compatible store inside",
+		Use: "dev", SuggestFor: []string{"start", "serve", "up"}, Short: "Run the whole fleet in one process, with NATS and a Redis-compatible store inside",
 		Long: "Run dispatcher, worker, NATS and a Redis-compatible store in one process. Workers and clients of other\n" +
 			"processes can connect to it. The store behind the Redis address is in memory; queue and logs are in --data.\n\n" +
 			"Its environment, where that is not said by a flag:\n\n" + settings.Describe(&settings.Dev{}),
@@ -389,11 +393,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = f.watch(cmd, client, tasks)
-			if cmd.Context().Err() != nil && os.Getenv("NATS_URL") == "" {
-				err = errInterrupted
-			}
-			return errors.Join(err, done())
+			return errors.Join(f.watch(cmd, client, tasks), done())
 		},
 	}
 	flags := cmd.Flags()
@@ -415,6 +415,7 @@ func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []
 		options.Ask = cli.NewAsker(in)
 	}
 	if os.Getenv("NATS_URL") == "" {
+		options.Ephemeral = true
 		options.Advice = "; but the fleet in this process ends with it now: run it on a terminal, or with a fleet that stays (NATS_URL)"
 	}
 	return cli.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output == "json")

@@ -31,7 +31,7 @@ func (c *Client) ask(ctx context.Context, subject string, req, reply any) error 
 func (f *RunFilter) request() messages.RunsRequest {
 	return messages.RunsRequest{
 		Tenant: f.Tenant, Since: unlessZero(f.Since), Until: unlessZero(f.Until), Statuses: f.Statuses, Agent: f.Agent, Session: f.Session,
-		Labels: f.Labels, Search: f.Search, Code: f.Code, After: f.After,
+		Labels: f.Labels, Search: f.Search, Code: f.Code, ID: f.ID, Prefix: f.Prefix, After: f.After,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -25,6 +26,8 @@ type RunFilter struct {
 	Labels   map[string]string
 	Search   string        // in the id and the input; an index also looks into the error and what was done
 	Code     messages.Code // why it failed
+	ID       string        // this run alone
+	Prefix   string        // whose id begins with it
 	After    string        // the id after which a list goes on, newest first
 	Limit    int           // default MaxRuns
 }
@@ -77,6 +80,7 @@ func (c *Client) scanned(ctx context.Context, f RunFilter) (*RunList, error) {
 
 func (f *RunFilter) matches(r *messages.RunSummary) bool {
 	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.Status) ||
+		f.ID != "" && r.ID != f.ID || !strings.HasPrefix(r.ID, f.Prefix) ||
 		f.Code != "" && r.Code != f.Code || f.Search != "" && !contains(r, f.Search) ||
 		f.Agent != "" && r.Agent != f.Agent || f.Session != "" && r.Session != f.Session {
 		return false

@@ -36,6 +36,8 @@ type RunsRequest struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Search   string            `json:"search,omitempty"` // in the input, the error, what was done, and as the id; upper and lower case are the same
 	Code     Code              `json:"code,omitempty"`   // why it failed
+	ID       string            `json:"id,omitempty"`     // this run alone
+	Prefix   string            `json:"prefix,omitempty"` // whose id begins with it
 	After    string            `json:"after,omitempty"`  // go on after this run
 	Limit    int               `json:"limit,omitempty"`  // default and most 1000
 	Count    bool              `json:"count,omitempty"`  // say how many fit
@@ -61,8 +63,11 @@ func (r *RunsRequest) Check() error {
 	if len(r.Search) > maxSearch {
 		return &FieldError{"search", "is longer than 256 bytes"}
 	}
-	if r.After != "" {
-		if err := checkToken("after", r.After); err != nil {
+	for _, f := range []struct{ name, value string }{{"after", r.After}, {"id", r.ID}, {"prefix", r.Prefix}} {
+		if f.value == "" {
+			continue
+		}
+		if err := checkToken(f.name, f.value); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/replay"
@@ -22,8 +23,8 @@ var ErrDiffers = errors.New("today's code decides otherwise")
 
 // flags of the command.
 type flags struct {
-	tenant, output string
-	check, full    bool
+	json        *bool
+	check, full bool
 }
 
 // Command is `longshore replay`. With raw, JSON is written as it is, for an output that is no terminal.
@@ -33,27 +34,12 @@ func Command(connect cli.Connect, raw bool) *cobra.Command {
 		Use: "replay ID", Short: "Tell what each step of a run saw, decided and got",
 		Long: "Fold the log of a run again and tell what each step saw, decided and got, and when. No model and no tool is\n" +
 			"called. With --check today's code plans again wherever an owner of the run decided: it ends with 1 at the first\n" +
-			"decision that would be another one.",
-		Args: cli.OneRun,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			run := messages.Ref{Tenant: f.tenant, Run: args[0]}
-			if err := run.Check(); err != nil {
-				return cli.Usagef("%w", err)
-			}
-			if f.output != "text" && f.output != "json" {
-				return cli.Usagef("--output: must be text or json")
-			}
-			client, done, err := connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer done()
-			return f.run(cmd, raw, run, entries(client.Log(cmd.Context(), run), run))
-		},
+			"decision that would be another one. With -o json each step is a line.",
 	}
+	f.json = cli.OneRun(cmd, connect, func(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
+		return f.run(cmd, raw, run, entries(client.Log(cmd.Context(), run), run))
+	})
 	set := cmd.Flags()
-	set.StringVar(&f.tenant, "tenant", messages.DefaultTenant, "whose run")
-	set.StringVarP(&f.output, "output", "o", "text", "text or json: one object a step")
 	set.BoolVar(&f.full, "full", false, "show texts whole, and all messages that each step saw")
 	set.BoolVar(&f.check, "check", false, "plan again with today's code and compare")
 	cmd.MarkFlagsMutuallyExclusive("full", "check")
@@ -85,7 +71,7 @@ func (f *flags) run(cmd *cobra.Command, raw bool, run messages.Ref, log iter.Seq
 		if err != nil {
 			return fmt.Errorf("replay run %s: %w", run.Run, err)
 		}
-		if f.output == "json" {
+		if *f.json {
 			err = cli.WriteJSON(cmd, s, raw)
 		} else {
 			err = f.tell(cmd.OutOrStdout(), &s)
@@ -102,7 +88,7 @@ func (f *flags) compare(cmd *cobra.Command, raw bool, log iter.Seq2[messages.Ent
 	if err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
-	if f.output == "json" {
+	if *f.json {
 		err = cli.WriteJSON(cmd, r, raw)
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), verdict(&r))

@@ -81,7 +81,8 @@ func (c *commands) writeApprovals(cmd *cobra.Command, s *shared, list *messages.
 
 // said is what the flags of a decision say about who and why.
 type said struct {
-	shared
+	ofRun
+
 	by, reason string
 }
 
@@ -91,25 +92,16 @@ func (s *said) registerBy(cmd *cobra.Command) {
 }
 
 func (c *commands) decide(use, short, long string, deny bool) *cobra.Command {
-	var s said
+	s := said{ofRun: ofRun{changes: true}}
 	cmd := &cobra.Command{
 		Use: use + " RUN [CALL]", Short: short, Long: long,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return usagef("needs the id of a run and of its call that waits, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: s.args(0, 1, "the id of a run and of its call that waits"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
 			d := dispatcher.Decision{By: cmp.Or(s.by, c.options.User), Reason: s.reason}
-			if len(args) == 2 {
-				d.Call = args[1]
+			if rest := s.rest(args); len(rest) == 1 {
+				d.Call = rest[0]
 			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return c.withRun(cmd, &s.ofRun, args, func(client *dispatcher.Client, run messages.Ref) error {
 				do, what := client.Approve, "approved"
 				if deny {
 					do, what = client.Deny, "denied"
@@ -135,22 +127,13 @@ func (c *commands) deny() *cobra.Command {
 }
 
 func (c *commands) answer() *cobra.Command {
-	var s said
+	s := said{ofRun: ofRun{changes: true}}
 	cmd := &cobra.Command{
 		Use: "answer RUN TEXT", Short: "Answer the question that a run waits with",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("needs the id of a run and the answer in quotes, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: s.args(1, 1, "the id of a run and the answer in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
-				status, err := client.Answer(cmd.Context(), run, messages.AnswerRequest{Text: args[1], By: cmp.Or(s.by, c.options.User)})
+			return c.withRun(cmd, &s.ofRun, args, func(client *dispatcher.Client, run messages.Ref) error {
+				status, err := client.Answer(cmd.Context(), run, messages.AnswerRequest{Text: s.rest(args)[0], By: cmp.Or(s.by, c.options.User)})
 				return c.wasTold(cmd, &s.shared, run, status, err, "answered")
 			})
 		},

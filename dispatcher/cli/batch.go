@@ -162,9 +162,9 @@ func left(seconds float64) string {
 
 // cost says what is known, and that it is not all.
 func cost(b *messages.Batch) string {
-	text := fmt.Sprintf("$%.4f", b.Cost)
+	text := Money(b.Cost)
 	if b.MaxCost != nil {
-		text += fmt.Sprintf(" of $%.4f", *b.MaxCost)
+		text += " of " + Money(*b.MaxCost)
 	}
 	if b.Unpriced > 0 {
 		text += fmt.Sprintf(", and %s of unknown cost", count(int64(b.Unpriced), "run"))

@@ -172,7 +172,10 @@ func (c *commands) follow(cmd *cobra.Command, s *shared, client *dispatcher.Clie
 	defer ticker.Stop()
 	for {
 		b, err := client.Batch(cmd.Context(), ref)
-		if err != nil {
+		switch {
+		case err != nil && interrupted(cmd.Context()):
+			return detachedBatch(ref, err)
+		case err != nil:
 			return err
 		}
 		if b.Status.Ended() {
@@ -189,8 +192,17 @@ func (c *commands) follow(cmd *cobra.Command, s *shared, client *dispatcher.Clie
 		select {
 		case <-ticker.C:
 		case <-cmd.Context().Done():
-			return fmt.Errorf("the batch goes on: see `longshore batch status %s`: %w", ref.ID, cmd.Context().Err())
+			return detachedBatch(ref, cmd.Context().Err())
 		}
+	}
+}
+
+// detachedBatch says that a batch goes on without being followed.
+func detachedBatch(ref messages.BatchRef, err error) *Interrupted {
+	of := messages.Ref{Tenant: ref.Tenant, Run: ref.ID}
+	return &Interrupted{
+		text: fmt.Sprintf("Detached; batch %s is still running. Follow: %s --wait. Stop: %s.", ref.ID, command("batch status", of), command("batch cancel", of)),
+		err:  err,
 	}
 }
 

@@ -6,22 +6,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
 )
 
 func (c *commands) cancel() *cobra.Command {
-	var s shared
+	s := ofRun{changes: true}
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a run",
 		Long:  "Ask a run to stop. The request is recorded when this returns; a run that was only queued has ended by then.",
-		Args:  oneRun,
+		Args:  s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return c.withRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
 				status, err := client.Cancel(cmd.Context(), run, reason)
 				switch {
 				case err != nil:

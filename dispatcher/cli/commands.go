@@ -30,7 +30,7 @@ func Commands(connect Connect, options ...Options) []*cobra.Command {
 	c.options.Out, c.options.Names = nil, nil
 	c.options = c.options.withDefaults()
 	return ofTenant(c.options.Tenant, []*cobra.Command{
-		c.submit(), c.watch(), c.result(), c.cancel(), c.status(), c.list(), c.approvals(), c.approve(), c.deny(), c.answer(),
+		c.submit(), c.retry(), c.watch(), c.result(), c.cancel(), c.status(), c.list(), c.inbox(), c.approvals(), c.approve(), c.deny(), c.answer(),
 		c.fork(), c.batch(), c.agentsCommand(), c.promptsCommand(), c.sessions(), c.steer(), c.feedback(), c.schedules(),
 		c.dead(), c.keys(), c.quotasCommand(), c.lanes(), c.workersCommand(), c.drainCommand(), c.why(), c.pause(), c.resume(), c.top(), c.logs(),
 		c.stats(), c.index(),
@@ -68,12 +68,4 @@ func (s *shared) ref(id string) (messages.Ref, error) {
 		return ref, usage(err)
 	}
 	return ref, nil
-}
-
-// oneRun wants the id of a run.
-func oneRun(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("needs the id of one run, got %d arguments", len(args))
-	}
-	return nil
 }

@@ -95,12 +95,12 @@ func (c *commands) runEval(cmd *cobra.Command, open OpenFleet, f *evalFlags, fil
 	report, err := evaluation.Run(cmd.Context(), client, suite, f.options)
 	bar.clear()
 	if err != nil {
-		return explainEval(cmd.Context(), err, file)
+		return c.explainEval(cmd.Context(), err, file, f.tenant)
 	}
 	if f.output.json {
 		err = c.writeJSON(cmd, report)
 	} else {
-		err = writeReport(cmd.OutOrStdout(), report)
+		err = writeReport(cmd.OutOrStdout(), report, c.options.Ephemeral)
 	}
 	if err == nil && !report.Passed {
 		err = fmt.Errorf("%w: %d of %d runs passed, and the suite asks for %g", ErrBelowThreshold, report.Good, report.Runs, report.Threshold)
@@ -108,7 +108,7 @@ func (c *commands) runEval(cmd *cobra.Command, open OpenFleet, f *evalFlags, fil
 	return err
 }
 
-func explainEval(ctx context.Context, err error, file string) error {
+func (c *commands) explainEval(ctx context.Context, err error, file, tenant string) error {
 	var bad *evaluation.BadCase
 	var field *messages.FieldError
 	switch {
@@ -116,8 +116,14 @@ func explainEval(ctx context.Context, err error, file string) error {
 		return &UsageError{oneLine(fmt.Errorf("suite %s: %w", file, err))}
 	case errors.As(err, &field):
 		return usage(err)
-	case ctx.Err() != nil:
-		return &lineError{"stopped: the evaluation was given up, and what was submitted to a fleet elsewhere goes on", err}
+	case interrupted(ctx) && c.options.Ephemeral:
+		return givenUp("the evaluation", err)
+	case interrupted(ctx):
+		of := messages.Ref{Tenant: tenant}
+		return &Interrupted{
+			text: fmt.Sprintf("Detached; the runs of the suite that were submitted are still running. See them: %s. Stop one: %s.", command("list", of), commandFor("cancel", of)),
+			err:  err,
+		}
 	default:
 		return oneLine(err)
 	}
@@ -153,7 +159,8 @@ func rowsOf(r *evaluation.Report) []*caseRow {
 	return rows
 }
 
-func writeReport(w io.Writer, r *evaluation.Report) error {
+// writeReport writes a report for people. The ids of runs of an ephemeral fleet are left out: nothing knows them any more.
+func writeReport(w io.Writer, r *evaluation.Report, ephemeral bool) error {
 	table := newTable(w)
 	if err := writeRow(table, "CASE", "PASSED", "STEPS", "TOKENS", "TIME"); err != nil {
 		return err
@@ -177,7 +184,10 @@ func writeReport(w io.Writer, r *evaluation.Report) error {
 	var b strings.Builder
 	for _, o := range r.Cases {
 		for _, why := range o.Why {
-			fmt.Fprintf(&b, "\n%s: %s\n  run %s", o.Case, visible(why), o.ID)
+			fmt.Fprintf(&b, "\n%s: %s", o.Case, visible(why))
+			if !ephemeral {
+				b.WriteString("\n  run " + o.ID)
+			}
 		}
 	}
 	if b.Len() > 0 {
@@ -190,7 +200,7 @@ func writeReport(w io.Writer, r *evaluation.Report) error {
 func totals(r *evaluation.Report) string {
 	cost := "unknown"
 	if r.Usage.Cost != nil {
-		cost = fmt.Sprintf("$%g", *r.Usage.Cost)
+		cost = Money(*r.Usage.Cost)
 	}
 	return fmt.Sprintf("%d of %d runs passed (%.0f %%), %d completed; threshold %.0f %%\n", r.Good, r.Runs, 100*r.Rate, r.Completed, 100*r.Threshold) +
 		fmt.Sprintf("steps   %s a run, at most %g\n", mean(r.Steps.Mean), r.Steps.Max) +

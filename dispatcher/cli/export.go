@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -20,8 +21,19 @@ func Explain(err error, run messages.Ref) error { return explain(err, run) }
 // Usagef is a mistake in how a command was called.
 func Usagef(format string, args ...any) error { return usagef(format, args...) }
 
-// OneRun wants the id of a run as the only argument.
-func OneRun(cmd *cobra.Command, args []string) error { return oneRun(cmd, args) }
+// OneRun makes cmd a command about one run, which only reads it: named by its id, the beginning of its id, or --last. It
+// gives it the flags --tenant, --last and -o, and returns whether that says JSON.
+func OneRun(
+	cmd *cobra.Command, connect Connect, do func(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error,
+) (asJSON *bool) {
+	c, o := &commands{connect: connect}, &ofRun{}
+	o.register(cmd)
+	cmd.Args = o.one()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withRun(cmd, o, args, func(client *dispatcher.Client, run messages.Ref) error { return do(cmd, client, run) })
+	}
+	return &o.output.json
+}
 
 // OutputFlag gives a command the flag -o, and returns whether it says JSON.
 func OutputFlag(cmd *cobra.Command) (asJSON *bool) {

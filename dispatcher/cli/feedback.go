@@ -20,12 +20,8 @@ func (c *commands) feedback() *cobra.Command {
 		Use: "feedback RUN", Short: "Say what you think of a run, or list what others do",
 		Long: "Store what you think of a run with --score, --comment or --label, while it runs or after its end. It changes nothing about\n" +
 			"the run. Without any of them it lists what is stored, newest first; with -o json each is a line.",
-		Args: oneRun,
+		Args: s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
 			if cmd.Flags().Changed("score") {
 				req.Score = &score
 			}
@@ -40,7 +36,7 @@ func (c *commands) feedback() *cobra.Command {
 				req.Labels[k] = v
 			}
 			req.By = cmp.Or(s.by, c.options.User)
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return c.withRun(cmd, &s.ofRun, args, func(client *dispatcher.Client, run messages.Ref) error {
 				if req.Score == nil && req.Comment == "" && len(req.Labels) == 0 {
 					list, err := client.FeedbackOn(cmd.Context(), run)
 					if err != nil {

@@ -218,7 +218,7 @@ func TestSubmittedTaskHoldsEveryFlag(t *testing.T) {
 func TestCancelQueuedRun(t *testing.T) {
 	f := newFleet(t)
 	f.run(t, "submit", "Say hello.", "--id", "greeting")
-	if out, _ := f.run(t, "status", "greeting"); !strings.Contains(out, "status   queued\n") {
+	if out, _ := f.run(t, "status", "greeting"); !strings.Contains(out, "status     queued\n") || !strings.Contains(out, "agent      default\ninput      Say hello.\n") {
 		t.Errorf("status: %q", out)
 	}
 	f.fails(t, "run greeting has not ended: wait for it with `longshore result greeting --wait`, or follow it with `longshore watch greeting`",
@@ -231,7 +231,7 @@ func TestCancelQueuedRun(t *testing.T) {
 	f.fails(t, "run greeting has ended already: see `longshore result greeting`", "cancel", "greeting")
 	out, _ := f.run(t, "status", "greeting", "-o", "json")
 	var status messages.RunStatus
-	if err := messages.Decode([]byte(out), &status); err != nil || status.Status != messages.StatusCancelled {
+	if err := json.Unmarshal([]byte(out), &status); err != nil || status.Status != messages.StatusCancelled {
 		t.Errorf("status: %q: %v", out, err)
 	}
 	const failed = "run greeting cancelled: no need"
@@ -400,8 +400,8 @@ func TestInterruptedWatchSaysThatTheRunGoesOn(t *testing.T) {
 			return f.connect(ctx)
 		})
 		err := execute(ctx, root, io.Discard, args...)
-		want := "stopped waiting for run slow, which does not stop it: see `longshore status slow`"
-		if err == nil || err.Error() != want || !errors.Is(err, context.Canceled) {
+		want := "Detached; run slow is still running. Follow: longshore watch slow. Stop: longshore cancel slow."
+		if _, is := errors.AsType[*cli.Interrupted](err); !is || err.Error() != want || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

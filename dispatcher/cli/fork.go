@@ -13,7 +13,7 @@ import (
 )
 
 func (c *commands) fork() *cobra.Command {
-	var s shared
+	s := ofRun{changes: true}
 	var req messages.ForkRequest
 	var agent string
 	cmd := &cobra.Command{
@@ -22,16 +22,12 @@ func (c *commands) fork() *cobra.Command {
 		Long: "Make a new run that begins with the steps of another one before STEP and makes that step anew, with another\n" +
 			"model or agent if one is given. The steps that are kept are not paid for again, and what their tools did is not\n" +
 			"done again. Files do not travel yet: the new run begins with an empty folder. The id of the new run is printed.",
-		Args: oneRun,
+		Args: s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
 			if err := fillFork(cmd, &req, agent); err != nil {
 				return err
 			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return c.withRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
 				reply, err := client.Fork(cmd.Context(), run, req)
 				switch {
 				case err != nil:

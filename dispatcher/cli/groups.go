@@ -6,8 +6,8 @@ import "github.com/spf13/cobra"
 func groups() []group {
 	return []group{
 		{"fleet", "Start a fleet, or a part of one:", []string{"run", "dev", "dispatcher", "worker"}},
-		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "watch", "status", "why", "logs", "result", "list", "steer", "cancel"}},
-		{"waiting", "Decide for runs that wait:", []string{"approvals", "approve", "deny", "answer"}},
+		{"runs", "Submit tasks and follow runs:", []string{"submit", "batch", "retry", "watch", "status", "why", "logs", "result", "list", "steer", "cancel"}},
+		{"waiting", "Decide for runs that wait:", []string{"inbox", "approvals", "approve", "deny", "answer"}},
 		{"look", "Look back and compare:", []string{"replay", "fork", "feedback", "eval", "dead", "stats", "audit"}},
 		{"operate", "Operate a fleet:", []string{"top", "doctor", "lanes", "quotas", "pause", "resume", "workers", "drain", "keys", "index", "health"}},
 		{"keep", "What a fleet keeps:", []string{"agents", "prompts", "sessions", "schedules", "prices", "webhook-key"}},

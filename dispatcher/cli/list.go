@@ -39,7 +39,7 @@ type filter struct {
 func (c *commands) list() *cobra.Command {
 	var f filter
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use: "list", SuggestFor: []string{"ps", "ls", "runs"},
 		Short: "List the runs of the last day",
 		Long: "List runs, newest first, before those the ones that no worker has begun: queued, or waiting for their time.\n" +
 			"With -o json each run is a line.",
@@ -173,8 +173,8 @@ func writeTable(w io.Writer, runs []*messages.RunSummary, now time.Time) error {
 
 func row(r *messages.RunSummary, now time.Time) []string {
 	age, duration := "?", "?"
-	if from := cmp.Or(r.Queued, r.Started); from != nil {
-		age = span(now.Sub(*from))
+	if from := submittedAt(r); !from.IsZero() {
+		age = span(now.Sub(from))
 	}
 	if r.Status == messages.StatusQueued {
 		duration = "-"
@@ -192,6 +192,14 @@ func row(r *messages.RunSummary, now time.Time) []string {
 		status += ": " + truncate(string(r.Code), listedToken)
 	}
 	return []string{r.ID, agent, status, strconv.Itoa(r.Steps), age, duration, truncate(visible(r.Input), listedInput)}
+}
+
+// submittedAt is when a run was submitted, or began as far as is known; zero: it is not.
+func submittedAt(r *messages.RunSummary) time.Time {
+	if at := cmp.Or(r.Queued, r.Started); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 func writeRow(table *tabwriter.Writer, cells ...string) error {

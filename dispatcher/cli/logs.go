@@ -15,7 +15,7 @@ import (
 )
 
 func (c *commands) logs() *cobra.Command {
-	var s shared
+	var s ofRun
 	var o dispatcher.LogOptions
 	var level string
 	cmd := &cobra.Command{
@@ -25,16 +25,12 @@ func (c *commands) logs() *cobra.Command {
 			"were lost. What happens in every run is logged at the level debug alone, if LONGSHORE_LOG_LEVEL of the workers is\n" +
 			"debug; see `longshore watch` for it. With -o json each entry is a line.",
 		Example: "  longshore logs 01JD0000000000000000000000 -f --level warn",
-		Args:    oneRun,
+		Args:    s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
 			if o.Level = messages.LogLevel(level); level != "" && o.Level.Check() != nil {
 				return usagef("--level: must be debug, info, warn or error")
 			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return c.withRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
 				return c.showLogs(cmd, client, run, o, s.output.json)
 			})
 		},

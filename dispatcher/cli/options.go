@@ -25,7 +25,10 @@ type Options struct {
 	Tenant   string            // whose runs, when nothing else is said. Default: messages.DefaultTenant
 	Ask      *Asker            // asks what runs wait for; nil: RunTasks gives up when one waits for a person
 	Advice   string            // what else to say then
-	Now      func() time.Time  // default: time.Now. Its location is that of the times in plain lines
+
+	Ephemeral bool // the fleet ends together with this process, and with it what it works
+
+	Now func() time.Time // default: time.Now. Its location is that of the times in plain lines
 }
 
 func (o Options) withDefaults() Options {

@@ -127,16 +127,12 @@ func writePauses(w io.Writer, list []messages.PausedThing, now time.Time) error 
 }
 
 func (c *commands) why() *cobra.Command {
-	var s shared
+	var s ofRun
 	cmd := &cobra.Command{
 		Use: "why ID", Short: "Tell what a run waits for", Long: "One sentence that says what a run waits for, or what it does. -o json has the facts.",
-		Args: oneRun,
+		Args: s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return c.withRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
 				y, err := client.Why(cmd.Context(), run)
 				switch {
 				case err != nil:

@@ -14,7 +14,7 @@ import (
 
 // question is what the flags of result ask for.
 type question struct {
-	shared
+	ofRun
 	wait    bool
 	timeout time.Duration
 }
@@ -25,16 +25,12 @@ func (c *commands) result() *cobra.Command {
 		Use:   "result ID",
 		Short: "Print the result of a run",
 		Long:  "Print the result of a run that has ended. It fails when the run failed. With -o json it is the whole AgentResult.",
-		Args:  oneRun,
+		Args:  q.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := q.ref(args[0])
-			if err != nil {
-				return err
-			}
 			if err := q.check(cmd); err != nil {
 				return err
 			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return c.withRun(cmd, &q.ofRun, args, func(client *dispatcher.Client, run messages.Ref) error {
 				result, err := q.fetch(cmd.Context(), client, run)
 				if err != nil {
 					return err

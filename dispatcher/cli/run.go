@@ -19,7 +19,7 @@ const maxAtOnce = 64
 // RunTasks submits tasks, shows their steps on steps while they are worked, and of a single task on a terminal the
 // replies while they are written, and writes each result, as soon as it is
 // there, to results: its text, or the AgentResult as a line of JSON. The error is a *RunFailed of the first run that
-// did not complete, once all have ended. When ctx ends, what was submitted goes on without being watched.
+// did not complete, once all have ended. When ctx ends, what was submitted goes on without being watched: an *Interrupted.
 // A run that waits for a person is asked about by Options.Ask, or is left with a *NeedsPerson.
 func RunTasks(
 	ctx context.Context, client *dispatcher.Client, tasks []messages.Task, steps, results io.Writer, options Options, asJSON bool,
@@ -59,6 +59,12 @@ func RunTasks(
 		})
 	}
 	wg.Wait()
+	if d := detachedAll(errs); d != nil && interrupted(ctx) {
+		if options.Ephemeral {
+			return givenUp("the run", d)
+		}
+		return d
+	}
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -71,7 +77,10 @@ func runTask(ctx context.Context, client *dispatcher.Client, t messages.Task, r 
 	t.By = cmp.Or(t.By, r.options.User)
 	id, err := client.Submit(ctx, t)
 	run := messages.Ref{Tenant: t.Tenant, Run: t.ID}
-	if err != nil {
+	switch {
+	case err != nil && interrupted(ctx):
+		return nil, &Interrupted{text: fmt.Sprintf("Interrupted before it was known whether run %s is stored: see `%s`.", run.Run, command("status", run)), err: err, run: run}
+	case err != nil:
 		return nil, explain(err, run)
 	}
 	run.Run = id

@@ -98,7 +98,7 @@ func groupCells(name string, g *messages.RunGroup) []string {
 	if g.SuccessRate != nil {
 		rate = fmt.Sprintf("%.1f%%", *g.SuccessRate*100)
 	}
-	cost := fmt.Sprintf("$%.4f", g.Cost)
+	cost := Money(g.Cost)
 	if g.Unpriced > 0 {
 		cost += "+?" // some is not known
 	}

@@ -1,11 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,76 +12,61 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
+// width of a card; it is a flag.
+type cardFormat struct {
+	format
+
+	wide bool
+}
+
+// String implements pflag.Value.
+func (f *cardFormat) String() string {
+	if f.wide {
+		return "wide"
+	}
+	return f.format.String()
+}
+
+// Set implements pflag.Value.
+func (f *cardFormat) Set(s string) error {
+	f.wide = s == "wide"
+	if f.wide {
+		f.json = false
+		return nil
+	}
+	if f.format.Set(s) != nil {
+		return errors.New("must be text, wide or json")
+	}
+	return nil
+}
+
 func (c *commands) status() *cobra.Command {
-	var s shared
+	var s ofRun
+	var output cardFormat
 	cmd := &cobra.Command{
-		Use:   "status ID",
-		Short: "Tell what a run is up to",
-		Args:  oneRun,
+		Use: "status ID", SuggestFor: []string{"show", "get", "describe", "inspect"},
+		Short: "Show a run at a glance: what it does or waits for, or how it ended",
+		Long: "Show a run at a glance: its agent and input, what it does or waits for, how it ended, what it cost, and its files.\n" +
+			"-o wide adds its tokens, models, times and tool calls; -o json has all of it.",
+		Args: s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
-				status, err := client.Status(cmd.Context(), run)
+			return c.withRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
+				card, err := cardOf(cmd.Context(), client, run)
 				switch {
 				case err != nil:
 					return explain(err, run)
-				case s.output.json:
-					return c.writeJSON(cmd, status)
+				case output.json:
+					return c.writeJSON(cmd, card)
 				default:
-					return writeStatus(cmd.OutOrStdout(), status, c.options.Now())
+					return c.writeCard(cmd, card, output.wide)
 				}
 			})
 		},
 	}
 	s.register(cmd)
+	cmd.PersistentFlags().Lookup("output").Value = &output
+	cmd.PersistentFlags().Lookup("output").Usage = "text, wide or json"
 	return cmd
-}
-
-func writeStatus(w io.Writer, s *messages.RunStatus, now time.Time) error {
-	what := string(s.Status)
-	if s.Status == messages.StatusWaiting && s.Waits != "" {
-		what += " for " + s.Waits
-	}
-	if s.NotBefore != nil {
-		what = "scheduled until " + s.NotBefore.In(now.Location()).Format(time.RFC3339)
-	}
-	if s.Cancel {
-		what += ", asked to stop"
-	}
-	if s.Ignored {
-		what += " (a decision without a valid signature was ignored)"
-	}
-	rows := [][2]string{
-		{"id", s.ID},
-		{"tenant", s.Tenant},
-		{"status", what},
-		{"updated", fmt.Sprintf("%s (%s ago)", s.Updated.In(now.Location()).Format(time.RFC3339), span(now.Sub(s.Updated)))},
-	}
-	if s.Cause != nil {
-		rows = append(rows, [2]string{"model", fmt.Sprintf("attempt %d failed: %s", s.Cause.Attempt, s.Cause.Text())})
-		if s.Until != nil {
-			rows = append(rows, [2]string{"next try", s.Until.In(now.Location()).Format(time.RFC3339)})
-		}
-	}
-	if s.Attempt > 0 {
-		rows = append(rows, [2]string{"attempt", strconv.Itoa(s.Attempt)})
-	}
-	if s.Sequence > 0 {
-		rows = append(rows, [2]string{"events", strconv.FormatUint(s.Sequence, 10)})
-	}
-	if s.Webhook != nil {
-		rows = append(rows, [2]string{"webhook", webhookText(s.Webhook)})
-	}
-	table := newTable(w)
-	for _, row := range rows {
-		if err := writeRow(table, row[:]...); err != nil {
-			return err
-		}
-	}
-	return flush(table)
 }
 
 // webhookText says what became of a webhook.

@@ -10,15 +10,15 @@ import (
 
 func TestStatusOfAWebhook(t *testing.T) {
 	for want, s := range map[string]*messages.WebhookState{
-		"webhook  pending\n":                               {State: messages.WebhookPending},
-		"webhook  delivered\n":                             {State: messages.WebhookDelivered},
-		"webhook  dead after 1 attempt: it answered 410\n": {State: messages.WebhookDead, Attempts: 1, LastError: "it answered 410"},
-		"webhook  dead after 12 attempts: a\\x1bb\n":       {State: messages.WebhookDead, Attempts: 12, LastError: "a\x1bb"},
+		"pending":                               {State: messages.WebhookPending},
+		"delivered":                             {State: messages.WebhookDelivered},
+		"dead after 1 attempt: it answered 410": {State: messages.WebhookDead, Attempts: 1, LastError: "it answered 410"},
+		"dead after 12 attempts: a\\x1bb":       {State: messages.WebhookDead, Attempts: 12, LastError: "a\x1bb"},
 	} {
 		var b strings.Builder
-		err := writeStatus(&b, &messages.RunStatus{ID: "r", Status: messages.StatusCompleted, Webhook: s}, time.Now())
-		if err != nil || !strings.HasSuffix(b.String(), want) {
-			t.Errorf("%q, want %q at its end: %v", b.String(), want, err)
+		k := card{RunStatus: &messages.RunStatus{ID: "r", Status: messages.StatusCompleted, Webhook: s}}
+		if err := k.write(&b, time.Now(), plainWidth, false); err != nil || !strings.Contains(b.String(), "\nwebhook  "+want+"\n") {
+			t.Errorf("%q, want %q in it: %v", b.String(), want, err)
 		}
 	}
 }

@@ -11,24 +11,15 @@ import (
 )
 
 func (c *commands) steer() *cobra.Command {
-	var s said
+	s := said{ofRun: ofRun{changes: true}}
 	cmd := &cobra.Command{
 		Use: "steer RUN TEXT", Short: "Tell a run something",
 		Long: "Tell a run something that its model reads before its next call. What goes on is not aborted, and a run that waits goes on\n" +
 			"waiting. It is recorded when this returns.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("needs the id of a run and what to tell it in quotes, got %d arguments", len(args))
-			}
-			return nil
-		},
+		Args: s.args(1, 1, "the id of a run and what to tell it in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
-			req := messages.SteerRequest{Message: args[1], By: cmp.Or(s.by, c.options.User)}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			req := messages.SteerRequest{Message: s.rest(args)[0], By: cmp.Or(s.by, c.options.User)}
+			return c.withRun(cmd, &s.ofRun, args, func(client *dispatcher.Client, run messages.Ref) error {
 				status, err := client.Steer(cmd.Context(), run, req)
 				switch {
 				case err != nil:

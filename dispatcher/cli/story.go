@@ -250,7 +250,7 @@ func (r *run) finished(result *messages.AgentResult) line {
 		l.note = joined(l.note, tokens(result.TokenUsage.Total))
 	}
 	if usd := result.CostEstimate; usd != nil && *usd > 0 {
-		l.note = joined(l.note, fmt.Sprintf("$%.4g", *usd))
+		l.note = joined(l.note, Money(*usd))
 	}
 	l.note = joined(l.note, took(result.FinishedAt.Sub(result.StartedAt)))
 	return l

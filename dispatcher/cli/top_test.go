@@ -26,9 +26,10 @@ type topShot struct {
 	Workers []messages.WorkerStatus `json:"workers"`
 	Lanes   []messages.LaneStatus   `json:"lanes"`
 	Runs    []struct {
-		ID, Agent, Tenant string
-		Step              int
-		Since             time.Time
+		ID    string    `json:"id"`
+		Agent string    `json:"agent"`
+		Step  int       `json:"step"`
+		Since time.Time `json:"since"`
 	} `json:"runs"`
 	Failures []struct {
 		ID      string `json:"id"`

@@ -14,7 +14,7 @@ import (
 )
 
 func (c *commands) watch() *cobra.Command {
-	var s shared
+	var s ofRun
 	deltas, timeout := false, time.Duration(0)
 	cmd := &cobra.Command{
 		Use:   "watch ID",
@@ -22,16 +22,12 @@ func (c *commands) watch() *cobra.Command {
 		Long: "Watch a run from its first event to its end, and print its result. It fails when the run failed.\n" +
 			"With -o json each event is a line, as it is stored.\n" +
 			"With --deltas replies are shown while they are written: on a terminal, or as lines of type " + messages.TypeLive + ".",
-		Args: oneRun,
+		Args: s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := s.ref(args[0])
-			if err != nil {
-				return err
-			}
 			if cmd.Flags().Changed("timeout") && timeout <= 0 {
 				return usagef("--timeout: must be more than 0")
 			}
-			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
+			return c.withRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
 				return within(cmd, timeout, client, run, func() error {
 					if s.output.json {
 						return c.watchJSON(cmd, client, run, deltas)

@@ -46,6 +46,8 @@ func watchAndReport(
 	case errors.Is(err, dispatcher.ErrNotFound) && shortened != nil:
 		reporter.Note(run.Run, "the run's log is gone: this is the shortened result of its last event")
 		result = shortened
+	case err != nil && interrupted(ctx):
+		return nil, detached(run, err)
 	case err != nil:
 		return nil, fmt.Errorf("fetch the result: %w", explain(err, run))
 	}
@@ -57,8 +59,11 @@ func watchAndReport(
 
 // stoppedWatching is the error of a watch that did not see the run's end.
 func stoppedWatching(ctx context.Context, err error, run messages.Ref) error {
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() == nil:
 		return explain(err, run)
+	case interrupted(ctx):
+		return detached(run, err)
 	}
 	return &lineError{fmt.Sprintf("stopped waiting for run %s, which does not stop it: see `%s`", run.Run, command("status", run)), err}
 }

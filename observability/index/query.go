@@ -109,6 +109,12 @@ func filter(req *messages.RunsRequest, byTime bool) *where {
 			w.add("r."+column+" = ?", clean(value, maxName))
 		}
 	}
+	if req.ID != "" {
+		w.add("r.id = ?", req.ID)
+	}
+	if req.Prefix != "" { // not by order: databases collate differently
+		w.add("substr(r.id, 1, ?) = ?", len(req.Prefix), req.Prefix)
+	}
 	for k, v := range req.Labels {
 		w.add("EXISTS (SELECT 1 FROM longshore_labels l WHERE l.tenant = r.tenant AND l.run = r.id AND l.k = ? AND l.v = ?)",
 			clean(k, maxName), clean(v, maxName))
