@@ -164,7 +164,7 @@ type Usage struct {
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cacheRead,omitempty"`
 	CacheWrite int64 `json:"cacheWrite,omitempty"`
-	Reasoning  int64 `json:"reasoning,omitempty"`
+	Reasoning  int64 `json:"reasoning,omitempty"` // of Output
 	Total      int64 `json:"total"`
 }
 

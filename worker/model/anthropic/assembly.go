@@ -187,8 +187,8 @@ func (a *assembly) reply(r model.Request, limit int) (*model.Reply, error) {
 		return nil, garbled("the reply ends within a tool call")
 	case len(out.Message.Calls()) > 0:
 		out.Stop = messages.StopToolCalls
-	case a.reason == "" && len(out.Message.Content) == 0:
-		return nil, garbled("the reply is empty and gives no reason for it")
+	case out.Stop == messages.StopEnd && strings.EqualFold(a.reason, "tool_use"):
+		return nil, garbled("the reply says that it calls a tool, and holds no call")
 	}
 	return out, nil
 }

@@ -16,12 +16,11 @@ const maxEventName = 64
 
 // events splits a stream into events, in bounded memory.
 type events struct {
-	src     *bufio.Reader
+	lines   wire.Lines
 	maxLine int
 
 	name    string
 	data    []byte // of the event that is being read; valid until the next
-	line    []byte // longer than src's buffer
 	known   bool   // a field or comment has been seen
 	strange string // the beginning of the first line that is no field
 }
@@ -81,26 +80,11 @@ func (s *events) field(line []byte) error {
 
 // readLine returns a line without its end, also the last one that has none; then io.EOF.
 func (s *events) readLine() ([]byte, error) {
-	s.line = s.line[:0]
-	for {
-		part, err := s.src.ReadSlice('\n')
-		if len(s.line)+len(part) > s.maxLine {
-			return nil, tooLarge("a line of the answer", int64(s.maxLine))
-		}
-		if err == nil && len(s.line) == 0 {
-			return bytes.TrimRight(part, "\r\n"), nil
-		}
-		s.line = append(s.line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(s.line, "\r\n"), nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && len(bytes.TrimRight(s.line, "\r\n")) > 0:
-			return bytes.TrimRight(s.line, "\r\n"), nil
-		default:
-			return nil, err
-		}
+	line, err := s.lines.Next()
+	if errors.Is(err, wire.ErrLongLine) {
+		return nil, tooLarge("a line of the answer", int64(s.maxLine))
 	}
+	return line, err
 }
 
 // firstByte skips a byte order mark and white space.

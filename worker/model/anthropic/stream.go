@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // read reads the answer up to message_stop. Whatever else ends it is an error.
@@ -22,7 +23,8 @@ func (x *exchange) read(a *assembly, yield func(model.Delta, error) bool) error 
 	case first == '{' || first == '[' || first == '<':
 		return x.whole(src, a, yield)
 	}
-	stream := events{src: src, maxLine: x.provider.config.MaxLine}
+	limit := x.provider.config.MaxLine
+	stream := events{lines: wire.Lines{Source: src, Max: limit}, maxLine: limit}
 	for {
 		name, data, ended, err := stream.next()
 		switch {
@@ -45,8 +47,15 @@ func (x *exchange) read(a *assembly, yield func(model.Delta, error) bool) error 
 		if e.Type == errorEvent {
 			return x.failure(parseFault(data))
 		}
-		if done, err := a.add(e, yield); done || err != nil {
+		done, err := a.add(e, yield)
+		if err != nil {
 			return err
+		}
+		if done && a.reason == "" {
+			return truncated("the reply does not say why it ended")
+		}
+		if done {
+			return nil
 		}
 	}
 }

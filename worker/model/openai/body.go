@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/wire"
 )
 
 // How long, after the finish reason, a server may take for each piece of what follows: usage and [DONE].
@@ -132,12 +133,20 @@ func (b *body) begin() {
 			b.end(err)
 		case len(whole) > b.layer.maxLine:
 			b.err = b.tooLarge("the reply", int64(b.layer.maxLine))
+		case cutJSON(whole):
+			b.end(io.ErrUnexpectedEOF)
 		default:
 			b.whole(whole)
 		}
 	default:
-		b.events = &events{src: b.src, maxLine: b.layer.maxLine}
+		b.events = &events{lines: wire.Lines{Source: b.src, Max: b.layer.maxLine}, maxLine: b.layer.maxLine}
 	}
+}
+
+// cutJSON reports whether data is the beginning of a JSON value and lacks its end.
+func cutJSON(data []byte) bool {
+	err := json.NewDecoder(bytes.NewReader(data)).Decode(new(json.RawMessage))
+	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // whole handles an answer that is no stream: a reply in one piece, an error, or a web page.

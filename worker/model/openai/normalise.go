@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -116,7 +117,7 @@ func (n *normal) chunk(ev event) ([]byte, error) {
 	if err := json.Unmarshal(ev.data, &c); err != nil {
 		return nil, err
 	}
-	if c.isFault() {
+	if c.isFault(ev.name) {
 		f := parseFault(ev.data)
 		return nil, &f
 	}
@@ -132,8 +133,9 @@ func (n *normal) chunk(ev event) ([]byte, error) {
 	return nil, nil
 }
 
-// isFault tells whether a chunk is an error, or holds one beside a choice.
-func (c *wireChunk) isFault() bool {
+// isFault tells whether a chunk is an error, or holds one beside a choice. A text alone is one unless the event is named
+// for something else, such as a server's progress.
+func (c *wireChunk) isFault(name string) bool {
 	if holdsFault(c.Error) || c.Object == "error" || c.Type == "error" {
 		return true
 	}
@@ -142,7 +144,8 @@ func (c *wireChunk) isFault() bool {
 			return true
 		}
 	}
-	return len(c.Choices) == 0 && (holdsFault(c.Detail) || holdsFault(c.Message))
+	other := name != "" && name != "message" && !strings.Contains(name, "error")
+	return !other && len(c.Choices) == 0 && (holdsFault(c.Detail) || holdsFault(c.Message))
 }
 
 // holdsFault is false for the ways to say that there is none.
@@ -171,9 +174,19 @@ func (n *normal) count(c *wireChunk) {
 		CacheWrite: w.PromptDetails.value.CacheWriteTokens.count(),
 		Reasoning:  w.CompletionDetails.value.ReasoningTokens.count(),
 	}
-	if n.x.usage.Total == 0 {
-		n.x.usage.Total = n.x.usage.Input + n.x.usage.Output
+	n.x.usage = withReasoning(n.x.usage)
+}
+
+// withReasoning makes Output hold the tokens of reasoning, as OpenAI counts. xAI, and Gemini behind gateways, count them on
+// top of it: the total then is the sum of all three, or there is more reasoning than output.
+func withReasoning(u messages.Usage) messages.Usage {
+	if u.Reasoning > 0 && (u.Total == u.Input+u.Output+u.Reasoning || u.Reasoning > u.Output) {
+		u.Output += u.Reasoning
 	}
+	if u.Total == 0 {
+		u.Total = u.Input + u.Output
+	}
+	return u
 }
 
 func (n *normal) choice(c *wireChoice) ([]byte, error) {

@@ -167,6 +167,9 @@ func plainly(t *testing.T, body string) (r reading) {
 				Input: u.PromptTokens, Output: u.CompletionTokens, Total: u.TotalTokens, CacheRead: u.PromptDetails.Cached,
 				CacheWrite: u.PromptDetails.Write, Reasoning: u.CompletionDetails.Reasoning,
 			}
+			if r.Usage.Reasoning > 0 {
+				r.Usage.Output = u.TotalTokens - u.PromptTokens // whatever its completion tokens hold
+			}
 		}
 	}
 	for i := range r.Calls {

@@ -84,6 +84,8 @@ func (a *assembly) reply(r model.Request, x *exchange, f Flavour) (*model.Reply,
 		return nil, a.invalid(x, fmt.Sprintf("more than %d tool calls", maxCalls))
 	case len(calls) > 0:
 		stop = messages.StopToolCalls
+	case stop == messages.StopEnd && promisesCalls(x.finish):
+		return nil, a.invalid(x, "the reply says that it calls a tool, and holds no call")
 	case x.finish == "" && a.text.Len() == 0:
 		return nil, a.invalid(x, "the reply is empty and gives no reason for it")
 	}
@@ -145,6 +147,16 @@ func objects(s string) ([]string, error) {
 }
 
 var errNoObject = errors.New("no object")
+
+// promisesCalls reports whether a finish reason says that there are tool calls.
+func promisesCalls(finish string) bool {
+	switch strings.ToLower(finish) {
+	case "tool_calls", "function_call", "tool_use":
+		return true
+	default:
+		return false
+	}
+}
 
 // stopReason translates the reasons that are known to occur, of other protocols too. A reason to call tools becomes
 // an end here: only a call makes it one.

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -23,10 +22,9 @@ type event struct {
 // events splits a stream into events. It is more lenient than the specification where servers are known to break it:
 // a data line that is JSON by itself is an event without waiting for a blank line, and so is JSON without "data:".
 type events struct {
-	src     *bufio.Reader
+	lines   wire.Lines
 	maxLine int
 
-	line    []byte // of a line longer than src's buffer
 	name    string
 	data    []byte // of an event of several lines
 	bare    bool   // data came without "data:", and so will the rest of it
@@ -106,26 +104,11 @@ func complete(data []byte) bool { return string(data) == "[DONE]" || json.Valid(
 
 // readLine returns a line without its end, also the last one that has none; then io.EOF.
 func (s *events) readLine() ([]byte, error) {
-	s.line = s.line[:0]
-	for {
-		part, err := s.src.ReadSlice('\n')
-		if len(s.line)+len(part) > s.maxLine {
-			return nil, tooLong(s.maxLine)
-		}
-		if err == nil && len(s.line) == 0 {
-			return bytes.TrimRight(part, "\r\n"), nil
-		}
-		s.line = append(s.line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(s.line, "\r\n"), nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && len(s.line) > 0:
-			return bytes.TrimRight(s.line, "\r\n"), nil
-		default:
-			return nil, err
-		}
+	line, err := s.lines.Next()
+	if errors.Is(err, wire.ErrLongLine) {
+		return nil, tooLong(s.maxLine)
 	}
+	return line, err
 }
 
 func tooLong(limit int) error {
