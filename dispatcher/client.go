@@ -70,6 +70,9 @@ func New(ctx context.Context, nc *nats.Conn) (*Client, error) {
 	return &Client{nc: nc, bus: b}, nil
 }
 
+// NewOn is New for a process that has opened its Bus already: the client reads with the rights and the keys of that.
+func NewOn(nc *nats.Conn, b *bus.Bus) *Client { return &Client{nc: nc, bus: b} }
+
 // Submit publishes a task and returns its id once it is stored; then it will end in exactly one terminal state, or
 // wait visibly for something. An absent id, tenant, agent or priority gets its default. The same task with the same
 // id may be submitted again: it is one run. A field that is wrong is a *messages.FieldError; ErrConflict says that

@@ -22,7 +22,7 @@ func LaneOf(p Priority, tenant string) (l Lane, ok bool) {
 		return Lane{}, false
 	case p.Wakes():
 		return WakeLane(), true
-	case !p.valid():
+	case !p.valid(), tenant == NoRun:
 		return Lane{}, false
 	default:
 		return Lane{p, tenant}, true

@@ -106,7 +106,9 @@ func AsPublished(stored string) string {
 
 // ParseTaskSubject reads priority and run from a subject of the TASKS stream, as published
 // (tasks.<priority>.<tenant>.<run>) or as stored (lanes.<priority>.<lane>.<tenant>.<run>).
-// Ok is false for anything else; the parts are then whatever could be read and must not be used in a subject.
+// Ok is false for anything else; the parts are then whatever could be read and must not be used in a subject. NoRun is
+// neither a run nor a tenant: its events are those about no run, which a worker may not publish. Errands about all runs
+// alone have it as their tenant.
 func ParseTaskSubject(subject string) (p Priority, r Ref, ok bool) {
 	t := strings.Split(subject, ".")
 	switch {
@@ -117,5 +119,8 @@ func ParseTaskSubject(subject string) (p Priority, r Ref, ok bool) {
 	default:
 		return "", Ref{}, false
 	}
-	return p, r, r.Check() == nil && (p.valid() || p == wake)
+	if r.Check() != nil || r.Run == NoRun {
+		return p, r, false
+	}
+	return p, r, p == wake || p.valid() && r.Tenant != NoRun
 }

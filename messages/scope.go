@@ -46,7 +46,7 @@ func TenantOf(subject string) (tenant string, ok bool) {
 		return "", false
 	}
 	tenant, _, ok = strings.Cut(rest, ".")
-	return tenant, ok && ValidToken(tenant)
+	return tenant, ok && ValidToken(tenant) && tenant != NoRun
 }
 
 // BindTenant returns a request's body with its tenant, who may be named in it already. Another one is a *Problem with

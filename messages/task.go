@@ -211,6 +211,9 @@ func (t *Task) Validate() error {
 	if t.ID == NoRun {
 		return &FieldError{"id", "_ is taken: it stands for no run"}
 	}
+	if t.Tenant == NoRun {
+		return &FieldError{"tenant", "_ is taken: it stands for no tenant"}
+	}
 	if !t.Priority.valid() {
 		return &FieldError{"priority", "must be high, normal or low"}
 	}

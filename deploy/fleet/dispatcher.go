@@ -61,7 +61,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	}
 	said := newLogs(log, policy.NewRedactor(settings.Secrets(s)...), "")
 	log = said.of("dispatcher")
-	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Signer: signer, Keys: keys})
+	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Signer: signer, Keys: keys, Direct: true})
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return err
 	}
-	front, hub, err := frontDoor(ctx, nc, b, api.Config{Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Log: said.of("api")})
+	front, hub, err := frontDoor(nc, b, api.Config{Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Log: said.of("api")})
 	if err != nil {
 		return err
 	}
@@ -148,12 +148,8 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 }
 
 // frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
-func frontDoor(ctx context.Context, nc *nats.Conn, b *bus.Bus, cfg api.Config) (*api.API, *bus.Hub, error) {
-	client, err := dispatcher.New(ctx, nc)
-	if err != nil {
-		return nil, nil, err
-	}
-	cfg.Client, cfg.Hub, cfg.Runs = client, b.NewHub(), b
+func frontDoor(nc *nats.Conn, b *bus.Bus, cfg api.Config) (*api.API, *bus.Hub, error) {
+	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewOn(nc, b), b.NewHub(), b
 	front, err := api.New(cfg)
 	return front, cfg.Hub, err
 }

@@ -23,7 +23,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 	}
 	// What nobody but the auditor may do.
 	copies := []string{
-		"$O.AUDIT.C.x", "$O.AUDIT.M.x", "$JS.API.STREAM.CREATE.OBJ_AUDIT", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
+		"$O.AUDIT.C.x", "$O.AUDIT.M.x", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
 		"$JS.API.STREAM.DELETE.OBJ_AUDIT", "$JS.API.STREAM.PURGE.OBJ_AUDIT", "$JS.API.STREAM.RESTORE.OBJ_AUDIT",
 		"$JS.API.STREAM.MSG.DELETE.OBJ_AUDIT", "$JS.API.STREAM.MSG.GET.OBJ_AUDIT", "$JS.API.DIRECT.GET.OBJ_AUDIT.$O.AUDIT.M.x",
 		"$JS.API.DIRECT.GET.OBJ_AUDIT", "$JS.API.CONSUMER.CREATE.OBJ_AUDIT", "$JS.API.CONSUMER.CREATE.OBJ_AUDIT.c.$O.AUDIT.M.>",
@@ -36,7 +36,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.SESSIONS.acme.s", "$KV.KEYS.k",
 		"$JS.API.STREAM.MSG.GET.RUNS", "$JS.API.STREAM.MSG.GET.KV_QUOTAS", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 		"$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.RUNS.runs.acme.r.log", "$JS.API.STREAM.PURGE.RUNS",
-		"$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL", "$JS.API.STREAM.UPDATE.RUNS",
+		"$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL", "$JS.API.STREAM.CREATE.OBJ_AUDIT", "$JS.API.STREAM.UPDATE.RUNS",
 		"$JS.API.CONSUMER.CREATE.RUNS.c.runs.acme.r.log", "$JS.API.CONSUMER.MSG.NEXT.TASKS.workers",
 		"$JS.API.CONSUMER.MSG.NEXT.EVENTS.retention", "$JS.API.CONSUMER.DELETE.EVENTS.retention",
 		"$JS.API.CONSUMER.CREATE.TASKS.c.lanes.>", "$JS.ACK.TASKS.workers.1.1.1.1.0",
@@ -87,10 +87,10 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"operator": {
 			slices.Concat(submits, []string{
 				"longshore.status", "longshore.cancel", "longshore.approve", "tasks.low.harbour.r", "batches.acme.b.line.t",
-				"$JS.API.CONSUMER.CREATE.EVENTS.c.events.>", "$JS.API.DIRECT.GET.EVENTS", "+live.*.*",
+				"$JS.API.CONSUMER.CREATE.EVENTS.c.events.>", "$JS.API.STREAM.MSG.GET.EVENTS", "+live.*.*",
 			}),
 			slices.Concat(slices.DeleteFunc(slices.Clone(fleet), func(s string) bool { return s == "+_INBOX_operator.>" }), []string{
-				"longshore.agents.apply", "longshore.prompts.put", "+_INBOX_admin.>",
+				"longshore.agents.apply", "longshore.prompts.put", "+_INBOX_admin.>", "$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.BATCHES",
 			}),
 		},
 		"admin": {
@@ -99,9 +99,9 @@ func TestPermissionsOfRoles(t *testing.T) {
 		},
 		"auditor": {
 			[]string{
-				"$JS.API.CONSUMER.CREATE.EVENTS.c.events.>", "$JS.API.CONSUMER.CREATE.RUNS.c.runs.>", "$JS.API.DIRECT.GET.RUNS",
-				"$JS.API.STREAM.MSG.GET.RUNS", "$JS.API.DIRECT.GET.EVENTS", "+_INBOX_auditor.>",
-				"$O.AUDIT.C.x", "$O.AUDIT.M.x", "$JS.API.STREAM.CREATE.OBJ_AUDIT", "$JS.API.STREAM.PURGE.OBJ_AUDIT",
+				"$JS.API.CONSUMER.CREATE.EVENTS.c.events.>", "$JS.API.CONSUMER.CREATE.RUNS.c.runs.>",
+				"$JS.API.STREAM.MSG.GET.RUNS", "+_INBOX_auditor.>",
+				"$O.AUDIT.C.x", "$O.AUDIT.M.x", "$JS.API.STREAM.MSG.GET.OBJ_AUDIT", "$JS.API.STREAM.PURGE.OBJ_AUDIT",
 			},
 			slices.Concat(submits, asks, decides, []string{
 				"runs.acme.r.log", "events.acme.r.run_finished", "blobs.acme.r.h.0-1", "dead.acme.a.r", "tasks.wake.acme.r", "nudge.acme.r",
@@ -109,7 +109,8 @@ func TestPermissionsOfRoles(t *testing.T) {
 				"logs.acme.r", "$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS", "$JS.API.CONSUMER.DELETE.EVENTS.retention",
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "$JS.ACK.TASKS.workers.1.1.1.1.0", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 				"longshore.status", "longshore.cancel", "+longshore.>", "+tasks.>", "+_INBOX_worker.>", "+>",
-				"$O.OTHER.M.x", "$JS.API.STREAM.CREATE.OBJ_OTHER", "$JS.API.STREAM.DELETE.OBJ_AUDIT", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
+				"$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.OBJ_AUDIT.$O.AUDIT.M.x",
+				"$JS.API.STREAM.CREATE.OBJ_AUDIT", "$O.OTHER.M.x", "$JS.API.STREAM.CREATE.OBJ_OTHER", "$JS.API.STREAM.DELETE.OBJ_AUDIT", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
 			}),
 		},
 		"worker": {
@@ -120,7 +121,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 			slices.Concat(copies, submits, reads, asks, decides, []string{
 				"longshore.status", "longshore.approve", "longshore.agents.apply", "+longshore.>", "+longshore.submit", "+$SRV.>",
 				"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.KEYS.k", "$JS.API.STREAM.MSG.GET.KV_KEYS",
-				"$JS.API.DIRECT.GET.KV_KEYS.>", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL",
+				"$JS.API.DIRECT.GET.KV_KEYS.>", "$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.SPEND", "_INBOX_dispatcher.x.y", "$JS.API.STREAM.PURGE.RUNS", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.STREAM.CREATE.EVIL",
 				"$JS.API.STREAM.UPDATE.RUNS", "$JS.API.STREAM.MSG.DELETE.RUNS", "$JS.API.STREAM.RESTORE.RUNS", "batches.acme.b.head",
 				"batches.acme.b.line.t", "runs.acme.r.other", "$JS.API.CONSUMER.DELETE.TASKS.workers", "_INBOX_operator.x", "nudge.acme.r",
 				"+_INBOX_dispatcher.>", "+tasks.>", "+runs.>", "+live.>", "+>", "events.acme._.acted", "events.default._.auth_denied",

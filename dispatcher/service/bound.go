@@ -3,9 +3,11 @@ package service
 import (
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // bound adds the subjects of clients that are bound to a tenant.
@@ -19,8 +21,8 @@ func bound(all map[string]answerFunc) {
 
 // boundBody is the body of a request. On a subject of a tenant it names that tenant, whatever the client wrote.
 func boundBody(req micro.Request) ([]byte, error) {
-	if req.Reply() != "" && !isInbox(req.Reply()) {
-		return nil, messages.Forbidden("the subject of the answer is no inbox")
+	if err := bus.CheckRequest(&nats.Msg{Reply: req.Reply(), Header: nats.Header(req.Headers())}); err != nil {
+		return nil, messages.Forbidden(err.Error())
 	}
 	if !strings.HasPrefix(req.Subject(), "longshore.") { // whoever may make a consumer can have messages of a stream sent here
 		return nil, messages.Forbidden("not a request")
@@ -31,8 +33,6 @@ func boundBody(req micro.Request) ([]byte, error) {
 		return req.Data(), nil
 	case !ok: // an account may have any name
 		return nil, messages.Forbidden("the subject names no tenant")
-	case req.Reply() == "": // an answer to somebody who named this subject for it, perhaps with no right to ask
-		return nil, messages.Forbidden("nobody waits for the answer")
 	}
 	return messages.BindTenant(req.Data(), tenant)
 }
@@ -51,8 +51,3 @@ func (s *Service) refused(subject string, p *messages.Problem) {
 
 // maxDeniedSubject bounds what an event says of a subject that anybody may have made up, in bytes.
 const maxDeniedSubject = 256
-
-// isInbox tells whether a subject is one for answers. Who asks names it, and no server holds it against what he may
-// publish: with any other the dispatcher would write in his place, with its own permissions. Inboxes, and what servers make
-// of them between accounts and clusters, begin with an underscore; nothing of the fleet does.
-func isInbox(subject string) bool { return strings.HasPrefix(subject, "_") }

@@ -102,7 +102,7 @@ func stopped(context.Context, []byte) (any, error) {
 // reply answers a request, unless nobody waits at an inbox. It leaves the request's own methods alone: they write to the request,
 // which the micro service reads as soon as its handler has returned.
 func (s *Service) reply(req micro.Request, body []byte, header nats.Header) error {
-	if !isInbox(req.Reply()) {
+	if !bus.IsInbox(req.Reply()) {
 		return nil
 	}
 	return s.cfg.Conn.PublishMsg(&nats.Msg{Subject: req.Reply(), Data: body, Header: header})

@@ -67,11 +67,12 @@ type stored struct {
 	time    time.Time
 }
 
-// lookup names one message: by its sequence, the next of a subject from a sequence, or the last of a subject.
+// lookup names one message: by its sequence, the next of a subject from a sequence or a time, or the last of a subject.
 type lookup struct {
-	Seq  uint64 `json:"seq,omitempty"`
-	Next string `json:"next_by_subj,omitempty"` //nolint:tagliatelle // JetStream's
-	Last string `json:"last_by_subj,omitempty"` //nolint:tagliatelle // JetStream's
+	Seq   uint64     `json:"seq,omitempty"`
+	Since *time.Time `json:"start_time,omitempty"`   //nolint:tagliatelle // JetStream's
+	Next  string     `json:"next_by_subj,omitempty"` //nolint:tagliatelle // JetStream's
+	Last  string     `json:"last_by_subj,omitempty"` //nolint:tagliatelle // JetStream's
 }
 
 // get reads a message from the stream's leader; ok is false when there is none.

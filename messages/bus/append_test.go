@@ -114,7 +114,9 @@ func TestAppendGivenUp(t *testing.T) {
 
 // What no replica answers the leader does.
 func TestReadWithoutAReplica(t *testing.T) {
-	b, line, _ := openLossy(t, quickly())
+	cfg := quickly()
+	cfg.Direct = true
+	b, line, _ := openLossy(t, cfg)
 	last := uint64(0)
 	for i, id := range []string{"01", "02", "03"} {
 		last = mustAppend(t, b, run1(), last, step(id, i+1))

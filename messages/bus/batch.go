@@ -43,13 +43,16 @@ type page struct {
 	Bytes int        `json:"max_bytes"` //nolint:tagliatelle // JetStream's
 }
 
-// batch yields the messages of a subject from a sequence on, as one replica after the other has them: what was
-// stored a moment ago may be missing at the end, nothing in between. An error ends it; it does not retry.
+// batch yields the messages of a subject from a sequence on, perhaps as a replica has them: what was stored a moment ago
+// may be missing at the end, nothing in between. An error ends it.
 func (b *Bus) batch(ctx context.Context, stream, subject string, from uint64) iter.Seq2[stored, error] {
 	return b.batchFrom(ctx, stream, page{Seq: from, Next: subject, Batch: firstPage, Bytes: pageBytes})
 }
 
 func (b *Bus) batchFrom(ctx context.Context, stream string, p page) iter.Seq2[stored, error] {
+	if !b.direct {
+		return b.sequence(ctx, stream, p)
+	}
 	return func(yield func(stored, error) bool) {
 		for more := true; more; {
 			last, pending, goOn, err := b.readPage(ctx, stream, p, yield)
@@ -59,6 +62,43 @@ func (b *Bus) batchFrom(ctx context.Context, stream string, p page) iter.Seq2[st
 			}
 			more = goOn && pending > 0 && last > 0
 			p.Seq, p.Since, p.Batch = last+1, nil, nextPages
+		}
+	}
+}
+
+// sequence is batchFrom for a user of the message store who may not ask for messages as they are (DIRECT.GET): the server
+// sends those in its own name wherever he wants them, to a dispatcher or into a bucket. A short answer comes message by
+// message from the stream's leader, wrapped in JSON, and the rest of a long one by a consumer.
+func (b *Bus) sequence(ctx context.Context, stream string, p page) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		at := lookup{Seq: p.Seq, Since: p.Since, Next: p.Next}
+		for range firstPage {
+			m, ok, err := b.get(ctx, stream, at)
+			if err != nil {
+				yield(stored{}, err)
+				return
+			}
+			if !ok || !yield(m, nil) {
+				return
+			}
+			at.Seq, at.Since = m.seq+1, nil
+		}
+		t := &tail{bus: b, stream: stream, filter: p.Next, room: followRoom}
+		t.start.DeliverPolicy, t.start.OptStartSeq = jetstream.DeliverByStartSequencePolicy, at.Seq
+		defer t.close()
+		if err := t.open(ctx, time.Time{}); err != nil {
+			yield(stored{}, err)
+			return
+		}
+		for more := t.stored > 0; more; {
+			m, err := t.next(ctx, time.Now().Add(b.budget))
+			if errors.Is(err, errNothing) { // what was left has been removed meanwhile
+				return
+			}
+			if !yield(m.stored, err) || err != nil {
+				return
+			}
+			more = m.pending > 0
 		}
 	}
 }

@@ -99,14 +99,8 @@ func (b *Bus) getBlob(ctx context.Context, run messages.Ref, header string) ([]b
 	return data, nil
 }
 
-// getPart asks any replica, and the leader when that has not got it: a part is acknowledged before what names it.
+// getPart asks the leader: a part is acknowledged before what names it.
 func (b *Bus) getPart(ctx context.Context, subject string) ([]byte, error) {
-	attempt, cancel := context.WithTimeout(ctx, b.answer)
-	m, err := b.nc.RequestWithContext(attempt, apiPrefix+"DIRECT.GET."+StreamBlobs+"."+subject, nil)
-	cancel()
-	if err == nil && m.Header.Get(statusHeader) == "" {
-		return m.Data, nil
-	}
 	s, ok, err := b.get(ctx, StreamBlobs, lookup{Last: subject})
 	if err == nil && !ok {
 		err = errors.New("it is missing")

@@ -38,6 +38,9 @@ type Config struct {
 	Budget  time.Duration // how long a request is tried while nobody answers. Default 30 s
 	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s
 	Streams []string      // that must exist. Default: all; a backend that may see few names those
+	// Direct: the connection's user may ask for stored messages as they are (DIRECT.GET), which is faster for many. That is
+	// for dispatchers alone: the server sends them wherever who asks wants them, as if it had a right to.
+	Direct bool
 	// Pages, if set, is how events are read: the connection's user may read no stream. Name no Streams then.
 	Pages Pages
 }
@@ -54,6 +57,7 @@ type Bus struct {
 	budget  time.Duration
 	answer  time.Duration
 	pages   Pages
+	direct  bool
 	acks    *acks
 	lull    lull
 	agents  agentCache
@@ -75,7 +79,7 @@ var (
 // Open checks that the streams exist, and creates nothing.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
-		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages,
+		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages, direct: cfg.Direct,
 		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
 		announcing: make(chan struct{}, 1),
 	}

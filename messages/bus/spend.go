@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/singleflight"
 
@@ -91,54 +90,25 @@ func (b *Bus) Spent(ctx context.Context, tenant string, now time.Time) (today, m
 	return s.dollars()
 }
 
-// readSpent adds up the days of the month.
+// readSpent adds up the days of the month, each of which is one message.
 func (b *Bus) readSpent(ctx context.Context, tenant string, now time.Time) (spent, error) {
 	s := spent{day: spendSubject(tenant, now)}
 	month := s.day[:strings.LastIndexByte(s.day, '.')+1]
-	body, err := json.Marshal(struct {
-		Last  []string `json:"multi_last"` //nolint:tagliatelle // JetStream's
-		Batch int      `json:"batch"`
-	}{[]string{month + "*"}, maxDays})
-	if err != nil {
-		return s, fmt.Errorf("encode request: %w", err)
-	}
-	err = b.retry(ctx, func(ctx context.Context) error {
-		s.today, s.month = 0, 0
-		in, err := openInbox(b.nc, maxDays+controlRoom)
+	for at := uint64(0); ; {
+		m, ok, err := b.get(ctx, StreamSpend, lookup{Seq: at + 1, Next: month + "*"})
+		if err != nil || !ok {
+			return s, err
+		}
+		n, err := counted(m.data)
 		if err != nil {
-			return err
+			return s, err
 		}
-		defer in.close()
-		if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+StreamSpend, in.sub.Subject, body); err != nil {
-			return err //nolint:wrapcheck // retry looks at it
+		if s.month += n; m.subject == s.day {
+			s.today = n
 		}
-		for {
-			m, err := in.next(ctx, b.answer)
-			if err != nil {
-				return err
-			}
-			switch status := m.Header.Get(statusHeader); status {
-			case "":
-			case statusNone, statusEnd:
-				return nil
-			case statusNobody:
-				return nats.ErrNoResponders
-			default:
-				return fmt.Errorf("status %s", status)
-			}
-			n, err := counted(m.Data)
-			if err != nil {
-				return err
-			}
-			if s.month += n; m.Header.Get("Nats-Subject") == s.day {
-				s.today = n
-			}
-		}
-	})
-	return s, err
+		at = m.seq
+	}
 }
-
-const maxDays = 31
 
 // counted reads the value of a counter.
 func counted(data []byte) (int64, error) {

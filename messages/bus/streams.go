@@ -159,7 +159,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	quotas.Name, quotas.Description = streamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
-	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base)}
+	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base)}
 }
 
 // ensureStream creates a stream or checks the one that exists.
@@ -175,6 +175,9 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		return fmt.Errorf("set up stream %s: %w", want.Name, err)
 	}
 	has := stream.CachedInfo().Config
+	if want.Name == streamAudit { // its settings are the auditor's
+		return nil
+	}
 	if want.Name == StreamTasks {
 		if has, err = updateTasks(ctx, js, want, has); err != nil {
 			return fmt.Errorf("update stream %s: %w", want.Name, err)

@@ -32,9 +32,6 @@ func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages
 		return &messages.FieldError{Field: "id", Reason: "must be a token"}
 	}
 	answer := func(m *nats.Msg) {
-		if m.Reply == "" {
-			return
-		}
 		body, err := json.Marshal(status())
 		if err == nil {
 			err = m.Respond(body)
@@ -44,17 +41,16 @@ func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages
 		}
 	}
 	subjects := map[string]nats.MsgHandler{
-		messages.StatusOfWorkers: answer,
-		messages.DrainPrefix + id: func(m *nats.Msg) {
-			if m.Reply == "" || len(m.Data) > 0 { // a server's answer, which whoever publishes can have sent anywhere
-				return
-			}
-			drain()
-			answer(m)
-		},
+		messages.StatusOfWorkers:  answer,
+		messages.DrainPrefix + id: func(m *nats.Msg) { drain(); answer(m) },
 	}
 	for subject, handle := range subjects {
-		sub, err := b.nc.Subscribe(subject, handle)
+		sub, err := b.nc.Subscribe(subject, func(m *nats.Msg) {
+			if m.Subject != subject || len(m.Data) > 0 || CheckRequest(m) != nil { // a server's answer, which a client can have sent anywhere
+				return
+			}
+			handle(m)
+		})
 		if err != nil {
 			return fmt.Errorf("answer on %s: %w", subject, err)
 		}
@@ -66,14 +62,11 @@ func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages
 
 // Workers asks who works, by name. Whoever does not answer within half a second is left out; so is an answer that is none.
 func (b *Bus) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
-	in, err := openInbox(b.nc, maxWorkers)
+	in, err := b.askWorkers(messages.StatusOfWorkers, maxWorkers)
 	if err != nil {
-		return nil, err
-	}
-	defer in.close()
-	if err := b.nc.PublishRequest(messages.StatusOfWorkers, in.sub.Subject, nil); err != nil {
 		return nil, fmt.Errorf("ask the workers: %w", err)
 	}
+	defer in.close()
 	all, end := []messages.WorkerStatus{}, time.Now().Add(workersWait)
 	for wait := workersWait; len(all) < maxWorkers && wait > 0; wait = min(workersQuiet, time.Until(end)) {
 		m, err := in.next(ctx, wait)
@@ -101,16 +94,33 @@ func (b *Bus) DrainWorker(ctx context.Context, id string) (messages.WorkerStatus
 	if !messages.ValidToken(id) {
 		return messages.WorkerStatus{}, &messages.FieldError{Field: "worker", Reason: "must be a token"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.answer)
-	defer cancel()
-	m, err := b.nc.RequestWithContext(ctx, messages.DrainPrefix+id, nil)
-	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return messages.WorkerStatus{}, ErrNoWorker
-	case err != nil:
+	in, err := b.askWorkers(messages.DrainPrefix+id, controlRoom)
+	if err != nil {
 		return messages.WorkerStatus{}, fmt.Errorf("ask worker %s to drain: %w", id, err)
 	}
+	defer in.close()
+	m, err := in.next(ctx, b.answer)
+	switch {
+	case err != nil:
+		return messages.WorkerStatus{}, fmt.Errorf("ask worker %s to drain: %w", id, err)
+	case m.Header.Get(statusHeader) == statusNobody:
+		return messages.WorkerStatus{}, ErrNoWorker
+	}
 	return decodeWorker(m.Data)
+}
+
+// askWorkers sends a request to workers and returns the inbox of their answers. Its subject ends in a word of its own: that
+// is where alone the user of the workers may publish in the dispatchers' inboxes.
+func (b *Bus) askWorkers(subject string, room int) (*inbox, error) {
+	in, err := openInboxAt(b.nc, b.nc.NewInbox()+".workers", room)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.nc.PublishRequest(subject, in.sub.Subject, nil); err != nil {
+		in.close()
+		return nil, err //nolint:wrapcheck // the caller says what it asked for
+	}
+	return in, nil
 }
 
 func decodeWorker(data []byte) (w messages.WorkerStatus, err error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// Bucket is the object store that deploy/nats lets the auditor write, and nobody else.
-const Bucket = "AUDIT"
+// Bucket is the object store that deploy/nats lets the auditor write, and nobody else. A dispatcher makes it.
+const Bucket = bus.BucketAudit
 
 // OpenBucket opens an object store for the copies of an audit, and makes it where it is missing, with as many replicas
 // as EVENTS has.
