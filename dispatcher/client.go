@@ -29,6 +29,8 @@ import (
 var (
 	// ErrNotFound means that nobody knows the run.
 	ErrNotFound = errors.New("no such run")
+	// ErrRemoved is an ErrNotFound: the run has ended, and was removed after its retention.
+	ErrRemoved error = removedError{}
 	// ErrConflict means that the id is taken by another task.
 	ErrConflict = errors.New("the id is taken by another task")
 	// ErrEnded means that the run has ended and cannot be changed.
@@ -44,6 +46,12 @@ var (
 	// ErrRevision means that something was changed since the revision that a change was made for.
 	ErrRevision = messages.ErrRevision
 )
+
+type removedError struct{}
+
+func (removedError) Error() string { return messages.RunRemoved }
+
+func (removedError) Is(target error) bool { return target == ErrNotFound } //nolint:errorlint // what Is is for
 
 // requestTimeout bounds a request whose context has no deadline.
 const requestTimeout = 10 * time.Second
@@ -243,6 +251,8 @@ func (c *Client) request(ctx context.Context, subject string, req, reply any) er
 		return fmt.Errorf("the dispatcher refused: %s", messages.Clip(msg.Header.Get("Nats-Service-Error"), 200))
 	}
 	switch {
+	case p.Code == messages.CodeNotFound && p.Detail == messages.RunRemoved:
+		return ErrRemoved
 	case p.Code == messages.CodeNotFound:
 		return ErrNotFound
 	case p.Code == messages.CodeUnknownAgent:

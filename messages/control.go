@@ -28,6 +28,9 @@ type RunRequest struct {
 	ID     string `json:"id"`
 }
 
+// RunRemoved is the detail of a Problem with the code not_found about a run that events or the index still know.
+const RunRemoved = "the run has ended and was removed after its retention (LONGSHORE_RETENTION)"
+
 // VerifyRequest asks whether the run of an id is the one of a task with this fingerprint.
 type VerifyRequest struct {
 	Tenant      string `json:"tenant,omitempty"`

@@ -34,6 +34,7 @@ type View struct {
 	lags     part[map[string]bus.Lag]
 	workers  part[[]messages.WorkerStatus]
 	letters  part[letters]
+	overdue  part[time.Duration]
 }
 
 // letters counts dead letters.
@@ -109,6 +110,7 @@ func (v *View) look(ctx context.Context) {
 		l.tasks, l.webhooks, l.stored, err = v.bus.DeadLetters(ctx)
 		return l, err
 	})
+	look(ctx, v, &v.overdue, "retention", v.bus.Overdue)
 }
 
 // viewed is a metric of the view.
@@ -163,6 +165,8 @@ func (v *View) metrics() []viewed {
 				show(float64(l.tasks), "task")
 				show(float64(l.webhooks), "webhook")
 			}),
+		gaugeOf(&v.overdue, "retention_overdue_seconds", "How long the first run whose retention is over has waited to be removed; 0 when none waits.", nil,
+			func(d time.Duration, show func(float64, ...string)) { show(d.Seconds()) }),
 		readOf(&v.letters, prometheus.CounterValue,
 			Described{Name: "dead_letters_stored_total", Type: typeCounter, Help: "Dead letters that were ever stored, as the stream counts them."},
 			func(l letters, show func(float64, ...string)) { show(float64(l.stored)) }),

@@ -97,6 +97,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
 		return err
 	}
+	if err := retentionMetrics(metrics, b); err != nil {
+		return err
+	}
 	denied := func() float64 { return float64(denials.Total()) }
 	if err := metrics.Counter("auth_denied_total", "Requests that were refused for who asked.", denied); err != nil {
 		return err

@@ -57,3 +57,16 @@ func webhookMetrics(m *observability.Metrics, svc *service.Service) error {
 		count("webhooks_given_up_total", "Webhooks that became dead letters.", func(s service.Stats) uint64 { return s.WebhooksGivenUp }),
 	)
 }
+
+func retentionMetrics(m *observability.Metrics, b *bus.Bus) error {
+	return errors.Join(
+		m.Counter("runs_removed_total", "Runs that were removed after their retention.", func() float64 {
+			all, _ := b.Purged()
+			return float64(all)
+		}),
+		m.Counter("runs_removed_late_total", "Those of the runs that were removed whose end was no longer among the events.", func() float64 {
+			_, missed := b.Purged()
+			return float64(missed)
+		}),
+	)
+}

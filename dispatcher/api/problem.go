@@ -42,6 +42,8 @@ func problemOf(err error) *messages.Problem {
 		p := problemf(http.StatusBadRequest, messages.CodeUnknownAgent, err.Error())
 		p.Field = "agent"
 		return p
+	case errors.Is(err, dispatcher.ErrRemoved):
+		return problemf(http.StatusNotFound, messages.CodeNotFound, messages.RunRemoved)
 	case errors.Is(err, dispatcher.ErrNotFound):
 		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such run")
 	case errors.Is(err, dispatcher.ErrNoBatch):

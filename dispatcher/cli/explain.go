@@ -42,6 +42,8 @@ func explain(err error, run messages.Ref) error {
 	switch {
 	case errors.As(err, &limited):
 		return say("%v: nothing was submitted, come again in %s", err, limited.Wait)
+	case errors.Is(err, dispatcher.ErrRemoved):
+		return say("run %s of tenant %s: %s", run.Run, run.Tenant, messages.RunRemoved)
 	case errors.Is(err, dispatcher.ErrNotFound):
 		return say("no run %s of tenant %s: `%s` shows those of the last day; --tenant names another tenant", run.Run, run.Tenant, command("list", messages.Ref{Tenant: run.Tenant}))
 	case errors.Is(err, dispatcher.ErrDecided), errors.Is(err, dispatcher.ErrNotSteered):

@@ -70,6 +70,9 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 	if err == nil {
 		reply, err = do(withCaller(withTrace(ctx, req), req), data)
 	}
+	if errors.Is(err, runlog.ErrNotFound) {
+		err = s.missing(ctx, data, err)
+	}
 	if err == nil {
 		var body []byte
 		if body, err = json.Marshal(reply); err == nil {

@@ -67,6 +67,8 @@ type Bus struct {
 	quotas  quotaCache
 	spent   spentCache
 
+	retained retained
+
 	announcing chan struct{} // has an element while an event about no run is stored
 }
 

@@ -4,37 +4,67 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/messages"
 )
 
 const (
 	consumerRetention = "retention"
-	// How long the end that is due next stays unlooked at; a shorter retention takes effect then.
+	// maxRetentionWait is how long the ends that are due next stay unlooked at; a shorter retention takes effect then.
 	maxRetentionWait = time.Hour
+	// endsHeld is how many ends are in hand at once, of all dispatchers together: those that are being purged, and the
+	// next that are not due. Each of the latter is delivered again every maxRetentionWait.
+	endsHeld = 512
+	// purgesAtOnce bounds the requests that one dispatcher has with the server for retention, so that purges take no
+	// more of a busy server than what it answers: each waits for its answer before it makes the next.
+	purgesAtOnce = 64
 )
 
+// retained is what Retain of this process does.
+type retained struct {
+	keep        atomic.Int64  // how long it keeps runs; 0: it does not run
+	due, missed atomic.Uint64 // runs that it has purged
+}
+
+// Purged is how many runs this process has removed after their retention, and how many of them the second look found.
+func (b *Bus) Purged() (all, missed uint64) {
+	missed = b.retained.missed.Load()
+	return b.retained.due.Load() + missed, missed
+}
+
 // Retain purges each run when its end is older than keep, until ctx ends. The stream of events is the delay line: one
-// consumer, shared by all dispatchers, waits at the oldest end that is not purged yet. An end that is purged twice,
-// after a crash, finds nothing.
+// consumer, shared by all dispatchers, has the oldest ends that are not purged yet. An end that is purged twice, after a
+// crash, finds nothing. A run whose end is no longer among the events is found by a second look at the oldest logs.
 func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
+	b.retained.keep.Store(int64(keep))
 	p := puller{
-		bus: b, stream: StreamEvents, most: 1,
+		bus: b, stream: StreamEvents, most: endsHeld,
 		config: jetstream.ConsumerConfig{
 			Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
-			AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 1, MaxDeliver: -1,
+			AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: endsHeld, MaxDeliver: -1,
 		},
 		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
+			var purging errgroup.Group
+			purging.SetLimit(purgesAtOnce)
 			for m := range msgs {
-				b.retire(ctx, m, keep)
+				purging.Go(func() error {
+					b.retire(ctx, m, keep)
+					return nil
+				})
 			}
+			_ = purging.Wait() // none returns one
 			return true
 		},
 	}
-	return p.run(ctx)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.run(ctx) })
+	group.Go(func() error { b.keepLookingForMissed(ctx, keep); return nil })
+	return group.Wait() //nolint:wrapcheck // it is p's
 }
 
 // retire purges the run of an end that is due, and puts an end that is not due back.
@@ -53,30 +83,61 @@ func (b *Bus) retire(ctx context.Context, m jetstream.Msg, keep time.Duration) {
 	if json.Unmarshal(m.Data(), &e) != nil || m.Subject() != e.Ref().EventSubject(messages.EventRunFinished) || e.Ref().Check() != nil {
 		b.skipped.Add(1)
 	} else if err := b.Purge(ctx, e.Ref()); err != nil {
-		b.log.WarnContext(ctx, "purge a run", "task_id", e.Subject, "err", err)
+		if ctx.Err() == nil {
+			b.log.WarnContext(ctx, "purge a run", "task_id", e.Subject, "err", err)
+		}
 		return // it comes again
+	} else {
+		b.retained.due.Add(1)
 	}
-	if err := m.DoubleAck(ctx); err != nil {
+	if err := m.Ack(); err != nil { // if it is lost, the end comes again and finds nothing
 		b.log.DebugContext(ctx, "ack a purge", "err", err)
 	}
 }
 
-// Purge removes all of a run but its events: what is queued or scheduled, its blobs, its log entries and, last, its log. Its id
+// Purge removes all of a run but its events: what is scheduled or queued, its blobs, its log entries and, last, its log. Its id
 // must not be used again before its events have expired: watchers would see two runs as one.
 func (b *Bus) Purge(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the field
 	}
-	for _, p := range []struct{ stream, subject string }{
-		{StreamTasks, run.QueuedFilter()},
-		{StreamTasks, "sched.*." + run.Tenant + "." + run.Run + ".>"},
-		{StreamBlobs, "blobs." + run.Tenant + "." + run.Run + ".>"},
-		{StreamLogs, run.LogEntriesSubject()},
-		{StreamRuns, run.LogSubject()},
+	for _, p := range []struct {
+		stream, subject string
+		rare            bool // most runs leave nothing there, and a look costs less than a purge that wakes all lanes
+	}{
+		// In this order: what fires in between is seen as queued.
+		{StreamTasks, "sched.*." + run.Tenant + "." + run.Run + ".>", true},
+		{StreamTasks, run.QueuedFilter(), true},
+		{StreamBlobs, "blobs." + run.Tenant + "." + run.Run + ".>", false},
+		{StreamLogs, run.LogEntriesSubject(), false},
+		{StreamRuns, run.LogSubject(), false},
 	} {
+		if p.rare {
+			_, ok, err := b.get(ctx, p.stream, lookup{Seq: 1, Next: p.subject})
+			if err != nil {
+				return fmt.Errorf("look for %s in %s: %w", p.subject, p.stream, err)
+			}
+			if !ok {
+				continue
+			}
+		}
 		if err := b.purge(ctx, p.stream, p.subject); err != nil {
 			return fmt.Errorf("purge %s of %s: %w", p.subject, p.stream, err)
 		}
 	}
 	return nil
+}
+
+// Overdue is for how long the first run whose retention is over has waited to be purged; 0 when none waits, and while this
+// process does not Retain.
+func (b *Bus) Overdue(ctx context.Context) (time.Duration, error) {
+	keep := b.retained.keep.Load()
+	if keep == 0 {
+		return 0, nil
+	}
+	l, _, err := b.Lag(ctx, StreamEvents, consumerRetention)
+	if err != nil || l.Oldest.IsZero() {
+		return 0, err
+	}
+	return max(0, time.Since(l.Oldest)-time.Duration(keep)), nil
 }

@@ -2,11 +2,52 @@ package bus_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
+
+// endRun writes a log of a claim and an end and, unless it is to be missed, the event of that end.
+func endRun(ctx context.Context, b *bus.Bus, run messages.Ref, missed bool) error {
+	var (
+		head messages.Head
+		last uint64
+	)
+	result := messages.EndedResult(run, nil, messages.StatusCompleted, nil, time.Now(), time.Now())
+	for i, r := range []messages.Record{&messages.Claimed{Claim: "c"}, &messages.Finished{Result: result}} {
+		head = messages.Follow(run, head, r)
+		head.ID, head.Time = strconv.Itoa(i), time.Now()
+		e := messages.Entry{Head: head, Records: []messages.Record{r}}
+		var err error
+		if last, err = b.Append(ctx, run, last, e); err != nil {
+			return err
+		}
+		head = e.At(last).Head
+	}
+	if missed {
+		return nil
+	}
+	events := messages.Events(run, messages.Entry{Head: head, Records: []messages.Record{&messages.Finished{Result: result}}})
+	return b.Open(run).Finish(ctx, events[len(events)-1])
+}
+
+func countRuns(t *testing.T, b *bus.Bus) (n int) {
+	t.Helper()
+	for range values(t, b.Runs(ctxFor(t))) {
+		n++
+	}
+	return n
+}
 
 // A run is purged once its end is old enough, and no run that has not ended is.
 func TestRetain(t *testing.T) {
@@ -46,5 +87,262 @@ func TestRetain(t *testing.T) {
 	}
 	if ok, err := b.Ended(ctxFor(t), ended); !ok || err != nil {
 		t.Errorf("its end is kept among the events: %v, %v", ok, err)
+	}
+}
+
+// Runs are removed many at a time: a server that is 5 ms away answers 200 requests a second that wait for each other.
+func TestRetainKeepsPace(t *testing.T) {
+	s := startNATS(t)
+	b, _ := open(t, s, bus.Config{})
+	const runs = 400
+	var ending errgroup.Group
+	ending.SetLimit(32)
+	for i := range runs {
+		ending.Go(func() error {
+			return endRun(ctxFor(t), b, messages.Ref{Tenant: "acme", Run: fmt.Sprintf("r%d", i)}, false)
+		})
+	}
+	if err := ending.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	far, _ := openOver(t, connectFar(t, s.NATSURL, 5*time.Millisecond), bus.Config{})
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	done := make(chan error, 1)
+	began := time.Now()
+	go func() { done <- far.Retain(ctx, time.Millisecond) }()
+	for all, _ := far.Purged(); all < runs; all, _ = far.Purged() {
+		if ctx.Err() != nil {
+			t.Fatalf("%d of %d runs were purged", all, runs)
+		}
+		runtime.Gosched()
+	}
+	took := time.Since(began)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if left := countRuns(t, b); left > 0 {
+		t.Errorf("%d logs are left", left)
+	}
+	if one := 4 * 5 * time.Millisecond; took > runs*one/2 {
+		t.Errorf("%d runs took %v, as long as one after the other", runs, took)
+	}
+	if _, missed := far.Purged(); missed != 0 {
+		t.Errorf("%d were found by the second look", missed)
+	}
+}
+
+// connectFar connects over a line on which every answer takes so much longer.
+func connectFar(t *testing.T, url string, delay time.Duration) *nats.Conn {
+	t.Helper()
+	opts, err := bus.Options(bus.ConnConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(url, append(opts, nats.SetCustomDialer(farLine(delay)))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// farLine dials connections on which what comes takes so long.
+type farLine time.Duration
+
+// Dial implements nats.CustomDialer.
+func (d farLine) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	on := make(chan late, 4096)
+	go func() {
+		defer close(on)
+		for {
+			buf := make([]byte, 32<<10)
+			n, err := c.Read(buf)
+			if err != nil {
+				return
+			}
+			on <- late{buf[:n], time.Now().Add(time.Duration(d))}
+		}
+	}()
+	go func() {
+		defer far.Close()
+		for l := range on {
+			time.Sleep(time.Until(l.due)) // the line's length
+			if _, err := far.Write(l.data); err != nil {
+				break
+			}
+		}
+		for range on {
+		}
+	}()
+	return &farConn{Conn: c, in: near}, nil
+}
+
+type late struct {
+	data []byte
+	due  time.Time
+}
+
+type farConn struct {
+	net.Conn // where it writes
+
+	in net.Conn
+}
+
+func (c *farConn) Read(p []byte) (int, error)        { return c.in.Read(p) }
+func (c *farConn) SetReadDeadline(t time.Time) error { return c.in.SetReadDeadline(t) }
+
+func (c *farConn) Close() error {
+	_ = c.in.Close()
+	return c.Conn.Close()
+}
+
+// What is queued, scheduled or stored beside the log of a run goes with it.
+func TestPurgeTakesAll(t *testing.T) {
+	b, nc := openNew(t)
+	run, other := messages.Ref{Tenant: "acme", Run: "r1"}, messages.Ref{Tenant: "acme", Run: "r10"}
+	for _, r := range []messages.Ref{run, other} {
+		if _, err := b.Submit(ctxFor(t), newTask(r), false); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Timer(ctxFor(t), r, 7, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		for _, subject := range []string{r.BlobSubject("hash", "0-1"), r.LogEntriesSubject(), r.LogSubject()} {
+			if _, err := nc.Request(subject, []byte("{}"), 5*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := b.Purge(ctxFor(t), run); err != nil {
+		t.Fatal(err)
+	}
+	for r, want := range map[messages.Ref]bool{run: false, other: true} {
+		if awaited, err := b.Awaited(ctxFor(t), r); err != nil || awaited != want {
+			t.Errorf("%s has queued or scheduled messages: %v, %v", r, awaited, err)
+		}
+		for stream, filter := range map[string]string{
+			bus.StreamTasks: r.QueuedFilter(), bus.StreamBlobs: "blobs." + r.Tenant + "." + r.Run + ".>",
+			bus.StreamLogs: r.LogEntriesSubject(), bus.StreamRuns: r.LogSubject(),
+		} {
+			if left := stored(t, nc, stream, filter); (left > 0) != want {
+				t.Errorf("%s of %s: %d messages left", filter, stream, left)
+			}
+		}
+	}
+}
+
+// stored is how many subjects like this a stream has.
+func stored(t *testing.T, nc *nats.Conn, stream, filter string) int {
+	t.Helper()
+	m, err := nc.Request("$JS.API.STREAM.INFO."+stream, []byte(`{"subjects_filter":"`+filter+`"}`), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info struct {
+		State struct {
+			Subjects map[string]int `json:"subjects"`
+		} `json:"state"`
+	}
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		t.Fatal(err)
+	}
+	return len(info.State.Subjects)
+}
+
+// A log whose end expired among the events before its turn is found by its age; one whose end is still to come, or that
+// has not ended, stays.
+func TestPurgeMissed(t *testing.T) {
+	b, _ := openNew(t)
+	if d, err := b.Overdue(ctxFor(t)); d != 0 || err != nil {
+		t.Errorf("overdue without retention: %v, %v", d, err)
+	}
+	missed, open := messages.Ref{Tenant: "acme", Run: "missed"}, messages.Ref{Tenant: "acme", Run: "open"}
+	if err := endRun(ctxFor(t), b, missed, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Append(ctxFor(t), open, 0, step("01", 1)); err != nil {
+		t.Fatal(err)
+	}
+	const soon = -time.Hour // as if an hour had passed
+	if n, err := b.PurgeMissed(ctxFor(t), soon); n != 0 || err != nil {
+		t.Fatalf("without a consumer it is not known what is still to come: %d, %v", n, err)
+	}
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	done := make(chan error, 1)
+	go func() { done <- b.Retain(ctx, time.Hour) }()
+	for {
+		if _, ok, err := b.Lag(ctxFor(t), bus.StreamEvents, "retention"); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			break
+		}
+	}
+	if n, err := b.PurgeMissed(ctxFor(t), time.Hour); n != 0 || err != nil {
+		t.Errorf("before its time: %d, %v", n, err)
+	}
+	if n, err := b.PurgeMissed(ctxFor(t), soon); n != 1 || err != nil {
+		t.Errorf("purged %d, %v; want the one that was missed", n, err)
+	}
+	if _, ok, err := b.Last(ctxFor(t), missed); ok || err != nil {
+		t.Errorf("the log that was missed: %v, %v", ok, err)
+	}
+	if _, ok, err := b.Last(ctxFor(t), open); !ok || err != nil {
+		t.Errorf("the log that has not ended: %v, %v", ok, err)
+	}
+
+	// An end that waits for its turn keeps all that ended after it for retention itself.
+	for _, id := range []string{"turn", "after"} {
+		if err := endRun(ctxFor(t), b, messages.Ref{Tenant: "acme", Run: id}, id == "after"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := b.PurgeMissed(ctxFor(t), soon); n != 0 || err != nil {
+		t.Errorf("while an older end is still to be purged: %d, %v", n, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Overdue tells since when the first end is due that nothing has purged.
+func TestOverdue(t *testing.T) {
+	b, _ := openNew(t)
+	if err := endRun(ctxFor(t), b, messages.Ref{Tenant: "acme", Run: "r1"}, false); err != nil {
+		t.Fatal(err)
+	}
+	overdue := func(keep time.Duration) time.Duration {
+		t.Helper()
+		ctx, cancel := context.WithCancel(ctxFor(t))
+		done := make(chan error, 1)
+		go func() { done <- b.Retain(ctx, keep) }()
+		for { // until it has taken the end, or has made the consumer again for another retention
+			if l, ok, err := b.Lag(ctxFor(t), bus.StreamEvents, "retention"); err != nil {
+				t.Fatal(err)
+			} else if ok && l.Messages == 1 {
+				break
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		d, err := b.Overdue(ctxFor(t))
+		if err != nil {
+			t.Error(err)
+		}
+		return d
+	}
+	if d := overdue(time.Hour); d != 0 {
+		t.Errorf("before its time: %v", d)
+	}
+	if d := overdue(time.Nanosecond); d <= 0 { // the end is held back for longer than that
+		t.Error("an end that is due is not overdue")
 	}
 }

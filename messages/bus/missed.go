@@ -1,0 +1,126 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+const (
+	// missedEvery is the longest time between two looks for logs that retention has missed.
+	missedEvery = time.Hour
+	// missedMargin is how much older than the oldest end that is not purged yet the end of a missed run must be: an end
+	// is stored after its log has it.
+	missedMargin = time.Minute
+	// missedRoom is for headers of log entries that were not looked at yet.
+	missedRoom = 1024
+	// missedWait is how long a look waits for the next entry before it gives up; the next look begins anew.
+	missedWait = 10 * time.Second
+)
+
+// keepLookingForMissed looks for missed runs at the start and from then on until ctx ends: more often when runs are kept
+// for less than missedEvery.
+func (b *Bus) keepLookingForMissed(ctx context.Context, keep time.Duration) {
+	every := min(missedEvery, max(keep, time.Minute))
+	for ctx.Err() == nil {
+		if n, err := b.PurgeMissed(ctx, keep); err != nil && ctx.Err() == nil {
+			b.log.WarnContext(ctx, "look for runs that retention has missed", "err", err)
+		} else if n > 0 {
+			b.log.InfoContext(ctx, "purged runs whose end was no longer among the events", "runs", n)
+		}
+		_ = pause(ctx, every) // cut short by the end of ctx
+	}
+}
+
+// PurgeMissed purges each run that ended before the oldest end that is still to be purged, and at least keep and a minute
+// ago: its own end expired before its turn, or was never stored. It reads the headers of the entries that are older
+// than that, which are those of runs that have not ended, unless there is something to purge.
+func (b *Bus) PurgeMissed(ctx context.Context, keep time.Duration) (purged int, err error) {
+	l, ok, err := b.Lag(ctx, StreamEvents, consumerRetention)
+	if err != nil || !ok { // without the consumer it is not known what is still to come
+		return 0, err
+	}
+	before := time.Now().Add(-keep)
+	if !l.Oldest.IsZero() && l.Oldest.Before(before) {
+		before = l.Oldest
+	}
+	before = before.Add(-missedMargin)
+	seen := map[string]bool{}
+	for subject, err := range b.storedBefore(ctx, before) {
+		if err != nil {
+			return purged, fmt.Errorf("read the oldest logs: %w", err)
+		}
+		if seen[subject] {
+			continue
+		}
+		seen[subject] = true
+		t := strings.Split(subject, ".")
+		run := messages.Ref{Tenant: t[1], Run: t[2]}
+		if run.Check() != nil {
+			continue
+		}
+		ended, err := b.endedBefore(ctx, run, before)
+		if err == nil && ended {
+			err = b.Purge(ctx, run)
+		}
+		if err != nil {
+			return purged, fmt.Errorf("purge %s: %w", run, err)
+		}
+		if ended {
+			purged++
+			b.retained.missed.Add(1)
+		}
+	}
+	return purged, nil
+}
+
+// endedBefore reports whether a run has ended and its log's last entry was stored before a time by the server's clock.
+func (b *Bus) endedBefore(ctx context.Context, run messages.Ref, before time.Time) (bool, error) {
+	m, ok, err := b.get(ctx, StreamRuns, lookup{Last: run.LogSubject()})
+	if err != nil || !ok || !m.time.Before(before) {
+		return false, err
+	}
+	last, ok, err := b.Last(ctx, run) // it knows which entries do not count
+	if err != nil && !transient(err) {
+		return false, nil //nolint:nilerr // a log that cannot be read is not known to have ended; doctor tells of it
+	}
+	return ok && last.Head.Phase == messages.PhaseFinished, err
+}
+
+// storedBefore yields the subjects of the log entries that were stored before a time, oldest first, each as often as it
+// has entries. Their bodies stay with the server.
+func (b *Bus) storedBefore(ctx context.Context, before time.Time) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		const filter = "runs.*.*.log"
+		first, ok, err := b.get(ctx, StreamRuns, lookup{Seq: 1, Next: filter})
+		if err != nil {
+			yield("", err)
+			return
+		}
+		if !ok || !first.time.Before(before) { // the common case costs one request
+			return
+		}
+		t := &tail{bus: b, stream: StreamRuns, filter: filter, room: missedRoom}
+		t.start = jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: true}
+		defer t.close()
+		for {
+			m, err := t.next(ctx, time.Now().Add(missedWait))
+			switch {
+			case errors.Is(err, errNothing):
+				return
+			case err != nil:
+				yield("", err)
+				return
+			case !m.time.Before(before) || !yield(m.subject, nil) || m.pending == 0:
+				return
+			}
+		}
+	}
+}
