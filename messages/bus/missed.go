@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// missedEvery is the longest time between two looks for logs that retention has missed.
+	// The longest time between two looks for logs that retention has missed.
 	missedEvery = time.Hour
-	// missedMargin is how much older than the oldest end that is not purged yet the end of a missed run must be: an end
+	// How much older than the oldest end that is not purged yet the end of a missed run must be: an end
 	// is stored after its log has it.
 	missedMargin = time.Minute
-	// missedRoom is for headers of log entries that were not looked at yet.
+	// For headers of log entries that were not looked at yet.
 	missedRoom = 1024
-	// missedWait is how long a look waits for the next entry before it gives up; the next look begins anew.
+	// How long a look waits for the next entry before it gives up; the next look begins anew.
 	missedWait = 10 * time.Second
 )
 
@@ -89,7 +89,7 @@ func (b *Bus) endedBefore(ctx context.Context, run messages.Ref, before time.Tim
 	}
 	last, ok, err := b.Last(ctx, run) // it knows which entries do not count
 	if err != nil && !transient(err) {
-		return false, nil //nolint:nilerr // a log that cannot be read is not known to have ended; doctor tells of it
+		return false, nil // a log that cannot be read is not known to have ended; doctor tells of it
 	}
 	return ok && last.Head.Phase == messages.PhaseFinished, err
 }
