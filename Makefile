@@ -14,7 +14,7 @@ build: ## build bin/longshore
 	go build $(GOFLAGS_BUILD) -o $(BIN) .
 
 run: build ## start the whole fleet in one process and work the example tasks
-	./$(BIN) run --agents deploy/examples/agents $(addprefix --file ,$(wildcard deploy/examples/tasks/*.json))
+	./$(BIN) run --agents deploy/examples/agents $(addprefix --file ,$(filter-out %/survey.json,$(wildcard deploy/examples/tasks/*.json)))
 
 test: ## run the whole test suite, with the race detector where it matters; needs only Go
 	@.ci/test

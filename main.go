@@ -231,6 +231,9 @@ func devCommand() *cobra.Command {
 			if err := removeReady(readyFile); err != nil {
 				return usageError("--ready-file: " + err.Error())
 			}
+			if err := freeAddresses(cmd, &cfg); err != nil {
+				return err
+			}
 			dev, err := startDev(cmd, &cfg, "info")
 			if err != nil {
 				return err
@@ -240,21 +243,18 @@ func devCommand() *cobra.Command {
 					return errors.Join(err, dev.Stop())
 				}
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "longshore is ready: %s://%s, %s, %s\n", dev.Scheme, dev.API, dev.NATS, dev.Redis)
-			if !cfg.Access.On() {
-				fmt.Fprintln(cmd.ErrOrStderr(), "It has no authentication: whoever reaches these addresses may do everything, for every tenant.")
-			}
+			sayReady(cmd, &cfg, dev)
 			slots := 0
 			if !cfg.NoWorker {
 				slots = cfg.Worker.Slots
 				sayScripted(cmd, dev)
 			}
 			defer keepHeap(cmd.Context(), slots)()
-			select {
-			case <-cmd.Context().Done():
-			case <-dev.Done():
+			err = dev.Keep(cmd.Context(), &cfg)
+			if cmd.Context().Err() != nil {
+				sayStopping(cmd, &cfg)
 			}
-			return dev.Stop()
+			return errors.Join(err, dev.Stop())
 		},
 	}
 	f := cmd.Flags()
@@ -267,6 +267,46 @@ func devCommand() *cobra.Command {
 	f.StringVar(&cfg.Agents, "agents", "", "folder with agent definitions")
 	f.StringVar(&readyFile, "ready-file", "", "file to write the addresses to once everything accepts work")
 	return cmd
+}
+
+// freeAddresses moves what would listen on a taken port to the next free one, unless its flag was given.
+func freeAddresses(cmd *cobra.Command, cfg *fleet.DevConfig) error {
+	for _, a := range []struct {
+		flag string
+		addr *string
+	}{{"addr", &cfg.HTTPAddr}, {"nats-addr", &cfg.NATSAddr}, {"redis-addr", &cfg.RedisAddr}} {
+		free, err := fleet.FreeAddress(cmd.Context(), "--"+a.flag, *a.addr, cmd.Flags().Changed(a.flag))
+		if err != nil {
+			return err //nolint:wrapcheck // it names the flag
+		}
+		if free != *a.addr {
+			fmt.Fprintf(cmd.ErrOrStderr(), "--%s: something listens on %s already: using %s\n", a.flag, *a.addr, free)
+			*a.addr = free
+		}
+	}
+	return nil
+}
+
+// sayReady says where the fleet is and, to a person, what to do next.
+func sayReady(cmd *cobra.Command, cfg *fleet.DevConfig, dev *fleet.Dev) {
+	w := cmd.ErrOrStderr()
+	fmt.Fprintf(w, "longshore is ready: %s://%s, %s, %s\n", dev.Scheme, dev.API, dev.NATS, dev.Redis)
+	if !cfg.Access.On() {
+		fmt.Fprintln(w, "Authentication is disabled: anyone who reaches these addresses may do everything, for every tenant.")
+	}
+	if isTerminal(w) {
+		fmt.Fprintf(w, "\n  In another terminal:\n    export NATS_URL=%s\n    longshore run \"Say hello\"\n\n  HTTP API: %s://%s   Data: %s   Stop: Ctrl-C\n\n",
+			dev.NATS, dev.Scheme, dev.API, cfg.Dir)
+	}
+}
+
+// sayStopping says what the end of the fleet waits for.
+func sayStopping(cmd *cobra.Command, cfg *fleet.DevConfig) {
+	text := "Stopping."
+	if !cfg.NoWorker {
+		text = fmt.Sprintf("Stopping: waiting up to %s for the steps in hand to end; their runs go on at the next start. Press Ctrl-C again to end at once.", cfg.Worker.DrainTimeout)
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), text)
 }
 
 // startDev starts the fleet in this process by its environment and flags.
@@ -289,9 +329,13 @@ func startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level string) (*fleet.De
 	if os.Getenv("LONGSHORE_LOG_LEVEL") == "" {
 		s.Level = level
 	}
-	log, err := logger(cmd, s.Logs, settings.Secrets(s))
+	w := cmd.ErrOrStderr()
+	if isTerminal(w) && os.Getenv("LONGSHORE_LOG_FORMAT") == "" {
+		w = observability.Console(w, terminal(w, w).Color)
+	}
+	log, err := observability.NewLogger(w, observability.LogConfig{Level: s.Level, Format: s.Format, Redact: settings.Secrets(s)})
 	if err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // it names the setting
 	}
 	cfg.Webhooks, cfg.Traces = s.Webhooks, s.Traces
 	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Lite, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, s.LiteTimeout, version, log

@@ -178,9 +178,3 @@ func TestStrandedRunIsMended(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
-
-func TestRunsWithoutNATS(t *testing.T) {
-	if _, err := doctor(t, nil, "runs"); err == nil || !strings.Contains(err.Error(), "NATS_URL is missing") {
-		t.Error(err)
-	}
-}

@@ -69,7 +69,7 @@ func TestKeysFromTheCommand(t *testing.T) {
 	if got := ask(api, ""); got != http.StatusOK {
 		t.Errorf("without auth: %d", got)
 	}
-	const says = "It has no authentication"
+	const says = "Authentication is disabled"
 	if log := strings.Join(open.log(), "\n"); !strings.Contains(log, says) {
 		t.Errorf("it does not say that: %s", log)
 	}

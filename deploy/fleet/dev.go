@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,6 +53,8 @@ type Dev struct {
 	Scheme           string // of API: http or https
 	Scripted         bool   // no provider is configured: the built-in script answers
 
+	agentFiles [sha256.Size]byte // as they were read
+
 	servers *embedded.Servers
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -64,6 +67,7 @@ type Dev struct {
 // StartDev starts NATS and a Redis-compatible store inside the process, a dispatcher and, unless told otherwise, a
 // worker. It returns once they accept work. The fleet ends with Stop, or when one of its parts fails.
 func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
+	files := agentSum(cfg.Agents) // before they are read: a later change must show
 	defs, err := loadAgents(cfg.Agents)
 	if err != nil {
 		return nil, err
@@ -71,7 +75,7 @@ func StartDev(ctx context.Context, cfg DevConfig) (_ *Dev, err error) {
 	if err := cfg.checkAddresses(); err != nil {
 		return nil, err
 	}
-	d := &Dev{done: make(chan struct{}), Scheme: "http", Scripted: !cfg.Models.Configured() && cfg.Parts.Model == nil}
+	d := &Dev{done: make(chan struct{}), Scheme: "http", agentFiles: files, Scripted: !cfg.Models.Configured() && cfg.Parts.Model == nil}
 	if cfg.Access.TLSCert != "" {
 		d.Scheme = "https"
 	}
@@ -256,6 +260,18 @@ func (d *Dev) Client(ctx context.Context) (*dispatcher.Client, error) {
 		return nil, err
 	}
 	return dispatcher.New(ctx, nc)
+}
+
+// Keep waits until ctx or the fleet ends, and meanwhile keeps the agents as their files say.
+func (d *Dev) Keep(ctx context.Context, cfg *DevConfig) error {
+	if cfg.Agents != "" {
+		return d.keepAgents(ctx, cfg.Agents, cfg.Log)
+	}
+	select {
+	case <-ctx.Done():
+	case <-d.done:
+	}
+	return nil
 }
 
 // Done is closed when the fleet has ended; Stop then tells why.

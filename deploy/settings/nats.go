@@ -54,8 +54,14 @@ type Client struct {
 	Scoped bool   `env:"LONGSHORE_NATS_SCOPED" envDefault:"false" help:"the NATS user may only do what is of LONGSHORE_TENANT"`
 }
 
+// localNATS is where `longshore dev` has NATS: a client that is told nothing looks there.
+const localNATS = "nats://127.0.0.1:4222"
+
 // Check returns an *Error.
 func (s *Client) Check() error {
+	if s.URL == "" {
+		s.URL = localNATS
+	}
 	if s.Scoped && s.Tenant == "" {
 		return Errorf("LONGSHORE_TENANT is missing: LONGSHORE_NATS_SCOPED says that the NATS user is bound to it")
 	}

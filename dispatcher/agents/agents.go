@@ -48,6 +48,11 @@ type metadata struct {
 
 // Parse reads one definition, strictly: an unknown field is an error that names it.
 func Parse(data []byte) (messages.Definition, error) {
+	d, err := parse(data)
+	return d, located(err, data)
+}
+
+func parse(data []byte) (messages.Definition, error) {
 	if len(data) > maxFile {
 		return messages.Definition{}, fmt.Errorf("larger than %d bytes", maxFile)
 	}

@@ -32,11 +32,25 @@ func (c *commands) agentsApply() *cobra.Command {
 		output   format
 	)
 	cmd := &cobra.Command{
-		Use:   "apply -f FILE|FOLDER|-",
+		Use:   "apply FILE|FOLDER|-",
 		Short: "Store agents from YAML",
-		Long:  "Store the agent of a file, or those of all .yaml and .yml files of a folder. What is so already is left alone.",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Long: "Store the agent of a file, or those of all .yaml and .yml files of a folder, named as the argument or by -f. An agent\n" +
+			"that is stored as it stands there already is left alone.",
+		Example: "  longshore agents apply ./agents",
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usagef("needs one file or folder, got %d arguments", len(args))
+			case len(args) == 1 && file != "" || len(args) == 0 && !cmd.Flags().Changed("file"):
+				return usagef("needs a file or a folder: longshore agents apply ./agents")
+			default:
+				return nil
+			}
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				file = args[0]
+			}
 			defs, err := readAgents(cmd, file)
 			if err != nil {
 				return err
@@ -59,7 +73,6 @@ func (c *commands) agentsApply() *cobra.Command {
 	flags.Uint64Var(&revision, "if-revision", 0, "only if this is the newest revision; 0: only if there is none")
 	c.byFlag(cmd, &by)
 	output.register(cmd)
-	_ = cmd.MarkFlagRequired("file") // it exists
 	return cmd
 }
 

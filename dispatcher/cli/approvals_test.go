@@ -165,7 +165,8 @@ func TestRunAsksOnATerminal(t *testing.T) {
 	}{
 		"yes":      {wrecks("c1"), "\ny\n", "approved"},
 		"no":       {wrecks("c1"), "n\n", "denied"},
-		"a reason": {wrecks("c1"), "not today\n", "denied not today"},
+		"neither":  {wrecks("c1"), "ok\nsure\nyes please\ny\n", "approved"},
+		"a reason": {wrecks("c1"), "no, not today\n", "denied not today"},
 		"a question": {
 			&messages.Parked{Reason: messages.ParkAnswer, Call: "c1", Question: "Which?"}, "\nthe blue one\n", "the blue one",
 		},

@@ -124,23 +124,38 @@ func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages
 		r.say("May run " + run.Run + " call " + asked.Tool + " with these arguments?\n" + asked.Arguments)
 	}
 	for {
-		r.say("y: yes · n: no · anything else: no, and why")
+		r.say("yes or no? \"no, and a reason\" tells the agent why")
 		text, err := a.line(ctx)
 		if err != nil {
 			return err
 		}
-		switch strings.ToLower(text) {
-		case "":
+		yes, reason, understood := decision(text)
+		switch {
+		case !understood:
 			continue
-		case "y", "yes":
+		case yes:
 			_, err = client.Approve(ctx, run, d)
 			return err
-		case "n", "no":
-		default:
-			d.Reason = text
 		}
+		d.Reason = reason
 		_, err = client.Deny(ctx, run, d)
 		return err
+	}
+}
+
+// decision reads yes or no, with a reason behind no. Whatever else a person types is neither.
+func decision(text string) (yes bool, reason string, understood bool) {
+	word, rest := text, ""
+	if i := strings.IndexAny(text, " ,:;"); i >= 0 {
+		word, rest = text[:i], strings.Trim(text[i:], " ,:;")
+	}
+	switch strings.ToLower(word) {
+	case "y", "yes":
+		return true, "", rest == ""
+	case "n", "no":
+		return false, rest, true
+	default:
+		return false, "", false
 	}
 }
 

@@ -29,8 +29,9 @@ func (c *commands) pause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [tenant|agent|provider NAME]",
 		Short: "Pause a tenant, an agent or a provider",
-		Long: "Its runs begin no further step until it is resumed, within seconds. Models of a paused provider are not called: runs fall " +
-			"back to another model of their agent, or wait. Without arguments it lists what is paused.",
+		Long: "Pause a tenant, an agent or a provider. Within 2 seconds its runs begin no further step, until it is resumed; steps in hand\n" +
+			"end first. Models of a paused provider are not called: runs fall back to another model of their agent, or wait.\n" +
+			"Without arguments it lists what is paused.",
 		Args: pausable(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
@@ -56,7 +57,7 @@ func (c *commands) pause() *cobra.Command {
 				case f.output.json:
 					return c.writeJSON(cmd, p)
 				default:
-					return write(cmd.OutOrStdout(), fmt.Sprintf("%s is paused: go on with `longshore resume %s`\n", p.QuotaRef, p.QuotaRef))
+					return write(cmd.OutOrStdout(), fmt.Sprintf("%s is paused, everywhere within 2 seconds: steps in hand end first. Go on with `longshore resume %s`\n", p.QuotaRef, p.QuotaRef))
 				}
 			})
 		},
@@ -70,7 +71,7 @@ func (c *commands) resume() *cobra.Command {
 	var f heldFlags
 	cmd := &cobra.Command{
 		Use: "resume tenant|agent|provider NAME", Short: "Resume what is paused",
-		Long: "The runs that it kept go on within seconds.",
+		Long: "Resume what is paused. Its runs go on within 2 seconds.",
 		Args: pausable(false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
@@ -83,7 +84,7 @@ func (c *commands) resume() *cobra.Command {
 				case f.output.json:
 					return c.writeJSON(cmd, p)
 				default:
-					return write(cmd.OutOrStdout(), p.String()+" goes on\n")
+					return write(cmd.OutOrStdout(), p.String()+" goes on, everywhere within 2 seconds\n")
 				}
 			})
 		},

@@ -298,7 +298,7 @@ func TestDemo(t *testing.T) {
 		t.Error(diff)
 	}
 	answer := ms[len(ms)-1]
-	for _, want := range []string{"scripted model", "nobody has worked it", "\nlongshore-demo.md\n", "OPENAI_API_KEY"} {
+	for _, want := range []string{"scripted model", "no model has worked on it", "\nlongshore-demo.md\n", "OPENAI_API_KEY"} {
 		if !strings.Contains(answer.Text(), want) {
 			t.Errorf("the answer lacks %q: %s", want, answer.Text())
 		}
