@@ -63,7 +63,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	addr, wait, err := observability.ServeTLS(ctx, "127.0.0.1:0", http.NotFoundHandler(), c, nil)
+	addr, wait, err := observability.ServeWith(ctx, "127.0.0.1:0", http.NotFoundHandler(), observability.ServeConfig{Certificate: c})
 	if err != nil {
 		t.Fatal(err)
 	}

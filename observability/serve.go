@@ -28,11 +28,19 @@ const (
 // Wait returns when all has ended: nil after ctx did, an error when the server stopped before. The caller must wait.
 // A nil log discards.
 func Serve(ctx context.Context, addr string, h http.Handler, log *slog.Logger) (at net.Addr, wait func() error, err error) {
-	return ServeTLS(ctx, addr, h, nil, log)
+	return ServeWith(ctx, addr, h, ServeConfig{Log: log})
 }
 
-// ServeTLS is Serve with a certificate: HTTPS alone, TLS 1.2 and newer. A nil certificate is Serve.
-func ServeTLS(ctx context.Context, addr string, h http.Handler, cert *Certificate, log *slog.Logger) (at net.Addr, wait func() error, err error) {
+// ServeConfig is how a server serves.
+type ServeConfig struct {
+	Certificate *Certificate // HTTPS alone, TLS 1.2 and newer; nil: HTTP
+	Connections Connections
+	Log         *slog.Logger // default: discard
+}
+
+// ServeWith is Serve with more to choose.
+func ServeWith(ctx context.Context, addr string, h http.Handler, cfg ServeConfig) (at net.Addr, wait func() error, err error) {
+	log := cfg.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -44,7 +52,7 @@ func ServeTLS(ctx context.Context, addr string, h http.Handler, cert *Certificat
 	case err != nil:
 		return nil, nil, fmt.Errorf("serve metrics and health: %w", err)
 	}
-	s := &server{log: log, listener: listener}
+	s := &server{log: log, listener: cfg.Connections.limit(listener, log)}
 	s.http = &http.Server{
 		Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
@@ -52,8 +60,8 @@ func ServeTLS(ctx context.Context, addr string, h http.Handler, cert *Certificat
 		// A request in flight ends by the shutdown, not with ctx.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
-	if cert != nil {
-		s.http.TLSConfig = cert.config()
+	if cfg.Certificate != nil {
+		s.http.TLSConfig = cfg.Certificate.config()
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.run(ctx) }()

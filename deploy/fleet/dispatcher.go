@@ -115,7 +115,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return err
 	}
-	front, hub, err := frontDoor(nc, b, api.Config{Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Log: said.of("api")})
+	front, hub, err := frontDoor(nc, b, api.Config{
+		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"),
+	})
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,10 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		case <-ctx.Done():
 			return nil
 		}
-		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, readiness(nc)), s.MetricsOpen), cert, log, ready)
+		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, readiness(nc)), s.MetricsOpen), observability.ServeConfig{
+			Certificate: cert, Log: log,
+			Connections: observability.Connections{Most: s.Connections, PerAddress: s.PerAddress},
+		}, ready)
 	})
 	return group.Wait()
 }
@@ -179,12 +184,12 @@ func keeper(b *bus.Bus, clock *bus.Clock) *runlog.Keeper {
 }
 
 // serve serves HTTP, or HTTPS with a certificate, until ctx ends.
-func serve(ctx context.Context, addr string, h http.Handler, cert *observability.Certificate, log *slog.Logger, up func(string)) error {
-	at, wait, err := observability.ServeTLS(ctx, addr, h, cert, log)
+func serve(ctx context.Context, addr string, h http.Handler, cfg observability.ServeConfig, up func(string)) error {
+	at, wait, err := observability.ServeWith(ctx, addr, h, cfg)
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "ready", "http", at.String())
+	cfg.Log.InfoContext(ctx, "ready", "http", at.String())
 	if up != nil {
 		up(at.String())
 	}

@@ -4,21 +4,25 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // Access says who may ask a dispatcher over HTTP.
 type Access struct {
-	Auth        string `env:"LONGSHORE_AUTH"         envDefault:"off" help:"on: requests over HTTP need an API key or a JWT; off: they need none, on loopback only; off-behind-proxy: none on any address, for somebody else looks"`
-	MetricsOpen bool   `env:"LONGSHORE_METRICS_OPEN" envDefault:"false" help:"/metrics needs no key when LONGSHORE_AUTH is on"`
-	JWKS        string `env:"LONGSHORE_JWKS_URL"     help:"public keys of the identity provider: an https address, or a file (default: no JWT counts)"`
-	Issuer      string `env:"LONGSHORE_JWT_ISSUER"   help:"iss of its JWTs; needed with LONGSHORE_JWKS_URL"`
-	Audience    string `env:"LONGSHORE_JWT_AUDIENCE" help:"what must be in the aud of its JWTs; needed with LONGSHORE_JWKS_URL"`
-	TenantClaim string `env:"LONGSHORE_JWT_TENANT_CLAIM" envDefault:"tenant" help:"claim with the tenant, or * for all; dots lead into claims within claims"`
-	RolesClaim  string `env:"LONGSHORE_JWT_ROLES_CLAIM"  envDefault:"roles"  help:"claim with the roles, a list or a text with spaces; dots lead into claims within claims"`
-	TLSCert     string `env:"LONGSHORE_TLS_CERT"     help:"file with the certificate of the HTTP server and those between it and the root, PEM; read again when it changes"`
-	TLSKey      string `env:"LONGSHORE_TLS_KEY"      help:"file with its private key, PEM"`
+	Auth        string   `env:"LONGSHORE_AUTH"         envDefault:"off" help:"on: requests over HTTP need an API key or a JWT; off: they need none, on loopback only; off-behind-proxy: none on any address, for somebody else looks"`
+	MetricsOpen bool     `env:"LONGSHORE_METRICS_OPEN" envDefault:"false" help:"/metrics needs no key when LONGSHORE_AUTH is on"`
+	Hosts       []string `env:"LONGSHORE_HTTP_HOSTS"   help:"names by which the HTTP API is reached without keys, comma separated, beside those of loopback; *: any"`
+	Connections int      `env:"LONGSHORE_HTTP_CONNECTIONS" envDefault:"40000" help:"connections to the HTTP server at once"`
+	PerAddress  int      `env:"LONGSHORE_HTTP_CONNECTIONS_PER_ADDRESS" envDefault:"20000" help:"connections of one address at once; of IPv6 a /64"`
+	JWKS        string   `env:"LONGSHORE_JWKS_URL"     help:"public keys of the identity provider: an https address, or a file (default: no JWT counts)"`
+	Issuer      string   `env:"LONGSHORE_JWT_ISSUER"   help:"iss of its JWTs; needed with LONGSHORE_JWKS_URL"`
+	Audience    string   `env:"LONGSHORE_JWT_AUDIENCE" help:"what must be in the aud of its JWTs; needed with LONGSHORE_JWKS_URL"`
+	TenantClaim string   `env:"LONGSHORE_JWT_TENANT_CLAIM" envDefault:"tenant" help:"claim with the tenant, or * for all; dots lead into claims within claims"`
+	RolesClaim  string   `env:"LONGSHORE_JWT_ROLES_CLAIM"  envDefault:"roles"  help:"claim with the roles, a list or a text with spaces; dots lead into claims within claims"`
+	TLSCert     string   `env:"LONGSHORE_TLS_CERT"     help:"file with the certificate of the HTTP server and those between it and the root, PEM; read again when it changes"`
+	TLSKey      string   `env:"LONGSHORE_TLS_KEY"      help:"file with its private key, PEM"`
 }
 
 // Values of LONGSHORE_AUTH.
@@ -38,7 +42,14 @@ func (s *Access) Check() error {
 	default:
 		return Errorf("LONGSHORE_AUTH: %q is not on, off or off-behind-proxy", s.Auth)
 	}
+	for _, name := range s.Hosts {
+		if name != "*" && (name == "" || strings.ContainsAny(name, "/ *@?#")) {
+			return Errorf("LONGSHORE_HTTP_HOSTS: %q is not the name or address of a host", name)
+		}
+	}
 	switch {
+	case s.Connections < 1 || s.PerAddress < 1:
+		return Errorf("LONGSHORE_HTTP_CONNECTIONS and LONGSHORE_HTTP_CONNECTIONS_PER_ADDRESS must be above 0")
 	case s.JWKS == "" && (s.Issuer != "" || s.Audience != ""):
 		return Errorf("LONGSHORE_JWKS_URL is missing: LONGSHORE_JWT_ISSUER or LONGSHORE_JWT_AUDIENCE is set")
 	case s.JWKS != "" && !s.On():
@@ -59,6 +70,16 @@ func (s *Access) Check() error {
 		}
 	}
 	return nil
+}
+
+// Names are those by which the HTTP API may be reached without keys, beside those of loopback: that of the address that it
+// listens on too.
+func (s *Access) Names(addr string) []string {
+	names := slices.Clone(s.Hosts)
+	if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
+		names = append(names, host)
+	}
+	return names
 }
 
 // CheckListen returns an *Error when nobody can listen on an address, named by its variable or flag. An empty one is fine.

@@ -249,7 +249,7 @@ func (a *API) Guard(what string, needs auth.Permission, h http.Handler) http.Han
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := &query{api: a, op: op, w: w, r: r}
 		if err := q.admit(needs); err != nil {
-			a.fail(r.Context(), w, q, err)
+			a.fail(r.Context(), q, err)
 			return
 		}
 		h.ServeHTTP(w, r)

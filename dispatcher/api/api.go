@@ -26,6 +26,8 @@ type Config struct {
 	Version     string        // of the program
 	LiteTimeout time.Duration // how long /run-lite waits for its run; default 2 min
 	KeepAlive   time.Duration // between comments in a stream of events; default 15 s
+	BodyTimeout time.Duration // until a body has been read; default 30 s
+	Hosts       []string      // names that requests may be for without Access, beside loopback; "*": any
 	Log         *slog.Logger  // default: discard
 	Access      *Access       // nil: everybody may do everything
 }
@@ -35,7 +37,7 @@ const (
 	defaultLiteTimeout = 2 * time.Minute
 	// A task: its input and context, twice over for JSON's escapes.
 	maxBody = 4 << 20
-	// A body, or an answer, over a slow line.
+	// An answer over a slow line, and a body unless the configuration says otherwise.
 	bodyTimeout = 30 * time.Second
 	// A request that does not wait for a run.
 	requestTimeout = 15 * time.Second
@@ -63,6 +65,9 @@ func New(cfg Config) (*API, error) {
 	}
 	if cfg.KeepAlive == 0 {
 		cfg.KeepAlive = defaultKeepAlive
+	}
+	if cfg.BodyTimeout == 0 {
+		cfg.BodyTimeout = bodyTimeout
 	}
 	if cfg.LiteTimeout == 0 {
 		cfg.LiteTimeout = defaultLiteTimeout
@@ -93,12 +98,13 @@ func New(cfg Config) (*API, error) {
 	return a, nil
 }
 
-// ServeHTTP implements http.Handler. Where nobody is asked for a key, pages of other origins change nothing: the browser of
-// whoever may reach this address would send what they want.
+// ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if a.cfg.Access == nil && a.origins.Check(r) != nil {
-		writeProblem(w, forbidden("this comes from a web page of another origin"))
-		return
+	if a.cfg.Access == nil {
+		if p := a.stranger(r); p != nil {
+			writeProblem(w, p)
+			return
+		}
 	}
 	a.mux.ServeHTTP(w, r)
 }

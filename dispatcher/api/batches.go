@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strconv"
@@ -48,6 +47,7 @@ func submitBatch(w http.ResponseWriter, q *query) error {
 	if q.r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close") // of a body that was not read to its end nothing is left in the way
 	}
+	defer q.body.answered(w, q.r)
 	out := &lines{w: w, rc: rc}
 	reported := 0
 	spec.Refused = func(e *messages.LineError) {
@@ -55,7 +55,7 @@ func submitBatch(w http.ResponseWriter, q *query) error {
 			_ = out.write(BatchReport{Error: e}) // who does not listen still submits
 		}
 	}
-	body := dispatcher.ReadLines(&slowly{http.MaxBytesReader(w, q.r.Body, maxBatchBody), rc})
+	body := dispatcher.ReadLines(http.MaxBytesReader(w, q.body, maxBatchBody))
 	var last BatchReport
 	if dry {
 		last.Check, err = q.api.cfg.Client.CheckBatch(ctx, spec, body)
@@ -134,23 +134,6 @@ func (q *query) wantsLines() error {
 		}
 	}
 	return problemf(http.StatusUnsupportedMediaType, messages.CodeInvalidInput, "the body must be "+mediaLines)
-}
-
-// slowly reads a body of any length, as long as something comes.
-type slowly struct {
-	io.Reader
-	rc *http.ResponseController
-}
-
-func (s *slowly) Read(p []byte) (int, error) {
-	if err := s.rc.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return 0, fmt.Errorf("read the body: %w", err)
-	}
-	n, err := s.Reader.Read(p)
-	if err != nil {
-		_ = s.rc.SetReadDeadline(time.Time{}) // or the request would end with it
-	}
-	return n, err //nolint:wrapcheck // io.EOF
 }
 
 // lines writes an answer of one JSON value a line.
@@ -255,7 +238,12 @@ func batchResults(w http.ResponseWriter, q *query) error {
 	}
 	wanted := map[messages.BatchStatus]bool{}
 	for _, s := range q.list("status") {
-		wanted[messages.BatchStatus(s)] = true
+		switch st := messages.BatchStatus(s); st {
+		case messages.BatchCompleted, messages.BatchFailed, messages.BatchCancelled, messages.BatchExpired:
+			wanted[st] = true
+		default:
+			return &messages.FieldError{Field: "status", Reason: "must be completed, failed, cancelled or expired"}
+		}
 	}
 	ctx, stop := q.api.untilDrain(q.r.Context())
 	defer stop()

@@ -102,7 +102,7 @@ func TestBatchWhoseBodyIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := `{"custom_id":"a","input":"x"}` + "\n"
-	_, err = fmt.Fprintf(conn, "POST /v1/batches?id=cut HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", 2*len(line), line)
+	_, err = fmt.Fprintf(conn, "POST /v1/batches?id=cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", 2*len(line), line)
 	if err != nil {
 		t.Fatal(err)
 	}

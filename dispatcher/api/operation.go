@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -52,68 +53,100 @@ type replyOf struct {
 	body   any
 }
 
+// long reports whether a request may go on after its body has been read, for as long as it has something to wait for.
+func (op *operation) long() bool { return op.waits || op.stream != nil }
+
 // serve makes an operation a handler.
 func (a *API) serve(op operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := &query{api: a, op: &op, w: w, r: r}
-		rc := http.NewResponseController(w)
-		reading, writing := time.Now().Add(bodyTimeout), time.Now().Add(requestTimeout+bodyTimeout)
-		if op.waits || op.stream != nil { // a deadline for reading would end the request, once it has been read
-			reading, writing = time.Time{}, time.Time{}
-		}
-		if err := errors.Join(rc.SetReadDeadline(reading), rc.SetWriteDeadline(writing)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		if err := q.begin(); err != nil {
 			return // the connection is gone
 		}
 		if err := q.admit(op.needs); err != nil {
-			a.fail(r.Context(), w, q, err)
+			a.fail(r.Context(), q, err)
 			return
 		}
 		if err := q.check(); err != nil {
-			op.refuse(w, problemOf(err))
+			q.refuse(problemOf(err))
 			return
 		}
+		if op.long() && op.body == nil && op.takes == "" {
+			if err := q.body.drain(w); err != nil {
+				a.fail(r.Context(), q, err)
+				return
+			}
+		}
 		ctx := q.called(r.Context())
-		r = r.WithContext(ctx)
-		q.r = r
-		if op.waits || op.stream != nil {
+		q.r = r.WithContext(ctx)
+		if op.long() {
 			known, done := q.whileKnown(ctx)
 			defer done()
 			ctx, q.r = known, r.WithContext(known)
-		}
-		if !op.waits && op.stream == nil {
+		} else {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
 		}
 		if op.stream != nil {
 			if err := op.stream(w, q); err != nil {
-				a.fail(ctx, w, q, err)
+				a.fail(ctx, q, err)
 			}
 			return
 		}
 		reply, err := op.answer(ctx, q)
 		if err != nil {
-			a.fail(ctx, w, q, err)
+			a.fail(ctx, q, err)
 			return
 		}
 		a.write(ctx, w, q, reply)
 	})
 }
 
-func (a *API) fail(ctx context.Context, w http.ResponseWriter, q *query, err error) {
+// begin sets the deadlines of a request. One that waits has none for its answer until there is one.
+func (q *query) begin() (err error) {
+	rc := http.NewResponseController(q.w)
+	if q.body, err = receive(q.r, rc, q.op, q.api.cfg.BodyTimeout); err != nil {
+		return err
+	}
+	writing := time.Time{}
+	if !q.op.long() {
+		writing = time.Now().Add(q.api.cfg.BodyTimeout + requestTimeout + bodyTimeout)
+	}
+	return writeBy(rc, writing)
+}
+
+// answering sets the deadlines for an answer that is not a stream.
+func (q *query) answering() {
+	_ = writeBy(http.NewResponseController(q.w), time.Now().Add(bodyTimeout)) // where the connection is gone, writing says so
+	if q.body != nil {
+		q.body.answered(q.w, q.r)
+	}
+}
+
+func writeBy(rc *http.ResponseController, at time.Time) error {
+	if err := rc.SetWriteDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("set a deadline: %w", err)
+	}
+	return nil
+}
+
+func (a *API) fail(ctx context.Context, q *query, err error) {
 	if errors.Is(context.Cause(ctx), errRevoked) {
 		err = errRevoked
 	}
-	op, p := q.op, problemOf(err)
+	p := problemOf(err)
 	q.audit(p)
 	if p.Status >= http.StatusInternalServerError {
-		a.cfg.Log.WarnContext(ctx, "answer a request", "operation", op.id, "status", p.Status, "err", err)
+		a.cfg.Log.WarnContext(ctx, "answer a request", "operation", q.op.id, "status", p.Status, "err", err)
 	}
-	op.refuse(w, p)
+	q.refuse(p)
 }
 
 // refuse answers with a problem, in the form that the operation has for it.
-func (op *operation) refuse(w http.ResponseWriter, p *messages.Problem) {
+func (q *query) refuse(p *messages.Problem) {
+	op, w := q.op, q.w
+	q.answering()
 	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -142,9 +175,10 @@ func (a *API) write(ctx context.Context, w http.ResponseWriter, q *query, reply 
 	}
 	body, err := json.Marshal(reply)
 	if err != nil {
-		a.fail(ctx, w, q, err)
+		a.fail(ctx, q, err)
 		return
 	}
+	q.answering()
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

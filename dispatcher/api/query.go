@@ -3,8 +3,10 @@ package api
 import (
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,26 +21,52 @@ const headerTenant = "Longshore-Tenant"
 
 // query is a request that is being answered.
 type query struct {
-	api *API
-	op  *operation
-	w   http.ResponseWriter // for deadlines; the answer is the operation's to return
-	r   *http.Request
-	who *auth.Principal // who asks; nil: nobody looked
+	api    *API
+	op     *operation
+	w      http.ResponseWriter // for deadlines; the answer is the operation's to return
+	r      *http.Request
+	values url.Values      // the parameters, once check has read them
+	body   *incoming       // r.Body, with deadlines
+	who    *auth.Principal // who asks; nil: nobody looked
 }
 
-// check refuses parameters that the operation does not know.
+// check refuses parameters that the operation does not know, that are there twice, empty, or cannot be read: one that was
+// left out instead would widen what the request is about.
 func (q *query) check() error {
-	for name, values := range q.r.URL.Query() {
+	var err error
+	if q.values, err = url.ParseQuery(q.r.URL.RawQuery); err != nil {
+		return unreadable(q.r.URL.RawQuery)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.values)) {
+		values := q.values[name]
 		i := slices.IndexFunc(q.op.query, func(p parameter) bool { return p.name == name })
 		switch {
 		case i < 0:
 			return &messages.FieldError{Field: messages.Clip(name, 64), Reason: "is no parameter of this request"}
 		case len(values) > 1 && !q.op.query[i].many:
 			return &messages.FieldError{Field: name, Reason: "is given twice"}
+		case slices.ContainsFunc(values, func(v string) bool { return strings.Trim(v, ", ") == "" }):
+			return &messages.FieldError{Field: name, Reason: "is empty: leave it out"}
 		}
 	}
-	_, err := q.tenant()
+	for _, name := range []string{headerTenant, headerIdempotency} {
+		if len(q.r.Header.Values(name)) > 1 {
+			return &messages.FieldError{Field: name, Reason: "is given twice"}
+		}
+	}
+	_, err = q.tenant()
 	return err
+}
+
+// unreadable names the parameter that cannot be read.
+func unreadable(query string) error {
+	for part := range strings.SplitSeq(query, "&") {
+		if _, err := url.ParseQuery(part); err != nil {
+			name, _, _ := strings.Cut(part, "=")
+			return &messages.FieldError{Field: messages.Clip(name, 64), Reason: "cannot be read: " + messages.Clip(err.Error(), 128)}
+		}
+	}
+	return &messages.FieldError{Field: "query", Reason: "has too many parameters"}
 }
 
 // tenant for whom the request is made.
@@ -60,12 +88,12 @@ func (q *query) run() (messages.Ref, error) {
 	return ref, ref.Check()
 }
 
-func (q *query) text(name string) string { return q.r.URL.Query().Get(name) }
+func (q *query) text(name string) string { return q.values.Get(name) }
 
 // list is the values of a parameter that may be repeated or separated by commas.
 func (q *query) list(name string) []string {
 	var out []string
-	for _, v := range q.r.URL.Query()[name] {
+	for _, v := range q.values[name] {
 		for part := range strings.SplitSeq(v, ",") {
 			if part = strings.TrimSpace(part); part != "" {
 				out = append(out, part)
@@ -120,13 +148,7 @@ func (q *query) raw() ([]byte, error) {
 			return nil, problemf(http.StatusUnsupportedMediaType, messages.CodeInvalidInput, "the body must be application/json")
 		}
 	}
-	if q.op.waits { // which has no deadline for reading of its own
-		rc := http.NewResponseController(q.w)
-		if rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
-			defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
-		}
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(q.w, q.body, maxBody))
 	if err != nil {
 		return nil, fmt.Errorf("read the body: %w", err)
 	}

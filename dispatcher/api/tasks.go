@@ -215,13 +215,16 @@ func (q *query) filter() (f dispatcher.RunFilter, err error) {
 			return f, &messages.FieldError{Field: "status", Reason: "must be queued, running, waiting, completed, failed or cancelled"}
 		}
 	}
-	for _, l := range q.r.URL.Query()["label"] {
+	for _, l := range q.values["label"] {
 		k, v, ok := strings.Cut(l, "=")
 		if !ok || k == "" {
 			return f, &messages.FieldError{Field: "label", Reason: "must be key=value"}
 		}
 		if f.Labels == nil {
 			f.Labels = map[string]string{}
+		}
+		if _, twice := f.Labels[k]; twice {
+			return f, &messages.FieldError{Field: "label", Reason: "names a key twice: no run has two values of it"}
 		}
 		f.Labels[k] = v
 	}
