@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/osteele/liquid/parser"
 	"github.com/osteele/liquid/render"
@@ -99,17 +100,15 @@ func (t *template) liquid(text string) (string, error) {
 			continue
 		case verbatim != "":
 			continue
+		case token.Type != parser.TagTokenType && token.Type != parser.ObjTokenType:
+			continue
+		case strings.Contains(liquidText.ReplaceAllString(token.Args, "''"), ".."): // a filter would make a list of it
+			return "", errors.New("may not use ranges")
 		case token.Type == parser.ObjTokenType:
 			t.liquidNames(token.Args, bound, loops > 0)
 			continue
-		case token.Type != parser.TagTokenType:
-			continue
 		case !slices.Contains(liquidTags(), token.Name):
 			return "", fmt.Errorf("the tag %s is not one that a prompt may use", messages.Clip(token.Name, 32))
-		}
-		args := liquidText.ReplaceAllString(token.Args, "''")
-		if strings.Contains(args, "..") {
-			return "", errors.New("may not use ranges")
 		}
 		switch token.Name {
 		case "raw", "comment":
@@ -143,10 +142,16 @@ func (t *template) liquidNames(expr string, bound map[string]bool, inner bool) {
 	}
 }
 
-// liquidFilters are those of Liquid that a prompt needs. What they make counts as work.
+// liquidFilters are those of Liquid that a prompt needs. Each counts as a turn, and what it makes or looks through as work.
 func liquidFilters(b *budget) map[string]any {
+	spend := func(n int) error {
+		if err := b.turn(); err != nil {
+			return err
+		}
+		return b.use(n)
+	}
 	made := func(s string) (string, error) {
-		if err := b.use(len(s)); err != nil {
+		if err := spend(len(s)); err != nil {
 			return "", err
 		}
 		if len(s) > maxOutput {
@@ -169,7 +174,7 @@ func liquidFilters(b *budget) map[string]any {
 		},
 		"remove": func(s, old string) (string, error) { return made(strings.ReplaceAll(s, old, "")) },
 		"split": func(s, by string) ([]any, error) {
-			if err := b.use(16 * (strings.Count(s, by) + 1)); err != nil {
+			if err := spend(len(s) + 32*(strings.Count(s, by)+1)); err != nil {
 				return nil, err
 			}
 			var out []any
@@ -179,6 +184,9 @@ func liquidFilters(b *budget) map[string]any {
 			return out, nil
 		},
 		"join": func(list []any, by string) (string, error) {
+			if err := spend(16 * len(list)); err != nil {
+				return "", err
+			}
 			texts := make([]string, len(list))
 			size := 0
 			for i, v := range list {
@@ -196,23 +204,29 @@ func liquidFilters(b *budget) map[string]any {
 			}
 			return made(string(j))
 		},
-		"size":  func(v any) int { return sizeOf(v) },
+		"size": func(v any) (int, error) {
+			n := sizeOf(v)
+			return n, spend(n)
+		},
 		"first": func(list []any) any { return at(list, 0) },
 		"last":  func(list []any) any { return at(list, len(list)-1) },
 		"plus":  func(a, b float64) float64 { return a + b },
 		"minus": func(a, b float64) float64 { return a - b },
 		"times": func(a, b float64) float64 { return a * b },
 		"truncate": func(s string, n int) (string, error) {
+			if err := spend(4 * len(s)); err != nil {
+				return "", err
+			}
 			if r := []rune(s); n >= 0 && len(r) > n {
 				s = string(r[:n]) + "…"
 			}
 			return made(s)
 		},
-		"default": func(v, instead any) any {
+		"default": func(v, instead any) (any, error) {
 			if v == nil || v == false || sizeOf(v) == 0 {
-				return instead
+				return instead, spend(1)
 			}
-			return v
+			return v, spend(1)
 		},
 	}
 }
@@ -229,7 +243,7 @@ func capital(s string) string {
 func sizeOf(v any) int {
 	switch v := v.(type) {
 	case string:
-		return len([]rune(v))
+		return utf8.RuneCountInString(v)
 	case []any:
 		return len(v)
 	case map[string]any:

@@ -1,0 +1,86 @@
+package prompt_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/prompt"
+)
+
+// A hostile prompt ends soon, and takes little memory, whatever it repeats.
+func TestRendersAreBounded(t *testing.T) {
+	big := strings.Repeat("x", 200<<10)
+	nested := map[string]any{}
+	for i := range 10_000 {
+		nested[fmt.Sprint("key", i)] = []any{i, "v"}
+	}
+	list := make([]any, 20_000)
+	for i := range list {
+		list[i] = i
+	}
+	times := func(s string) string { return strings.Repeat(s, messages.MaxPromptText/len(s)) }
+	for name, c := range map[string]struct {
+		engine, text string
+		vars         map[string]any
+	}{
+		"range":                   {messages.EngineLiquid, `{{ (1..400000000) | join }}`, nil},
+		"range, no spaces":        {messages.EngineLiquid, `{{(1..400000000)|size}}`, nil},
+		"range, trimmed":          {messages.EngineLiquid, `{{- (1..400000000) | last -}}`, nil},
+		"range of a variable":     {messages.EngineLiquid, `{{ (a..b) | first }}`, map[string]any{"a": 1, "b": 400000000}},
+		"range of variables' own": {messages.EngineLiquid, `{{ (n.a..n.b) | json }}`, map[string]any{"n": map[string]any{"a": 1, "b": 400000000}}},
+		"range beside texts":      {messages.EngineLiquid, `{{ "'" | append: '"' }}{{ (1..400000000) | join: "'" }}`, nil},
+		"range in an argument":    {messages.EngineLiquid, `{{ nil | default: (1..400000000) | join }}`, nil},
+		"range that is assigned":  {messages.EngineLiquid, `{% assign a = (1..400000000) %}{{ a | join }}`, nil},
+		"range in a loop":         {messages.EngineLiquid, `{% for i in (1..400000000) %}{% endfor %}`, nil},
+		"range in a condition":    {messages.EngineLiquid, `{% if (1..400000000) contains 0 %}{% endif %}`, nil},
+		"range in a case":         {messages.EngineLiquid, `{% case (1..400000000) %}{% when 1 %}{% endcase %}`, nil},
+		"range after a comment":   {messages.EngineLiquid, `{% comment %}{% raw %}{% endcomment %}{{ (1..400000000) | join }}`, nil},
+		"range after raw":         {messages.EngineLiquid, `{% raw %}{% comment %}{% endraw %}{{ (1..400000000) | join }}`, nil},
+		"texts that double":       {messages.EngineLiquid, `{% assign x = "xxxxxxxxxxxxxxxx" %}` + strings.Repeat(`{% assign x = x | append: x %}`, 1500), nil},
+		"lists of letters":        {messages.EngineLiquid, times(`{% assign x = a | split: "" %}`), map[string]any{"a": big}},
+		"joined lists":            {messages.EngineLiquid, times(`{% assign x = a | join: "," %}`), map[string]any{"a": list}},
+		"sizes":                   {messages.EngineLiquid, times(`{{a|size}}`), map[string]any{"a": strings.Repeat("é", 100<<10)}},
+		"defaults":                {messages.EngineLiquid, `{{ a` + times(`|default:1`)[:60<<10/10*10] + ` | size }}`, map[string]any{"a": big}},
+		"replaced":                {messages.EngineLiquid, times(`{% assign x = a | replace: "x", a %}`), map[string]any{"a": big}},
+		"texts of objects":        {messages.EngineLiquid, times(`{% assign x = a | json %}`), map[string]any{"a": nested}},
+		"loops in loops":          {messages.EngineLiquid, strings.Repeat(`{% for i in a %}`, 20) + strings.Repeat(`{% endfor %}`, 20), map[string]any{"a": list}},
+		"loops of work":           {messages.EngineLiquid, `{% for i in a limit: 400000000 %}{% if b contains "y" %}{% endif %}{% endfor %}`, map[string]any{"a": list, "b": strings.Repeat("x", 100<<10)}},
+		"mustache, objects":       {messages.EngineMustache, times(`{{a}}`), map[string]any{"a": nested}},
+		"mustache, nested":        {messages.EngineMustache, strings.Repeat(`{{#a}}`, 20) + strings.Repeat(`{{/a}}`, 20), map[string]any{"a": list}},
+		"mustache, sections":      {messages.EngineMustache, times(`{{#a}}x{{/a}}`), map[string]any{"a": list}},
+		"handlebars, objects":     {messages.EngineHandlebars, times(`{{a}}`), map[string]any{"a": nested}},
+		"handlebars, nested":      {messages.EngineHandlebars, strings.Repeat(`{{#each a}}`, 20) + strings.Repeat(`{{/each}}`, 20), map[string]any{"a": list}},
+		"handlebars, in a loop":   {messages.EngineHandlebars, `{{#each a}}` + strings.Repeat(`{{@root.b}}`, 20) + `{{/each}}`, map[string]any{"a": list[:5000], "b": big}},
+		"handlebars, lookups":     {messages.EngineHandlebars, times(`{{lookup (lookup a 1) 1}}`), map[string]any{"a": list}},
+		"handlebars, deep":        {messages.EngineHandlebars, strings.Repeat(`{{#with a}}`, 2500) + strings.Repeat(`{{/with}}`, 2500), map[string]any{"a": nested}},
+		"f-string":                {messages.EngineFString, times(`{a}`), map[string]any{"a": nested}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if vars, err := json.Marshal(c.vars); err != nil || len(vars) > 256<<10 {
+				t.Fatalf("%d bytes of values are more than a request may have: %v", len(vars), err)
+			}
+			p := messages.Prompt{Engine: c.engine, Text: c.text}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			begun := time.Now()
+			out, err := prompt.Render(p, c.vars, prompt.Options{})
+			took := time.Since(begun)
+			runtime.ReadMemStats(&after)
+			if took > 4*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if made := after.TotalAlloc - before.TotalAlloc; made > 512<<20 {
+				t.Errorf("it made %d MiB", made>>20)
+			}
+			if strings.Contains(name, "range") && (err == nil || !strings.Contains(err.Error(), "may not use ranges")) {
+				t.Errorf("a range: %.100s, %v", out, err)
+			}
+			t.Logf("%v, %d MiB, %d bytes, %v", took, (after.TotalAlloc-before.TotalAlloc)>>20, len(out), err)
+		})
+	}
+}
