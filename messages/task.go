@@ -267,6 +267,14 @@ func (t *Task) Validate() error {
 	return checkTraceparent(t.Traceparent)
 }
 
+// CheckInput refuses an input of more bytes than a fleet takes; 0 is the limit of every fleet, MaxInput.
+func (t *Task) CheckInput(most int) error {
+	if most > 0 && len(t.Input.Text()) > most {
+		return &FieldError{"input", fmt.Sprintf("larger than %d bytes, which LONGSHORE_MAX_INPUT allows", most)}
+	}
+	return nil
+}
+
 func (in Input) check() error {
 	size := 0
 	for i, b := range in {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/messages"
@@ -32,7 +34,8 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	limited, stop := context.WithTimeoutCause(ctx, m.timeout, errTimeout)
+	most := cmp.Or(m.timeout, s.Timeout, DefaultTimeout)
+	limited, stop := context.WithTimeoutCause(ctx, most, errTimeout)
 	defer stop()
 	r, err := s.guarded(limited, m, c)
 	switch {
@@ -40,7 +43,7 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	case ctx.Err() != nil:
 		return Result{}, context.Cause(ctx)
 	case errors.Is(context.Cause(limited), errTimeout):
-		r = m.late()
+		r = m.late(most)
 	case err != nil:
 		return Result{}, fmt.Errorf("call tool %s: %w", name, err)
 	}
@@ -70,8 +73,8 @@ func (s *Set) guarded(ctx context.Context, m *member, c Call) (r Result, err err
 }
 
 // late is the Result of a call whose time was up.
-func (m *member) late() Result {
-	return m.unfinished(fmt.Sprintf("Tool %s did not finish within %v and was stopped.", m.spec.Name, m.timeout))
+func (m *member) late(after time.Duration) Result {
+	return m.unfinished(fmt.Sprintf("Tool %s did not finish within %v and was stopped.", m.spec.Name, after))
 }
 
 // broken is the Result of a call that panicked.

@@ -51,6 +51,30 @@ func TestCallPassesEverything(t *testing.T) {
 	}
 }
 
+// A set has a timeout for tools without one of their own.
+func TestTimeoutOfTheSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits, err := tools.Func(messages.ToolSpec{Name: "wait", Description: "Waits.", Effect: messages.EffectRead},
+			func(ctx context.Context, _ tools.Call, _ struct{}) (tools.Result, error) {
+				<-ctx.Done()
+				return tools.Result{}, context.Cause(ctx)
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := tools.NewSet(waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.Timeout = 7 * time.Second
+		began := time.Now()
+		r, err := set.Call(t.Context(), "wait", tools.Call{ID: "c", Arguments: []byte("{}")})
+		if err != nil || !r.IsError || !strings.Contains((&messages.Message{Content: r.Content}).Text(), "within 7s") || time.Since(began) != 7*time.Second {
+			t.Errorf("%+v, %v after %s", r, err, time.Since(began))
+		}
+	})
+}
+
 func TestTimeout(t *testing.T) {
 	slow := func(call func(context.Context, tools.Call) (tools.Result, error)) func(messages.Effect) tools.Tool {
 		return func(e messages.Effect) tools.Tool { return withEffect(e, call) }

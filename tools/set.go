@@ -16,6 +16,8 @@ import (
 type Set struct {
 	// Log gets the stack of a tool that panicked. Set it before the first Call; nil discards it.
 	Log *slog.Logger
+	// Timeout is that of tools without one of their own. Set it before the first Call; 0 is DefaultTimeout.
+	Timeout time.Duration
 
 	members map[string]*member // by name, fixed
 	names   []string           // sorted
@@ -26,7 +28,7 @@ type member struct {
 	tool    Tool
 	spec    messages.ToolSpec
 	schema  *schema
-	timeout time.Duration
+	timeout time.Duration // its own; 0: that of the set
 }
 
 // NewSet refuses a tool whose name is malformed or taken, and one whose spec no call could be checked by: the schema
@@ -51,7 +53,7 @@ func NewSet(ts ...Tool) (*Set, error) {
 }
 
 func newMember(t Tool) (*member, error) {
-	m := &member{tool: t, spec: t.Spec(), timeout: DefaultTimeout}
+	m := &member{tool: t, spec: t.Spec()}
 	if !messages.ValidToken(m.spec.Name) {
 		return nil, errors.New("the name must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 	}

@@ -84,7 +84,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	svc := service.New(service.Config{
 		Denied: denials.Tell,
 		Index:  asked(runs),
-		Conn:   nc, Bus: b, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, Log: log,
+		Conn:   nc, Bus: b, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
 		PromptPolicy: withoutSecrets(settings.Secrets(s)), Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)

@@ -22,13 +22,19 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script, g
 		return nil, err
 	}
 	config := model.RouterConfig{Default: s.Default(), Prices: table.perMillion, Paused: g.paused}
+	if n := s.ModelRetries; n != nil {
+		config.Retry.Retries = *n
+		if *n == 0 {
+			config.Retry.Retries = -1 // none
+		}
+	}
 	if g != nil {
 		config.Retry.OnRetry = g.retries.count
 	}
 	all := s.Providers()
 	for i := range all {
 		p := &all[i]
-		e, err := endpoint(p, silence)
+		e, err := endpoint(p, waits{s.ModelStart, silence})
 		if err != nil {
 			return nil, settings.Errorf("%s: %v", p.Source(), err)
 		}
@@ -52,17 +58,20 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script, g
 	return router, nil
 }
 
+// waits are how long a provider may take to begin an answer, and be silent in it; 0: as it has it.
+type waits struct{ start, silence time.Duration }
+
 // provider makes the leaf of a provider's kind. Without capabilities it has the usual ones.
-func provider(p *settings.Provider, silence time.Duration, can *model.Capabilities) (model.Provider, error) {
+func provider(p *settings.Provider, most waits, can *model.Capabilities) (model.Provider, error) {
 	switch p.Kind {
 	case settings.KindOpenAI:
 		return openai.New(openai.Config{
-			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Organization: p.Organization, Model: p.Model, IdleTimeout: silence,
+			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Organization: p.Organization, Model: p.Model, StartTimeout: most.start, IdleTimeout: most.silence,
 			Flavour: openai.Flavour(p.Flavour), APIVersion: p.APIVersion, Capabilities: can,
 		})
 	case settings.KindAnthropic:
 		return anthropic.New(anthropic.Config{
-			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Model: p.Model, IdleTimeout: silence, Capabilities: can,
+			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Model: p.Model, StartTimeout: most.start, IdleTimeout: most.silence, Capabilities: can,
 		})
 	case settings.KindScripted:
 		data, err := os.ReadFile(p.Script)
@@ -80,8 +89,8 @@ func provider(p *settings.Provider, silence time.Duration, can *model.Capabiliti
 }
 
 // endpoint is what the router is told about a provider. What the settings do not say is as the provider has it.
-func endpoint(p *settings.Provider, silence time.Duration) (model.Endpoint, error) {
-	usual, err := provider(p, silence, nil)
+func endpoint(p *settings.Provider, most waits) (model.Endpoint, error) {
+	usual, err := provider(p, most, nil)
 	if err != nil {
 		return model.Endpoint{}, err
 	}
@@ -99,7 +108,7 @@ func endpoint(p *settings.Provider, silence time.Duration) (model.Endpoint, erro
 		m := able(can, differs)
 		e.Models[name], all = m, all.Or(m)
 	}
-	leaf, err := provider(p, silence, &all)
+	leaf, err := provider(p, most, &all)
 	if err != nil {
 		return e, err
 	}

@@ -70,7 +70,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	redact := policy.NewRedactor(settings.Secrets(s)...)
 	said := newLogs(log, redact, s.Name)
 	log = said.of("worker")
-	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Keys: keys})
+	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Keys: keys, Inline: s.BlobBytes})
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
-	set.Log = said.of("tools")
+	set.Log, set.Timeout = said.of("tools"), s.ToolTimeout
 	metrics := observability.NewMetrics(version)
 	for _, name := range s.PlainKeys() {
 		log.WarnContext(ctx, "a key stands in the providers file; keyEnv or keyFile keep it out of there", "provider", name)
@@ -116,7 +116,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
-		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts,
+		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
 		Redact: redact.String, Log: said.of("runner"),
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Talks: cache(talk),

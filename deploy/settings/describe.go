@@ -24,7 +24,7 @@ func fields(v any) []field {
 		if !f.IsExported() {
 			continue
 		}
-		kind := f.Type.String()
+		kind := strings.TrimPrefix(f.Type.String(), "*")
 		if kind == "time.Duration" {
 			kind = "duration such as 30s"
 		}

@@ -23,6 +23,7 @@ type Dispatcher struct {
 	Retention    time.Duration `env:"LONGSHORE_RETENTION"        envDefault:"168h" help:"how long a run's log is kept after its end"`
 	Sweep        time.Duration `env:"LONGSHORE_SWEEP"            envDefault:"10m"  help:"between looks for stranded runs"`
 	LiteTimeout  time.Duration `env:"LONGSHORE_LITE_TIMEOUT"     envDefault:"120s" help:"how long /run-lite waits for its run before it cancels it"`
+	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"        envDefault:"1048576" help:"bytes of a task's input, at most: 1 to 1048576"`
 	SigningKey   string        `env:"LONGSHORE_SIGNING_KEY_FILE" help:"file with the key that signs what people decide"`
 	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"     help:"public keys of those whose decisions count, comma separated (default: all count)"`
 }
@@ -47,7 +48,7 @@ func (s *Dispatcher) Check() error {
 	case s.LiteTimeout <= 0:
 		return Errorf("LONGSHORE_LITE_TIMEOUT: must be above 0")
 	}
-	return nil
+	return checkMaxInput(s.MaxInput)
 }
 
 // minAckWait keeps a heartbeat, a third of it, above the noise of a network.

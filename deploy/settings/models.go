@@ -39,6 +39,9 @@ type Models struct {
 	ModelInFlight int           `env:"LONGSHORE_MODEL_INFLIGHT"  envDefault:"0"  help:"calls of each model at once, of the whole fleet; 0: no limit"`
 	ReplyCacheTTL time.Duration `env:"LONGSHORE_REPLY_CACHE_TTL" envDefault:"1h" help:"how long a reply answers the same request of agents that ask for it; 0: never"`
 
+	ModelStart   time.Duration `env:"LONGSHORE_MODEL_START_TIMEOUT" envDefault:"2m" help:"how long a model may take to begin its answer"`
+	ModelRetries *int          `env:"LONGSHORE_MODEL_RETRIES"       envDefault:"3"  help:"how often a model call is made again after its first attempt, unless its agent says otherwise: 0 to 10"`
+
 	Prices string `env:"LONGSHORE_PRICES" help:"YAML or JSON file with prices of models, beside or instead of the built-in ones"`
 
 	file    *ProvidersFile // as Load read it
@@ -64,6 +67,12 @@ func (s *Models) Check() error {
 	}
 	if s.ModelRPM < 0 || s.ModelTPM < 0 || s.ModelInFlight < 0 || s.ReplyCacheTTL < 0 {
 		return Errorf("LONGSHORE_MODEL_RPM, LONGSHORE_MODEL_TPM, LONGSHORE_MODEL_INFLIGHT and LONGSHORE_REPLY_CACHE_TTL must not be below 0")
+	}
+	if s.ModelStart < 0 {
+		return Errorf("LONGSHORE_MODEL_START_TIMEOUT: must be above 0")
+	}
+	if n := s.ModelRetries; n != nil && (*n < 0 || *n > messages.MaxModelRetries) {
+		return Errorf("LONGSHORE_MODEL_RETRIES: must be 0 to %d", messages.MaxModelRetries)
 	}
 	if s.OpenAIURL != "" {
 		if p, err := url.Parse(s.OpenAIURL); err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {

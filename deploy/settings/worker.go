@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/url"
 	"time"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // Worker is the environment of `longshore worker`.
@@ -19,6 +21,9 @@ type Worker struct {
 	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stop waits for steps to end"`
 	MaxAttempts  int           `env:"LONGSHORE_MAX_ATTEMPTS"  envDefault:"5"   help:"claims without progress before a task is dead"`
 	ModelTimeout time.Duration `env:"LONGSHORE_MODEL_TIMEOUT" envDefault:"60s" help:"how long a model may be silent"`
+	ToolTimeout  time.Duration `env:"LONGSHORE_TOOL_TIMEOUT"  envDefault:"30s" help:"how long a tool call may take, of tools without a timeout of their own"`
+	BlobBytes    int           `env:"LONGSHORE_BLOB_BYTES"    envDefault:"65536" help:"a log entry above so many bytes is stored as a blob: 4096 to 524288"`
+	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"     envDefault:"1048576" help:"bytes of a task's input, at most: 1 to 1048576"`
 	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the runs' files; they stay on this machine"`
 	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
 	MaxClockSkew time.Duration `env:"LONGSHORE_MAX_CLOCK_SKEW" envDefault:"30s" help:"how much this machine's clock may differ from the NATS server's before no new work is taken"`
@@ -60,6 +65,20 @@ func (s *Worker) checkLimits() error {
 		return Errorf("LONGSHORE_MAX_ATTEMPTS: must be at least 1")
 	case s.DrainTimeout <= 0 || s.ModelTimeout <= 0 || s.MemoryTTL <= 0:
 		return Errorf("LONGSHORE_DRAIN_TIMEOUT, LONGSHORE_MODEL_TIMEOUT and LONGSHORE_MEMORY_TTL must be above 0")
+	}
+	if s.ToolTimeout < 0 {
+		return Errorf("LONGSHORE_TOOL_TIMEOUT: must be above 0")
+	}
+	if s.BlobBytes != 0 && (s.BlobBytes < 4<<10 || s.BlobBytes > 512<<10) {
+		return Errorf("LONGSHORE_BLOB_BYTES: must be 4096 to 524288")
+	}
+	return checkMaxInput(s.MaxInput)
+}
+
+// checkMaxInput takes 0, which the environment does not give, for the default.
+func checkMaxInput(n int) error {
+	if n < 0 || n > messages.MaxInput {
+		return Errorf("LONGSHORE_MAX_INPUT: must be 1 to %d", messages.MaxInput)
 	}
 	return nil
 }

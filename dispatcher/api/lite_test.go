@@ -574,3 +574,16 @@ func TestLiteWhenTheDispatcherStops(t *testing.T) {
 		t.Error("it does not stop")
 	}
 }
+
+// How often a call is made again is a setting.
+func TestModelRetriesAreASetting(t *testing.T) {
+	e := newEcho(t)
+	h := openLite(t, e, 0, func(m *settings.Models) { m.ModelRetries = new(0) })
+	var p messages.Problem
+	h.do("POST", "/run-lite", liteBody(false, "status 500"), 500, &p)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p.Code != messages.CodeModelOverloaded || len(e.requests) != 1 {
+		t.Errorf("%+v after %d calls", p, len(e.requests))
+	}
+}

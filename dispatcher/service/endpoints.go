@@ -185,6 +185,9 @@ func (s *Service) accept(ctx context.Context, t *messages.Task, fresh bool) (dup
 	if t.Deadline != nil && !s.cfg.Keeper.Now().Before(*t.Deadline) {
 		return false, late(*t.Deadline)
 	}
+	if err := t.CheckInput(s.cfg.MaxInput); err != nil {
+		return false, err
+	}
 	if err := s.checkWebhook(t.Webhook); err != nil {
 		return false, err
 	}

@@ -344,6 +344,20 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
+// How large an entry may be before it is stored as a blob is a setting.
+func TestInlineIsASetting(t *testing.T) {
+	for inline, want := range map[int]uint64{0: 0, 4 << 10: 1} {
+		b, nc := open(t, startNATS(t), bus.Config{Inline: inline})
+		e := messages.Entry{Records: []messages.Record{&messages.CancelRequested{ID: "c", Reason: strings.Repeat("x", 8<<10)}}}
+		e.Head = messages.Follow(run1(), messages.Head{}, e.Records...)
+		e.Head.ID = "01"
+		mustAppend(t, b, run1(), 0, e)
+		if n := streamLength(t, nc, bus.StreamBlobs); n != want {
+			t.Errorf("%d: %d parts, want %d", inline, n, want)
+		}
+	}
+}
+
 func TestAppendsOverARestart(t *testing.T) {
 	s := startNATS(t)
 	b, _ := open(t, s, quickly())

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -37,6 +38,7 @@ type Config struct {
 	Log     *slog.Logger  // default: discarded
 	Budget  time.Duration // how long a request is tried while nobody answers. Default 30 s
 	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s
+	Inline  int           // bytes of a log entry above which it is stored as a blob. Default messages.MaxPayload
 	Streams []string      // that must exist. Default: all; a backend that may see few names those
 	// Direct: the connection's user may ask for stored messages as they are (DIRECT.GET), which is faster for many. That is
 	// for dispatchers alone: the server sends them wherever who asks wants them, as if it had a right to.
@@ -54,6 +56,7 @@ type Bus struct {
 	keys    ControlKeys
 	ignored ignoredEntries
 	log     *slog.Logger
+	inline  int // bytes of an entry that is no blob
 	budget  time.Duration
 	answer  time.Duration
 	pages   Pages
@@ -82,7 +85,7 @@ var (
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
 		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages, direct: cfg.Direct,
-		budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
+		inline: cmp.Or(cfg.Inline, messages.MaxPayload), budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
 		announcing: make(chan struct{}, 1),
 	}
 	if b.log == nil {

@@ -36,7 +36,7 @@ func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e 
 	}
 	m := &nats.Msg{Subject: run.LogSubject(), Header: nats.Header{headerHead: {head}}, Data: body}
 	expect(m, last)
-	if len(body) > messages.MaxPayload {
+	if len(body) > b.inline {
 		ref, err := b.putBlob(ctx, run, body)
 		if err != nil {
 			return nil, fmt.Errorf("store blob: %w", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -598,4 +599,32 @@ func TestShutdownWhileAReplyIsRecorded(t *testing.T) {
 	if last, _, _ := mem.Last(t.Context(), rrun); last.Head.Phase != messages.PhaseFinished {
 		t.Errorf("outcome %v (%v), and the log ends with %v: the reply is lost", out, err, last.Head.Kinds)
 	}
+}
+
+// A fleet may take less input than the contract allows, however the task came to it.
+func TestInputAboveTheLimitIsRefused(t *testing.T) {
+	set, err := tools.NewSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &runlog.Memory{}
+	_, k := rnew(log, &rq{}, &re{}, nil)
+	r := runner.New(runner.Config{
+		Worker: "w", Keeper: k, Tools: set, MaxInput: 4, Model: rmodel(func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil }),
+		Agent: anyAgent,
+	})
+	if out, err := r.Run(t.Context(), rticket(1)); out != runner.Done || err != nil { // its input is "hello"
+		t.Fatalf("%s, %v", out, err)
+	}
+	for e := range log.Read(t.Context(), rrun, 0, runlog.Tail) {
+		for _, record := range e.Records {
+			if f, ok := record.(*messages.Finished); ok {
+				if f.Result.Error == nil || f.Result.Error.Code != messages.CodeInvalidInput || !strings.Contains(f.Result.Error.Message, "input: larger than 4 bytes") {
+					t.Errorf("%+v", f.Result)
+				}
+				return
+			}
+		}
+	}
+	t.Error("the run has not ended")
 }

@@ -43,6 +43,7 @@ type Config struct {
 	// ends. nil: Workspace has the place of each.
 	Named       func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)
 	Agent       func(ctx context.Context, name string) (messages.Definition, error) // messages.ErrUnknownAgent if there is none
+	MaxInput    int                                                                 // bytes of a task's input; default messages.MaxInput
 	MaxAttempts int                                                                 // claims without progress before a run is poison; default 5
 	LongWait    time.Duration                                                       // a model that asks for more than that is waited for in a park; default 30 s
 	Redact      func(string) string                                                 // takes secrets out of what models and tools say; default: nothing

@@ -264,7 +264,7 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 	}
 	task.Join(x.ticket.Trace)
 	started.Task = *task
-	if err := task.CheckDelay(x.now()); err != nil {
+	if err := errors.Join(task.CheckInput(x.cfg.MaxInput), task.CheckDelay(x.now())); err != nil {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}
 	def, err := x.cfg.Agent(ctx, task.Agent)

@@ -122,7 +122,7 @@ func TestTimeouts(t *testing.T) {
 				hanging(tt.body, gone)(w, r)
 			}, func(c *anthropic.Config) {
 				if c.IdleTimeout = 100 * time.Millisecond; tt.body == "" {
-					c.HeaderTimeout = 60 * time.Millisecond
+					c.StartTimeout = 60 * time.Millisecond
 				}
 			})
 			check(t, call(t.Context(), p, hello()), tt.want)
@@ -259,6 +259,31 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 				}
 			}, func(c *anthropic.Config) { c.MaxReply, c.MaxLine = 1<<20, 1<<19 })
 			check(t, call(t.Context(), p, hello()), want{class: model.ModelOutput, detail: "is larger than"})
+		})
+	}
+}
+
+// Headers alone begin no answer: a server may send them at once and read the prompt after that.
+func TestFirstByteHasATimeOfItsOwn(t *testing.T) {
+	for name, tt := range map[string]struct{ start, idle, least time.Duration }{
+		"the start":                  {300 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond},
+		"silence, when it is longer": {200 * time.Millisecond, 300 * time.Millisecond, 250 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{}, 1)
+			began := time.Now()
+			p := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // a server notices a disconnect only after the request
+				w.WriteHeader(http.StatusOK)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+				gone <- struct{}{}
+			}, func(c *anthropic.Config) { c.StartTimeout, c.IdleTimeout = tt.start, tt.idle })
+			check(t, call(t.Context(), p, hello()), want{class: model.Timeout, detail: "nothing came for"})
+			if d := time.Since(began); d < tt.least {
+				t.Errorf("given up after %s", d)
+			}
+			<-gone
 		})
 	}
 }

@@ -17,13 +17,13 @@ import (
 
 // Defaults.
 const (
-	DefaultBaseURL       = "https://api.anthropic.com"
-	DefaultMaxTokens     = 8192
-	defaultContext       = 200_000
-	defaultIdleTimeout   = 60 * time.Second // the API pings more often
-	defaultHeaderTimeout = 2 * time.Minute
-	defaultMaxLine       = 4 << 20
-	defaultMaxReply      = 16 << 20 // framing included: a token costs some 100 bytes on the wire
+	DefaultBaseURL      = "https://api.anthropic.com"
+	DefaultMaxTokens    = 8192
+	defaultContext      = 200_000
+	defaultIdleTimeout  = 60 * time.Second // the API pings more often
+	defaultStartTimeout = 2 * time.Minute
+	defaultMaxLine      = 4 << 20
+	defaultMaxReply     = 16 << 20 // framing included: a token costs some 100 bytes on the wire
 )
 
 // minThinking is the least budget that the API takes.
@@ -59,10 +59,10 @@ type Config struct {
 	// Transport makes the HTTP requests. Default: one that pools connections to the host. Redirects are never followed.
 	Transport http.RoundTripper
 
-	HeaderTimeout time.Duration // From the request to the first byte of the answer's headers. Default 2 minutes.
-	IdleTimeout   time.Duration // Between two pieces of the answer, pings included. Default 60 s.
-	MaxLine       int           // Of an event or of a reply that is not streamed, in bytes. Default 4 MiB.
-	MaxReply      int64         // Of a whole streamed reply, framing included, in bytes. Default 16 MiB.
+	StartTimeout time.Duration // From the request to the first byte of the answer. Default 2 minutes.
+	IdleTimeout  time.Duration // Between two pieces of the answer, pings included. Default 60 s.
+	MaxLine      int           // Of an event or of a reply that is not streamed, in bytes. Default 4 MiB.
+	MaxReply     int64         // Of a whole streamed reply, framing included, in bytes. Default 16 MiB.
 }
 
 // Provider is one endpoint. Safe for any number of concurrent calls.
@@ -123,8 +123,8 @@ func (c *Config) check() error {
 		return &messages.FieldError{Field: "thinking", Reason: "must be less than maxTokens, of which it is a part"}
 	case c.Capabilities != nil && (c.Capabilities.ContextWindow < 0 || c.Capabilities.MaxOutput < 0):
 		return &messages.FieldError{Field: "capabilities", Reason: "must not hold negative numbers"}
-	case c.HeaderTimeout < 0:
-		return &messages.FieldError{Field: "headerTimeout", Reason: "must not be negative"}
+	case c.StartTimeout < 0:
+		return &messages.FieldError{Field: "startTimeout", Reason: "must not be negative"}
 	case c.IdleTimeout < 0:
 		return &messages.FieldError{Field: "idleTimeout", Reason: "must not be negative"}
 	case c.MaxLine < 0:
@@ -174,8 +174,8 @@ func (c *Config) setDefaults() {
 	if c.Transport == nil {
 		c.Transport = transport()
 	}
-	if c.HeaderTimeout == 0 {
-		c.HeaderTimeout = defaultHeaderTimeout
+	if c.StartTimeout == 0 {
+		c.StartTimeout = defaultStartTimeout
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = defaultIdleTimeout

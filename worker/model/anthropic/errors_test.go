@@ -226,7 +226,7 @@ func TestNewRefuses(t *testing.T) {
 		"too much thinking":   {"thinking", anthropic.Config{APIKey: "a", Thinking: 4000, MaxTokens: 4000}},
 		"capabilities":        {"capabilities", anthropic.Config{APIKey: "a", Capabilities: &model.Capabilities{MaxOutput: -1}}},
 		"idle timeout":        {"idleTimeout", anthropic.Config{APIKey: "a", IdleTimeout: -1}},
-		"header timeout":      {"headerTimeout", anthropic.Config{APIKey: "a", HeaderTimeout: -1}},
+		"header timeout":      {"startTimeout", anthropic.Config{APIKey: "a", StartTimeout: -1}},
 		"line":                {"maxLine", anthropic.Config{APIKey: "a", MaxLine: -1}},
 		"reply":               {"maxReply", anthropic.Config{APIKey: "a", MaxReply: -1}},
 	} {

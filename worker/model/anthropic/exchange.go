@@ -27,6 +27,8 @@ type exchange struct {
 	dog      *watchdog
 	names    names
 
+	sent      time.Time     // of the request
+	wait      time.Duration // for the next piece
 	status    int
 	requestID string
 	body      io.ReadCloser
@@ -44,7 +46,8 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 
 func (x *exchange) send(req *http.Request) (*http.Response, error) {
 	p := x.provider
-	x.dog.arm(p.config.HeaderTimeout, errNoHeaders)
+	x.sent = time.Now()
+	x.dog.arm(p.config.StartTimeout, errNoHeaders)
 	resp, err := p.http.Do(req) //nolint:gosec // the operator's endpoint, and redirects are not followed
 	x.dog.stop()
 	if err != nil {
@@ -67,7 +70,11 @@ func (x *exchange) Read(b []byte) (int, error) {
 	if x.size >= limit {
 		return 0, tooLarge("the reply", limit)
 	}
-	x.dog.arm(x.provider.config.IdleTimeout, errIdle)
+	x.wait = x.provider.config.IdleTimeout
+	if x.size == 0 { // servers send headers at once, and then read the prompt
+		x.wait = max(x.wait, x.provider.config.StartTimeout-time.Since(x.sent))
+	}
+	x.dog.arm(x.wait, errIdle)
 	n, err := x.body.Read(b[:min(int64(len(b)), limit-x.size)])
 	x.dog.stop()
 	x.size += int64(n)
@@ -91,8 +98,8 @@ func (x *exchange) close() {
 func (x *exchange) unreachable(err error) error {
 	if errors.Is(context.Cause(x.ctx), errNoHeaders) {
 		return &model.Error{
-			Class: model.Timeout, Detail: "no answer within " + x.provider.config.HeaderTimeout.String(),
-			Hint: "check that the endpoint is up; a slow one needs a longer header timeout",
+			Class: model.Timeout, Detail: "no answer within " + x.provider.config.StartTimeout.String(),
+			Hint: "check that the endpoint is up; a slow one needs a longer LONGSHORE_MODEL_START_TIMEOUT",
 		}
 	}
 	return &model.Error{

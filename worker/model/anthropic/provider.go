@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 
@@ -76,8 +77,8 @@ func (x *exchange) fault(ctx context.Context, ended, err error) error {
 		e.Detail = x.provider.secrets.Clean(e.Detail)
 	case errors.Is(ended, errIdle):
 		e = &model.Error{
-			Class: model.Timeout, Detail: "nothing came for " + x.provider.config.IdleTimeout.String(),
-			Hint: "try again; a slow endpoint needs a longer idle timeout",
+			Class: model.Timeout, Detail: "nothing came for " + x.wait.Round(time.Millisecond).String(),
+			Hint: "try again; a slow endpoint needs a longer LONGSHORE_MODEL_TIMEOUT",
 		}
 	case x.body == nil: // the client refuses our own request
 		e = &model.Error{Class: model.InvalidRequest, Detail: x.provider.secrets.Clean(err.Error())}

@@ -102,7 +102,7 @@ func TestTimeouts(t *testing.T) {
 			gone := make(chan time.Time, 1)
 			p := serve(t, hanging(tt.body, gone), func(c *openai.Config) {
 				if c.IdleTimeout = 250 * time.Millisecond; tt.body == "" {
-					c.HeaderTimeout = 60 * time.Millisecond
+					c.StartTimeout = 60 * time.Millisecond
 				}
 			})
 			check(t, call(t.Context(), p, hello()), tt.want)
@@ -252,5 +252,30 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 	check(t, o, want{class: model.ModelOutput, detail: "larger than 1048576"})
 	if len(o.Text) == 0 || len(o.Text) > 1<<20 {
 		t.Errorf("%d bytes of text", len(o.Text))
+	}
+}
+
+// Headers alone begin no answer: a server may send them at once and read the prompt after that.
+func TestFirstByteHasATimeOfItsOwn(t *testing.T) {
+	for name, tt := range map[string]struct{ start, idle, least time.Duration }{
+		"the start":                  {300 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond},
+		"silence, when it is longer": {200 * time.Millisecond, 300 * time.Millisecond, 250 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{}, 1)
+			began := time.Now()
+			p := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // a server notices a disconnect only after the request
+				w.WriteHeader(http.StatusOK)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+				gone <- struct{}{}
+			}, func(c *openai.Config) { c.StartTimeout, c.IdleTimeout = tt.start, tt.idle })
+			check(t, call(t.Context(), p, hello()), want{class: model.Timeout, detail: "nothing came for"})
+			if d := time.Since(began); d < tt.least {
+				t.Errorf("given up after %s", d)
+			}
+			<-gone
+		})
 	}
 }

@@ -33,7 +33,8 @@ type body struct {
 	dog      *watchdog
 	cancel   context.CancelCauseFunc
 
-	read   int64 // bytes of upstream
+	read   int64         // bytes of upstream
+	wait   time.Duration // for the next piece
 	src    *bufio.Reader
 	events *events
 	norm   normal
@@ -83,11 +84,14 @@ func (b *body) pull(p []byte) (int, error) {
 	if b.read >= b.layer.maxReply {
 		return 0, b.tooLarge("the reply", b.layer.maxReply)
 	}
-	wait := b.layer.idleTimeout
-	if b.norm.finished() {
-		wait = min(wait, afterFinish)
+	b.wait = b.layer.idleTimeout
+	switch {
+	case b.read == 0: // servers send headers at once, and then read the prompt
+		b.wait = max(b.wait, b.layer.startTimeout-time.Since(b.x.sent))
+	case b.norm.finished():
+		b.wait = min(b.wait, afterFinish)
 	}
-	b.dog.arm(wait, errIdle)
+	b.dog.arm(b.wait, errIdle)
 	n, err := b.upstream.Read(p[:min(int64(len(p)), b.layer.maxReply-b.read)])
 	b.dog.stop()
 	b.read += int64(n)
@@ -192,7 +196,7 @@ func (b *body) end(err error) {
 	case b.norm.finished() && (b.ctx.Err() == nil || errors.Is(context.Cause(b.ctx), errIdle)):
 		b.complete()
 	case errors.Is(context.Cause(b.ctx), errIdle):
-		b.err = b.failed(model.Timeout, "nothing came for "+b.layer.idleTimeout.String())
+		b.err = b.failed(model.Timeout, "nothing came for "+b.wait.Round(time.Millisecond).String())
 	case b.ctx.Err() != nil:
 		b.err = context.Cause(b.ctx)
 	case err == nil && b.events != nil && b.events.strange != "":

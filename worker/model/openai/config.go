@@ -16,11 +16,11 @@ import (
 
 // Defaults.
 const (
-	DefaultBaseURL       = "https://api.openai.com/v1"
-	defaultIdleTimeout   = 60 * time.Second
-	defaultHeaderTimeout = 2 * time.Minute // local servers read the whole prompt before they answer
-	defaultMaxLine       = 4 << 20         // recorded lines reach tens of KiB; images and audio are not asked for
-	defaultMaxReply      = 16 << 20        // framing included: a token costs some 300 bytes on the wire
+	DefaultBaseURL      = "https://api.openai.com/v1"
+	defaultIdleTimeout  = 60 * time.Second
+	defaultStartTimeout = 2 * time.Minute // local servers read the whole prompt before they answer
+	defaultMaxLine      = 4 << 20         // recorded lines reach tens of KiB; images and audio are not asked for
+	defaultMaxReply     = 16 << 20        // framing included: a token costs some 300 bytes on the wire
 )
 
 // Limits of the transport that New makes.
@@ -48,10 +48,10 @@ type Config struct {
 	// Transport makes the HTTP requests. Default: one that pools connections to the host. Redirects are never followed.
 	Transport http.RoundTripper
 
-	HeaderTimeout time.Duration // From the request to the first byte of the answer's headers. Default 2 minutes.
-	IdleTimeout   time.Duration // Between two pieces of the answer, keepalives included. Default 60 s.
-	MaxLine       int           // Of an event or of a reply that is not streamed, in bytes. Default 4 MiB.
-	MaxReply      int64         // Of a whole streamed reply, framing included, in bytes. Default 16 MiB.
+	StartTimeout time.Duration // From the request to the first byte of the answer. Default 2 minutes.
+	IdleTimeout  time.Duration // Between two pieces of the answer, keepalives included. Default 60 s.
+	MaxLine      int           // Of an event or of a reply that is not streamed, in bytes. Default 4 MiB.
+	MaxReply     int64         // Of a whole streamed reply, framing included, in bytes. Default 16 MiB.
 }
 
 // Provider is one endpoint. Safe for any number of concurrent calls.
@@ -84,7 +84,7 @@ func New(c Config) (*Provider, error) {
 	conf.BaseURL = c.BaseURL
 	conf.OrgID = c.Organization
 	conf.HTTPClient = &normaliser{
-		client: client, secrets: secrets, headerTimeout: c.HeaderTimeout, idleTimeout: c.IdleTimeout,
+		client: client, secrets: secrets, startTimeout: c.StartTimeout, idleTimeout: c.IdleTimeout,
 		maxLine: c.MaxLine, maxReply: c.MaxReply,
 	}
 	return &Provider{
@@ -125,8 +125,8 @@ func (c *Config) check() error {
 		return &messages.FieldError{Field: "apiKey", Reason: "holds a space, a line break or a character outside ASCII"}
 	case !headerValue(c.Organization):
 		return &messages.FieldError{Field: "organization", Reason: "holds a space, a line break or a character outside ASCII"}
-	case c.HeaderTimeout < 0:
-		return &messages.FieldError{Field: "headerTimeout", Reason: "must not be negative"}
+	case c.StartTimeout < 0:
+		return &messages.FieldError{Field: "startTimeout", Reason: "must not be negative"}
 	case c.IdleTimeout < 0:
 		return &messages.FieldError{Field: "idleTimeout", Reason: "must not be negative"}
 	case c.MaxLine < 0:
@@ -178,8 +178,8 @@ func (c *Config) setDefaults() {
 	if c.Transport == nil {
 		c.Transport = transport()
 	}
-	if c.HeaderTimeout == 0 {
-		c.HeaderTimeout = defaultHeaderTimeout
+	if c.StartTimeout == 0 {
+		c.StartTimeout = defaultStartTimeout
 	}
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = defaultIdleTimeout

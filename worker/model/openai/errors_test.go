@@ -240,7 +240,7 @@ func TestNewRefuses(t *testing.T) {
 		{"baseURL", openai.Config{APIKey: "a", BaseURL: "https://host/v1?key=secret"}},
 		{"baseURL", openai.Config{APIKey: "a", BaseURL: "https://host/v1/chat/completions/"}},
 		{"idleTimeout", openai.Config{APIKey: "a", IdleTimeout: -1}},
-		{"headerTimeout", openai.Config{APIKey: "a", HeaderTimeout: -1}},
+		{"startTimeout", openai.Config{APIKey: "a", StartTimeout: -1}},
 		{"maxLine", openai.Config{APIKey: "a", MaxLine: -1}},
 		{"maxReply", openai.Config{APIKey: "a", MaxReply: -1}},
 		{"flavour", openai.Config{APIKey: "a", Flavour: "vanilla"}},

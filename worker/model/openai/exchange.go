@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -10,6 +11,8 @@ import (
 // layer from the goroutine of the call, so it needs no lock.
 type exchange struct {
 	edit edit // down: what the client cannot be told
+
+	sent time.Time // of the request
 
 	status    int // up
 	requestID string

@@ -18,12 +18,12 @@ const maxErrorBody = 64 << 10
 // normaliser lies between the client and the network. What Do returns is always a stream in canonical form, and
 // every error is an *model.Error or the end of the request's context.
 type normaliser struct {
-	client        *http.Client
-	secrets       wire.Redactor
-	headerTimeout time.Duration
-	idleTimeout   time.Duration
-	maxLine       int
-	maxReply      int64
+	client       *http.Client
+	secrets      wire.Redactor
+	startTimeout time.Duration
+	idleTimeout  time.Duration
+	maxLine      int
+	maxReply     int64
 }
 
 // Do implements the client's HTTPDoer.
@@ -47,7 +47,8 @@ func (n *normaliser) send(ctx context.Context, req *http.Request, x *exchange, d
 	if err := rewrite(out, x); err != nil {
 		return nil, &model.Error{Class: model.InvalidRequest, Detail: n.secrets.Clean(err.Error())}
 	}
-	dog.arm(n.headerTimeout, errNoHeaders)
+	x.sent = time.Now()
+	dog.arm(n.startTimeout, errNoHeaders)
 	resp, err := n.client.Do(out) //nolint:gosec // the operator's endpoint, and redirects are not followed
 	dog.stop()
 	if err != nil {
@@ -84,8 +85,8 @@ func rewrite(req *http.Request, x *exchange) error {
 func (n *normaliser) unreachable(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errNoHeaders) {
 		return &model.Error{
-			Class: model.Timeout, Detail: "no answer within " + n.headerTimeout.String(),
-			Hint: "check that the endpoint is up; a slow one needs a longer header timeout",
+			Class: model.Timeout, Detail: "no answer within " + n.startTimeout.String(),
+			Hint: "check that the endpoint is up; a slow one needs a longer LONGSHORE_MODEL_START_TIMEOUT",
 		}
 	}
 	if ctx.Err() != nil {
