@@ -165,7 +165,7 @@ func TestCatalogMistakesNeverConnect(t *testing.T) {
 	good, text := file(t, writerFile), file(t, "x")
 	for name, tc := range map[string]struct{ args, want string }{
 		"no group command":   {"agents|aply", `unknown command "aply" for "longshore agents" (did you mean apply?)`},
-		"apply of nothing":   {"agents|apply", `needs a file or a folder`},
+		"apply of nothing":   {"agents|apply", `needs a file or a folder: longshore agents apply ./agents`},
 		"apply of no file":   {"agents|apply|-f|" + good + "x", "open " + good + "x: no such file or directory"},
 		"apply of no agent":  {"agents|apply|-f|" + text, text + ": body: must be an object, not a string"},
 		"revision of folder": {"agents|apply|-f|" + filepath.Dir(text) + "|--if-revision|1", "read agent " + text + ": body: must be an object, not a string"},

@@ -47,9 +47,23 @@ func (r *Reporter) Live(l messages.Live) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if run := r.run(l.Run); run.hears(&l) {
+	run := r.run(l.Run)
+	if l.Kind == messages.LiveReset && l.Step > run.told {
+		r.keepWritten(run, "and begins anew")
+	}
+	if run.hears(&l) {
 		r.print(r.erase() + r.progress())
 	}
+}
+
+// keepWritten leaves what was written of a reply that was cut off on the screen: a person may have been reading it.
+func (r *Reporter) keepWritten(run *run, what string) {
+	text := strings.TrimSpace(run.written.Text)
+	if text == "" {
+		return
+	}
+	r.print(r.erase() + visibleLines(text) + "\n")
+	r.show(run, line{mark: attention, text: run.inStep(strings.TrimSpace("the reply was cut off here " + what))}, r.options.Now())
 }
 
 // hears takes a piece of a reply into account. False: it changes nothing.

@@ -86,10 +86,10 @@ func TestReporterShowsReplies(t *testing.T) {
 			r.Live(delta(1, 1, 1, 1, idea, "Hm."))
 			r.Live(delta(1, 1, 1, 2, text, "Yes."))
 		}, []string{"  Yes."}},
-		"a reset removes it": {func(r *cli.Reporter) {
+		"a reset leaves it and says so": {func(r *cli.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "a\nb\nc"))
 			r.Live(delta(1, 1, 2, 2, reset, ""))
-		}, []string{}},
+		}, []string{"a", "b", "c", "! the reply was cu…"}},
 		"another worker begins anew": {func(r *cli.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "a\nb\nc"))
 			r.Live(delta(1, 2, 1, 1, text, "A"))

@@ -340,7 +340,7 @@ func TestWatchOfARunWhoseLogIsGone(t *testing.T) {
 	if stdout != "Hello.\n" || !strings.Contains(stderr, "the run's log is gone: this is the shortened result of its last event") {
 		t.Errorf("it printed %q and told %q", stdout, stderr)
 	}
-	f.fails(t, "no run greeting of tenant default: `longshore list` shows those of the last day; --tenant names another tenant", "result", "greeting")
+	f.fails(t, "run greeting of tenant default: the run has ended and was removed after its retention (LONGSHORE_RETENTION)", "result", "greeting")
 }
 
 func TestRecordedEventsKeepTheirBytes(t *testing.T) {

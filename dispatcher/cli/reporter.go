@@ -60,6 +60,13 @@ func (r *Reporter) Close() {
 	r.ticking.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.options.Terminal && !r.several() {
+		for _, run := range r.runs {
+			if !run.ended {
+				r.keepWritten(run, "")
+			}
+		}
+	}
 	r.print(r.erase())
 }
 

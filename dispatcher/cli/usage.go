@@ -71,7 +71,7 @@ func Usage(root *cobra.Command) {
 func checkCommand(cmd *cobra.Command) {
 	flagError := cmd.FlagErrorFunc()
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		err = flagError(cmd, err)
+		err = flagValue(flagError(cmd, err))
 		_, told := errors.AsType[*UsageError](err) // by the function of the command above it
 		if !told && strings.HasPrefix(err.Error(), "unknown ") {
 			err = fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())
@@ -91,6 +91,7 @@ func checkCommand(cmd *cobra.Command) {
 			return cmd.Help()
 		}
 	}
+	completeNoFiles(cmd)
 	args := cmd.Args
 	if args == nil {
 		args = cobra.ArbitraryArgs // as cobra has it

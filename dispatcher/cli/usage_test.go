@@ -115,7 +115,7 @@ func TestMistakesAreUsageErrorsAndNeverConnect(t *testing.T) {
 		"long label":              {"submit|x|--label|a=" + strings.Repeat("x", 257), "", "--label a: larger than 256 bytes"},
 		"no steps":                {"submit|x|--max-steps|0", "", "--max-steps: must be at least 1"},
 		"negative steps":          {"submit|x|--max-steps|-1", "", "--max-steps: must be 1 to 10000"},
-		"half a step":             {"submit|x|--max-steps|1.5", "", `invalid argument "1.5" for "--max-steps" flag: strconv.ParseInt: parsing "1.5": invalid syntax`},
+		"half a step":             {"submit|x|--max-steps|1.5", "", `--max-steps: must be a whole number, got "1.5"`},
 		"context of an array":     {"submit|x|--context|[]", "", "--context: must be an object"},
 		"empty context":           {"submit|x|--context| ", "", "--context: must be an object"},
 		"context twice":           {`submit|x|--context|{"a":{"b":1,"b":2}}`, "", "--context a.b: given twice"},

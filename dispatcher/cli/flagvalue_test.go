@@ -1,0 +1,39 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/dispatcher"
+)
+
+// What a library says of a value it cannot read is for programmers: the flag and what it must be stand there instead.
+func TestFlagValuesAreToldInPlainWords(t *testing.T) {
+	none := func(context.Context) (*dispatcher.Client, func(), error) { return nil, nil, errors.New("it connects") }
+	for want, args := range map[string][]string{
+		`--limit: must be a whole number, got "many"`:                {"list", "--limit", "many"},
+		`--timeout: must be a time such as 90s, 10m or 2h, got "x"`:  {"watch", "r", "--timeout", "x"},
+		`--score: must be a number, got "good"`:                      {"feedback", "r", "--score", "good"},
+		`--interval: must be a time such as 90s, 10m or 2h, got "1"`: {"top", "--interval", "1"},
+	} {
+		if _, _, err := executeWith(t, none, "", args...); err == nil || err.Error() != want {
+			t.Errorf("%v: got %v, want %s", args, err, want)
+		}
+	}
+}
+
+// Only commands about files offer their names.
+func TestCompletionOffersNoFiles(t *testing.T) {
+	f := newStreams(t)
+	const noFiles = ":4\n"
+	for _, command := range []string{"status", "watch", "cancel", "submit", "top"} {
+		if out, _ := f.run(t, "__complete", command, ""); !strings.Contains(out, noFiles) {
+			t.Errorf("%s offers files: %q", command, out)
+		}
+	}
+	if out, _ := f.run(t, "__complete", "agents", "apply", ""); strings.Contains(out, noFiles) {
+		t.Errorf("agents apply offers none: %q", out)
+	}
+}
