@@ -46,6 +46,9 @@ type DeadOf struct {
 	Name   string // of the run, or the last part of the subject
 }
 
+// ticketLetter comes before the ticket in the subject of a letter that is beside that of its run.
+const ticketLetter = "ticket"
+
 // ParseDeadSubject reads the subject of a dead letter.
 func ParseDeadSubject(subject string) (of DeadOf, ok bool) {
 	t := strings.Split(subject, ".")
@@ -55,6 +58,8 @@ func ParseDeadSubject(subject string) (of DeadOf, ok bool) {
 	case len(t) == 4 && t[1] == NoRun && t[2] == NoRun:
 		return DeadOf{Kind: DeadMessage, Name: t[3]}, true
 	case len(t) == 4:
+		return DeadOf{DeadRun, t[1], t[2], t[3]}, true
+	case len(t) == 6 && t[4] == ticketLetter:
 		return DeadOf{DeadRun, t[1], t[2], t[3]}, true
 	case len(t) == 5 && t[2] == "webhook":
 		return DeadOf{Kind: DeadWebhook, Tenant: t[1], Name: t[4]}, true
@@ -103,6 +108,9 @@ type DeadFilter struct {
 // Check fills the tenant's default, and says which field is wrong.
 func (f *DeadFilter) Check() error {
 	if err := checkDeadTenant(&f.Tenant, f.Unaddressed); err != nil {
+		return err
+	}
+	if err := checkSince(f.Since); err != nil {
 		return err
 	}
 	switch f.Kind {

@@ -52,10 +52,22 @@ func (r *EventsRequest) Check() error {
 	if r.After == math.MaxUint64 {
 		return &FieldError{"after", "is no place in a stream"}
 	}
+	if err := checkSince(r.Since); err != nil {
+		return err
+	}
 	if r.ID != "" {
 		return Ref{r.Tenant, r.ID}.Check()
 	}
 	return checkToken("tenant", r.Tenant)
+}
+
+// checkSince refuses a time that the message store cannot count in nanoseconds: it would take it for one long ago.
+func checkSince(t *time.Time) error {
+	const last = 2261
+	if t != nil && t.UTC().Year() > last {
+		return &FieldError{"since", "must be before the year 2262"}
+	}
+	return nil
 }
 
 // Filter matches the subjects of the events that are meant. The request must have passed Check.

@@ -1,6 +1,9 @@
 package messages
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Ref names a run everywhere: in subjects, keys, logs and folders. A valid Ref has two valid tokens.
 type Ref struct {
@@ -90,6 +93,11 @@ func (r Ref) BlobSubject(hash, part string) string {
 // DeadSubject is where a task goes that cannot be worked.
 func (r Ref) DeadSubject(agent string) string {
 	return "dead." + r.Tenant + "." + agent + "." + r.Run
+}
+
+// DeadTicketSubject is where a task goes that cannot be worked beside another one under its id.
+func (r Ref) DeadTicketSubject(agent string, ticket uint64) string {
+	return r.DeadSubject(agent) + "." + ticketLetter + "." + strconv.FormatUint(ticket, 10)
 }
 
 // MsgID deduplicates the submit of a run across tenants.

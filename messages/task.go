@@ -398,6 +398,9 @@ type Dead struct {
 	Task     []byte    `json:"task"` // the original body, as it came
 	Attempts int       `json:"attempts,omitempty"`
 	Time     time.Time `json:"time"`
+
+	// Ticket is the sequence in TASKS of a message with a letter of its own, which its subject tells; 0: the run's letter.
+	Ticket uint64 `json:"-"`
 }
 
 // Encode writes the task as JSON.

@@ -36,6 +36,8 @@ func TestBadInput(t *testing.T) {
 		{"another priority than the subject", "tasks.low.default.b8", `{"input":"x","priority":"high"}`, "priority"},
 		{"a star for an id", "tasks.normal.default.*", `{"input":"x"}`, "subject"},
 		{"a wildcard for an id", "tasks.normal.default.>", `{"input":"x"}`, "subject"},
+		{"an id that stands for none", "tasks.normal.default._", `{"input":"x"}`, "subject"},
+		{"a tenant that stands for none", "tasks.high._.b12", `{"input":"x"}`, "subject"},
 		{"too many tokens", "tasks.normal.default.a.b", `{"input":"x"}`, "subject"},
 		{"a long id", "tasks.normal.default." + strings.Repeat("x", 1000), `{"input":"x"}`, "subject"},
 		{"an unknown priority", "tasks.urgent.default.b9", `{"input":"x"}`, "subject"},
@@ -266,5 +268,54 @@ func TestLateConflictIsBuried(t *testing.T) {
 	defer cancel()
 	if d := h.letter(ctx, js, run.TaskSubject(messages.PriorityNormal)); d.Error.Code != messages.CodeConflict {
 		t.Errorf("dead letter: %+v", d.Error)
+	}
+}
+
+// Each message that the queue has acknowledged ends as a run or as a letter of its own, whatever else came under its subject.
+func TestEachPublishIsARunOrALetter(t *testing.T) {
+	h := open(t, 30*time.Second)
+	js, err := jetstream.New(h.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	h.worker("w", script(t, hello), worker.Config{})
+	want := map[string]bool{}
+	publish := func(subject, body string) {
+		t.Helper()
+		if _, err := js.Publish(ctx, subject, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		want[body] = true
+	}
+	publish("tasks.normal.default.e1", `{"input":`)
+	h.result(messages.Ref{Tenant: "default", Run: "e1"})
+	publish("tasks.normal.default.e1", `{"input":"good"}`)
+	publish("tasks.normal.default.e1", `{"input":"another"}`)
+	done := h.submit(messages.Task{ID: "e2", Input: messages.TextInput("hello")})
+	h.result(done)
+	publish("tasks.normal.default.e2", `{"input":"second"}`)
+	publish("tasks.normal.default.e2", `{"input":"third"}`)
+	publish("tasks.normal.default.a.b", `{"input":"x"}`)
+	publish("tasks.normal.default.a.b", `{"input":"y"}`)
+	b := h.open(h.nc)
+	for len(want) > 0 {
+		for _, tenant := range []string{"default", ""} {
+			for d, err := range b.Dead(ctx, tenant, 0, nil) {
+				if err != nil {
+					t.Fatalf("no letter of %v: %v", want, err)
+				}
+				delete(want, string(d.Task))
+				if run := d.Of.Name; tenant != "" && run != "e1" && run != "e2" {
+					t.Errorf("the letter %d is of run %q", d.Seq, run)
+				}
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("no letter of %v", want)
+		}
 	}
 }

@@ -378,14 +378,14 @@ func (w *Worker) ack(ctx context.Context, d *bus.Delivery) {
 
 // refuse buries a message that names no run.
 func (w *Worker) refuse(ctx context.Context, d *bus.Delivery, why error) {
-	if w.bury(ctx, d.Subject, d.Data, d.Queued, why) {
+	if w.bury(ctx, d.Subject, d.Seq, d.Data, d.Queued, why) {
 		w.ack(ctx, d)
 	}
 }
 
 // discard buries a message that is in no lane.
 func (w *Worker) discard(ctx context.Context, q bus.Queued) {
-	if !w.bury(ctx, q.Subject, q.Body, q.At, badSubject()) {
+	if !w.bury(ctx, q.Subject, q.Seq, q.Body, q.At, badSubject()) {
 		return
 	}
 	if err := w.cfg.Bus.Discard(ctx, q); err != nil {
@@ -398,11 +398,11 @@ func badSubject() error {
 }
 
 // bury makes a dead letter of a message. When it is false the message comes again.
-func (w *Worker) bury(ctx context.Context, stored string, body []byte, at time.Time, why error) bool {
+func (w *Worker) bury(ctx context.Context, stored string, seq uint64, body []byte, at time.Time, why error) bool {
 	subject := messages.AsPublished(stored)
 	letter := messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
-		Subject: subject, Task: body, Time: at,
+		Subject: subject, Task: body, Time: at, Ticket: seq,
 	}
 	if err := w.cfg.Bus.BuryRaw(ctx, subject, letter); err != nil {
 		w.cfg.Log.WarnContext(ctx, "bury a task", "err", err)

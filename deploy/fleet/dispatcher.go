@@ -66,6 +66,11 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		return err
 	}
 	said.bus = b
+	if signed, err := b.SignStored(ctx); err != nil {
+		return err
+	} else if signed > 0 {
+		log.InfoContext(ctx, "keys, agents, prompts and quotas that were stored unsigned are signed", "entries", signed)
+	}
 	sender, shut, err := webhooks(s.Webhooks, version)
 	if err != nil {
 		return err

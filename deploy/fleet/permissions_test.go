@@ -194,18 +194,19 @@ func TestPermissionsAreHeld(t *testing.T) {
 	t.Run("events", func(t *testing.T) {
 		nc := f.g.connect("acme-viewer")
 		for body, want := range map[string]string{
-			`{}`:                             `"events":[`, // those of what was refused here
-			`{"id":"r"}`:                     `"events":[]`,
-			`{"tenant":"harbour"}`:           `"code":"forbidden"`,
-			`{"id":"*"}`:                     `"field":"id"`,
-			`{"id":">"}`:                     `"field":"id"`,
-			`{"id":"r.run_finished"}`:        `"field":"id"`,
-			`{"limit":257}`:                  `"field":"limit"`,
-			`{"limit":-1}`:                   `"field":"limit"`,
-			`{"after":-1}`:                   `"field":"after"`,
-			`{"since":"yesterday"}`:          `"field":"since"`,
-			`{"filter":"events.harbour.>"}`:  `"field":"filter"`,
-			`{"after":18446744073709551615}`: `"field":"after"`,
+			`{}`:                               `"events":[`, // those of what was refused here
+			`{"id":"r"}`:                       `"events":[]`,
+			`{"tenant":"harbour"}`:             `"code":"forbidden"`,
+			`{"id":"*"}`:                       `"field":"id"`,
+			`{"id":">"}`:                       `"field":"id"`,
+			`{"id":"r.run_finished"}`:          `"field":"id"`,
+			`{"limit":257}`:                    `"field":"limit"`,
+			`{"limit":-1}`:                     `"field":"limit"`,
+			`{"after":-1}`:                     `"field":"after"`,
+			`{"since":"yesterday"}`:            `"field":"since"`,
+			`{"since":"9999-01-01T00:00:00Z"}`: `"field":"since"`,
+			`{"filter":"events.harbour.>"}`:    `"field":"filter"`,
+			`{"after":18446744073709551615}`:   `"field":"after"`,
 		} {
 			m, err := nc.Request("longshore.t.acme.events", []byte(body), patience)
 			if err != nil || !strings.Contains(string(m.Data), want) {

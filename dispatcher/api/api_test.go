@@ -97,7 +97,7 @@ func (h *hall) send(method, path, body string, headers ...string) *http.Response
 		h.t.Fatal(err)
 	}
 	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
+		req.Header.Add(headers[i], headers[i+1])
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -365,6 +365,7 @@ func TestProblems(t *testing.T) {
 	}
 	h.do("POST", "/v1/tasks", "<a/>", 415, nil, "Content-Type", "text/xml")
 	h.do("GET", "/v1/agents", "", 400, nil, "Longshore-Tenant", "a.b")
+	h.do("GET", "/v1/agents", "", 400, nil, "Longshore-Tenant", "acme", "Longshore-Tenant", "default")
 }
 
 func TestOpenAPIIsGolden(t *testing.T) {

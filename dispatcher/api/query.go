@@ -72,6 +72,9 @@ func unreadable(query string) error {
 // tenant for whom the request is made.
 func (q *query) tenant() (string, error) {
 	t := q.r.Header.Get(headerTenant)
+	if len(q.r.Header.Values(headerTenant)) > 1 {
+		return "", &messages.FieldError{Field: headerTenant, Reason: "is given twice"}
+	}
 	if t != "" && !messages.ValidToken(t) {
 		return "", &messages.FieldError{Field: headerTenant, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 	}

@@ -146,7 +146,7 @@ func (b *Bus) unknownAgent(ctx context.Context, name string) error {
 // readAgent reads a definition from the bucket's leader; ok is false when there is none.
 func (b *Bus) readAgent(ctx context.Context, subject string) (def messages.Definition, ok bool, err error) {
 	name := strings.TrimPrefix(subject, agentPrefix)
-	m, ok, err := b.get(ctx, streamAgents, lookup{Last: subject})
+	m, ok, err := b.at(ctx, agentsBucket, name, 0)
 	if err != nil {
 		return def, false, fmt.Errorf("read agent %s: %w", name, err)
 	}

@@ -14,13 +14,16 @@ import (
 )
 
 // bucket is a KV bucket whose keys keep their revisions.
-type bucket struct{ stream, prefix string }
+type bucket struct {
+	stream, prefix string
+	signed         bool // by dispatchers with a key; where there are control keys nothing else counts
+}
 
 // The buckets.
 var (
-	agentsBucket  = bucket{streamAgents, agentPrefix}    //nolint:gochecknoglobals // a constant
-	promptsBucket = bucket{streamPrompts, promptsPrefix} //nolint:gochecknoglobals // a constant
-	quotasBucket  = bucket{streamQuotas, quotasPrefix}   //nolint:gochecknoglobals // a constant
+	agentsBucket  = bucket{streamAgents, agentPrefix, true}    //nolint:gochecknoglobals // a constant
+	promptsBucket = bucket{streamPrompts, promptsPrefix, true} //nolint:gochecknoglobals // a constant
+	quotasBucket  = bucket{streamQuotas, quotasPrefix, true}   //nolint:gochecknoglobals // a constant
 )
 
 const (
@@ -29,13 +32,14 @@ const (
 	operationDelete = "DEL"
 )
 
-// at reads a revision of a key, or the newest for 0, from the bucket's leader. What was removed is there too.
+// at reads a revision of a key that counts, or the newest for 0, from the bucket's leader. What was removed is there too.
 func (b *Bus) at(ctx context.Context, in bucket, name string, revision uint64) (stored, bool, error) {
 	if revision == 0 {
-		return b.get(ctx, in.stream, lookup{Last: in.prefix + name})
+		m, _, ok, err := b.newest(ctx, in, name)
+		return m, ok, err
 	}
 	m, ok, err := b.get(ctx, in.stream, lookup{Seq: revision})
-	return m, ok && m.subject == in.prefix+name, err
+	return m, ok && m.subject == in.prefix+name && b.counts(ctx, in, name, m), err
 }
 
 // edit is a change of a key.
@@ -55,7 +59,7 @@ func (b *Bus) apply(ctx context.Context, in bucket, e edit) (change messages.Cha
 		}
 	}
 	for try := range maxPuts {
-		last, found, err := b.at(ctx, in, e.name, 0)
+		last, top, found, err := b.newest(ctx, in, e.name)
 		if err != nil {
 			return change, false, err
 		}
@@ -65,7 +69,7 @@ func (b *Bus) apply(ctx context.Context, in bucket, e edit) (change messages.Cha
 		if !isThere {
 			newest = 0
 		}
-		same := isThere && e.body != nil && bytes.Equal(last.data, e.body) || !isThere && e.body == nil
+		same := last.seq == top.seq && (isThere && e.body != nil && bytes.Equal(last.data, e.body) || !isThere && e.body == nil)
 		switch {
 		case same && try > 0: // an answer that was lost
 			return here, here.By == named(e.by), nil
@@ -78,7 +82,8 @@ func (b *Bus) apply(ctx context.Context, in bucket, e edit) (change messages.Cha
 		if e.body == nil {
 			m.Header.Set(headerOperation, operationDelete)
 		}
-		expect(m, last.seq)
+		expect(m, top.seq)
+		b.signRevision(in, e.name, top.seq, m)
 		r, err := b.store(ctx, m)
 		if refused(err, codeWrongLast) {
 			continue // somebody was faster
@@ -124,7 +129,9 @@ func (b *Bus) history(ctx context.Context, in bucket, name string) ([]messages.C
 		if !ok {
 			break
 		}
-		out = append(out, changeOf(name, m))
+		if b.counts(ctx, in, name, m) {
+			out = append(out, changeOf(name, m))
+		}
 		from = m.seq + 1
 	}
 	slices.Reverse(out)

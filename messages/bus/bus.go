@@ -55,6 +55,7 @@ type Bus struct {
 	signer  SigningKey
 	keys    ControlKeys
 	ignored ignoredEntries
+	forged  forgedRevisions
 	log     *slog.Logger
 	inline  int // bytes of an entry that is no blob
 	budget  time.Duration

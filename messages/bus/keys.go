@@ -21,7 +21,7 @@ const (
 	MaxKeys = 1000
 )
 
-var keysBucket = bucket{streamKeys, keysPrefix} //nolint:gochecknoglobals // a constant
+var keysBucket = bucket{streamKeys, keysPrefix, true} //nolint:gochecknoglobals // a constant
 
 // keys is the stream of the bucket, made like that of another bucket.
 func keys(like jetstream.StreamConfig) jetstream.StreamConfig {

@@ -75,7 +75,7 @@ func (b *Bus) Holds(ctx context.Context, ticket uint64) (bool, error) {
 	return ok, err
 }
 
-// Bury implements runlog.Queue.
+// Bury implements runlog.Queue. A letter with a ticket is one of its own beside that of the run.
 func (b *Bus) Bury(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error {
 	if err := run.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the field
@@ -83,13 +83,16 @@ func (b *Bus) Bury(ctx context.Context, run messages.Ref, agent string, d messag
 	if !messages.ValidToken(agent) {
 		agent = "_"
 	}
+	if d.Ticket != 0 {
+		return b.bury(ctx, run.DeadTicketSubject(agent, d.Ticket), d)
+	}
 	return b.bury(ctx, run.DeadSubject(agent), d)
 }
 
-// BuryRaw publishes a message of TASKS to the dead letters whose subject is not that of a run; one letter per
-// subject.
+// BuryRaw publishes a message of TASKS to the dead letters whose subject is not that of a run; one letter per message, which
+// is d.Ticket.
 func (b *Bus) BuryRaw(ctx context.Context, subject string, d messages.Dead) error {
-	sum := sha256.Sum256([]byte(subject))
+	sum := sha256.Sum256([]byte(subject + "\x00" + strconv.FormatUint(d.Ticket, 10)))
 	return b.bury(ctx, "dead._._."+hex.EncodeToString(sum[:]), d)
 }
 

@@ -17,10 +17,13 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 	if err := of.Check(); err != nil {
 		return q, 0, err //nolint:wrapcheck // it names the field
 	}
-	m, ok, err := b.at(ctx, quotasBucket, quotaKey(of), 0)
+	m, top, ok, err := b.newest(ctx, quotasBucket, quotaKey(of))
 	switch {
 	case err != nil:
 		return q, 0, err
+	case !ok && top.seq != 0: // nothing of it is signed
+		q, _ := b.quotas.insteadOf(of, top)
+		return q, top.seq, nil
 	case !ok, isRemoved(m):
 		b.quotas.saw(of, messages.Quota{})
 		return q, 0, nil

@@ -32,7 +32,7 @@ var (
 
 	errBadSchedule = errors.New("unreadable schedule")
 
-	schedulesBucket = bucket{streamSchedules, schedulesPrefix} //nolint:gochecknoglobals // a constant
+	schedulesBucket = bucket{streamSchedules, schedulesPrefix, false} //nolint:gochecknoglobals // a constant
 )
 
 // schedules is the bucket.

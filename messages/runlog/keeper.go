@@ -17,6 +17,8 @@ var (
 	ErrEnded      = errors.New("the run has ended")
 	ErrNotWaiting = errors.New("the run does not wait for this")
 	ErrLate       = errors.New("the time for this is over")
+	// ErrUnpublished means that the events of a run could not be stored.
+	ErrUnpublished = errors.New("publish events")
 )
 
 const (
@@ -167,6 +169,43 @@ func (k *Keeper) SettleBare(ctx context.Context, run messages.Ref) error {
 	return k.close(ctx, run, last, k.Events.Open(run))
 }
 
+// SettleMute is Settle for a run whose events the stream refuses: they are left out, and a dead letter says why. Timers,
+// places and turns are seen to. A sweep tries a run that ended within the last hour once more.
+func (k *Keeper) SettleMute(ctx context.Context, run messages.Ref, attempts int, why error) error {
+	last, ok, err := k.Log.Last(ctx, run)
+	if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
+		return err
+	}
+	res := messages.AgentResult{
+		Error:     &messages.RunError{Code: messages.CodeInternal, Message: messages.Clip("its events could not be stored: "+why.Error(), maxWhy)},
+		RetryInfo: &messages.RetryInfo{Attempts: attempts},
+	}
+	if err := k.bury(ctx, run, &last, &messages.Finished{Result: res}); err != nil {
+		return err
+	}
+	return k.close(ctx, run, last, mute{})
+}
+
+// maxWhy bounds the text of an error in a dead letter, in bytes.
+const maxWhy = 1 << 10
+
+// mute is an outbox that says nothing.
+type mute struct{}
+
+var _ Outbox = mute{}
+
+// Publish implements Outbox.
+func (mute) Publish(context.Context, uint64, iter.Seq[messages.Event]) {}
+
+// Through implements Outbox.
+func (mute) Through() uint64 { return 0 }
+
+// Flush implements Outbox.
+func (mute) Flush(context.Context) error { return nil }
+
+// Finish implements Outbox.
+func (mute) Finish(context.Context, messages.Event) error { return nil }
+
 // close is Close after the last entry was read whole.
 func (k *Keeper) close(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
 	last, err := k.entry(ctx, run, last.Seq)
@@ -218,7 +257,7 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Ent
 		return k.closeFinished(ctx, run, last, out)
 	case messages.PhaseParked:
 		if err := out.Flush(ctx); err != nil {
-			return fmt.Errorf("publish events of %s: %w", run, err)
+			return fmt.Errorf("%w of %s: %w", ErrUnpublished, run, err)
 		}
 		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
 			return err
@@ -232,7 +271,7 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Ent
 		return k.armTimer(ctx, run, last)
 	case messages.PhaseReady:
 		if err := out.Flush(ctx); err != nil {
-			return fmt.Errorf("publish events of %s: %w", run, err)
+			return fmt.Errorf("%w of %s: %w", ErrUnpublished, run, err)
 		}
 		return k.wakeIfReady(ctx, run, last)
 	case messages.PhaseActive:
@@ -263,7 +302,7 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *mess
 		return err
 	}
 	if err := out.Finish(ctx, messages.FinishedEvent(run, &last.Head, end)); err != nil {
-		return fmt.Errorf("publish events of %s: %w", run, err)
+		return fmt.Errorf("%w of %s: %w", ErrUnpublished, run, err)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (x *execution) work(ctx context.Context) (Outcome, error) {
 	}
 	switch {
 	case err != nil && x.rests():
-		return Return, err // ended or parked: nothing is left to hand back, and anybody may settle it
+		return x.unsettled(ctx, err) // ended or parked: nothing is left to hand back
 	case err == nil && !owned:
 		return outcome, nil
 	case err == nil:

@@ -112,9 +112,23 @@ func (x *execution) settled(ctx context.Context) (bool, Outcome, error) {
 		settle = x.cfg.Keeper.SettleBare
 	}
 	if err := settle(ctx, x.run); err != nil {
-		return false, Return, fmt.Errorf("settle: %w", err)
+		outcome, err := x.unsettled(ctx, fmt.Errorf("settle: %w", err))
+		return false, outcome, err
 	}
 	return false, Done, nil
+}
+
+// unsettled is the outcome for a run that has ended or parked and could not be settled. Anybody may settle it, so its ticket
+// comes again; but not for ever: when the stream refuses its events for as long as it has attempts, they are left out.
+func (x *execution) unsettled(ctx context.Context, why error) (Outcome, error) {
+	if !errors.Is(why, runlog.ErrUnpublished) || ctx.Err() != nil || x.ticket.Delivered < x.cfg.MaxAttempts {
+		return Return, why
+	}
+	if err := x.cfg.Keeper.SettleMute(ctx, x.run, x.ticket.Delivered, why); err != nil {
+		return Return, errors.Join(why, err)
+	}
+	x.say(ctx, slog.LevelError, "run is let go without its events, see its dead letter", x.said("err", why.Error()))
+	return Done, nil
 }
 
 // checkSame buries a second task that was published with the id of another: its publisher must not take the first
@@ -133,8 +147,9 @@ func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
 			return nil
 		}
 		why := messages.RunError{Code: messages.CodeConflict, Message: "id: it is taken by another task"}
+		x.say(ctx, slog.LevelWarn, "a task under the id of another is in the dead letters", slog.Uint64("ticket", x.ticket.Seq))
 		return x.cfg.Keeper.Queue.Bury(ctx, x.run, first.Task.Agent, messages.Dead{
-			Error: why, Subject: x.run.TaskSubject(x.ticket.Priority), Task: x.ticket.Body, Time: x.now(),
+			Error: why, Subject: x.run.TaskSubject(x.ticket.Priority), Task: x.ticket.Body, Time: x.now(), Ticket: x.ticket.Seq,
 		})
 	}
 	return nil

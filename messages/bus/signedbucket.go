@@ -1,0 +1,148 @@
+package bus
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// revisionContext keeps a signature of a revision from being one of something else.
+const revisionContext = "longshore bucket 1\n"
+
+// revision is what a signature of a revision covers: the bucket, the key, the revision before, so that it cannot be stored
+// again, what it does, who made it, and the body.
+func revision(in bucket, name string, last uint64, header nats.Header, body []byte) []byte {
+	out := append([]byte(revisionContext), in.stream...)
+	for _, part := range []string{name, strconv.FormatUint(last, 10), header.Get(headerOperation), header.Get(headerBy)} {
+		out = append(out, '\n')
+		out = append(out, part...)
+	}
+	return append(append(out, '\n'), body...)
+}
+
+// signRevision signs what is to be stored after a revision, if there is a key.
+func (b *Bus) signRevision(in bucket, name string, last uint64, m *nats.Msg) {
+	if b.signer.key == nil || !in.signed {
+		return
+	}
+	m.Header.Set(headerSignature, base64.StdEncoding.EncodeToString(ed25519.Sign(b.signer.key, revision(in, name, last, m.Header, m.Data))))
+}
+
+// isSignedBy reports whether a revision has a valid signature of one of the keys.
+func (m stored) isSignedBy(keys ControlKeys, in bucket, name string) bool {
+	if len(m.header.Values(headerExpect)) != 1 || len(m.header.Values(headerSignature)) != 1 || m.header.Get(headerExpectOf) != "" ||
+		len(m.header.Values(headerBy)) > 1 || len(m.header.Values(headerOperation)) > 1 {
+		return false
+	}
+	last, err := follows(m)
+	if err != nil {
+		return false
+	}
+	signature, err := base64.StdEncoding.DecodeString(m.header.Get(headerSignature))
+	return err == nil && keys.verify(revision(in, name, last, m.header, m.data), signature)
+}
+
+// counts reports whether a revision counts here: where there are keys only what one of them has signed does.
+func (b *Bus) counts(ctx context.Context, in bucket, name string, m stored) bool {
+	if !in.signed || !b.keys.Any() || m.isSignedBy(b.keys, in, name) {
+		return true
+	}
+	if b.forged.first(in.stream, m.seq) {
+		b.log.WarnContext(ctx, "a revision without a valid signature is ignored: it is forged, or was stored before LONGSHORE_CONTROL_KEYS was set",
+			"bucket", strings.TrimPrefix(in.stream, "KV_"), "key", name, "revision", m.seq)
+	}
+	return false
+}
+
+// newest is the newest revision of a key that counts, and the newest that is stored, from the bucket's leader.
+func (b *Bus) newest(ctx context.Context, in bucket, name string) (m, top stored, ok bool, err error) {
+	top, ok, err = b.get(ctx, in.stream, lookup{Last: in.prefix + name})
+	if err != nil || !ok || b.counts(ctx, in, name, top) {
+		return top, top, ok, err
+	}
+	ok = false
+	for from := uint64(1); ; { // few: a bucket keeps 64 revisions, and nobody but a forger makes us look
+		next, found, err := b.get(ctx, in.stream, lookup{Seq: from, Next: in.prefix + name})
+		if err != nil || !found {
+			return m, top, ok, err
+		}
+		if b.counts(ctx, in, name, next) {
+			m, ok = next, true
+		}
+		from = next.seq + 1
+	}
+}
+
+// forgedRevisions are the revisions that did not count, each once.
+type forgedRevisions struct {
+	mu    sync.Mutex
+	seen  map[string]struct{}
+	total uint64
+}
+
+// first notes a revision and reports whether it was not noted before.
+func (f *forgedRevisions) first(stream string, seq uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := stream + " " + strconv.FormatUint(seq, 10)
+	if _, known := f.seen[at]; known {
+		return false
+	}
+	if f.seen == nil || len(f.seen) >= maxNoted {
+		f.seen = map[string]struct{}{}
+	}
+	f.seen[at] = struct{}{}
+	f.total++
+	return true
+}
+
+// IgnoredRevisions is how many revisions of keys, agents, prompts and quotas did not count, for they had no valid signature.
+func (b *Bus) IgnoredRevisions() uint64 {
+	b.forged.mu.Lock()
+	defer b.forged.mu.Unlock()
+	return b.forged.total
+}
+
+// SignStored signs what the buckets hold and the key of this Bus has not signed: each such entry becomes a new revision, the
+// same otherwise. It is for a dispatcher that signs while everything still counts, so it signs nothing where there are control
+// keys. It returns how many entries it signed.
+func (b *Bus) SignStored(ctx context.Context) (n int, err error) {
+	if b.signer.key == nil || b.keys.Any() {
+		return 0, nil
+	}
+	own := ControlKeys{keys: []ed25519.PublicKey{b.signer.public()}}
+	for _, in := range []bucket{keysBucket, agentsBucket, promptsBucket, quotasBucket} {
+		for subject, err := range b.subjects(ctx, in.stream, in.prefix+">") {
+			if err != nil {
+				return n, fmt.Errorf("list %s: %w", in.stream, err)
+			}
+			name := strings.TrimPrefix(subject, in.prefix)
+			m, ok, err := b.get(ctx, in.stream, lookup{Last: subject})
+			if err != nil {
+				return n, fmt.Errorf("read %s: %w", subject, err)
+			}
+			if !ok || m.isSignedBy(own, in, name) {
+				continue
+			}
+			signed := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: m.data}
+			for _, kept := range []string{headerBy, headerOperation} {
+				if value := m.header.Get(kept); value != "" {
+					signed.Header.Set(kept, value)
+				}
+			}
+			expect(signed, m.seq)
+			b.signRevision(in, name, m.seq, signed)
+			if _, err := b.store(ctx, signed); err != nil && !refused(err, codeWrongLast) { // else somebody has changed it, and signed that
+				return n, fmt.Errorf("sign %s: %w", subject, err)
+			}
+			n++
+		}
+	}
+	return n, nil
+}
