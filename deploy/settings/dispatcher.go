@@ -41,6 +41,10 @@ func (s *Dispatcher) Check() error {
 		return Errorf("LONGSHORE_REPLICAS: must be 1, 3 or 5")
 	case s.Retention <= 0 || s.DeadMaxAge <= 0:
 		return Errorf("LONGSHORE_RETENTION and LONGSHORE_DEAD_MAX_AGE must be above 0")
+	case s.EventsMaxAge < minMaxAge:
+		return Errorf("LONGSHORE_EVENTS_MAX_AGE: must be at least %s: a stream remembers the ids of its messages for that long", minMaxAge)
+	case s.DeadMaxAge < minMaxAge:
+		return Errorf("LONGSHORE_DEAD_MAX_AGE: must be at least %s: a stream remembers the ids of its messages for that long", minMaxAge)
 	case s.EventsMaxAge <= s.Retention:
 		return Errorf("LONGSHORE_EVENTS_MAX_AGE must be longer than LONGSHORE_RETENTION: a run's end is what its purge waits for")
 	case s.Sweep < time.Second:
@@ -50,6 +54,9 @@ func (s *Dispatcher) Check() error {
 	}
 	return checkMaxInput(s.MaxInput)
 }
+
+// minMaxAge is the streams' window of duplicates, which may not be longer than their messages are kept.
+const minMaxAge = 2 * time.Minute
 
 // minAckWait keeps a heartbeat, a third of it, above the noise of a network.
 const minAckWait = 300 * time.Millisecond

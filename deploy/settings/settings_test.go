@@ -71,6 +71,8 @@ func TestDispatcherSettings(t *testing.T) {
 		"an ack wait too short":     {[]string{"LONGSHORE_ACK_WAIT=1ms"}, "LONGSHORE_ACK_WAIT: must be"},
 		"no address to listen on":   {[]string{"LONGSHORE_HTTP_ADDR=nowhere"}, "LONGSHORE_HTTP_ADDR: address nowhere: missing port"},
 		"two replicas":              {[]string{"LONGSHORE_REPLICAS=2"}, "LONGSHORE_REPLICAS: must be"},
+		"events of a minute":        {[]string{"LONGSHORE_RETENTION=30s", "LONGSHORE_EVENTS_MAX_AGE=1m"}, "LONGSHORE_EVENTS_MAX_AGE: must be at least 2m"},
+		"letters of a minute":       {[]string{"LONGSHORE_DEAD_MAX_AGE=1m"}, "LONGSHORE_DEAD_MAX_AGE: must be at least 2m"},
 		"events gone before purges": {[]string{"LONGSHORE_EVENTS_MAX_AGE=24h"}, "LONGSHORE_EVENTS_MAX_AGE must be longer"},
 		"no time for run-lite":      {[]string{"LONGSHORE_LITE_TIMEOUT=0s"}, "LONGSHORE_LITE_TIMEOUT: must be"},
 		"a sweep without a pause":   {[]string{"LONGSHORE_SWEEP=1ms"}, "LONGSHORE_SWEEP: must be"},

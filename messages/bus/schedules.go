@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -225,21 +226,22 @@ func (b *Bus) Disarm(ctx context.Context, ref messages.ScheduleRef) error {
 
 const (
 	consumerSchedules = "schedules"
-	duesFetched       = 64
 	duesAtOnce        = 8
-	duesPause         = time.Second
-	maxDuesPause      = 30 * time.Second
-	takeTimeout       = 20 * time.Second
+	// duesAckWait is how long an occurrence waits that a killed dispatcher had; the one that has it says so more often.
+	duesAckWait  = 5 * time.Second
+	duesPause    = time.Second
+	maxDuesPause = 30 * time.Second
+	takeTimeout  = 20 * time.Second
 )
 
 // Dues hands each occurrence that is due to take, until ctx ends. One consumer is shared by all dispatchers; one whose
 // take failed comes again, unless the next occurrence of its schedule has come meanwhile.
 func (b *Bus) Dues(ctx context.Context, take func(context.Context, messages.Due) error) error {
 	p := puller{
-		bus: b, stream: StreamTasks, most: duesFetched,
+		bus: b, stream: StreamTasks, most: duesAtOnce,
 		config: jetstream.ConsumerConfig{
 			Durable: consumerSchedules, FilterSubject: "sched.due.>",
-			AckPolicy: jetstream.AckExplicitPolicy, AckWait: defaultAckWait, MaxDeliver: -1,
+			AckPolicy: jetstream.AckExplicitPolicy, AckWait: duesAckWait, MaxDeliver: -1,
 		},
 		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			var taking errgroup.Group
@@ -267,7 +269,9 @@ func (b *Bus) takeDue(ctx context.Context, m jetstream.Msg, take func(context.Co
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
+	done := b.keepDue(ctx, m)
 	err = take(ctx, d)
+	done()
 	switch {
 	case err == nil || errors.Is(err, errBadSchedule):
 		if err != nil {
@@ -287,4 +291,18 @@ func (b *Bus) takeDue(ctx context.Context, m jetstream.Msg, take func(context.Co
 	if err != nil {
 		b.log.DebugContext(ctx, "ack an occurrence", "err", err)
 	}
+}
+
+// keepDue keeps an occurrence for this dispatcher until done, which waits, is called.
+func (b *Bus) keepDue(ctx context.Context, m jetstream.Msg) (done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		for pause(ctx, duesAckWait/3) == nil {
+			if err := m.InProgress(); err != nil {
+				b.log.DebugContext(ctx, "keep an occurrence", "err", err)
+			}
+		}
+	})
+	return func() { cancel(); keeping.Wait() }
 }
