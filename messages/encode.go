@@ -74,6 +74,7 @@ func appendHead(b []byte, h *Head) []byte {
 			b = append(b, ']')
 		}
 	}
+	b = appendOptional(b, `,"status":`, string(h.Status))
 	b = appendCount(b, `,"snapshot":`, h.Snapshot)
 	return append(b, '}')
 }

@@ -14,7 +14,7 @@ func TestHandWrittenJSON(t *testing.T) {
 	t.Parallel()
 	head := func(id, claim, waits string, kinds []string, n [5]uint32, attempt uint16, cancel bool, ms int64) bool {
 		h := messages.Head{
-			ID: id, Version: 1, Time: time.UnixMilli((ms%1e14 + 1e14) / 2).UTC(), Phase: messages.PhaseActive, Claim: claim, Waits: waits,
+			ID: id, Version: 1, Time: time.UnixMilli((ms%1e14 + 1e14) / 2).UTC(), Phase: messages.PhaseActive, Claim: claim, Waits: waits, Status: messages.Status(waits),
 			Ticket: uint64(n[0]), ClaimSeq: uint64(n[1]), ParkSeq: uint64(n[2]), FirstEvent: uint64(n[3]), EventsThrough: uint64(n[4]),
 			Attempt: int(attempt), Delivery: int(attempt), Events: int(attempt % 7), Cancel: cancel, Kinds: []messages.Kind{},
 		}
@@ -149,7 +149,7 @@ func TestHandWrittenRecords(t *testing.T) {
 			Status: messages.Status(name), SessionID: text, Steps: int(n), Actions: actions, ModelCalls: calls, TokenUsage: u,
 			CostEstimate: cost, Summary: text, Outputs: outputs, Logs: name, EventStream: text, Aborted: flag,
 			Provenance: &messages.Provenance{Agent: text, Revision: uint64(u.Input)}, RetryInfo: &messages.RetryInfo{Attempts: int(n), LastError: text},
-			Metrics: &messages.Metrics{DurationMs: int64(n), ToolLatencyMs: millis}, Seed: seed, Truncated: flag,
+			Metrics: &messages.Metrics{DurationMs: int64(n), ToolLatencyMs: millis}, Seed: seed, Cut: text, Truncated: flag,
 			Error: &messages.RunError{Code: messages.Code(name), Message: text},
 		}
 		bare := messages.AgentResult{Result: map[string]any{name: text}, Metrics: &messages.Metrics{}}

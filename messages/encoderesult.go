@@ -53,6 +53,7 @@ func (r *AgentResult) appendJSON(b []byte) []byte {
 	if r.Seed != nil {
 		b = strconv.AppendInt(append(b, `,"seed":`...), *r.Seed, 10)
 	}
+	b = appendOptional(b, `,"cut":`, r.Cut)
 	return append(appendTrue(b, `,"truncated":`, r.Truncated), '}')
 }
 

@@ -54,6 +54,8 @@ type Head struct {
 	Trace string `json:"trace,omitempty"`
 	// Lines are all that the run ever asked for a place in.
 	Lines []string `json:"lines,omitempty"`
+	// Status is how the run ended, from its end on; logs of earlier versions have it in their result alone.
+	Status Status `json:"status,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -91,7 +93,7 @@ func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Cancel: prev.Cancel, Waits: prev.Waits,
-		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Lines: prev.Lines,
+		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Lines: prev.Lines, Status: prev.Status,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
 	if prev.FirstEvent == 0 {
@@ -159,7 +161,7 @@ func (h *Head) follow(r Record) {
 	case *Decided:
 		h.satisfy(r.Park)
 	case *Finished:
-		h.Phase, h.Waits = PhaseFinished, ""
+		h.Phase, h.Waits, h.Status = PhaseFinished, "", r.Result.Status
 	}
 }
 

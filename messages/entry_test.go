@@ -210,7 +210,7 @@ func TestDecodeRecordsRefuses(t *testing.T) {
 func TestDecodeHead(t *testing.T) {
 	t.Parallel()
 	full := prior(messages.PhaseActive)
-	full.Cancel, full.Snapshot = true, 3
+	full.Cancel, full.Snapshot, full.Status = true, 3, messages.StatusCompleted
 	s, err := messages.EncodeHead(&full)
 	if err != nil {
 		t.Fatal(err)

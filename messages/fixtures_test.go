@@ -113,7 +113,7 @@ func fullResult() messages.AgentResult {
 		EventStream: ref.EventFilter(),
 		Provenance:  &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
 		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"}, Seed: new(int64(7)),
-		Metrics: &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Truncated: true,
+		Metrics: &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Cut: "the first 3 tool calls", Truncated: true,
 	}
 }
 

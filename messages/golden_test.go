@@ -24,7 +24,7 @@ func wire() map[string]any {
 	task := fullTask()
 	minimal := messages.Task{Input: messages.TextInput("do it")}
 	head := prior(messages.PhaseActive)
-	head.Cancel, head.Snapshot = true, 3
+	head.Cancel, head.Snapshot, head.Status = true, 3, messages.StatusCompleted
 	head.Session, head.Turn, head.Webhook = "s-1", true, true
 	head.Lines = []string{"key.acme.deploy", "tenant.acme"}
 	head.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -44,6 +44,7 @@ type AgentResult struct { //nolint:recvcheck // short changes its copy
 	RetryInfo    *RetryInfo     `json:"retryInfo,omitempty"`
 	Metrics      *Metrics       `json:"metrics,omitempty"`
 	Seed         *int64         `json:"seed,omitempty"`      // of the task
+	Cut          string         `json:"cut,omitempty"`       // what of a long run this does not repeat; the log has the whole
 	Truncated    bool           `json:"truncated,omitempty"` // this is the shortened copy of an event
 }
 

@@ -43,6 +43,7 @@ type house struct {
 	longWait time.Duration    // of the workers' runners; 0: the default
 	here     func() time.Time // the clock of the machines of workers; nil: the right one
 	maxSkew  time.Duration    // of that clock
+	blobs    int              // the largest payload of a record; 0: the default
 }
 
 // open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
@@ -90,7 +91,7 @@ func (h *house) conn() *nats.Conn {
 
 func (h *house) open(nc *nats.Conn) *bus.Bus {
 	h.t.Helper()
-	b, err := bus.Open(h.t.Context(), nc, bus.Config{Log: h.log})
+	b, err := bus.Open(h.t.Context(), nc, bus.Config{Log: h.log, MaxBlob: h.blobs})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -336,7 +336,9 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 		Ignored:  h.Has(messages.KindUnverified),
 	}
 	switch {
-	case h.Phase == messages.PhaseFinished:
+	case h.Phase == messages.PhaseFinished && h.Status.Ended():
+		st.Status = h.Status
+	case h.Phase == messages.PhaseFinished: // by an earlier version, which had it in the result alone
 		r, err := s.resultOf(ctx, ref, last)
 		if err != nil {
 			return st, err

@@ -103,6 +103,10 @@ func pausedText(p *messages.PausedThing) string {
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func (s *Service) whyEnded(ctx context.Context, y *messages.Why, ref messages.Ref, last messages.Entry) error {
+	if y.Status == messages.StatusCompleted { // its result may be large, and says no more
+		y.Text = "It has ended: completed."
+		return nil
+	}
 	r, err := s.resultOf(ctx, ref, last)
 	if err != nil {
 		return err

@@ -49,8 +49,8 @@ func parseBlobRef(s string) (blobRef, error) {
 
 // putBlob stores a payload of a run; the same payload is stored once. All parts are acknowledged when it returns.
 func (b *Bus) putBlob(ctx context.Context, run messages.Ref, data []byte) (blobRef, error) {
-	if len(data) > maxBlob {
-		return blobRef{}, fmt.Errorf("%d bytes, more than %d", len(data), maxBlob)
+	if len(data) > b.maxBlob {
+		return blobRef{}, fmt.Errorf("%d bytes, more than %d", len(data), b.maxBlob)
 	}
 	most := min(blobPart, int(b.nc.MaxPayload())-blobRoom)
 	if most < 1 {

@@ -39,6 +39,7 @@ type Config struct {
 	Budget  time.Duration // how long a request is tried while nobody answers. Default 30 s
 	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s
 	Inline  int           // bytes of a log entry above which it is stored as a blob. Default messages.MaxPayload
+	MaxBlob int           // the largest payload of a record, in bytes. Default 64 MiB, which is the most
 	Streams []string      // that must exist. Default: all; a backend that may see few names those
 	// Direct: the connection's user may ask for stored messages as they are (DIRECT.GET), which is faster for many. That is
 	// for dispatchers alone: the server sends them wherever who asks wants them, as if it had a right to.
@@ -60,6 +61,7 @@ type Bus struct {
 	inline  int // bytes of an entry that is no blob
 	budget  time.Duration
 	answer  time.Duration
+	maxBlob int
 	pages   Pages
 	direct  bool
 	acks    *acks
@@ -87,6 +89,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
 		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages, direct: cfg.Direct,
 		inline: cmp.Or(cfg.Inline, messages.MaxPayload), budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
+		maxBlob: min(cmp.Or(cfg.MaxBlob, maxBlob), maxBlob),
 		announcing: make(chan struct{}, 1),
 	}
 	if b.log == nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -11,7 +12,7 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 	r := messages.AgentResult{
 		ID: run.Run, Success: f.Status == messages.StatusCompleted, Status: f.Status, Error: f.Err,
 		StartedAt: s.StartedAt, FinishedAt: now, SessionID: s.Task.Session, Steps: s.Step,
-		Actions: s.actions(), ModelCalls: s.ModelCalls, TokenUsage: s.Usage, CostEstimate: s.costEstimate(), EventStream: run.EventFilter(),
+		Actions: s.actions(), ModelCalls: slices.Clone(s.ModelCalls), TokenUsage: s.Usage, CostEstimate: s.costEstimate(), EventStream: run.EventFilter(),
 		Provenance: &messages.Provenance{Agent: s.Agent.Name, Revision: s.Agent.Revision},
 		Summary:    f.Summary, Outputs: s.Outputs, Logs: run.LogSubject(),
 		Aborted: f.Status == messages.StatusCancelled,
@@ -33,11 +34,9 @@ func (s *State) Conclude(run messages.Ref, f *Finish, now time.Time) messages.Ag
 		}
 		r.Metrics.ToolLatencyMs[a.Name] += a.Millis
 	}
+	bound(&r)
 	return r
 }
-
-// maxActionText bounds what a result repeats of a call; the log has the whole.
-const maxActionText = 4 << 10
 
 // actions lists the calls that have a result, in the model's order.
 func (s *State) actions() []messages.ActionResult {
@@ -73,7 +72,7 @@ func (s *State) actions() []messages.ActionResult {
 
 func (s *State) action(step int, c messages.ToolCall, r *messages.ToolResult) messages.ActionResult {
 	return messages.ActionResult{
-		Step: step, Type: "tool", CallID: c.ID, Name: c.Name, Input: messages.Clip(c.Arguments, maxActionText),
-		Output: messages.Clip(r.Shown(), maxActionText), OK: !r.IsError, Code: s.Codes[CallKey(step, c.ID)], Millis: s.ToolMillis[CallKey(step, c.ID)],
+		Step: step, Type: "tool", CallID: c.ID, Name: c.Name, Input: c.Arguments,
+		Output: r.Shown(), OK: !r.IsError, Code: s.Codes[CallKey(step, c.ID)], Millis: s.ToolMillis[CallKey(step, c.ID)],
 	}
 }
