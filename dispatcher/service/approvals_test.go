@@ -119,7 +119,7 @@ func TestApprovalsReadWhatIsOpen(t *testing.T) {
 	if len(ids) != 1 || ids[0] != "open" {
 		t.Errorf("waiting: %v", ids)
 	}
-	const most = 400 // with what the dispatcher asks for meanwhile
+	const most = 1500 // with the ends that the dispatcher takes meanwhile: its retention holds some hundreds
 	if read > most {
 		t.Errorf("read %d messages to list one", read)
 	}

@@ -15,13 +15,13 @@ import (
 
 const (
 	consumerRetention = "retention"
-	// maxRetentionWait is how long the ends that are due next stay unlooked at; a shorter retention takes effect then.
+	// How long the ends that are due next stay unlooked at; a shorter retention takes effect then.
 	maxRetentionWait = time.Hour
-	// endsHeld is how many ends are in hand at once, of all dispatchers together: those that are being purged, and the
+	// How many ends are in hand at once, of all dispatchers together: those that are being purged, and the
 	// next that are not due. Each of the latter is delivered again every maxRetentionWait.
 	endsHeld = 512
-	// purgesAtOnce bounds the requests that one dispatcher has with the server for retention, so that purges take no
-	// more of a busy server than what it answers: each waits for its answer before it makes the next.
+	// How many runs one dispatcher purges at once. Each waits for the answer to one request before it makes the next, so
+	// purges take no more of a busy server than what it answers.
 	purgesAtOnce = 64
 )
 
