@@ -89,7 +89,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
 		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages, direct: cfg.Direct,
 		inline: cmp.Or(cfg.Inline, messages.MaxPayload), budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
-		maxBlob: min(cmp.Or(cfg.MaxBlob, maxBlob), maxBlob),
+		maxBlob:    min(cmp.Or(cfg.MaxBlob, maxBlob), maxBlob),
 		announcing: make(chan struct{}, 1),
 	}
 	if b.log == nil {
