@@ -268,6 +268,22 @@ func (d *doctor) fetch(ctx context.Context, address string, into any) error {
 	return nil
 }
 
+// storage looks whether the server stores.
+func (s *store) storage(ctx context.Context) []Finding {
+	const check, do = "storage", "make room on the server's disk, or raise its max_file_store, then restart nats-server"
+	err := s.ask(ctx, s.inspect.Store)
+	switch {
+	case err == nil:
+		return []Finding{ok(check, "the server stores")}
+	case errors.Is(err, errDenied), errors.Is(err, nats.ErrNoResponders): // without the stream, which is said elsewhere
+		return []Finding{skip(check, asDispatcher, "%v", err)}
+	case errors.Is(err, context.DeadlineExceeded):
+		return []Finding{fail(check, do, "the server acknowledges nothing that is stored: its disk is full, or was")}
+	default:
+		return []Finding{fail(check, do, "%v", err)}
+	}
+}
+
 // clock compares this machine's with the server's, by the answer that came fastest.
 func (s *store) clock(context.Context) []Finding {
 	var best *bus.StreamState

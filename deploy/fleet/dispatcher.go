@@ -96,7 +96,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), storageMetrics(metrics, b), said.metrics(metrics)); err != nil {
 		return err
 	}
 	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
@@ -140,6 +140,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	group.Go(func() error { return svc.Run(ctx) })
 	group.Go(func() error { return hub.Run(ctx) })
 	group.Go(func() error { clock.Keep(ctx, clockEvery, nil); return nil })
+	group.Go(func() error { b.KeepStorage(ctx, storageEvery, true); return nil })
 	group.Go(func() error { return export(ctx) })
 	group.Go(func() error { return b.Intake(ctx) })
 	group.Go(func() error { return keepIndex(ctx, runs) })
@@ -152,7 +153,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		case <-ctx.Done():
 			return nil
 		}
-		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, readiness(nc)), s.MetricsOpen), observability.ServeConfig{
+		return serve(ctx, s.HTTPAddr, beside(front, observability.Handler(metrics, readiness(nc, b.CheckStorage)), s.MetricsOpen), observability.ServeConfig{
 			Certificate: cert, Log: log,
 			Connections: observability.Connections{Most: s.Connections, PerAddress: s.PerAddress},
 		}, ready)

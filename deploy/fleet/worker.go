@@ -126,7 +126,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 	})
-	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.
@@ -140,10 +140,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		group.Go(func() error { return short.Run(rest) })
 		group.Go(func() error { return talk.Run(rest) })
 	}
+	group.Go(func() error { b.KeepStorage(rest, storageEvery, false); return nil })
 	group.Go(func() error { return said.entries.Run(rest) })
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {
-		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check)), observability.ServeConfig{Log: log}, ready)
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage)), observability.ServeConfig{Log: log}, ready)
 	})
 	return group.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // problemf is a problem of a status and a code.
@@ -64,13 +65,15 @@ func problemOf(err error) *messages.Problem {
 		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, err.Error())
 		p.Retryable = true
 		return p
-	case errors.Is(err, context.DeadlineExceeded):
-		return problemf(http.StatusGatewayTimeout, messages.CodeInternal, "the message store did not answer in time")
 	case errors.Is(err, context.Canceled): // nobody reads it
 		return problemf(http.StatusServiceUnavailable, messages.CodeInternal, "the request was given up")
-	default:
-		return problemf(http.StatusInternalServerError, messages.CodeInternal, "internal error")
 	}
+	if why, ok := bus.Unavailable(err); ok {
+		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, why)
+		p.Retryable = true
+		return p
+	}
+	return problemf(http.StatusInternalServerError, messages.CodeInternal, "internal error")
 }
 
 func writeProblem(w http.ResponseWriter, p *messages.Problem) {

@@ -141,8 +141,10 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Detail = http.StatusNotImplemented, "the log was written by a newer version than this dispatcher's"
 	case errors.Is(err, nats.ErrMaxPayload):
 		p.Status, p.Detail = http.StatusRequestEntityTooLarge, "the answer is larger than the server's max_payload"
-	case errors.Is(err, context.DeadlineExceeded):
-		p.Status, p.Detail = http.StatusGatewayTimeout, "the message store did not answer in time"
+	default:
+		if why, ok := bus.Unavailable(err); ok {
+			p.Status, p.Detail = http.StatusServiceUnavailable, why
+		}
 	}
 	p.Title, p.Retryable = http.StatusText(p.Status), p.Code.Retryable()
 	return p

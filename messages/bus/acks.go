@@ -23,9 +23,10 @@ const (
 // answers to requests. The library's own asynchronous publish is not used: it sends again by itself, and so out of order;
 // nor is its request where it is frequent: it makes a context, a timer and a subject for each.
 type acks struct {
-	nc     *nats.Conn
-	prefix string    // of reply subjects
-	idle   sync.Pool // of *request
+	nc      *nats.Conn
+	prefix  string // of reply subjects
+	storage storage
+	idle    sync.Pool // of *request
 
 	mu      sync.Mutex
 	token   uint64

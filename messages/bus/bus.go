@@ -65,6 +65,7 @@ type Bus struct {
 	pages   Pages
 	direct  bool
 	acks    *acks
+	broken  atomic.Pointer[error] // why nothing can be stored, as the last probe saw it
 	lull    lull
 	agents  agentCache
 	skipped atomic.Uint64

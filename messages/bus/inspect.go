@@ -111,3 +111,16 @@ func (i *Inspector) Wakes(ctx context.Context) (*jetstream.ConsumerInfo, error) 
 	info := c.CachedInfo()
 	return info, checkConsumer(laneConfig(messages.WakeLane(), cmp.Or(i.want.AckWait, info.Config.AckWait)), info.Config)
 }
+
+// Store stores a small message in place of the last one that it, or a dispatcher's look at the storage, stored. ErrNoSpace;
+// context.DeadlineExceeded when the server does not acknowledge it.
+func (i *Inspector) Store(ctx context.Context) error {
+	m, err := i.nc.RequestWithContext(ctx, storageProbe, make([]byte, probeSize))
+	if err == nil {
+		_, err = decodeReceipt(m.Data)
+	}
+	if noSpace(err) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}

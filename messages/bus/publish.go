@@ -33,9 +33,12 @@ type receipt struct {
 func (b *Bus) publish(ctx context.Context, m *nats.Msg) (receipt, error) {
 	answer, err := b.acks.ask(ctx, m, b.answer)
 	if err != nil {
+		b.acks.storage.heard(b.nc, m.Subject, err)
 		return receipt{}, err
 	}
-	return decodeReceipt(answer.Data)
+	r, err := decodeReceipt(answer.Data)
+	b.acks.storage.heard(b.nc, m.Subject, err)
+	return r, err
 }
 
 func decodeReceipt(data []byte) (receipt, error) {

@@ -65,11 +65,19 @@ func (b *Bus) retry(ctx context.Context, try func(context.Context) error) error 
 // again is retry of what bounds each attempt itself.
 func (b *Bus) again(ctx context.Context, try func() error) error {
 	end := time.Now().Add(b.budget)
+	var said error // by the server, unlike a deadline
 	for n := 0; ; n++ {
 		err := try()
 		if err == nil || !transient(err) {
 			return err
 		}
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded):
+			said = err
+		case said != nil:
+			err = said
+		}
+		err = b.because(err)
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
