@@ -1,6 +1,7 @@
 // Command report reads `go test -json` and prints what a person wants to know: a line for each package, the output of
 // what failed, which servers the tests ran on, what was left out and why, and the counts. It ends with 1 if anything
-// failed.
+// failed. Its arguments are the packages that are tested: while nothing else is printed it says how many of them are done,
+// which run and which are compiled. With -step NAME it follows the output of a step before the tests instead.
 package main
 
 import (
@@ -20,6 +21,17 @@ type event struct {
 }
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "-step" {
+		if err := follow(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, "read output:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	p := newProgress(os.Args[1:])
+	stop := make(chan struct{})
+	defer close(stop)
+	go p.keep(stop)
 	var (
 		output                  = map[string][]string{}
 		leftOut                 = map[string]string{}
@@ -33,6 +45,10 @@ func main() {
 		if json.Unmarshal(in.Bytes(), &e) != nil {
 			fmt.Println(in.Text())
 			continue
+		}
+		p.take(&e)
+		if e.Action == "build-output" || (e.Action == "pass" || e.Action == "fail") && e.Test == "" {
+			p.said()
 		}
 		key := e.Package + " " + e.Test
 		switch e.Action {
