@@ -12,6 +12,7 @@ const (
 const (
 	StatusOfWorkers = "workers.status"
 	DrainPrefix     = "workers.drain."
+	KeepPrefix      = "workers.keep." // and the id: whether it works a run. From workers alone
 )
 
 // WorkerStatus is what a worker says of itself.

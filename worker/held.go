@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -20,6 +19,9 @@ type held struct {
 type hold struct {
 	ticket   *runner.Ticket
 	delivery *bus.Delivery // guarded by held.mu
+	// The delivery came while the run was worked, and the log was not looked at since: before that another worker may have
+	// claimed the run. Guarded by held.mu.
+	unproven bool
 }
 
 func newHeld() *held { return &held{bySeq: map[uint64]*hold{}} }
@@ -29,12 +31,24 @@ func (h *held) add(t *runner.Ticket, d *bus.Delivery) (_ *hold, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.bySeq[t.Seq]; old != nil {
-		old.delivery = d
+		old.delivery, old.unproven = d, true
 		return nil, false
 	}
-	n := &hold{t, d}
+	n := &hold{ticket: t, delivery: d}
 	h.bySeq[t.Seq] = n
 	return n, true
+}
+
+// replace makes a newer delivery that of its hold; false: there is none.
+func (h *held) replace(run messages.Ref, d *bus.Delivery) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.bySeq[d.Seq]
+	if o == nil || o.ticket.Run != run {
+		return false
+	}
+	o.delivery, o.unproven = d, true
+	return true
 }
 
 // remove ends a hold and returns its newest delivery.
@@ -61,62 +75,52 @@ func (h *held) all() []*hold {
 	return out
 }
 
-// lanes counts what is in hand of each lane.
+// lanes counts what is in hand of each lane, and that no other worker can be given.
 func (h *held) lanes() map[messages.Lane]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := map[messages.Lane]int{}
 	for _, o := range h.bySeq {
-		if l, ok := messages.LaneOf(o.ticket.Priority, o.ticket.Run.Tenant); ok {
+		if l, ok := messages.LaneOf(o.ticket.Priority, o.ticket.Run.Tenant); ok && !o.delivery.Lapsed() {
 			n[l]++
 		}
 	}
 	return n
 }
 
-// lookers is how many logs a heartbeat looks at together.
-const lookers = 16
-
-// heartbeat keeps what is in hand from being delivered to others, as long as it is ours: the look at the log comes
-// first, so that a worker that was cut off for too long touches nothing of its successor's.
-func (w *Worker) heartbeat(ctx context.Context, every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		holds := w.held.all()
-		next := make(chan *hold)
-		var wg sync.WaitGroup
-		for range min(lookers, len(holds)) {
-			wg.Go(func() {
-				for o := range next {
-					w.beat(ctx, o, every)
-				}
-			})
-		}
-		for _, o := range holds {
-			next <- o
-		}
-		close(next)
-		wg.Wait()
+// of is the hold of a ticket; nil: it is not in hand.
+func (h *held) of(run messages.Ref, ticket uint64) *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o := h.bySeq[ticket]; o != nil && o.ticket.Run == run {
+		return o
 	}
+	return nil
 }
 
-func (w *Worker) beat(ctx context.Context, o *hold, timeout time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	ours, err := w.cfg.Runner.Owns(ctx, o.ticket.Run)
-	if err != nil || !ours {
-		return // unreadable: the next beat may still come in time
+// newest is the delivery that stands for a hold.
+func (h *held) newest(o *hold) *bus.Delivery {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return o.delivery
+}
+
+// lease is for how much longer no other worker can own the run; 0 when that is not known.
+func (h *held) lease(o *hold) time.Duration {
+	h.mu.Lock()
+	d, unproven := o.delivery, o.unproven
+	h.mu.Unlock()
+	if unproven {
+		return 0
 	}
-	w.held.mu.Lock()
-	d := o.delivery
-	w.held.mu.Unlock()
-	if err := d.Working(); err != nil {
-		w.cfg.Log.DebugContext(ctx, "heartbeat", "tenant", o.ticket.Run.Tenant, "task_id", o.ticket.Run.Run, "err", err)
+	return d.Lease()
+}
+
+// prove notes that the log has shown, since d came, that the run is ours.
+func (h *held) prove(o *hold, d *bus.Delivery) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o.delivery == d {
+		o.unproven = false
 	}
 }

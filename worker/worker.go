@@ -51,10 +51,11 @@ type Worker struct {
 	held    *held
 	jobs    sync.WaitGroup // messages being handled
 
+	weather     weather
 	sweeping    sync.Mutex
 	redelivered atomic.Uint64
 
-	id       string // of this life of the worker
+	id       string // of this life of the worker, as its claims name it
 	since    time.Time
 	draining atomic.Bool
 
@@ -78,7 +79,7 @@ func New(cfg Config) *Worker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: messages.NewID(time.Now()), since: time.Now().UTC()}
+	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC()}
 	w.cfg.Name = cmp.Or(cfg.Name, w.id)
 	w.suspect = newSuspectPlace(cfg.Slots)
 	w.queue = newQueue(cfg.Bus, w.slots)
@@ -140,6 +141,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.cfg.Clock != nil {
 		background.Go(func() { w.cfg.Clock.Keep(beat, w.beatEvery, w.heedClock) })
 	}
+	background.Go(func() {
+		if err := w.cfg.Bus.ServeOwner(beat, w.id, w.ackWait, owner{w}); err != nil && beat.Err() == nil {
+			w.cfg.Log.WarnContext(beat, "other workers cannot ask for runs: they take over those that were delivered again", "err", err)
+		}
+	})
 	background.Go(func() {
 		if err := w.cfg.Bus.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
 			w.cfg.Log.WarnContext(beat, "no nudges: controls are seen at the next heartbeat", "err", err)
@@ -303,6 +309,10 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t *runner.Ticket) 
 		return // worked here already: its owner goes on with the newer delivery
 	}
 	whole := *t
+	whole.Lease = func() time.Duration { return w.held.lease(h) }
+	whole.Keeps = func(ctx context.Context, claim string) (bool, error) {
+		return w.keeps(ctx, w.held.newest(h), t.Run, claim)
+	}
 	t.Body, d.Data = nil, nil // the runner lets go of the task when its run has begun
 	outcome, err := w.cfg.Runner.Run(ctx, whole)
 	w.settle(ctx, w.held.remove(h), t, outcome, err)
@@ -321,6 +331,8 @@ func (w *Worker) settle(ctx context.Context, d *bus.Delivery, t *runner.Ticket, 
 		w.ack(ctx, d)
 	case runner.Lost:
 		log().InfoContext(ctx, "another worker owns the run")
+	case runner.Kept:
+		log().InfoContext(ctx, "run left to its owner")
 	case runner.Return:
 		w.giveBack(ctx, d, t, nakDelay(err, t.Delivered))
 	}
@@ -358,7 +370,7 @@ func nakDelay(err error, delivered int) time.Duration {
 	switch {
 	case errors.Is(err, runner.ErrShutdown):
 		return 0
-	case errors.Is(err, runner.ErrBusy), errors.Is(err, errSuspectsFull):
+	case errors.Is(err, runner.ErrBusy), errors.Is(err, errSuspectsFull), errors.Is(err, errGrace):
 		return busyDelay
 	default:
 		return min(failDelay*time.Duration(delivered), maxFailDelay)
@@ -449,7 +461,7 @@ func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
 		for {
 			select {
 			case <-ticker.C:
-				if err := d.Working(); err != nil {
+				if err := d.Renew(ctx); err != nil && ctx.Err() == nil {
 					w.cfg.Log.DebugContext(ctx, "heartbeat of a sweep", "err", err)
 				}
 			case <-ctx.Done():

@@ -50,12 +50,22 @@ metadata: {name: tools}
 spec: {tools: [crash, gate, panics]}
 `
 
+// buoysAgent has the tools that tell a test who called them.
+const buoysAgent = `apiVersion: longshore.run/v1
+kind: Agent
+metadata: {name: buoys}
+spec: {tools: [moor, cast_off], maxSteps: 60}
+`
+
 // open starts `longshore dev` without a worker. A silent worker keeps a task for ackWait. More may be set.
 func open(t *testing.T, ackWait time.Duration, script func(*modelCall) reply, more ...string) *town {
 	t.Helper()
 	w := &town{t: t, dir: t.TempDir(), data: t.TempDir(), model: newModel(t, script)}
 	defs, ready := t.TempDir(), filepath.Join(t.TempDir(), "ready.json")
 	if err := os.WriteFile(filepath.Join(defs, "tools.yaml"), []byte(agents), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(defs, "buoys.yaml"), []byte(buoysAgent), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(defs, "careful.yaml"), []byte(carefulAgent), 0o600); err != nil {

@@ -76,6 +76,9 @@ func workerRole() int {
 		return 2
 	}
 	parts := fleet.Parts{Tools: []tools.Tool{crash{}, panics{}, gate{os.Getenv(gateVariable)}}}
+	for name, effect := range map[string]messages.Effect{"moor": messages.EffectIdempotent, "cast_off": messages.EffectOnce} {
+		parts.Tools = append(parts.Tools, buoy{name, effect, os.Getenv(gateVariable), s.Name})
+	}
 	if err := fleet.Worker(ctx, s, "test", log, parts, nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

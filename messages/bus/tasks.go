@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -54,8 +55,12 @@ type Delivery struct {
 	Trace     string    // its header traceparent, as it came
 	More      bool      // the lane had more when it gave this one; false does not count messages that come again
 
-	bus   *Bus
-	reply string
+	bus     *Bus
+	reply   string
+	ackWait time.Duration
+
+	mu    sync.Mutex
+	since time.Time // no earlier than this the queue began its ack wait
 }
 
 // Take asks a lane for up to n messages and yields those that are there, without waiting for more. It makes the lane if
@@ -63,7 +68,7 @@ type Delivery struct {
 // early are handed back, or delivered again after the ack wait.
 func (t *Tasks) Take(ctx context.Context, l messages.Lane, n int) iter.Seq2[*Delivery, error] {
 	return func(yield func(*Delivery, error) bool) {
-		r := take{bus: t.bus, lane: l, left: n}
+		r := take{bus: t.bus, ackWait: t.AckWait, lane: l, left: n}
 		err := r.request(ctx, yield)
 		if errors.Is(err, nats.ErrNoResponders) { // nobody made the lane, or it was removed
 			if err = t.Make(ctx, l); err == nil {
@@ -86,9 +91,11 @@ func (t *Tasks) Make(ctx context.Context, l messages.Lane) error {
 // take is one call of Take.
 type take struct {
 	bus     *Bus
+	ackWait time.Duration
 	lane    messages.Lane
 	left    int
-	stopped bool // by its caller
+	stopped bool      // by its caller
+	asked   time.Time // when the newest page was asked for
 }
 
 func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) error {
@@ -100,7 +107,7 @@ func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) e
 	subject := apiPrefix + "CONSUMER.MSG.NEXT." + StreamTasks + "." + laneConsumer(t.lane)
 	for asked := 0; t.left > 0; asked-- {
 		if asked == 0 {
-			asked = min(t.left, takePage)
+			asked, t.asked = min(t.left, takePage), time.Now()
 			if err := t.bus.nc.PublishRequest(subject, in.sub.Subject, fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, asked)); err != nil {
 				return err //nolint:wrapcheck // Take says what it is
 			}
@@ -118,7 +125,7 @@ func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) e
 		default: // the consumer moves to another server, or was removed: the next request will tell
 			return &jetstream.APIError{Code: 503, Description: m.Header.Get("Description")}
 		}
-		d, err := t.bus.delivery(m)
+		d, err := t.bus.delivery(m, t.ackWait, t.asked)
 		if err != nil {
 			return err
 		}
@@ -146,14 +153,15 @@ func (t *take) close(ctx context.Context, in *inbox) {
 	}
 }
 
-func (b *Bus) delivery(m *nats.Msg) (*Delivery, error) {
+func (b *Bus) delivery(m *nats.Msg, ackWait time.Duration, asked time.Time) (*Delivery, error) {
 	meta, err := m.Metadata()
 	if err != nil {
 		return nil, fmt.Errorf("read delivery: %w", err)
 	}
 	return &Delivery{
 		Subject: m.Subject, Data: m.Data, Seq: meta.Sequence.Stream, Delivered: int(meta.NumDelivered), //nolint:gosec // a count
-		Queued: meta.Timestamp, Scheduler: m.Header.Get(jetstream.SchedulerHeader), Trace: m.Header.Get(messages.HeaderTraceparent), More: meta.NumPending > 0, bus: b, reply: m.Reply,
+		Queued: meta.Timestamp, Scheduler: m.Header.Get(jetstream.SchedulerHeader), Trace: m.Header.Get(messages.HeaderTraceparent), More: meta.NumPending > 0,
+		bus: b, reply: m.Reply, ackWait: ackWait, since: asked,
 	}, nil
 }
 
@@ -193,15 +201,10 @@ func (d *Delivery) Nak(ctx context.Context, delay time.Duration) error {
 	return nil
 }
 
-// Working keeps the message for another ack wait. It does not wait.
-func (d *Delivery) Working() error { return d.say("+WPI") }
-
 // Term removes the message without it having been worked. It does not wait; if it is lost the message is delivered
 // again.
-func (d *Delivery) Term(reason string) error { return d.say("+TERM " + reason) }
-
-func (d *Delivery) say(what string) error {
-	if err := d.bus.nc.Publish(d.reply, []byte(what)); err != nil {
+func (d *Delivery) Term(reason string) error {
+	if err := d.bus.nc.Publish(d.reply, []byte("+TERM "+reason)); err != nil {
 		return fmt.Errorf("answer for message %d: %w", d.Seq, err)
 	}
 	return nil

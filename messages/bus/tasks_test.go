@@ -212,7 +212,7 @@ func TestWorking(t *testing.T) {
 			break
 		}
 		worked = time.Now()
-		if err := d.Working(); err != nil {
+		if err := d.Renew(ctxFor(t)); err != nil {
 			t.Fatal(err)
 		}
 	}

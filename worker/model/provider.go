@@ -36,7 +36,19 @@ type Request struct {
 	Retries *int // after the first attempt at a model; nil: as it is configured; negative counts as 0
 	Patient bool // for a Router: a circuit that is open for long is waited for a while before the call is given up
 
+	// Begin, if set, is called right before each request leaves, attempts of a Retry included: as late as the provider can. Its
+	// error ends the call and nothing leaves; ctx has then ended with that error as its cause.
+	Begin func() error
+
 	Setback func(Retried) // hears of each failed call that is followed by another; must be quick; nil: nobody does
+}
+
+// Begins asks Begin. A provider calls it right before its request leaves.
+func (r *Request) Begins() error {
+	if r.Begin == nil {
+		return nil
+	}
+	return r.Begin()
 }
 
 // Format asks for JSON. A provider that has neither schema nor JSON mode is asked by the prompt alone.

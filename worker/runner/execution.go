@@ -75,7 +75,7 @@ type execution struct {
 
 func (r *Runner) newExecution(t Ticket) *execution {
 	return &execution{
-		r: r, cfg: &r.cfg, log: r.cfg.Keeper.Log, run: t.Run, ticket: t, claimID: r.cfg.Keeper.NewID(),
+		r: r, cfg: &r.cfg, log: r.cfg.Keeper.Log, run: t.Run, ticket: t, claimID: r.newClaim(),
 		out: r.cfg.Keeper.Events.Open(t.Run), state: &agent.State{}, args: map[string]json.RawMessage{},
 		flying: map[string]bool{}, parks: map[string]*tools.Park{}, left: make(chan struct{}), since: time.Now(),
 	}

@@ -167,6 +167,9 @@ func (x *execution) owe(call messages.ToolCall, r *messages.ToolReturned) {
 // askHooks calls the hooks, all at once, and commits what came of it: failures, and refusals of tool calls. Nothing is
 // recorded of a hook that agreed: what it agreed to is.
 func (x *execution) askHooks(ctx context.Context, a *agent.AskHooks) (agent.Action, error) {
+	if err := x.prove(ctx); err != nil {
+		return nil, err
+	}
 	answers := make([][]hookAnswer, len(a.Calls))
 	var all sync.WaitGroup
 	for i, c := range a.Calls {

@@ -30,26 +30,33 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 		x.r.count(func(s *Stats) { s.RepeatedModelCalls++ })
 	}
 	began := x.now()
+	begin := func() error { // each of its requests leaves only while the run is ours
+		err := x.prove(call)
+		if err != nil {
+			abort(err)
+		}
+		return err
+	}
 	if a.Summary {
 		live := x.live(a.Step)
-		reply, _, err := x.stream(x.ask(ctx, call, a, live), live)
+		reply, _, err := x.stream(x.ask(ctx, call, begin, a, live), live)
 		stop()
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
 	live, failures := x.tell(ctx, x.live(a.Step))
-	reply, first, err := x.stream(x.ask(ctx, call, a, live), live)
+	reply, first, err := x.stream(x.ask(ctx, call, begin, a, live), live)
 	stop()
 	x.since = time.Now()
 	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)
 }
 
 // ask is the call's reply, piece by piece; setbacks are logged under ctx and shown to those who watch the reply.
-func (x *execution) ask(ctx, call context.Context, a *agent.CallModel, live LiveReply) iter.Seq2[model.Delta, error] {
+func (x *execution) ask(ctx, call context.Context, begin func() error, a *agent.CallModel, live LiveReply) iter.Seq2[model.Delta, error] {
 	return x.cfg.Model.Stream(call, model.Request{
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
 		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
 		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format),
-		Cache: x.state.Agent.Cache, Setback: x.setback(ctx, live),
+		Cache: x.state.Agent.Cache, Begin: begin, Setback: x.setback(ctx, live),
 		Retries: x.state.Agent.ModelRetries, Patient: x.state.Agent.OnNetworkError == messages.NetworkRetry,
 	})
 }

@@ -9,7 +9,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -34,6 +37,7 @@ type Cache interface {
 // Config is fixed for the life of a Runner. All fields are needed but those with a default.
 type Config struct {
 	Worker    string // name of this worker
+	Life      string // of this life of the worker, a token: its claims name it. Default: a new id
 	Keeper    *runlog.Keeper
 	Cache     Cache // default: none
 	Model     model.Provider
@@ -75,6 +79,12 @@ type Ticket struct {
 	Priority  messages.Priority
 	Queued    time.Time
 	Delivered int // how often this message was delivered, from 1
+	// Lease is for how much longer the queue gives this message to no other worker; zero or less: it may have. It is called
+	// from any goroutine. nil: no other worker ever gets it.
+	Lease func() time.Duration
+	// Keeps, if set, asks the owner of a claim whether it is alive and works the run. If it does, the message is handed to
+	// it and must not be touched any more. An error says that it is too early to tell.
+	Keeps func(ctx context.Context, claim string) (bool, error)
 	// Suspect, if set, is called before a run is claimed that made no progress since its last claim. It waits for
 	// the place where such runs are tried one at a time; done gives the place back.
 	Suspect func(ctx context.Context) (done func(), err error)
@@ -91,6 +101,7 @@ const (
 	Done   Outcome = iota + 1 // settled: ack
 	Lost                      // another worker owns the run: touch nothing
 	Return                    // handed back: nak
+	Kept                      // its owner is alive, and was given the message: touch nothing
 )
 
 func (o Outcome) String() string {
@@ -101,6 +112,8 @@ func (o Outcome) String() string {
 		return "lost"
 	case Return:
 		return "return"
+	case Kept:
+		return "kept"
 	default:
 		return "none"
 	}
@@ -123,6 +136,7 @@ type Runner struct {
 	drain    chan struct{}
 	stop     sync.Once
 	turns    turnstile
+	claims   atomic.Uint64 // made so far
 
 	mu     sync.Mutex
 	active map[messages.Ref]*execution
@@ -137,6 +151,7 @@ type Stats struct {
 	Fenced   uint64 // appends refused because another worker owns the run
 	Released uint64 // runs handed back
 	Poisoned uint64
+	Proofs   uint64 // looks at a log before an effect, because the ticket may have been given to another worker
 
 	// Calls made although an owner before, who was lost, may have made them. One that handed its run back had mostly not begun.
 	RepeatedModelCalls, RepeatedToolCalls uint64
@@ -166,6 +181,9 @@ func New(cfg Config) *Runner {
 	if cfg.Talks == nil {
 		cfg.Talks = noCache{}
 	}
+	if cfg.Life == "" {
+		cfg.Life = messages.NewID(time.Now())
+	}
 	return &Runner{
 		cfg: cfg, planners: agent.Planners(), drain: make(chan struct{}), active: map[messages.Ref]*execution{},
 	}
@@ -178,6 +196,37 @@ func (noCache) Load(context.Context, messages.Ref) (uint64, string, []byte, bool
 }
 func (noCache) Save(messages.Ref, uint64, string, []byte) {}
 func (noCache) Wants() bool                               { return false }
+
+// Life is the id of this life of the worker.
+func (r *Runner) Life() string { return r.cfg.Life }
+
+// newClaim is the id of a claim: of this life of the worker, and unlike any other.
+func (r *Runner) newClaim() string {
+	return r.cfg.Life + claimSeparator + strconv.FormatUint(r.claims.Add(1), 36)
+}
+
+const claimSeparator = "-"
+
+// Claimant is the life of the worker that made a claim; empty for a claim that does not name it.
+func Claimant(claim string) string {
+	life, _, ok := strings.Cut(claim, claimSeparator)
+	if !ok {
+		return ""
+	}
+	return life
+}
+
+// Works reports whether this worker works a run under a claim.
+func (r *Runner) Works(run messages.Ref, claim string) bool {
+	r.mu.Lock()
+	x := r.active[run]
+	r.mu.Unlock()
+	if x == nil || x.ctx.Err() != nil {
+		return false
+	}
+	_, mine := x.position()
+	return mine != "" && mine == claim
+}
 
 // Drain makes every run in hand, and every later one, hand itself back at its next boundary.
 func (r *Runner) Drain() { r.stop.Do(func() { close(r.drain) }) }

@@ -27,7 +27,7 @@ import (
 
 // The simulation runs the real core (Runner, Keeper, planner, fold) in a world where everything that may happen
 // happens at random: a process is killed or paused at every operation, any task message is delivered again at any
-// time although its owner lives, acks are not fenced, reads are stale, events are stored late or never, people answer
+// time although its owner lives, an owner that is asked whether it lives may answer or not, acks are not fenced, reads are stale, events are stored late or never, people answer
 // and cancel, the dispatcher dies between its writes. Nothing is slept for: the scheduler picks which operation goes on.
 
 // ablation switches one rule of docs/protocol.md off; the simulation must then find a violation.
@@ -43,6 +43,9 @@ const (
 	finishedTwice ablation = "rule 14: run_finished is not expected to be first"
 	noNet         ablation = "rule 20: no net under a control record"
 	noSweep       ablation = "rule 20: no sweep after a loss of power"
+	noLease       ablation = "rule 26: an effect begins whoever may have the ticket"
+	blindTrust    ablation = "rule 26: a delivery that is taken over is a lease before the log was looked at"
+	lateClaims    ablation = "rule 26: a claim is stored however old its delivery is"
 	chaosSteps             = 400
 	maxSteps               = 8_000
 	simCrashes             = 6
@@ -56,8 +59,8 @@ var (
 
 // violations counts what must never happen.
 type violations struct {
-	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice, unapproved int
-	first                                                                                         string
+	stranded, doubleEnd, missingEvents, repeatedCalls, steals, otherBodies, onceTwice, unapproved, foreign int
+	first                                                                                                  string
 }
 
 func (v *violations) add(o violations) {
@@ -69,13 +72,14 @@ func (v *violations) add(o violations) {
 	v.otherBodies += o.otherBodies
 	v.onceTwice += o.onceTwice
 	v.unapproved += o.unapproved
+	v.foreign += o.foreign
 	if v.first == "" {
 		v.first = o.first
 	}
 }
 
 func (v *violations) total() int {
-	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice + v.unapproved
+	return v.stranded + v.doubleEnd + v.missingEvents + v.repeatedCalls + v.steals + v.otherBodies + v.onceTwice + v.unapproved + v.foreign
 }
 
 // world is everything outside the processes. It survives them.
@@ -126,6 +130,7 @@ type process struct {
 	done     bool
 	cancel   context.CancelFunc
 	delivery int            // of msg
+	leased   bool           // msg was given to no one else since
 	runner   *runner.Runner // of a worker that works a ticket
 	outbox   []stored       // events that were sent and are not stored yet
 }
@@ -169,6 +174,9 @@ func (l simLog) Append(ctx context.Context, run messages.Ref, last uint64, e mes
 	}
 	if !w.goodRecords(e) {
 		return 0, errors.New("malformed entry")
+	}
+	if last != 0 && e.Head.Has(messages.KindClaimed) && w.rules != lateClaims && !l.p.lease() {
+		return 0, context.DeadlineExceeded // of the claim: the lease
 	}
 	seq, err := w.log.Append(ctx, run, last, e)
 	if err == nil {
@@ -413,6 +421,10 @@ func (m simModel) Stream(_ context.Context, req model.Request) iter.Seq2[model.D
 			yield(model.Delta{}, err)
 			return
 		}
+		if err := req.Begins(); err != nil {
+			yield(model.Delta{}, err)
+			return
+		}
 		m.p.w.called(m.p, func(r messages.Record) bool {
 			rep, ok := r.(*messages.ModelReplied)
 			return ok && rep.Step == turn+1
@@ -438,7 +450,8 @@ func (w *world) called(p *process, recorded func(messages.Record) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !ok || w.claims[last.Head.Claim] != p {
-		return // a zombie; its result will be refused
+		w.violate(&w.found.foreign, "an effect began after another's claim")
+		return
 	}
 	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
 		if slices.ContainsFunc(e.Records, recorded) {
@@ -458,9 +471,6 @@ func (t simTool) Spec() messages.ToolSpec {
 }
 
 func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
-	if err := t.p.op("tool " + c.ID); err != nil {
-		return tools.Result{}, err
-	}
 	w := t.p.w
 	w.called(t.p, func(r messages.Record) bool {
 		ret, ok := r.(*messages.ToolReturned)
@@ -560,8 +570,13 @@ func (w *world) deliver(t *testing.T, m *message) {
 	m.busy++
 	m.delivered++
 	delivered := m.delivered
+	for _, p := range w.procs {
+		p.leased = p.leased && p.msg != m // the ack wait of each was over
+	}
 	w.spawn(m, func(ctx context.Context, p *process) {
-		p.delivery = delivered
+		w.mu.Lock()
+		p.delivery, p.leased = delivered, m.delivered == delivered
+		w.mu.Unlock()
 		ack := func() {
 			if p.op("ack") == nil {
 				w.mu.Lock()
@@ -634,6 +649,9 @@ func (r simRunner) run(ctx context.Context, p *process, m *message, delivered in
 	if m.start {
 		t.Body = []byte(`{"input":"go"}`)
 	}
+	if r.w.rules != noLease {
+		t.Lease, t.Keeps = p.remaining, p.handOver
+	}
 	if r.w.rules == anyTicket {
 		t.Seq = 1
 	}
@@ -643,6 +661,41 @@ func (r simRunner) run(ctx context.Context, p *process, m *message, delivered in
 	outcome, _ := r.Run(ctx, t)
 	return outcome
 }
+
+// remaining is a Lease: it is looked at, and may be over, at a moment of the scheduler's choice.
+func (p *process) remaining() time.Duration {
+	if p.op("lease") != nil || !p.lease() {
+		return 0
+	}
+	return time.Hour
+}
+
+func (p *process) lease() bool {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	return p.leased
+}
+
+// handOver asks the owner of a claim. One that lives answers, or is paused and does not.
+func (p *process) handOver(_ context.Context, claim string) (bool, error) {
+	if err := p.op("hand over"); err != nil {
+		return false, err
+	}
+	last, _, _ := p.w.log.Last(context.Background(), simRun)
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	owner := p.w.claims[claim]
+	if owner == nil || owner == p || owner.dead || owner.done || !owner.runner.Works(simRun, claim) || p.silent(owner) {
+		return false, nil
+	}
+	if p.leased { // else the message comes again
+		p.leased, owner.leased = false, last.Head.Claim == claim || p.w.rules == blindTrust
+	}
+	return true, nil
+}
+
+// silent reports whether a living owner is paused for longer than it is waited for.
+func (p *process) silent(owner *process) bool { return (p.id+owner.id+int(p.w.seed))%3 == 0 }
 
 // control lets a dispatcher answer or cancel. The caller holds mu.
 func (w *world) control(cancel bool) {
@@ -961,8 +1014,8 @@ func simulate(t *testing.T, from, n uint64, rules ablation) (sum violations) {
 func TestSimulation(t *testing.T) {
 	n := seeds(t)
 	sum := simulate(t, 0, n, allRules)
-	t.Logf("%d seeds: %d stranded, %d double ends, %d missing events, %d repeated calls, %d steals, %d other bodies, %d once tools run twice",
-		n, sum.stranded, sum.doubleEnd, sum.missingEvents, sum.repeatedCalls, sum.steals, sum.otherBodies, sum.onceTwice)
+	t.Logf("%d seeds: %d stranded, %d double ends, %d missing events, %d repeated calls, %d steals, %d other bodies, %d once tools run twice, %d effects after another's claim",
+		n, sum.stranded, sum.doubleEnd, sum.missingEvents, sum.repeatedCalls, sum.steals, sum.otherBodies, sum.onceTwice, sum.foreign)
 	if sum.total() != 0 {
 		t.Errorf("first: %s", sum.first)
 	}
@@ -982,11 +1035,15 @@ func TestSimulationFailsWithout(t *testing.T) {
 		{finishedTwice, func(v violations) int { return v.doubleEnd }},
 		{noNet, func(v violations) int { return v.stranded }},
 		{noSweep, func(v violations) int { return v.stranded }},
+		{noLease, func(v violations) int { return v.foreign }},
+		{blindTrust, func(v violations) int { return v.foreign }},
+		{lateClaims, func(v violations) int { return v.foreign }},
 	} {
 		t.Run(string(tc.rules), func(t *testing.T) {
 			n := uint64(300)
-			if tc.rules == noNet {
-				n = 2000 // a dispatcher must die right between its record and its wake-up
+			switch tc.rules {
+			case noNet, blindTrust, lateClaims: // a process must die or stop right between two operations
+				n = 2000
 			}
 			sum := simulate(t, 0, n, tc.rules)
 			t.Logf("%+v", sum)

@@ -70,8 +70,8 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 		return x.settled(ctx)
 	case last.Head.ClaimSeq > x.ticket.After && last.Head.Delivery >= x.ticket.Delivered: // by a newer delivery: this one is stale
 		return false, Lost, nil
-	case last.Head.ClaimSeq > x.ticket.After: // ours, and open: its worker is gone
-		return x.reclaim(ctx, last)
+	case last.Head.ClaimSeq > x.ticket.After: // ours, and open
+		return x.succeed(ctx, last)
 	case x.ticket.After != 0 && (named.Seq != x.ticket.After || named.Head.Phase != messages.PhaseReady):
 		return false, Done, nil // what it names did not make the run ready
 	default:
@@ -171,8 +171,11 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	}
 	c := x.newClaim()
 	c.Resumes = h.Waits
-	e, err := x.append(ctx, last.Seq, &h, c)
-	if err != nil {
+	e, err := x.takeOver(ctx, &last, c)
+	switch {
+	case errors.Is(err, errStale):
+		return false, Lost, err
+	case err != nil:
 		return false, Return, err
 	}
 	x.tip = e

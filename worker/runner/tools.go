@@ -224,6 +224,10 @@ func (x *execution) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.C
 
 // perform runs in any goroutine.
 func (x *execution) perform(ctx context.Context, c messages.ToolCall, call tools.Call) *answer {
+	call.Begin = func() error { return x.prove(ctx) }
+	if err := call.Begin(); err != nil {
+		return &answer{call: c, err: err}
+	}
 	began := x.now()
 	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
 	return &answer{c, res, err, x.now().Sub(began).Milliseconds()}

@@ -24,6 +24,7 @@ const (
 type exchange struct {
 	provider *Provider
 	ctx      context.Context //nolint:containedctx // of the one request that it stands for
+	begin    func() error    // of the request; nil: nothing is asked
 	dog      *watchdog
 	names    names
 
@@ -46,6 +47,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 
 func (x *exchange) send(req *http.Request) (*http.Response, error) {
 	p := x.provider
+	wire.Begin(req, x.begin)
 	x.sent = time.Now()
 	x.dog.arm(p.config.StartTimeout, errNoHeaders)
 	resp, err := p.http.Do(req) //nolint:gosec // the operator's endpoint, and redirects are not followed

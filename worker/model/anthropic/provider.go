@@ -19,7 +19,7 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 	return func(yield func(model.Delta, error) bool) {
 		inner, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		x := &exchange{provider: p, ctx: inner, dog: newWatchdog(cancel), names: namesOf(r.Tools)}
+		x := &exchange{provider: p, ctx: inner, begin: r.Begin, dog: newWatchdog(cancel), names: namesOf(r.Tools)}
 		defer x.close()
 		if r.Model == "" {
 			r.Model = p.config.Model

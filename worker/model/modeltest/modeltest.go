@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T, a Answer) model.Provider) {
 	})
 	t.Run("cancel mid-stream", func(t *testing.T) { cancelled(t, open(t, Answer{Text: text, Hang: true})) })
 	t.Run("cancelled before", func(t *testing.T) { dead(t, open(t, Answer{Text: text})) })
+	t.Run("it must not begin", func(t *testing.T) { held(t, open(t, Answer{Text: text})) })
 	t.Run("leaving the loop", func(t *testing.T) { leave(t, open(t, Answer{Text: text, Hang: true})) })
 	t.Run("concurrent calls", func(t *testing.T) { concurrent(t, open(t, Answer{Text: text}), text) })
 	t.Run("the request is not changed", func(t *testing.T) { unchanged(t, open(t, Answer{Text: text})) })
@@ -197,6 +198,25 @@ func dead(t *testing.T, p model.Provider) {
 	h, broken := listen(ctx, p, Request())
 	if broken != "" || len(h.errs) != 1 || !errors.Is(h.errs[0], cause) || h.text != "" {
 		t.Errorf("%s: got %+v, want the cause of the context alone", broken, h)
+	}
+}
+
+// held checks that nothing leaves when Begin says no: its error ends the call, as the cause of the context.
+func held(t *testing.T, p model.Provider) {
+	t.Helper()
+	no := errors.New("the run is another worker's")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	asked := 0
+	r := Request()
+	r.Begin = func() error {
+		asked++
+		cancel(no)
+		return no
+	}
+	h, broken := listen(ctx, p, r)
+	if broken != "" || len(h.errs) != 1 || !errors.Is(h.errs[0], no) || h.text != "" || asked != 1 {
+		t.Errorf("%s: got %+v after Begin was asked %d times, want its error alone", broken, h, asked)
 	}
 }
 

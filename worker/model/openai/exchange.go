@@ -10,7 +10,8 @@ import (
 // exchange is what one call's two layers tell each other past the client between them. The client calls the HTTP
 // layer from the goroutine of the call, so it needs no lock.
 type exchange struct {
-	edit edit // down: what the client cannot be told
+	edit  edit         // down: what the client cannot be told
+	begin func() error // down: of the request; nil: nothing is asked
 
 	sent time.Time // of the request
 

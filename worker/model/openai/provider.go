@@ -19,7 +19,7 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 		if r.Model == "" {
 			r.Model = p.model
 		}
-		x := &exchange{}
+		x := &exchange{begin: r.Begin}
 		call, cancel := context.WithCancel(withExchange(ctx, x))
 		defer cancel()
 		stream, err := p.open(call, r, x)

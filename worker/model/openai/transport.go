@@ -47,6 +47,7 @@ func (n *normaliser) send(ctx context.Context, req *http.Request, x *exchange, d
 	if err := rewrite(out, x); err != nil {
 		return nil, &model.Error{Class: model.InvalidRequest, Detail: n.secrets.Clean(err.Error())}
 	}
+	wire.Begin(out, x.begin)
 	x.sent = time.Now()
 	dog.arm(n.startTimeout, errNoHeaders)
 	resp, err := n.client.Do(out) //nolint:gosec // the operator's endpoint, and redirects are not followed

@@ -34,6 +34,10 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 			yield(model.Delta{}, context.Cause(ctx))
 			return
 		}
+		if err := r.Begins(); err != nil {
+			yield(model.Delta{}, err)
+			return
+		}
 		own := ofRun(r)
 		n := turnsPlayed(own.Messages)
 		t, err := p.script.turn(own, n)

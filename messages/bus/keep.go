@@ -1,0 +1,170 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// keepWait is how long the owner of a run has to answer. One that is stopped does not, and one that is dead is known to be
+// at once: nothing listens for it.
+const keepWait = time.Second
+
+// keepInbox ends the subject of the answers.
+const keepInbox = ".keep"
+
+// maxPromised bounds the answers that a worker remembers until the delivery is handed to it.
+const maxPromised = 1 << 16
+
+// ErrSilent means that the owner of a run does not answer: it is dead, stopped or cut off.
+var ErrSilent = errors.New("the run's owner does not answer")
+
+// keepRequest asks a worker whether it works a run by a ticket and, with Reply, to take over a newer delivery of it.
+type keepRequest struct {
+	Tenant string `json:"tenant"`
+	Run    string `json:"run"`
+	Claim  string `json:"claim"`
+	Ticket uint64 `json:"ticket"`
+	Reply  string `json:"reply,omitempty"`
+}
+
+type keepAnswer struct {
+	Works bool `json:"works"`
+}
+
+// Owner is a worker that others ask about its runs. Its methods are called one at a time and must be quick.
+type Owner interface {
+	// Works reports whether the run is worked here, under the claim and by the ticket.
+	Works(run messages.Ref, claim string, ticket uint64) bool
+	// Take takes over a newer delivery of a ticket, if it is in hand; false: it is not.
+	Take(run messages.Ref, d *Delivery) bool
+}
+
+// ServeOwner answers for a worker until ctx ends.
+func (b *Bus) ServeOwner(ctx context.Context, life string, ackWait time.Duration, o Owner) error {
+	if !messages.ValidToken(life) {
+		return &messages.FieldError{Field: "id", Reason: "must be a token"}
+	}
+	promised := map[uint64]time.Time{} // by ticket: since when a worker that asked knows that it is ours
+	sub, err := b.nc.Subscribe(messages.KeepPrefix+life, func(m *nats.Msg) {
+		var answer keepAnswer
+		req, err := decodeKeep(m)
+		switch {
+		case err != nil:
+			b.log.WarnContext(ctx, "a worker's question about a run is left out", "err", err)
+			return
+		case req.Reply == "":
+			if answer.Works = o.Works(req.ref(), req.Claim, req.Ticket); answer.Works {
+				if len(promised) >= maxPromised { // of those that never came back; the others ask again
+					clear(promised)
+				}
+				promised[req.Ticket] = time.Now()
+			}
+		default:
+			at, ok := promised[req.Ticket]
+			delete(promised, req.Ticket)
+			if ok && o.Works(req.ref(), req.Claim, req.Ticket) {
+				d := &Delivery{Seq: req.Ticket, bus: b, reply: req.Reply, ackWait: ackWait, since: at}
+				answer.Works = o.Take(req.ref(), d)
+			}
+		}
+		body, err := json.Marshal(answer)
+		if err == nil {
+			err = m.Respond(body)
+		}
+		if err != nil {
+			b.log.WarnContext(ctx, "answer a worker's question about a run", "err", err)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("answer on %s: %w", messages.KeepPrefix+life, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
+	<-ctx.Done()
+	return nil
+}
+
+func (r *keepRequest) ref() messages.Ref { return messages.Ref{Tenant: r.Tenant, Run: r.Run} }
+
+// decodeKeep checks a request. Its Reply is published to, so it must be that of a delivery of the ticket.
+func decodeKeep(m *nats.Msg) (r keepRequest, err error) {
+	if m.Reply == "" {
+		return r, errors.New("it wants no answer")
+	}
+	if err := messages.Decode(m.Data, &r); err != nil {
+		return r, fmt.Errorf("read it: %w", err)
+	}
+	if err := r.ref().Check(); err != nil {
+		return r, fmt.Errorf("read it: %w", err)
+	}
+	if r.Reply == "" {
+		return r, nil
+	}
+	meta, err := (&nats.Msg{Reply: r.Reply, Sub: m.Sub}).Metadata()
+	if err != nil {
+		return r, fmt.Errorf("read its delivery: %w", err)
+	}
+	if _, ok := laneOfConsumer(meta.Consumer); !ok || meta.Stream != StreamTasks || meta.Sequence.Stream != r.Ticket {
+		return r, errors.New("its delivery is of another message")
+	}
+	return r, nil
+}
+
+// HandOver asks the owner of a claim, by its life, whether it works the run. If it does, it is given this delivery, which
+// the caller must not touch from then on, and HandOver returns true. ErrSilent: it did not answer. It takes a second at most
+// if the owner is silent.
+func (d *Delivery) HandOver(ctx context.Context, life string, run messages.Ref, claim string) (bool, error) {
+	req := keepRequest{Tenant: run.Tenant, Run: run.Run, Claim: claim, Ticket: d.Seq}
+	if works, err := d.bus.askOwner(ctx, life, req); err != nil || !works {
+		return false, err
+	}
+	// The owner counts its lease from its answer, which came before this renewal.
+	if err := d.Renew(ctx); err != nil || d.Lapsed() {
+		return true, nil //nolint:nilerr // the message comes again, and is handed over then
+	}
+	req.Reply = d.reply
+	works, err := d.bus.askOwner(ctx, life, req)
+	if errors.Is(err, ErrSilent) { // it was alive a moment ago; it may have got it
+		return true, nil
+	}
+	return works, err
+}
+
+func (b *Bus) askOwner(ctx context.Context, life string, req keepRequest) (bool, error) {
+	if !messages.ValidToken(life) {
+		return false, ErrSilent
+	}
+	body, err := json.Marshal(req)
+	if err != nil {
+		return false, fmt.Errorf("encode question about a run: %w", err)
+	}
+	in, err := openInboxAt(b.nc, b.nc.NewInbox()+keepInbox, controlRoom) // workers may answer there, and in no other inbox of a worker
+	if err != nil {
+		return false, err
+	}
+	defer in.close()
+	if err := b.nc.PublishRequest(messages.KeepPrefix+life, in.sub.Subject, body); err != nil {
+		return false, fmt.Errorf("ask worker %s: %w", life, err)
+	}
+	m, err := in.next(ctx, keepWait)
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case err != nil || m.Header.Get(statusHeader) == statusNobody:
+		return false, ErrSilent
+	}
+	var answer keepAnswer
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return false, fmt.Errorf("read a worker's answer: %w", err)
+	}
+	return answer.Works, nil
+}
+
+// Reconnects counts how often the connection was lost and made again.
+func (b *Bus) Reconnects() uint64 { return b.nc.Stats().Reconnects }
