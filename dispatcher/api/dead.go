@@ -97,7 +97,7 @@ func (q *query) deadFilter(most int) (req messages.DeadListRequest, err error) {
 		req.Since = &since
 	}
 	if v := q.text("after"); v != "" {
-		if req.After, err = strconv.ParseUint(v, 10, 64); err != nil {
+		if req.After, err = strconv.ParseUint(v, 10, 63); err != nil {
 			return req, &messages.FieldError{Field: "after", Reason: "must be the number of a dead letter"}
 		}
 	}

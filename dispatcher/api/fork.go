@@ -72,7 +72,7 @@ func getLog(ctx context.Context, q *query) (any, error) {
 	}
 	after := uint64(0)
 	if v := q.text("after"); v != "" {
-		if after, err = strconv.ParseUint(v, 10, 64); err != nil {
+		if after, err = strconv.ParseUint(v, 10, 63); err != nil {
 			return nil, &messages.FieldError{Field: "after", Reason: "must be the sequence of an entry"}
 		}
 	}

@@ -395,16 +395,35 @@ func (s *Service) result(ctx context.Context, body []byte) (any, error) {
 	return s.fitting(r), nil
 }
 
-// fitting is a result that can be sent: without its details if they are too much for one message.
+// fitting is a result that can be sent: without its details if they are too much for one message, and then with the
+// beginning of its texts. The run's log has the whole, and is read in pages.
 func (s *Service) fitting(r *messages.AgentResult) *messages.AgentResult {
 	body, err := json.Marshal(r)
-	if err != nil || int64(len(body)) <= s.cfg.Conn.MaxPayload() {
+	if err != nil || int64(len(body)) <= s.cfg.Conn.MaxPayload()-resultRoom {
 		return r
 	}
 	short := *r
 	short.Actions, short.ModelCalls, short.Truncated = nil, nil, true
+	if body, err = json.Marshal(&short); err != nil || int64(len(body)) <= s.cfg.Conn.MaxPayload()-resultRoom {
+		return &short
+	}
+	most := int(s.cfg.Conn.MaxPayload()-resultRoom) / shortTexts / len(`\u0000`)
+	if text, ok := short.Result.(string); ok {
+		short.Result = messages.Clip(text, most)
+	}
+	short.Summary, short.Outputs = messages.Clip(short.Summary, most), nil
+	if short.Error != nil {
+		e := *short.Error
+		e.Message = messages.Clip(e.Message, most)
+		short.Error = &e
+	}
 	return &short
 }
+
+const (
+	resultRoom = 1 << 10 // beside the texts of a result
+	shortTexts = 4       // of a result, which may be of any length
+)
 
 func runOf(body []byte) (messages.Ref, error) {
 	var req messages.RunRequest

@@ -56,7 +56,8 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplica
 
 func (b *Bus) checkSize(body []byte) error {
 	if limit := b.nc.MaxPayload() - maxHeaders; int64(len(body)) > limit {
-		return fmt.Errorf("%d bytes, more than the server takes: raise its max_payload of %d", len(body), b.nc.MaxPayload())
+		reason := fmt.Sprintf("%d bytes, more than the server takes: raise its max_payload of %d", len(body), b.nc.MaxPayload())
+		return &messages.FieldError{Field: "body", Reason: reason}
 	}
 	return nil
 }

@@ -20,13 +20,18 @@ import (
 // maxListed is how many paths a model is told; more would drown its task.
 const maxListed = 1000
 
+// maxPiece is how many bytes of a file a model is told at once: with the note below what a worker tells of any result.
+const maxPiece = 65_000
+
 // errNoWorkspace is an error of whoever wired the worker.
 var errNoWorkspace = errors.New("the run has no workspace")
 
 type (
 	listArgs struct{}
 	readArgs struct {
-		FilePath string `json:"filePath" jsonschema:"Path relative to the workspace, such as notes/a.txt"`
+		FilePath string `json:"filePath"         jsonschema:"Path relative to the workspace, such as notes/a.txt"`
+		Offset   int    `json:"offset,omitempty" jsonschema:"Byte to begin at; 0 by default"`
+		Limit    int    `json:"limit,omitempty"  jsonschema:"Bytes to return at most; 65000 by default and at most"`
 	}
 	writeArgs struct {
 		FilePath string `json:"filePath" jsonschema:"Path relative to the workspace, such as notes/a.txt"`
@@ -46,7 +51,8 @@ func Tools() ([]tools.Tool, error) {
 	}
 	read, err := tools.Func(messages.ToolSpec{
 		Name: "read_file", Effect: messages.EffectRead,
-		Description: "Returns the content of a UTF-8 text file in the workspace.",
+		Description: "Returns the content of a UTF-8 text file in the workspace. A long file comes in pieces: " +
+			"the end of a piece says with which offset to read on.",
 	}, readFile)
 	if err != nil {
 		return nil, err
@@ -103,7 +109,33 @@ func readFile(_ context.Context, c tools.Call, in readArgs) (tools.Result, error
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return tools.Failure(fmt.Sprintf("%s: is not UTF-8 text but %d bytes of something else", in.FilePath, len(data))), nil
 	}
-	return tools.Text(string(data)), nil
+	return piece(data, in), nil
+}
+
+// piece is the part of a text that was asked for, cut between characters.
+func piece(data []byte, in readArgs) tools.Result {
+	limit := in.Limit
+	switch {
+	case in.Offset < 0 || in.Offset > len(data):
+		return tools.Failure(fmt.Sprintf("offset: the file has %d bytes", len(data)))
+	case in.Offset < len(data) && !utf8.RuneStart(data[in.Offset]):
+		return tools.Failure("offset: is inside a character")
+	case limit < 0 || limit > maxPiece:
+		return tools.Failure(fmt.Sprintf("limit: must be from 1 to %d", maxPiece))
+	case limit == 0:
+		limit = maxPiece
+	}
+	rest := data[in.Offset:]
+	if len(rest) <= limit {
+		return tools.Text(string(rest))
+	}
+	for limit > 0 && !utf8.RuneStart(rest[limit]) {
+		limit--
+	}
+	if limit == 0 { // a character is returned whole
+		_, limit = utf8.DecodeRune(rest)
+	}
+	return tools.Text(fmt.Sprintf("%s\n(The file has %d bytes; read on with offset %d.)", rest[:limit], len(data), in.Offset+limit))
 }
 
 func writeFile(_ context.Context, c tools.Call, in writeArgs) (tools.Result, error) {

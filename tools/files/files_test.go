@@ -51,7 +51,9 @@ func TestSpecs(t *testing.T) {
 		"list_files": {Effect: messages.EffectRead, InputSchema: json.RawMessage(
 			`{"type":"object","properties":{},"additionalProperties":false}`)},
 		"read_file": {Effect: messages.EffectRead, InputSchema: json.RawMessage(
-			`{"type":"object","properties":{` + path + `},"required":["filePath"],"additionalProperties":false}`)},
+			`{"type":"object","properties":{` + path + `,"offset":{"type":"integer","description":"Byte to begin at; 0 by default"},` +
+				`"limit":{"type":"integer","description":"Bytes to return at most; 65000 by default and at most"}},` +
+				`"required":["filePath"],"additionalProperties":false}`)},
 		"write_file": {Effect: messages.EffectIdempotent, InputSchema: json.RawMessage(
 			`{"type":"object","properties":{` + path + `,"content":{"type":"string","description":` +
 				`"The whole new content of the file"}},"required":["filePath","content"],"additionalProperties":false}`)},
@@ -136,7 +138,7 @@ func TestCalls(t *testing.T) {
 		{"read_file", `{"filePath":"notes"}`, "! notes: is a folder"},
 		{"read_file", `{"filePath":"none"}`, "! none: does not exist"},
 		{"read_file", `{"filePath":"../x"}`, "! ../x: must stay inside the workspace"},
-		{"read_file", `{"path":"b.txt"}`, `! Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath).`},
+		{"read_file", `{"path":"b.txt"}`, `! Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath, limit, offset).`},
 		{"write_file", `{"filePath":"/etc/x","content":""}`, `! /etc/x: must be relative to the workspace, without a leading "/"`},
 		{"write_file", `{"filePath":"big","content":"` + strings.Repeat("x", 101) + `"}`, "! big: the content has 101 bytes, and a file may have 100"},
 		{"write_file", `{"filePath":"1/2/3","content":""}`, "! 1/2/3: the workspace is full: it may have 6 files and folders, 32 deep"},
@@ -144,6 +146,46 @@ func TestCalls(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, d.call(t, c.tool, c.args)); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.tool, c.args, diff)
+		}
+	}
+}
+
+// A long file is read in pieces that together are the file, and no character is cut.
+func TestFilesAreReadInPieces(t *testing.T) {
+	d := newDesk(t, sandbox.Limits{})
+	want := strings.Repeat("dock é\n", 20_000)
+	if err := os.WriteFile(filepath.Join(d.dir, "long"), []byte(want), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for offset, pieces := 0, 0; ; pieces++ {
+		text := d.call(t, "read_file", fmt.Sprintf(`{"filePath":"long","offset":%d}`, offset))
+		if len(text) > 64<<10 || pieces > 10 {
+			t.Fatalf("piece %d has %d bytes", pieces, len(text))
+		}
+		body, note, more := strings.Cut(text, "\n(The file has ")
+		got.WriteString(body)
+		if !more {
+			break
+		}
+		if _, err := fmt.Sscanf(note, "160000 bytes; read on with offset %d.)", &offset); err != nil {
+			t.Fatalf("%q: %v", note, err)
+		}
+	}
+	if got.String() != want {
+		t.Error("the pieces are not the file")
+	}
+	for args, want := range map[string]string{
+		`{"filePath":"long","limit":5}`:            "dock \n(The file has 160000 bytes; read on with offset 5.)",
+		`{"filePath":"long","offset":5,"limit":1}`: "é\n(The file has 160000 bytes; read on with offset 7.)",
+		`{"filePath":"long","offset":6}`:           "! offset: is inside a character",
+		`{"filePath":"long","offset":160000}`:      "",
+		`{"filePath":"long","offset":160001}`:      "! offset: the file has 160000 bytes",
+		`{"filePath":"long","offset":-1}`:          "! offset: the file has 160000 bytes",
+		`{"filePath":"long","limit":65001}`:        "! limit: must be from 1 to 65000",
+	} {
+		if got := d.call(t, "read_file", args); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}
 }

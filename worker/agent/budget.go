@@ -36,6 +36,9 @@ func (s *State) within(next Action, now time.Time, price Price) (Action, []*mess
 	if f := s.late(now); f != nil {
 		return f, nil
 	}
+	if f := s.outgrown(); f != nil {
+		return f, nil
+	}
 	caps := s.Agent.Caps(s.Task.Limits)
 	if caps == (messages.Caps{}) {
 		return next, nil

@@ -5,15 +5,17 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
 // forms are the ways in which a secret may be written, itself first.
 func forms(secret string) []string {
 	all := []string{secret, hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret)))}
-	all = append(all, numbers(secret, " "), numbers(secret, ","))
+	all = append(all, numbers(secret, " "), numbers(secret, ","), numbers(secret, ", "))
 	all = append(all, escapes(secret)...)
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		all = append(all, encodings(e, secret)...)
@@ -42,6 +44,24 @@ func escapes(secret string) []string {
 	user := strings.TrimPrefix(url.UserPassword("", secret).String(), ":")
 	for _, e := range []string{url.QueryEscape(secret), url.PathEscape(secret), user} {
 		all = append(all, e, lowerHex(e))
+	}
+	return append(all, spelt(secret)...)
+}
+
+// spelt are the secret with each of its bytes escaped for a URL, and each of its characters for JSON, once and twice.
+func spelt(secret string) []string {
+	var upper, lower strings.Builder
+	for i := range len(secret) {
+		fmt.Fprintf(&upper, "%%%02X", secret[i])
+		fmt.Fprintf(&lower, "%%%02x", secret[i])
+	}
+	all := []string{upper.String(), lower.String()}
+	for _, format := range []string{`\u%04x`, `\u%04X`, `\\u%04x`, `\\u%04X`} {
+		var b strings.Builder
+		for _, unit := range utf16.Encode([]rune(secret)) {
+			fmt.Fprintf(&b, format, unit)
+		}
+		all = append(all, b.String())
 	}
 	return all
 }

@@ -161,7 +161,7 @@ func (x *execution) redact(in []messages.Block) []messages.Block {
 		}
 		if b.ToolCall != nil {
 			c := *b.ToolCall
-			c.Arguments = x.cfg.Redact(c.Arguments)
+			c.ID, c.Name, c.Arguments = x.cfg.Redact(c.ID), x.cfg.Redact(c.Name), x.cfg.Redact(c.Arguments)
 			b.ToolCall = &c
 		}
 		out[i] = b

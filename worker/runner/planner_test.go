@@ -186,8 +186,8 @@ func TestLiteAgent(t *testing.T) {
 		"invalid args": {
 			strict,
 			[]string{`{"type":"tool","name":"read_file","args":{"path":"a.txt"}}`},
-			`model_invalid_output: Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath).`,
-			[]string{`read_file {"path":"a.txt"}: Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath).`},
+			`model_invalid_output: Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath, limit, offset).`,
+			[]string{`read_file {"path":"a.txt"}: Invalid arguments for read_file: "filePath" is missing; "path" is unknown (known: filePath, limit, offset).`},
 		},
 		"tool execution error": {
 			strict, []string{`{"type":"tool","name":"read_file","args":{"filePath":"b.txt"}}`}, "tool_failed: ", nil,

@@ -230,6 +230,9 @@ func (x *execution) perform(ctx context.Context, c messages.ToolCall, call tools
 	}
 	began := x.now()
 	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
+	if err == nil && res.Park == nil {
+		res.Content = x.excerpt(call, res.Content)
+	}
 	return &answer{c, res, err, x.now().Sub(began).Milliseconds()}
 }
 

@@ -1,0 +1,46 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/tools"
+)
+
+const (
+	// maxExcerpt is how many bytes of one result a model is told at once.
+	maxExcerpt = 64 << 10
+	// maxKept is how many of them are kept for it, with room for a note that there were more.
+	maxKept = 1<<20 - 64
+)
+
+// excerpt is the beginning of a result that is too long to be told at once. The whole is in a file of the workspace,
+// where it fits, for the model to read in pieces. It runs in any goroutine.
+func (x *execution) excerpt(call tools.Call, content []messages.Block) []messages.Block {
+	size := 0
+	for i := range content {
+		size += len(content[i].Text)
+	}
+	if size <= maxExcerpt {
+		return content
+	}
+	content = x.redact(content) // before anything is cut, or half a secret would not be known as one
+	m := messages.Message{Content: content}
+	whole := m.Text()
+	note := fmt.Sprintf("\n(The result has %d bytes; this is its beginning.)", len(whole))
+	if call.Workspace != nil {
+		key := sha256.Sum256([]byte(call.Key))
+		name := fmt.Sprintf("tool-results/%x.txt", key[:8])
+		if call.Workspace.Write(name, []byte(messages.Clip(whole, maxKept))) == nil {
+			note = fmt.Sprintf("\n(The result has %d bytes; this is its beginning. It is in the file %s: read it in pieces.)", len(whole), name)
+		}
+	}
+	out := []messages.Block{{Text: messages.Clip(whole, maxExcerpt) + note}}
+	for i := range content {
+		if content[i].Image != nil {
+			out = append(out, content[i])
+		}
+	}
+	return out
+}
