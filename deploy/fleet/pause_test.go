@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,7 +173,7 @@ func TestPausedOwners(t *testing.T) {
 	far := newFarEnd(t)
 	w := open(t, shortAckWait, func(c *modelCall) reply {
 		worker := strings.TrimPrefix(c.Auth, "Bearer sk-")
-		far.add(effect{time.Now(), worker, c.Task, "model", fmt.Sprint(c.Turn)})
+		far.add(effect{time.Now(), worker, c.Task, "model", strconv.Itoa(c.Turn)})
 		<-time.After(rand.N(50 * time.Millisecond))
 		switch {
 		case c.Turn == turns-1:

@@ -182,7 +182,7 @@ func New(cfg Config) *Runner {
 		cfg.Talks = noCache{}
 	}
 	if cfg.Life == "" {
-		cfg.Life = messages.NewID(time.Now())
+		cfg.Life = cfg.Keeper.NewID()
 	}
 	return &Runner{
 		cfg: cfg, planners: agent.Planners(), drain: make(chan struct{}), active: map[messages.Ref]*execution{},
