@@ -241,8 +241,12 @@ func (r *Started) queued() any {
 }
 
 func (r *Started) begun() any {
+	planner := r.Agent.Planner
+	if planner == PlannerTools {
+		planner = ""
+	}
 	return &RunStarted{
-		Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
+		Planner: planner, Agent: r.Agent.Name, Revision: r.Agent.Revision, Model: r.Agent.Model, Models: r.Agent.Models, Tools: r.Agent.Tools,
 		MaxSteps: r.Agent.Steps(r.Task.Limits), ForkedFrom: r.ForkedFrom,
 	}
 }

@@ -99,6 +99,7 @@ type (
 		Models   []string `json:"models,omitempty"`
 		Tools    []string `json:"tools,omitempty"`
 		MaxSteps int      `json:"maxSteps"`
+		Planner  string   `json:"planner,omitempty"` // json or plan; absent: tools
 
 		ForkedFrom *Origin `json:"forkedFrom,omitempty"` // steps before that one have no events here
 	}

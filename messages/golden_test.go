@@ -124,8 +124,11 @@ func wire() map[string]any {
 		},
 		"feedback": fullFeedback(), "feedback_list": &messages.FeedbackList{Feedback: []messages.Feedback{*fullFeedback()}, More: true},
 		"steer_request": &messages.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
-		"live_reset":    &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
-		"log_entry":     fullLogEntry(),
+		"live_call": &messages.Live{
+			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 1, N: 9, Kind: messages.LiveCall, Text: `{"path":`, CallID: "c1", Tool: "read_file",
+		},
+		"live_reset": &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
+		"log_entry":  fullLogEntry(),
 		"log_entry_list": &messages.LogEntryList{
 			Entries: []messages.StoredLogEntry{{Seq: 12, LogEntry: *fullLogEntry()}}, Next: 12,
 		},
@@ -137,7 +140,7 @@ func wire() map[string]any {
 			Input: "Tell me", QueuedAt: noon, By: "ann", Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 		},
 		messages.EventRunStarted: messages.RunStarted{
-			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10,
+			Agent: "reviewer", Revision: 4, Model: "openai/gpt-4o", Models: []string{"openai/gpt-4o"}, Tools: []string{"read_file"}, MaxSteps: 10, Planner: messages.PlannerJSON,
 			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2},
 		},
 		messages.EventStepStart: messages.Step{StepID: "step-1", Step: 1},

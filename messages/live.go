@@ -20,6 +20,7 @@ const (
 	LiveText      LiveKind = "text"      // goes on with the reply's text
 	LiveReasoning LiveKind = "reasoning" // goes on with its reasoning; only when the agent keeps or echoes that
 	LiveRetry     LiveKind = "retry"     // the call has failed and is made again; text says why and when, for people
+	LiveCall      LiveKind = "tool_call" // goes on with the arguments of a tool call; the first message of a call may have none
 	LiveReset     LiveKind = "reset"     // the reply begins anew: forget what was shown of it
 )
 
@@ -38,6 +39,8 @@ type Live struct {
 	Dropped int      `json:"dropped,omitempty"` // bytes that the worker left out right before this piece
 	Kind    LiveKind `json:"kind"`
 	Text    string   `json:"text,omitempty"`
+	CallID  string   `json:"callId,omitempty"`   // of a tool_call; message_end may have it under another id
+	Tool    string   `json:"toolName,omitempty"` // of a tool_call
 }
 
 // maxLiveText bounds the text of one message in bytes; writers stay far below.
@@ -67,6 +70,8 @@ func DecodeLive(run Ref, data []byte) (Live, error) {
 		return Live{}, &FieldError{"dropped", "must not be negative"}
 	case !ValidToken(string(l.Kind)):
 		return Live{}, checkToken("kind", string(l.Kind))
+	case len(l.CallID) > maxEventName || len(l.Tool) > maxEventName:
+		return Live{}, &FieldError{"callId", fmt.Sprintf("this or toolName is larger than %d bytes", maxEventName)}
 	case len(l.Text) > maxLiveText:
 		return Live{}, &FieldError{"text", fmt.Sprintf("larger than %d bytes", maxLiveText)}
 	}
@@ -125,7 +130,7 @@ func (r *LiveReply) Add(l *Live) bool {
 		r.Text = r.longer(r.Text, l.Text)
 	case LiveReasoning:
 		r.Reasoning = r.longer(r.Reasoning, l.Text)
-	case LiveReset: // anew
+	case LiveCall, LiveRetry, LiveReset: // text and reasoning are all that is kept
 	}
 	return true
 }

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
@@ -53,17 +55,66 @@ func asLite(p *messages.Problem) any {
 var errLiteTimeout = errors.New("the run took too long")
 
 // runLite has a task worked and waits for its answer. Whatever ends the wait ends the run.
-func runLite(ctx context.Context, q *query) (any, error) {
+func runLite(ctx context.Context, q *query) (reply any, err error) {
+	return reply, q.lite(ctx, func(ctx context.Context, body LiteRequest, task messages.Task) error {
+		var result *messages.AgentResult
+		run, err := q.workLite(ctx, task, func(ctx context.Context, run messages.Ref) (err error) {
+			result, err = q.awaitLite(ctx, run)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		reply, err = q.liteReply(ctx, run, result, body.IncludeSteps)
+		return err
+	})
+}
+
+// streamLite is runLite with the events of Karl's agent loop as they come. What goes wrong once the run has begun is the
+// last of them.
+func streamLite(w http.ResponseWriter, q *query) error {
+	return q.lite(q.r.Context(), func(ctx context.Context, _ LiteRequest, task messages.Task) error {
+		s := newStream(w, q.api.cfg.KeepAlive)
+		_, err := q.workLite(ctx, task, func(ctx context.Context, run messages.Ref) error {
+			k := newKarl(wholes{ctx, q.api.cfg.Runs, run, new(uint64)}, 0)
+			w.Header().Set("Location", "/v1/tasks/"+run.Run)
+			s.start()
+			events, ended := make(chan messages.Event), make(chan error, 1)
+			var forwarding sync.WaitGroup
+			forwarding.Go(func() { ended <- q.api.forward(ctx, run, 0, nil, events) })
+			defer forwarding.Wait()
+			var failed error
+			if !carry(ctx, s, events, nil, ended, func(e messages.Event) error {
+				failed = cmp.Or(parkedLite(&e), s.frames(k.event(&e)))
+				return failed
+			}, nil) {
+				return cmp.Or(failed, context.Cause(ctx), errStreamCut)
+			}
+			return nil
+		})
+		if err != nil && s.begun { // the status was sent
+			p := problemOf(q.liteEnd(err))
+			_ = s.frames([]frame{{data: karlEvent{Type: "error", Error: &karlError{"Error", p.Detail, p.Code}}}})
+			return nil
+		}
+		return err
+	})
+}
+
+var errStreamCut = errors.New("the events of the run could not be read")
+
+// lite checks a request of /run-lite and waits for its turn.
+func (q *query) lite(ctx context.Context, work func(context.Context, LiteRequest, messages.Task) error) error {
 	var body LiteRequest
 	if err := q.read(&body); err != nil {
-		return nil, err
+		return err
 	}
 	if strings.TrimSpace(body.Input) == "" {
-		return nil, &messages.FieldError{Field: "input", Reason: "is missing or empty"}
+		return &messages.FieldError{Field: "input", Reason: "is missing or empty"}
 	}
 	tenant, err := q.tenant()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, stop := q.api.untilDrain(ctx)
 	defer stop()
@@ -71,23 +122,24 @@ func runLite(ctx context.Context, q *query) (any, error) {
 	defer cancel()
 	leave, err := q.api.lite.enter(ctx, tenant)
 	if err != nil {
-		return nil, q.liteEnd(err)
+		return q.liteEnd(err)
 	}
 	defer leave()
 	task := messages.Task{
 		Tenant: tenant, Agent: messages.LiteAgent, Workspace: messages.LiteWorkspace, Input: messages.TextInput(body.Input),
 	}
 	task.Join(q.r.Header.Get(messages.HeaderTraceparent))
-	run, result, err := q.workLite(ctx, task)
-	if err != nil {
-		return nil, q.liteEnd(err)
-	}
+	return q.liteEnd(work(ctx, body, task))
+}
+
+func (q *query) liteReply(ctx context.Context, run messages.Ref, result *messages.AgentResult, steps bool) (*LiteReply, error) {
 	if !result.Success {
 		return nil, liteFailure(result)
 	}
 	output, _ := result.Result.(string)
-	reply := LiteReply{Output: output}
-	if body.IncludeSteps {
+	reply := &LiteReply{Output: output}
+	if steps {
+		var err error
 		if reply.Steps, err = q.steps(ctx, run, result); err != nil {
 			return nil, err
 		}
@@ -96,16 +148,18 @@ func runLite(ctx context.Context, q *query) (any, error) {
 	return reply, nil
 }
 
-// workLite submits and waits. When it fails, the run is asked to stop, should there be one.
-func (q *query) workLite(ctx context.Context, task messages.Task) (run messages.Ref, result *messages.AgentResult, err error) {
+// workLite submits and follows the run to its end. When that fails, the run is asked to stop, should there be one.
+func (q *query) workLite(
+	ctx context.Context, task messages.Task, follow func(context.Context, messages.Ref) error,
+) (run messages.Ref, err error) {
 	// A submit that is cut off may have been stored: it is waited for, so that the run can be cancelled by its id.
 	submit, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	id, err := q.api.cfg.Client.Submit(submit, task)
 	run = messages.Ref{Tenant: task.Tenant, Run: id}
 	if err == nil {
-		if result, err = q.awaitLite(ctx, run); err == nil {
-			return run, result, nil
+		if err = follow(ctx, run); err == nil {
+			return run, nil
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -114,7 +168,7 @@ func (q *query) workLite(ctx context.Context, task messages.Task) (run messages.
 	if id != "" {
 		q.abandon(ctx, run, err)
 	}
-	return run, nil, err
+	return run, err
 }
 
 // awaitLite waits for a result. A run that parks because its model fails is given up at once: its caller could wait until
@@ -126,15 +180,22 @@ func (q *query) awaitLite(ctx context.Context, run messages.Ref) (*messages.Agen
 		if err != nil {
 			return nil, err
 		}
-		if e.Name() != messages.EventRunWaiting {
-			continue
-		}
-		var d messages.RunWaiting
-		if err := json.Unmarshal(e.Data, &d); err == nil && d.Reason == messages.ParkModel {
-			return nil, liteWaits(&d)
+		if err := parkedLite(&e); err != nil {
+			return nil, err
 		}
 	}
 	return q.api.cfg.Client.Result(ctx, run)
+}
+
+// parkedLite is the answer for a run that parks because its model fails.
+func parkedLite(e *messages.Event) error {
+	if e.Name() != messages.EventRunWaiting {
+		return nil
+	}
+	if d := dataOf[messages.RunWaiting](e); d.Reason == messages.ParkModel {
+		return liteWaits(&d)
+	}
+	return nil
 }
 
 // liteWaits is the answer for a run whose model cannot be called for a while.

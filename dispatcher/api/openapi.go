@@ -105,6 +105,9 @@ func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.
 		media = "application/json"
 	}
 	content := map[string]*huma.MediaType{media: {Schema: schemas.Schema(t, true, t.Name())}}
+	if op.stream != nil && op.answer != nil {
+		content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	}
 	for _, status := range []int{max(op.status, http.StatusOK), op.also} {
 		if status != 0 {
 			o.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: content}

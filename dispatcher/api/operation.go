@@ -31,7 +31,7 @@ type operation struct {
 	also         int // another status of success, with a reply of another kind
 	waits        bool
 	answer       func(ctx context.Context, q *query) (any, error)
-	stream       func(w http.ResponseWriter, q *query) error // instead of answer; nothing may be written before an error
+	stream       func(w http.ResponseWriter, q *query) error // instead of answer, or with stream=true; nothing may be written before an error
 	media        string                                      // of a stream
 	problem      func(p *messages.Problem) any               // what stands for a problem here; nil: itself
 	takes        string                                      // media type of a body that is a stream
@@ -88,7 +88,15 @@ func (a *API) serve(op operation) http.Handler {
 			ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 			defer cancel()
 		}
-		if op.stream != nil {
+		streams := op.stream != nil
+		if streams && op.answer != nil {
+			var err error
+			if streams, err = q.flag("stream"); err != nil {
+				a.fail(ctx, q, err)
+				return
+			}
+		}
+		if streams {
 			if err := op.stream(w, q); err != nil {
 				a.fail(ctx, q, err)
 			}

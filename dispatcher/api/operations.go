@@ -55,7 +55,7 @@ func operations() []operation {
 			query: []parameter{
 				{name: "after", text: "As Last-Event-ID, for clients that cannot set headers."},
 				{name: "types", text: "Only events of these names. With error instead of run_error that event keeps its old name, for one more release.", many: true, example: "message_end,run_finished"},
-				{name: "format", text: "ag-ui: events of the AG-UI protocol instead.", example: "ag-ui"},
+				{name: "format", text: "ag-ui: events of the AG-UI protocol instead. karl: those of Karl's agent loop, in ten kinds.", example: "ag-ui"},
 				{name: "deltas", text: "Replies while they are written too, as events of type delta without an id. They are dropped for a slow client.", kind: "boolean"},
 			},
 			reply: messages.Event{}, stream: watchTask, media: "text/event-stream",
@@ -136,8 +136,10 @@ func operations() []operation {
 			method: "POST", path: "/run-lite", id: "runLite", needs: auth.Submit, tag: "lite", summary: "Have a small task worked, and wait",
 			text: "The agent run-lite works it with three file tools; all calls of a tenant share a folder and go on one at a time. The first " +
 				"unknown tool, invalid argument, reply of another form or failure of a tool ends it with status 500 and its text as error. " +
-				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait.",
-			body: LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, problem: asLite,
+				"A run that takes too long, or whose caller goes away, is cancelled. 429: too many calls wait. With stream=true the answer is " +
+				"server-sent events, as of GET /v1/tasks/{id}/events?format=karl; what fails after the first of them is an event of type error.",
+			query: []parameter{{name: "stream", text: "Give events as they come, instead of the answer.", kind: "boolean"}},
+			body:  LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, stream: streamLite, problem: asLite,
 		},
 	}, catalogOperations(), forkOperations(run), approvalOperations(), talkOperations(), feedbackOperations(), scheduleOperations(), deadOperations(), quotaOperations(), pauseOperations(run), laneOperations(), keyOperations(), logOperations(), statsOperations(run))
 }

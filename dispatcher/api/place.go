@@ -59,13 +59,12 @@ func (p place) String() string {
 		id += "." + strconv.Itoa(p.frames)
 	}
 	if w := p.writing; w != (writing{}) {
-		state := ""
+		id += fmt.Sprintf("~%d.%d.%d.%d.%d.%d.%x.", w.Step, w.Attempt, w.Try, w.N, w.tries, w.length, w.sum)
 		for _, s := range p.states() {
 			if *s.is {
-				state += s.letter
+				id += s.letter //nolint:modernize // three letters at most
 			}
 		}
-		id += fmt.Sprintf("~%d.%d.%d.%d.%d.%d.%x.%s", w.Step, w.Attempt, w.Try, w.N, w.tries, w.length, w.sum, state)
 	}
 	return id
 }
@@ -96,7 +95,7 @@ func parsePlace(id string) (p place, ok bool) {
 	if some && !count(frames, &p.frames) || (some || written) && p.event == 0 {
 		return place{}, false
 	}
-	return p, !written || p.writing.parse(live)
+	return p, !written || p.parse(live)
 }
 
 func (w *writing) parse(s string) bool {
@@ -118,7 +117,7 @@ func (w *writing) parse(s string) bool {
 	for _, state := range w.states() {
 		left, *state.is = strings.CutPrefix(left, state.letter)
 	}
-	return left == "" && !(w.open && w.owed)
+	return left == "" && (!w.open || !w.owed)
 }
 
 // count reads a number that is not negative.

@@ -10,10 +10,8 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// Formats of a stream of events, beside our own.
-const (
-	formatAGUI = "ag-ui" // the AG-UI protocol: frames of data alone, as its clients expect them
-)
+// formatAGUI is the AG-UI protocol: frames of data alone, as its clients expect them.
+const formatAGUI = "ag-ui"
 
 // eventRunError is the name of the event error in a stream. The browser's EventSource calls its own failures error.
 const eventRunError = "run_error"
@@ -36,10 +34,17 @@ func (q *query) view(run messages.Ref) (v view, err error) {
 	switch {
 	case format == "":
 		return v, q.plain(&v)
-	case format != formatAGUI:
-		return v, &messages.FieldError{Field: "format", Reason: "must be " + formatAGUI + " or absent"}
+	case format != formatAGUI && format != formatKarl:
+		return v, &messages.FieldError{Field: "format", Reason: "must be " + formatAGUI + ", " + formatKarl + " or absent"}
 	case q.text("types") != "":
 		return v, &messages.FieldError{Field: "types", Reason: "does not go with format=" + format}
+	}
+	if format == formatKarl {
+		after, err := q.after()
+		mapped := newKarl(wholes{q.r.Context(), q.api.cfg.Runs, run, new(uint64)}, after)
+		mapped.args, v.live = v.live, true
+		v.event, v.delta = mapped.event, mapped.delta
+		return v, err
 	}
 	field, id := q.lastEventID()
 	at, ok := parsePlace(id)

@@ -29,6 +29,8 @@ type Call struct {
 	dropped   int      // bytes since the last message
 	text      *trickle // of the try; nil: none yet
 	reasoning *trickle // of the try; nil: none yet
+	call      *trickle // of the arguments of the call that is being written; nil: none
+	calling   called   // that call
 	closed    bool
 
 	n int // of the last message; for whoever flushes
@@ -37,21 +39,38 @@ type Call struct {
 // raw is text of one kind that is not redacted yet.
 type raw struct {
 	kind messages.LiveKind
+	of   called // when it is of a tool call
 	text []byte
 }
 
 // piece is a message to be.
 type piece struct {
 	kind messages.LiveKind
+	of   called // when it is of a tool call
 	text string
 }
 
+// called is a tool call.
+type called struct{ id, name string }
+
+func (of called) size() int { return len(of.id) + len(of.name) }
+
 // Add takes a piece of text or reasoning.
-func (c *Call) Add(kind messages.LiveKind, text string) {
+func (c *Call) Add(kind messages.LiveKind, text string) { c.add(kind, called{}, text) }
+
+// AddCall takes a piece of the arguments of a tool call. One with an id or name of unusual length is not shown.
+func (c *Call) AddCall(id, name, args string) {
+	if max(len(id), len(name)) <= maxName {
+		c.add(messages.LiveCall, called{id, name}, args)
+	}
+}
+
+func (c *Call) add(kind messages.LiveKind, of called, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := len(c.raw); n == 0 || c.raw[n-1].kind != kind {
-		c.raw = append(c.raw, raw{kind: kind})
+	if n := len(c.raw); n == 0 || c.raw[n-1].kind != kind || c.raw[n-1].of != of {
+		c.raw = append(c.raw, raw{kind: kind, of: of})
+		c.size += of.size()
 	}
 	last := &c.raw[len(c.raw)-1]
 	last.text = append(last.text, text...)
@@ -66,7 +85,7 @@ func (c *Call) Retry(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.redact()
-	c.waiting = append(c.waiting, piece{messages.LiveRetry, text})
+	c.waiting = append(c.waiting, piece{kind: messages.LiveRetry, text: text})
 	if c.size += len(text); c.size > maxWaiting {
 		c.overflow()
 	}
@@ -83,7 +102,7 @@ func (c *Call) Reset() {
 	for _, p := range c.waiting {
 		c.size += len(p.text)
 	}
-	c.text, c.reasoning = nil, nil
+	c.text, c.reasoning, c.call, c.calling = nil, nil, nil, called{}
 	if c.shown {
 		c.shown = false
 		c.waiting = append(c.waiting, piece{kind: messages.LiveReset})
@@ -149,16 +168,18 @@ func (c *Call) take(end bool) []messages.Live {
 	c.redact()
 	if end {
 		for _, kind := range []messages.LiveKind{messages.LiveReasoning, messages.LiveText} {
-			c.wait(kind, c.trickle(kind).rest())
+			c.wait(kind, called{}, c.trickle(kind).rest())
 		}
+		c.callEnded()
 	}
 	var out []messages.Live
 	for _, w := range c.waiting {
 		out = append(out, messages.Live{
 			Type: messages.TypeLive, Run: c.run.Run, Step: c.step, Attempt: c.attempt, Try: c.try, Kind: w.kind, Text: w.text,
+			CallID: w.of.id, Tool: w.of.name,
 		})
 		switch w.kind {
-		case messages.LiveText, messages.LiveReasoning:
+		case messages.LiveText, messages.LiveReasoning, messages.LiveCall:
 			out[len(out)-1].Dropped, c.dropped = c.dropped, 0
 			c.shown = true
 		case messages.LiveRetry, messages.LiveReset:
@@ -193,16 +214,26 @@ func (c *Call) publish(out []messages.Live) {
 // redact moves what came to what waits.
 func (c *Call) redact() {
 	for _, r := range c.raw {
-		c.size -= len(r.text)
-		c.wait(r.kind, c.trickle(r.kind).pass(r.text))
+		c.size -= len(r.text) + r.of.size()
+		if r.kind == messages.LiveCall && r.of != c.calling {
+			c.callEnded()
+			c.calling, c.call = r.of, newTrickle(c.p.cfg.Redact)
+			c.waiting = append(c.waiting, piece{kind: r.kind, of: c.clean(r.of)}) // shown although it has no arguments yet
+			c.size += r.of.size()
+		}
+		c.wait(r.kind, r.of, c.trickle(r.kind).pass(r.text))
 	}
 	c.raw = nil
 }
 
 func (c *Call) trickle(kind messages.LiveKind) *trickle {
 	t := &c.text
-	if kind == messages.LiveReasoning {
+	switch kind {
+	case messages.LiveReasoning:
 		t = &c.reasoning
+	case messages.LiveCall:
+		t = &c.call
+	case messages.LiveText, messages.LiveRetry, messages.LiveReset:
 	}
 	if *t == nil {
 		*t = newTrickle(c.p.cfg.Redact)
@@ -210,17 +241,31 @@ func (c *Call) trickle(kind messages.LiveKind) *trickle {
 	return *t
 }
 
+// callEnded passes on what was held back of a call, which goes on no more.
+func (c *Call) callEnded() {
+	if c.call != nil {
+		c.wait(messages.LiveCall, c.calling, c.call.rest())
+	}
+	c.call, c.calling = nil, called{}
+}
+
+func (c *Call) clean(of called) called {
+	return called{c.p.cfg.Redact.String(of.id), c.p.cfg.Redact.String(of.name)}
+}
+
 // wait adds to what waits.
-func (c *Call) wait(kind messages.LiveKind, text string) {
+func (c *Call) wait(kind messages.LiveKind, of called, text string) {
 	if text == "" {
 		return
 	}
+	of = c.clean(of)
 	c.size += len(text)
-	if n := len(c.waiting); n > 0 && c.waiting[n-1].kind == kind {
+	if n := len(c.waiting); n > 0 && c.waiting[n-1].kind == kind && c.waiting[n-1].of == of {
 		c.waiting[n-1].text += text
 		return
 	}
-	c.waiting = append(c.waiting, piece{kind, text})
+	c.size += of.size()
+	c.waiting = append(c.waiting, piece{kind, of, text})
 }
 
 // overflow drops the older half of what waits. It is redacted first, or the rest of a secret could stay.
@@ -241,6 +286,8 @@ func (c *Call) overflow() {
 	for _, w := range c.waiting {
 		if w.text != "" || w.kind == messages.LiveReset {
 			kept = append(kept, w)
+		} else {
+			c.size -= w.of.size()
 		}
 	}
 	c.waiting = kept

@@ -26,6 +26,7 @@ type Config struct {
 const (
 	defaultEvery = 50 * time.Millisecond
 	enough       = 1 << 10  // bytes of a reply that are published without waiting, but for the first ones
+	maxName      = 256      // bytes of the id or the name of a tool call
 	maxWaiting   = 64 << 10 // bytes of a reply that wait to be published; then the oldest are dropped
 )
 

@@ -142,7 +142,7 @@ func (c *call) setback(over int, failed *Error) {
 }
 
 func (c *call) emit(d Delta) bool {
-	c.dirty = d.Text != "" || d.Reasoning != "" || c.dirty && !d.Reset
+	c.dirty = d.Shown() || c.dirty && !d.Reset
 	return c.yield(d, nil)
 }
 

@@ -61,9 +61,20 @@ type Format struct {
 type Delta struct {
 	Text      string
 	Reasoning string
-	Reset     bool // a retry begins: forget text and reasoning so far
+	Call      *CallPiece
+	Reset     bool // a retry begins: forget text, reasoning and calls so far
 	Reply     *Reply
 }
+
+// CallPiece goes on with a tool call while the model writes it. A provider need not give any: the Reply has the calls
+// whole, and their ids there may be others.
+type CallPiece struct {
+	ID, Name  string // of the call, in each of its pieces
+	Arguments string // what follows; empty: the call begins
+}
+
+// Shown reports whether the delta is a piece that a reset takes back.
+func (d *Delta) Shown() bool { return d.Text != "" || d.Reasoning != "" || d.Call != nil }
 
 // Reply is the whole answer.
 type Reply struct {

@@ -90,7 +90,7 @@ func (r *Retry) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 // attempt is how one attempt went.
 type attempt struct {
 	over bool  // a reply was yielded, or the consumer left
-	text bool  // text or reasoning was yielded
+	text bool  // a piece of a reply was yielded
 	err  error // not yielded yet
 }
 
@@ -100,7 +100,7 @@ func (r *Retry) try(ctx context.Context, req Request, yield func(Delta, error) b
 			a.err = err
 			return a
 		}
-		a.text = d.Text != "" || d.Reasoning != "" || a.text && !d.Reset
+		a.text = d.Shown() || a.text && !d.Reset
 		if !yield(d, nil) || d.Reply != nil {
 			a.over = true
 			return a

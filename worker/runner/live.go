@@ -7,6 +7,8 @@ import "github.com/longshore-run/longshore/messages"
 type LiveReply interface {
 	// Add goes on with the reply.
 	Add(kind messages.LiveKind, text string)
+	// AddCall goes on with a tool call of the reply.
+	AddCall(id, name, args string)
 	// Reset says that the reply begins anew.
 	Reset()
 	// Retry says that a try has failed and what follows. The text holds no secrets.
@@ -25,7 +27,8 @@ func (x *execution) live(step int) LiveReply {
 
 type unseen struct{}
 
-func (unseen) Add(messages.LiveKind, string) {}
-func (unseen) Reset()                        {}
-func (unseen) Retry(string)                  {}
-func (unseen) Close(bool)                    {}
+func (unseen) Add(messages.LiveKind, string)  {}
+func (unseen) AddCall(string, string, string) {}
+func (unseen) Reset()                         {}
+func (unseen) Retry(string)                   {}
+func (unseen) Close(bool)                     {}

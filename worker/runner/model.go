@@ -91,6 +91,8 @@ func (x *execution) stream(deltas iter.Seq2[model.Delta, error], live LiveReply)
 			live.Add(messages.LiveText, d.Text)
 		case d.Reasoning != "" && x.keepsReasoning():
 			live.Add(messages.LiveReasoning, d.Reasoning)
+		case d.Call != nil:
+			live.AddCall(d.Call.ID, d.Call.Name, d.Call.Arguments)
 		}
 	}
 	return nil, first, &model.Error{Class: model.Truncated, Detail: "the stream ended without a reply"}

@@ -97,6 +97,8 @@ func (a *assembly) start(index wireIndex, b *wireBlock, yield func(model.Delta, 
 	case thinkingBlock:
 		p.sign.WriteString(b.Signature)
 		return p.write(b.Thinking, model.Delta{Reasoning: b.Thinking}, yield)
+	case toolBlock:
+		return a.callPiece(p, "", yield)
 	}
 	return nil
 }
@@ -117,10 +119,21 @@ func (a *assembly) delta(index wireIndex, d *wireDelta, yield func(model.Delta, 
 		return nil
 	case d.Type == inputDelta && p.Type == toolBlock:
 		p.text.WriteString(d.PartialJSON)
-		return nil
+		return a.callPiece(p, d.PartialJSON, yield)
 	default:
 		return garbled("a %s cannot be of a block of type %s", d.Type, p.Type)
 	}
+}
+
+// callPiece shows a call while it is written.
+func (a *assembly) callPiece(p *piece, args string, yield func(model.Delta, error) bool) error {
+	if p.ID == "" || p.Name == "" {
+		return nil
+	}
+	if !yield(model.Delta{Call: &model.CallPiece{ID: p.ID, Name: a.names.real(p.Name), Arguments: args}}, nil) {
+		return errAbandoned
+	}
+	return nil
 }
 
 func (p *piece) write(s string, d model.Delta, yield func(model.Delta, error) bool) error {

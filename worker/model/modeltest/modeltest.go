@@ -95,12 +95,16 @@ func listen(ctx context.Context, p model.Provider, r model.Request) (h heard, br
 			}
 		case d.Reply != nil:
 			h.replies = append(h.replies, d.Reply)
-			if d.Text != "" || d.Reset {
+			if d.Shown() || d.Reset {
 				broken = "a delta has two fields"
 			}
 		case d.Text != "":
 			h.text += d.Text
 			h.pieces++
+		case d.Call != nil:
+			if d.Call.ID == "" || d.Call.Name == "" {
+				broken = "a piece of a call lacks its id or name"
+			}
 		default:
 			broken = "an empty delta"
 		}

@@ -69,12 +69,17 @@ func (p *Provider) read(
 		if err != nil {
 			return nil, err
 		}
-		text, reasoning := a.add(chunk)
+		text, reasoning, calls := a.add(chunk)
 		if reasoning != "" && !yield(model.Delta{Reasoning: reasoning}, nil) {
 			return nil, errAbandoned
 		}
 		if text != "" && !yield(model.Delta{Text: text}, nil) {
 			return nil, errAbandoned
+		}
+		for _, c := range calls {
+			if !yield(model.Delta{Call: c}, nil) {
+				return nil, errAbandoned
+			}
 		}
 	}
 }

@@ -26,10 +26,10 @@ type pieces struct {
 	args     strings.Builder
 }
 
-// add returns the text and the reasoning of the chunk.
-func (a *assembly) add(c api.ChatCompletionStreamResponse) (text, reasoning string) {
+// add returns the text, the reasoning and the pieces of calls of the chunk.
+func (a *assembly) add(c api.ChatCompletionStreamResponse) (text, reasoning string, calls []*model.CallPiece) {
 	if len(c.Choices) == 0 {
-		return "", ""
+		return "", "", nil
 	}
 	d := &c.Choices[0].Delta
 	a.text.WriteString(d.Content)
@@ -46,8 +46,11 @@ func (a *assembly) add(c api.ChatCompletionStreamResponse) (text, reasoning stri
 			p.name = t.Function.Name
 		}
 		p.args.WriteString(t.Function.Arguments)
+		if p.id != "" && p.name != "" { // else it cannot be told apart yet
+			calls = append(calls, &model.CallPiece{ID: p.id, Name: p.name, Arguments: t.Function.Arguments})
+		}
 	}
-	return d.Content, d.ReasoningContent
+	return d.Content, d.ReasoningContent, calls
 }
 
 // reply judges what came. The reason to stop is derived: what providers say is often wrong.

@@ -69,7 +69,33 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 			yield(model.Delta{}, &failure)
 			return
 		}
-		yield(model.Delta{Reply: p.reply(r, t, n, text, placeholders)}, nil)
+		reply := p.reply(r, t, n, text, placeholders)
+		for _, c := range reply.Message.Calls() {
+			if !writeCall(ctx, &c, t, yield) {
+				return
+			}
+		}
+		yield(model.Delta{Reply: reply}, nil)
+	}
+}
+
+// writeCall writes a call in pieces, as the text of its turn is written. It reports whether to go on.
+func writeCall(ctx context.Context, c *messages.ToolCall, t *turn, yield func(model.Delta, error) bool) bool {
+	if c.ID == "" || c.Name == "" {
+		return true
+	}
+	for rest := c.Arguments; ; {
+		n := pieceLen(rest, t.chunk)
+		if !yield(model.Delta{Call: &model.CallPiece{ID: c.ID, Name: c.Name, Arguments: rest[:n]}}, nil) {
+			return false
+		}
+		if rest = rest[n:]; rest == "" {
+			return true
+		}
+		if err := pause(ctx, t.pause); err != nil {
+			yield(model.Delta{}, err)
+			return false
+		}
 	}
 }
 
