@@ -19,6 +19,8 @@
 //	            arguments: '{"filePath":'  # a string is handed on as it is, valid or not
 //	      - text: "The file says: ${lastToolResult}"
 //	        usage: {input: 12, output: 7}  # default: an estimate, one token for four bytes
+//	  - format: step          # plays when this format is asked for; step is that of the JSON protocol
+//	    turns: [{text: '{"type": "final", "content": "Sunny."}'}]
 //	  - match: outage
 //	    turns:
 //	      - text: So far       # comes before the error

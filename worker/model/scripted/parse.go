@@ -27,6 +27,7 @@ type scriptFile struct {
 type sceneFile struct {
 	Match  string     `yaml:"match"`
 	Tools  []string   `yaml:"tools"`
+	Format string     `yaml:"format"`
 	Repeat bool       `yaml:"repeat"`
 	Turns  []turnFile `yaml:"turns"`
 }
@@ -82,7 +83,7 @@ func Parse(data []byte) (*Script, error) {
 	}
 	for i := range f.Scenes {
 		at := fmt.Sprintf("scenes[%d]", i)
-		if n := i - 1; n >= 0 && f.Scenes[n].Match == "" && len(f.Scenes[n].Tools) == 0 {
+		if n := i - 1; n >= 0 && f.Scenes[n].Match == "" && len(f.Scenes[n].Tools) == 0 && f.Scenes[n].Format == "" {
 			return nil, &messages.FieldError{Field: at, Reason: "never plays: the scene before it takes every message"}
 		}
 		sc, err := readScene(at, &f.Scenes[i])
@@ -98,7 +99,7 @@ func readScene(at string, f *sceneFile) (scene, error) {
 	if len(f.Turns) == 0 {
 		return scene{}, &messages.FieldError{Field: at + ".turns", Reason: "needs at least one turn"}
 	}
-	s := scene{match: f.Match, tools: f.Tools, repeat: f.Repeat}
+	s := scene{match: f.Match, tools: f.Tools, format: f.Format, repeat: f.Repeat}
 	for i := range f.Turns {
 		t, err := readTurn(fmt.Sprintf("%s.turns[%d]", at, i), &f.Turns[i])
 		if err != nil {

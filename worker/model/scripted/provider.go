@@ -115,7 +115,7 @@ func (s *Script) turn(r model.Request, n int) (*turn, error) {
 	task := firstUserText(r.Messages)
 	for i := range s.scenes {
 		sc := &s.scenes[i]
-		if !strings.Contains(task, sc.match) || !offers(r.Tools, sc.tools) {
+		if !strings.Contains(task, sc.match) || !offers(r.Tools, sc.tools) || !asksFor(r.Format, sc.format) {
 			continue
 		}
 		if sc.repeat {
@@ -142,6 +142,11 @@ func offers(tools []messages.ToolSpec, names []string) bool {
 		}
 	}
 	return true
+}
+
+// asksFor reports whether a request asks for the format of a name.
+func asksFor(f *model.Format, name string) bool {
+	return name == "" || f != nil && f.Name == name
 }
 
 func (p *Provider) reply(r model.Request, t *turn, n int, text string, placeholders *strings.Replacer) *model.Reply {

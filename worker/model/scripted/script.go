@@ -16,6 +16,7 @@ type Script struct {
 type scene struct {
 	match  string   // in the first user message; empty: any
 	tools  []string // that the request must offer
+	format string   // of the reply, by name, that the request must ask for; empty: any
 	repeat bool
 	turns  []turn
 }
