@@ -175,15 +175,15 @@ func (a *assembly) reply(r model.Request, limit int) (*model.Reply, error) {
 		Message: messages.Message{Role: messages.RoleAssistant}, Stop: stopReason(a.reason),
 		Usage: a.usage.ours(), Provider: family, Model: first(a.model, r.Model),
 	}
-	half, ids := false, map[string]bool{}
+	half, nameless, ids := false, false, map[string]bool{}
 	for _, p := range a.blocks {
 		b, ok := p.block(a.names)
 		switch {
 		case p.Type == toolBlock && out.Stop != messages.StopEnd: // it may have lost its end, and the next ones are missing
-		case !ok:
-			half = true
 		case b != nil:
+			half = half || !ok
 			if c := b.ToolCall; c != nil {
+				nameless = nameless || c.Name == ""
 				if c.ID == "" || ids[c.ID] { // a gateway's doing: results could not be told apart
 					c.ID = "call_" + rand.Text()[:16]
 				}
@@ -196,7 +196,7 @@ func (a *assembly) reply(r model.Request, limit int) (*model.Reply, error) {
 	case half && out.Usage.Output >= int64(limit):
 		out.Stop = messages.StopLength
 		out.Message.Content = withoutCalls(out.Message.Content)
-	case half:
+	case nameless:
 		return nil, garbled("the reply ends within a tool call")
 	case len(out.Message.Calls()) > 0:
 		out.Stop = messages.StopToolCalls
@@ -238,7 +238,8 @@ func (p *piece) block(n names) (*messages.Block, bool) {
 	return nil, true
 }
 
-// call returns false for half a call. Arguments that are no JSON, but whole, are handed on: the model is told.
+// call returns false for half a call. Arguments that are not JSON, or end too soon, are handed on: the model is told, and
+// can correct them.
 func (p *piece) call(n names) (*messages.ToolCall, bool) {
 	args := strings.TrimSpace(p.text.String())
 	if args == "" {
@@ -249,10 +250,7 @@ func (p *piece) call(n names) (*messages.ToolCall, bool) {
 	}
 	var v json.RawMessage
 	err := json.NewDecoder(strings.NewReader(args)).Decode(&v)
-	if p.Name == "" || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, false
-	}
-	return &messages.ToolCall{ID: p.ID, Name: n.real(p.Name), Arguments: args}, true
+	return &messages.ToolCall{ID: p.ID, Name: n.real(p.Name), Arguments: args}, p.Name != "" && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // stopReason translates the API's reasons, and those of gateways that let their own through. A reason to call tools

@@ -58,11 +58,11 @@ func (a *assembly) reply(r model.Request, x *exchange, f Flavour) (*model.Reply,
 	stop := stopReason(x)
 	var calls []messages.Block
 	extras := map[int]json.RawMessage{}
-	half := false
+	half, nameless := false, false
 	if stop != messages.StopLength { // else the last call may have lost its end, and the next ones are missing
 		for i, p := range a.calls {
 			list, ok := p.settle()
-			half = half || !ok
+			half, nameless = half || !ok, nameless || len(list) == 0
 			if extra, ok := x.thoughts.extras[i]; ok {
 				extras[len(calls)] = extra
 			}
@@ -71,11 +71,11 @@ func (a *assembly) reply(r model.Request, x *exchange, f Flavour) (*model.Reply,
 			}
 		}
 	}
-	if half { // the others do not make up for it
-		if r.MaxTokens == 0 || x.usage.Output < int64(r.MaxTokens) {
-			return nil, a.invalid(x, "the reply ends within a tool call")
-		}
+	switch {
+	case half && r.MaxTokens > 0 && x.usage.Output >= int64(r.MaxTokens): // the others do not make up for it
 		stop, calls, extras = messages.StopLength, nil, nil
+	case nameless, half && (x.finish == "" || stop != messages.StopEnd):
+		return nil, a.invalid(x, "the reply ends within a tool call")
 	}
 	msg := messages.Message{Role: messages.RoleAssistant, Content: x.thoughts.blocks(f, extras)}
 	if a.text.Len() > 0 {
@@ -103,7 +103,8 @@ func (a *assembly) invalid(x *exchange, detail string) error {
 	return &model.Error{Class: model.ModelOutput, Status: x.status, Detail: detail, RequestID: x.requestID}
 }
 
-// settle returns false for half a call. Arguments that are no JSON, but whole, are handed on: the model is told.
+// settle returns false for half a call. Arguments that are not JSON, or end too soon, are handed on: the model is told, and
+// can correct them. There is no call without a name.
 // Several objects are as many calls of the tool; the same one again is no more than that.
 func (p *pieces) settle() ([]messages.ToolCall, bool) {
 	args := strings.TrimSpace(p.args.String())
@@ -111,7 +112,7 @@ func (p *pieces) settle() ([]messages.ToolCall, bool) {
 		args = "{}"
 	}
 	list, err := objects(args)
-	if p.name == "" || errors.Is(err, io.ErrUnexpectedEOF) {
+	if p.name == "" {
 		return nil, false
 	}
 	if err != nil {
@@ -124,7 +125,7 @@ func (p *pieces) settle() ([]messages.ToolCall, bool) {
 			out[i].ID = "call_" + rand.Text()[:16]
 		}
 	}
-	return out, true
+	return out, !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // objects splits JSON objects that follow each other, and drops repeated ones.
