@@ -50,6 +50,7 @@ func appendHead(b []byte, h *Head) []byte {
 	b = appendCount(b, `,"claimSeq":`, h.ClaimSeq)
 	b = appendCount(b, `,"parkSeq":`, h.ParkSeq)
 	b = appendCount(b, `,"attempt":`, uint64(max(h.Attempt, 0)))
+	b = appendTrue(b, `,"alone":`, h.Alone)
 	if h.Cancel {
 		b = append(b, `,"cancel":true`...)
 	}

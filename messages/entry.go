@@ -36,6 +36,7 @@ type Head struct {
 	ClaimSeq uint64    `json:"claimSeq,omitempty"` // sequence of the last claim
 	ParkSeq  uint64    `json:"parkSeq,omitempty"`  // sequence of the last park
 	Attempt  int       `json:"attempt,omitempty"`  // claims since the last progress, less the released ones
+	Alone    bool      `json:"alone,omitempty"`    // the last claim was made alone in quarantine, and there was no progress since; its writer says so
 	Cancel   bool      `json:"cancel,omitempty"`   // it was asked to stop
 	Waits    string    `json:"waits,omitempty"`    // what for, from a park until the next claim
 	// FirstEvent is the running number of the entry's first event, counted from 1 in each run; Events is how many
@@ -88,11 +89,11 @@ func (h *Head) Matches(records []Record) bool {
 }
 
 // Follow is the head of an entry with these records right after an entry with the head prev (the zero Head: an
-// empty log). It fills everything but ID, Time and EventsThrough. Pure.
+// empty log). It fills everything but ID, Time, EventsThrough and the Alone of a claim. Pure.
 func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
-		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Cancel: prev.Cancel, Waits: prev.Waits,
+		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits,
 		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Lines: prev.Lines, Status: prev.Status,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
@@ -134,10 +135,10 @@ func (h *Head) follow(r Record) {
 		}
 	case *Claimed:
 		h.Phase, h.Claim, h.Ticket, h.Delivery, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, r.Delivery, 0
-		h.Waits = ""
+		h.Waits, h.Alone = "", false
 		h.Attempt++
 	case *ModelReplied, *ModelFailed, *ToolReturned, *Summarised:
-		h.Attempt = 0
+		h.Attempt, h.Alone = 0, false
 	case *Released:
 		if !r.Spent {
 			h.Attempt = max(0, h.Attempt-1)
@@ -147,7 +148,7 @@ func (h *Head) follow(r Record) {
 			h.Phase = PhaseReady
 		}
 	case *Parked:
-		h.Phase, h.ParkSeq, h.Attempt = PhaseParked, 0, 0
+		h.Phase, h.ParkSeq, h.Attempt, h.Alone = PhaseParked, 0, 0, false
 		h.Waits = r.Reason
 	case *CancelRequested:
 		h.Cancel = true

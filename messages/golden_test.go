@@ -38,6 +38,8 @@ func wire() map[string]any {
 	several.Planner, several.Plan, several.OutputSchema = messages.PlannerJSON, nil, json.RawMessage(`{"type":"object"}`)
 	shaped := minimal
 	shaped.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
+	tried := head
+	tried.Alone = true
 	short := done
 	short.Summary, short.Outputs = "A haiku was written.", []string{"haiku.txt"}
 	taskResult := short.TaskResult()
@@ -49,6 +51,7 @@ func wire() map[string]any {
 		"definition_models": &several,
 		"head":              &head,
 		"head_first":        new(first()),
+		"head_quarantine":   &tried,
 		"agent_result":      &result,
 		"agent_result_done": &done,
 		"usage":             &usage,

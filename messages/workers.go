@@ -1,6 +1,12 @@
 package messages
 
-import "time"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Requests about the workers of the fleet.
 const (
@@ -13,6 +19,7 @@ const (
 	StatusOfWorkers = "workers.status"
 	DrainPrefix     = "workers.drain."
 	KeepPrefix      = "workers.keep." // and the id: whether it works a run. From workers alone
+	SeenPrefix      = "workers.seen." // each worker announces itself here, with its id
 )
 
 // WorkerStatus is what a worker says of itself.
@@ -26,6 +33,15 @@ type WorkerStatus struct {
 	Held     int       `json:"held"`  // task messages in hand
 	Since    time.Time `json:"since"`
 	Draining bool      `json:"draining,omitempty"` // it takes nothing new, and ends when its runs have handed themselves back
+	Tools    []string  `json:"tools,omitempty"`    // names of the tools that it offers
+	Labels   Labels    `json:"labels,omitempty"`   // what its operator says of it, such as gpu=true
+	// Every is how often it announces itself. One that is silent for longer than twice that, and said no goodbye, is lost.
+	Every Duration `json:"every,omitzero"`
+	Gone  bool     `json:"gone,omitempty"` // its goodbye
+	// Trials is how many of its runs are in quarantine: they lost workers before and have made no progress since.
+	Trials int `json:"trials,omitempty"`
+	// Explained is how many lost workers are explained by runs that this worker lately found to be poison.
+	Explained int `json:"explained,omitempty"`
 	// Begun is how many tasks of each tenant are in hand. They are in the queue's stream until they are done, and
 	// wait for nobody.
 	Begun map[string]int `json:"begun,omitempty"`
@@ -47,4 +63,81 @@ func (r WorkerDrain) Check() error {
 		return &FieldError{"worker", "is missing"}
 	}
 	return checkText("worker", r.Worker, maxSaid)
+}
+
+// Bounds of what a worker says of itself.
+const (
+	MaxWorkerTools  = 1024
+	MaxWorkerLabels = 64
+	maxWorkerName   = 1 << 10
+)
+
+// Labels are what an operator says of a worker, by key.
+type Labels map[string]string
+
+// ParseLabels reads labels as an operator writes them: "gpu=true,zone=a".
+func ParseLabels(text string) (Labels, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	out := Labels{}
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not KEY=VALUE", shown(part))
+		}
+		if _, twice := out[key]; twice {
+			return nil, fmt.Errorf("%q is there twice", shown(key))
+		}
+		out[key] = value
+	}
+	if err := out.Check("label"); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// String is what ParseLabels reads, by key.
+func (l Labels) String() string {
+	parts := make([]string, 0, len(l))
+	for _, k := range slices.Sorted(maps.Keys(l)) {
+		parts = append(parts, k+"="+l[k])
+	}
+	return strings.Join(parts, ",")
+}
+
+// Check returns a *FieldError that names the key.
+func (l Labels) Check(field string) error {
+	if len(l) > MaxWorkerLabels {
+		return &FieldError{field, fmt.Sprintf("has more than %d labels", MaxWorkerLabels)}
+	}
+	for k, v := range l {
+		if err := checkToken(field+"."+shown(k), k); err != nil {
+			return err
+		}
+		if err := checkToken(field+"."+k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check returns a *FieldError when it cannot be what a worker says of itself.
+func (w *WorkerStatus) Check() error {
+	switch {
+	case !ValidToken(w.ID):
+		return &FieldError{"id", "must be a token"}
+	case len(w.Name) > maxWorkerName || len(w.Host) > maxWorkerName || len(w.Version) > maxWorkerName:
+		return &FieldError{"name", fmt.Sprintf("name, host and version must be at most %d bytes", maxWorkerName)}
+	case len(w.Tools) > MaxWorkerTools:
+		return &FieldError{"tools", fmt.Sprintf("has more than %d", MaxWorkerTools)}
+	case w.Every < 0 || w.Trials < 0 || w.Explained < 0:
+		return &FieldError{"every", "every, trials and explained must not be negative"}
+	}
+	for i, t := range w.Tools {
+		if err := checkToken(fmt.Sprintf("tools[%d]", i), t); err != nil {
+			return err
+		}
+	}
+	return w.Labels.Check("labels")
 }

@@ -91,6 +91,9 @@ func (s *Set) Specs(names []string) ([]messages.ToolSpec, error) {
 	return specs, nil
 }
 
+// Names are those of all tools, sorted.
+func (s *Set) Names() []string { return slices.Clone(s.names) }
+
 // Effect of a tool. That of an unknown tool is once: nothing may be assumed about it.
 func (s *Set) Effect(name string) messages.Effect {
 	if m := s.members[name]; m != nil {

@@ -20,7 +20,7 @@ func TestFailuresBackOff(t *testing.T) {
 	}{
 		"the worker stops":              {fmt.Errorf("work: %w", runner.ErrShutdown), 9, 0},
 		"another ticket of it":          {runner.ErrBusy, 9, time.Second},
-		"too many suspects":             {errSuspectsFull, 9, time.Second},
+		"quarantine is full":            {errQuarantineFull, 9, time.Second},
 		"the first failure":             {failed, 1, time.Second},
 		"the second failure":            {failed, 2, 2 * time.Second},
 		"the tenth failure":             {failed, 10, 10 * time.Second},

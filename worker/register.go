@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -22,12 +24,94 @@ func (w *Worker) register(ctx context.Context, drain context.CancelFunc) {
 	}
 }
 
+// maxAnnounceEvery bounds how long others wait until they take a silent worker for lost.
+const maxAnnounceEvery = 10 * time.Second
+
+// announce tells the fleet at each round that this worker lives, until ctx ends, and then says goodbye.
+func (w *Worker) announce(ctx context.Context) {
+	ticker := time.NewTicker(w.announceEvery)
+	defer ticker.Stop()
+	var known evidence
+	var convicted <-chan struct{} // never
+	if w.cfg.Roster != nil {
+		convicted = w.cfg.Roster.News()
+	}
+	for {
+		w.say(ctx, w.status())
+		if now := w.evidence(); now != known {
+			known = now
+			w.quarantine.reopen()
+		}
+		select {
+		case <-ticker.C:
+		case <-w.changed:
+		case <-convicted:
+		case <-ctx.Done():
+			last := w.status()
+			last.Gone = true
+			w.say(ctx, last)
+			return
+		}
+	}
+}
+
+// evidence is what runs in quarantine are judged by.
+type evidence struct {
+	lost      int
+	convicted bool
+}
+
+func (w *Worker) evidence() (e evidence) {
+	if w.cfg.Roster != nil {
+		e.lost, e.convicted = w.cfg.Roster.Lost()
+	}
+	return e
+}
+
+// tried tells the fleet that several runs are on trial here, before the newest of them may claim: if this worker dies, none
+// of them is proven to be the cause.
+func (w *Worker) tried(trials int) {
+	w.say(w.running, w.describe(trials))
+}
+
+// say announces. Others that do not hear it hear the next one.
+func (w *Worker) say(ctx context.Context, status messages.WorkerStatus) {
+	status.Begun = nil // those who count ask
+	if err := w.cfg.Bus.AnnounceWorker(status); err != nil {
+		w.cfg.Log.DebugContext(ctx, "announce the worker", "err", err)
+	}
+}
+
+// listen follows what others announce until ctx ends. It returns when it knows the workers of the last minutes.
+func (w *Worker) listen(ctx context.Context, background *sync.WaitGroup) {
+	if w.cfg.Roster == nil {
+		return
+	}
+	known := make(chan struct{})
+	background.Go(func() {
+		if err := w.cfg.Roster.Run(ctx, func() { close(known) }); err != nil && ctx.Err() == nil {
+			w.cfg.Log.WarnContext(ctx, "other workers are not known", "err", err)
+		}
+	})
+	select {
+	case <-known:
+	case <-ctx.Done():
+	}
+}
+
 // status is what the worker says of itself.
-func (w *Worker) status() messages.WorkerStatus {
+func (w *Worker) status() messages.WorkerStatus { return w.describe(w.quarantine.onTrial()) }
+
+func (w *Worker) describe(trials int) messages.WorkerStatus {
+	explained := 0
+	if w.cfg.Roster != nil {
+		explained = w.cfg.Roster.Explained()
+	}
 	host, _ := os.Hostname() // empty when it has none
 	return messages.WorkerStatus{
 		Name: w.cfg.Name, ID: w.id, Host: host, Version: w.cfg.Version, Since: w.since,
 		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Draining: w.draining.Load(), Begun: w.held.begun(),
+		Tools: w.cfg.Tools, Labels: w.cfg.Labels, Every: messages.Duration(w.announceEvery), Trials: trials, Explained: explained,
 	}
 }
 

@@ -40,16 +40,19 @@ type Config struct {
 	Version      string        // of the program, that it is listed with
 	Caps         *bus.Caps     // those of the Runner's Keeper; nil: nothing is capped or paused
 	Clock        *bus.Clock    // that of the Keeper; nil: this machine's clock is trusted
+	Roster       *bus.Roster   // the other workers, as the Runner knows them; nil: it knows of none
+	Tools        []string      // names of what the Runner offers, that it is listed with
+	Labels       messages.Labels
 }
 
 // Worker works task messages.
 type Worker struct {
-	cfg     Config
-	slots   *slots
-	queue   *queue
-	suspect *suspectPlace
-	held    *held
-	jobs    sync.WaitGroup // messages being handled
+	cfg        Config
+	slots      *slots
+	queue      *queue
+	held       *held
+	quarantine *quarantine
+	jobs       sync.WaitGroup // messages being handled
 
 	weather     weather
 	sweeping    sync.Mutex
@@ -58,11 +61,13 @@ type Worker struct {
 	id       string // of this life of the worker, as its claims name it
 	since    time.Time
 	draining atomic.Bool
+	changed  chan struct{} // buffered: there is news of this worker to announce
 
 	// Set by Run before anything is pulled.
-	ackWait   time.Duration
-	beatEvery time.Duration
-	running   context.Context //nolint:containedctx // ends when the worker is told to stop
+	ackWait       time.Duration
+	beatEvery     time.Duration
+	announceEvery time.Duration
+	running       context.Context //nolint:containedctx // ends when the worker is told to stop
 }
 
 // New returns a worker.
@@ -79,9 +84,9 @@ func New(cfg Config) *Worker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC()}
+	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(), changed: make(chan struct{}, 1)}
 	w.cfg.Name = cmp.Or(cfg.Name, w.id)
-	w.suspect = newSuspectPlace(cfg.Slots)
+	w.quarantine = newQuarantine(cfg.Slots, w.tried)
 	w.queue = newQueue(cfg.Bus, w.slots)
 	return w
 }
@@ -91,7 +96,7 @@ type Stats struct {
 	Slots    int // in all
 	Busy     int // slots in use
 	Held     int // task messages in hand
-	Suspects int // runs that wait to be tried alone, or are
+	Suspects int // runs that are in quarantine, or wait for it
 	Lanes    int // lanes that this worker believes to have work
 
 	Redelivered uint64 // task messages that were handed out before, to whomever
@@ -103,7 +108,7 @@ type Stats struct {
 func (w *Worker) Stats() Stats {
 	working, full := w.queue.working()
 	return Stats{
-		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.suspect.len(), Lanes: working, LanesFull: full,
+		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.quarantine.len(), Lanes: working, LanesFull: full,
 		Redelivered: w.redelivered.Load(), Runner: w.cfg.Runner.Stats(),
 	}
 }
@@ -137,6 +142,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopBeat()
 	w.ackWait, w.beatEvery, w.running = tasks.AckWait, tasks.AckWait/3, ctx
 	background.Go(func() { w.heartbeat(beat, w.beatEvery) })
+	w.announceEvery = min(w.beatEvery, maxAnnounceEvery)
+	w.listen(beat, &background)
+	background.Go(func() { w.announce(beat) })
 	background.Go(func() { w.register(beat, drain) })
 	if w.cfg.Clock != nil {
 		background.Go(func() { w.cfg.Clock.Keep(beat, w.beatEvery, w.heedClock) })
@@ -162,9 +170,10 @@ func (w *Worker) Run(ctx context.Context) error {
 // drain waits for what is in hand, then aborts it.
 func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
 	w.draining.Store(true)
+	signal(w.changed)
 	w.cfg.Log.InfoContext(ctx, "draining", "held", w.held.len())
 	w.cfg.Runner.Drain()
-	w.suspect.close()
+	w.quarantine.close()
 	done := make(chan struct{})
 	go func() {
 		w.jobs.Wait()
@@ -278,7 +287,9 @@ func (w *Worker) read(ctx context.Context, d *bus.Delivery, slot *slot) *runner.
 	}
 	t := &runner.Ticket{
 		Run: run, Seq: d.Seq, Priority: priority, Queued: d.Queued, Delivered: d.Delivered, Body: d.Data, Trace: d.Trace,
-		Suspect: func(ctx context.Context) (func(), error) { return w.suspect.enter(ctx, slot) },
+		Quarantine: func(ctx context.Context, prime bool) (*runner.Trial, error) {
+			return w.quarantine.enter(ctx, slot, prime)
+		},
 	}
 	if priority.Wakes() {
 		var wake messages.Wake
@@ -370,7 +381,7 @@ func nakDelay(err error, delivered int) time.Duration {
 	switch {
 	case errors.Is(err, runner.ErrShutdown):
 		return 0
-	case errors.Is(err, runner.ErrBusy), errors.Is(err, errSuspectsFull), errors.Is(err, errGrace):
+	case errors.Is(err, runner.ErrBusy), errors.Is(err, errQuarantineFull), errors.Is(err, errGrace):
 		return busyDelay
 	default:
 		return min(failDelay*time.Duration(delivered), maxFailDelay)

@@ -32,7 +32,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 	// What nobody but the fleet may do, and nobody at all of a tenant.
 	fleet := slices.Concat(copies, []string{
 		"runs.acme.r.log", "runs.harbour.r.log", "logs.acme.r", "blobs.acme.r.h.0-1", "events.acme.r.run_finished", "dead.acme.a.r",
-		"tasks.wake.acme.r", "sched.timer.acme.r.1.1", "nudge.acme.r", "live.acme.r", "batches.acme.b.head",
+		"tasks.wake.acme.r", "sched.timer.acme.r.1.1", "nudge.acme.r", "live.acme.r", "batches.acme.b.head", "workers.seen.w",
 		"$KV.AGENTS.a", "$KV.PROMPTS.p", "$KV.QUOTAS.tenant.acme", "$KV.SESSIONS.acme.s", "$KV.KEYS.k",
 		"$JS.API.STREAM.MSG.GET.RUNS", "$JS.API.STREAM.MSG.GET.KV_QUOTAS", "$JS.API.STREAM.MSG.GET.KV_KEYS",
 		"$JS.API.DIRECT.GET.RUNS", "$JS.API.DIRECT.GET.RUNS.runs.acme.r.log", "$JS.API.STREAM.PURGE.RUNS",
@@ -116,7 +116,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"worker": {
 			[]string{
 				"$JS.API.CONSUMER.MSG.NEXT.TASKS.workers", "runs.acme.r.log", "logs.acme.r", "events.acme.r.run_started", "live.acme.r", "tasks.wake.acme.r",
-				"+nudge.*.*", "+_INBOX_worker.>",
+				"+nudge.*.*", "+_INBOX_worker.>", "workers.seen.w", "+workers.seen.*", "$JS.API.STREAM.MSG.GET.ROSTER",
 			},
 			slices.Concat(copies, submits, reads, asks, decides, []string{
 				"longshore.status", "longshore.approve", "longshore.agents.apply", "+longshore.>", "+longshore.submit", "+$SRV.>",

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
@@ -113,9 +114,15 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	defer shutHooks()
 	clock := b.NewClock(bus.ClockConfig{Most: s.MaxClockSkew, Log: log})
 	k, caps := capped(b, clock, parts.guard)
+	life := messages.NewID(time.Now())
+	roster := b.NewRoster(life)
+	labels, err := messages.ParseLabels(s.Labels)
+	if err != nil {
+		return fmt.Errorf("LONGSHORE_WORKER_LABELS: %w", err)
+	}
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
-		Worker: s.Name, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
+		Worker: s.Name, Life: life, Fleet: roster, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
 		Redact: redact.String, Log: said.of("runner"),
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
@@ -125,6 +132,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
+		Roster: roster, Tools: set.Names(), Labels: labels,
 	})
 	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err
@@ -233,7 +241,7 @@ func workerMetrics(m *observability.Metrics, w *worker.Worker, short *memory.Sho
 	gauge("worker_slots", "Runs that may be worked at once.", func(s worker.Stats) int { return s.Slots })
 	gauge("worker_slots_busy", "Slots in use.", func(s worker.Stats) int { return s.Busy })
 	gauge("worker_tickets_held", "Task messages in hand.", func(s worker.Stats) int { return s.Held })
-	gauge("worker_suspects", "Runs without progress that are tried one at a time, or wait for it.", func(s worker.Stats) int { return s.Suspects })
+	gauge("worker_suspects", "Runs in quarantine, tried apart because they may be what kills workers, or waiting for it.", func(s worker.Stats) int { return s.Suspects })
 	gauge("worker_lanes", "Lanes of the queue that this worker believes to have tasks.", func(s worker.Stats) int { return s.Lanes })
 	errs = append(errs, m.Counter("worker_lanes_full_total", "Lanes that could not be made: the stream has no room for more.", func() float64 {
 		return float64(w.Stats().LanesFull)

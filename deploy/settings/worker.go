@@ -17,6 +17,7 @@ type Worker struct {
 	RedisURL     string        `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	Name         string        `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
+	Labels       string        `env:"LONGSHORE_WORKER_LABELS" help:"what this worker has, for tasks that require it: gpu=true,zone=a"`
 	Slots        int           `env:"LONGSHORE_SLOTS"         envDefault:"64"  help:"runs worked at once"`
 	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stop waits for steps to end"`
 	MaxAttempts  int           `env:"LONGSHORE_MAX_ATTEMPTS"  envDefault:"5"   help:"claims without progress before a task is dead"`
@@ -71,6 +72,9 @@ func (s *Worker) checkLimits() error {
 	}
 	if s.BlobBytes != 0 && (s.BlobBytes < 4<<10 || s.BlobBytes > 512<<10) {
 		return Errorf("LONGSHORE_BLOB_BYTES: must be 4096 to 524288")
+	}
+	if _, err := messages.ParseLabels(s.Labels); err != nil {
+		return Errorf("LONGSHORE_WORKER_LABELS: %v", err)
 	}
 	return checkMaxInput(s.MaxInput)
 }

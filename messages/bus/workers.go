@@ -122,15 +122,3 @@ func (b *Bus) askWorkers(subject string, room int) (*inbox, error) {
 	}
 	return in, nil
 }
-
-func decodeWorker(data []byte) (w messages.WorkerStatus, err error) {
-	if err := messages.Decode(data, &w); err != nil {
-		return w, fmt.Errorf("read a worker's answer: %v", err) //nolint:errorlint // not a field of who asks
-	}
-	if !messages.ValidToken(w.ID) || len(w.Name) > maxWorkerName || len(w.Begun) > maxTenants {
-		return w, errors.New("read a worker's answer: its id, name or tenants are none")
-	}
-	return w, nil
-}
-
-const maxWorkerName = 1 << 10

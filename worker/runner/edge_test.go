@@ -142,27 +142,45 @@ func TestSettleFailsAfterTheEnd(t *testing.T) {
 	t.Log(out, err)
 }
 
-// Hand-backs because the suspect place is full are no deaths.
-func TestFullSuspectPlaceIsNoDeath(t *testing.T) {
+// lose begins a run that has lost two workers in its first model call.
+func lose(t *testing.T, k *runlog.Keeper, log *runlog.Memory) messages.Entry {
+	t.Helper()
+	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+	start.Agent.SetDefaults()
+	e, err := k.Begin(t.Context(), rrun, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &messages.StepStarted{Step: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &messages.Claimed{Claim: "dead-2", Worker: "w1", Ticket: 7, Delivery: 1}
+	e = messages.Entry{Head: messages.Follow(rrun, e.Head, again), Records: []messages.Record{again}}
+	e.Head.ID = "again"
+	seq, err := log.Append(t.Context(), rrun, 1, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.At(seq)
+}
+
+// Hand-backs because the quarantine is full are no deaths.
+func TestFullQuarantineIsNoDeath(t *testing.T) {
 	log := &runlog.Memory{}
 	q := &rq{}
 	r, k := rnew(log, q, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
-	// the first owner died in its first model call
-	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
-	start.Agent.SetDefaults()
-	if _, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &messages.StepStarted{Step: 1}); err != nil {
-		t.Fatal(err)
-	}
-	full := errors.New("too many suspect runs wait")
+	lose(t, k, log)
+	full := errors.New("too many runs wait in quarantine")
 	for n := 2; n < 40; n++ {
 		tk := rticket(n)
-		tk.Suspect = func(context.Context) (func(), error) { return nil, full }
+		asked := false
+		tk.Quarantine = func(context.Context, bool) (*runner.Trial, error) { asked = true; return nil, full }
 		out, err := r.Run(context.Background(), tk)
 		if out == runner.Done {
 			t.Errorf("delivery %d: %v %v", n, out, err)
 			rdump(t, log)
 			t.Logf("buried: %+v", q.buried[0].Error)
 			return
+		}
+		if !asked {
+			t.Fatal("a run that lost two workers was taken up in the open")
 		}
 	}
 }
@@ -195,15 +213,14 @@ func TestStaleDeliveryTakesNothing(t *testing.T) {
 func TestWaitingTicketIsNotKeptAlive(t *testing.T) {
 	log := &runlog.Memory{}
 	r, k := rnew(log, &rq{}, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
-	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
-	start.Agent.SetDefaults()
-	e, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &messages.StepStarted{Step: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := lose(t, k, log)
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	tk := rticket(2)
-	tk.Suspect = func(context.Context) (func(), error) { close(waits); <-goOn; return func() {}, nil }
+	tk.Quarantine = func(context.Context, bool) (*runner.Trial, error) {
+		close(waits)
+		<-goOn
+		return &runner.Trial{End: func(bool) {}}, nil
+	}
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = r.Run(context.Background(), tk) }()
 	<-waits

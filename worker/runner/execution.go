@@ -28,7 +28,8 @@ type execution struct {
 	out     runlog.Outbox
 	raced   bool   // others appended while it was judged
 	claims  int    // by this ticket, as far as the log was read
-	suspect func() // gives the suspect place back; nil: not held
+	losses  losses // as far as the log was read
+	trial   *Trial // in quarantine; nil: it is in the open
 	planner agent.Planner
 	shared  *sandbox.Workspace // the named one of the task, held until the ticket is done with
 
@@ -101,7 +102,7 @@ func (x *execution) moved(seq uint64, claimed bool) {
 
 // work judges, claims, and takes the run as far as it goes.
 func (x *execution) work(ctx context.Context) (Outcome, error) {
-	defer x.unsuspect()
+	defer x.endTrial(false)
 	defer func() { _ = x.shared.Close() }()
 	owned, outcome, err := x.claim(ctx)
 	if err == nil && owned {
@@ -126,11 +127,11 @@ func (x *execution) work(ctx context.Context) (Outcome, error) {
 // rests tells whether this owner has ended or parked the run.
 func (x *execution) rests() bool { return x.state.Result != nil || x.state.Parked != nil }
 
-// unsuspect gives the suspect place back once the run has shown that it can be worked, or is let go.
-func (x *execution) unsuspect() {
-	if x.suspect != nil {
-		x.suspect()
-		x.suspect = nil
+// endTrial ends the run's trial, if it is on one: it has made progress, or is let go.
+func (x *execution) endTrial(progress bool) {
+	if x.trial != nil {
+		x.trial.End(progress)
+		x.trial = nil
 	}
 }
 
@@ -257,7 +258,7 @@ func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (a
 		next.StartedAt = e.Head.Time
 	}
 	if e.Head.Attempt == 0 {
-		x.unsuspect()
+		x.endTrial(true)
 	}
 	_ = x.cfg.Keeper.Ask(ctx, x.run, e.Head) // whoever hears of the park finds it listed; Close tries again
 	runlog.Publish(ctx, x.run, e, x.out)
@@ -302,6 +303,9 @@ func (x *execution) entry(prev *messages.Head, rs []messages.Record) *messages.E
 	e := &messages.Entry{Head: messages.Follow(x.run, *prev, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = x.cfg.Keeper.NewID(), x.now()
 	e.Head.EventsThrough = max(prev.EventsThrough, x.out.Through())
+	if x.trial != nil && e.Head.Has(messages.KindClaimed) {
+		e.Head.Alone = x.trial.Alone
+	}
 	return e
 }
 

@@ -64,6 +64,7 @@ type Config struct {
 	Prompt func(ctx context.Context, def *messages.Definition, task *messages.Task) error
 
 	Quotas Quotas // hold back runs of tenants; default: nobody is
+	Fleet  Fleet  // the other workers; default: nothing is known of them
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.
@@ -85,9 +86,9 @@ type Ticket struct {
 	// Keeps, if set, asks the owner of a claim whether it is alive and works the run. If it does, the message is handed to
 	// it and must not be touched any more. An error says that it is too early to tell.
 	Keeps func(ctx context.Context, claim string) (bool, error)
-	// Suspect, if set, is called before a run is claimed that made no progress since its last claim. It waits for
-	// the place where such runs are tried one at a time; done gives the place back.
-	Suspect func(ctx context.Context) (done func(), err error)
+	// Quarantine, if set, is called before a run is claimed that may be what killed its workers. It waits until the run may
+	// be tried; prime: while no other run is. A nil trial without an error: judge again, there is new evidence.
+	Quarantine func(ctx context.Context, prime bool) (*Trial, error)
 }
 
 // first tells whether the ticket very likely begins its run.

@@ -82,7 +82,7 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 // heads reads the entry that the ticket names and the newest one that can be seen, and counts the ticket's claims.
 // Nothing of an entry is opened: what kills a worker there must be counted first.
 func (x *execution) heads(ctx context.Context) (named, last messages.Entry, err error) {
-	x.claims = 0
+	x.claims, x.losses = 0, losses{}
 	after, through := uint64(0), x.ticket.After
 	if x.ticket.After > 0 {
 		after = x.ticket.After - 1
@@ -100,6 +100,7 @@ func (x *execution) heads(ctx context.Context) (named, last messages.Entry, err 
 		if e.Head.Has(messages.KindClaimed) && e.Head.Ticket == x.ticket.Seq {
 			x.claims++
 		}
+		x.losses.count(&last.Head, &e.Head)
 		last = e
 	}
 	return named, last, nil
@@ -158,15 +159,16 @@ func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
 // reclaim claims a run that has a log, before anything of it is opened or folded.
 func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
 	h := last.Head
-	if h.Attempt >= x.cfg.MaxAttempts {
-		return x.poison(ctx, last)
-	}
-	if h.Attempt > 0 && x.ticket.Suspect != nil && x.suspect == nil {
-		done, err := x.ticket.Suspect(ctx)
+	verdict, lost := x.weigh(&last)
+	switch {
+	case verdict == isPoison:
+		return x.poison(ctx, last, lost)
+	case verdict == inQuarantine && x.ticket.Quarantine != nil && x.trial == nil:
+		trial, err := x.ticket.Quarantine(ctx, lost.acting)
 		if err != nil {
 			return false, Return, err
 		}
-		x.suspect = done
+		x.trial = trial
 		return false, 0, runlog.ErrConflict // judge again: the wait may have been long
 	}
 	c := x.newClaim()
@@ -205,12 +207,16 @@ func (x *execution) newClaim() *messages.Claimed {
 	return &messages.Claimed{Claim: x.claimID, Worker: x.cfg.Worker, Ticket: x.ticket.Seq, Delivery: x.ticket.Delivered}
 }
 
-// poison ends a run that was claimed too often without getting any further.
-func (x *execution) poison(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
-	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(last.Head.Attempt), x.ticket.Queued, x.now())
-	res.RetryInfo = &messages.RetryInfo{Attempts: last.Head.Attempt}
+// poison ends a run that was claimed too often without getting any further, or that was found to kill its workers.
+func (x *execution) poison(ctx context.Context, last messages.Entry, lost losses) (bool, Outcome, error) {
+	attempts := max(last.Head.Attempt, lost.workers)
+	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(attempts), x.ticket.Queued, x.now())
+	res.RetryInfo = &messages.RetryInfo{Attempts: attempts}
 	if _, err := x.append(ctx, last.Seq, &last.Head, &messages.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
+	}
+	if x.cfg.Fleet != nil && lost.workers > 0 {
+		x.cfg.Fleet.Convict(lost.workers)
 	}
 	x.r.count(func(s *Stats) { s.Poisoned++ })
 	x.recountEnd(ctx, &res)

@@ -1,0 +1,205 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// errQuarantineFull means that too many runs wait for their trial.
+var errQuarantineFull = errors.New("too many runs wait in quarantine")
+
+// trialTime is how long a run keeps others from their trial. After it the run goes on beside them.
+const trialTime = 10 * time.Second
+
+// quarantine is where runs are tried that may be what kills workers. A prime suspect is tried while no other run is on
+// trial. The others are tried one at a time at first, and twice as many whenever one of them makes progress. Those that
+// wait have not claimed anything, so the next death costs them no attempt.
+type quarantine struct {
+	limit int              // of runs that wait
+	news  func(trials int) // hears of more than one trial, before the run that makes it so may claim; must be quick
+
+	mu        sync.Mutex
+	closed    bool
+	room      int // trials at once
+	busy      int // trials whose time is not over
+	exclusive bool
+	trials    int // runs without progress, those whose time is over included
+	waiting   []*entrant
+}
+
+// entrant is a run that waits.
+type entrant struct {
+	prime bool
+	done  chan struct{} // closed when it need not wait any longer
+	trial *trial        // nil: it is to be judged again
+	err   error
+}
+
+// trial is that of one run.
+type trial struct {
+	slot    *slot
+	expired bool // its time is over
+	ended   bool
+	alone   bool
+	timer   *time.Timer
+}
+
+func newQuarantine(limit int, news func(trials int)) *quarantine {
+	return &quarantine{limit: limit, news: news, room: 1}
+}
+
+// enter waits for a trial, without a slot meanwhile; its end takes the slot again. A nil trial without an error means that
+// there is new evidence: judge again.
+func (q *quarantine) enter(ctx context.Context, sl *slot, prime bool) (*runner.Trial, error) {
+	e := &entrant{prime: prime, done: make(chan struct{})}
+	if err := q.join(e, sl); err != nil {
+		return nil, err
+	}
+	sl.free()
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		q.leave(e)
+	}
+	<-e.done
+	switch {
+	case e.err != nil:
+		return nil, e.err
+	case e.trial == nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case e.trial == nil:
+		sl.retake()
+		return nil, nil //nolint:nilnil // said above
+	}
+	return &runner.Trial{Alone: e.trial.alone, End: func(progress bool) { q.end(e.trial, progress) }}, nil
+}
+
+func (q *quarantine) join(e *entrant, sl *slot) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return runner.ErrShutdown
+	case len(q.waiting) >= q.limit:
+		return errQuarantineFull
+	}
+	at := len(q.waiting)
+	if e.prime {
+		at = slices.IndexFunc(q.waiting, func(o *entrant) bool { return !o.prime })
+		if at < 0 {
+			at = len(q.waiting)
+		}
+	}
+	e.trial = &trial{slot: sl}
+	q.waiting = slices.Insert(q.waiting, at, e)
+	q.admit()
+	return nil
+}
+
+// admit begins the trials that may begin. The caller holds mu.
+func (q *quarantine) admit() {
+	for len(q.waiting) > 0 && !q.exclusive {
+		e := q.waiting[0]
+		if e.prime && q.busy > 0 || q.busy >= q.room {
+			return
+		}
+		q.waiting = q.waiting[1:]
+		q.exclusive = e.prime
+		q.busy++
+		q.trials++
+		e.trial.alone = q.trials == 1
+		if !e.trial.alone {
+			q.news(q.trials)
+		}
+		e.trial.timer = time.AfterFunc(trialTime, func() { q.expire(e.trial) })
+		close(e.done)
+	}
+}
+
+// leave ends a wait in vain, unless it is over.
+func (q *quarantine) leave(e *entrant) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.Index(q.waiting, e); i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+		e.trial = nil
+		close(e.done)
+		q.admit()
+	}
+}
+
+// end ends a trial. It is called by the run's own goroutine, once or more.
+func (q *quarantine) end(t *trial, progress bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.ended {
+		return
+	}
+	t.ended = true
+	t.timer.Stop()
+	q.trials--
+	if progress {
+		q.room = min(2*q.room, max(q.limit, 1))
+	}
+	q.passOn(t)
+	if q.trials == 0 && len(q.waiting) == 0 {
+		q.room = 1
+	}
+}
+
+// expire lets others in although a run has made no progress yet.
+func (q *quarantine) expire(t *trial) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !t.ended {
+		q.passOn(t)
+	}
+}
+
+// passOn gives the place of a trial to the next, once, and the run its slot. The caller holds mu.
+func (q *quarantine) passOn(t *trial) {
+	if t.expired {
+		return
+	}
+	t.expired = true
+	t.slot.retake()
+	q.busy--
+	q.exclusive = false
+	q.admit()
+}
+
+// reopen has all that wait judged again: there is new evidence.
+func (q *quarantine) reopen() { q.dismiss(nil, false) }
+
+// close turns all away that wait.
+func (q *quarantine) close() { q.dismiss(runner.ErrShutdown, true) }
+
+func (q *quarantine) dismiss(err error, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = q.closed || closed
+	for _, e := range q.waiting {
+		e.trial, e.err = nil, err
+		close(e.done)
+	}
+	q.waiting = nil
+}
+
+// len is how many runs wait or are on trial.
+func (q *quarantine) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) + q.trials
+}
+
+// onTrial is how many runs have begun their trial and made no progress.
+func (q *quarantine) onTrial() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.trials
+}

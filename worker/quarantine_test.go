@@ -1,0 +1,159 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+// suspects are runs that enter a quarantine, and what came of it.
+type suspects struct {
+	t       *testing.T
+	q       *quarantine
+	slots   *slots
+	entered map[string]*runner.Trial
+	errs    map[string]error
+	told    []int
+}
+
+func newSuspects(t *testing.T, limit int) *suspects {
+	t.Helper()
+	s := &suspects{t: t, slots: newSlots(limit), entered: map[string]*runner.Trial{}, errs: map[string]error{}}
+	s.q = newQuarantine(limit, func(trials int) { s.told = append(s.told, trials) })
+	return s
+}
+
+// enter lets a run wait for its trial, in the background.
+func (s *suspects) enter(ctx context.Context, name string, prime bool) {
+	s.slots.arrived()
+	sl := s.slots.take()
+	go func() {
+		trial, err := s.q.enter(ctx, sl, prime)
+		s.entered[name], s.errs[name] = trial, err
+	}()
+	synctest.Wait()
+}
+
+func (s *suspects) end(name string, progress bool) {
+	s.entered[name].End(progress)
+	synctest.Wait()
+}
+
+// on checks who is on trial or was.
+func (s *suspects) on(names ...string) {
+	s.t.Helper()
+	synctest.Wait()
+	for _, n := range names {
+		if s.entered[n] == nil {
+			s.t.Errorf("%s is not tried: error %v", n, s.errs[n])
+		}
+	}
+	n := 0
+	for _, trial := range s.entered {
+		if trial != nil {
+			n++
+		}
+	}
+	if n != len(names) {
+		s.t.Errorf("%d were tried, want %v", n, names)
+	}
+}
+
+func TestQuarantineTriesMoreWhenRunsMakeProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuspects(t, 8)
+		for _, n := range []string{"a", "b", "c", "d"} {
+			s.enter(t.Context(), n, false)
+		}
+		s.on("a")
+		s.end("a", true)
+		s.on("a", "b", "c")
+		s.end("b", false)
+		s.on("a", "b", "c", "d")
+		if !s.entered["a"].Alone || !s.entered["b"].Alone || s.entered["c"].Alone || s.entered["d"].Alone {
+			t.Errorf("alone: %v", s.entered)
+		}
+		s.end("c", true)
+		s.end("d", true)
+		if n := s.slots.busy(); n != 4 || s.q.len() != 0 || len(s.told) != 2 {
+			t.Errorf("%d slots in use, %d in quarantine, told %v", n, s.q.len(), s.told)
+		}
+	})
+}
+
+func TestQuarantineTriesPrimeSuspectsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuspects(t, 8)
+		s.enter(t.Context(), "a", false)
+		s.enter(t.Context(), "b", false)
+		s.enter(t.Context(), "prime", true)
+		s.end("a", true) // there would be room for two
+		s.on("a", "prime")
+		if !s.entered["prime"].Alone {
+			t.Error("the prime suspect is not alone")
+		}
+		s.end("prime", true)
+		s.on("a", "prime", "b")
+		s.end("b", true)
+	})
+}
+
+func TestQuarantineWaitsNotForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuspects(t, 8)
+		s.enter(t.Context(), "slow", true)
+		s.enter(t.Context(), "b", false)
+		s.on("slow")
+		time.Sleep(trialTime + time.Second)
+		s.on("slow", "b")
+		if s.entered["b"].Alone || len(s.told) != 1 || s.told[0] != 2 {
+			t.Errorf("b is alone: %t, told %v", s.entered["b"].Alone, s.told)
+		}
+		s.end("slow", true)
+		s.end("slow", true) // harmless
+		s.end("b", true)
+		if n := s.slots.busy(); n != 2 || s.q.len() != 0 {
+			t.Errorf("%d slots in use, %d in quarantine", n, s.q.len())
+		}
+	})
+}
+
+func TestQuarantineTurnsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuspects(t, 2)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s.enter(t.Context(), "a", false)
+		s.enter(ctx, "b", false)
+		s.enter(t.Context(), "c", false)
+		s.enter(t.Context(), "d", false)
+		if !errors.Is(s.errs["d"], errQuarantineFull) {
+			t.Errorf("one too many: %v", s.errs["d"])
+		}
+		gone := errors.New("gone")
+		cancel(gone)
+		synctest.Wait()
+		if !errors.Is(s.errs["b"], gone) {
+			t.Errorf("its context ended: %v", s.errs["b"])
+		}
+		s.q.reopen()
+		synctest.Wait()
+		if trial, ok := s.entered["c"]; !ok || trial != nil || s.errs["c"] != nil {
+			t.Errorf("new evidence: %v, %v", trial, s.errs["c"])
+		}
+		s.enter(t.Context(), "e", false)
+		s.q.close()
+		synctest.Wait()
+		if !errors.Is(s.errs["e"], runner.ErrShutdown) {
+			t.Errorf("a stop: %v", s.errs["e"])
+		}
+		s.enter(t.Context(), "f", false)
+		if !errors.Is(s.errs["f"], runner.ErrShutdown) {
+			t.Errorf("after a stop: %v", s.errs["f"])
+		}
+		s.end("a", true)
+	})
+}

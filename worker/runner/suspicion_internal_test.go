@@ -1,0 +1,74 @@
+package runner
+
+import (
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+func TestWeigh(t *testing.T) {
+	const most = 5
+	for name, tc := range map[string]struct {
+		losses   losses
+		evidence evidence
+		attempts int
+		want     verdict
+	}{
+		"one of many that died together":          {losses{workers: 1}, evidence{lost: 1}, 1, inTheOpen},
+		"a first loss in a tool call":             {losses{workers: 1, acting: true}, evidence{lost: 1}, 0, inTheOpen},
+		"a second loss":                           {losses{workers: 2}, evidence{lost: 2}, 2, inQuarantine},
+		"a second loss, and nothing is known":     {losses{workers: 2}, evidence{}, 2, inQuarantine},
+		"a second loss in a storm":                {losses{workers: 2}, evidence{lost: 5}, 2, inTheOpen},
+		"another was the cause":                   {losses{workers: 2}, evidence{convicted: true}, 2, inTheOpen},
+		"another was the cause of one only":       {losses{workers: 2}, evidence{lost: 1, convicted: true}, 2, inQuarantine},
+		"alone, and nothing else was lost":        {losses{workers: 3, alone: true}, evidence{lost: 3, trials: 1, known: true}, 2, isPoison},
+		"alone, and others were lost too":         {losses{workers: 3, alone: true}, evidence{lost: 4, trials: 1, known: true}, 2, inQuarantine},
+		"alone at first, and another joined":      {losses{workers: 3, alone: true}, evidence{lost: 3, trials: 2, known: true}, 3, inQuarantine},
+		"alone, as far as the log says":           {losses{workers: 3, alone: true}, evidence{lost: 3}, 3, inQuarantine},
+		"beside others on trial":                  {losses{workers: 3}, evidence{lost: 3, trials: 1, known: true}, 3, inQuarantine},
+		"two losses alone are no proof":           {losses{workers: 2, alone: true}, evidence{lost: 2, trials: 1, known: true}, 2, inQuarantine},
+		"at the most attempts":                    {losses{workers: 5}, evidence{lost: 5}, most, isPoison},
+		"at the most attempts, nothing is known":  {losses{workers: 5}, evidence{}, most, isPoison},
+		"at the most attempts in a storm":         {losses{workers: 5}, evidence{lost: 11}, most, inTheOpen},
+		"far beyond the most attempts in a storm": {losses{workers: 15}, evidence{lost: 52}, fuse * most, isPoison},
+		"failures of the platform":                {losses{}, evidence{}, most, isPoison},
+		"failures of the platform, not yet":       {losses{}, evidence{}, most - 1, inTheOpen},
+	} {
+		if got := tc.losses.weigh(tc.evidence, tc.attempts, most); got != tc.want {
+			t.Errorf("%s: verdict %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestLossesOfALog(t *testing.T) {
+	run := messages.Ref{Tenant: "t", Run: "r"}
+	claim := func() messages.Record { return &messages.Claimed{Claim: "c", Ticket: 7} }
+	start := []messages.Record{&messages.Started{}, claim(), &messages.StepStarted{Step: 1}}
+	acts := []messages.Record{&messages.ModelReplied{Step: 1}, &messages.ToolStarted{Step: 1}}
+	for name, tc := range map[string]struct {
+		log  [][]messages.Record
+		want losses
+	}{
+		"begun":                     {[][]messages.Record{start}, losses{}},
+		"lost in its model call":    {[][]messages.Record{start, {claim()}}, losses{workers: 1}},
+		"lost twice there":          {[][]messages.Record{start, {claim()}, {claim()}}, losses{workers: 2}},
+		"lost in a tool call":       {[][]messages.Record{start, acts, {claim()}}, losses{workers: 1, acting: true}},
+		"progress in between":       {[][]messages.Record{start, {claim()}, acts}, losses{acting: true}},
+		"handed back":               {[][]messages.Record{start, {&messages.Released{}}, {claim()}}, losses{}},
+		"handed back after a loss":  {[][]messages.Record{start, {claim()}, {&messages.Released{}}, {claim()}}, losses{workers: 1}},
+		"parked":                    {[][]messages.Record{start, {claim()}, {&messages.Parked{}}}, losses{}},
+		"the tool returned":         {[][]messages.Record{start, acts, {&messages.ToolReturned{}, &messages.StepEnded{}, &messages.StepStarted{Step: 2}}}, losses{}},
+		"one of two tools returned": {[][]messages.Record{start, acts, {&messages.ToolReturned{}}}, losses{acting: true}},
+	} {
+		var l losses
+		var prev messages.Head
+		for _, records := range tc.log {
+			h := messages.Follow(run, prev, records...)
+			l.count(&prev, &h)
+			prev = h
+		}
+		if l != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, l, tc.want)
+		}
+	}
+}
