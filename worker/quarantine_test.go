@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,9 +13,11 @@ import (
 
 // suspects are runs that enter a quarantine, and what came of it.
 type suspects struct {
-	t       *testing.T
-	q       *quarantine
-	slots   *slots
+	t     *testing.T
+	q     *quarantine
+	slots *slots
+
+	mu      sync.Mutex
 	entered map[string]*runner.Trial
 	errs    map[string]error
 	told    []int
@@ -33,6 +36,8 @@ func (s *suspects) enter(ctx context.Context, name string, prime bool) {
 	sl := s.slots.take()
 	go func() {
 		trial, err := s.q.enter(ctx, sl, prime)
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.entered[name], s.errs[name] = trial, err
 	}()
 	synctest.Wait()
