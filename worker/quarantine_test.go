@@ -26,7 +26,11 @@ type suspects struct {
 func newSuspects(t *testing.T, limit int) *suspects {
 	t.Helper()
 	s := &suspects{t: t, slots: newSlots(limit), entered: map[string]*runner.Trial{}, errs: map[string]error{}}
-	s.q = newQuarantine(limit, func(trials int) { s.told = append(s.told, trials) })
+	s.q = newQuarantine(limit, func(trials int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.told = append(s.told, trials)
+	})
 	return s
 }
 
@@ -44,7 +48,10 @@ func (s *suspects) enter(ctx context.Context, name string, prime bool) {
 }
 
 func (s *suspects) end(name string, progress bool) {
-	s.entered[name].End(progress)
+	s.mu.Lock()
+	trial := s.entered[name]
+	s.mu.Unlock()
+	trial.End(progress)
 	synctest.Wait()
 }
 
@@ -52,6 +59,8 @@ func (s *suspects) end(name string, progress bool) {
 func (s *suspects) on(names ...string) {
 	s.t.Helper()
 	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, n := range names {
 		if s.entered[n] == nil {
 			s.t.Errorf("%s is not tried: error %v", n, s.errs[n])
