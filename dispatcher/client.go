@@ -51,7 +51,7 @@ type removedError struct{}
 
 func (removedError) Error() string { return messages.RunRemoved }
 
-func (removedError) Is(target error) bool { return target == ErrNotFound } //nolint:errorlint // what Is is for
+func (removedError) Is(target error) bool { return target == ErrNotFound }
 
 // requestTimeout bounds a request whose context has no deadline.
 const requestTimeout = 10 * time.Second

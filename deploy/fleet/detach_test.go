@@ -96,11 +96,13 @@ func TestStoppedCommandsDetach(t *testing.T) {
 		"result --wait": {[]string{"result", "slow", "--wait"}, 1, "", follow},
 		"logs -f":       {[]string{"logs", "slow", "-f"}, 1, "", follow},
 		"batch --wait": {
-			[]string{"batch", "submit", lines, "--id", "BATCH", "--wait"}, 0, "submitted: follow them",
+			[]string{"batch", "submit", lines, "--id", "BATCH", "--wait"},
+			0, "submitted: follow them",
 			"Detached; batch BATCH is still running. Follow: longshore batch status BATCH --wait. Stop: longshore batch cancel BATCH.",
 		},
 		"eval": {
-			[]string{"eval", suite}, 1, "",
+			[]string{"eval", suite},
+			1, "",
 			"Detached; the runs of the suite that were submitted are still running. See them: longshore list. Stop one: longshore cancel ID.",
 		},
 	} {

@@ -65,6 +65,7 @@ func asks(op api.Operation) (path, body string) {
 
 // refusedByStore asks an operation, which must say that it can be asked again.
 func refusedByStore(ctx context.Context, t *testing.T, url string, op api.Operation, input ...string) (detail string) {
+	t.Helper()
 	path, body := asks(op)
 	for _, in := range input {
 		body = `{"input":"` + in + `"}`

@@ -58,7 +58,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	port := ns.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it listens
+	port := ns.Addr().(*net.TCPAddr).Port
 	ns.Shutdown()
 	ns.WaitForShutdown()
 	small(t, store, port, 1<<30)

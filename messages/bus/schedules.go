@@ -227,7 +227,7 @@ func (b *Bus) Disarm(ctx context.Context, ref messages.ScheduleRef) error {
 const (
 	consumerSchedules = "schedules"
 	duesAtOnce        = 8
-	// duesAckWait is how long an occurrence waits that a killed dispatcher had; the one that has it says so more often.
+	// How long an occurrence waits that a killed dispatcher had; the one that has it says so more often.
 	duesAckWait  = 5 * time.Second
 	duesPause    = time.Second
 	maxDuesPause = 30 * time.Second

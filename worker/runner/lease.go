@@ -21,8 +21,8 @@ const (
 var errNoProof = errors.New("the log did not answer in time to prove that the run is still ours")
 
 // prove returns nil when an effect (a model's request, a tool call, a hook) may begin at once: no other worker can have
-// been given the run's ticket, or the log has just said that no other worker has claimed the run. Rule 26. Any goroutine
-// may call it. errFenced: the run is another's, and its work is aborted.
+// been given the run's ticket, or the log has just said that no other worker has claimed the run (rule 26). Any goroutine
+// may call it. The error is errFenced when the run is another's, and its work is then aborted.
 func (x *execution) prove(ctx context.Context) error {
 	for range maxProofs {
 		if x.leased() {

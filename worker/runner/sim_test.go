@@ -1041,8 +1041,7 @@ func TestSimulationFailsWithout(t *testing.T) {
 	} {
 		t.Run(string(tc.rules), func(t *testing.T) {
 			n := uint64(300)
-			switch tc.rules {
-			case noNet, blindTrust, lateClaims: // a process must die or stop right between two operations
+			if slices.Contains([]ablation{noNet, blindTrust, lateClaims}, tc.rules) { // a process must die or stop right between two operations
 				n = 2000
 			}
 			sum := simulate(t, 0, n, tc.rules)
