@@ -107,14 +107,14 @@ var errGuarded = errors.New("is not of the open internet; the operator may list 
 
 // guard lets the open internet be dialled, and what the operator listed. A listed name never leads to link-local
 // addresses, where clouds keep what their machines are trusted with: those are listed as addresses.
-func (s *Sender) guard(endpoint string, ip netip.Addr) error {
-	switch {
+func (s *Sender) guard(endpoint string, at netip.AddrPort) error {
+	switch ip := at.Addr(); {
 	case egress.Public(ip):
 		return nil
-	case s.hosts.Lists(endpoint) && (!ip.IsLinkLocalUnicast() || s.hosts.ListsAddress(ip)):
+	case s.hosts.Lists(endpoint) && (!ip.IsLinkLocalUnicast() || s.hosts.ListsAddress(at)):
 		return nil
 	default:
-		return fmt.Errorf("the address %s %w", ip, errGuarded)
+		return fmt.Errorf("the address %s %w", at, errGuarded)
 	}
 }
 

@@ -243,19 +243,19 @@ func TestListedNamesDoNotReachTheMetadata(t *testing.T) {
 	t.Parallel()
 	w := sender(t, webhook.Config{Hosts: []string{"hooks.internal", "169.254.1.1"}})
 	for _, tt := range []struct {
-		endpoint, ip string
-		ok           bool
+		endpoint, address string
+		ok                bool
 	}{
-		{"hooks.internal:80", "10.0.0.1", true},
-		{"hooks.internal:80", "127.0.0.1", true},
-		{"hooks.internal:80", "169.254.169.254", false},
-		{"169.254.1.1:80", "169.254.1.1", true},
-		{"evil.example.com:443", "169.254.1.1", false},
-		{"evil.example.com:443", "10.0.0.1", false},
-		{"evil.example.com:443", "93.184.216.34", true},
+		{"hooks.internal:80", "10.0.0.1:80", true},
+		{"hooks.internal:80", "127.0.0.1:80", true},
+		{"hooks.internal:80", "169.254.169.254:80", false},
+		{"169.254.1.1:80", "169.254.1.1:80", true},
+		{"evil.example.com:443", "169.254.1.1:443", false},
+		{"evil.example.com:443", "10.0.0.1:443", false},
+		{"evil.example.com:443", "93.184.216.34:443", true},
 	} {
-		if err := webhook.Guard(w, tt.endpoint, netip.MustParseAddr(tt.ip)); (err == nil) != tt.ok {
-			t.Errorf("%s at %s: %v", tt.endpoint, tt.ip, err)
+		if err := webhook.Guard(w, tt.endpoint, netip.MustParseAddrPort(tt.address)); (err == nil) != tt.ok {
+			t.Errorf("%s at %s: %v", tt.endpoint, tt.address, err)
 		}
 	}
 }

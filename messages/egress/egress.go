@@ -17,21 +17,18 @@ import (
 
 // Hosts are what an operator listed: names and addresses, in lower case, with a port or without. The zero value lists
 // none.
-type Hosts struct {
-	listed map[string]bool
-	ips    map[netip.Addr]bool // listed as addresses: they may be private
-}
+type Hosts struct{ listed map[string]bool }
 
 // Parse reads names such as hooks.example.com, hooks.example.com:8443 and 10.1.2.3; empty ones do not count.
 func Parse(list []string) (Hosts, error) {
-	h := Hosts{map[string]bool{}, map[netip.Addr]bool{}}
+	h := Hosts{map[string]bool{}}
 	for _, s := range list {
 		s = strings.ToLower(strings.TrimSpace(s))
 		if s == "" {
 			continue
 		}
 		if ip, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil && ip.Zone() == "" {
-			h.listed[ip.Unmap().String()], h.ips[ip.Unmap()] = true, true
+			h.listed[ip.Unmap().String()] = true
 			continue
 		}
 		u, err := url.Parse("http://" + s)
@@ -40,7 +37,6 @@ func Parse(list []string) (Hosts, error) {
 		}
 		host := u.Hostname()
 		if ip, err := netip.ParseAddr(host); err == nil {
-			h.ips[ip.Unmap()] = true
 			host = ip.Unmap().String()
 		}
 		if port := u.Port(); port != "" {
@@ -60,8 +56,10 @@ func (h Hosts) Lists(endpoint string) bool {
 	return err == nil && (h.listed[name] || h.listed[endpoint])
 }
 
-// ListsAddress tells whether an address is listed as one, on any port.
-func (h Hosts) ListsAddress(ip netip.Addr) bool { return h.ips[ip] }
+// ListsAddress reports whether an address is listed as one: with that port, or without any.
+func (h Hosts) ListsAddress(at netip.AddrPort) bool {
+	return h.listed[at.Addr().String()] || h.listed[at.String()]
+}
 
 // Endpoint is the host of a URL with its port, in the one form that Lists knows.
 func Endpoint(u *url.URL) string {
@@ -89,7 +87,7 @@ const (
 
 // Guard decides on a connection right before it is made: to an endpoint that was asked for, at the address that its
 // name has led to. What a name resolved to a moment ago does not count.
-type Guard func(endpoint string, ip netip.Addr) error
+type Guard func(endpoint string, at netip.AddrPort) error
 
 // Transport dials nothing but what the guard lets it. It asks no proxy: the proxy would dial in its place.
 func Transport(may Guard) *http.Transport {
@@ -103,7 +101,7 @@ func Transport(may Guard) *http.Transport {
 			if err != nil {
 				return fmt.Errorf("the address %q cannot be read", address)
 			}
-			return may(endpoint(name, port), at.Addr().WithZone("").Unmap())
+			return may(endpoint(name, port), netip.AddrPortFrom(at.Addr().WithZone("").Unmap(), at.Port()))
 		}}
 		return d.DialContext(ctx, network, asked)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"testing"
 
 	"github.com/longshore-run/longshore/messages/egress"
@@ -45,8 +46,12 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s: %v", address, got)
 		}
 	}
-	if !h.ListsAddress(netip.MustParseAddr("10.1.2.3")) || h.ListsAddress(netip.MustParseAddr("10.1.2.4")) {
-		t.Error("listed addresses are not what was listed")
+	for address, want := range map[string]bool{
+		"10.1.2.3:80": true, "10.1.2.3:9": true, "10.1.2.4:80": false, "[fd00::1]:443": true, "[fd00::1]:80": false,
+	} {
+		if got := h.ListsAddress(netip.MustParseAddrPort(address)); got != want {
+			t.Errorf("the address %s: %v", address, got)
+		}
 	}
 }
 
@@ -60,9 +65,9 @@ func TestTheGuardSeesTheAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusal := errors.New("not this one")
-	tr := egress.Transport(func(endpoint string, ip netip.Addr) error {
-		if endpoint != "localhost:"+u.Port() || !ip.IsLoopback() {
-			t.Errorf("%s at %s", endpoint, ip)
+	tr := egress.Transport(func(endpoint string, at netip.AddrPort) error {
+		if endpoint != "localhost:"+u.Port() || !at.Addr().IsLoopback() || strconv.Itoa(int(at.Port())) != u.Port() {
+			t.Errorf("%s at %s", endpoint, at)
 		}
 		return refusal
 	})

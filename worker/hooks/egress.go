@@ -22,10 +22,10 @@ func check(hosts egress.Hosts, u *url.URL) error {
 
 // guard refuses addresses that are not of the open internet, unless the operator listed them or allowed all.
 func guard(hosts egress.Hosts, private bool) egress.Guard {
-	return func(_ string, ip netip.Addr) error {
-		if private || hosts.ListsAddress(ip) || egress.Public(ip) {
+	return func(_ string, at netip.AddrPort) error {
+		if private || hosts.ListsAddress(at) || egress.Public(at.Addr()) {
 			return nil
 		}
-		return fmt.Errorf("the address %s is not of the open internet; list it in LONGSHORE_HOOK_HOSTS, or set LONGSHORE_HOOK_PRIVATE", ip)
+		return fmt.Errorf("the address %s is not of the open internet; list it in LONGSHORE_HOOK_HOSTS, with that port or without any, or set LONGSHORE_HOOK_PRIVATE", at)
 	}
 }
