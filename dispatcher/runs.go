@@ -101,12 +101,13 @@ type recent struct {
 	tenant    string
 	limit     int
 	runs      map[string]*messages.RunSummary
-	order     []string // of their first events
+	waits     map[string]uint64 // the number of the newest event that begins or ends a wait, of runs that have one
+	order     []string          // of their first events
 	forgotten int
 }
 
 func newRecent(tenant string, limit int) *recent {
-	return &recent{tenant: tenant, limit: limit, runs: map[string]*messages.RunSummary{}}
+	return &recent{tenant: tenant, limit: limit, runs: map[string]*messages.RunSummary{}, waits: map[string]uint64{}}
 }
 
 // add takes an event into account.
@@ -121,12 +122,19 @@ func (r *recent) add(e *messages.Event) {
 		}
 		run = r.begin(e.Subject)
 	}
+	if n := e.Name(); n == messages.EventRunWaiting || n == messages.EventRunResumed {
+		if e.Number() < r.waits[e.Subject] {
+			return // it was stored after a newer one
+		}
+		r.waits[e.Subject] = e.Number()
+	}
 	run.Apply(e)
 }
 
 func (r *recent) begin(id string) *messages.RunSummary {
 	if len(r.order) == r.limit {
 		delete(r.runs, r.order[0])
+		delete(r.waits, r.order[0])
 		r.order = r.order[1:]
 		r.forgotten++
 	}

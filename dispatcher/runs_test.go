@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -103,5 +104,39 @@ func TestRecentOfARunThatBeganBefore(t *testing.T) {
 	r.add(happened(t, "\x1b", 1, "run_queued", nil))
 	if len(r.runs) != 1 {
 		t.Errorf("%d runs", len(r.runs))
+	}
+}
+
+// A run in a list is the same whatever order its events were stored in.
+func TestRecentOfEventsStoredOutOfOrder(t *testing.T) {
+	events := []*messages.Event{
+		happened(t, "x", 1, "run_queued", messages.RunQueued{Agent: "a", Input: "hi", Labels: map[string]string{"k": "v"}, QueuedAt: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)}),
+		happened(t, "x", 2, "step_start", messages.Step{Step: 1}),
+		happened(t, "x", 3, "run_waiting", messages.RunWaiting{Reason: "approval"}),
+		happened(t, "x", 4, "run_resumed", messages.RunWaiting{Reason: "approval"}),
+		happened(t, "x", 5, "message_end", messages.MessageEnd{Usage: messages.Usage{Total: 7}}),
+		happened(t, "x", 6, "run_waiting", messages.RunWaiting{Reason: "answer"}),
+		happened(t, "x", 7, "run_finished", messages.RunFinished{Result: messages.AgentResult{
+			ID: "x", Status: messages.StatusCompleted, Steps: 1, TokenUsage: messages.Usage{Total: 7}, Provenance: &messages.Provenance{Agent: "a"},
+		}}),
+	}
+	told := func(events ...*messages.Event) *messages.RunSummary {
+		r := newRecent("default", 10)
+		for _, e := range events {
+			r.add(e)
+		}
+		return r.runs["x"]
+	}
+	for n := range events {
+		some := events[:n+1]
+		want := told(some...)
+		backwards := slices.Clone(some)
+		slices.Reverse(backwards)
+		if diff := cmp.Diff(want, told(backwards...)); diff != "" {
+			t.Errorf("%d events backwards: %s", n+1, diff)
+		}
+		if diff := cmp.Diff(want, told(append([]*messages.Event{some[n]}, some[:n]...)...)); diff != "" {
+			t.Errorf("the last of %d events first: %s", n+1, diff)
+		}
 	}
 }

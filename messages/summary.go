@@ -40,19 +40,16 @@ func NewRunSummary(run Ref) *RunSummary {
 	return &RunSummary{Tenant: run.Tenant, ID: run.Run, Status: StatusRunning}
 }
 
-// Apply takes an event of the run into account, in their order. What cannot be read of it is left out, and nothing
-// counts after the end.
+// Apply takes an event of the run into account. What cannot be read of it is left out. Events may come in any order, but
+// for those that begin and end waits; after the end only what the run began with counts.
 func (r *RunSummary) Apply(e *Event) {
+	if e.Name() == EventRunQueued {
+		r.begin(e)
+	}
 	if r.Finished != nil {
 		return
 	}
 	switch e.Name() {
-	case EventRunQueued:
-		var d RunQueued
-		if json.Unmarshal(e.Data, &d) == nil {
-			r.Agent, r.Priority, r.Session, r.Labels, r.Input = d.Agent, d.Priority, d.Session, d.Labels, d.Input
-			r.Queued, r.Started = known(d.QueuedAt), known(e.Time)
-		}
 	case EventStepStart:
 		var d Step
 		if json.Unmarshal(e.Data, &d) == nil {
@@ -75,6 +72,14 @@ func (r *RunSummary) Apply(e *Event) {
 	case EventRunFinished:
 		r.finish(e)
 	default:
+	}
+}
+
+func (r *RunSummary) begin(e *Event) {
+	var d RunQueued
+	if json.Unmarshal(e.Data, &d) == nil {
+		r.Agent, r.Priority, r.Session, r.Labels, r.Input = d.Agent, d.Priority, d.Session, d.Labels, d.Input
+		r.Queued, r.Started = known(d.QueuedAt), known(e.Time)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -495,4 +496,40 @@ func TestGaugeThatPanicsHidesNoOther(t *testing.T) {
 	if text := scrape(t, m); !strings.Contains(text, "longshore_build_info") || !strings.Contains(text, "longshore_broken NaN\n") {
 		t.Error(text)
 	}
+}
+
+// What is counted is the same whatever order the events of a run come in, once the names of its tools are known.
+func TestObserveEventsOutOfOrder(t *testing.T) {
+	counts := func(order func([]messages.Event)) string {
+		m := counting("1.2.3")
+		for _, reorder := range []func([]messages.Event){func([]messages.Event) {}, order} {
+			events := wholeRun(t)
+			reorder(events)
+			for _, e := range events {
+				m.Observe(e, false)
+			}
+		}
+		return strings.Join(slices.DeleteFunc(strings.Split(scrape(t, m), "\n"), func(line string) bool {
+			return !strings.HasPrefix(line, "longshore_")
+		}), "\n")
+	}
+	want := counts(func([]messages.Event) {})
+	for name, order := range map[string]func([]messages.Event){
+		"backwards":     slices.Reverse[[]messages.Event],
+		"the end first": func(e []messages.Event) { slices.SortStableFunc(e, endFirst) },
+	} {
+		if diff := cmp.Diff(want, counts(order)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func endFirst(a, b messages.Event) int {
+	rank := func(e messages.Event) int {
+		if e.Name() == messages.EventRunFinished {
+			return 0
+		}
+		return 1
+	}
+	return rank(a) - rank(b)
 }

@@ -14,6 +14,7 @@ import (
 
 const (
 	maxParked   = 1_000_000 // runs that are remembered; more are not counted
+	maxResumed  = 10_000    // runs that went on, of which the newest event is remembered; at most twice as many
 	parkedPause = 5 * time.Second
 )
 
@@ -25,11 +26,15 @@ type parked struct {
 	mu    sync.Mutex
 	runs  map[messages.Ref]wait
 	whole bool // all that is kept was read
+	// The number of the event with which a run went on: the one with which it began to wait may be stored later. When
+	// resumed is full it takes the place of before.
+	resumed, before map[messages.Ref]uint64
 }
 
 type wait struct {
 	reason string
 	since  time.Time
+	number uint64 // of the event
 }
 
 // run follows the events until ctx ends.
@@ -56,6 +61,7 @@ func (p *parked) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.runs, p.whole = map[messages.Ref]wait{}, false
+	p.resumed, p.before = map[messages.Ref]uint64{}, nil
 }
 
 func (p *parked) take(f *bus.Fed) {
@@ -75,15 +81,34 @@ func (p *parked) take(f *bus.Fed) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case e.Name() == messages.EventRunResumed:
-		delete(p.runs, e.Ref())
-	case len(p.runs) < maxParked:
-		p.runs[e.Ref()] = wait{p.reasons.show(d.Reason), e.Time}
+	if e.Name() == messages.EventRunResumed {
+		p.resume(e.Ref(), e.Number())
+	} else {
+		p.park(e.Ref(), wait{p.reasons.show(d.Reason), e.Time, e.Number()})
 	}
 	if f.Pending == 0 {
 		p.whole = true
 	}
+}
+
+// park notes that a run waits, unless it has gone on since or waits for something newer.
+func (p *parked) park(run messages.Ref, w wait) {
+	known, waits := p.runs[run]
+	if w.number < max(known.number, p.resumed[run], p.before[run]) || !waits && len(p.runs) >= maxParked {
+		return
+	}
+	p.runs[run] = w
+}
+
+// resume notes that a run goes on, unless it has begun to wait again since.
+func (p *parked) resume(run messages.Ref, number uint64) {
+	if p.runs[run].number < number {
+		delete(p.runs, run)
+	}
+	if len(p.resumed) >= maxResumed {
+		p.resumed, p.before = map[messages.Ref]uint64{}, p.resumed
+	}
+	p.resumed[run] = max(number, p.resumed[run])
 }
 
 // byReason is how many wait for what, and since when the first of them does; nil before all that is kept was read.

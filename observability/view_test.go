@@ -215,3 +215,23 @@ func TestLagOfOthers(t *testing.T) {
 		t.Error("a lag that is not known is shown")
 	}
 }
+
+// A run that went on does not wait, whichever of the two events is stored first.
+func TestViewOfWaitsStoredOutOfOrder(t *testing.T) {
+	b, nc := openBus(t)
+	ago := time.Now().Add(-time.Minute)
+	store := func(run string, n int, name string) {
+		publishEvent(t, nc, messages.Ref{Tenant: "acme", Run: run}, n, name, ago, messages.RunWaiting{Reason: "approval"})
+	}
+	store("on", 9, messages.EventRunResumed)
+	store("on", 8, messages.EventRunWaiting)
+	store("on", 4, messages.EventRunResumed)
+	store("on", 3, messages.EventRunWaiting)
+	store("waits", 8, messages.EventRunWaiting)
+	store("waits", 4, messages.EventRunResumed)
+	store("waits", 3, messages.EventRunWaiting)
+	m := view(t, b)
+	until(t, m, `runs_parked{reason="approval"} 1`+"\n")
+	store("waits", 9, messages.EventRunResumed)
+	until(t, m, `runs_parked{reason="approval"} 0`+"\n")
+}

@@ -10,11 +10,13 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"github.com/longshore-run/longshore/deploy/fleet"
@@ -441,4 +443,46 @@ func TestManyWatchers(t *testing.T) {
 			t.Fatal("a watcher waits")
 		}
 	}
+}
+
+// A stream shows the events of a run by their numbers, however they are stored.
+func TestEventsStoredOutOfOrder(t *testing.T) {
+	h := open(t)
+	nc, err := nats.Connect(h.dev.NATS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := nc.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, order := range map[string]func([]sse){
+		"backwards": slices.Reverse[[]sse],
+		"end-first": func(e []sse) { slices.SortStableFunc(e, func(a, b sse) int { return endFirst(a) - endFirst(b) }) },
+	} {
+		h.do("POST", "/v1/tasks?wait=30s", fmt.Sprintf(`{"id":%q,"input":"hi"}`, name), 200, nil)
+		want := h.until(name, messages.EventRunFinished)
+		if err := js.PurgeStream("EVENTS", &nats.StreamPurgeRequest{Subject: "events.default." + name + ".>"}); err != nil {
+			t.Fatal(err)
+		}
+		stored := slices.Clone(want)
+		order(stored)
+		for _, e := range stored {
+			if _, err := js.Publish("events.default."+name+"."+e.name, []byte(e.data)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, h.until(name, messages.EventRunFinished), cmp.AllowUnexported(sse{})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// endFirst puts the end of a run before all else.
+func endFirst(e sse) int {
+	if e.name == messages.EventRunFinished {
+		return 0
+	}
+	return 1
 }

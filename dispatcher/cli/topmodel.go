@@ -69,7 +69,9 @@ type topRun struct {
 	Since  time.Time `json:"since"` // when it began, or was seen first
 
 	seen   time.Time
-	seeded bool // only the index named it: no event of it came
+	number uint64 // of its newest event
+	doing  uint64 // the number of the event that Doing is from
+	seeded bool   // only the index named it: no event of it came
 }
 
 // topFailure is a run that failed.
@@ -123,29 +125,49 @@ func (m *topModel) event(e *messages.Event, now time.Time) {
 		var d messages.RunQueued
 		_ = json.Unmarshal(e.Data, &d) // it has begun, whatever else
 		second.started++
-		m.run(run, now).Agent = d.Agent
+		m.works(e, now, func(r *topRun) { r.Agent = d.Agent })
 	case messages.EventRunWaiting:
-		m.stop(run, e.Time, now)
+		m.stop(e, now)
 	case messages.EventStepStart:
 		var d messages.Step
 		_ = json.Unmarshal(e.Data, &d)
-		r := m.run(run, now)
-		r.Step, r.Doing = max(r.Step, d.Step), "thinking"
+		m.works(e, now, func(r *topRun) {
+			r.Step = max(r.Step, d.Step)
+			r.does("thinking", e.Number())
+		})
 	case messages.EventToolExecutionStart:
 		var d messages.ToolExecution
 		_ = json.Unmarshal(e.Data, &d)
-		m.run(run, now).Doing = messages.Clip(d.ToolName, topMessage)
+		m.works(e, now, func(r *topRun) { r.does(messages.Clip(d.ToolName, topMessage), e.Number()) })
 	case messages.EventMessageEnd:
 		var d messages.MessageEnd
 		if json.Unmarshal(e.Data, &d) == nil {
 			second.spend(&d)
 		}
-		m.run(run, now)
+		m.works(e, now, func(*topRun) {})
 	case messages.EventRunFinished:
-		m.stop(run, e.Time, now)
+		m.stop(e, now)
 		m.finished(e, run, second, now)
 	default:
-		m.run(run, now)
+		m.works(e, now, func(*topRun) {})
+	}
+}
+
+// works notes an event of a run that works. One that is older than the end of its run, or its wait, says no more than what
+// was counted.
+func (m *topModel) works(e *messages.Event, now time.Time, note func(*topRun)) {
+	if m.isOver(e) {
+		return
+	}
+	r := m.run(e.Ref(), now)
+	r.number = max(r.number, e.Number())
+	note(r)
+}
+
+// does notes what an event says the run does, unless a newer one has said it.
+func (r *topRun) does(what string, number uint64) {
+	if number >= r.doing {
+		r.Doing, r.doing = what, number
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
@@ -323,5 +324,41 @@ func TestTopSeedsFromTheIndex(t *testing.T) {
 	m.answer(&topPoll{errs: map[string]error{topWorking: dispatcher.ErrNoIndex}, askedRuns: true}, now)
 	if !strings.HasPrefix(m.noRuns, "no run index: ") || len(m.problems) > 0 {
 		t.Error(m.noRuns, m.problems)
+	}
+}
+
+// Events that are stored late do not bring back a run that has ended or waits, nor keep one from working that went on.
+func TestTopOfEventsStoredOutOfOrder(t *testing.T) {
+	number := func(n int, e *messages.Event) *messages.Event { e.Sequence = strconv.Itoa(n); return e }
+	story := func(run string) []*messages.Event {
+		return []*messages.Event{
+			number(1, topEvent(t, "acme", run, messages.EventRunQueued, messages.RunQueued{Agent: "writer"})),
+			number(2, topEvent(t, "acme", run, messages.EventRunWaiting, messages.RunWaiting{Reason: "approval"})),
+			number(3, topEvent(t, "acme", run, messages.EventRunResumed, messages.RunWaiting{Reason: "approval"})),
+			number(4, topEvent(t, "acme", run, messages.EventStepStart, messages.Step{Step: 1})),
+			number(5, topEvent(t, "acme", run, messages.EventMessageEnd, messages.MessageEnd{Usage: messages.Usage{Total: 10}})),
+			number(6, topEvent(t, "acme", run, messages.EventToolExecutionStart, messages.ToolExecution{ToolName: "t"})),
+			number(7, topEvent(t, "acme", run, messages.EventRunFinished, ended(messages.StatusCompleted, "", ""))),
+		}
+	}
+	shown := func(events []*messages.Event) topShot {
+		m, now := newTopModel("acme", topStart()), topStart().Add(time.Second)
+		for _, e := range events {
+			m.event(e, now)
+		}
+		return m.shot(now.Add(time.Second))
+	}
+	same := cmp.Options{cmpopts.IgnoreUnexported(topRun{}), cmpopts.IgnoreFields(topRun{}, "Agent")} // a wait forgets it
+	for n := range story("x") {
+		want := shown(story("x")[:n+1])
+		backwards := story("x")[:n+1]
+		slices.Reverse(backwards)
+		if diff := cmp.Diff(want, shown(backwards), same); diff != "" {
+			t.Errorf("%d events backwards: %s", n+1, diff)
+		}
+		first := append([]*messages.Event{story("x")[n]}, story("x")[:n]...)
+		if diff := cmp.Diff(want, shown(first), same); diff != "" {
+			t.Errorf("the last of %d events first: %s", n+1, diff)
+		}
 	}
 }

@@ -19,8 +19,9 @@ const noRunsWork = "no run is being worked"
 
 // topStop is the event with which a run ended or began to wait.
 type topStop struct {
-	at   time.Time // of the event
-	seen time.Time
+	at     time.Time // of the event
+	number uint64    // of the event
+	seen   time.Time
 }
 
 // askRunning asks the index for the runs that are being worked: those that began before `top` did and say nothing.
@@ -85,10 +86,20 @@ func newer(r *messages.RunSummary, than time.Time) bool {
 	return r.Updated != nil && r.Updated.After(than)
 }
 
-// stop forgets a run that ended or waits, and remembers when: the index may hear of it later.
-func (m *topModel) stop(run messages.Ref, at, now time.Time) {
-	delete(m.runs, run)
-	if _, ok := m.stopped[run]; ok || len(m.stopped) < topStopped {
-		m.stopped[run] = topStop{at, now}
+// stop forgets a run that ended or waits, and remembers when: the index, or older events, may come later. A wait that the
+// run has left behind is none.
+func (m *topModel) stop(e *messages.Event, now time.Time) {
+	run := e.Ref()
+	if r := m.runs[run]; r != nil && r.number > e.Number() {
+		return
 	}
+	delete(m.runs, run)
+	s, ok := m.stopped[run]
+	if !ok && len(m.stopped) >= topStopped || s.number > e.Number() {
+		return
+	}
+	m.stopped[run] = topStop{e.Time, e.Number(), now}
 }
+
+// isOver reports whether an event is older than the one with which its run ended or began to wait: it was stored late.
+func (m *topModel) isOver(e *messages.Event) bool { return e.Number() < m.stopped[e.Ref()].number }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -474,5 +475,41 @@ func TestABatchThatFailedIsTold(t *testing.T) {
 	}
 	if got := o.next(); !bytes.Contains(got.body, []byte(`"status":"failed"`)) {
 		t.Errorf("%s", got.body)
+	}
+}
+
+// The end of a run is told once, with the event as it is, however the events of the run are stored.
+func TestTheEndOfARunStoredOutOfOrderIsTold(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	defer o.open(o.nc)()
+	for name, order := range map[string]func([]messages.Event) []messages.Event{
+		"backwards": func(e []messages.Event) []messages.Event { slices.Reverse(e); return e },
+		"end-first": func(e []messages.Event) []messages.Event {
+			return append([]messages.Event{e[len(e)-1]}, e[:len(e)-1]...)
+		},
+	} {
+		task := messages.Task{ID: name, Input: messages.TextInput("Go."), Webhook: &messages.Webhook{URL: o.url}}
+		task.SetDefaults()
+		now := time.Now().UTC()
+		entry, err := o.keeper.Begin(t.Context(), task.Ref(), &messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
+			&messages.Finished{Result: messages.EndedResult(task.Ref(), &task, messages.StatusCompleted, nil, now, now)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := messages.Events(task.Ref(), entry)
+		end := all[len(all)-1].AppendJSON(nil)
+		for _, e := range order(all) {
+			if _, err := o.nc.Request(task.Ref().EventSubject(e.Name()), e.AppendJSON(nil), patience); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := o.next(); !bytes.Equal(got.body, end) || got.id != messages.RunWebhook(task.Ref(), o.url, nil).ID {
+			t.Errorf("%s: %s, want %s", name, got.body, end)
+		}
+	}
+	o.empty(bus.StreamWebhooks)
+	if len(o.came) > 0 {
+		t.Errorf("more came: %+v", <-o.came)
 	}
 }

@@ -36,7 +36,7 @@ func (b *Bus) EventPage(ctx context.Context, r *messages.EventsRequest, room int
 		return err
 	})
 	if err == nil && r.After == 0 && r.ID != "" && first > 1 {
-		out.Expired, err = b.eventsExpired(ctx)
+		out.Expired, err = b.beginExpired(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
@@ -46,6 +46,16 @@ func (b *Bus) EventPage(ctx context.Context, r *messages.EventsRequest, room int
 
 // eventRoom is for what is around an event in a page, in bytes.
 const eventRoom = 100
+
+// beginExpired reports whether the stream has dropped the first event of a run for its age. One that is stored after
+// others has not expired.
+func (b *Bus) beginExpired(ctx context.Context, run messages.Ref) (bool, error) {
+	stored, err := b.known(ctx, run)
+	if err != nil || stored {
+		return false, err
+	}
+	return b.eventsExpired(ctx)
+}
 
 // eventsExpired tells whether the stream has dropped events for their age.
 func (b *Bus) eventsExpired(ctx context.Context) (bool, error) {

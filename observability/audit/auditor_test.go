@@ -225,3 +225,32 @@ func TestSweep(t *testing.T) {
 		}
 	}
 }
+
+// Events that are stored out of order are those of the log all the same.
+func TestAuditOfEventsStoredOutOfOrder(t *testing.T) {
+	t.Parallel()
+	p, key, dir := openPort(t), newKey(t), t.TempDir()
+	backwards, endFirst := messages.Ref{Tenant: "acme", Run: "backwards"}, messages.Ref{Tenant: "acme", Run: "end-first"}
+	_, events := p.begin(backwards)
+	slices.Reverse(events)
+	p.store(events)
+	_, events = p.begin(endFirst)
+	last := len(events) - 1
+	p.store(append([]messages.Event{events[last]}, events[:last]...))
+	entries := p.audit(dir, key, time.Hour, func(_ Summary, entries []string) bool {
+		return len(kinds(entries, KindFinding))+len(kinds(entries, KindCompared)) == 2
+	})
+	if found := kinds(entries, KindFinding); len(found) > 0 {
+		t.Errorf("found %q", found)
+	}
+}
+
+// store stores events in the order they are given.
+func (p *port) store(events []messages.Event) {
+	p.Helper()
+	for i := range events {
+		if _, err := p.nc.Request(events[i].Ref().EventSubject(events[i].Name()), events[i].AppendJSON(nil), patience); err != nil {
+			p.Fatal(err)
+		}
+	}
+}

@@ -249,6 +249,36 @@ func TestRowsAreTheFold(t *testing.T) {
 	})
 }
 
+// A row is the same when the events of its run are stored backwards, or the end first.
+func TestRowsOfEventsStoredOutOfOrder(t *testing.T) {
+	each(t, func(t *testing.T, place func() string) {
+		t.Helper()
+		h := newHarbour(t)
+		x := h.open(place())
+		h.keep(x)
+		orders := map[string]func([]messages.Event) []messages.Event{
+			"in-order":  func(e []messages.Event) []messages.Event { return e },
+			"backwards": func(e []messages.Event) []messages.Event { slices.Reverse(e); return e },
+			"end-first": func(e []messages.Event) []messages.Event {
+				return append([]messages.Event{e[len(e)-1]}, e[:len(e)-1]...)
+			},
+		}
+		for name, order := range orders {
+			h.publish(order(made(acme(name), noon, nil))...)
+		}
+		h.caughtUp(x)
+		runs, steps := dump(t, x)
+		for name := range orders {
+			if diff := cmp.Diff(runs["acme/in-order"], runs["acme/"+name], cmpopts.IgnoreFields(messages.RunSummary{}, "ID")); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			if diff := cmp.Diff(steps["acme/in-order"], steps["acme/"+name]); diff != "" || len(steps["acme/"+name]) != 1 {
+				t.Errorf("steps of %s: %s", name, diff)
+			}
+		}
+	})
+}
+
 // made are events of a run that completed.
 func made(ref messages.Ref, at time.Time, change func(*messages.RunQueued, *messages.AgentResult)) []messages.Event {
 	queued := messages.RunQueued{Agent: "default", Priority: messages.PriorityNormal, Input: "hello", QueuedAt: at}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"github.com/longshore-run/longshore/deploy/embedded"
@@ -28,6 +29,7 @@ func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 // hall is a stream of events, with exporters.
 type hall struct {
 	t         *testing.T
+	nc        *nats.Conn
 	bus       *bus.Bus
 	collector *tracestest.Collector
 	log       *logs
@@ -44,7 +46,7 @@ func openHall(t *testing.T) *hall {
 	if err := bus.Setup(t.Context(), nc, bus.Streams{}); err != nil {
 		t.Fatal(err)
 	}
-	h := &hall{t: t, collector: tracestest.Start(t), log: &logs{}}
+	h := &hall{t: t, nc: nc, collector: tracestest.Start(t), log: &logs{}}
 	h.bus, err = bus.Open(t.Context(), nc, bus.Config{Log: h.log.logger()})
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +104,7 @@ type story struct {
 	head messages.Head
 	n    int
 	out  runlog.Outbox
+	keep *[]messages.Event // instead of publishing
 }
 
 func (h *hall) story(run string) *story {
@@ -116,6 +119,10 @@ func (s *story) add(records ...messages.Record) {
 	s.head.Time = noon().Add(time.Duration(s.n) * time.Second)
 	s.n++
 	events := messages.Events(s.run, messages.Entry{Seq: uint64(s.n), Head: s.head, Records: records})
+	if s.keep != nil {
+		*s.keep = append(*s.keep, events...)
+		return
+	}
 	last := len(events)
 	if last > 0 && events[last-1].Name() == messages.EventRunFinished {
 		last--

@@ -17,8 +17,8 @@ func (m *making) run(ctx context.Context, d *messages.RunFinished) ([]*tracepb.S
 	if err != nil {
 		return nil, err
 	}
-	if len(open) > 0 && m.e.Delivered == 1 {
-		return nil, errNotYet // a replica may not have the end of it yet
+	if len(open) > 0 && m.e.Delivered <= patientTimes {
+		return nil, errNotYet // the end of it may be stored later
 	}
 	root, err := m.root(ctx, d)
 	if err != nil {

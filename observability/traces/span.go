@@ -217,9 +217,19 @@ func (m *making) stepSpan(d *messages.Step, start time.Time, status string) *tra
 	return m.span(ofStep(d.Step), ofRun(), named("step", strings.TrimPrefix(d.StepID, "step-")), start, a)
 }
 
-// wait is the time that the run held no worker.
+// wait is the time that the run held no worker. It begins after the run last went on: the wait before that has its span.
 func (m *making) wait(ctx context.Context) ([]*tracepb.Span, error) {
-	begin, ok, err := m.history.before(ctx, m.e, messages.EventRunWaiting, func(*messages.Event) bool { return true })
+	resumed, err := m.history.of(ctx, m.e.Run, messages.EventRunResumed, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	var after uint64
+	for i := range resumed {
+		if n := resumed[i].Number(); n < m.e.Number() {
+			after = max(after, n)
+		}
+	}
+	begin, ok, err := m.history.before(ctx, m.e, messages.EventRunWaiting, func(e *messages.Event) bool { return e.Number() > after })
 	if err != nil || !ok {
 		return nil, err
 	}

@@ -147,6 +147,71 @@ func TestTrees(t *testing.T) {
 	}
 }
 
+// The spans of a run are the same however its events are stored.
+func TestTreesOfEventsStoredOutOfOrder(t *testing.T) {
+	t.Parallel()
+	const want = `
+		invoke_agent reviewer
+		  step 1
+		    chat gpt-4o
+		    execute_tool read_file
+		  wait model
+		  wait approval
+		`
+	for name, order := range map[string]func(e []messages.Event) (first, later []messages.Event){
+		"backwards": func(e []messages.Event) (_, _ []messages.Event) { slices.Reverse(e); return e, nil },
+		"the end first": func(e []messages.Event) (_, _ []messages.Event) {
+			return append([]messages.Event{e[len(e)-1]}, e[:len(e)-1]...), nil
+		},
+		"the second wait late": func(e []messages.Event) (first, later []messages.Event) {
+			i := slices.IndexFunc(e, func(e messages.Event) bool {
+				return strings.Contains(string(e.Data), "c1") && e.Name() == messages.EventRunWaiting
+			})
+			return slices.Delete(slices.Clone(e), i, i+1), e[i : i+1]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := openHall(t)
+			h.export()
+			s := h.story("r-1")
+			var all []messages.Event
+			s.keep = &all
+			s.add(s.started(""), claimed(""))
+			s.add(&messages.StepStarted{Step: 1})
+			s.add(&messages.Parked{Reason: messages.ParkModel})
+			s.add(claimed(messages.ParkModel))
+			s.add(replied(1, "c1"))
+			s.add(&messages.Parked{Reason: "approval", Call: "c1"})
+			s.add(claimed("approval"))
+			s.add(toolStarted(1, "c1", ""))
+			s.add(returned(1, "c1", "", ""), ended(1, messages.StepCompleted))
+			s.add(s.finished(1, ""))
+			first, later := order(all)
+			h.store(first)
+			if later != nil {
+				h.collector.AwaitNamed("chat gpt-4o") // what was stored first has been looked at
+				h.store(later)
+			}
+			tree := lines(want)
+			h.collector.Await(strings.Count(tree, "\n"))
+			if diff := cmp.Diff(tree, h.collector.Tree()); diff != "" {
+				t.Errorf("tree (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// store stores events in the order they are given.
+func (h *hall) store(events []messages.Event) {
+	h.t.Helper()
+	for i := range events {
+		if _, err := h.nc.Request(events[i].Ref().EventSubject(events[i].Name()), events[i].AppendJSON(nil), 30*time.Second); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
 func TestAttributes(t *testing.T) {
 	t.Parallel()
 	h := openHall(t)
