@@ -47,10 +47,13 @@ type letters struct {
 type part[T any] struct{ seen atomic.Pointer[T] }
 
 func look[T any](ctx context.Context, v *View, p *part[T], what string, get func(context.Context) (T, error)) {
-	ctx, cancel := context.WithTimeout(ctx, viewWait)
+	within, cancel := context.WithTimeout(ctx, viewWait)
 	defer cancel()
-	got, err := get(ctx)
-	if err != nil {
+	got, err := get(within)
+	switch {
+	case err != nil && ctx.Err() != nil: // the process stops
+		return
+	case err != nil:
 		p.seen.Store(nil)
 		v.failures.Add(1)
 		v.log.WarnContext(ctx, "look at the fleet", "at", what, "err", err)

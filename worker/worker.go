@@ -483,6 +483,9 @@ func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
 	stop := context.AfterFunc(w.running, cancel) //nolint:contextcheck // a worker that stops leaves the rest to the next sweep
 	defer stop()
 	mended, err := w.cfg.Keeper.Sweep(ctx, w.cfg.Bus.Runs(ctx))
+	if err != nil && w.running.Err() != nil {
+		return nil //nolint:nilerr // the worker stops, and leaves the rest to the next sweep
+	}
 	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "sweep", "mended", mended, "err", err)
 		return nil // the next one comes anyway
