@@ -56,7 +56,7 @@ func (d *doctor) messageStore(ctx context.Context) []Finding {
 	}
 	defer s.nc.Close()
 	for _, check := range []func(context.Context) []Finding{
-		s.server, s.account, s.setUp, s.copies, s.syncing, s.storage, s.clock, s.room, s.lanes, s.deadLetters, s.workers,
+		s.server, s.account, s.setUp, s.copies, s.syncing, s.storage, s.clock, s.room, s.lanes, s.deadLetters, s.workers, s.unsigned,
 	} {
 		if ctx.Err() != nil {
 			break

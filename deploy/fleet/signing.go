@@ -61,6 +61,8 @@ func ignoredMetrics(m *observability.Metrics, b *bus.Bus) error {
 	return errors.Join(
 		m.Counter("ignored_decisions_total", "Decisions of people that did not count, for they had no valid signature.",
 			func() float64 { return float64(b.Ignored()) }),
+		m.Counter("ignored_revisions_total", "Revisions of API keys, agents, prompts and quotas that did not count, for they had no valid signature.",
+			func() float64 { return float64(b.IgnoredRevisions()) }),
 		m.Counter("unreadable_quotas_total", "Quotas that could not be read.", func() float64 { return float64(b.UnreadableQuotas()) }),
 	)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,32 +118,67 @@ func (b *Bus) SignStored(ctx context.Context) (n int, err error) {
 		return 0, nil
 	}
 	own := ControlKeys{keys: []ed25519.PublicKey{b.signer.public()}}
-	for _, in := range []bucket{keysBucket, agentsBucket, promptsBucket, quotasBucket} {
-		for subject, err := range b.subjects(ctx, in.stream, in.prefix+">") {
-			if err != nil {
-				return n, fmt.Errorf("list %s: %w", in.stream, err)
-			}
-			name := strings.TrimPrefix(subject, in.prefix)
-			m, ok, err := b.get(ctx, in.stream, lookup{Last: subject})
-			if err != nil {
-				return n, fmt.Errorf("read %s: %w", subject, err)
-			}
-			if !ok || m.isSignedBy(own, in, name) {
-				continue
-			}
-			signed := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: m.data}
-			for _, kept := range []string{headerBy, headerOperation} {
-				if value := m.header.Get(kept); value != "" {
-					signed.Header.Set(kept, value)
-				}
-			}
-			expect(signed, m.seq)
-			b.signRevision(in, name, m.seq, signed)
-			if _, err := b.store(ctx, signed); err != nil && !refused(err, codeWrongLast) { // else somebody has changed it, and signed that
-				return n, fmt.Errorf("sign %s: %w", subject, err)
-			}
-			n++
+	for e, err := range b.unsignedRevisions(ctx, own) {
+		if err != nil {
+			return n, err
 		}
+		signed := &nats.Msg{Subject: e.in.prefix + e.name, Header: nats.Header{}, Data: e.m.data}
+		for _, kept := range []string{headerBy, headerOperation} {
+			if value := e.m.header.Get(kept); value != "" {
+				signed.Header.Set(kept, value)
+			}
+		}
+		expect(signed, e.m.seq)
+		b.signRevision(e.in, e.name, e.m.seq, signed)
+		if _, err := b.store(ctx, signed); err != nil && !refused(err, codeWrongLast) { // else somebody has changed it, and signed that
+			return n, fmt.Errorf("sign %s: %w", signed.Subject, err)
+		}
+		n++
 	}
 	return n, nil
+}
+
+// unsignedRevision is the newest revision of a key, when none of the keys has signed it.
+type unsignedRevision struct {
+	in   bucket
+	name string
+	m    stored
+}
+
+// unsignedRevisions looks through the buckets whose revisions are signed.
+func (b *Bus) unsignedRevisions(ctx context.Context, keys ControlKeys) iter.Seq2[unsignedRevision, error] {
+	return func(yield func(unsignedRevision, error) bool) {
+		for _, in := range []bucket{keysBucket, agentsBucket, promptsBucket, quotasBucket} {
+			for subject, err := range b.subjects(ctx, in.stream, in.prefix+">") {
+				if err != nil {
+					yield(unsignedRevision{}, fmt.Errorf("list %s: %w", in.stream, err))
+					return
+				}
+				m, ok, err := b.get(ctx, in.stream, lookup{Last: subject})
+				if err != nil {
+					yield(unsignedRevision{}, fmt.Errorf("read %s: %w", subject, err))
+					return
+				}
+				name := strings.TrimPrefix(subject, in.prefix)
+				if ok && !m.isSignedBy(keys, in, name) && !yield(unsignedRevision{in, name, m}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Unsigned yields what the buckets hold and does not count, for no control key has signed its newest revision, as
+// "AGENTS careful". Without control keys there is nothing.
+func (b *Bus) Unsigned(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if !b.keys.Any() {
+			return
+		}
+		for e, err := range b.unsignedRevisions(ctx, b.keys) {
+			if !yield(strings.TrimPrefix(e.in.stream, "KV_")+" "+e.name, err) {
+				return
+			}
+		}
+	}
 }
