@@ -3,6 +3,7 @@ package observability
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -28,21 +29,22 @@ const maxScrapes = 4
 //
 //	/metrics  the metrics, in the format that the scraper asks for
 //	/healthz  200 "ok" while the process lives
-//	/readyz   200 {"ready":true}, or 503 {"ready":false,"reasons":["..."]}
+//	/readyz   200 {"ready":true}, with "degraded":["..."] where it has reasons, or 503 {"ready":false,"reasons":["..."]}
 //
 // and problem details to everything else. There is no authentication: it belongs on a port for the operator alone.
 //
 // Ready tells why the process cannot do its work now, errors that were joined as reasons of their own. Their text is
 // shown, so it must hold no secrets. It has 2 seconds, must obey its ctx, and may be called by many at once; nil
-// means always ready.
-func Handler(m *Metrics, ready func(context.Context) error) http.Handler {
+// means always ready. Degraded are the checks of what a process can do without; they must return at once, and what they return
+// is shown too.
+func Handler(m *Metrics, ready func(context.Context) error, degraded ...func() error) http.Handler {
 	routes := map[string]http.Handler{
 		"/metrics": promhttp.InstrumentMetricHandler(m.registry, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 			ErrorHandling: promhttp.ContinueOnError, // one metric that cannot be read must not hide the others
 			Registry:      m.registry, MaxRequestsInFlight: maxScrapes,
 		})),
 		"/healthz": http.HandlerFunc(healthy),
-		"/readyz":  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerReady(w, r, ready) }),
+		"/readyz":  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answerReady(w, r, ready, degraded) }),
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -68,26 +70,34 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 
 // readiness is the answer of /readyz.
 type readiness struct {
-	Ready   bool     `json:"ready"`
-	Reasons []string `json:"reasons,omitempty"`
+	Ready    bool     `json:"ready"`
+	Reasons  []string `json:"reasons,omitempty"`
+	Degraded []string `json:"degraded,omitempty"`
 }
 
-func answerReady(w http.ResponseWriter, r *http.Request, ready func(context.Context) error) {
-	if ready == nil {
-		writeJSON(w, http.StatusOK, "application/json", readiness{Ready: true})
-		return
+func answerReady(w http.ResponseWriter, r *http.Request, ready func(context.Context) error, degraded []func() error) {
+	var lacks []error
+	for _, check := range degraded {
+		lacks = append(lacks, check())
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-	defer cancel()
-	if err := ready(ctx); err != nil {
-		writeJSON(w, http.StatusServiceUnavailable, "application/json", readiness{Reasons: reasons(err)})
-		return
+	answer := readiness{Degraded: reasons(errors.Join(lacks...))}
+	if ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		answer.Reasons = reasons(ready(ctx))
 	}
-	writeJSON(w, http.StatusOK, "application/json", readiness{Ready: true})
+	status := http.StatusOK
+	if answer.Ready = answer.Reasons == nil; !answer.Ready {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, "application/json", answer)
 }
 
 // reasons takes joined errors apart, which have a line each.
 func reasons(err error) []string {
+	if err == nil {
+		return nil
+	}
 	lines := strings.SplitN(err.Error(), "\n", maxReasons+1)
 	lines = lines[:min(len(lines), maxReasons)]
 	for i, line := range lines {

@@ -75,6 +75,30 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+// What a process does without is told, and leaves it ready.
+func TestHandlerTellsOfDegradation(t *testing.T) {
+	lacks := func() error { return errors.New("redis: timeout") }
+	for name, c := range map[string]struct {
+		ready  error
+		checks []func() error
+		status int
+		body   string
+	}{
+		"one lacks":           {nil, []func() error{lacks, func() error { return nil }}, http.StatusOK, `{"ready":true,"degraded":["redis: timeout"]}`},
+		"nothing lacks":       {nil, []func() error{func() error { return nil }}, http.StatusOK, `{"ready":true}`},
+		"not ready and lacks": {errors.New("no NATS"), []func() error{lacks}, http.StatusServiceUnavailable, `{"ready":false,"reasons":["no NATS"],"degraded":["redis: timeout"]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)
+			observability.Handler(observability.NewMetrics(""), func(context.Context) error { return c.ready }, c.checks...).ServeHTTP(w, r)
+			if w.Code != c.status || w.Body.String() != c.body {
+				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
+			}
+		})
+	}
+}
+
 func TestHandlerServesMetrics(t *testing.T) {
 	w := ask(t, nil, http.MethodGet, "/metrics")
 	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4") ||

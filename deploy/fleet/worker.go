@@ -90,6 +90,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	defer func() { _ = shut() }()
+	if short != nil {
+		if err := short.Reach(ctx); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, noRedis, "err", err)
+		}
+	}
 	talk, closeTalk, err := talks(s, said.of("memory"))
 	if err != nil {
 		return err
@@ -152,7 +157,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	group.Go(func() error { return said.entries.Run(rest) })
 	group.Go(func() error { return parts.guard.run(rest) })
 	group.Go(func() error {
-		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage)), observability.ServeConfig{Log: log}, ready)
+		return serve(rest, s.HTTPAddr, observability.Handler(metrics, readiness(nc, clock.Check, b.CheckStorage), remembers(short)), observability.ServeConfig{Log: log}, ready)
 	})
 	return group.Wait()
 }
@@ -196,6 +201,19 @@ func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut f
 		return nil, nil, fmt.Errorf("open short-term memory: %w", err)
 	}
 	return short, rdb.Close, nil
+}
+
+// noRedis is told of a Redis that does not answer. A run needs none: its log has everything.
+const noRedis = "Redis at REDIS_URL does not answer: runs are read from their logs until it does; correct REDIS_URL, or set it to none"
+
+// remembers says that short-term memory is away, which a worker can do without.
+func remembers(short *memory.ShortTerm) func() error {
+	return func() error {
+		if short == nil || short.Stats().Up {
+			return nil
+		}
+		return errors.New(noRedis)
+	}
 }
 
 // redisLog takes what the Redis client would print.

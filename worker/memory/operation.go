@@ -16,6 +16,17 @@ func (s *ShortTerm) do(ctx context.Context, operation func(context.Context) erro
 	return s.judge(ctx, s.try(ctx, operation))
 }
 
+// Reach asks Redis whether it answers, as often as it takes to call it down, and returns why it does not. Call it at a start:
+// without it a Redis that is away shows with the first runs.
+func (s *ShortTerm) Reach(ctx context.Context) error {
+	for {
+		err := s.do(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+		if err == nil || ctx.Err() != nil || !s.circuit.IsUp() {
+			return err
+		}
+	}
+}
+
 func (s *ShortTerm) try(ctx context.Context, operation func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.config.Timeout, fmt.Errorf("no answer within %s", s.config.Timeout))
 	defer cancel()
