@@ -95,7 +95,7 @@ func TestNATS(t *testing.T) {
 			nc, _ := connect(t, ns.ClientURL())
 			setUp(t, nc)
 			return "nats://" + closedPort(t) + "," + ns.ClientURL()
-		}, false, []expectation{{"nats server", doctorcmd.Warn, "nobody listens"}, {"streams", doctorcmd.OK, "19"}, {"dispatcher", doctorcmd.Fail, "none answers"}}},
+		}, false, []expectation{{"nats server", doctorcmd.Warn, "nobody listens"}, {"streams", doctorcmd.OK, "20"}, {"dispatcher", doctorcmd.Fail, "none answers"}}},
 		"no JetStream": {func(t *testing.T) string {
 			t.Helper()
 			return startNATS(t, func(*server.Options) {}).ClientURL()

@@ -221,9 +221,9 @@ func TestUnusableAddress(t *testing.T) {
 		code       int
 		want       string
 	}{
-		{"--addr", taken, 1, "another process has the port"},
-		{"--nats-addr", taken, 1, "address already in use"},
-		{"--redis-addr", taken, 1, "address already in use"},
+		{"--addr", taken, 2, "something listens there already"},
+		{"--nats-addr", taken, 2, "something listens there already"},
+		{"--redis-addr", taken, 2, "something listens there already"},
 		{"--addr", "nowhere", 2, "--addr: address nowhere: missing port"},
 		{"--nats-addr", "nowhere", 2, "--nats-addr: address nowhere: missing port"},
 		{"--redis-addr", "nowhere", 2, "--redis-addr: address nowhere: missing port"},
@@ -296,7 +296,12 @@ func TestCommands(t *testing.T) {
 	}
 	r := decode[messages.AgentResult](t, ok("result", id))
 	completed(t, &r, "Done: Wrote 1 bytes to step-0.txt")
-	if s := decode[messages.RunStatus](t, ok("status", id)); s.Status != messages.StatusCompleted || s.ID != id {
+	if s := decode[struct {
+		messages.RunStatus
+
+		Run    *messages.RunSummary
+		Result *messages.AgentResult
+	}](t, ok("status", id)); s.Status != messages.StatusCompleted || s.ID != id || s.Run.ToolCalls != 1 || !s.Result.Success {
 		t.Errorf("status: %+v", s)
 	}
 

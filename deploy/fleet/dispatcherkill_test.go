@@ -113,7 +113,7 @@ func TestKilledDispatcher(t *testing.T) {
 		t.Errorf("%d lines ended", len(seen))
 	}
 	for task, n := range w.model.counts() {
-		if n != 1 {
+		if n != 1 && task != "tick 0" { // the schedule's, once in each of its runs
 			t.Errorf("%s was asked %d times", task, n)
 		}
 	}
