@@ -153,7 +153,7 @@ func (c *crowd) join(ctx context.Context, n int, deaf bool) error {
 				return fmt.Errorf("connect a watcher: %w", err)
 			}
 			run := c.runs[i%len(c.runs)]
-			_, err = fmt.Fprintf(conns[i], "GET /v1/tasks/%s/events HTTP/1.1\r\nHost: bench\r\n\r\n", run.Run)
+			_, err = fmt.Fprintf(conns[i], "GET /v1/tasks/%s/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", run.Run)
 			return err
 		})
 	}
