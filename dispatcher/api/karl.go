@@ -64,7 +64,7 @@ type (
 	karlMessage struct {
 		Role      messages.Role `json:"role"`
 		Content   string        `json:"content"`
-		ToolCalls []*karlCall   `json:"tool_calls,omitempty"`
+		ToolCalls []*karlCall   `json:"tool_calls,omitempty"` //nolint:tagliatelle // the format's
 	}
 	karlResult struct {
 		Content []karlContent `json:"content"`

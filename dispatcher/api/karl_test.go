@@ -68,22 +68,22 @@ func (f karlFrame) String() string {
 	}
 }
 
-func karlFrames(t *testing.T, body io.ReadCloser) (all []karlFrame) {
+func karlFrames(t *testing.T, resp *http.Response) (all []karlFrame) {
 	t.Helper()
-	defer func() { _ = body.Close() }()
+	defer func() { _ = resp.Body.Close() }()
 	var f karlFrame
-	for lines := bufio.NewReader(body); ; {
+	for lines := bufio.NewReader(resp.Body); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return all
 		}
 		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		switch {
-		case field == "id":
+		switch field {
+		case "id":
 			f.id = value
-		case field == "event":
+		case "event":
 			t.Errorf("a frame with a name: %s", value)
-		case field == "data":
+		case "data":
 			if err := json.Unmarshal([]byte(value), &f.data); err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestKarl(t *testing.T) {
 	})
 	h := &hall{t, dev, "http://" + dev.API}
 	h.do("POST", "/v1/tasks", `{"id":"r","input":"write it"}`, http.StatusAccepted, nil)
-	live := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", "").Body)
+	live := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", ""))
 	want := []string{
 		"stream_start", "text_delta " + text, "text_end " + text,
 		"tool_call_start call_1_1 function write_file", "tool_call_end call_1_1 function write_file",
@@ -137,7 +137,7 @@ func TestKarl(t *testing.T) {
 		"tool_execution_start write_file 2", "tool_execution_end write_file false false 1",
 		"stream_start", "text_delta Done.", "text_end Done.", `message_end assistant "Done." 0 true`, "turn_end true",
 	}
-	again := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", "").Body)
+	again := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", ""))
 	if diff := cmp.Diff(want, told(again)); diff != "" {
 		t.Error(diff)
 	}
@@ -162,7 +162,7 @@ func TestKarl(t *testing.T) {
 	}
 	h.do("POST", "/v1/tasks", `{"id":"g","input":"write it"}`, http.StatusAccepted, nil)
 	grows := 0
-	for _, f := range karlFrames(t, h.send("GET", "/v1/tasks/g/events?format=karl&deltas=true", "").Body) {
+	for _, f := range karlFrames(t, h.send("GET", "/v1/tasks/g/events?format=karl&deltas=true", "")) {
 		if f.data["type"] == "tool_call_start" && strings.HasPrefix(f.String(), "tool_call_start call_1_1") {
 			grows++
 		}
@@ -174,14 +174,14 @@ func TestKarl(t *testing.T) {
 		if f.id == "" {
 			continue
 		}
-		rest := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", "", "Last-Event-ID", f.id).Body)
+		rest := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", "", "Last-Event-ID", f.id))
 		if diff := cmp.Diff(told(again[i+1:]), told(rest)); diff != "" {
 			t.Errorf("after %s: %s", f.id, diff)
 		}
 	}
 	h.do("GET", "/v1/tasks/r/events?format=karl", "", http.StatusNoContent, nil, "Last-Event-ID", again[len(again)-1].id)
 	h.do("POST", "/v1/tasks?wait=30s", `{"id":"f","input":"fail"}`, http.StatusOK, nil)
-	if diff := cmp.Diff([]string{"stream_start", "error Error " + string(messages.CodeModelAuth)}, told(karlFrames(t, h.send("GET", "/v1/tasks/f/events?format=karl", "").Body))); diff != "" {
+	if diff := cmp.Diff([]string{"stream_start", "error Error " + string(messages.CodeModelAuth)}, told(karlFrames(t, h.send("GET", "/v1/tasks/f/events?format=karl", "")))); diff != "" {
 		t.Error(diff)
 	}
 	h.do("GET", "/v1/tasks/r/events?format=karl&types=plan", "", http.StatusBadRequest, nil)
@@ -200,17 +200,17 @@ func TestLiteStreams(t *testing.T) {
 		"tool_execution_start list_files 0", "tool_execution_end list_files false false 1",
 		"stream_start", "text_delta Looked.", "text_end Looked.", `message_end assistant "Looked." 0 false`, "turn_end false",
 	}
-	if diff := cmp.Diff(want, told(karlFrames(t, resp.Body))); diff != "" {
+	if diff := cmp.Diff(want, told(karlFrames(t, resp))); diff != "" {
 		t.Error(diff)
 	}
-	failed := told(karlFrames(t, h.send("POST", "/run-lite?stream=true", liteBody(false, "Sure!")).Body))
+	failed := told(karlFrames(t, h.send("POST", "/run-lite?stream=true", liteBody(false, "Sure!"))))
 	if last := failed[len(failed)-1]; last != "error Error "+string(messages.CodeModelInvalidOutput) {
 		t.Errorf("it ends with %s", last)
 	}
 	h.do("POST", "/run-lite?stream=true", `{"input":" "}`, http.StatusBadRequest, nil)
 	h.do("POST", "/run-lite?stream=maybe", liteBody(false, listFiles), http.StatusBadRequest, nil)
 	late := openLite(t, newEcho(t), 300*time.Millisecond, nil)
-	cut := told(karlFrames(t, late.send("POST", "/run-lite?stream=true", liteBody(false, "hold")).Body))
+	cut := told(karlFrames(t, late.send("POST", "/run-lite?stream=true", liteBody(false, "hold"))))
 	if last := cut[len(cut)-1]; last != "error Error "+string(messages.CodeDeadline) {
 		t.Errorf("one that takes too long ends with %s", last)
 	}

@@ -59,12 +59,13 @@ func (p place) String() string {
 		id += "." + strconv.Itoa(p.frames)
 	}
 	if w := p.writing; w != (writing{}) {
-		id += fmt.Sprintf("~%d.%d.%d.%d.%d.%d.%x.", w.Step, w.Attempt, w.Try, w.N, w.tries, w.length, w.sum)
+		var states strings.Builder
 		for _, s := range p.states() {
 			if *s.is {
-				id += s.letter //nolint:modernize // three letters at most
+				states.WriteString(s.letter)
 			}
 		}
+		id += fmt.Sprintf("~%d.%d.%d.%d.%d.%d.%x.%s", w.Step, w.Attempt, w.Try, w.N, w.tries, w.length, w.sum, states.String())
 	}
 	return id
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -74,11 +75,9 @@ func (w wholes) find(is func(messages.Record) bool) {
 		if err != nil {
 			return
 		}
-		for _, r := range e.Records {
-			if is(r) {
-				*w.after = e.Seq - 1
-				return
-			}
+		if slices.ContainsFunc(e.Records, is) {
+			*w.after = e.Seq - 1
+			return
 		}
 	}
 }

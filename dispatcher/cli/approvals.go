@@ -21,7 +21,7 @@ func (c *commands) approvals() *cobra.Command {
 		Long:  "List the tool calls that wait until somebody agrees to them, newest run first. With -o json each is a line.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := s.ref("_"); err != nil { // for the tenant
+			if err := s.check("_"); err != nil { // for the tenant
 				return err
 			}
 			if limit < 1 || limit > messages.MaxApprovals {

@@ -178,7 +178,7 @@ func (c *commands) batchList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the batches, newest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := s.ref("_"); err != nil { // for the tenant
+			if err := s.check("_"); err != nil { // for the tenant
 				return err
 			}
 			if limit < 1 || limit > 200 {

@@ -61,11 +61,10 @@ func (s *shared) register(cmd *cobra.Command) {
 	flags.VarP(&s.output, "output", "o", "text or json")
 }
 
-// ref is the run of an id; an invalid one is a UsageError.
-func (s *shared) ref(id string) (messages.Ref, error) {
-	ref := messages.Ref{Tenant: s.tenant, Run: id}
-	if err := ref.Check(); err != nil {
-		return ref, usage(err)
+// check returns a UsageError if the id is that of no run.
+func (s *shared) check(id string) error {
+	if err := (messages.Ref{Tenant: s.tenant, Run: id}).Check(); err != nil {
+		return usage(err)
 	}
-	return ref, nil
+	return nil
 }

@@ -35,7 +35,7 @@ func (c *commands) inbox() *cobra.Command {
 			"first, with the command that decides each. With -o json each is a line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := s.ref("_"); err != nil { // for the tenant
+			if err := s.check("_"); err != nil { // for the tenant
 				return err
 			}
 			if limit < 1 || limit > messages.MaxApprovals {

@@ -71,7 +71,7 @@ func (f *filter) registerFilter(cmd *cobra.Command) {
 }
 
 func (f *filter) check() error {
-	if _, err := f.ref("_"); err != nil { // for the tenant
+	if err := f.shared.check("_"); err != nil { // for the tenant
 		return err
 	}
 	if f.since <= 0 {

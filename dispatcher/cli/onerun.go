@@ -49,7 +49,7 @@ func (o *ofRun) args(least, most int, what string) cobra.PositionalArgs {
 		case o.last:
 			return nil
 		default:
-			_, err := o.ref(args[0])
+			err := o.check(args[0])
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (c *commands) withRun(cmd *cobra.Command, o *ofRun, args []string, do func(
 	run := messages.Ref{Tenant: o.tenant, Run: messages.NoRun} // for the tenant
 	if !o.last {
 		run.Run = args[0]
-		if _, err := o.ref(args[0]); err != nil {
+		if err := o.check(args[0]); err != nil {
 			return err
 		}
 	} else if err := (messages.Ref{Tenant: o.tenant, Run: "x"}).Check(); err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxExcerpt is how many bytes of one result a model is told at once.
+	// How many bytes of one result a model is told at once.
 	maxExcerpt = 64 << 10
-	// maxKept is how many of them are kept for it, with room for a note that there were more.
+	// How many of them are kept for it, with room for a note that there were more.
 	maxKept = 1<<20 - 64
 )
 

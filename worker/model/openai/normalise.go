@@ -177,8 +177,8 @@ func (n *normal) count(c *wireChunk) {
 	n.x.usage = withReasoning(n.x.usage)
 }
 
-// withReasoning makes Output hold the tokens of reasoning, as OpenAI counts. xAI, and Gemini behind gateways, count them on
-// top of it: the total then is the sum of all three, or there is more reasoning than output.
+// withReasoning makes Output hold the tokens of reasoning, as OpenAI counts. The APIs of xAI, and of Gemini behind gateways,
+// count them on top of it: the total then is the sum of all three, or there is more reasoning than output.
 func withReasoning(u messages.Usage) messages.Usage {
 	if u.Reasoning > 0 && (u.Total == u.Input+u.Output+u.Reasoning || u.Reasoning > u.Output) {
 		u.Output += u.Reasoning
