@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,11 +71,18 @@ func keyCommand(raw bool) *cobra.Command {
 }
 
 // place says where an audit is and whom to believe.
-type place struct{ dir, keys string }
+type place struct {
+	dir, keys   string
+	maxUnsigned time.Duration
+}
+
+// maxUnsigned is far more than an auditor at work needs for a head: it writes one every two seconds.
+const maxUnsigned = 10 * time.Minute
 
 func (p *place) flags(cmd *cobra.Command, environ func() []string) {
 	cmd.Flags().StringVar(&p.dir, "dir", "", "folder of the audit (default LONGSHORE_AUDIT_DIR)")
 	cmd.Flags().StringVar(&p.keys, "public-key", "", "keys whose signatures count, comma separated (default LONGSHORE_AUDIT_KEYS)")
+	cmd.Flags().DurationVar(&p.maxUnsigned, "max-unsigned", maxUnsigned, "how old an entry may be that no head has signed; 0: as old as it likes")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		var s settings.Audit
 		if err := settings.Read(&s, environ()); err != nil {
@@ -85,6 +93,9 @@ func (p *place) flags(cmd *cobra.Command, environ func() []string) {
 		}
 		if p.keys == "" {
 			p.keys = s.Keys
+		}
+		if p.maxUnsigned < 0 {
+			return cli.Usagef("--max-unsigned: must not be below 0")
 		}
 		if p.dir == "" {
 			return cli.Usagef("--dir: the folder of the audit is missing")
@@ -98,5 +109,5 @@ func (p *place) config() (audit.VerifyConfig, error) {
 	if err != nil {
 		return audit.VerifyConfig{}, cli.Usagef("--public-key: %w", err)
 	}
-	return audit.VerifyConfig{Dir: p.dir, Keys: keys}, nil
+	return audit.VerifyConfig{Dir: p.dir, Keys: keys, MaxUnsigned: p.maxUnsigned}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 )
 
 // What stands behind the newest head anybody with the folder may have written: it may be an auditor at work, so it is no
@@ -43,5 +44,37 @@ func TestUnsignedIsNotShown(t *testing.T) {
 				t.Errorf("%+v %+v, %d entries for %d", found, sum, len(entries), len(before))
 			}
 		})
+	}
+}
+
+// Heads that are cut back leave entries without one. They pass for those of an auditor at work only while they are young.
+func TestHeadsCutBack(t *testing.T) {
+	key := newKey(t)
+	a := &attack{t, record(t, key)}
+	for range 2 {
+		if err := os.Remove(a.path(headsChain, -1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := VerifyConfig{Dir: a.dir, Keys: PublicKeys{key.Public()}}
+	if found, _, sum := verified(t, cfg); found != nil || sum.Pending == 0 {
+		t.Fatalf("without a limit: %+v %+v", found, sum)
+	}
+	cfg.MaxUnsigned = 10 * time.Minute
+	found, _, sum := verified(t, cfg)
+	if len(found) != 1 || found[0].What != Missing || found[0].Tenant != "" || found[0].N != sum.Head.N+1 {
+		t.Errorf("%+v %+v", found, sum)
+	}
+	cfg.MaxUnsigned = 100 * 365 * 24 * time.Hour
+	if found, _, _ := verified(t, cfg); found != nil {
+		t.Errorf("younger than the limit: %+v", found)
+	}
+	for name, at := range map[string]time.Time{"now": time.Now(), "in a year": time.Now().AddDate(1, 0, 0)} {
+		v := &verifier{VerifyConfig: VerifyConfig{MaxUnsigned: time.Minute}, state: newState()}
+		v.pend(&Entry{At: at})
+		v.unsigned(time.Now())
+		if (v.Findings > 0) != (name != "now") {
+			t.Errorf("%s: %d findings", name, v.Findings)
+		}
 	}
 }

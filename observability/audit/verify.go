@@ -63,6 +63,9 @@ type VerifyConfig struct {
 	Keys   PublicKeys      // whose heads count. Default: everybody's, which shows no chain that was made anew with another key
 	Anchor map[uint64]Hash // heads that were kept elsewhere
 	Tenant string          // only this one; default all
+	// How long an entry may wait for its head, by the clock of this machine. What waits for longer is a finding: somebody
+	// cut the heads back, or no auditor came back. Default: without end.
+	MaxUnsigned time.Duration
 
 	// Entry is called with each entry of the tenants as it was read and fits the chain, up to the newest head. Optional.
 	Entry func(tenant string, e *Entry) error
@@ -101,6 +104,7 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Summary, error) {
 			return v.Summary, err
 		}
 	}
+	v.unsigned(time.Now())
 	return v.Summary, nil
 }
 
@@ -108,7 +112,29 @@ type verifier struct {
 	VerifyConfig
 	Summary
 
-	state *state
+	state            *state
+	earliest, latest time.Time // of the pending entries of tenants
+}
+
+// pend counts an entry that no head covers.
+func (v *verifier) pend(e *Entry) {
+	v.Pending++
+	if v.earliest.IsZero() || e.At.Before(v.earliest) {
+		v.earliest = e.At
+	}
+	if e.At.After(v.latest) {
+		v.latest = e.At
+	}
+}
+
+// unsigned reports entries that wait for a head too long. A time to come is one too: it would never be too long ago.
+func (v *verifier) unsigned(now time.Time) {
+	if v.MaxUnsigned <= 0 || v.earliest.IsZero() || now.Sub(v.earliest) <= v.MaxUnsigned && v.latest.Sub(now) <= v.MaxUnsigned {
+		return
+	}
+	w := &walk{v: v, chain: headsChain}
+	w.report(Missing, v.Head.N+1, "no head covers %d entries from %s to %s: the heads were cut back, or no auditor has signed since",
+		v.Pending, v.earliest.Format(time.RFC3339), v.latest.Format(time.RFC3339))
 }
 
 // walk follows a chain.
@@ -277,7 +303,7 @@ func (v *verifier) tenant(ctx context.Context, name, tenant string) error {
 			}
 		}
 		if e.N > tail.N && v.isPending(e) { // anybody with the folder may have written it
-			v.Pending++
+			v.pend(e)
 			return nil
 		}
 		v.Entries++
