@@ -309,6 +309,7 @@ func TestAccountsHearTheirOwn(t *testing.T) {
 
 	nc.Close()
 	nc = g.connect(insider)
+	eventually(t, "both events are stored", func() bool { return g.lengths(t, js)[bus.StreamEvents] == 2 })
 	before := g.lengths(t, js)
 	for _, subject := range []string{
 		"runs.acme.r.log", "events.acme.r.run_finished", "$KV.QUOTAS.tenant.acme", "tasks.normal.harbour.x", "tasks.wake.acme.r", "blobs.acme.r.h.0-1",
