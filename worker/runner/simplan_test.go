@@ -69,6 +69,10 @@ func (m simModel) planned(req model.Request) iter.Seq2[model.Delta, error] {
 			yield(model.Delta{}, err)
 			return
 		}
+		if err := req.Begins(); err != nil {
+			yield(model.Delta{}, err)
+			return
+		}
 		m.p.w.called(m.p, func(r messages.Record) bool {
 			rep, ok := r.(*messages.ModelReplied)
 			return ok && req.Key == fmt.Sprintf("t.r.%d.model", rep.Step)
