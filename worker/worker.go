@@ -484,7 +484,7 @@ func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
 	defer stop()
 	mended, err := w.cfg.Keeper.Sweep(ctx, w.cfg.Bus.Runs(ctx))
 	if err != nil && w.running.Err() != nil {
-		return nil //nolint:nilerr // the worker stops, and leaves the rest to the next sweep
+		return nil // the worker stops, and leaves the rest to the next sweep
 	}
 	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "sweep", "mended", mended, "err", err)

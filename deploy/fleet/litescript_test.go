@@ -38,7 +38,9 @@ func TestLiteOfTheBuiltInScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var reply struct{ Output string }
+	var reply struct {
+		Output string `json:"output"`
+	}
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&reply); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s, %v: %s", resp.Status, err, body)
 	}

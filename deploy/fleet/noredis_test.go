@@ -40,8 +40,8 @@ func TestWorkerWithoutItsRedis(t *testing.T) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var answer struct {
-		Ready    bool
-		Degraded []string
+		Ready    bool     `json:"ready"`
+		Degraded []string `json:"degraded"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK || !answer.Ready ||
 		len(answer.Degraded) != 1 || !strings.Contains(answer.Degraded[0], "REDIS_URL") {

@@ -212,7 +212,7 @@ func remembers(short *memory.ShortTerm) func() error {
 		if short == nil || short.Stats().Up {
 			return nil
 		}
-		return errors.New(noRedis)
+		return errors.New(noRedis) //nolint:staticcheck // a name
 	}
 }
 

@@ -170,7 +170,7 @@ func (r *Roster) Lost() (n int, convicted bool) {
 	return max(0, n-explained), explained > 0
 }
 
-// Trials is how many runs a worker had in quarantine when it was heard last. ok is false for a worker that is not known.
+// Trials is how many runs a worker had in quarantine when it was heard last; the second value is false for one that is not known.
 func (r *Roster) Trials(id string) (n int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

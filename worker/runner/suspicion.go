@@ -22,7 +22,7 @@ type Trial struct {
 }
 
 // losses are what a run's log says of the workers that it lost.
-type losses struct {
+type losses struct { //nolint:recvcheck // count changes it, weigh is pure
 	workers int  // owners lost since the last progress
 	acting  bool // it was in a tool call
 	alone   bool // it was alone on trial when it lost the last
