@@ -18,6 +18,7 @@ const (
 	topRecent   = 10        // seconds behind what is told per second
 	topRuns     = 1000      // that it knows to be working
 	topStopped  = 10_000    // whose end it remembers against an index that is behind
+	topWaiting  = 10_000    // whose agent it remembers while they wait; of others the index tells it
 	topFailures = 100       // that it keeps
 	topTenants  = 16        // whose approvals it asks for
 	topMessage  = 300       // bytes of a failure's message
@@ -33,6 +34,7 @@ type topModel struct {
 	runs     map[messages.Ref]*topRun
 	noRuns   string                   // what is said when none works
 	stopped  map[messages.Ref]topStop // runs that ended or began to wait within topLate
+	waiting  map[messages.Ref]string  // agents of runs that wait: the event with which a run goes on does not name it
 	failures []topFailure             // newest first
 	tenants  []string                 // seen, newest first
 
@@ -106,7 +108,8 @@ const (
 
 func newTopModel(tenant string, now time.Time) *topModel {
 	m := &topModel{
-		tenant: tenant, noRuns: noRunsWork, began: now, runs: map[messages.Ref]*topRun{}, stopped: map[messages.Ref]topStop{}, problems: map[string]string{},
+		tenant: tenant, noRuns: noRunsWork, began: now, runs: map[messages.Ref]*topRun{}, stopped: map[messages.Ref]topStop{},
+		waiting: map[messages.Ref]string{}, problems: map[string]string{},
 	}
 	m.see(cmp.Or(tenant, messages.DefaultTenant))
 	return m
@@ -125,7 +128,8 @@ func (m *topModel) event(e *messages.Event, now time.Time) {
 		var d messages.RunQueued
 		_ = json.Unmarshal(e.Data, &d) // it has begun, whatever else
 		second.started++
-		m.works(e, now, func(r *topRun) { r.Agent = d.Agent })
+		m.works(e, now, func(*topRun) {})
+		m.name(run, d.Agent)
 	case messages.EventRunWaiting:
 		m.stop(e, now)
 	case messages.EventStepStart:
@@ -226,8 +230,9 @@ func (m *topModel) run(run messages.Ref, now time.Time) *topRun {
 			}
 			delete(m.runs, messages.Ref{Tenant: oldest.Tenant, Run: oldest.ID})
 		}
-		r = &topRun{Tenant: run.Tenant, ID: run.Run, Since: now}
+		r = &topRun{Tenant: run.Tenant, ID: run.Run, Agent: m.waiting[run], Since: now}
 		m.runs[run] = r
+		delete(m.waiting, run)
 	}
 	r.seen, r.seeded = now, false
 	return r

@@ -327,6 +327,34 @@ func TestTopSeedsFromTheIndex(t *testing.T) {
 	}
 }
 
+// A run keeps the name of its agent over a wait, however long it waits.
+func TestTopKeepsTheAgentOverAWait(t *testing.T) {
+	m, now := newTopModel("acme", topStart()), topStart()
+	happens := func(n int, name string, data any) {
+		e := topEvent(t, "acme", "x", name, data)
+		e.Sequence = strconv.Itoa(n)
+		m.event(e, now)
+	}
+	happens(1, messages.EventRunQueued, messages.RunQueued{Agent: "writer"})
+	for n := 2; n < 8; n += 2 {
+		happens(n, messages.EventRunWaiting, messages.RunWaiting{Reason: messages.ParkApproval})
+		if got := m.working(); len(got) != 0 {
+			t.Fatalf("it waits, and is shown: %+v", got[0])
+		}
+		now = now.Add(2 * topLate)
+		m.answer(&topPoll{askedRuns: true, errs: map[string]error{topWorking: dispatcher.ErrNoIndex}}, now)
+		happens(n+1, messages.EventRunResumed, messages.RunWaiting{Reason: messages.ParkApproval})
+		if got := m.working(); len(got) != 1 || got[0].Agent != "writer" {
+			t.Fatalf("after a wait %d runs work, want one of the writer: %+v", len(got), m.runs[messages.Ref{Tenant: "acme", Run: "x"}])
+		}
+	}
+	happens(8, messages.EventRunWaiting, messages.RunWaiting{Reason: messages.ParkApproval})
+	happens(9, messages.EventRunFinished, ended(messages.StatusCancelled, "", ""))
+	if len(m.waiting) != 0 {
+		t.Errorf("it ended, and is remembered: %v", m.waiting)
+	}
+}
+
 // Events that are stored late do not bring back a run that has ended or waits, nor keep one from working that went on.
 func TestTopOfEventsStoredOutOfOrder(t *testing.T) {
 	number := func(n int, e *messages.Event) *messages.Event { e.Sequence = strconv.Itoa(n); return e }
@@ -348,7 +376,7 @@ func TestTopOfEventsStoredOutOfOrder(t *testing.T) {
 		}
 		return m.shot(now.Add(time.Second))
 	}
-	same := cmp.Options{cmpopts.IgnoreUnexported(topRun{}), cmpopts.IgnoreFields(topRun{}, "Agent")} // a wait forgets it
+	same := cmpopts.IgnoreUnexported(topRun{})
 	for n := range story("x") {
 		want := shown(story("x")[:n+1])
 		backwards := story("x")[:n+1]

@@ -71,6 +71,7 @@ func (m *topModel) seed(p *topPoll, now time.Time) {
 			}
 			known = &topRun{Tenant: ref.Tenant, ID: ref.Run, Since: now, seeded: true}
 			m.runs[ref] = known
+			delete(m.waiting, ref)
 		}
 		known.seen, known.Agent, known.Step = now, cmp.Or(known.Agent, r.Agent), max(known.Step, r.Steps)
 		if from := cmp.Or(r.Started, r.Queued); from != nil && from.Before(known.Since) {
@@ -90,15 +91,40 @@ func newer(r *messages.RunSummary, than time.Time) bool {
 // run has left behind is none.
 func (m *topModel) stop(e *messages.Event, now time.Time) {
 	run := e.Ref()
-	if r := m.runs[run]; r != nil && r.number > e.Number() {
+	r := m.runs[run]
+	if r != nil && r.number > e.Number() {
 		return
 	}
 	delete(m.runs, run)
+	m.wait(run, r, e)
 	s, ok := m.stopped[run]
 	if !ok && len(m.stopped) >= topStopped || s.number > e.Number() {
 		return
 	}
 	m.stopped[run] = topStop{e.Time, e.Number(), now}
+}
+
+// wait remembers the agent of a run that begins to wait, and forgets that of one that has ended. It must be called before
+// the event is noted as the run's stop.
+func (m *topModel) wait(run messages.Ref, r *topRun, e *messages.Event) {
+	switch {
+	case m.isOver(e):
+	case e.Name() == messages.EventRunFinished:
+		delete(m.waiting, run)
+	case r != nil && len(m.waiting) < topWaiting:
+		m.waiting[run] = r.Agent
+	case r == nil && len(m.waiting) < topWaiting && m.waiting[run] == "": // its first events may come later
+		m.waiting[run] = ""
+	}
+}
+
+// name notes the agent of a run that works or waits, also when the event that names it was stored late.
+func (m *topModel) name(run messages.Ref, agent string) {
+	if r := m.runs[run]; r != nil {
+		r.Agent = cmp.Or(agent, r.Agent)
+	} else if _, ok := m.waiting[run]; ok {
+		m.waiting[run] = agent
+	}
 }
 
 // isOver reports whether an event is older than the one with which its run ended or began to wait: it was stored late.
