@@ -3,6 +3,7 @@ package observability
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -16,6 +17,11 @@ const (
 	maxParked   = 1_000_000 // runs that are remembered; more are not counted
 	maxResumed  = 10_000    // runs that went on, of which the newest event is remembered; at most twice as many
 	parkedPause = 5 * time.Second
+
+	// A run whose log could not be read to its end has run_finished and no run_resumed. All ends would cost what ended; so
+	// some of those that wait are looked at, at random.
+	endedEvery = 2 * time.Second
+	endedMost  = 16
 )
 
 // parked are the runs that wait, from the events that begin and end their waits. It reads those that are kept when it
@@ -29,6 +35,8 @@ type parked struct {
 	// The number of the event with which a run went on: the one with which it began to wait may be stored later. When
 	// resumed is full it takes the place of before.
 	resumed, before map[messages.Ref]uint64
+
+	looked time.Time // for ends; of the goroutine that follows
 }
 
 type wait struct {
@@ -44,6 +52,9 @@ func (p *parked) run(ctx context.Context, b *bus.Bus, log *slog.Logger) {
 		for f, err := range b.Waits(ctx) {
 			if err == nil {
 				p.take(&f)
+				err = p.forgetEnded(ctx, b)
+			}
+			if err == nil {
 				continue
 			}
 			if ctx.Err() == nil {
@@ -55,6 +66,40 @@ func (p *parked) run(ctx context.Context, b *bus.Bus, log *slog.Logger) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// forgetEnded looks whether some of the runs that wait have ended without going on.
+func (p *parked) forgetEnded(ctx context.Context, b *bus.Bus) error {
+	if time.Since(p.looked) < endedEvery {
+		return nil
+	}
+	p.looked = time.Now()
+	for _, run := range p.some() {
+		ended, err := b.HasEnded(ctx, run)
+		if err != nil {
+			return err
+		}
+		if ended {
+			p.mu.Lock()
+			p.resume(run, math.MaxUint64)
+			p.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// some are a few of the runs that wait, others each time.
+func (p *parked) some() []messages.Ref {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]messages.Ref, 0, endedMost)
+	for run := range p.runs {
+		if len(out) == endedMost {
+			break
+		}
+		out = append(out, run)
+	}
+	return out
 }
 
 func (p *parked) reset() {

@@ -152,6 +152,18 @@ func TestViewCountsWhoWaits(t *testing.T) {
 	}
 }
 
+// A run that could not be taken up again ends without run_resumed. It no longer waits.
+func TestViewForgetsWaitsOfRunsThatEnded(t *testing.T) {
+	b, nc := openBus(t)
+	for _, id := range []string{"ended", "waits"} {
+		publishEvent(t, nc, messages.Ref{Tenant: "acme", Run: id}, 1, messages.EventRunWaiting, noon, messages.RunWaiting{Reason: "approval"})
+	}
+	m := view(t, b)
+	until(t, m, `runs_parked{reason="approval"} 2`)
+	publishEvent(t, nc, messages.Ref{Tenant: "acme", Run: "ended"}, 5, messages.EventRunFinished, noon, messages.RunFinished{})
+	until(t, m, `runs_parked{reason="approval"} 1`)
+}
+
 // Two dispatchers count together what passed while none ran.
 func TestSharedEventsAreCountedOnce(t *testing.T) {
 	b, nc := openBus(t)

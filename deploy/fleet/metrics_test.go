@@ -75,12 +75,12 @@ func (m *measured) dispatcher(name string, servers *embedded.Servers) (stop func
 	})
 }
 
-func measure(t *testing.T) (*measured, *embedded.Servers) {
+func measure(t *testing.T, script func(*modelCall) reply) (*measured, *embedded.Servers) {
 	t.Helper()
 	servers := embeddedtest.Start(t)
 	m := &measured{t: t, pages: map[string]string{}}
 	m.dispatcher("dispatcher", servers)
-	m.town = &town{t: t, nats: servers.NATSURL, redis: servers.RedisURL, model: newModel(t, func(*modelCall) reply { return reply{Text: "Hello."} })}
+	m.town = &town{t: t, nats: servers.NATSURL, redis: servers.RedisURL, model: newModel(t, script)}
 	m.town.connect()
 	m.start("worker", func(ctx context.Context, up func(string)) error {
 		return fleet.Worker(ctx, settings.Worker{
@@ -167,9 +167,11 @@ func (m *measured) all() []documented {
 	return slices.SortedFunc(maps.Values(all), func(a, b documented) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+func hello(*modelCall) reply { return reply{Text: "Hello."} }
+
 func TestMetricsOfAFleet(t *testing.T) {
 	t.Parallel()
-	m, servers := measure(t)
+	m, servers := measure(t, hello)
 	stop := m.dispatcher("second", servers)
 	for i := range 4 {
 		m.town.watch(m.town.submit(fmt.Sprintf("hello %d", i))).end()
@@ -218,7 +220,7 @@ func TestMetricsOfAFleet(t *testing.T) {
 // The table in docs/metrics.md is what the processes of a fleet have. UPDATE_DOCS=1 writes it anew.
 func TestMetricsTable(t *testing.T) {
 	t.Parallel()
-	m, _ := measure(t)
+	m, _ := measure(t, hello)
 	m.town.watch(m.town.submit("hello")).end()
 	eventually(t, "the fleet was looked at", func() bool { return strings.Contains(m.page("dispatcher"), "longshore_fleet_workers") })
 	var table strings.Builder

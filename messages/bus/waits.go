@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,4 +22,13 @@ func (b *Bus) Waits(ctx context.Context) iter.Seq2[Fed, error] {
 		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
 		b.feed(ctx, t, yield)
 	}
+}
+
+// HasEnded reports whether the event run_finished of a run is stored.
+func (b *Bus) HasEnded(ctx context.Context, run messages.Ref) (bool, error) {
+	_, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	if err != nil {
+		return false, fmt.Errorf("look for the end of %s: %w", run, err)
+	}
+	return ok, nil
 }
