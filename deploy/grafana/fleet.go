@@ -72,6 +72,7 @@ func fleet() *dashboard {
 		ask("What should not be", unitRate, "Each has an alert.", "foreign events", `sum(rate(longshore_foreign_events_total[$__rate_interval]))`,
 			"malformed events", `sum(rate(longshore_events_malformed_total[$__rate_interval]))`,
 			"ignored decisions", `sum(rate(longshore_ignored_decisions_total[$__rate_interval]))`,
+			"ignored revisions", `sum(rate(longshore_ignored_revisions_total[$__rate_interval]))`,
 			"denied requests", `sum(rate(longshore_auth_denied_total[$__rate_interval]))`,
 			"lanes without room", `sum(rate(longshore_worker_lanes_full_total[$__rate_interval]))`),
 		ask("Live text dropped", unitBytes, "Of replies while they were written.", "dropped", `sum(rate(longshore_worker_live_dropped_bytes_total[$__rate_interval]))`),
