@@ -89,8 +89,10 @@ func wire() map[string]any {
 		"schedule_run":     &messages.ScheduleRun{ScheduleRef: fullSchedule().Ref(), ID: ref.Run},
 		"schedule_status": &messages.ScheduleStatus{
 			Schedule: *fullSchedule(), Next: []time.Time{noon},
-			Last: &messages.ScheduleState{Run: ref.Run, At: noon, Outcome: messages.OutcomeSkipped, Reason: "run r1 goes on"},
+			Last:    &messages.ScheduleState{Run: ref.Run, At: noon, Outcome: messages.OutcomeSkipped, Reason: "run r1 goes on"},
+			Skipped: []messages.Skipped{{At: noon, Last: new(noon.Add(time.Hour)), Count: 2, Reason: "no dispatcher took it in time"}},
 		},
+		"skipped":        &messages.Skipped{At: noon, Last: new(noon.Add(time.Hour)), Count: 2, Reason: "run r1 goes on"},
 		"schedule_state": &messages.ScheduleState{Run: ref.Run, At: noon, Outcome: messages.OutcomeFailed, Reason: "agent: is unknown"},
 		"schedule_list":  &messages.ScheduleList{Schedules: []messages.ScheduleSummary{{Name: "nightly", Cron: "0 3 * * *", TimeZone: "UTC", Agent: "reviewer", Next: &noon}}},
 		"schedule_summary": &messages.ScheduleSummary{

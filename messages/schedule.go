@@ -254,6 +254,18 @@ type ScheduleStatus struct {
 	Schedule Schedule       `json:"schedule"`
 	Next     []time.Time    `json:"next"` // up to three occurrences
 	Last     *ScheduleState `json:"last,omitempty"`
+	Skipped  []Skipped      `json:"skipped,omitempty"` // the occurrences that did not run, newest last, MaxSkipped at most
+}
+
+// MaxSkipped bounds how many entries about occurrences that did not run are kept of a schedule.
+const MaxSkipped = 20
+
+// Skipped is one occurrence that did not run, or several in a row for one reason.
+type Skipped struct {
+	At     time.Time  `json:"at"`             // the occurrence, or the first of them
+	Last   *time.Time `json:"last,omitempty"` // the last of several
+	Count  int        `json:"count"`          // how many; above 100000 they are no longer counted
+	Reason string     `json:"reason"`
 }
 
 // Outcome of an occurrence.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,7 +154,7 @@ func timing(cron, zone string, every messages.Duration) string {
 func (c *commands) showSchedule() *cobra.Command {
 	var s shared
 	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show a schedule, its next times and the last one", Args: oneName("name of a schedule"),
+		Use: "show NAME", Short: "Show a schedule, its next times, the last one and those that were skipped", Args: oneName("name of a schedule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
 				ref := messages.ScheduleRef{Tenant: s.tenant, Name: args[0]}
@@ -199,6 +200,9 @@ func (c *commands) writeSchedule(w io.Writer, st *messages.ScheduleStatus) error
 		}
 		rows = append(rows, [2]string{"last", c.when(last.At, sc.TimeZone)}, [2]string{"it was", what}, [2]string{"last run", cmp.Or(last.Run, "-")})
 	}
+	for _, sk := range slices.Backward(st.Skipped) {
+		rows = append(rows, [2]string{"skipped", c.skipped(&sk, sc.TimeZone)})
+	}
 	table := newTable(w)
 	for _, row := range rows {
 		if err := writeRow(table, row[:]...); err != nil {
@@ -206,6 +210,15 @@ func (c *commands) writeSchedule(w io.Writer, st *messages.ScheduleStatus) error
 		}
 	}
 	return flush(table)
+}
+
+// skipped is what did not run, and why.
+func (c *commands) skipped(sk *messages.Skipped, zone string) string {
+	text := c.when(sk.At, zone)
+	if sk.Last != nil {
+		text = fmt.Sprintf("%d from %s to %s", sk.Count, text, c.when(*sk.Last, zone))
+	}
+	return text + ": " + sk.Reason
 }
 
 // changeSchedule is a command that does one thing to a schedule.

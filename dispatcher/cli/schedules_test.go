@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 func TestSchedules(t *testing.T) {
@@ -49,6 +51,43 @@ func TestSchedules(t *testing.T) {
 	}
 	for _, verb := range []string{"show", "pause", "resume", "run", "delete"} {
 		f.fails(t, "no schedule nightly of tenant default: see `longshore schedules list`", "schedules", verb, "nightly")
+	}
+}
+
+// What did not run is shown with its reason: the newest first, and several in a row on one line.
+func TestSkippedOccurrences(t *testing.T) {
+	f := newFleet(t)
+	file := filepath.Join(t.TempDir(), "s.yaml")
+	const text = "apiVersion: longshore.run/v1\nkind: Schedule\nmetadata: {name: often}\nspec: {cron: '* * * * * *', catchUp: one, task: {input: Look.}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.Open(t.Context(), embeddedtest.Conn(t, f.servers), bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"}
+	at := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
+	ledger := bus.Ledger{
+		State: &messages.ScheduleState{At: at, Outcome: messages.OutcomeSubmitted}, Taken: at.AddDate(20, 0, 0), // so that none comes
+		Skipped: []messages.Skipped{
+			{At: at, Count: 3, Last: new(at.Add(2 * time.Second)), Reason: "no dispatcher took it in time"},
+			{At: at.Add(9 * time.Second), Count: 1, Reason: "run \x1b[2J goes on"},
+		},
+	}
+	if _, err := b.PutScheduleLedger(t.Context(), ref, ledger, 0); err != nil {
+		t.Fatal(err)
+	}
+	f.run(t, "schedules", "apply", "-f", file)
+	out, _ := f.run(t, "schedules", "show", "often")
+	_, got, _ := strings.Cut(out, "skipped")
+	const want = "      Mon 2026-11-23 08:00:09 +00:00: run \\x1b[2J goes on\n" +
+		"skipped      3 from Mon 2026-11-23 08:00:00 +00:00 to Mon 2026-11-23 08:00:02 +00:00: no dispatcher took it in time\n"
+	if got != want {
+		t.Errorf("%s\nwant\n%s", out, want)
+	}
+	if out, _ := f.run(t, "schedules", "show", "often", "-o", "json"); !strings.Contains(out, `"skipped":[{"at":"2026-11-23T08:00:00Z","last":"2026-11-23T08:00:02Z","count":3,"reason":"no dispatcher took it in time"},{`) {
+		t.Errorf("show -o json: %s", out)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -126,84 +125,6 @@ func (s *Service) armAll(ctx context.Context) error {
 	return failed
 }
 
-// due takes an occurrence. It may come again, and is one run all the same.
-func (s *Service) due(ctx context.Context, d messages.Due) error {
-	if err := s.arm(ctx, d.ScheduleRef, d.At, false); err != nil { // first: the next one does not wait for this one
-		return err
-	}
-	sc, err := s.cfg.Bus.Schedule(ctx, d.ScheduleRef)
-	switch {
-	case errors.Is(err, bus.ErrNoSchedule):
-		return nil
-	case err != nil:
-		return err
-	case sc.Paused || sc.Timing() != d.Timing || sc.Until != nil && d.At.After(*sc.Until):
-		return nil // it was an occurrence of what the schedule has been
-	}
-	late := s.cfg.Keeper.Now().Sub(d.At)
-	if sc.CatchUp == messages.CatchUpNone && late > messages.MaxLate {
-		last, revision, err := s.cfg.Bus.ScheduleState(ctx, d.ScheduleRef)
-		if err != nil {
-			return err
-		}
-		st := messages.ScheduleState{At: d.At, Outcome: messages.OutcomeSkipped, Reason: fmt.Sprintf("missed by %s", late.Round(time.Second))}
-		if last != nil {
-			st.Run = last.Run // which may go on
-		}
-		_, err = s.cfg.Bus.PutScheduleState(ctx, d.ScheduleRef, st, revision)
-		return err
-	}
-	_, err = s.begin(ctx, sc, sc.TaskAt(d.At), d.At)
-	return err
-}
-
-// begin submits the task of an occurrence, if the last run of the schedule allows it, and keeps what became of it. An
-// error is one that may pass.
-func (s *Service) begin(ctx context.Context, sc *messages.Schedule, task *messages.Task, at time.Time) (messages.ScheduleState, error) {
-	st := messages.ScheduleState{Run: task.ID, At: at, Outcome: messages.OutcomeSubmitted}
-	last, revision, err := s.cfg.Bus.ScheduleState(ctx, sc.Ref())
-	if err != nil {
-		return st, err
-	}
-	if last != nil && last.At.Equal(at) && last.Outcome == messages.OutcomeSkipped {
-		return *last, nil
-	}
-	if last != nil && last.Run != "" && last.Run != task.ID && sc.Overlap != messages.OverlapAllow {
-		before := messages.Ref{Tenant: sc.Tenant, Run: last.Run}
-		goesOn, err := s.goesOn(ctx, before)
-		switch {
-		case err != nil:
-			return st, err
-		case goesOn && sc.Overlap == messages.OverlapSkip:
-			st = messages.ScheduleState{Run: last.Run, At: at, Outcome: messages.OutcomeSkipped, Reason: "run " + last.Run + " goes on"}
-			_, err := s.cfg.Bus.PutScheduleState(ctx, sc.Ref(), st, revision)
-			return st, err
-		case goesOn:
-			if err := s.cancelRun(ctx, before, "replaced by "+task.ID); err != nil && !errors.Is(err, runlog.ErrEnded) {
-				return st, err
-			}
-		}
-	}
-	// Before the submit: whoever dies in between leaves an occurrence that comes again and finds itself here.
-	if revision, err = s.cfg.Bus.PutScheduleState(ctx, sc.Ref(), st, revision); err != nil {
-		return st, err
-	}
-	_, err = s.submit(ctx, task.Encode())
-	if err == nil {
-		return st, nil
-	}
-	if p := problem(err); p.Status >= http.StatusInternalServerError || p.Retryable {
-		return st, err
-	}
-	st.Outcome, st.Reason = messages.OutcomeFailed, messages.Clip(err.Error(), maxStateReason)
-	s.cfg.Log.WarnContext(ctx, "schedule refused", "tenant", sc.Tenant, "schedule", sc.Name, "err", err)
-	_, err = s.cfg.Bus.PutScheduleState(ctx, sc.Ref(), st, revision)
-	return st, err
-}
-
-// maxStateReason bounds what a state says about a refused task, in bytes.
-const maxStateReason = 200
-
 // goesOn tells whether a run is queued, or has begun and not ended.
 func (s *Service) goesOn(ctx context.Context, run messages.Ref) (bool, error) {
 	last, queued, err := s.find(ctx, run)
@@ -273,8 +194,8 @@ func (s *Service) nextOf(sc *messages.Schedule) []time.Time {
 }
 
 func (s *Service) scheduleStatus(ctx context.Context, sc *messages.Schedule) (*messages.ScheduleStatus, error) {
-	last, _, err := s.cfg.Bus.ScheduleState(ctx, sc.Ref())
-	return &messages.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: last}, err
+	ledger, _, err := s.cfg.Bus.ScheduleLedger(ctx, sc.Ref())
+	return &messages.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: ledger.State, Skipped: ledger.Skipped}, err
 }
 
 func (s *Service) getSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
@@ -285,7 +206,23 @@ func (s *Service) getSchedule(ctx context.Context, req messages.ScheduleRequest)
 	if err != nil {
 		return nil, err
 	}
-	return s.scheduleStatus(ctx, sc)
+	// In this order: what is taken in between is seen as waiting or as the newest that was taken.
+	armed, err := s.cfg.Bus.Armed(ctx, req.ScheduleRef)
+	if err != nil {
+		return nil, err
+	}
+	ledger, _, err := s.cfg.Bus.ScheduleLedger(ctx, req.ScheduleRef)
+	if err != nil {
+		return nil, err
+	}
+	st := &messages.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: ledger.State}
+	if armed.Seq != 0 && !armed.Waiting && armed.Timing == sc.Timing() { // what lies before the next one does not come
+		if err := s.passOver(ctx, sc, armed.At, &ledger); err != nil {
+			return nil, err
+		}
+	}
+	st.Skipped = ledger.Skipped[max(0, len(ledger.Skipped)-messages.MaxSkipped):]
+	return st, nil
 }
 
 func (s *Service) listSchedules(ctx context.Context, req messages.ScheduleRequest) (any, error) {
@@ -369,7 +306,11 @@ func (s *Service) runSchedule(ctx context.Context, req messages.ScheduleRun) (an
 	if task.ID = req.ID; task.ID == "" {
 		task.ID = s.cfg.Keeper.NewID()
 	}
-	st, err := s.begin(ctx, sc, task, now)
+	ledger, revision, err := s.cfg.Bus.ScheduleLedger(ctx, req.ScheduleRef)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.begin(ctx, sc, occurrence{task: task, at: now}, ledger, revision)
 	switch {
 	case err != nil:
 		return nil, err

@@ -31,8 +31,17 @@ type hall struct {
 
 func newHall(t *testing.T) *hall {
 	t.Helper()
-	h := &hall{T: t, nc: start(t)}
-	var err error
+	return newHallOn(t, start(t))
+}
+
+// newHallOn has a connection of the test's own.
+func newHallOn(t *testing.T, nc *nats.Conn) *hall {
+	t.Helper()
+	h := &hall{T: t, nc: nc}
+	err := bus.Setup(t.Context(), nc, bus.Streams{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if h.bus, err = bus.Open(t.Context(), h.nc, bus.Config{}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +110,8 @@ func (h *hall) fire(d messages.Due) {
 func (h *hall) taken(ref messages.ScheduleRef, at time.Time) (st messages.ScheduleState) {
 	h.Helper()
 	h.until("take "+ref.String(), func() (bool, error) {
-		last, _, err := h.bus.ScheduleState(h.Context(), ref)
+		ledger, _, err := h.bus.ScheduleLedger(h.Context(), ref)
+		last := ledger.State
 		if err != nil || last == nil || !last.At.Equal(at) {
 			return false, err
 		}
@@ -173,7 +183,8 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 	fired := h.put(hourly("fired-not-taken"))
 	h.fire(dueAt(fired, long))
 	kept := h.put(hourly("kept-not-submitted"))
-	if _, err := h.bus.PutScheduleState(ctx, kept.Ref(), messages.ScheduleState{Run: kept.Ref().Run(long).Run, At: long, Outcome: messages.OutcomeSubmitted}, 0); err != nil {
+	begun := messages.ScheduleState{Run: kept.Ref().Run(long).Run, At: long, Outcome: messages.OutcomeSubmitted}
+	if _, err := h.bus.PutScheduleLedger(ctx, kept.Ref(), bus.Ledger{State: &begun, Taken: long, Pending: true}, 0); err != nil {
 		t.Fatal(err)
 	}
 	h.fire(dueAt(kept, long))
@@ -228,7 +239,7 @@ func TestSchedulePolicies(t *testing.T) {
 			s := hourly(name)
 			s.Overlap, s.CatchUp = tc.overlap, tc.catchUp
 			h.put(s)
-			if _, err := h.bus.PutScheduleState(t.Context(), s.Ref(), messages.ScheduleState{Run: "before", At: first.Add(-time.Hour), Outcome: messages.OutcomeSubmitted}, 0); err != nil {
+			if _, err := h.bus.PutScheduleLedger(t.Context(), s.Ref(), bus.Ledger{State: &messages.ScheduleState{Run: "before", At: first.Add(-time.Hour), Outcome: messages.OutcomeSubmitted}}, 0); err != nil {
 				t.Fatal(err)
 			}
 			for _, at := range []time.Time{first, second} {
@@ -442,8 +453,8 @@ func TestForeignSchedules(t *testing.T) {
 	if a, err := h.bus.Armed(ctx, s.Ref()); err != nil || !a.At.After(at.Add(time.Minute)) {
 		t.Errorf("armed: %+v, %v", a, err)
 	}
-	if st, _, err := h.bus.ScheduleState(ctx, s.Ref()); err != nil || st != nil {
-		t.Errorf("somebody else's occurrence was taken: %+v, %v", st, err)
+	if l, _, err := h.bus.ScheduleLedger(ctx, s.Ref()); err != nil || l.State != nil {
+		t.Errorf("somebody else's occurrence was taken: %+v, %v", l, err)
 	}
 	if _, ok, err := h.bus.Delayed(ctx, run); err != nil || ok {
 		t.Errorf("somebody else's message is a delayed task: %v, %v", ok, err)

@@ -133,40 +133,6 @@ func (b *Bus) ScheduleNames(ctx context.Context, tenant string) ([]messages.Sche
 	return refs, nil
 }
 
-// ScheduleState is what became of the last occurrence of a schedule, and its revision; nil and 0 when it had none.
-func (b *Bus) ScheduleState(ctx context.Context, ref messages.ScheduleRef) (*messages.ScheduleState, uint64, error) {
-	m, ok, err := b.get(ctx, streamSchedules, lookup{Last: statePrefix + scheduleKey(ref)})
-	switch {
-	case err != nil:
-		return nil, 0, fmt.Errorf("read the state of schedule %s: %w", ref, err)
-	case !ok:
-		return nil, 0, nil
-	}
-	var st messages.ScheduleState
-	if err := messages.Decode(m.data, &st); err != nil {
-		return nil, m.seq, nil //nolint:nilerr // nobody knows what became of it; the next occurrence writes it anew
-	}
-	return &st, m.seq, nil
-}
-
-// PutScheduleState stores what becomes of an occurrence in place of the state of a revision; ErrScheduleMoved.
-func (b *Bus) PutScheduleState(ctx context.Context, ref messages.ScheduleRef, st messages.ScheduleState, revision uint64) (uint64, error) {
-	body, err := json.Marshal(st)
-	if err != nil {
-		return 0, fmt.Errorf("encode state: %w", err)
-	}
-	m := &nats.Msg{Subject: statePrefix + scheduleKey(ref), Header: nats.Header{}, Data: body}
-	expect(m, revision)
-	r, err := b.store(ctx, m)
-	switch {
-	case refused(err, codeWrongLast):
-		return 0, ErrScheduleMoved
-	case err != nil:
-		return 0, fmt.Errorf("store the state of schedule %s: %w", ref, err)
-	}
-	return r.Seq, nil
-}
-
 // Armed is the next occurrence of a schedule as the stream has it.
 type Armed struct {
 	messages.Due
