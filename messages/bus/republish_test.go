@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"encoding/json"
+	"maps"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -18,16 +19,14 @@ func TestRepeatedPublish(t *testing.T) {
 	expect := nats.Header{"Nats-Expected-Last-Subject-Sequence": {"0"}, "Nats-Expected-Last-Subject-Sequence-Subject": {"lanes.*.*.acme.r1"}}
 	both := nats.Header{}
 	for _, h := range []nats.Header{msgID, expect} {
-		for name, values := range h {
-			both[name] = values
-		}
+		maps.Copy(both, h)
 	}
 	type answer struct {
 		Stream    string `json:"stream"`
 		Seq       uint64 `json:"seq"`
 		Duplicate bool   `json:"duplicate"`
 		Error     struct {
-			Code int `json:"err_code"`
+			Code int `json:"err_code"` //nolint:tagliatelle // the word of the server
 		} `json:"error"`
 	}
 	publish := func(h nats.Header) (a answer) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
@@ -56,8 +57,9 @@ func (l *Memory) Read(_ context.Context, run messages.Ref, after, through uint64
 		entries = entries[:n]
 	}
 	return func(yield func(messages.Entry, error) bool) {
-		for _, e := range entries {
-			if e.Seq > after && !yield(e, nil) {
+		at := sort.Search(len(entries), func(i int) bool { return entries[i].Seq > after })
+		for _, e := range entries[at:] {
+			if !yield(e, nil) {
 				return
 			}
 		}

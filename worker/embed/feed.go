@@ -19,6 +19,8 @@ type feed struct {
 	last  uint64 // running number of the last event handed out
 	seq   uint64 // of the last entry whose events were
 	ended bool
+	end   messages.Event // the last, once the run has ended
+	moved chan struct{}  // closed at the next change of what is above; nil: nothing waits for it
 }
 
 var (
@@ -60,6 +62,28 @@ func (f *feed) Publish(_ context.Context, seq uint64, events iter.Seq[messages.E
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seq = max(f.seq, seq)
+	f.tell()
+}
+
+// tell wakes those that wait for more. The caller holds mu.
+func (f *feed) tell() {
+	if f.moved != nil {
+		close(f.moved)
+		f.moved = nil
+	}
+}
+
+// so tells how far the events are, and what is closed when there is more; end is nil before the run has ended.
+func (f *feed) so() (seq uint64, end *messages.Event, more <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.moved == nil {
+		f.moved = make(chan struct{})
+	}
+	if f.ended {
+		end = &f.end
+	}
+	return f.seq, end, f.moved
 }
 
 // Through implements runlog.Outbox.
@@ -74,10 +98,11 @@ func (f *feed) Flush(context.Context) error { return nil }
 
 // Finish implements runlog.Outbox.
 func (f *feed) Finish(_ context.Context, e messages.Event) error {
-	f.mu.Lock()
-	f.ended = true
-	f.mu.Unlock()
 	f.hand(e)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended, f.end = true, e
+	f.tell()
 	return nil
 }
 

@@ -38,6 +38,13 @@ type Config struct {
 type Service struct {
 	cfg   Config
 	tools *tools.Set
+
+	runs sync.WaitGroup // calls of Run under way; counted up under mu, and not after the close
+	gone chan struct{}  // closed by Close
+
+	mu      sync.Mutex
+	closed  bool
+	running map[*Session]context.CancelCauseFunc
 }
 
 // New checks the agent and its tools; the error names what is wrong.
@@ -78,11 +85,15 @@ func New(cfg Config) (*Service, error) {
 			return nil, fmt.Errorf("embed: hook %d: a point and a function are needed", i)
 		}
 	}
-	return &Service{cfg: cfg, tools: set}, nil
+	return &Service{cfg: cfg, tools: set, gone: make(chan struct{}), running: map[*Session]context.CancelCauseFunc{}}, nil
 }
 
-// Session opens a session for a task. A task without an id gets one; its agent is the service's.
+// Session opens a session for a task. A task without an id gets one; its agent is the service's. ErrClosed: the service
+// was closed.
 func (s *Service) Session(task messages.Task) (*Session, error) {
+	if s.stopped() {
+		return nil, ErrClosed
+	}
 	if task.Agent == "" {
 		task.Agent = s.cfg.Agent.Name
 	}
@@ -98,7 +109,7 @@ func (s *Service) Session(task messages.Task) (*Session, error) {
 		return nil, err
 	}
 	x := &Session{
-		run: task.Ref(), now: s.cfg.Now, feed: &feed{},
+		service: s, run: task.Ref(), now: s.cfg.Now, feed: &feed{},
 		ticket: runner.Ticket{Run: task.Ref(), Seq: 1, Body: task.Encode(), Priority: task.Priority, Queued: s.cfg.Now()},
 		task:   task,
 	}

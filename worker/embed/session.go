@@ -17,18 +17,20 @@ var (
 	ErrRunning    = errors.New("the session is running")
 	ErrEnded      = runlog.ErrEnded
 	ErrNotWaiting = runlog.ErrNotWaiting
+	ErrClosed     = errors.New("the service is closed")
 )
 
 // Session is a handle on one run. Safe for concurrent use.
 type Session struct {
-	run    messages.Ref
-	task   messages.Task
-	now    func() time.Time
-	log    runlog.Memory
-	queue  *queue
-	feed   *feed
-	keeper *runlog.Keeper
-	runner *runner.Runner
+	service *Service
+	run     messages.Ref
+	task    messages.Task
+	now     func() time.Time
+	log     runlog.Memory
+	queue   *queue
+	feed    *feed
+	keeper  *runlog.Keeper
+	runner  *runner.Runner
 
 	mu      sync.Mutex
 	running bool
@@ -46,7 +48,7 @@ func (s *Session) On(f func(messages.Event)) (off func()) { return s.feed.on(f) 
 // error. While the run waits, Run waits.
 //
 // An error is ctx's cause, or says that the platform failed; Run may then be called again and goes on where the log
-// ends. After the end it returns the same result.
+// ends. ErrClosed: the service was closed, and the run does not go on. After the end it returns the same result.
 func (s *Session) Run(ctx context.Context) (messages.AgentResult, error) {
 	s.mu.Lock()
 	if s.running {
@@ -61,19 +63,29 @@ func (s *Session) Run(ctx context.Context) (messages.AgentResult, error) {
 		s.mu.Unlock()
 	}()
 	defer s.queue.disarm()
+	if res, ok := s.Result(); ok {
+		return res, s.settle(ctx)
+	}
+	working, leave, err := s.service.enter(ctx, s)
+	if err != nil {
+		return messages.AgentResult{}, err
+	}
+	defer leave()
 	for {
 		if res, ok := s.Result(); ok {
 			return res, s.settle(ctx)
 		}
-		if err := s.wait(ctx); err != nil {
+		if err := s.wait(working); err != nil {
 			return messages.AgentResult{}, err
 		}
 		s.ticket.Delivered++
-		outcome, err := s.runner.Run(ctx, s.ticket)
+		outcome, err := s.runner.Run(working, s.ticket)
 		switch {
 		case outcome == runner.Done:
 		case ctx.Err() != nil:
 			return messages.AgentResult{}, context.Cause(ctx)
+		case s.service.stopped():
+			return messages.AgentResult{}, ErrClosed
 		default:
 			return messages.AgentResult{}, fmt.Errorf("run %s: %w", s.run, err)
 		}
@@ -155,6 +167,9 @@ func (s *Session) Answer(ctx context.Context, text string, isError bool) error {
 // wait waits until the run may be worked: at once, unless it is parked.
 func (s *Session) wait(ctx context.Context) error {
 	for {
+		if s.service.stopped() {
+			return ErrClosed
+		}
 		last, ok, err := s.log.Last(ctx, s.run)
 		if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
 			return err
@@ -169,6 +184,8 @@ func (s *Session) wait(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-s.service.gone:
+			return ErrClosed
 		case <-s.queue.wakes:
 		case park := <-s.queue.timers:
 			if err := s.keeper.Errand(ctx, s.run, messages.Wake{After: park, Errand: messages.ErrandTimer}); err != nil {
