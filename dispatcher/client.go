@@ -174,9 +174,18 @@ func (c *Client) Status(ctx context.Context, run messages.Ref) (*messages.RunSta
 
 // Result returns the whole result of a run that has ended, and ErrNotEnded before.
 func (c *Client) Result(ctx context.Context, run messages.Ref) (*messages.AgentResult, error) {
+	return c.resultOf(ctx, messages.ResultRequest{Tenant: run.Tenant, ID: run.Run})
+}
+
+// ResultWithTranscript is Result with a page of what was said in the run: from the beginning, or after Transcript.Next of
+// the page before. Texts of a message that is too long for a page are shortened, and it says so.
+func (c *Client) ResultWithTranscript(ctx context.Context, run messages.Ref, after string) (*messages.AgentResult, error) {
+	return c.resultOf(ctx, messages.ResultRequest{Tenant: run.Tenant, ID: run.Run, Transcript: true, After: after})
+}
+
+func (c *Client) resultOf(ctx context.Context, req messages.ResultRequest) (*messages.AgentResult, error) {
 	var r messages.AgentResult
-	err := c.request(ctx, messages.SubjectResult, messages.RunRequest{Tenant: run.Tenant, ID: run.Run}, &r)
-	if err != nil {
+	if err := c.request(ctx, messages.SubjectResult, req, &r); err != nil {
 		return nil, conflictAs(err, ErrNotEnded)
 	}
 	return &r, nil

@@ -9,7 +9,7 @@ import "time"
 const (
 	SubjectSubmit = "longshore.submit" // Task -> SubmitReply
 	SubjectStatus = "longshore.status" // RunRequest -> RunStatus
-	SubjectResult = "longshore.result" // RunRequest -> AgentResult; conflict while the run has not ended
+	SubjectResult = "longshore.result" // ResultRequest -> AgentResult; conflict while the run has not ended
 	SubjectCancel = "longshore.cancel" // CancelRequest -> RunStatus; conflict when it has ended
 	SubjectVerify = "longshore.verify" // VerifyRequest -> SubmitReply; is the id taken by this very task?
 	SubjectLog    = "longshore.log"    // LogRequest -> LogPage
@@ -26,6 +26,15 @@ type SubmitReply struct {
 type RunRequest struct {
 	Tenant string `json:"tenant,omitempty"` // default "default"
 	ID     string `json:"id"`
+}
+
+// ResultRequest asks for the result of a run.
+type ResultRequest struct {
+	Tenant string `json:"tenant,omitempty"` // default "default"
+	ID     string `json:"id"`
+	// Transcript asks for what was said, too; After goes on after Transcript.Next of the page before.
+	Transcript bool   `json:"transcript,omitempty"`
+	After      string `json:"after,omitempty"`
 }
 
 // RunRemoved is the detail of a Problem with the code not_found about a run that events or the index still know.

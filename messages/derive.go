@@ -17,6 +17,9 @@ const (
 	maxEventList = 16
 )
 
+// MaxMeta bounds what a tool says about a result, in bytes of JSON.
+const MaxMeta = 4 << 10
+
 // Events derives what the world may see of an entry. Pure: the same entry always gives the same events, ids and
 // running numbers included, so whoever finds an entry may publish them again.
 func Events(run Ref, e Entry) []Event {
@@ -268,9 +271,13 @@ func (r *ToolStarted) data() any {
 
 func (r *ToolReturned) data() any {
 	text, cut := fit(r.Result.Shown(), maxEventText)
+	meta := r.Meta
+	if len(meta) > MaxMeta { // no worker writes it
+		meta, cut = nil, true
+	}
 	return &ToolExecution{
 		StepID: stepIn(r.Step, r.StepID), CallID: named(r.Result.CallID), ToolName: named(r.Name), Result: text,
-		IsError: r.Result.IsError, Code: r.Code, Millis: r.Millis, Truncated: cut,
+		IsError: r.Result.IsError, Code: r.Code, Millis: r.Millis, Truncated: cut, Meta: meta,
 	}
 }
 
@@ -340,8 +347,15 @@ func (r *AgentResult) shorten(run Ref) {
 	if len(r.Outputs) > 0 && tooLarge(r.Outputs, maxEventText) {
 		r.Outputs, cut = nil, true
 	}
+	if len(r.Output) > maxEventText {
+		r.Output, cut = nil, true
+	}
+	if p := r.Provenance; p != nil && tooLarge(p, maxEventText) {
+		r.Provenance, cut = &Provenance{Agent: named(p.Agent), Revision: p.Revision, Planner: named(p.Planner)}, true
+	}
 	r.Truncated = cut || len(r.Actions) > 0 || len(r.ModelCalls) > 0
-	r.Actions, r.ModelCalls, r.RetryInfo = nil, nil, nil // the last: an event is the same whoever was killed
+	// Not the last two: an event is the same whoever was killed.
+	r.Actions, r.ModelCalls, r.Attachments, r.Transcript, r.RetryInfo, r.Diagnostics = nil, nil, nil, nil, nil, nil
 	if run != (Ref{}) {
 		r.EventStream = run.EventFilter()
 	}

@@ -97,6 +97,7 @@ func TestEventsStaySmall(t *testing.T) {
 		result := fullResult()
 		result.Result, result.Error.Message, result.Error.Info = huge, huge, huge
 		result.Metrics.ToolLatencyMs = map[string]int64{huge: 1}
+		result.Summary, result.Output, result.Provenance.Models = huge, json.RawMessage(`"`+strings.Repeat("x", 100_000)+`"`), []string{huge}
 		free := fullResult()
 		free.Result = []any{huge}
 		for _, r := range []messages.Record{
@@ -177,6 +178,7 @@ func TestEventOfFinishedHidesWhatOnlyTheOwnerMaySee(t *testing.T) {
 	decode(t, events[1].Data, &got)
 	want := fullResult()
 	want.Actions, want.ModelCalls, want.RetryInfo, want.Error.Info, want.Truncated = nil, nil, nil, nil, true
+	want.Attachments, want.Diagnostics, want.Transcript = nil, nil, nil
 	noDiff(t, "result", want, got.Result)
 	noDiff(t, "the record", before, r.Result)
 }

@@ -183,6 +183,9 @@ func (d *ToolExecution) appendJSON(b []byte) []byte {
 		b = strconv.AppendInt(append(b, `,"millis":`...), d.Millis, 10)
 	}
 	b = appendTrue(b, `,"truncated":`, d.Truncated)
+	if len(d.Meta) > 0 {
+		b = appendRest(append(b, `,"meta":`...), d.Meta)
+	}
 	return append(b, '}')
 }
 
@@ -339,6 +342,9 @@ func (r *ToolReturned) appendJSON(b []byte) []byte {
 	b = appendOptional(b, `,"stepId":`, r.StepID)
 	if len(r.Files) > 0 {
 		b = appendRest(append(b, `,"files":`...), r.Files)
+	}
+	if len(r.Meta) > 0 {
+		b = appendRest(append(b, `,"meta":`...), r.Meta)
 	}
 	return append(b, '}')
 }

@@ -144,11 +144,21 @@ func TestHandWrittenRecords(t *testing.T) {
 		text, name string, actions []messages.ActionResult, calls []messages.ModelCall, u messages.Usage, millis map[string]int64,
 		n int32, flag bool, cost *float64, outputs []string, seed *int64,
 	) bool {
+		for i := range actions {
+			actions[i].Meta = nil
+			if flag {
+				actions[i].Meta = json.RawMessage(`{"a":[1,2]}`)
+			}
+		}
 		r := messages.AgentResult{
 			ID: name, Success: flag, Result: text, StartedAt: time.UnixMilli(int64(n)).UTC(), FinishedAt: time.Unix(int64(n), 7).UTC(),
 			Status: messages.Status(name), SessionID: text, Steps: int(n), Actions: actions, ModelCalls: calls, TokenUsage: u,
 			CostEstimate: cost, Summary: text, Outputs: outputs, Logs: name, EventStream: text, Aborted: flag,
-			Provenance: &messages.Provenance{Agent: text, Revision: uint64(u.Input)}, RetryInfo: &messages.RetryInfo{Attempts: int(n), LastError: text},
+			Provenance: &messages.Provenance{
+				Agent: text, Revision: uint64(u.Input), Planner: name, Models: outputs, Prompts: []messages.PromptUsed{{ID: name, Version: 7}},
+			},
+			Output: json.RawMessage(`{"a":1}`), Attachments: map[string]string{name: text}, Deterministic: flag,
+			Diagnostics: &messages.Diagnostics{Warnings: outputs, Traces: outputs}, RetryInfo: &messages.RetryInfo{Attempts: int(n), LastError: text},
 			Metrics: &messages.Metrics{DurationMs: int64(n), ToolLatencyMs: millis}, Seed: seed, Cut: text, Truncated: flag,
 			Error: &messages.RunError{Code: messages.Code(name), Message: text},
 		}

@@ -16,6 +16,9 @@ func (r *AgentResult) appendJSON(b []byte) []byte {
 	} else {
 		b = appendRest(b, r.Result)
 	}
+	if len(r.Output) > 0 {
+		b = appendRest(append(b, `,"output":`...), r.Output)
+	}
 	if r.Error != nil {
 		b = appendRest(append(b, `,"error":`...), r.Error)
 	}
@@ -37,11 +40,30 @@ func (r *AgentResult) appendJSON(b []byte) []byte {
 	if len(r.Outputs) > 0 {
 		b = appendRest(append(b, `,"outputs":`...), r.Outputs)
 	}
+	if len(r.Attachments) > 0 {
+		b = appendRest(append(b, `,"attachments":`...), r.Attachments)
+	}
 	b = appendOptional(b, `,"logs":`, r.Logs)
 	b = appendOptional(b, `,"eventStream":`, r.EventStream)
 	if p := r.Provenance; p != nil {
 		b = appendString(append(b, `,"provenance":{"agent":`...), p.Agent)
-		b = append(strconv.AppendUint(append(b, `,"revision":`...), p.Revision, 10), '}')
+		b = strconv.AppendUint(append(b, `,"revision":`...), p.Revision, 10)
+		b = appendOptional(b, `,"planner":`, p.Planner)
+		if len(p.Prompts) > 0 {
+			b = appendRest(append(b, `,"prompts":`...), p.Prompts)
+		}
+		for i, m := range p.Models {
+			if i == 0 {
+				b = append(b, `,"models":[`...)
+			} else {
+				b = append(b, ',')
+			}
+			b = appendString(b, m)
+			if i == len(p.Models)-1 {
+				b = append(b, ']')
+			}
+		}
+		b = append(b, '}')
 	}
 	b = appendTrue(b, `,"aborted":`, r.Aborted)
 	if r.RetryInfo != nil {
@@ -50,11 +72,19 @@ func (r *AgentResult) appendJSON(b []byte) []byte {
 	if r.Metrics != nil {
 		b = r.Metrics.appendJSON(append(b, `,"metrics":`...))
 	}
+	if r.Diagnostics != nil {
+		b = appendRest(append(b, `,"diagnostics":`...), r.Diagnostics)
+	}
 	if r.Seed != nil {
 		b = strconv.AppendInt(append(b, `,"seed":`...), *r.Seed, 10)
 	}
+	b = appendTrue(b, `,"deterministic":`, r.Deterministic)
 	b = appendOptional(b, `,"cut":`, r.Cut)
-	return append(appendTrue(b, `,"truncated":`, r.Truncated), '}')
+	b = appendTrue(b, `,"truncated":`, r.Truncated)
+	if r.Transcript != nil {
+		b = appendRest(append(b, `,"transcript":`...), r.Transcript)
+	}
+	return append(b, '}')
 }
 
 // appendList appends a field unless the list is empty.
@@ -82,7 +112,11 @@ func (a *ActionResult) appendJSON(b []byte) []byte {
 	b = appendString(append(b, `,"output":`...), a.Output)
 	b = strconv.AppendBool(append(b, `,"ok":`...), a.OK)
 	b = appendOptional(b, `,"code":`, string(a.Code))
-	return append(strconv.AppendInt(append(b, `,"millis":`...), a.Millis, 10), '}')
+	b = strconv.AppendInt(append(b, `,"millis":`...), a.Millis, 10)
+	if len(a.Meta) > 0 {
+		b = appendRest(append(b, `,"meta":`...), a.Meta)
+	}
+	return append(b, '}')
 }
 
 func (c *ModelCall) appendJSON(b []byte) []byte {

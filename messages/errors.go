@@ -3,6 +3,7 @@ package messages
 import (
 	"errors"
 	"fmt"
+	"maps"
 )
 
 // ErrUnknownAgent means that a task names an agent that nobody defined.
@@ -74,7 +75,23 @@ func (c Code) Retryable() bool { return Codes()[c] }
 type RunError struct {
 	Message string `json:"message"`
 	Code    Code   `json:"code,omitempty"`
-	Info    any    `json:"info,omitempty"`
+	// Info says more, as an object: retryable always, and of a worked run the step, the provider that failed, the tool and the
+	// call, or the limit with what was spent, needed and allowed of it.
+	Info any `json:"info,omitempty"`
+}
+
+// Informed is a copy of the error whose Info has what is known too, and whether a retry may help; nil of nil.
+func (e *RunError) Informed(more map[string]any) *RunError {
+	if e == nil {
+		return nil
+	}
+	info := map[string]any{}
+	maps.Copy(info, more)
+	if own, ok := e.Info.(map[string]any); ok {
+		maps.Copy(info, own)
+	}
+	info["retryable"] = e.Code.Retryable()
+	return &RunError{Message: e.Message, Code: e.Code, Info: info}
 }
 
 func (e *RunError) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }

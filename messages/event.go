@@ -139,6 +139,8 @@ type (
 		Code      Code   `json:"code,omitempty"`
 		Millis    int64  `json:"millis,omitempty"`
 		Truncated bool   `json:"truncated,omitempty"`
+
+		Meta json.RawMessage `json:"meta,omitempty"` // end only: what the tool said about its result, an object
 	}
 	// RunWaiting is the data of run_waiting and run_resumed.
 	RunWaiting struct {

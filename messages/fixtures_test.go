@@ -102,7 +102,7 @@ func fullResult() messages.AgentResult {
 		StartedAt: noon, FinishedAt: noon.Add(time.Minute), Status: messages.StatusFailed, SessionID: "s-1", Steps: 2,
 		Actions: []messages.ActionResult{{
 			Step: 1, Type: "tool", CallID: "c1", Name: "read_file", Input: `{"path":"a.go"}`, Output: "package a", OK: false,
-			Code: messages.CodeToolFailed, Millis: 3,
+			Code: messages.CodeToolFailed, Millis: 3, Meta: json.RawMessage(`{"bytes":9}`),
 		}},
 		ModelCalls: []messages.ModelCall{{
 			Step: 1, Provider: "openai", Model: "gpt-4o", Stop: messages.StopToolCalls, Usage: fullUsage(), Millis: 900,
@@ -111,7 +111,18 @@ func fullResult() messages.AgentResult {
 		}},
 		TokenUsage: fullUsage(), CostEstimate: new(0.0125), Summary: "One file was read.", Outputs: []string{"review.md"}, Logs: ref.LogSubject(),
 		EventStream: ref.EventFilter(),
-		Provenance:  &messages.Provenance{Agent: "reviewer", Revision: 4}, Aborted: true,
+		Provenance: &messages.Provenance{
+			Agent: "reviewer", Revision: 4, Planner: messages.PlannerJSON, Prompts: []messages.PromptUsed{{ID: "review", Version: 3}},
+			Models: []string{"openai/gpt-4o"},
+		},
+		Aborted: true, Output: json.RawMessage(`{"files":2}`), Attachments: map[string]string{"review.md": "acme/run-1/review.md"}, Deterministic: true,
+		Diagnostics: &messages.Diagnostics{
+			Warnings: []string{"step 1: a model call failed"}, Traces: []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+		},
+		Transcript: &messages.Transcript{Next: "17.1", Messages: []messages.TranscriptMessage{{
+			At: "17.1", Time: noon, Step: 1, Recalled: true, Truncated: true,
+			Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent("Two empty packages.")},
+		}}},
 		RetryInfo: &messages.RetryInfo{Attempts: 2, LastError: "worker lost"}, Seed: new(int64(7)),
 		Metrics: &messages.Metrics{DurationMs: 60000, ToolLatencyMs: map[string]int64{"read_file": 3}}, Cut: "the first 3 tool calls", Truncated: true,
 	}
@@ -145,7 +156,7 @@ func fullRecords() []messages.Record {
 			Step: 1, Name: "read_file", Result: messages.ToolResult{
 				CallID: "c1", Content: messages.TextContent("not found"), IsError: true,
 			},
-			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"},
+			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"}, Meta: json.RawMessage(`{"bytes":9}`),
 		},
 		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
 		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme", Cause: fullCause()},

@@ -102,6 +102,7 @@ func wire() map[string]any {
 		"submit_reply":           &messages.SubmitReply{ID: ref.Run},
 		"submit_reply_duplicate": &messages.SubmitReply{ID: ref.Run, Duplicate: true},
 		"run_request":            &messages.RunRequest{Tenant: ref.Tenant, ID: ref.Run},
+		"result_request":         &messages.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Transcript: true, After: "17.1"},
 		"verify_request":         &messages.VerifyRequest{Tenant: ref.Tenant, ID: ref.Run, Fingerprint: strings.Repeat("0f", 32)},
 		"cancel_request":         &messages.CancelRequest{Tenant: ref.Tenant, ID: ref.Run, Reason: "too slow", By: "ann"},
 		"live": &messages.Live{
@@ -160,7 +161,7 @@ func wire() map[string]any {
 		},
 		messages.EventToolExecutionEnd: messages.ToolExecution{
 			StepID: "step-1", CallID: "c1", ToolName: "read_file", Result: "not found", IsError: true,
-			Code: messages.CodeToolFailed, Millis: 3, Truncated: true,
+			Code: messages.CodeToolFailed, Millis: 3, Truncated: true, Meta: json.RawMessage(`{"bytes":9}`),
 		},
 		messages.EventStepEnd:         messages.Step{StepID: "step-1", Step: 1, Status: messages.StepCompleted, Reason: "no such file"},
 		messages.EventRunWaiting:      messages.RunWaiting{Reason: "approval", CallID: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Cause: fullCause()},

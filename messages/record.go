@@ -1,6 +1,9 @@
 package messages
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
 //
@@ -168,6 +171,8 @@ type ToolReturned struct {
 	Millis int64      `json:"millis"`
 	StepID string     `json:"stepId,omitempty"` // of the plan's step
 	Files  []string   `json:"files,omitempty"`  // workspace paths that the call wrote
+	// Meta is what the tool said about its result, beside it: an object of at most MaxMeta bytes. The model is not told.
+	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
 // StepEnded ends a turn, or a step of the plan. A step that was skipped need not have begun.

@@ -132,3 +132,11 @@ func ParseTaskSubject(subject string) (p Priority, r Ref, ok bool) {
 	}
 	return p, r, p == wake || p.valid() && r.Tenant != NoRun
 }
+
+// Folder is the folder of a run's files below the one of all workspaces: its own, or that of the workspace with a name.
+func (r Ref) Folder(workspace string) string {
+	if workspace != "" {
+		return r.Tenant + "/name." + workspace // no run is called so
+	}
+	return r.Tenant + "/" + r.Run
+}

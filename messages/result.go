@@ -1,6 +1,10 @@
 package messages
 
-import "time"
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
 
 // Status of a task on the outside.
 type Status string
@@ -22,30 +26,44 @@ func (s Status) Ended() bool {
 
 // AgentResult is how a run ended.
 type AgentResult struct { //nolint:recvcheck // short changes its copy
-	ID           string         `json:"id"`
-	Success      bool           `json:"success"`
-	Result       any            `json:"result"` // a string
-	Error        *RunError      `json:"error,omitempty"`
-	StartedAt    time.Time      `json:"startedAt"`
-	FinishedAt   time.Time      `json:"finishedAt"`
-	Status       Status         `json:"status"`
-	SessionID    string         `json:"sessionId,omitempty"`
-	Steps        int            `json:"steps"`
-	Actions      []ActionResult `json:"actions,omitempty"`
-	ModelCalls   []ModelCall    `json:"modelCalls,omitempty"`
-	TokenUsage   Usage          `json:"tokenUsage"`
-	CostEstimate *float64       `json:"costEstimate"`          // in US dollars; null when a price is unknown
-	Summary      string         `json:"summary,omitempty"`     // of a run with a plan: what was done
-	Outputs      []string       `json:"outputs,omitempty"`     // workspace paths of the files that the run wrote, in order
-	Logs         string         `json:"logs,omitempty"`        // where the run's log is; readable for the dispatcher and workers
-	EventStream  string         `json:"eventStream,omitempty"` // the subject filter of the run's events
-	Provenance   *Provenance    `json:"provenance,omitempty"`
-	Aborted      bool           `json:"aborted,omitempty"`
-	RetryInfo    *RetryInfo     `json:"retryInfo,omitempty"`
-	Metrics      *Metrics       `json:"metrics,omitempty"`
-	Seed         *int64         `json:"seed,omitempty"`      // of the task
-	Cut          string         `json:"cut,omitempty"`       // what of a long run this does not repeat; the log has the whole
-	Truncated    bool           `json:"truncated,omitempty"` // this is the shortened copy of an event
+	ID      string `json:"id"`
+	Success bool   `json:"success"`
+	Result  any    `json:"result"` // a string
+	// Output is the answer as the JSON value that it is, of a completed run with an output schema.
+	Output       json.RawMessage `json:"output,omitempty"`
+	Error        *RunError       `json:"error,omitempty"`
+	StartedAt    time.Time       `json:"startedAt"`
+	FinishedAt   time.Time       `json:"finishedAt"`
+	Status       Status          `json:"status"`
+	SessionID    string          `json:"sessionId,omitempty"`
+	Steps        int             `json:"steps"`
+	Actions      []ActionResult  `json:"actions,omitempty"`
+	ModelCalls   []ModelCall     `json:"modelCalls,omitempty"`
+	TokenUsage   Usage           `json:"tokenUsage"`
+	CostEstimate *float64        `json:"costEstimate"`      // in US dollars; null when a price is unknown
+	Summary      string          `json:"summary,omitempty"` // what was done: by the model, of a completed run with a plan; else by us
+	Outputs      []string        `json:"outputs,omitempty"` // workspace paths of the files that the run wrote, in order
+	// Attachments says where the files are: by their path in Outputs, the path below the folder of all workspaces.
+	Attachments map[string]string `json:"attachments,omitempty"`
+	Logs        string            `json:"logs,omitempty"`        // where the run's log is; readable for the dispatcher and workers
+	EventStream string            `json:"eventStream,omitempty"` // the subject filter of the run's events
+	Provenance  *Provenance       `json:"provenance,omitempty"`
+	Aborted     bool              `json:"aborted,omitempty"`
+	RetryInfo   *RetryInfo        `json:"retryInfo,omitempty"`
+	Metrics     *Metrics          `json:"metrics,omitempty"`
+	Diagnostics *Diagnostics      `json:"diagnostics,omitempty"`
+	Seed        *int64            `json:"seed,omitempty"` // of the task
+	// Deterministic: the task has a seed, and no reply was drawn: each is of a script or from the reply cache.
+	Deterministic bool   `json:"deterministic,omitempty"`
+	Cut           string `json:"cut,omitempty"`       // what of a long run this does not repeat; the log has the whole
+	Truncated     bool   `json:"truncated,omitempty"` // this is the shortened copy of an event
+	// Transcript is what was said, of a result that was asked for with it. It is read from the log, and never stored.
+	Transcript *Transcript `json:"transcript,omitempty"`
+}
+
+// Calls are the tool calls among the actions.
+func (r *AgentResult) Calls() []ActionResult {
+	return slices.DeleteFunc(slices.Clone(r.Actions), func(a ActionResult) bool { return a.Type == ActionPlanner })
 }
 
 // EndedResult is the result of a run that ended without having been worked to its end.
@@ -57,20 +75,32 @@ func EndedResult(run Ref, task *Task, status Status, why *RunError, began, now t
 	if task != nil && task.Session != "" {
 		r.SessionID = task.Session
 	}
+	r.Error = why.Informed(nil)
+	r.Summarise()
 	return r
 }
 
-// ActionResult is one tool call of a run.
+// Values of ActionResult.Type.
+const (
+	ActionTool    = "tool"    // a call
+	ActionPlanner = "planner" // what was decided about a plan
+)
+
+// ActionPlannerSkip is the name of the action of a plan's step that was skipped; those of the others are a Decision.
+const ActionPlannerSkip = "skip"
+
+// ActionResult is one tool call of a run, or one decision about its plan.
 type ActionResult struct {
-	Step   int    `json:"step"`
-	Type   string `json:"type"` // "tool"
-	CallID string `json:"callId"`
-	Name   string `json:"name"`
-	Input  string `json:"input"`  // the arguments as the model wrote them
-	Output string `json:"output"` // text
-	OK     bool   `json:"ok"`
-	Code   Code   `json:"code,omitempty"`
-	Millis int64  `json:"millis"`
+	Step   int             `json:"step"`
+	Type   string          `json:"type"`
+	CallID string          `json:"callId"` // of a decision: the step of the plan that it is about, if it is one
+	Name   string          `json:"name"`   // of the tool, or the decision
+	Input  string          `json:"input"`  // the arguments as the model wrote them, or the plan as JSON
+	Output string          `json:"output"` // text: what the tool answered, or the reason
+	OK     bool            `json:"ok"`
+	Code   Code            `json:"code,omitempty"`
+	Millis int64           `json:"millis"`
+	Meta   json.RawMessage `json:"meta,omitempty"` // what the tool said about its answer: an object
 }
 
 // ModelCall is one paid model call of a run.
@@ -87,8 +117,23 @@ type ModelCall struct {
 
 // Provenance says which definition made the result.
 type Provenance struct {
-	Agent    string `json:"agent"`
-	Revision uint64 `json:"revision"`
+	Agent    string       `json:"agent"`
+	Revision uint64       `json:"revision"`
+	Planner  string       `json:"planner,omitempty"` // json or plan; absent: tools
+	Prompts  []PromptUsed `json:"prompts,omitempty"` // stored prompts that went into it
+	Models   []string     `json:"models,omitempty"`  // that replied, as provider/model, each once
+}
+
+// PromptUsed is a version of a stored prompt.
+type PromptUsed struct {
+	ID      string `json:"id"`
+	Version uint64 `json:"version"`
+}
+
+// Diagnostics tell what did not go smoothly.
+type Diagnostics struct {
+	Warnings []string `json:"warnings,omitempty"` // oldest first
+	Traces   []string `json:"traces,omitempty"`   // the traceparent of the run's span, when its task came with one
 }
 
 // RetryInfo says how often the run was taken up again.

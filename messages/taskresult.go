@@ -1,5 +1,7 @@
 package messages
 
+import "cmp"
+
 // TaskResult is a result in short, for those who asked for files: a projection of AgentResult.
 type TaskResult struct {
 	Status  Status     `json:"status"`  // completed, failed, cancelled
@@ -13,8 +15,8 @@ type TaskResult struct {
 func (r *AgentResult) TaskResult() TaskResult {
 	const component = "agent"
 	t := TaskResult{Status: r.Status, Outputs: append([]string{}, r.Outputs...), Summary: r.Summary}
-	if text, ok := r.Result.(string); ok && t.Summary == "" {
-		t.Summary = text
+	if r.Success {
+		t.Summary = cmp.Or(r.InWords(), r.Summary)
 	}
 	t.Logs = append(t.Logs, LogEntry{Timestamp: r.StartedAt, Level: "info", Component: component, Message: "run started"})
 	for _, a := range r.Actions {

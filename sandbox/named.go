@@ -31,7 +31,7 @@ func (w *Workspaces) Named(ctx context.Context, tenant, name string) (*Workspace
 	if err != nil {
 		return nil, err
 	}
-	dir := tenant + "/name." + name // no run is called so
+	dir := messages.Ref{Tenant: tenant}.Folder(name)
 	return &Workspace{limits: w.limits.withDefaults(), unlock: lock.Close, open: func() (*os.Root, error) {
 		if err := w.root.MkdirAll(dir, 0o700); err != nil {
 			return nil, err

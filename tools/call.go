@@ -107,6 +107,7 @@ func (r Result) normal() Result {
 		r.Code = messages.CodeToolFailed
 	}
 	r.Files = soundPaths(r.Files)
+	r.Meta = soundMeta(r.Meta)
 	left, images := maxOutput, imageRoom{}
 	content := make([]messages.Block, 0, max(1, len(r.Content)))
 	for i, b := range r.Content {

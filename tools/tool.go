@@ -49,6 +49,9 @@ type Result struct {
 	IsError bool             // the tool could not do it, and Content says why and what would help
 	Code    messages.Code    // of an error; default tool_failed
 	Files   []string         // paths in the workspace that the call wrote
+	// Meta says more about the answer, for people and programs: the model is not told. It is in the run's result and events,
+	// as JSON of 4 KiB at most; what does not fit or is no JSON is left out, and "_leftOut" says how many.
+	Meta map[string]any
 	// Park, if set, says that the answer comes later: Content does not count, and the run waits.
 	Park *Park
 }

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -20,9 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/longshore-run/longshore/deploy/fleet"
-	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
@@ -56,20 +53,7 @@ func open(t *testing.T) *hall {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev, err := fleet.StartDev(t.Context(), fleet.DevConfig{
-		Dir: t.TempDir(), Worker: settings.Worker{Slots: 8, MaxAttempts: 5}, Abrupt: true, Version: "0.0.0",
-		Log: slog.New(slog.DiscardHandler), Parts: fleet.Parts{Model: model.Provider(scripted.New(play))},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		if err := dev.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &hall{t, dev, "http://" + dev.API}
+	return openWith(t, scripted.New(play))
 }
 
 // do makes a request and reads the answer, which must have a status.

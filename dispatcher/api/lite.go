@@ -271,7 +271,7 @@ func (q *query) steps(ctx context.Context, run messages.Ref, r *messages.AgentRe
 		}
 	}
 	var out []LiteStep
-	for _, a := range r.Actions {
+	for _, a := range r.Calls() {
 		at := call{a.Step, a.CallID}
 		text, ok := results[at]
 		if !ok {

@@ -43,6 +43,10 @@ func operations() []operation {
 		},
 		{
 			method: "GET", path: "/v1/tasks/" + run + "/result", id: "getResult", needs: auth.Read, tag: "tasks", summary: "The result of a run that has ended",
+			query: []parameter{
+				{name: "transcript", text: "Also what was said in the run, in pages.", kind: "boolean"},
+				{name: "after", text: "Go on after this message: transcript.next of the page before.", example: "42.1"},
+			},
 			reply: messages.AgentResult{}, answer: getResult,
 		},
 		{

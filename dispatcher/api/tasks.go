@@ -152,7 +152,17 @@ func getResult(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.api.cfg.Client.Result(ctx, run)
+	said, err := q.flag("transcript")
+	switch after := q.text("after"); {
+	case err != nil:
+		return nil, err
+	case after != "" && !said:
+		return nil, &messages.FieldError{Field: "after", Reason: "is only for transcript=true"}
+	case said:
+		return q.api.cfg.Client.ResultWithTranscript(ctx, run, after)
+	default:
+		return q.api.cfg.Client.Result(ctx, run)
+	}
 }
 
 // Reason is the body of a cancel.

@@ -278,6 +278,15 @@ func TestWatchAndResultOfCompletedRun(t *testing.T) {
 	if stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--wait"); stdout != long+"\n" {
 		t.Errorf("result printed %d bytes", len(stdout))
 	}
+	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--transcript")
+	if !strings.HasPrefix(stdout, "system:\n  You are") || !strings.HasSuffix(stdout, "\nuser:\n  Say\\x1b[2J hello.\n\nassistant, step 1:\n  Hello.\n\n") {
+		t.Errorf("the transcript: %q", stdout)
+	}
+	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--transcript", "-o", "json")
+	var said messages.AgentResult
+	if err := messages.Decode([]byte(stdout), &said); err != nil || said.Transcript == nil || len(said.Transcript.Messages) != 3 || said.Transcript.Next != "" {
+		t.Errorf("a transcript as JSON: %v %+v", err, said.Transcript)
+	}
 	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "-o", "json")
 	var result messages.AgentResult
 	if err := messages.Decode([]byte(stdout), &result); err != nil || result.Result != long {

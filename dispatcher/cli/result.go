@@ -15,8 +15,9 @@ import (
 // question is what the flags of result ask for.
 type question struct {
 	ofRun
-	wait    bool
-	timeout time.Duration
+	wait       bool
+	timeout    time.Duration
+	transcript bool
 }
 
 func (c *commands) result() *cobra.Command {
@@ -24,8 +25,9 @@ func (c *commands) result() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "result ID",
 		Short: "Print the result of a run",
-		Long:  "Print the result of a run that has ended. It fails when the run failed. With -o json it is the whole AgentResult.",
-		Args:  q.one(),
+		Long: "Print the result of a run that has ended. It fails when the run failed. With -o json it is the whole AgentResult. " +
+			"With --transcript it is everything that was said in the run: the instructions, the task, replies, tool calls and what tools answered.",
+		Args: q.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := q.check(cmd); err != nil {
 				return err
@@ -35,6 +37,9 @@ func (c *commands) result() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if q.transcript {
+					return c.showTranscript(cmd, client, run, q.output)
+				}
 				return c.showResult(cmd, result, q.output)
 			})
 		},
@@ -42,6 +47,7 @@ func (c *commands) result() *cobra.Command {
 	q.register(cmd)
 	cmd.Flags().BoolVar(&q.wait, "wait", false, "wait until the run has ended")
 	cmd.Flags().DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s; as long as it takes by default")
+	cmd.Flags().BoolVar(&q.transcript, "transcript", false, "print what was said in the run")
 	return cmd
 }
 

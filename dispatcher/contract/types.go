@@ -25,7 +25,7 @@ func out[T any](name string) named { return named{name, reflect.TypeFor[T](), fa
 func types() []named {
 	return []named{
 		in[messages.Task]("task"), out[messages.AgentResult]("agent-result"), out[messages.Problem]("problem"), out[messages.Live]("live"),
-		out[messages.SubmitReply]("submit-reply"), in[messages.RunRequest]("run-request"), out[messages.RunStatus]("run-status"),
+		out[messages.SubmitReply]("submit-reply"), in[messages.RunRequest]("run-request"), in[messages.ResultRequest]("result-request"), out[messages.RunStatus]("run-status"),
 		in[messages.CancelRequest]("cancel-request"), in[messages.VerifyRequest]("verify-request"),
 		in[messages.LogRequest]("log-request"), out[messages.LogPage]("log-page"),
 		in[messages.ForkRequest]("fork-request"), out[messages.ForkReply]("fork-reply"),
@@ -73,7 +73,7 @@ func requests() []request {
 		{messages.SubjectSubmit, "task", "submit-reply", "Submit a task. The same task under the same id is one run."},
 		{messages.SubjectVerify, "verify-request", "submit-reply", "Ask whether an id is taken by this very task."},
 		{messages.SubjectStatus, "run-request", "run-status", "What a run is up to."},
-		{messages.SubjectResult, "run-request", "agent-result", "The result of a run that has ended."},
+		{messages.SubjectResult, "result-request", "agent-result", "The result of a run that has ended."},
 		{messages.SubjectCancel, "cancel-request", "run-status", "Ask a run to stop."},
 		{messages.SubjectSteer, "steer-request", "run-status", "Tell a run something before its next model call."},
 		{messages.SubjectFeedback, "feedback-request", "feedback", "Say what somebody thinks of a run."},

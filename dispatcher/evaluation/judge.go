@@ -150,9 +150,10 @@ func asJSON(v any) string {
 // judgeUse looks at what a run did and used.
 func (e *Expect) judgeUse(r *messages.AgentResult) (why []string) {
 	if e.Tools != nil {
-		called := make([]string, len(r.Actions))
-		for i, a := range r.Actions {
-			called[i] = a.Name
+		calls := r.Calls()
+		called := make([]string, len(calls))
+		for i := range calls {
+			called[i] = calls[i].Name
 		}
 		switch {
 		case r.Truncated && len(called) == 0 && len(*e.Tools) > 0:

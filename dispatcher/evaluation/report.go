@@ -27,7 +27,7 @@ type Outcome struct {
 
 func (o *Outcome) take(r *messages.AgentResult) {
 	o.ended, o.Status, o.Steps, o.Tokens, o.Cost = true, r.Status, r.Steps, r.TokenUsage.Total, r.CostEstimate
-	o.calls, o.usage = r.Actions, r.TokenUsage
+	o.calls, o.usage = r.Calls(), r.TokenUsage
 }
 
 // Report is what came of a suite.

@@ -363,68 +363,6 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 	return st, nil
 }
 
-// resultOf is the result in the last entry of a run that has ended.
-func (s *Service) resultOf(ctx context.Context, ref messages.Ref, last messages.Entry) (*messages.AgentResult, error) {
-	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, last.Seq-1, last.Seq) {
-		if err != nil {
-			return nil, err
-		}
-		if f, ok := e.Records[len(e.Records)-1].(*messages.Finished); ok {
-			return &f.Result, nil
-		}
-	}
-	return nil, runlog.ErrNotFound // purged meanwhile
-}
-
-func (s *Service) result(ctx context.Context, body []byte) (any, error) {
-	ref, err := runOf(body)
-	if err != nil {
-		return nil, err
-	}
-	last, q, err := s.find(ctx, ref)
-	switch {
-	case err != nil:
-		return nil, err
-	case q != nil || last.Head.Phase != messages.PhaseFinished:
-		return nil, conflict("the run has not ended")
-	}
-	r, err := s.resultOf(ctx, ref, last)
-	if err != nil {
-		return nil, err
-	}
-	return s.fitting(r), nil
-}
-
-// fitting is a result that can be sent: without its details if they are too much for one message, and then with the
-// beginning of its texts. The run's log has the whole, and is read in pages.
-func (s *Service) fitting(r *messages.AgentResult) *messages.AgentResult {
-	body, err := json.Marshal(r)
-	if err != nil || int64(len(body)) <= s.cfg.Conn.MaxPayload()-resultRoom {
-		return r
-	}
-	short := *r
-	short.Actions, short.ModelCalls, short.Truncated = nil, nil, true
-	if body, err = json.Marshal(&short); err != nil || int64(len(body)) <= s.cfg.Conn.MaxPayload()-resultRoom {
-		return &short
-	}
-	most := int(s.cfg.Conn.MaxPayload()-resultRoom) / shortTexts / len(`\u0000`)
-	if text, ok := short.Result.(string); ok {
-		short.Result = messages.Clip(text, most)
-	}
-	short.Summary, short.Outputs = messages.Clip(short.Summary, most), nil
-	if short.Error != nil {
-		e := *short.Error
-		e.Message = messages.Clip(e.Message, most)
-		short.Error = &e
-	}
-	return &short
-}
-
-const (
-	resultRoom = 1 << 10 // beside the texts of a result
-	shortTexts = 4       // of a result, which may be of any length
-)
-
 func runOf(body []byte) (messages.Ref, error) {
 	var req messages.RunRequest
 	if err := messages.Decode(body, &req); err != nil {

@@ -181,10 +181,7 @@ func (r *row) finish(e *messages.Event) {
 	if res.Error != nil {
 		r.Code, r.Error = messages.Code(clean(string(res.Error.Code), maxName)), clean(res.Error.Message, maxText)
 	}
-	r.Summary = clean(res.Summary, maxText)
-	if text, ok := res.Result.(string); ok && r.Summary == "" {
-		r.Summary = clean(text, maxText)
-	}
+	r.Summary = clean(res.InWords(), maxText)
 }
 
 // folded is what a row must remember beyond what it shows.

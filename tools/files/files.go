@@ -109,7 +109,11 @@ func readFile(_ context.Context, c tools.Call, in readArgs) (tools.Result, error
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return tools.Failure(fmt.Sprintf("%s: is not UTF-8 text but %d bytes of something else", in.FilePath, len(data))), nil
 	}
-	return piece(data, in), nil
+	r := piece(data, in)
+	if !r.IsError {
+		r.Meta = map[string]any{"bytes": len(data)}
+	}
+	return r, nil
 }
 
 // piece is the part of a text that was asked for, cut between characters.
@@ -147,6 +151,7 @@ func writeFile(_ context.Context, c tools.Call, in writeArgs) (tools.Result, err
 	}
 	r := tools.Text(fmt.Sprintf("Wrote %d bytes to %s", len(in.Content), in.FilePath))
 	r.Files = []string{path.Clean(in.FilePath)}
+	r.Meta = map[string]any{"bytes": len(in.Content)}
 	return r, nil
 }
 

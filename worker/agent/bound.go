@@ -17,7 +17,7 @@ const (
 
 // bound cuts what a result repeats down to what it may take, and notes what was cut. Calls are shortened evenly before
 // any is left out.
-func bound(r *messages.AgentResult) {
+func (s *State) bound(r *messages.AgentResult) {
 	var cut []string
 	note := func(n int, what string) {
 		if n > 0 {
@@ -29,6 +29,16 @@ func bound(r *messages.AgentResult) {
 	note(keepLast(&r.Outputs), "outputs")
 	if limit := shorten(r.Actions); limit < maxActionText {
 		cut = append(cut, fmt.Sprintf("inputs and outputs of tool calls beyond %d bytes", limit))
+	}
+	if len(r.Output) > maxOutputValue {
+		r.Output = nil
+		cut = append(cut, fmt.Sprintf("output, which is larger than %d bytes", maxOutputValue))
+	}
+	if n := len(s.Outputs) - len(r.Attachments); n > 0 {
+		cut = append(cut, fmt.Sprintf("the last %d attachments", n))
+	}
+	if s.MetaLost > 0 {
+		cut = append(cut, fmt.Sprintf("the meta of the last %d tool calls that had one", s.MetaLost))
 	}
 	if len(cut) > 0 {
 		r.Cut = strings.Join(cut, "; ")

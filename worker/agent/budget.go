@@ -73,9 +73,14 @@ func (s *State) late(now time.Time) *Finish {
 	case !ok || now.Before(end):
 		return nil
 	case code == messages.CodeDeadline:
-		return fail(code, fmt.Sprintf("the deadline of the task, %s, has passed", end.UTC().Format(time.RFC3339)))
+		f := fail(code, fmt.Sprintf("the deadline of the task, %s, has passed", end.UTC().Format(time.RFC3339)))
+		f.Err.Info = map[string]any{"deadline": end.UTC().Format(time.RFC3339Nano)}
+		return f
 	default:
-		return fail(code, fmt.Sprintf("%s: the run has taken the %s that it may take", messages.CapWallTime, s.Agent.Caps(s.Task.Limits).WallTime))
+		wall := s.Agent.Caps(s.Task.Limits).WallTime
+		f := fail(code, fmt.Sprintf("%s: the run has taken the %s that it may take", messages.CapWallTime, wall))
+		f.Err.Info = map[string]any{"limit": messages.CapWallTime, "allowed": time.Duration(wall).Seconds()}
+		return f
 	}
 }
 
@@ -168,7 +173,9 @@ func (s *State) stop(u *use, what string) Action {
 	if b := s.Agent.Budget; b != nil && b.OnBudget == messages.OnBudgetAsk {
 		return &Park{Parked: messages.Parked{Reason: messages.ReasonBudget, Limit: u.limit, Question: text}}
 	}
-	return fail(messages.CodeBudget, text)
+	f := fail(messages.CodeBudget, text)
+	f.Err.Info = map[string]any{"limit": u.limit, "spent": u.spent, "needed": u.needed, "allowed": u.allowed}
+	return f
 }
 
 func amount(limit string, n float64) string {
@@ -319,7 +326,7 @@ func (s *State) more(r *messages.Answered) bool {
 		if r.By != "" {
 			text += " by " + messages.Clip(r.By, 128)
 		}
-		s.Failure = &messages.RunError{Code: messages.CodeBudget, Message: text}
+		s.Failure = &messages.RunError{Code: messages.CodeBudget, Message: text, Info: map[string]any{"limit": p.Limit}}
 	case said == "" || strings.EqualFold(said, messages.AnswerContinue):
 		if s.Extended == nil {
 			s.Extended = map[string]int{}

@@ -105,6 +105,7 @@ func (s *State) answered(answer string) {
 		s.fail(messages.CodeOutputSchema, "the answer does not fit the output schema, and no step is left to mend it: "+wrong)
 	default:
 		s.Corrected = true
+		s.warn("step %d: the answer did not fit the output schema and was sent back: %s", s.Step, wrong)
 		s.ask("Your answer does not fit the output schema: " + wrong + "\nAnswer again, with all of it.")
 	}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,8 @@ type Planning struct {
 	Reply    *string `json:"reply,omitempty"`    // the last reply, until something follows from it
 	Rejected string  `json:"rejected,omitempty"` // the reply before, which was not valid
 	Invalid  int     `json:"invalid,omitempty"`  // replies in a row that were not valid
+
+	Made []PlanAction `json:"made,omitempty"` // decisions, in order
 
 	Unseen   []string          `json:"unseen,omitempty"`   // ids of steps that have ended since the last decision
 	Decision messages.Decision `json:"decision,omitempty"` // the last
@@ -40,6 +43,21 @@ type PlannedCall struct {
 	Step   int                 `json:"step"`
 	Call   messages.ToolCall   `json:"call"`
 	Result messages.ToolResult `json:"result"`
+}
+
+// PlanAction is what was decided about the plan.
+type PlanAction struct {
+	After  int    `json:"after"` // how many of Calls were in by then
+	Step   int    `json:"step"`
+	Name   string `json:"name"`           // a messages.Decision, or messages.ActionPlannerSkip
+	ID     string `json:"id,omitempty"`   // of the plan's step, of a skip
+	Plan   string `json:"plan,omitempty"` // the new one as JSON, shortened
+	Reason string `json:"reason,omitempty"`
+}
+
+func (p *Planning) made(a PlanAction) {
+	a.After, a.Reason = len(p.Calls), messages.Clip(a.Reason, maxReason)
+	p.Made = append(p.Made, a)
 }
 
 func (p *Planning) clone() *Planning {
@@ -110,6 +128,13 @@ func (s *State) planned(r *messages.Planned) {
 	p := s.planning()
 	p.Reply, p.Rejected, p.Invalid, p.FellBack, p.Unseen = nil, "", 0, false, nil
 	p.Decision, p.Reason = r.Decision, r.Reason
+	made := PlanAction{Step: r.Step, Name: string(r.Decision), Reason: r.Reason}
+	if r.Plan != nil {
+		if b, err := json.Marshal(r.Plan); err == nil {
+			made.Plan = messages.Clip(string(b), maxPlanInput)
+		}
+	}
+	p.made(made)
 	if r.Plan == nil {
 		return
 	}
@@ -167,6 +192,9 @@ func (s *State) endStep(r *messages.StepEnded) error {
 		s.Open = slices.DeleteFunc(s.Open, func(c OpenCall) bool { return c.Call.ID == r.StepID })
 	} else if r.Status == messages.StepFailed {
 		s.Plan.Unseen = append(s.Plan.Unseen, r.StepID)
+	}
+	if r.Status == messages.StepSkipped {
+		s.Plan.made(PlanAction{Step: r.Step, Name: messages.ActionPlannerSkip, ID: r.StepID, Reason: r.Reason})
 	}
 	s.Plan.set(r.StepID, end)
 	return nil

@@ -203,7 +203,9 @@ func (r *planRun) advance() Action {
 		step := &r.p.Plan.Steps[i]
 		at, known := r.p.Steps[step.ID]
 		if at.Status == messages.StepFailed && step.IsCritical() && !at.Forgiven {
-			return fail(messages.CodeToolFailed, fmt.Sprintf("the critical step %q failed: %s", step.ID, at.Reason))
+			f := fail(messages.CodeToolFailed, fmt.Sprintf("the critical step %q failed: %s", step.ID, at.Reason))
+			f.Err.Info = map[string]any{"tool": step.Tool, "callId": step.ID}
+			return f
 		}
 		if known {
 			continue

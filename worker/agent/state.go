@@ -22,21 +22,25 @@ type State struct {
 	Tools     []messages.ToolSpec  `json:"tools,omitempty"`
 	StartedAt time.Time            `json:"startedAt"`
 
-	Transcript []messages.Message       `json:"transcript"`
-	Open       []OpenCall               `json:"open,omitempty"` // calls of the last reply until all have a result
-	Step       int                      `json:"step"`           // the last step begun
-	StepOpen   bool                     `json:"stepOpen,omitempty"`
-	Calling    bool                     `json:"calling,omitempty"` // the step waits for its reply
-	Stop       messages.StopReason      `json:"stop,omitempty"`    // of the last reply
-	Usage      messages.Usage           `json:"usage"`
-	ModelCalls []messages.ModelCall     `json:"modelCalls,omitempty"`
-	ToolMillis map[string]int64         `json:"toolMillis,omitempty"` // by CallKey
-	Codes      map[string]messages.Code `json:"codes,omitempty"`      // of failed calls, by CallKey
-	Attempts   int                      `json:"attempts"`             // claims, less those that ended a park
-	Claims     int                      `json:"claims,omitempty"`     // all of them
-	Outputs    []string                 `json:"outputs,omitempty"`    // workspace paths that calls wrote
-	Purpose    messages.Purpose         `json:"purpose,omitempty"`    // of the last model call begun
-	Plan       *Planning                `json:"plan,omitempty"`       // of a run that works a plan
+	Transcript []messages.Message         `json:"transcript"`
+	Open       []OpenCall                 `json:"open,omitempty"` // calls of the last reply until all have a result
+	Step       int                        `json:"step"`           // the last step begun
+	StepOpen   bool                       `json:"stepOpen,omitempty"`
+	Calling    bool                       `json:"calling,omitempty"` // the step waits for its reply
+	Stop       messages.StopReason        `json:"stop,omitempty"`    // of the last reply
+	Usage      messages.Usage             `json:"usage"`
+	ModelCalls []messages.ModelCall       `json:"modelCalls,omitempty"`
+	ToolMillis map[string]int64           `json:"toolMillis,omitempty"` // by CallKey
+	Codes      map[string]messages.Code   `json:"codes,omitempty"`      // of failed calls, by CallKey
+	Meta       map[string]json.RawMessage `json:"meta,omitempty"`       // what tools said about results, by CallKey
+	MetaBytes  int                        `json:"metaBytes,omitempty"`  // of it
+	MetaLost   int                        `json:"metaLost,omitempty"`   // results whose Meta found no room
+	Trouble    Trouble                    `json:"trouble,omitzero"`
+	Attempts   int                        `json:"attempts"`          // claims, less those that ended a park
+	Claims     int                        `json:"claims,omitempty"`  // all of them
+	Outputs    []string                   `json:"outputs,omitempty"` // workspace paths that calls wrote
+	Purpose    messages.Purpose           `json:"purpose,omitempty"` // of the last model call begun
+	Plan       *Planning                  `json:"plan,omitempty"`    // of a run that works a plan
 
 	Answer    string         `json:"answer,omitempty"`    // the final one, as an Interpreter read it
 	Partial   string         `json:"partial,omitempty"`   // of a reply that is being continued: its text so far
@@ -104,6 +108,7 @@ func (s *State) Clone() *State {
 	c.Open = slices.Clone(s.Open)
 	c.Plan = s.Plan.clone()
 	c.ToolMillis, c.Codes, c.Extended = maps.Clone(s.ToolMillis), maps.Clone(s.Codes), maps.Clone(s.Extended)
+	c.Meta = maps.Clone(s.Meta)
 	return &c
 }
 
@@ -115,6 +120,7 @@ func (s *State) Advance(r messages.Record) error {
 	if _, first := r.(*messages.Started); first != (s.Task == nil) {
 		return fmt.Errorf("%s is out of place: a log begins with what it is about", r.Kind())
 	}
+	s.note(r)
 	switch r := r.(type) {
 	case *messages.Started:
 		s.start(r)
@@ -285,7 +291,14 @@ func (s *State) returned(r *messages.ToolReturned) error {
 		}
 		s.Codes[CallKey(r.Step, r.Result.CallID)] = r.Code
 	}
+	s.told(r)
 	if r.Result.IsError {
+		before := s.Failure
+		defer func() {
+			if before == nil && s.Failure != nil {
+				s.Trouble.Tool, s.Trouble.Call = r.Name, r.Result.CallID
+			}
+		}()
 		m := messages.Message{Content: r.Result.Content}
 		switch {
 		// A call that was never begun and is invalid is the model's mistake, not the tool's.

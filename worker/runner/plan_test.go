@@ -216,8 +216,8 @@ func TestPlanSurvivesAKillAnywhere(t *testing.T) {
 		if diff := cmp.Diff(want, short); diff != "" {
 			t.Errorf("killed after %d appends (-want +got):\n%s", cut, diff)
 		}
-		if got.Result != "[[[A][B]]!]" || len(got.Actions) != 5 || got.Logs != rrun.LogSubject() {
-			t.Errorf("killed after %d appends: result %q, %d actions", cut, got.Result, len(got.Actions))
+		if got.Result != "[[[A][B]]!]" || len(got.Calls()) != 5 || got.Logs != rrun.LogSubject() {
+			t.Errorf("killed after %d appends: result %q, %d actions", cut, got.Result, len(got.Calls()))
 		}
 		if over {
 			if cut < 6 {
@@ -392,7 +392,7 @@ func TestPlanningCall(t *testing.T) {
 	if diff := cmp.Diff([]string{"plan", "decision", "free"}, formats); diff != "" {
 		t.Error(diff)
 	}
-	if f := w.finished(); f.Result != "Done." || f.Steps != 3 || len(f.Actions) != 1 || len(f.ModelCalls) != 3 {
+	if f := w.finished(); f.Result != "Done." || f.Steps != 3 || len(f.Calls()) != 1 || len(f.ModelCalls) != 3 {
 		t.Errorf("result: %+v", f)
 	}
 }

@@ -211,7 +211,7 @@ func (x *execution) newClaim() *messages.Claimed {
 func (x *execution) poison(ctx context.Context, last messages.Entry, lost losses) (bool, Outcome, error) {
 	attempts := max(last.Head.Attempt, lost.workers)
 	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(attempts), x.ticket.Queued, x.now())
-	res.RetryInfo = &messages.RetryInfo{Attempts: attempts}
+	res.RetryInfo = &messages.RetryInfo{Attempts: attempts, LastError: res.Error.Message}
 	if _, err := x.append(ctx, last.Seq, &last.Head, &messages.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/sandbox"
@@ -261,9 +262,27 @@ func (x *execution) answered(ctx context.Context, a *answer) (agent.Action, erro
 	for _, f := range a.result.Files {
 		r.Files = append(r.Files, x.cfg.Redact(f))
 	}
+	r.Meta = x.meta(a.result.Meta)
 	if a.result.IsError {
 		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)
 	}
 	x.owe(a.call, r)
 	return x.commitPaid(r)
+}
+
+// meta is what a tool said about its result, without secrets; nil when it cannot be told without them.
+func (x *execution) meta(in map[string]any) json.RawMessage {
+	if len(in) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return nil
+	}
+	// A secret that is part of a number leaves no JSON.
+	text := x.cfg.Redact(string(raw))
+	if !json.Valid([]byte(text)) || len(text) > messages.MaxMeta {
+		return json.RawMessage(`{"_leftOut":` + strconv.Itoa(len(in)) + `}`)
+	}
+	return json.RawMessage(text)
 }

@@ -1,0 +1,123 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// result answers with the result of a run that has ended.
+func (s *Service) result(ctx context.Context, body []byte) (any, error) {
+	var req messages.ResultRequest
+	if err := messages.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	if err != nil {
+		return nil, err
+	}
+	after, err := messages.ParseTranscriptPlace(req.After)
+	switch {
+	case err != nil:
+		return nil, err
+	case req.After != "" && !req.Transcript:
+		return nil, &messages.FieldError{Field: "after", Reason: "is only for a transcript"}
+	}
+	last, q, err := s.find(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case q != nil || last.Head.Phase != messages.PhaseFinished:
+		return nil, conflict("the run has not ended")
+	}
+	r, err := s.resultOf(ctx, ref, last)
+	if err != nil {
+		return nil, err
+	}
+	room := int(s.cfg.Conn.MaxPayload()) - resultRoom
+	if !req.Transcript {
+		return fitting(r, room), nil
+	}
+	r = fitting(r, room/2)
+	r.Transcript, err = s.transcript(ctx, ref, after, min(maxPageBytes, room/2))
+	return r, err
+}
+
+// resultOf is the result in the last entry of a run that has ended.
+func (s *Service) resultOf(ctx context.Context, ref messages.Ref, last messages.Entry) (*messages.AgentResult, error) {
+	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, last.Seq-1, last.Seq) {
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := e.Records[len(e.Records)-1].(*messages.Finished); ok {
+			return &f.Result, nil
+		}
+	}
+	return nil, runlog.ErrNotFound // purged meanwhile
+}
+
+// fitting is a result that can be sent, in room bytes: without its details if they are too much for one message, and then
+// with the beginning of its texts. The run's log has the whole, and is read in pages.
+func fitting(r *messages.AgentResult, room int) *messages.AgentResult {
+	fits := func(r *messages.AgentResult) bool {
+		body, err := json.Marshal(r)
+		return err != nil || len(body) <= room
+	}
+	if fits(r) {
+		return r
+	}
+	short := *r
+	short.Actions, short.ModelCalls, short.Truncated = nil, nil, true
+	if fits(&short) {
+		return &short
+	}
+	most := room / shortTexts / len(`\u0000`)
+	if text, ok := short.Result.(string); ok {
+		short.Result = messages.Clip(text, most)
+	}
+	short.Summary, short.Outputs, short.Attachments, short.Output = messages.Clip(short.Summary, most), nil, nil, nil
+	if short.Error != nil {
+		e := *short.Error
+		e.Message = messages.Clip(e.Message, most)
+		short.Error = &e
+	}
+	return &short
+}
+
+const (
+	resultRoom = 1 << 10 // beside the texts of a result
+	shortTexts = 4       // of a result, which may be of any length
+)
+
+// transcript is a page of what was said in a run after a place, in room bytes.
+func (s *Service) transcript(ctx context.Context, ref messages.Ref, after messages.TranscriptPlace, room int) (*messages.Transcript, error) {
+	page := &messages.Transcript{Messages: []messages.TranscriptMessage{}}
+	from := after.Seq
+	if from > 0 {
+		from-- // the rest of that entry
+	}
+	most := room / 4 // so that a long message does not make a page of its own
+	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, from, runlog.Tail) {
+		if err != nil {
+			return nil, err
+		}
+		for at, m := range messages.Said(&e) {
+			if at.Seq == after.Seq && at.N <= after.N {
+				continue
+			}
+			m.Fit(most)
+			body, err := json.Marshal(m)
+			if err != nil {
+				return nil, err
+			}
+			if room -= len(body) + len(","); room < 0 {
+				page.Next = page.Messages[len(page.Messages)-1].At
+				return page, nil
+			}
+			page.Messages = append(page.Messages, m)
+		}
+	}
+	return page, nil
+}
