@@ -18,6 +18,7 @@ var forbidden = map[string][]string{
 	"messages/runlog":    {"!own", "net/http"},
 	"messages/bus":       {"worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server", "github.com/spf13", "net/http/httptest"},
 	"messages/egress":    {"!own"},
+	"messages/document":  {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
 	"messages/prompt":    {"worker", "dispatcher", "messages/bus", "messages/runlog", "tools", "sandbox", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
 	"dispatcher":         {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/spf13", "github.com/nats-io/nats-server", "database/sql", "github.com/prometheus"},
 	"dispatcher/service": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},

@@ -447,7 +447,7 @@ func runCommand() *cobra.Command {
 	flags.IntVar(&f.maxSteps, "max-steps", 0, "steps at most (default: the agent's)")
 	flags.StringVar(&f.workspace, "workspace", "", "folder to work in, in place; only with the fleet in this process")
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
-	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task; may be repeated")
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for the standard input; may be repeated")
 	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -483,9 +483,9 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 	}
 	var tasks []messages.Task
 	for _, file := range f.files {
-		data, err := os.ReadFile(file)
+		data, err := cli.ReadTask(cmd, file)
 		if err != nil {
-			return nil, usageError("read task: " + err.Error())
+			return nil, err
 		}
 		t, err := messages.DecodeTask(data)
 		if err != nil {
@@ -496,9 +496,9 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 	if len(args) == 1 {
 		text := args[0]
 		if text == "-" {
-			data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), messages.MaxInput+1))
+			data, err := cli.ReadFile(cmd, text, messages.MaxInput)
 			if err != nil {
-				return nil, fmt.Errorf("read the task: %w", err)
+				return nil, err
 			}
 			text = string(data)
 		}

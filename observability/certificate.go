@@ -8,10 +8,15 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // certificateEvery is how often the files of a certificate are looked at, while there are handshakes.
 const certificateEvery = 10 * time.Second
+
+// maxCertificate bounds a certificate with its chain, and a private key, in bytes.
+const maxCertificate = 1 << 20
 
 // Certificate is that of a server, read again when its files change.
 type Certificate struct {
@@ -61,12 +66,24 @@ func (c *Certificate) load(now time.Time) error {
 	if c.current != nil && at == c.stamp {
 		return nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	pair, err := readPair(c.cert, c.key)
 	if err != nil {
 		return fmt.Errorf("read the certificate %s with the key %s: %w", c.cert, c.key, err)
 	}
 	c.current, c.stamp = &pair, at
 	return nil
+}
+
+func readPair(cert, key string) (tls.Certificate, error) {
+	chain, err := document.Read(cert, maxCertificate)
+	if err != nil {
+		return tls.Certificate{}, err //nolint:wrapcheck // it names the file
+	}
+	private, err := document.Read(key, maxCertificate)
+	if err != nil {
+		return tls.Certificate{}, err //nolint:wrapcheck // it names the file
+	}
+	return tls.X509KeyPair(chain, private) //nolint:wrapcheck // the caller names the files
 }
 
 // get is the certificate for a handshake. When the new one cannot be read, as while it is being written, the old one

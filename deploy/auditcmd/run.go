@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/observability/audit"
 )
@@ -113,12 +112,8 @@ func Run(ctx context.Context, s settings.Audit, version string, log *slog.Logger
 // open opens the folder with the key.
 func open(s settings.Audit, log *slog.Logger) (*audit.Store, error) {
 	const maxKeyFile = 1 << 10
-	f, err := os.Open(s.KeyFile)
+	text, err := document.Read(s.KeyFile, maxKeyFile)
 	if err != nil {
-		return nil, settings.Errorf("LONGSHORE_AUDIT_KEY_FILE: %v", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
-	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, settings.Errorf("LONGSHORE_AUDIT_KEY_FILE: %v", err)
 	}
 	key, err := audit.ParseKey(string(text))

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // Bits of a file's permissions.
@@ -63,7 +64,7 @@ func secretFile(variable, name string) *Finding {
 	case info.Mode().Perm()&othersWrite != 0:
 		f = warn("key files", "chmod 600 "+name, "%s: others than its owner may write %s", variable, name)
 	default:
-		file, err := os.Open(name)
+		file, err := document.Open(name)
 		if err == nil {
 			_ = file.Close() // it was not even read
 			return nil

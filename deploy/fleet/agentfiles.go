@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/agents"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // agentsEvery is how often the files of agents are looked at.
@@ -82,13 +82,8 @@ func agentSum(dir string) [sha256.Size]byte {
 	slices.Sort(files)
 	room := int64(maxAgentFiles)
 	for _, file := range files {
-		info, err := os.Stat(file)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > room {
-			fmt.Fprintf(sum, "%q ?\n", file)
-			continue
-		}
-		room -= info.Size()
-		data, err := os.ReadFile(file)
+		data, err := document.Read(file, room)
+		room -= int64(len(data))
 		fmt.Fprintf(sum, "%q %v %q\n", file, err, data)
 	}
 	return [sha256.Size]byte(sum.Sum(nil))

@@ -2,11 +2,11 @@ package fleet
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
@@ -74,7 +74,7 @@ func provider(p *settings.Provider, most waits, can *model.Capabilities) (model.
 			BaseURL: p.BaseURL, APIKey: p.Key, NoAuth: p.NoAuth(), Model: p.Model, StartTimeout: most.start, IdleTimeout: most.silence, Capabilities: can,
 		})
 	case settings.KindScripted:
-		data, err := os.ReadFile(p.Script)
+		data, err := document.Read(p.Script, scripted.MaxScript)
 		if err != nil {
 			return nil, err
 		}

@@ -177,9 +177,9 @@ func pricesImport() *cobra.Command {
 		Example: "  longshore prices import model_prices_and_context_window.json --from openai,anthropic,groq -o prices.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			data, err := prices.ReadFile(args[0], prices.MaxImport)
+			data, err := cli.ReadFile(cmd, args[0], prices.MaxImport)
 			if err != nil {
-				return cli.Usagef("%v", err)
+				return err
 			}
 			f, left, err := prices.Import(data, from, time.Now().UTC().Format(time.DateOnly), "LiteLLM, model_prices_and_context_window.json")
 			if err != nil {

@@ -2,11 +2,10 @@ package fleet
 
 import (
 	"errors"
-	"io"
-	"os"
 
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -33,27 +32,17 @@ func signing(s settings.Dispatcher) (signer bus.SigningKey, keys bus.ControlKeys
 		}
 		return signer, keys, nil
 	}
-	text, err := readKey(s.SigningKey)
+	text, err := document.Read(s.SigningKey, maxKeyFile)
 	if err != nil {
 		return signer, keys, settings.Errorf("LONGSHORE_SIGNING_KEY_FILE: %v", err)
 	}
-	if signer, err = bus.ParseSigningKey(text); err != nil {
+	if signer, err = bus.ParseSigningKey(string(text)); err != nil {
 		return signer, keys, settings.Errorf("LONGSHORE_SIGNING_KEY_FILE: %v", err)
 	}
 	if keys.Any() && !keys.Has(signer) {
 		return signer, keys, settings.Errorf("LONGSHORE_CONTROL_KEYS: lacks %s, the public key of LONGSHORE_SIGNING_KEY_FILE", signer.Public())
 	}
 	return signer, keys, nil
-}
-
-func readKey(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
-	return string(text), err
 }
 
 // ignoredMetrics count what is stored and not obeyed.

@@ -3,12 +3,15 @@ package fleet
 import (
 	"context"
 	"log/slog"
-	"os"
 
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/observability/traces"
 )
+
+// maxCertificates bounds a file of certificates, in bytes.
+const maxCertificates = 1 << 20
 
 // exportTraces prepares the export of traces and returns what does it until ctx ends; without a collector it does
 // nothing.
@@ -18,7 +21,7 @@ func exportTraces(ctx context.Context, s settings.Traces, b *bus.Bus, version st
 		return func(context.Context) error { return nil }, nil
 	}
 	if s.OTLPCA != "" {
-		if to.CA, err = os.ReadFile(s.OTLPCA); err != nil {
+		if to.CA, err = document.Read(s.OTLPCA, maxCertificates); err != nil {
 			return nil, settings.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %v", err)
 		}
 	}

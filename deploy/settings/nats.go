@@ -2,9 +2,13 @@ package settings
 
 import (
 	"net/url"
-	"os"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/document"
 )
+
+// maxSecretFile bounds a file with credentials or certificates, in bytes.
+const maxSecretFile = 1 << 20
 
 // NATS says how to reach the message store.
 type NATS struct {
@@ -38,11 +42,9 @@ func (s *NATS) Check() error {
 		if f.file == "" {
 			continue
 		}
-		file, err := os.Open(f.file)
-		if err != nil {
+		if _, err := document.Read(f.file, maxSecretFile); err != nil { // before the NATS library reads all of it
 			return Errorf("%s: %v", f.name, err)
 		}
-		_ = file.Close() // it was only looked at
 	}
 	return nil
 }

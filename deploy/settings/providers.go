@@ -1,21 +1,16 @@
 package settings
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // Bounds of a providers file.
@@ -41,9 +36,11 @@ func ParseProviders(data []byte) (*ProvidersFile, error) {
 	if len(data) > maxProvidersFile {
 		return nil, fmt.Errorf("is larger than %d bytes", maxProvidersFile)
 	}
-	asJSON, err := toJSON(data)
-	if err != nil {
-		return nil, err
+	asJSON, err := document.Only(data, maxProvidersFile)
+	if errors.Is(err, document.ErrEmpty) {
+		return nil, errors.New("is empty: list at least one provider under \"providers\"")
+	} else if err != nil {
+		return nil, errors.New(oneLine(err.Error()))
 	}
 	var f ProvidersFile
 	if err := messages.Decode(asJSON, &f); err != nil {
@@ -66,28 +63,6 @@ func ParseProviders(data []byte) (*ProvidersFile, error) {
 		}
 	}
 	return &f, nil
-}
-
-// toJSON turns one YAML document into JSON.
-func toJSON(data []byte) ([]byte, error) {
-	var tree, more any
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	if err := dec.Decode(&tree); errors.Is(err, io.EOF) {
-		return nil, errors.New("is empty: list at least one provider under \"providers\"")
-	} else if err != nil {
-		return nil, fmt.Errorf("is not YAML: %s", oneLine(err.Error()))
-	}
-	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, errors.New("holds more than one YAML document: put all providers into one list")
-	}
-	if _, ok := tree.(map[string]any); !ok {
-		return nil, errors.New("is not a YAML mapping: list the providers under \"providers\"")
-	}
-	asJSON, err := json.Marshal(tree)
-	if err != nil {
-		return nil, errors.New("is not YAML as it is needed here: a key is not a string, or a number not finite")
-	}
-	return asJSON, nil
 }
 
 // oneLine is text as an error may show it.
@@ -232,7 +207,7 @@ func firstField(err error) error {
 
 // loadProviders reads the file and the keys that it names. The error is one line that begins with the variable.
 func loadProviders(file string, env map[string]string) (*ProvidersFile, error) {
-	data, err := readFile(file, maxProvidersFile)
+	data, err := document.Read(file, maxProvidersFile)
 	if err != nil {
 		return nil, Errorf("%s: %s", providersEnv, oneLine(err.Error()))
 	}
@@ -267,7 +242,7 @@ func (p *Provider) load(dir string, env map[string]string) error {
 		}
 		field = "keyEnv"
 	case p.KeyFile != "":
-		data, err := readFile(p.KeyFile, maxKeyFile)
+		data, err := document.Read(p.KeyFile, maxKeyFile)
 		if err != nil {
 			return p.wrong("keyFile", "%v", err)
 		}
@@ -280,24 +255,4 @@ func (p *Provider) load(dir string, env map[string]string) error {
 		return p.wrong(field, "the key holds a space, a line break or a character outside ASCII")
 	}
 	return nil
-}
-
-// readFile reads a file of at most limit bytes. Its error is one line and names the file.
-func readFile(name string, limit int64) ([]byte, error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for its writer
-		return nil, fmt.Errorf("%s is not a file", name)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("%w: check the name and that this process may read it", err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than %d bytes", name, limit)
-	}
-	return data, nil
 }

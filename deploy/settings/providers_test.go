@@ -123,13 +123,13 @@ func TestWrongProvidersFiles(t *testing.T) {
 	}{
 		"nothing":                 {text: "", want: `LONGSHORE_PROVIDERS: p.yaml: is empty: list at least one provider under "providers"`},
 		"only a comment":          {text: "# later", want: `LONGSHORE_PROVIDERS: p.yaml: is empty: list at least one provider under "providers"`},
-		"not YAML":                {text: "providers: [", want: `LONGSHORE_PROVIDERS: p.yaml: is not YAML: yaml: line 2: did not find expected node content`},
-		"a list":                  {text: "- name: a", want: `LONGSHORE_PROVIDERS: p.yaml: is not a YAML mapping: list the providers under "providers"`},
-		"two documents":           {text: one("key: k-123456, model: m") + "\n---\nproviders: []", want: `LONGSHORE_PROVIDERS: p.yaml: holds more than one YAML document: put all providers into one list`},
-		"keys that are no text":   {text: "1: 2", want: `LONGSHORE_PROVIDERS: p.yaml: is not a YAML mapping: list the providers under "providers"`},
+		"not YAML":                {text: "providers: [", want: `LONGSHORE_PROVIDERS: p.yaml: read YAML: yaml: line 2: did not find expected node content`},
+		"a list":                  {text: "- name: a", want: `LONGSHORE_PROVIDERS: p.yaml: body: must be an object, not an array`},
+		"two documents":           {text: one("key: k-123456, model: m") + "\n---\nproviders: []", want: `LONGSHORE_PROVIDERS: p.yaml: a second YAML document begins on line 3: give one document in each file`},
+		"keys that are no text":   {text: "1: 2", want: `LONGSHORE_PROVIDERS: p.yaml: read YAML: a key is not a string, or a number is not finite`},
 		"an unknown field":        {text: "provider: []", want: `LONGSHORE_PROVIDERS: p.yaml: provider: unknown field`},
 		"an unknown field inside": {text: one("keyenv: K"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyenv: unknown field`},
-		"a field twice":           {text: "default: a\ndefault: b", want: `LONGSHORE_PROVIDERS: p.yaml: is not YAML: yaml: construct errors: line 2: mapping key "default" already defined at line 1`},
+		"a field twice":           {text: "default: a\ndefault: b", want: `LONGSHORE_PROVIDERS: p.yaml: read YAML: yaml: construct errors: line 2: mapping key "default" already defined at line 1`},
 		"no providers":            {text: "default: a", want: `LONGSHORE_PROVIDERS: p.yaml: providers: is empty: list at least one, with name and kind`},
 		"an empty list":           {text: "providers: []", want: `LONGSHORE_PROVIDERS: p.yaml: providers: is empty: list at least one, with name and kind`},
 		"null":                    {text: "providers: [null]", want: `LONGSHORE_PROVIDERS: p.yaml: providers[0]: null is not allowed`},
@@ -149,8 +149,8 @@ func TestWrongProvidersFiles(t *testing.T) {
 		"an empty variable":       {text: one("keyEnv: EMPTY"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyEnv: the variable EMPTY is not set: set it to the key of this provider`},
 		"no key file":             {text: one("keyFile: nowhere.key"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: open nowhere.key: no such file or directory: check the name and that this process may read it`},
 		"an empty key file":       {text: one("keyFile: empty.key"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: empty.key is empty: put the key into it`},
-		"a folder as key file":    {text: one("keyFile: ."), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: . is not a file`},
-		"a large key file":        {text: one("keyFile: large.key"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: large.key is larger than 16384 bytes`},
+		"a folder as key file":    {text: one("keyFile: ."), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: . is a folder: name a file`},
+		"a large key file":        {text: one("keyFile: large.key"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: read large.key: larger than 16384 bytes, which is the limit`},
 		"a key with a space":      {text: one("keyFile: two.key"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].keyFile: the key holds a space, a line break or a character outside ASCII`},
 		"a strange address":       {text: one("key: k-123456, baseURL: here"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].baseURL: must be an address such as https://host/v1, without a password`},
 		"a password in it":        {text: one("key: k-123456, baseURL: 'https://me:pa55word@host/v1'"), want: `LONGSHORE_PROVIDERS: p.yaml: providers[0].baseURL: must be an address such as https://host/v1, without a password`},
@@ -192,7 +192,7 @@ func TestWrongProvidersFiles(t *testing.T) {
 	var s settings.Worker
 	environ, dir := providersEnv(t, many)
 	err := settings.Load(&s, append(environ, "LONGSHORE_PROVIDERS="+dir))
-	if err == nil || err.Error() != "LONGSHORE_PROVIDERS: "+dir+" is not a file" {
+	if err == nil || err.Error() != "LONGSHORE_PROVIDERS: "+dir+" is a folder: name a file" {
 		t.Errorf("a folder: %v", err)
 	}
 	err = settings.Load(&s, append(environ, "LONGSHORE_PROVIDERS=/nowhere/p.yaml"))

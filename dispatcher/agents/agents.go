@@ -20,9 +20,8 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // APIVersion and Kind of a definition.
@@ -34,7 +33,7 @@ const (
 // maxFile bounds a definition, in bytes.
 const maxFile = 1 << 20
 
-type document struct {
+type file struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
 	Metadata   metadata        `json:"metadata"`
@@ -46,25 +45,38 @@ type metadata struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Parse reads one definition, strictly: an unknown field is an error that names it.
-func Parse(data []byte) (messages.Definition, error) {
-	d, err := parse(data)
-	return d, located(err, data)
+// Parse reads the definitions of a YAML file, one in each document, strictly: an unknown field is an error that names
+// it. There is at least one. Two of the same agent are an error.
+func Parse(data []byte) ([]messages.Definition, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("larger than %d bytes", maxFile)
+	}
+	all, err := document.All(data, maxFile)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what is wrong with the YAML
+	}
+	defs := make([]messages.Definition, 0, len(all))
+	lines := map[string]int{}
+	for _, doc := range all {
+		d, err := parse(doc.JSON)
+		if err == nil && lines[d.Name] != 0 {
+			err = &messages.FieldError{Field: "metadata.name", Reason: fmt.Sprintf("the document on line %d defines %q too", lines[d.Name], d.Name)}
+		}
+		if err != nil {
+			err = located(err, &doc.Node)
+			if len(all) > 1 {
+				err = fmt.Errorf("document on line %d: %w", doc.Line, err)
+			}
+			return nil, err
+		}
+		lines[d.Name] = doc.Line
+		defs = append(defs, d)
+	}
+	return defs, nil
 }
 
-func parse(data []byte) (messages.Definition, error) {
-	if len(data) > maxFile {
-		return messages.Definition{}, fmt.Errorf("larger than %d bytes", maxFile)
-	}
-	var tree any
-	if err := yaml.Unmarshal(data, &tree); err != nil {
-		return messages.Definition{}, fmt.Errorf("read YAML: %w", err)
-	}
-	asJSON, err := json.Marshal(tree)
-	if err != nil {
-		return messages.Definition{}, errors.New("read YAML: a key is not a string")
-	}
-	var doc document
+func parse(asJSON []byte) (messages.Definition, error) {
+	var doc file
 	if err := messages.Decode(asJSON, &doc); err != nil {
 		return messages.Definition{}, err
 	}
@@ -118,19 +130,21 @@ func Load(dir string) ([]messages.Definition, error) {
 		}
 		slices.Sort(files)
 		for _, file := range files {
-			data, err := os.ReadFile(file)
+			data, err := document.Read(file, maxFile)
 			if err != nil {
 				return nil, fmt.Errorf("read agents: %w", err)
 			}
-			d, err := Parse(data)
+			defs, err := Parse(data)
 			if err != nil {
 				return nil, fmt.Errorf("read agent %s: %w", file, err)
 			}
-			if other := from[d.Name]; other != "" {
-				return nil, fmt.Errorf("read agent %s: %s defines %q too", file, other, d.Name)
+			for _, d := range defs {
+				if other := from[d.Name]; other != "" {
+					return nil, fmt.Errorf("read agent %s: %s defines %q too", file, other, d.Name)
+				}
+				from[d.Name] = file
 			}
-			from[d.Name] = file
-			out = append(out, d)
+			out = append(out, defs...)
 		}
 	}
 	if len(out) == 0 {

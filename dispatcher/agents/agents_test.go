@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,8 +27,39 @@ spec:
   temperature: 0
 `
 
+// parseOne reads a file of one definition.
+func parseOne(data []byte) (messages.Definition, error) {
+	defs, err := agents.Parse(data)
+	if err != nil {
+		return messages.Definition{}, err
+	}
+	if len(defs) != 1 {
+		return messages.Definition{}, fmt.Errorf("%d definitions", len(defs))
+	}
+	return defs[0], nil
+}
+
+// A file may hold several documents, as what kubectl applies: none is dropped.
+func TestParseReadsEachDocument(t *testing.T) {
+	const second = "apiVersion: longshore.run/v1\nkind: Agent\nmetadata: {name: reviewer}\n"
+	got, err := agents.Parse([]byte(writer + "---\n# nothing\n---\n" + second + "---\n"))
+	if err != nil || len(got) != 2 || got[0].Name != "writer" || got[1].Name != "reviewer" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	line := strings.Count(writer, "\n") + 2 // of what follows the separator
+	for name, tt := range map[string]struct{ file, want string }{
+		"a wrong second":  {second + "spec: {maxStep: 3}\n", fmt.Sprintf("document on line %d: spec.maxStep: unknown field: did you mean maxSteps? (line %d)", line, line+3)},
+		"twice the same":  {writer, fmt.Sprintf(`document on line %d: metadata.name: the document on line 2 defines "writer" too (line %d)`, line+1, line+3)},
+		"of another kind": {strings.Replace(second, "Agent", "Schedule", 1), fmt.Sprintf("document on line %d: kind: must be Agent (line %d)", line, line+1)},
+	} {
+		if _, err := agents.Parse([]byte(writer + "---\n" + tt.file)); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", name, err, tt.want)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
-	got, err := agents.Parse([]byte(writer))
+	got, err := parseOne([]byte(writer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +76,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseTheLoop(t *testing.T) {
-	got, err := agents.Parse([]byte(strings.Replace(writer, "  temperature: 0\n", `
+	got, err := parseOne([]byte(strings.Replace(writer, "  temperature: 0\n", `
   planner: json
   reasoning: keep
   onInvalidOutput: fail
@@ -74,7 +106,7 @@ func TestParseTheLoop(t *testing.T) {
 }
 
 func TestParseSession(t *testing.T) {
-	got, err := agents.Parse([]byte(writer + "  session: {maxMessages: 10, maxTokens: 500, summary: on, keepTools: true}\n"))
+	got, err := parseOne([]byte(writer + "  session: {maxMessages: 10, maxTokens: 500, summary: on, keepTools: true}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +117,7 @@ func TestParseSession(t *testing.T) {
 }
 
 func TestParseBudget(t *testing.T) {
-	got, err := agents.Parse([]byte(writer + "  budget: {modelCalls: 5, cost: 0.5, wallTime: 10m, soft: 0.8, onBudget: ask}\n"))
+	got, err := parseOne([]byte(writer + "  budget: {modelCalls: 5, cost: 0.5, wallTime: 10m, soft: 0.8, onBudget: ask}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

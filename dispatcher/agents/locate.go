@@ -19,7 +19,7 @@ const unknownField = "unknown field"
 
 // located adds to an error about a field its line in the file and, of a field that does not exist, the nearest one that
 // does.
-func located(err error, data []byte) error {
+func located(err error, root *yaml.Node) error {
 	field, ok := errors.AsType[*messages.FieldError](err)
 	if !ok {
 		return err
@@ -27,15 +27,12 @@ func located(err error, data []byte) error {
 	reason := field.Reason
 	path := steps(field.Field)
 	if reason == unknownField && len(path) > 0 {
-		if near := nearest(path[len(path)-1], names(reflect.TypeFor[document](), path[:len(path)-1])); near != "" {
+		if near := nearest(path[len(path)-1], names(reflect.TypeFor[file](), path[:len(path)-1])); near != "" {
 			reason += ": did you mean " + near + "?"
 		}
 	}
-	var root yaml.Node
-	if yaml.Unmarshal(data, &root) == nil {
-		if line := lineOf(&root, path); line > 0 {
-			reason += fmt.Sprintf(" (line %d)", line)
-		}
+	if line := lineOf(root, path); line > 0 {
+		reason += fmt.Sprintf(" (line %d)", line)
 	}
 	return &messages.FieldError{Field: field.Field, Reason: reason}
 }
@@ -79,7 +76,7 @@ func lineOf(node *yaml.Node, path []string) int {
 func names(t reflect.Type, path []string) []string {
 	for _, step := range path {
 		fields := fieldsOf(deref(t))
-		if step == "spec" && deref(t) == reflect.TypeFor[document]() {
+		if step == "spec" && deref(t) == reflect.TypeFor[file]() {
 			t = reflect.TypeFor[messages.Definition]()
 			continue
 		}

@@ -94,7 +94,7 @@ func TestFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := agents.Parse(text)
+	got, err := parseOne(text)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}

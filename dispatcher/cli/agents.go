@@ -34,8 +34,8 @@ func (c *commands) agentsApply() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE|FOLDER|-",
 		Short: "Store agents from YAML",
-		Long: "Store the agent of a file, or those of all .yaml and .yml files of a folder, named as the argument or by -f. An agent\n" +
-			"that is stored as it stands there already is left alone.",
+		Long: "Store the agents of a file, one in each YAML document, or those of all .yaml and .yml files of a folder, named as\n" +
+			"the argument or by -f. An agent that is stored as it stands there already is left alone.",
 		Example: "  longshore agents apply ./agents",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -85,15 +85,15 @@ func readAgents(cmd *cobra.Command, file string) ([]messages.Definition, error) 
 		}
 		return defs, nil
 	}
-	data, err := readFile(cmd, file)
+	data, err := ReadFile(cmd, file, maxDefinition)
 	if err != nil {
 		return nil, err
 	}
-	d, err := agents.Parse(data)
+	defs, err := agents.Parse(data)
 	if err != nil {
 		return nil, usagef("%s: %v", file, err)
 	}
-	return []messages.Definition{d}, nil
+	return defs, nil
 }
 
 func (c *commands) applyAgent(cmd *cobra.Command, client *dispatcher.Client, d messages.Definition, by string, revision *uint64, f format) error {
@@ -146,11 +146,11 @@ func (c *commands) agentsList() *cobra.Command {
 	return cmd
 }
 
-// document is the format of a definition; it is a flag.
-type document struct{ format }
+// definitionFormat is that of a definition; it is a flag.
+type definitionFormat struct{ format }
 
 // String implements pflag.Value.
-func (d *document) String() string {
+func (d *definitionFormat) String() string {
 	if d.json {
 		return "json"
 	}
@@ -158,7 +158,7 @@ func (d *document) String() string {
 }
 
 // Set implements pflag.Value.
-func (d *document) Set(s string) error {
+func (d *definitionFormat) Set(s string) error {
 	if s != "yaml" && s != "json" {
 		return errors.New("must be yaml or json")
 	}
@@ -169,7 +169,7 @@ func (d *document) Set(s string) error {
 func (c *commands) agentsGet() *cobra.Command {
 	var (
 		revision uint64
-		output   document
+		output   definitionFormat
 	)
 	cmd := &cobra.Command{
 		Use: "get NAME", Short: "Show an agent", Args: oneName("name of an agent"),

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // batch is the command with all that is done with batches.
@@ -317,17 +317,9 @@ func openBatch(cmd *cobra.Command, name string) (in io.Reader, twice bool, done 
 	if name == fromInput {
 		return cmd.InOrStdin(), false, func() {}, nil
 	}
-	f, err := os.Open(name)
+	f, err := document.Open(name)
 	if err != nil {
-		return nil, false, nil, usage(err)
+		return nil, false, nil, fileError(err)
 	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a folder", name)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, false, nil, usage(err)
-	}
-	return f, info.Mode().IsRegular(), func() { _ = f.Close() }, nil
+	return f, true, func() { _ = f.Close() }, nil
 }

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // consignment is what the flags of batch submit ask for.
@@ -92,7 +92,7 @@ func (o *consignment) fill(cmd *cobra.Command, now time.Time) error {
 	if o.template == "" {
 		return nil
 	}
-	data, err := os.ReadFile(o.template)
+	data, err := document.Read(o.template, maxTask)
 	if err != nil {
 		return usage(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"time"
 
@@ -53,27 +51,6 @@ func optional(cmd *cobra.Command, flag string, n *uint64) *uint64 {
 // byFlag is who says to do it.
 func (c *commands) byFlag(cmd *cobra.Command, by *string) {
 	cmd.Flags().StringVar(by, "by", c.options.User, "who does it; it is kept with the change")
-}
-
-// readFile reads a file, or the standard input for "-".
-func readFile(cmd *cobra.Command, name string) ([]byte, error) {
-	if name == fromInput {
-		text, err := readTask(cmd.Context(), cmd.InOrStdin())
-		return []byte(text), err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, usage(err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxDefinition+1))
-	switch {
-	case err != nil:
-		return nil, usage(err)
-	case len(data) > maxDefinition:
-		return nil, usagef("%s: larger than %d bytes", name, maxDefinition)
-	}
-	return data, nil
 }
 
 // writeText writes a text of several lines, fit for the terminal if it goes to one.

@@ -166,7 +166,7 @@ func TestCatalogMistakesNeverConnect(t *testing.T) {
 	for name, tc := range map[string]struct{ args, want string }{
 		"no group command":   {"agents|aply", `unknown command "aply" for "longshore agents" (did you mean apply?)`},
 		"apply of nothing":   {"agents|apply", `needs a file or a folder: longshore agents apply ./agents`},
-		"apply of no file":   {"agents|apply|-f|" + good + "x", "open " + good + "x: no such file or directory"},
+		"apply of no file":   {"agents|apply|-f|" + good + "x", "open " + good + "x: no such file or directory: check the name and that this process may read it"},
 		"apply of no agent":  {"agents|apply|-f|" + text, text + ": body: must be an object, not a string"},
 		"revision of folder": {"agents|apply|-f|" + filepath.Dir(text) + "|--if-revision|1", "read agent " + text + ": body: must be an object, not a string"},
 		"hostile name":       {"agents|get|>", "name of an agent: " + token},

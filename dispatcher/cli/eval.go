@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -75,9 +74,9 @@ func (c *commands) runEval(cmd *cobra.Command, open OpenFleet, f *evalFlags, fil
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	data, err := os.ReadFile(file)
+	data, err := ReadFile(cmd, file, evaluation.MaxFile)
 	if err != nil {
-		return usagef("read suite: %w", err)
+		return err
 	}
 	suite, err := evaluation.Parse(data)
 	if err != nil {

@@ -45,7 +45,7 @@ func (d *draft) register(cmd *cobra.Command) {
 }
 
 func (d *draft) read(cmd *cobra.Command, id string) error {
-	data, err := readFile(cmd, d.file)
+	data, err := ReadFile(cmd, d.file, maxDefinition)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,15 +91,9 @@ func (m *mending) task(cmd *cobra.Command) (json.RawMessage, error) {
 	if m.edit == "" {
 		return nil, nil
 	}
-	var data []byte
-	var err error
-	if m.edit == fromInput {
-		data, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), 2*messages.MaxInput))
-	} else {
-		data, err = os.ReadFile(m.edit)
-	}
+	data, err := ReadTask(cmd, m.edit)
 	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	if _, err := messages.DecodeTask(data); err != nil {
 		return nil, usage(fmt.Errorf("--edit: %w", err))

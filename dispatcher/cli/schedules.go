@@ -47,7 +47,7 @@ func (c *commands) applySchedule() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "apply -f FILE|-", Short: "Store a schedule from YAML", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			data, err := readFile(cmd, file)
+			data, err := ReadFile(cmd, file, maxDefinition)
 			if err != nil {
 				return err
 			}

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -72,10 +70,11 @@ func (c *commands) runSubmit(cmd *cobra.Command, o *order, text string) error {
 		if err := o.task.Validate(); err != nil {
 			return usage(err)
 		}
-		var err error
-		if text, err = readTask(cmd.Context(), cmd.InOrStdin()); err != nil {
+		data, err := readInput(cmd.Context(), cmd.InOrStdin(), messages.MaxInput)
+		if err != nil {
 			return err
 		}
+		text = string(data)
 	}
 	o.task.Input = messages.TextInput(text)
 	if err := o.task.Validate(); err != nil {
@@ -148,29 +147,6 @@ func parseLabels(given []string) (map[string]string, error) {
 		labels[key] = value
 	}
 	return labels, nil
-}
-
-// readTask reads all of the input, which must not be larger than a task's.
-func readTask(ctx context.Context, in io.Reader) (string, error) {
-	type read struct {
-		text []byte
-		err  error
-	}
-	done := make(chan read, 1)
-	// Nothing can interrupt a read from a terminal. When ctx ends first, the command ends, and the read with it.
-	go func() {
-		text, err := io.ReadAll(io.LimitReader(in, messages.MaxInput+1))
-		done <- read{text, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", fmt.Errorf("read the task: %w", context.Cause(ctx))
-	case r := <-done:
-		if r.err != nil {
-			return "", fmt.Errorf("read the task: %w", r.err)
-		}
-		return string(r.text), nil
-	}
 }
 
 // delay reads --at and --in.

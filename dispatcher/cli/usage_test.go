@@ -100,7 +100,7 @@ func TestMistakesAreUsageErrorsAndNeverConnect(t *testing.T) {
 		"submit words":            {"submit|say|hello", "", "needs the task's text as one argument, or - to read it from the standard input; got 2 arguments: quote the text"},
 		"submit an empty text":    {"submit|", "", "input: is empty"},
 		"submit an empty input":   {"submit|-", "", "input: is empty"},
-		"submit a large input":    {"submit|-", strings.Repeat("x", 1<<20+1), "input: larger than 1048576 bytes"},
+		"submit a large input":    {"submit|-", strings.Repeat("x", 1<<20+1), "read the standard input: larger than 1048576 bytes, which is the limit"},
 		"submit no text":          {"submit|-", "\xff", "input: invalid UTF-8"},
 		"submit with bad id":      {"submit|x|--id|a b", "", "--id: " + token},
 		"submit with empty id":    {"submit|x|--id|", "", "--id: " + token},

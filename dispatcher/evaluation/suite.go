@@ -3,19 +3,17 @@
 package evaluation
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // APIVersion and Kind of a suite.
@@ -26,7 +24,7 @@ const (
 
 // Bounds of a suite.
 const (
-	maxFile     = 4 << 20 // bytes
+	MaxFile     = 4 << 20 // bytes
 	maxCases    = 10_000
 	maxRepeat   = 1000
 	maxRuns     = 100_000
@@ -93,7 +91,7 @@ type AtPath struct {
 	steps []step
 }
 
-type document struct {
+type file struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
@@ -106,14 +104,14 @@ type document struct {
 // Parse reads a suite, strictly, and fills its defaults. The error of a field is a *messages.FieldError whose field
 // names its place, such as spec.cases[2].expect.schema; of a case it tells the name too.
 func Parse(data []byte) (*Suite, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("larger than %d bytes", maxFile)
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("larger than %d bytes", MaxFile)
 	}
-	asJSON, err := toJSON(data)
+	asJSON, err := document.Only(data, MaxFile)
 	if err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // it says what is wrong with the YAML
 	}
-	var doc document
+	var doc file
 	if err := messages.Decode(asJSON, &doc); err != nil {
 		return nil, err
 	}
@@ -133,29 +131,6 @@ func Parse(data []byte) (*Suite, error) {
 	}
 	s.Name, s.Description = doc.Metadata.Name, doc.Metadata.Description
 	return &s, within("spec", s.prepare())
-}
-
-// toJSON is the one document of a YAML file as JSON.
-func toJSON(data []byte) ([]byte, error) {
-	in := yaml.NewDecoder(bytes.NewReader(data))
-	var tree, more any
-	if err := in.Decode(&tree); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, errors.New("read YAML: the file is empty")
-		}
-		return nil, fmt.Errorf("read YAML: %w", err)
-	}
-	if err := in.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, errors.New("read YAML: more than one document")
-	}
-	out, err := json.Marshal(tree)
-	if err != nil {
-		return nil, errors.New("read YAML: a key is not a string, or a number is none of JSON")
-	}
-	if len(out) > maxFile { // what aliases repeat counts
-		return nil, fmt.Errorf("larger than %d bytes once its aliases are resolved", maxFile)
-	}
-	return out, nil
 }
 
 // within puts the field of an error below another.

@@ -59,7 +59,7 @@ func TestSuitesThatAreWrong(t *testing.T) {
 	for name, tt := range map[string]struct{ text, field, reason string }{
 		"nothing":             {"", "", "empty"},
 		"no YAML":             {"a: [", "", "read YAML"},
-		"two documents":       {one("") + "\n---\n" + one(""), "", "more than one document"},
+		"two documents":       {one("") + "\n---\n" + one(""), "", "a second YAML document begins on line 6"},
 		"a list":              {"[1]", "body", ""},
 		"a key that is none":  {head + "spec: {1: 2}", "", "a key is not a string"},
 		"another kind":        {strings.Replace(one(""), "EvalSuite", "Agent", 1), "kind", "EvalSuite"},

@@ -18,9 +18,8 @@ import (
 	"fmt"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // APIVersion and Kind of a schedule.
@@ -32,7 +31,7 @@ const (
 // maxFile bounds a schedule, in bytes.
 const maxFile = 1 << 20
 
-type document struct {
+type file struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
 	Metadata   metadata        `json:"metadata"`
@@ -44,20 +43,17 @@ type metadata struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Parse reads one schedule, strictly: an unknown field is an error that names it. Its tenant is left to the caller.
+// Parse reads one schedule, strictly: an unknown field is an error that names it, and a second document one that names
+// its line. Its tenant is left to the caller.
 func Parse(data []byte) (messages.Schedule, error) {
 	if len(data) > maxFile {
 		return messages.Schedule{}, fmt.Errorf("larger than %d bytes", maxFile)
 	}
-	var tree any
-	if err := yaml.Unmarshal(data, &tree); err != nil {
-		return messages.Schedule{}, fmt.Errorf("read YAML: %w", err)
-	}
-	asJSON, err := json.Marshal(tree)
+	asJSON, err := document.Only(data, maxFile)
 	if err != nil {
-		return messages.Schedule{}, errors.New("read YAML: a key is not a string")
+		return messages.Schedule{}, err //nolint:wrapcheck // it says what is wrong with the YAML
 	}
-	var doc document
+	var doc file
 	if err := messages.Decode(asJSON, &doc); err != nil {
 		return messages.Schedule{}, err
 	}

@@ -2,6 +2,7 @@ package schedules_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -22,9 +23,11 @@ func TestExampleParses(t *testing.T) {
 	}
 }
 
+const head = "apiVersion: longshore.run/v1\nkind: Schedule\nmetadata: {name: n}\n"
+
 func TestParseNamesTheField(t *testing.T) {
 	t.Parallel()
-	const head = "apiVersion: longshore.run/v1\nkind: Schedule\nmetadata: {name: n}\n"
+
 	for name, tc := range map[string]struct{ text, field string }{
 		"another kind":      {strings.Replace(head, "Schedule", "Agent", 1) + "spec: {every: 1h, task: {input: x}}", "kind"},
 		"another version":   {strings.Replace(head, "v1", "v2", 1) + "spec: {every: 1h, task: {input: x}}", "apiVersion"},
@@ -37,6 +40,7 @@ func TestParseNamesTheField(t *testing.T) {
 		"a number as every": {head + "spec: {every: 10, task: {input: x}}", "spec.every"},
 		"a key given twice": {head + "spec: {every: 1h, every: 2h, task: {input: x}}", ""},
 		"no YAML":           {"\t:", ""},
+		"nothing":           {"# later\n", ""},
 		"a long file":       {strings.Repeat("#", 2<<20), ""},
 	} {
 		_, err := schedules.Parse([]byte(tc.text))
@@ -44,5 +48,17 @@ func TestParseNamesTheField(t *testing.T) {
 		if err == nil || tc.field != "" && (!errors.As(err, &field) || field.Field != tc.field) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestASecondScheduleIsNotDropped(t *testing.T) {
+	one := head + "spec: {every: 1h, task: {input: x}}\n"
+	_, err := schedules.Parse([]byte(one + "---\n" + one))
+	want := fmt.Sprintf("a second YAML document begins on line %d: give one document in each file", strings.Count(one, "\n")+2)
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := schedules.Parse([]byte("---\n" + one + "---\n")); err != nil {
+		t.Errorf("separators alone: %v", err)
 	}
 }

@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/dispatcher/auth"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 const (
@@ -179,12 +178,7 @@ func counts(k *jose.JSONWebKey) bool {
 
 func (s *keySet) document(ctx context.Context) ([]byte, error) {
 	if !strings.Contains(s.from, "://") {
-		f, err := os.Open(s.from)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the file
-		}
-		defer func() { _ = f.Close() }()
-		return bounded(f)
+		return document.Read(s.from, maxDocument) //nolint:wrapcheck // it names the file
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -201,13 +195,5 @@ func (s *keySet) document(ctx context.Context) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers %d", resp.StatusCode)
 	}
-	return bounded(resp.Body)
-}
-
-func bounded(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxDocument+1))
-	if err == nil && len(data) > maxDocument {
-		err = fmt.Errorf("it is larger than %d bytes", maxDocument)
-	}
-	return data, err //nolint:wrapcheck // the caller says what it is
+	return document.Bounded(resp.Body, maxDocument) //nolint:wrapcheck // the caller says what it is
 }

@@ -3,16 +3,12 @@ package prices
 import (
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
 )
 
 // Version of the file format.
@@ -70,7 +66,7 @@ func Load(name string) (*Table, error) {
 	if name == "" {
 		return Builtin()
 	}
-	data, err := ReadFile(name, maxFile)
+	data, err := document.Read(name, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -88,23 +84,6 @@ func Load(name string) (*Table, error) {
 	return newTable(own, base), nil
 }
 
-// ReadFile reads a file of at most limit bytes.
-func ReadFile(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("read %s: larger than %d bytes", name, limit)
-	}
-	return data, nil
-}
-
 // Parse reads a file strictly: the error names the field that is wrong.
 func Parse(data []byte) (*File, error) {
 	if len(data) > maxFile {
@@ -112,13 +91,9 @@ func Parse(data []byte) (*File, error) {
 	}
 	asJSON := data
 	if !json.Valid(data) {
-		var tree any
-		if err := yaml.Unmarshal(data, &tree); err != nil {
-			return nil, fmt.Errorf("read YAML: %w", err)
-		}
 		var err error
-		if asJSON, err = json.Marshal(tree); err != nil {
-			return nil, errors.New("read YAML: a key is not a string, or a number is none")
+		if asJSON, err = document.Only(data, maxFile); err != nil {
+			return nil, err //nolint:wrapcheck // it says what is wrong with the YAML
 		}
 	}
 	var f File

@@ -83,7 +83,7 @@ func TestReplace(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	price := func(s string) string { return `{` + head + `,"prices":[` + s + `]}` }
 	for name, tc := range map[string]struct{ in, want string }{
-		"nothing":              {``, "body: "},
+		"nothing":              {``, "the file is empty"},
 		"a list":               {`[]`, "body: "},
 		"not YAML":             {"\t{", "read YAML: "},
 		"another version":      {`{"version":2,"currency":"USD","date":"2026-01-02","source":"x","prices":[]}`, "version: must be 1"},

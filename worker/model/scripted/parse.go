@@ -14,7 +14,7 @@ import (
 
 // Bounds of a script.
 const (
-	maxScript    = 1 << 20 // bytes
+	MaxScript    = 1 << 20 // bytes
 	maxWait      = time.Hour
 	defaultChunk = 32 // bytes of a streamed piece: a few words
 )
@@ -67,8 +67,8 @@ type errorFile struct {
 // Parse reads a script of at most 1 MiB. A mistake in the YAML is an error that names the line; a value that makes
 // no sense is a *messages.FieldError with its path, such as "scenes[1].turns[0].delay".
 func Parse(data []byte) (*Script, error) {
-	if len(data) > maxScript {
-		return nil, &messages.FieldError{Field: "script", Reason: fmt.Sprintf("larger than %d bytes", maxScript)}
+	if len(data) > MaxScript {
+		return nil, &messages.FieldError{Field: "script", Reason: fmt.Sprintf("larger than %d bytes", MaxScript)}
 	}
 	var f scriptFile
 	if err := yaml.Load(data, &f, yaml.WithV4Defaults(), yaml.WithKnownFields()); err != nil {
