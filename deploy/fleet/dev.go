@@ -153,7 +153,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 		if files.guard, err = newGuard(ws, limitsOf(ws.Models), cfg.Log); err != nil {
 			return nil, err
 		}
-		if files.Model, err = models(ws.Models, ws.ModelTimeout, scripted.Demo(), files.guard); err != nil {
+		if files.Model, err = models(ws.Models, ws.ModelTimeout, scripted.Demo(), files); err != nil {
 			return nil, errors.Join(err, files.guard.close())
 		}
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
-// models makes the providers that the settings name, each behind the guard. When they name no script, this one is
-// played, unless it is nil.
-func models(s settings.Models, silence time.Duration, script *scripted.Script, g *guard) (model.Provider, error) {
+// models makes the providers that the settings name, each behind the guard of the parts, and the endpoints of the parts as
+// they are. When the settings name no script, this one is played, unless it is nil.
+func models(s settings.Models, silence time.Duration, script *scripted.Script, parts Parts) (model.Provider, error) {
+	g := parts.guard
 	table, err := priceTable(s)
 	if err != nil {
 		return nil, err
 	}
-	config := model.RouterConfig{Default: s.Default(), Prices: table.perMillion, Paused: g.paused}
+	config := model.RouterConfig{Default: s.Default(), Prices: table.perMillion, Paused: g.paused, Selector: parts.Selector}
 	if n := s.ModelRetries; n != nil {
 		config.Retry.Retries = *n
 		if *n == 0 {
@@ -49,6 +50,10 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script, g
 	for i := range config.Endpoints {
 		e := &config.Endpoints[i]
 		e.Provider = g.wrap(e.Name, e.Provider)
+	}
+	config.Endpoints = append(config.Endpoints, parts.Endpoints...)
+	if config.Default == "" && len(config.Endpoints) > 0 {
+		config.Default = config.Endpoints[0].Name
 	}
 	config.Aliases = map[string]string{settings.NameLite: config.Default} // without a provider of its own
 	router, err := model.NewRouter(config)

@@ -33,11 +33,15 @@ import (
 
 // Parts are what a worker may be given instead of the usual.
 type Parts struct {
-	Model model.Provider                                     // default: from the settings
-	Tools []tools.Tool                                       // beside the file tools
-	Files func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
-	Cache runner.Cache                                       // holds the states of runs; default: Redis, from the settings
-	Hooks []runner.Hook                                      // called in every run
+	Model model.Provider // in place of all models of the settings; default: those
+	// Endpoints are models beside those of the settings, such as planners of one's own: an agent names one by its model. With
+	// Model they do not count, nor does Selector.
+	Endpoints []model.Endpoint
+	Selector  model.Selector                                     // chooses among the models of an agent; default: their order
+	Tools     []tools.Tool                                       // beside the file tools
+	Files     func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
+	Cache     runner.Cache                                       // holds the states of runs; default: Redis, from the settings
+	Hooks     []runner.Hook                                      // called in every run
 
 	guard *guard // before the models; nil: none. The caller closes it.
 }
@@ -51,7 +55,7 @@ func Worker(ctx context.Context, s settings.Worker, version string, log *slog.Lo
 			return err
 		}
 		defer func() { _ = parts.guard.close() }()
-		if parts.Model, err = models(s.Models, s.ModelTimeout, nil, parts.guard); err != nil {
+		if parts.Model, err = models(s.Models, s.ModelTimeout, nil, parts); err != nil {
 			return err
 		}
 	}

@@ -165,24 +165,43 @@ func (r *Router) candidates(ctx context.Context, req *Request) (usable []Candida
 	if r.config.Selector == nil {
 		return usable, passed, nil
 	}
-	chosen := r.selected(ctx, req, usable)
-	if len(chosen) == 0 {
-		return nil, nil, &Error{Class: NoProvider, Detail: "the selection rules leave no model for this request"}
-	}
-	return chosen, passed, nil
+	chosen, err := r.selected(ctx, req, usable)
+	return chosen, passed, err
 }
 
-// selected is what the selector wants of what it was offered.
-func (r *Router) selected(ctx context.Context, req *Request, usable []Candidate) []Candidate {
-	var out []Candidate
+// selected is what the selector wants of what it was offered. It is the one place where a panic of a selector ends.
+func (r *Router) selected(ctx context.Context, req *Request, usable []Candidate) (out []Candidate, err error) {
+	defer func() {
+		if v := recover(); v != nil { // its value may hold anything
+			out, err = nil, &Error{Class: Unknown, Detail: fmt.Sprintf("the model selector panicked (%T): a defect of the selector", v)}
+		}
+	}()
+	var unknown []string
 	for _, c := range r.config.Selector.Select(ctx, *req, slices.Clone(usable)) {
 		same := func(o Candidate) bool { return o.key() == c.key() }
-		if i := slices.IndexFunc(usable, same); i >= 0 && !slices.ContainsFunc(out, same) {
+		switch i := slices.IndexFunc(usable, same); {
+		case i < 0:
+			unknown = append(unknown, c.String())
+		case !slices.ContainsFunc(out, same):
 			out = append(out, usable[i])
 		}
 	}
-	return out
+	if len(out) > 0 {
+		return out, nil
+	}
+	offered := make([]string, len(usable))
+	for i, c := range usable {
+		offered[i] = c.String()
+	}
+	e := &Error{Class: NoProvider, Detail: "the model selector leaves no model for this request, of those offered: " + strings.Join(offered, ", ")}
+	if len(unknown) > 0 {
+		e.Detail += "; it named " + messages.Clip(strings.Join(unknown, ", "), maxNamed) + ", which was not offered"
+	}
+	return nil, e
 }
+
+// maxNamed bounds what an error repeats of a selector's choice, in bytes.
+const maxNamed = 512
 
 // resolve finds the endpoint and its own name of a model.
 func (r *Router) resolve(name string) (Candidate, bool) {

@@ -55,7 +55,7 @@ func (x *execution) ask(ctx, call context.Context, begin func() error, a *agent.
 	return x.cfg.Model.Stream(call, model.Request{
 		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
 		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
-		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format),
+		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format), Purpose: a.Purpose,
 		Cache: x.state.Agent.Cache, Begin: begin, Setback: x.setback(ctx, live),
 		Retries: x.state.Agent.ModelRetries, Patient: x.state.Agent.OnNetworkError == messages.NetworkRetry,
 	})

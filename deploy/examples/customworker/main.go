@@ -1,4 +1,5 @@
-// Command customworker is a worker of a fleet with a tool, a model and a memory of its own, to copy and to change.
+// Command customworker is a worker of a fleet with a tool, a model, a planner, a model selector and a memory of its own, to
+// copy and to change.
 // Its dispatcher is any `longshore dispatcher` or `longshore dev --no-worker` on the same NATS_URL.
 package main
 
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/planner"
 )
 
 // parrot is the model: it calls the tool once and repeats what the tool said.
@@ -29,6 +32,24 @@ func (parrot) Stream(_ context.Context, r model.Request) iter.Seq2[model.Delta, 
 		reply.Stop, reply.Message.Content = messages.StopEnd, last.Content[0].ToolResult.Content
 	}
 	return func(yield func(model.Delta, error) bool) { yield(model.Delta{Reply: &reply}, nil) }
+}
+
+// rota is the planner: it decides by rules what a model would be asked. An agent names it by `model: rota`.
+func rota(_ context.Context, s planner.State) (planner.Step, error) {
+	if results := s.Results(); len(results) > 0 {
+		return planner.Step{Text: "The rota says: " + results[0].Content[0].Text}, nil
+	}
+	return planner.Step{Calls: []messages.ToolCall{{Name: "shout", Arguments: `{"Text":"all hands"}`}}}, nil
+}
+
+// thrifty is the selector: of the models of an agent it wants the planner first, which costs nothing.
+type thrifty struct{}
+
+func (thrifty) Select(_ context.Context, _ model.Request, from []model.Candidate) []model.Candidate {
+	slices.SortStableFunc(from, func(a, b model.Candidate) int {
+		return strings.Compare(strings.TrimPrefix(a.Endpoint, "rota"), strings.TrimPrefix(b.Endpoint, "rota"))
+	})
+	return from
 }
 
 // shout is the tool.
@@ -65,7 +86,14 @@ func work(ctx context.Context, environ []string) error {
 	if err != nil {
 		return err
 	}
-	return fleet.Worker(ctx, s, "1.0", slog.Default(), fleet.Parts{Model: parrot{}, Tools: []tools.Tool{tool}, Cache: &notes{}}, nil)
+	planned, err := planner.New(planner.Config{Name: "rota", Planner: planner.Func(rota), Log: slog.Default()})
+	if err != nil {
+		return err
+	}
+	return fleet.Worker(ctx, s, "1.0", slog.Default(), fleet.Parts{
+		Endpoints: []model.Endpoint{{Name: "parrot", Provider: parrot{}}, {Name: "rota", Provider: planned}},
+		Selector:  thrifty{}, Tools: []tools.Tool{tool}, Cache: &notes{},
+	}, nil)
 }
 
 func main() {

@@ -16,7 +16,7 @@ import (
 
 const patience = 30 * time.Second
 
-// The worker works a task of a fleet whose agent uses its tool.
+// The worker works tasks of a fleet whose agents use its tool: by its model, by its planner, and by what its selector chooses.
 func TestCustomWorker(t *testing.T) {
 	t.Parallel()
 	servers := embeddedtest.Start(t)
@@ -28,10 +28,15 @@ func TestCustomWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := messages.Definition{Name: "sailor", Tools: []string{"shout"}}
-	agent.SetDefaults()
+	agents := []messages.Definition{
+		{Name: "sailor", Model: "parrot"}, {Name: "mate", Model: "rota"}, {Name: "captain", Models: []string{"parrot", "rota"}},
+	}
+	for i := range agents {
+		agents[i].Tools = []string{"shout"}
+		agents[i].SetDefaults()
+	}
 	svc := service.New(service.Config{
-		Conn: nc, Bus: b, Agents: []messages.Definition{agent}, Version: "0.0.0", Log: slog.New(slog.DiscardHandler),
+		Conn: nc, Bus: b, Agents: agents, Version: "0.0.0", Log: slog.New(slog.DiscardHandler),
 		Keeper: &runlog.Keeper{Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
 	})
 	ctx, stop := context.WithCancel(t.Context())
@@ -57,14 +62,18 @@ func TestCustomWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := client.Submit(ctx, messages.Task{Agent: "sailor", Input: messages.TextInput("Say ahoy.")})
-	if err != nil {
-		t.Fatal(err)
-	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	res, err := client.Wait(waiting, messages.Ref{Tenant: messages.DefaultTenant, Run: id})
-	if err != nil || res.Result != "AHOY!" || res.ModelCalls[0].Provider != "parrot" {
-		t.Fatalf("%+v, %v", res, err)
+	for _, want := range []struct{ agent, result, provider string }{
+		{"sailor", "AHOY!", "parrot"}, {"mate", "The rota says: ALL HANDS!", "planner"}, {"captain", "The rota says: ALL HANDS!", "planner"},
+	} {
+		id, err := client.Submit(ctx, messages.Task{Agent: want.agent, Input: messages.TextInput("Say ahoy.")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := client.Wait(waiting, messages.Ref{Tenant: messages.DefaultTenant, Run: id})
+		if err != nil || res.Result != want.result || res.ModelCalls[0].Provider != want.provider {
+			t.Errorf("%s: %+v, %v", want.agent, res, err)
+		}
 	}
 }
