@@ -9,6 +9,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Every command's help says what the command does: it begins with a verb in the imperative, such as "List".
+func TestHelpBeginsWithAVerb(t *testing.T) {
+	verbs := strings.Fields("Add Answer Approve Ask Cancel Change Check Compare Decide Delete Deny Drain Fill Find Fold Forget Generate Get Go Have " +
+		"Keep Let List Look Make Pause Print Read Refuse Remove Render Resume Run Send Show Start Store Submit Take Tell Watch Write Say")
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, text := range []string{cmd.Short, cmd.Long} {
+			first := strings.Trim(strings.Fields(text + " -")[0], ",:")
+			if text != "" && cmd.HasParent() && cmd.Name() != "completion" && !slices.Contains(verbs, first) {
+				t.Errorf("%s: %q begins with no verb that is known here", cmd.CommandPath(), text)
+			}
+		}
+		if cmd.Short == "" {
+			t.Errorf("%s has no help", cmd.CommandPath())
+		}
+		for _, child := range cmd.Commands() {
+			look(child)
+		}
+	}
+	look(commands(io.Discard, io.Discard))
+}
+
 // Every command has -o json, but for those that run until they are stopped, whose lines are log entries, and the one that
 // writes JSON anyway and whose -o names the file.
 func TestEveryCommandHasJSON(t *testing.T) {

@@ -34,8 +34,8 @@ func keyCommand(raw bool) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "key FILE", Short: "Make the key that signs the audit",
-		Long: "Writes a new secret key to FILE, which must not exist, and prints its public key. Give the auditor the file\n" +
-			"(--key), and whoever verifies the public key (--public-key).",
+		Long: "Write a new secret key to FILE, which must not exist, and print its public key. Give the auditor the file\n" +
+			"(--key), and those who verify it the public key (--public-key).",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return cli.Usagef("needs the name of one file, got %d arguments", len(args))

@@ -141,7 +141,7 @@ func TestRefused(t *testing.T) {
 		{"worker with a key and no model", []string{"NATS_URL=" + closed, "OPENAI_API_KEY=sk-123456"}, []string{"worker"}, "OPENAI_MODEL is missing"},
 		{"worker with a model and no key", []string{"NATS_URL=" + closed, "OPENAI_MODEL=m"}, []string{"worker"}, "OPENAI_API_KEY is missing"},
 		{"worker with two identities", append(worker, "NATS_CREDS=a", "NATS_NKEY=b"), []string{"worker"}, "contradict each other"},
-		{"worker with a strange number", append(worker, "LONGSHORE_SLOTS=many"), []string{"worker"}, `LONGSHORE_SLOTS: "many" is not a int`},
+		{"worker with a strange number", append(worker, "LONGSHORE_SLOTS=many"), []string{"worker"}, `LONGSHORE_SLOTS: must be a whole number such as 64, got "many"`},
 		{"worker with a strange duration", append(worker, "LONGSHORE_DRAIN_TIMEOUT=soon"), []string{"worker"}, "LONGSHORE_DRAIN_TIMEOUT"},
 		{"worker without slots", append(worker, "LONGSHORE_SLOTS=0"), []string{"worker"}, "LONGSHORE_SLOTS"},
 		{"worker with a strange Redis", append(worker, "REDIS_URL=http://user:pa55word@x"), []string{"worker"}, "REDIS_URL"},

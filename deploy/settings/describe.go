@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -8,6 +9,23 @@ import (
 )
 
 type field struct{ name, def, help, kind, field string }
+
+// must is what a value of the variable has to be, in words.
+func (f field) must() string {
+	switch f.kind {
+	case "time.Duration":
+		return "a time such as " + cmp.Or(f.def, "30s")
+	case "bool":
+		return "true or false"
+	case "float64":
+		return "a number such as " + cmp.Or(f.def, "0.5")
+	default:
+		if strings.Contains(f.kind, "int") {
+			return "a whole number such as " + cmp.Or(f.def, "10")
+		}
+		return "a " + f.kind
+	}
+}
 
 // fields lists the variables of a settings struct in the order of their definition.
 func fields(v any) []field {
@@ -25,9 +43,6 @@ func fields(v any) []field {
 			continue
 		}
 		kind := strings.TrimPrefix(f.Type.String(), "*")
-		if kind == "time.Duration" {
-			kind = "duration such as 30s"
-		}
 		out = append(out, field{f.Tag.Get("env"), f.Tag.Get("envDefault"), f.Tag.Get("help"), kind, f.Name})
 	}
 	return out

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // Error says that settings are missing or contradict each other.
@@ -62,7 +64,7 @@ func parseProblem(v any, vars map[string]string, err error) error {
 	if pe, ok := errors.AsType[env.ParseError](err); ok {
 		for _, f := range fields(v) {
 			if f.field == pe.Name {
-				return Errorf("%s: %q is not a %s", f.name, vars[f.name], f.kind)
+				return Errorf("%s: must be %s, got %q", f.name, f.must(), messages.Clip(vars[f.name], 64))
 			}
 		}
 	}

@@ -130,13 +130,9 @@ func (c *commands) agentsList() *cobra.Command {
 					return nil
 				}
 				table := newTable(cmd.OutOrStdout())
-				if err := writeRow(table, "NAME", "REVISION", "PLANNER", "DESCRIPTION"); err != nil {
-					return err
-				}
+				writeRow(table, "NAME", "REVISION", "PLANNER", "DESCRIPTION")
 				for _, d := range defs {
-					if err := writeRow(table, d.Name, strconv.FormatUint(d.Revision, 10), d.Planner, truncate(visible(d.Description), listedInput)); err != nil {
-						return err
-					}
+					writeRow(table, d.Name, strconv.FormatUint(d.Revision, 10), d.Planner, truncate(visible(d.Description), listedInput))
 				}
 				return flush(table)
 			})

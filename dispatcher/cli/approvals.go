@@ -52,19 +52,14 @@ func (c *commands) writeApprovals(cmd *cobra.Command, s *shared, list *messages.
 			continue
 		}
 		if i == 0 {
-			if err := writeRow(table, "RUN", "CALL", "AGENT", "AGE", "UNTIL", "WHAT"); err != nil {
-				return err
-			}
+			writeRow(table, "RUN", "CALL", "AGENT", "AGE", "UNTIL", "WHAT")
 		}
 		until := "-"
 		if a.Until != nil {
 			until = a.Until.UTC().Format(time.RFC3339)
 		}
-		err := writeRow(table, a.ID, shellWord(a.Call), a.Agent, span(c.options.Now().Sub(a.Since)), until,
+		writeRow(table, a.ID, shellWord(a.Call), a.Agent, span(c.options.Now().Sub(a.Since)), until,
 			describe(messages.ToolCall{Name: a.Tool, Arguments: a.Arguments}))
-		if err != nil {
-			return err
-		}
 	}
 	if err := flush(table); err != nil {
 		return err

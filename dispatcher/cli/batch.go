@@ -18,8 +18,8 @@ import (
 func (c *commands) batch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "batch", Short: "Submit many tasks at once, follow them, take their results",
-		Long: "A batch is a file with a task on each line, as JSON: {\"custom_id\": \"…\", \"input\": \"…\"} and whatever else a task\n" +
-			"may have. Nothing of it runs before its last line was read.",
+		Long: "Submit many tasks at once, follow them, and take their results. A batch is a file with a task on each line, as JSON:\n" +
+			"{\"custom_id\": \"…\", \"input\": \"…\"} and any other field of a task. None of them runs before the last line was read.",
 	}
 	cmd.AddCommand(c.batchSubmit(), c.batchStatus(), c.batchList(), c.batchResults(), c.batchCancel(), c.batchRetry())
 	return cmd
@@ -131,9 +131,7 @@ func writeBatch(w io.Writer, b *messages.Batch, now time.Time) error {
 		if row[1] == "" {
 			continue
 		}
-		if err := writeRow(table, row[:]...); err != nil {
-			return err
-		}
+		writeRow(table, row[:]...)
 	}
 	if err := flush(table); err != nil {
 		return err
@@ -209,16 +207,11 @@ func (c *commands) listBatches(cmd *cobra.Command, s *shared, limit int, client 
 		return write(cmd.ErrOrStderr(), fmt.Sprintf("no batches of tenant %s\n", s.tenant))
 	}
 	table := newTable(cmd.OutOrStdout())
-	if err := writeRow(table, "ID", "STATUS", "ENDED", "LINES", "FAILED", "COST", "AGE", "NAME"); err != nil {
-		return err
-	}
+	writeRow(table, "ID", "STATUS", "ENDED", "LINES", "FAILED", "COST", "AGE", "NAME")
 	for i := range list.Batches {
 		b := &list.Batches[i]
-		err := writeRow(table, b.ID, string(b.Status), strconv.Itoa(b.Counts.Ended()), strconv.Itoa(b.Counts.Total), strconv.Itoa(b.Counts.Failed),
+		writeRow(table, b.ID, string(b.Status), strconv.Itoa(b.Counts.Ended()), strconv.Itoa(b.Counts.Total), strconv.Itoa(b.Counts.Failed),
 			cost(b), span(c.options.Now().Sub(b.Created)), truncate(visible(b.Name), listedInput))
-		if err != nil {
-			return err
-		}
 	}
 	return flush(table)
 }
@@ -265,7 +258,7 @@ func (c *commands) batchCancel() *cobra.Command {
 	var reason string
 	cmd := c.withBatch(&cobra.Command{
 		Use: "cancel ID", Short: "Cancel a batch",
-		Long: "No more lines of the batch are begun, and those that run are asked to stop. Results that are there stay.",
+		Long: "Cancel a batch: no more lines of it begin, and its runs are asked to stop. Its results so far stay.",
 	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
 		b, err := client.CancelBatch(cmd.Context(), ref, reason)
 		if err != nil {

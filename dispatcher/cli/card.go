@@ -89,9 +89,7 @@ func (k *card) write(w io.Writer, now time.Time, room int, wide bool) error {
 		if value == "" {
 			continue
 		}
-		if err := writeRow(table, row.name, value); err != nil {
-			return err
-		}
+		writeRow(table, row.name, value)
 	}
 	return flush(table)
 }

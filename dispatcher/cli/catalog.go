@@ -67,18 +67,14 @@ func (c *commands) writeHistory(cmd *cobra.Command, f format, number string, cha
 		return c.writeJSON(cmd, messages.History{Changes: changes})
 	}
 	table := newTable(cmd.OutOrStdout())
-	if err := writeRow(table, number, "WHEN", "BY", "CHANGE"); err != nil {
-		return err
-	}
+	writeRow(table, number, "WHEN", "BY", "CHANGE")
 	for _, change := range changes {
 		what := "applied"
 		if change.Deleted {
 			what = "deleted"
 		}
 		when := change.At.In(c.options.Now().Location()).Format(time.RFC3339)
-		if err := writeRow(table, strconv.FormatUint(change.Revision, 10), when, change.By, what); err != nil {
-			return err
-		}
+		writeRow(table, strconv.FormatUint(change.Revision, 10), when, change.By, what)
 	}
 	return flush(table)
 }

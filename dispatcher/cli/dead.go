@@ -87,7 +87,8 @@ func (g *graveyard) chosen(args []string) error {
 func (c *commands) dead() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dead", Short: "List, send again or remove dead letters",
-		Long: "A dead letter is a task that cannot be worked, a message that names no run, or a webhook that could not be delivered.",
+		Long: "List, send again or remove dead letters. A dead letter is a task that cannot be worked, a message that\n" +
+			"names no run, or a webhook that could not be delivered.",
 	}
 	cmd.AddCommand(c.listDead(), c.showDead(), c.redriveDead(), c.purgeDead())
 	return cmd
@@ -130,16 +131,11 @@ func (c *commands) writeDead(cmd *cobra.Command, list *messages.DeadList) error 
 		return write(cmd.ErrOrStderr(), "no dead letters\n")
 	}
 	table := newTable(cmd.OutOrStdout())
-	if err := writeRow(table, "LETTER", "KIND", "OF", "AGENT", "CODE", "TRIES", "AGE", "WHY"); err != nil {
-		return err
-	}
+	writeRow(table, "LETTER", "KIND", "OF", "AGENT", "CODE", "TRIES", "AGE", "WHY")
 	for i := range list.Letters {
 		l := &list.Letters[i]
-		err := writeRow(table, strconv.FormatUint(l.Seq, 10), string(l.Kind), cmp.Or(l.Run, l.Batch, "-"), cmp.Or(l.Agent, l.Host, "-"),
+		writeRow(table, strconv.FormatUint(l.Seq, 10), string(l.Kind), cmp.Or(l.Run, l.Batch, "-"), cmp.Or(l.Agent, l.Host, "-"),
 			string(l.Error.Code), strconv.Itoa(l.Attempts), span(c.options.Now().Sub(l.Time)), truncate(visible(l.Error.Message), maxArguments))
-		if err != nil {
-			return err
-		}
 	}
 	if err := flush(table); err != nil {
 		return err

@@ -51,7 +51,10 @@ func (r *Reporter) Live(l messages.Live) {
 	if l.Kind == messages.LiveReset && l.Step > run.told {
 		r.keepWritten(run, "and begins anew")
 	}
-	if run.hears(&l) {
+	switch heard := run.hears(&l); {
+	case heard && l.Kind == messages.LiveRetry:
+		r.show(run, line{mark: attention, text: run.inStep("the model call failed: " + l.Text), whole: true}, r.options.Now())
+	case heard:
 		r.print(r.erase() + r.progress())
 	}
 }
@@ -73,7 +76,7 @@ func (r *run) hears(l *messages.Live) bool {
 	}
 	switch {
 	case l.Kind == messages.LiveRetry:
-		r.doing = "retrying: " + l.Text
+		r.doing = "retrying"
 	case l.Kind == messages.LiveReset:
 		r.doing = "the reply begins anew"
 	case r.written.Text != "":

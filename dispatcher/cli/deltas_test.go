@@ -105,7 +105,12 @@ func TestReporterShowsReplies(t *testing.T) {
 			step(r, 1, 1)
 			r.Live(delta(1, 1, 1, 1, text, "Hel"))
 			r.Event(event(t, "greeting", 2, messages.EventError, messages.ErrorData{Message: "no"}))
-		}, []string{"✗ step 1: the mode…"}},
+		}, []string{"✗ step 1: the model call failed: no"}},
+		"a retry stays": {func(r *cli.Reporter) {
+			step(r, 1, 1)
+			r.Live(delta(1, 1, 1, 1, messages.LiveRetry, "connection refused (model_unreachable); attempt 2 follows in 1s"))
+			r.Live(delta(1, 1, 2, 2, text, "Hello."))
+		}, []string{"! step 1: the model call failed: connection refused", "  Hello."}},
 		"the next step's comes early": {func(r *cli.Reporter) {
 			step(r, 1, 1)
 			r.Live(delta(2, 1, 1, 1, text, "Next."))

@@ -77,9 +77,7 @@ func (c *commands) writeFeedback(cmd *cobra.Command, s *shared, run messages.Ref
 			continue
 		}
 		if i == 0 {
-			if err := writeRow(table, "AGE", "SCORE", "STEP", "BY", "COMMENT"); err != nil {
-				return err
-			}
+			writeRow(table, "AGE", "SCORE", "STEP", "BY", "COMMENT")
 		}
 		score, step := "-", "-"
 		if f.Score != nil {
@@ -88,9 +86,7 @@ func (c *commands) writeFeedback(cmd *cobra.Command, s *shared, run messages.Ref
 		if f.Step > 0 {
 			step = strconv.Itoa(f.Step)
 		}
-		if err := writeRow(table, span(c.options.Now().Sub(f.At)), score, step, cmp.Or(f.By, "-"), f.Comment); err != nil {
-			return err
-		}
+		writeRow(table, span(c.options.Now().Sub(f.At)), score, step, cmp.Or(f.By, "-"), f.Comment)
 	}
 	if err := flush(table); err != nil {
 		return err

@@ -107,14 +107,9 @@ func (c *commands) writeInbox(cmd *cobra.Command, s *shared, letters []letter, m
 			continue
 		}
 		if i == 0 {
-			if err := writeRow(table, "KIND", "AGENT", "AGE", "WHAT", "DECIDE WITH"); err != nil {
-				return err
-			}
+			writeRow(table, "KIND", "AGENT", "AGE", "WHAT", "DECIDE WITH")
 		}
-		err := writeRow(table, l.Kind, cmp.Or(l.Agent, "-"), span(c.options.Now().Sub(l.Since)), truncate(visible(l.Text), listedInput), l.decide())
-		if err != nil {
-			return err
-		}
+		writeRow(table, l.Kind, cmp.Or(l.Agent, "-"), span(c.options.Now().Sub(l.Since)), truncate(visible(l.Text), listedInput), l.decide())
 	}
 	if err := flush(table); err != nil {
 		return err

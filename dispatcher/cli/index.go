@@ -18,7 +18,7 @@ const indexLook = 500 * time.Millisecond
 func (c *commands) index() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "index", Short: "Look after the index of runs",
-		Long: "Dispatchers keep an index of runs, from which they are listed and added up. It is derived from the events.",
+		Long: "Look after the index of runs. Dispatchers derive it from the events; runs are listed and added up from it.",
 	}
 	var output format
 	cmd.PersistentFlags().VarP(&output, "output", "o", "text or json")
@@ -38,8 +38,8 @@ func (c *commands) index() *cobra.Command {
 		},
 	}, &cobra.Command{
 		Use: "rebuild", Short: "Make the index again from the events, and wait until it is there",
-		Long: "Make the index again from the events that are stored, while the fleet goes on. Runs whose beginning the events do not\n" +
-			"tell any more stay in it as they are. Interrupted, it goes on in the dispatchers.",
+		Long: "Make the index again from the events that are stored, while the fleet goes on. Runs whose first events have\n" +
+			"expired stay in it as they are. Interrupted, it goes on in the dispatchers.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {

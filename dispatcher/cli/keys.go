@@ -18,9 +18,9 @@ import (
 func (c *commands) keys() *cobra.Command {
 	cmd := &cobra.Command{Use: "keys", Short: "Make, list and revoke keys"}
 	api := &cobra.Command{
-		Use: "api", Short: "API keys for requests over HTTP",
-		Long: "An API key says who asks over HTTP, for which tenant and in which roles. The commands of longshore speak NATS and\n" +
-			"need no key: whoever may ask the dispatcher over NATS may make them.",
+		Use: "api", Short: "Make, list and revoke API keys for requests over HTTP",
+		Long: "Make, list and revoke API keys. A key says who asks over HTTP, for which tenant and in which roles. Commands that speak\n" +
+			"NATS need no key: a user who may ask the dispatcher over NATS may make keys.",
 	}
 	api.AddCommand(c.createKey(), c.listKeys(), c.revokeKey())
 	cmd.AddCommand(api, c.keysControl())
@@ -189,9 +189,7 @@ func writeKeys(w io.Writer, keys []messages.APIKey, now time.Time) error {
 		return nil
 	}
 	table := newTable(w)
-	if err := writeRow(table, "ID", "TENANT", "ROLES", "NAME", "CREATED", "BY", "EXPIRES"); err != nil {
-		return err
-	}
+	writeRow(table, "ID", "TENANT", "ROLES", "NAME", "CREATED", "BY", "EXPIRES")
 	for _, k := range keys {
 		roles := make([]string, len(k.Roles))
 		for i, r := range k.Roles {
@@ -205,10 +203,7 @@ func writeKeys(w io.Writer, keys []messages.APIKey, now time.Time) error {
 		default:
 			expires = "expired"
 		}
-		err := writeRow(table, k.ID, k.Tenant, strings.Join(roles, ","), cmp.Or(k.Name, "-"), k.Created.UTC().Format(time.RFC3339), cmp.Or(k.By, "-"), expires)
-		if err != nil {
-			return err
-		}
+		writeRow(table, k.ID, k.Tenant, strings.Join(roles, ","), cmp.Or(k.Name, "-"), k.Created.UTC().Format(time.RFC3339), cmp.Or(k.By, "-"), expires)
 	}
 	return flush(table)
 }

@@ -19,8 +19,8 @@ func (c *commands) lanes() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "lanes", Short: "Show what waits in the queue",
-		Long: "Each tenant has a lane of the queue for each priority; workers take from them in turn. Wake-ups of runs that waited, " +
-			"of all tenants, go before everything else.",
+		Long: "Show what waits in the lanes of the queue. Each tenant has one for each priority; workers take from them in turn.\n" +
+			"Wake-ups of runs that waited, of all tenants, go before everything else.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := req.Check(); err != nil {
@@ -53,18 +53,13 @@ func (c *commands) lanes() *cobra.Command {
 
 func writeLanes(w io.Writer, list []messages.LaneStatus, now time.Time) error {
 	table := newTable(w)
-	if err := writeRow(table, "PRIORITY", "TENANT", "QUEUED", "IN FLIGHT", "OLDEST"); err != nil {
-		return err
-	}
+	writeRow(table, "PRIORITY", "TENANT", "QUEUED", "IN FLIGHT", "OLDEST")
 	for _, l := range list {
 		oldest := "-"
 		if l.Oldest != nil {
 			oldest = span(now.Sub(*l.Oldest)) + " ago"
 		}
-		err := writeRow(table, string(l.Priority), cmp.Or(l.Tenant, "-"), strconv.Itoa(l.Queued), strconv.Itoa(l.InFlight), oldest)
-		if err != nil {
-			return err
-		}
+		writeRow(table, string(l.Priority), cmp.Or(l.Tenant, "-"), strconv.Itoa(l.Queued), strconv.Itoa(l.InFlight), oldest)
 	}
 	return flush(table)
 }

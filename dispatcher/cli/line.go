@@ -31,13 +31,16 @@ type line struct {
 	text  string // empty: nothing to tell
 	note  string // shown in parentheses behind the text
 	minor bool   // not told on a terminal, where the progress line says it
+	whole bool   // not cut to a line: it says what to do
 }
 
 // onTerminal is the line cut to a width.
 func (l line) onTerminal(prefix string, width int, color bool) string {
 	text, note := visible(l.text), l.shownNote()
 	room := width - 1 - columns(prefix) - columns(string(l.mark)+" ")
-	if left := room - columns(note); left >= minWidth/2 {
+	if l.whole {
+		text = truncate(text, wholeWidth)
+	} else if left := room - columns(note); left >= minWidth/2 {
 		text = truncate(text, left)
 	} else {
 		text, note = truncate(text+note, room), ""
@@ -53,7 +56,14 @@ func (l line) onTerminal(prefix string, width int, color bool) string {
 
 // plain is the line for a log.
 func (l line) plain(prefix string, at time.Time) string {
-	return at.Format(time.TimeOnly) + " " + prefix + truncate(visible(l.text), plainWidth) + l.shownNote()
+	return at.Format(time.TimeOnly) + " " + prefix + truncate(visible(l.text), l.plainWidth()) + l.shownNote()
+}
+
+func (l line) plainWidth() int {
+	if l.whole {
+		return wholeWidth
+	}
+	return plainWidth
 }
 
 // maxNote keeps a hostile note from filling the line.

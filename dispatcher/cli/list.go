@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -160,13 +157,9 @@ func writeTable(w io.Writer, runs []*messages.RunSummary, now time.Time) error {
 		return nil
 	}
 	table := newTable(w)
-	if err := writeRow(table, "ID", "AGENT", "STATUS", "STEPS", "AGE", "DURATION", "INPUT"); err != nil {
-		return err
-	}
+	writeRow(table, "ID", "AGENT", "STATUS", "STEPS", "AGE", "DURATION", "INPUT")
 	for _, r := range runs {
-		if err := writeRow(table, row(r, now)...); err != nil {
-			return err
-		}
+		writeRow(table, row(r, now)...)
 	}
 	return flush(table)
 }
@@ -200,12 +193,4 @@ func submittedAt(r *messages.RunSummary) time.Time {
 		return *at
 	}
 	return time.Time{}
-}
-
-func writeRow(table *tabwriter.Writer, cells ...string) error {
-	shown := slices.Clone(cells)
-	for i := range shown {
-		shown[i] = visible(shown[i])
-	}
-	return write(table, strings.Join(shown, "\t")+"\n")
 }

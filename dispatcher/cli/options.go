@@ -8,8 +8,9 @@ import (
 // Widths in columns.
 const (
 	defaultWidth = 80
-	minWidth     = 20  // a line that is cut to less tells nothing any more
-	plainWidth   = 240 // of a line's text where nobody knows the width; the result is shown whole anyway
+	minWidth     = 20   // a line that is cut to less tells nothing any more
+	wholeWidth   = 2000 // of a line's text that is not cut; a hostile one must not fill the screen for ever
+	plainWidth   = 240  // of a line's text where nobody knows the width; the result is shown whole anyway
 )
 
 // Options say how a Reporter shows runs. The zero value is safe anywhere.

@@ -116,13 +116,9 @@ func pausable(orNothing bool) cobra.PositionalArgs {
 
 func writePauses(w io.Writer, list []messages.PausedThing, now time.Time) error {
 	table := newTable(w)
-	if err := writeRow(table, "KIND", "NAME", "BY", "SINCE", "REASON"); err != nil {
-		return err
-	}
+	writeRow(table, "KIND", "NAME", "BY", "SINCE", "REASON")
 	for _, p := range list {
-		if err := writeRow(table, string(p.Kind), p.Name, p.By, span(now.Sub(p.At))+" ago", p.Reason); err != nil {
-			return err
-		}
+		writeRow(table, string(p.Kind), p.Name, p.By, span(now.Sub(p.At))+" ago", p.Reason)
 	}
 	return flush(table)
 }
@@ -130,7 +126,7 @@ func writePauses(w io.Writer, list []messages.PausedThing, now time.Time) error 
 func (c *commands) why() *cobra.Command {
 	var s ofRun
 	cmd := &cobra.Command{
-		Use: "why ID", Short: "Tell what a run waits for", Long: "One sentence that says what a run waits for, or what it does. -o json has the facts.",
+		Use: "why ID", Short: "Tell what a run waits for", Long: "Tell in one sentence what a run waits for, or what it does. -o json has the facts.",
 		Args: s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {

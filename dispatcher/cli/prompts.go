@@ -195,14 +195,10 @@ func (c *commands) writePrompts(cmd *cobra.Command, f format, prompts []messages
 		return write(cmd.ErrOrStderr(), "no prompts\n")
 	}
 	table := newTable(cmd.OutOrStdout())
-	if err := writeRow(table, "ID", "VERSION", "ENGINE", "AUTHOR", "TAGS", "NAME"); err != nil {
-		return err
-	}
+	writeRow(table, "ID", "VERSION", "ENGINE", "AUTHOR", "TAGS", "NAME")
 	for _, p := range prompts {
 		row := []string{p.ID, strconv.FormatUint(p.Version, 10), p.Engine, truncate(p.Author, listedToken), strings.Join(p.Tags, ","), truncate(p.Name, listedInput)}
-		if err := writeRow(table, row...); err != nil {
-			return err
-		}
+		writeRow(table, row...)
 	}
 	return flush(table)
 }

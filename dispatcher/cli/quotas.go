@@ -270,26 +270,20 @@ func (c *commands) showChange(cmd *cobra.Command, f format, change *messages.Quo
 		return write(cmd.ErrOrStderr(), change.String()+" has no limits\n")
 	}
 	table := newTable(cmd.OutOrStdout())
-	if err := writeRow(table, change.String(), "before", "after"); err != nil {
-		return err
-	}
+	writeRow(table, change.String(), "before", "after")
 	for _, l := range limits() {
 		before, after := l.get(change.Before), l.get(change.After)
 		if before == 0 && after == 0 {
 			continue
 		}
-		if err := writeRow(table, l.title, l.amount(before), l.amount(after)); err != nil {
-			return err
-		}
+		writeRow(table, l.title, l.amount(before), l.amount(after))
 	}
 	return flush(table)
 }
 
 func writeQuotas(w io.Writer, list []messages.QuotaState) error {
 	table := newTable(w)
-	if err := writeRow(table, "KIND", "NAME", "WEIGHT", "RUNNING", "QUEUED", "PER MINUTE", "PER DAY", "PER MONTH", "PAUSED"); err != nil {
-		return err
-	}
+	writeRow(table, "KIND", "NAME", "WEIGHT", "RUNNING", "QUEUED", "PER MINUTE", "PER DAY", "PER MONTH", "PAUSED")
 	for _, q := range list {
 		row := []string{string(q.Kind), q.Name}
 		for _, l := range limits() {
@@ -299,9 +293,7 @@ func writeQuotas(w io.Writer, list []messages.QuotaState) error {
 		if p := q.Quota.Paused; p != nil {
 			paused = cmp.Or(p.Reason, "yes")
 		}
-		if err := writeRow(table, append(row, paused)...); err != nil {
-			return err
-		}
+		writeRow(table, append(row, paused)...)
 	}
 	return flush(table)
 }
@@ -315,22 +307,16 @@ func writeQuota(w io.Writer, q *messages.QuotaState) error {
 		}
 	}
 	table := newTable(w)
-	if err := writeRow(table, q.String(), "limit", "used"); err != nil {
-		return err
-	}
+	writeRow(table, q.String(), "limit", "used")
 	for _, l := range limits() {
 		now := "-"
 		if n, ok := used[l.field]; ok {
 			now = l.number(n)
 		}
-		if err := writeRow(table, l.title, l.amount(l.get(q.Quota)), now); err != nil {
-			return err
-		}
+		writeRow(table, l.title, l.amount(l.get(q.Quota)), now)
 	}
 	if p := q.Quota.Paused; p != nil {
-		if err := writeRow(table, "paused", "by "+cmp.Or(p.By, "somebody"), p.Reason); err != nil {
-			return err
-		}
+		writeRow(table, "paused", "by "+cmp.Or(p.By, "somebody"), p.Reason)
 	}
 	return flush(table)
 }

@@ -20,7 +20,8 @@ func (c *commands) schedules() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedules",
 		Short: "Submit tasks again and again",
-		Long:  "A schedule submits its task at each of its times. A run of it has the name of the schedule and the time, in UTC, as its id.",
+		Long: "Submit tasks again and again. A schedule submits its task at each of its times. The id of such a run is the name of the\n" +
+			"schedule and the time, in UTC.",
 	}
 	var pauseBy, resumeBy string
 	pause := c.changeSchedule("pause NAME", "Submit nothing until it is resumed", "paused", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*messages.ScheduleStatus, error) {
@@ -117,9 +118,7 @@ func (c *commands) listSchedules() *cobra.Command {
 					return write(cmd.ErrOrStderr(), fmt.Sprintf("no schedules of tenant %s: store one with `longshore schedules apply`\n", s.tenant))
 				}
 				table := newTable(cmd.OutOrStdout())
-				if err := writeRow(table, "NAME", "WHEN", "AGENT", "NEXT", "LAST"); err != nil {
-					return err
-				}
+				writeRow(table, "NAME", "WHEN", "AGENT", "NEXT", "LAST")
 				for _, sc := range list {
 					next := "-"
 					switch {
@@ -132,9 +131,7 @@ func (c *commands) listSchedules() *cobra.Command {
 					if sc.Last != nil {
 						last = string(sc.Last.Outcome)
 					}
-					if err := writeRow(table, sc.Name, timing(sc.Cron, sc.TimeZone, sc.Every), sc.Agent, next, last); err != nil {
-						return err
-					}
+					writeRow(table, sc.Name, timing(sc.Cron, sc.TimeZone, sc.Every), sc.Agent, next, last)
 				}
 				return flush(table)
 			})
@@ -205,9 +202,7 @@ func (c *commands) writeSchedule(w io.Writer, st *messages.ScheduleStatus) error
 	}
 	table := newTable(w)
 	for _, row := range rows {
-		if err := writeRow(table, row[:]...); err != nil {
-			return err
-		}
+		writeRow(table, row[:]...)
 	}
 	return flush(table)
 }

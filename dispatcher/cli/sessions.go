@@ -18,7 +18,8 @@ func (c *commands) sessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, show or forget conversations",
-		Long:  "A session is a conversation that goes on over several runs: those that were submitted with the same --session.",
+		Long: "List, show or forget sessions. A session is a conversation that goes on over several runs: those that were submitted\n" +
+			"with the same --session.",
 	}
 	cmd.AddCommand(c.listSessions(), c.showSession(), c.deleteSession())
 	return cmd
@@ -77,7 +78,8 @@ func (c *commands) deleteSession() *cobra.Command {
 	var s shared
 	cmd := &cobra.Command{
 		Use: "delete NAME", Short: "Forget a conversation",
-		Long: "The next run of the session begins a new conversation. The logs of its runs stay as long as those of other runs.",
+		Long: "Forget a conversation: the next run of the session begins a new one. The logs of its runs stay as long as those of other\n" +
+			"runs.",
 		Args: oneSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
@@ -121,14 +123,9 @@ func explainSession(err error, tenant, name string) error {
 
 func writeSessions(w io.Writer, list []messages.SessionStatus, now time.Time) error {
 	table := newTable(w)
-	if err := writeRow(table, "NAME", "TURN", "WAITING", "ENDED", "UPDATED"); err != nil {
-		return err
-	}
+	writeRow(table, "NAME", "TURN", "WAITING", "ENDED", "UPDATED")
 	for _, s := range list {
-		err := writeRow(table, s.Name, cmp.Or(s.Turn, "-"), strconv.Itoa(s.Queue), strconv.Itoa(s.Turns), span(now.Sub(s.Updated))+" ago")
-		if err != nil {
-			return err
-		}
+		writeRow(table, s.Name, cmp.Or(s.Turn, "-"), strconv.Itoa(s.Queue), strconv.Itoa(s.Turns), span(now.Sub(s.Updated))+" ago")
 	}
 	return flush(table)
 }
@@ -146,9 +143,7 @@ func writeSession(w io.Writer, s *messages.SessionStatus) error {
 		rows = append(rows, [2]string{"waiting", id})
 	}
 	for _, row := range rows {
-		if err := writeRow(table, row[:]...); err != nil {
-			return err
-		}
+		writeRow(table, row[:]...)
 	}
 	return flush(table)
 }

@@ -64,32 +64,21 @@ func behindNote(lag messages.IndexLag) string {
 func writeStats(w io.Writer, stats *messages.RunStats) error {
 	table := newTable(w)
 	if stats.By == messages.StatsByTool {
-		if err := writeRow(table, "TOOL", "CALLS", "ERRORS", "TIME", "RUNS"); err != nil {
-			return err
-		}
+		writeRow(table, "TOOL", "CALLS", "ERRORS", "TIME", "RUNS")
 		for _, u := range stats.Tools {
-			err := writeRow(table, truncate(u.Tool, listedToken), number(u.Calls), number(u.Errors), took(time.Duration(u.Millis)*time.Millisecond), number(u.Runs))
-			if err != nil {
-				return err
-			}
+			writeRow(table, truncate(u.Tool, listedToken), number(u.Calls), number(u.Errors), took(time.Duration(u.Millis)*time.Millisecond), number(u.Runs))
 		}
 		return flush(table)
 	}
-	if err := writeRow(table, "", "RUNS", "COMPLETED", "FAILED", "CANCELLED", "SUCCESS", "STEPS", "TOKENS", "COST", "P50", "P95"); err != nil {
-		return err
-	}
+	writeRow(table, "", "RUNS", "COMPLETED", "FAILED", "CANCELLED", "SUCCESS", "STEPS", "TOKENS", "COST", "P50", "P95")
 	for _, g := range stats.Groups {
 		key := g.Key
 		if key == "" {
 			key = "?"
 		}
-		if err := writeRow(table, groupCells(key, &g)...); err != nil {
-			return err
-		}
+		writeRow(table, groupCells(key, &g)...)
 	}
-	if err := writeRow(table, groupCells("all", &stats.Total)...); err != nil {
-		return err
-	}
+	writeRow(table, groupCells("all", &stats.Total)...)
 	return flush(table)
 }
 

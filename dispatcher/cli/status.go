@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -75,13 +73,4 @@ func webhookText(s *messages.WebhookState) string {
 		return string(s.State)
 	}
 	return fmt.Sprintf("dead after %s: %s", count(int64(s.Attempts), "attempt"), s.LastError)
-}
-
-func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
-
-func flush(table *tabwriter.Writer) error {
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
 }

@@ -22,6 +22,8 @@ type run struct {
 	ended    bool
 	written  messages.LiveReply // the reply that is being written
 	told     int                // the last step whose reply is known whole, or will not come
+	failure  string             // the message of the last error that was shown
+	failedIn int                // the step of it
 }
 
 // tell takes an event into account and returns the line that it is worth.
@@ -170,7 +172,7 @@ func (r *run) stepEnded(d messages.Step) line {
 	}
 	r.whole(d.Step)
 	r.doing, r.calls = "between steps", nil
-	if d.Status == messages.StepCompleted {
+	if d.Status == messages.StepCompleted || d.Status == messages.StepFailed && d.Step == r.failedIn { // it was told why
 		return line{}
 	}
 	return line{mark: attention, text: fmt.Sprintf("step %d %s", d.Step, d.Status)}
@@ -234,7 +236,8 @@ func (r *run) modelFailed(d messages.ErrorData) line {
 	if d.Fallback != "" {
 		r.doing = "going on after an error: " + d.Fallback
 	}
-	return line{mark: bad, text: r.inStep("the model call failed: " + d.Message), note: string(d.Code)}
+	r.failure, r.failedIn = d.Message, r.step
+	return line{mark: bad, text: r.inStep("the model call failed: " + d.Message), note: string(d.Code), whole: true}
 }
 
 func (r *run) finished(result *messages.AgentResult) line {
@@ -245,6 +248,10 @@ func (r *run) finished(result *messages.AgentResult) line {
 		l.mark = bad
 	}
 	l.text, l.note = outcome(result.Status, result.Error)
+	l.whole = result.Error != nil
+	if result.Error != nil && result.Error.Message == r.failure { // the line above has it
+		l.text = string(result.Status)
+	}
 	l.note = joined(l.note, count(int64(result.Steps), "step"))
 	if result.TokenUsage.Total > 0 {
 		l.note = joined(l.note, tokens(result.TokenUsage.Total))

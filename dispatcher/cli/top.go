@@ -33,7 +33,7 @@ type topFlags struct {
 func (c *commands) top() *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
-		Use: "top", SuggestFor: []string{"ui", "dashboard", "monitor"}, Short: "Watch the fleet: workers, lanes, runs, approvals, failures", Args: cobra.NoArgs,
+		Use: "top", SuggestFor: []string{"ui", "tui", "dashboard", "monitor"}, Short: "Watch the fleet: workers, lanes, runs, approvals, failures", Args: cobra.NoArgs,
 		Long: "Show who works, what waits and what failed, and how fast it goes, anew every second. Rates are of events that came since\n" +
 			"it began; running runs come from the run index too. Without a terminal, or with -o json, it prints one object each time.\n\n" +
 			"Keys: q ends, p holds the picture, Tab chooses a section, arrows scroll it.",

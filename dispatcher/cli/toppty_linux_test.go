@@ -121,6 +121,21 @@ func (p *pty) waitFor(what string, is func(picture string) bool) {
 	}
 }
 
+// waitForLines waits until so many lines were shown.
+func (p *pty) waitForLines(n int) {
+	p.t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for strings.Count(p.shown.String(), "\n") < n {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			p.t.Fatalf("not %d lines: %q", n, p.shown.String())
+		}
+	}
+}
+
 func has(text string) (string, func(string) bool) {
 	return text, func(picture string) bool { return strings.Contains(picture, text) }
 }

@@ -3,9 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -101,18 +103,38 @@ func checkCommand(cmd *cobra.Command) {
 			return usage(err)
 		}
 		// Cobra checks these two again, later and without saying what they are.
-		if err := cmd.ValidateRequiredFlags(); err != nil {
-			return usage(err)
+		if cmd.ValidateRequiredFlags() != nil {
+			return missingFlag(cmd)
 		}
 		return usage(cmd.ValidateFlagGroups())
 	}
+}
+
+// missingFlag names the first flag that a command needs and did not get.
+func missingFlag(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required && !f.Changed && err == nil {
+			what := ""
+			if f.Usage != "" {
+				what = ": " + f.Usage
+			}
+			err = usagef("--%s is missing%s (see %s --help)", f.Name, what, cmd.CommandPath())
+		}
+	})
+	return err
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2 // cobra's own default, which it sets elsewhere
 	}
-	if like := cmd.SuggestionsFor(name); len(like) > 0 {
+	like := cmd.SuggestionsFor(name)
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, name) {
+			like = []string{c.Name()} // it is meant, and not only spelled like it
+		}
+	}
+	if len(like) > 0 {
 		return usagef("unknown command %q for %q (did you mean %s?)", name, cmd.CommandPath(), strings.Join(like, " or "))
 	}
 	return usagef("unknown command %q for %q (see %s --help)", name, cmd.CommandPath(), cmd.CommandPath())

@@ -85,19 +85,14 @@ func explainWorker(err error, name string) error {
 
 func writeWorkers(w io.Writer, list []messages.WorkerStatus, now time.Time) error {
 	table := newTable(w)
-	if err := writeRow(table, "NAME", "ID", "HOST", "VERSION", "BUSY", "SLOTS", "HELD", "SINCE", "STATE"); err != nil {
-		return err
-	}
+	writeRow(table, "NAME", "ID", "HOST", "VERSION", "BUSY", "SLOTS", "HELD", "SINCE", "STATE")
 	for _, s := range list {
 		state := "works"
 		if s.Draining {
 			state = "drains"
 		}
-		err := writeRow(table, s.Name, s.ID, cmp.Or(s.Host, "-"), cmp.Or(s.Version, "-"), strconv.Itoa(s.Busy), strconv.Itoa(s.Slots),
+		writeRow(table, s.Name, s.ID, cmp.Or(s.Host, "-"), cmp.Or(s.Version, "-"), strconv.Itoa(s.Busy), strconv.Itoa(s.Slots),
 			strconv.Itoa(s.Held), span(now.Sub(s.Since))+" ago", state)
-		if err != nil {
-			return err
-		}
 	}
 	return flush(table)
 }

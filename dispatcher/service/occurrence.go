@@ -1,6 +1,9 @@
 package service
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 	_ "time/tzdata" // zones must not depend on the machine
 
@@ -52,12 +55,44 @@ func parseCron(spec string) (cron.Schedule, error) {
 	}
 	s, err := parser.Parse(spec)
 	if err != nil {
-		return nil, &messages.FieldError{Field: "cron", Reason: messages.Clip(err.Error(), 200)}
+		return nil, &messages.FieldError{Field: "cron", Reason: whatIsWrong(&parser, spec)}
 	}
 	if _, isCron := s.(*cron.SpecSchedule); !isCron { // @every is not counted from anything
 		return nil, &messages.FieldError{Field: "cron", Reason: "use the field every instead of @every"}
 	}
 	return s, nil
+}
+
+// cronFields are those of six; with five the first is left out.
+var cronFields = []struct{ name, values string }{ //nolint:gochecknoglobals // a constant
+	{"second", "0 to 59"},
+	{"minute", "0 to 59"},
+	{"hour", "0 to 23"},
+	{"day of month", "1 to 31"},
+	{"month", "1 to 12 or jan to dec"},
+	{"day of week", "0 to 7 or sun to sat"},
+}
+
+// whatIsWrong says what of a cron that cannot be read is wrong, in our words: the library's are of its own parts.
+func whatIsWrong(parser *cron.Parser, spec string) string {
+	const form = "five fields (minute, hour, day, month, weekday) such as 30 8 * * mon-fri, six with seconds first, or a word such as @daily"
+	given := strings.Fields(spec)
+	if strings.HasPrefix(spec, "@") {
+		return fmt.Sprintf("%q is no word for a time: use @hourly, @daily, @weekly, @monthly or @yearly", messages.Clip(spec, 64))
+	}
+	most := len(cronFields)
+	if len(given) < most-1 || len(given) > most {
+		return fmt.Sprintf("has %d of the fields: it must have %s", len(given), form)
+	}
+	for i, f := range cronFields[most-len(given):] {
+		alone := slices.Repeat([]string{"*"}, len(given))
+		alone[i] = given[i]
+		if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {
+			return fmt.Sprintf("the field for the %s, %q, cannot be read: it must be %s, *, a range such as 1-5, a list such as 1,3 or steps such as */5",
+				f.name, messages.Clip(given[i], 64), f.values)
+		}
+	}
+	return "cannot be read: it must have " + form
 }
 
 // next is the first occurrence after a time; false: there is none any more.

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,26 @@ func TestOccurrences(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A cron that cannot be read is refused in words that name the part of it, and how it is written.
+func TestACronIsRefusedInPlainWords(t *testing.T) {
+	t.Parallel()
+	for spec, want := range map[string]string{
+		"61 * * * *":                   `the field for the minute, "61", cannot be read: it must be 0 to 59, *, a range such as 1-5, a list such as 1,3 or steps such as */5`,
+		"0 8 * * nonday":               `the field for the day of week, "nonday", cannot be read: it must be 0 to 7 or sun to sat, *, a range`,
+		"x 0 8 * * *":                  `the field for the second, "x", cannot be read: it must be 0 to 59`,
+		"0 99999999999999999999 * * *": `the field for the hour, "99999999999999999999", cannot be read: it must be 0 to 23`,
+		"*":                            "has 1 of the fields: it must have five fields (minute, hour, day, month, weekday) such as 30 8 * * mon-fri",
+		"@never":                       `"@never" is no word for a time: use @hourly, @daily`,
+	} {
+		s := messages.Schedule{Cron: spec, TimeZone: "UTC"}
+		_, err := newCalendar(&s)
+		field, ok := errors.AsType[*messages.FieldError](err)
+		if !ok || field.Field != "cron" || !strings.HasPrefix(field.Reason, want) {
+			t.Errorf("%q: %v", spec, err)
+		}
 	}
 }
 
