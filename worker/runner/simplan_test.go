@@ -97,7 +97,7 @@ func (m simModel) planned(req model.Request) iter.Seq2[model.Delta, error] {
 // Runs with a plan keep every promise too: steps that run together, parks, approvals, decisions of the model.
 func TestSimulationOfPlans(t *testing.T) {
 	n := seeds(t) / 4
-	sum := simulate(t, planSeeds, n, allRules)
+	sum := simulate(t, planSeeds, n, allRules, nil)
 	t.Logf("%d seeds: %+v", n, sum)
 	if sum.total() != 0 {
 		t.Errorf("first: %s", sum.first)
