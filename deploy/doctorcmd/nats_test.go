@@ -1,6 +1,7 @@
 package doctorcmd_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -154,6 +155,19 @@ func TestNATS(t *testing.T) {
 			{"stream EVENTS", doctorcmd.Warn, "of 1000 bytes"},
 			{"dead letters", doctorcmd.Warn, "1 → see `longshore dead list`"},
 		}},
+		"no room left": {func(t *testing.T) string {
+			t.Helper()
+			ns := startNATS(t, func(o *server.Options) { o.JetStream, o.JetStreamMaxStore = true, 4<<20 })
+			nc, js := connect(t, ns.ClientURL())
+			if err := bus.Setup(t.Context(), nc, bus.Streams{LogsMaxBytes: 1 << 20}); err != nil { // room for them is reserved
+				t.Fatal(err)
+			}
+			fill(t, js)
+			return ns.ClientURL()
+		}, false, []expectation{
+			{"storage", doctorcmd.Fail, "no space left"},
+			{"storage", doctorcmd.Fail, "→ make room on the server's disk, or raise its max_file_store, then restart nats-server"},
+		}},
 		"a user who may do little": {func(t *testing.T) string {
 			t.Helper()
 			ns := startNATS(t, users)
@@ -179,6 +193,18 @@ func TestNATS(t *testing.T) {
 			}
 		})
 	}
+}
+
+// fill stores until the server refuses, or answers no longer.
+func fill(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	var err error
+	for err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err = js.Publish(ctx, "blobs.acme.x.y.0-1", make([]byte, 256<<10))
+		cancel()
+	}
+	t.Logf("refused: %v", err)
 }
 
 // change changes a stream as an operator would.
