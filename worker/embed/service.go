@@ -28,6 +28,7 @@ type Config struct {
 	Workspace func(run messages.Ref) (*sandbox.Workspace, error) // default: no files
 	Hooks     []runner.Hook
 	HTTPHook  func(messages.Hook) (runner.HookFunc, error) // makes the agent's HTTP hooks; default: they are refused
+	Prompts   PromptStore                                  // has the prompt that Agent names; default: it must name none
 	Prices    runner.Prices                                // default: every price is unknown
 	Secrets   *policy.Redactor                             // taken out of what models and tools say; default: none
 	Now       func() time.Time                             // default: the time in UTC
@@ -80,6 +81,9 @@ func New(cfg Config) (*Service, error) {
 	if _, err := set.Specs(cfg.Agent.Tools); err != nil {
 		return nil, fmt.Errorf("embed: agent: %w", err)
 	}
+	if cfg.Agent.Prompt != nil && cfg.Prompts == nil {
+		return nil, errors.New("embed: agent: prompt: it needs a store: set Prompts")
+	}
 	for i, h := range cfg.Hooks {
 		if h.Func == nil || !slices.Contains(messages.HookPoints(), h.On) {
 			return nil, fmt.Errorf("embed: hook %d: a point and a function are needed", i)
@@ -118,6 +122,7 @@ func (s *Service) Session(task messages.Task) (*Session, error) {
 	x.runner = runner.New(runner.Config{
 		Worker: "embed", Keeper: x.keeper, Model: s.cfg.Model, Tools: s.tools, Workspace: s.cfg.Workspace,
 		Agent:   func(context.Context, string) (messages.Definition, error) { return s.cfg.Agent, nil },
+		Prompt:  s.prompt(),
 		Secrets: s.cfg.Secrets, Log: s.cfg.Log, Prices: s.cfg.Prices, Hooks: s.cfg.Hooks, HTTPHook: s.cfg.HTTPHook,
 	})
 	return x, nil
