@@ -35,7 +35,7 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script, p
 	all := s.Providers()
 	for i := range all {
 		p := &all[i]
-		e, err := endpoint(p, waits{s.ModelStart, silence})
+		e, err := endpoint(p, waits{s.ModelStart, silence, s.ModelReply})
 		if err != nil {
 			return nil, settings.Errorf("%s: %v", p.Source(), err)
 		}
@@ -63,8 +63,9 @@ func models(s settings.Models, silence time.Duration, script *scripted.Script, p
 	return router, nil
 }
 
-// waits are how long a provider may take to begin an answer, and be silent in it; 0: as it has it.
-type waits struct{ start, silence time.Duration }
+// waits are how long a provider may take to begin an answer, be silent in it, and take for all of it; 0: as it has it,
+// and all of it without a bound.
+type waits struct{ start, silence, whole time.Duration }
 
 // provider makes the leaf of a provider's kind. Without capabilities it has the usual ones.
 func provider(p *settings.Provider, most waits, can *model.Capabilities) (model.Provider, error) {
@@ -118,6 +119,9 @@ func endpoint(p *settings.Provider, most waits) (model.Endpoint, error) {
 		return e, err
 	}
 	e.Provider = hintsOf(p, leaf)
+	if most.whole > 0 {
+		e.Provider = model.ReplyTime(e.Provider, most.whole)
+	}
 	return e, nil
 }
 

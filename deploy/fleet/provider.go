@@ -10,7 +10,7 @@ import (
 // Provider makes a provider of the settings by itself, as workers have it behind their router. It may be silent for so
 // long. It does not connect. One with a Close method is to be closed.
 func Provider(p *settings.Provider, silence time.Duration) (model.Provider, error) {
-	return provider(p, waits{silence, silence}, nil)
+	return provider(p, waits{start: silence, silence: silence}, nil)
 }
 
 // Signing is the public key that a dispatcher with these settings signs with; empty: it does not. Its error is that of

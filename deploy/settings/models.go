@@ -39,6 +39,7 @@ type Models struct {
 	ModelInFlight int           `env:"LONGSHORE_MODEL_INFLIGHT"  envDefault:"0"  help:"calls of each model at once, of the whole fleet; 0: no limit"`
 	ReplyCacheTTL time.Duration `env:"LONGSHORE_REPLY_CACHE_TTL" envDefault:"1h" help:"how long a reply answers the same request of agents that ask for it; 0: never"`
 
+	ModelReply   time.Duration `env:"LONGSHORE_MODEL_REPLY_TIMEOUT" envDefault:"30m" help:"how long a model may take for a whole reply"`
 	ModelStart   time.Duration `env:"LONGSHORE_MODEL_START_TIMEOUT" envDefault:"2m" help:"how long a model may take to begin its answer"`
 	ModelRetries *int          `env:"LONGSHORE_MODEL_RETRIES"       envDefault:"3"  help:"how often a model call is made again after its first attempt, unless its agent says otherwise: 0 to 10"`
 
@@ -70,6 +71,9 @@ func (s *Models) Check() error {
 	}
 	if s.ModelStart < 0 {
 		return Errorf("LONGSHORE_MODEL_START_TIMEOUT: must be above 0")
+	}
+	if s.ModelReply < 0 {
+		return Errorf("LONGSHORE_MODEL_REPLY_TIMEOUT: must be above 0")
 	}
 	if n := s.ModelRetries; n != nil && (*n < 0 || *n > messages.MaxModelRetries) {
 		return Errorf("LONGSHORE_MODEL_RETRIES: must be 0 to %d", messages.MaxModelRetries)
