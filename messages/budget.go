@@ -8,11 +8,11 @@ import (
 
 // Caps bound what one run may use. A cap that is 0, or absent, bounds nothing.
 type Caps struct {
-	ModelCalls int      `json:"modelCalls,omitempty"` // replies
-	ToolCalls  int      `json:"toolCalls,omitempty"`  // calls begun
-	Tokens     int64    `json:"tokens,omitempty"`     // as Usage.Total counts them
-	Cost       *float64 `json:"cost,omitempty"`       // in US dollars; 0: nothing but what is known to be free
-	WallTime   Duration `json:"wallTime,omitempty"`   // since the run began, waiting included
+	ModelCalls int      `json:"modelCalls,omitempty" minimum:"0" maximum:"1000000"`                                             // replies
+	ToolCalls  int      `json:"toolCalls,omitempty" minimum:"0" maximum:"1000000"`                                              // calls begun
+	Tokens     int64    `json:"tokens,omitempty" minimum:"0" maximum:"1000000000000"`                                           // as Usage.Total counts them
+	Cost       *float64 `json:"cost,omitempty" minimum:"0" maximum:"1000000000"`                                                // in US dollars; 0: nothing but what is known to be free
+	WallTime   Duration `json:"wallTime,omitempty" pattern:"^[+]?(0|(([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"` // since the run began, waiting included
 }
 
 // Budget is what an agent grants each of its runs, and what happens when a run needs more.
@@ -92,14 +92,14 @@ func (c *Caps) check(path string) error {
 		{CapTokens, c.Tokens, maxTokens},
 	} {
 		if f.n < 0 || f.n > f.max {
-			return &FieldError{path + f.name, fmt.Sprintf("must be 1 to %d", f.max)}
+			return &FieldError{path + f.name, fmt.Sprintf("must be 0 to %d; 0 bounds nothing", f.max)}
 		}
 	}
 	if c.Cost != nil && (!(*c.Cost >= 0) || *c.Cost > maxCost) {
 		return &FieldError{path + CapCost, fmt.Sprintf("must be 0 to %d US dollars", maxCost)}
 	}
 	if c.WallTime < 0 || c.WallTime > maxWallTime {
-		return &FieldError{path + CapWallTime, fmt.Sprintf("must be above 0 and at most %s", maxWallTime)}
+		return &FieldError{path + CapWallTime, fmt.Sprintf("must be 0 to %s; 0 bounds nothing", maxWallTime)}
 	}
 	return nil
 }

@@ -158,7 +158,14 @@ func (d *decoder) fields(v reflect.Value) error {
 		if !ok {
 			return d.fail("unknown field")
 		}
-		return d.value(v.FieldByIndex(f.index), f.nullable)
+		to := v.FieldByIndex(f.index)
+		if err := d.value(to, f.nullable); err != nil {
+			return err
+		}
+		if f.least != "" && to.IsZero() {
+			return d.fail("%s", f.least)
+		}
+		return nil
 	})
 }
 

@@ -37,24 +37,24 @@ type Definition struct {
 	Models       []string `json:"models,omitempty"`   // instead of Model: in order of priority
 	MaxPrice     *float64 `json:"maxPrice,omitempty"` // USD per million tokens, of input and of output each, that a model may cost; nil: any
 	Tools        []string `json:"tools,omitempty"`
-	MaxSteps     int      `json:"maxSteps,omitempty"`  // default 25
-	MaxTokens    int      `json:"maxTokens,omitempty"` // of one reply; default 4096
+	MaxSteps     int      `json:"maxSteps,omitempty" minimum:"1" maximum:"10000"` // default 25
+	MaxTokens    int      `json:"maxTokens,omitempty" minimum:"1"`                // of one reply; default 4096
 	Temperature  *float64 `json:"temperature,omitempty"`
 	Reasoning    string   `json:"reasoning,omitempty"`   // "drop" (default), "keep": in log and events, "echo": also sent back to its provider
 	OnToolError  string   `json:"onToolError,omitempty"` // "model" (default): the failure is the tool's answer; "fail": it ends the run
 
 	// A definition of before these fields, in an old log, has none of them: what they are about is then as it was.
-	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"` // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, a plan that is none
-	ModelRetries    *int              `json:"modelRetries,omitempty"`    // of a model call, after its first attempt; default: the worker's
-	OnTruncated     string            `json:"onTruncated,omitempty"`     // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to go on
-	Parallel        int               `json:"parallel,omitempty"`        // calls of one reply that run together, at most; default 8
-	RepeatLimit     *int              `json:"repeatLimit,omitempty"`     // see RepeatsAllowed; default 3
-	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`    // JSON Schema of the final answer; not with planner "plan"
-	Prompts         map[string]string `json:"prompts,omitempty"`         // in place of built-in ones, by the names of Prompt… and the purposes of planner "plan"
-	Cache           bool              `json:"cache,omitempty"`           // a model's reply to the same request may be used again; needs temperature 0
-	Budget          *Budget           `json:"budget,omitempty"`          // default: none
-	Hooks           []Hook            `json:"hooks,omitempty"`           // HTTP calls at points of a run
-	Session         *SessionPolicy    `json:"session,omitempty"`         // default: its defaults
+	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`                   // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, a plan that is none
+	ModelRetries    *int              `json:"modelRetries,omitempty"`                      // of a model call, after its first attempt; default: the worker's
+	OnTruncated     string            `json:"onTruncated,omitempty"`                       // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to go on
+	Parallel        int               `json:"parallel,omitempty" minimum:"1" maximum:"64"` // calls of one reply that run together, at most; default 8
+	RepeatLimit     *int              `json:"repeatLimit,omitempty"`                       // see RepeatsAllowed; default 3
+	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`                      // JSON Schema of the final answer; not with planner "plan"
+	Prompts         map[string]string `json:"prompts,omitempty"`                           // in place of built-in ones, by the names of Prompt… and the purposes of planner "plan"
+	Cache           bool              `json:"cache,omitempty"`                             // a model's reply to the same request may be used again; needs temperature 0
+	Budget          *Budget           `json:"budget,omitempty"`                            // default: none
+	Hooks           []Hook            `json:"hooks,omitempty"`                             // HTTP calls at points of a run
+	Session         *SessionPolicy    `json:"session,omitempty"`                           // default: its defaults
 
 	// Of calls that somebody must agree to.
 	Approve *Approve `json:"approve,omitempty"` // default: calls of destructive tools wait for an approval, for 24h

@@ -11,6 +11,9 @@ import (
 type field struct {
 	index    []int
 	nullable bool // the encoder writes its zero value as null
+	// least says from where on numbers are allowed, when that is above 0 and absent means a default: the encoder never writes a 0
+	// there. It is from the tags minimum and maximum, which the JSON Schemas are made from too.
+	least string
 }
 
 var fieldTables sync.Map //nolint:gochecknoglobals // a cache: reflect.Type to map[string]field, never changed
@@ -34,13 +37,13 @@ func fieldsOf(t reflect.Type) map[string]field {
 		case name == "":
 			name = f.Name
 		}
-		table[name] = field{f.Index, !strings.Contains(options, "omitempty") && encodesNull(f.Type)}
+		table[name] = field{f.Index, !strings.Contains(options, "omitempty") && encodesNull(f.Type), least(f.Tag)}
 	}
 	for _, outer := range embedded {
 		for name, inner := range fieldsOf(outer.Type) {
 			if _, hidden := table[name]; !hidden {
 				index := append(append([]int{}, outer.Index...), inner.index...)
-				table[name] = field{index, inner.nullable}
+				table[name] = field{index, inner.nullable, inner.least}
 			}
 		}
 	}
@@ -57,5 +60,17 @@ func encodesNull(t reflect.Type) bool {
 		return t == reflect.TypeFor[json.RawMessage]() || !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 	default:
 		return false
+	}
+}
+
+// least is what an error says of an integer that must not be 0; empty: it may.
+func least(tag reflect.StructTag) string {
+	switch most := tag.Get("maximum"); {
+	case tag.Get("minimum") != "1":
+		return ""
+	case most == "":
+		return "must be at least 1; leave it out for the default"
+	default:
+		return "must be 1 to " + most + "; leave it out for the default"
 	}
 }

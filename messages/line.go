@@ -25,8 +25,8 @@ const (
 
 // Concurrency lets few of the tasks with the same key work at once.
 type Concurrency struct {
-	Key   string `json:"key"`             // of the tenant
-	Limit int    `json:"limit,omitempty"` // how many may work at once; default 1. The newest task's holds for all of its key
+	Key   string `json:"key" pattern:"^[A-Za-z0-9_-]{1,64}$"`         // of the tenant
+	Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"` // how many may work at once; default 1. The newest task's holds for all of its key
 }
 
 func (c *Concurrency) check() error {

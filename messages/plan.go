@@ -19,21 +19,21 @@ const (
 
 // Plan is what is to be done, as steps that may depend on each other.
 type Plan struct {
-	Steps             []PlanStep `json:"steps"`
-	EstimatedDuration float64    `json:"estimatedDuration,omitempty"` // of the whole, in seconds
-	RequiredApprovals []string   `json:"requiredApprovals,omitempty"` // ids of steps that wait for an approval
+	Steps             []PlanStep `json:"steps" minItems:"1" maxItems:"100"`
+	EstimatedDuration float64    `json:"estimatedDuration,omitempty" minimum:"0" maximum:"2592000"` // of the whole, in seconds
+	RequiredApprovals []string   `json:"requiredApprovals,omitempty"`                               // ids of steps that wait for an approval
 }
 
 // PlanStep is one call of a tool.
 type PlanStep struct {
-	ID                string          `json:"id"` // a token, unique in the plan
-	Description       string          `json:"description"`
-	Tool              string          `json:"tool"`
-	Args              json.RawMessage `json:"args,omitempty"`              // an object; its texts may hold ${steps.ID.output}
-	DependsOn         []string        `json:"dependsOn,omitempty"`         // ids of steps that must have completed
-	RequiredApprovals []string        `json:"requiredApprovals,omitempty"` // by whom or what for; one is enough to make the step wait
-	EstimatedDuration float64         `json:"estimatedDuration,omitempty"` // in seconds
-	Critical          *bool           `json:"critical,omitempty"`          // default true: its failure ends the run
+	ID                string          `json:"id" pattern:"^[A-Za-z0-9_-]{1,64}$"` // a token, unique in the plan
+	Description       string          `json:"description" maxLength:"4096" pattern:"[^\\s]"`
+	Tool              string          `json:"tool" pattern:"^[A-Za-z0-9_-]{1,64}$"`
+	Args              json.RawMessage `json:"args,omitempty"`                                            // an object; its texts may hold ${steps.ID.output}
+	DependsOn         []string        `json:"dependsOn,omitempty" uniqueItems:"true"`                    // ids of steps that must have completed
+	RequiredApprovals []string        `json:"requiredApprovals,omitempty" maxItems:"16"`                 // by whom or what for; one is enough to make the step wait
+	EstimatedDuration float64         `json:"estimatedDuration,omitempty" minimum:"0" maximum:"2592000"` // in seconds
+	Critical          *bool           `json:"critical,omitempty"`                                        // default true: its failure ends the run
 }
 
 // IsCritical tells whether the step's failure ends the run.

@@ -42,8 +42,14 @@ func (d *Definition) checkPlanning() error {
 	if n := d.ModelRetries; n != nil && (*n < 0 || *n > MaxModelRetries) {
 		return &FieldError{"modelRetries", fmt.Sprintf("must be 0 to %d", MaxModelRetries)}
 	}
-	if d.Planner == PlannerPlan && len(d.OutputSchema) > 0 {
+	switch {
+	case len(d.OutputSchema) == 0:
+	case d.Planner == PlannerPlan:
 		return &FieldError{"outputSchema", noSchemaOfPlan}
+	default:
+		if err := checkAnswers(d.OutputSchema); err != nil {
+			return under("outputSchema", err)
+		}
 	}
 	if d.Plan == nil {
 		return nil

@@ -85,10 +85,10 @@ const (
 
 // SessionPolicy is how much of a conversation a run of an agent begins with.
 type SessionPolicy struct {
-	MaxMessages int    `json:"maxMessages,omitempty"` // default 100
-	MaxTokens   int    `json:"maxTokens,omitempty"`   // about: four bytes count as one. Default 16000
-	Summary     string `json:"summary,omitempty"`     // of what is older: "off" (default), "on": a model call makes one
-	KeepTools   bool   `json:"keepTools,omitempty"`   // tool calls and their results too, not only what was said
+	MaxMessages int    `json:"maxMessages,omitempty" minimum:"1" maximum:"1000"`  // default 100
+	MaxTokens   int    `json:"maxTokens,omitempty" minimum:"1" maximum:"1000000"` // about: four bytes count as one. Default 16000
+	Summary     string `json:"summary,omitempty"`                                 // of what is older: "off" (default), "on": a model call makes one
+	KeepTools   bool   `json:"keepTools,omitempty"`                               // tool calls and their results too, not only what was said
 }
 
 // SessionPolicy is how much of a conversation the agent's runs begin with, defaults filled.

@@ -41,24 +41,24 @@ const (
 
 // Task asks for work. It is what any NATS client may publish, as JSON, on Ref.TaskSubject.
 type Task struct {
-	ID       string            `json:"id,omitempty"`       // run id, unique per tenant; generated when absent
-	Tenant   string            `json:"tenant,omitempty"`   // default "default"
-	Agent    string            `json:"agent,omitempty"`    // default "default"
-	Input    Input             `json:"input"`              // what to do: a string, or an array of content blocks
-	Context  json.RawMessage   `json:"context,omitempty"`  // an object of facts for the agent
-	Session  string            `json:"session,omitempty"`  // names a conversation across runs
-	Priority Priority          `json:"priority,omitempty"` // default normal
-	Labels   map[string]string `json:"labels,omitempty"`   // for filters; never shown to the model
-	Limits   *Limits           `json:"limits,omitempty"`   // may only narrow what the agent grants
-	Plan     *Plan             `json:"plan,omitempty"`     // what to do, step by step; no planning call is made
-	Deadline *time.Time        `json:"deadline,omitempty"` // the run fails when it has not ended by then
+	ID       string            `json:"id,omitempty" pattern:"^([A-Za-z0-9-]|[A-Za-z0-9_-]{2,64})?$"`     // run id, unique per tenant; generated when absent
+	Tenant   string            `json:"tenant,omitempty" pattern:"^([A-Za-z0-9-]|[A-Za-z0-9_-]{2,64})?$"` // default "default"
+	Agent    string            `json:"agent,omitempty" pattern:"^[A-Za-z0-9_-]{0,64}$"`                  // default "default"
+	Input    Input             `json:"input"`                                                            // what to do: a string, or an array of content blocks
+	Context  json.RawMessage   `json:"context,omitempty"`                                                // an object of facts for the agent
+	Session  string            `json:"session,omitempty" pattern:"^[A-Za-z0-9_-]{0,64}$"`                // names a conversation across runs
+	Priority Priority          `json:"priority,omitempty"`                                               // default normal
+	Labels   map[string]string `json:"labels,omitempty" maxProperties:"64"`                              // for filters; never shown to the model
+	Limits   *Limits           `json:"limits,omitempty"`                                                 // may only narrow what the agent grants
+	Plan     *Plan             `json:"plan,omitempty"`                                                   // what to do, step by step; no planning call is made
+	Deadline *time.Time        `json:"deadline,omitempty"`                                               // the run fails when it has not ended by then
 	// NotBefore is the earliest time at which the run may begin, a year ahead at most. What has passed is at once.
 	NotBefore   *time.Time `json:"notBefore,omitempty"`
 	Traceparent string     `json:"traceparent,omitempty"` // of the W3C: the span of who submits; the run is in its trace
 	// OutputSchema is a JSON Schema of the final answer. Only a task whose agent has none may have one.
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	// Workspace names a folder that runs of the tenant share, one at a time, instead of one of the run's own.
-	Workspace string `json:"workspace,omitempty"`
+	Workspace string `json:"workspace,omitempty" pattern:"^[A-Za-z0-9_-]{0,64}$"`
 	// Seed makes what the platform itself draws or may order freely the same each time: calls are made one after the
 	// other, and a program that embeds the loop draws its ids from it.
 	Seed *int64 `json:"seed,omitempty"`
@@ -67,12 +67,12 @@ type Task struct {
 	// Concurrency lets few of the tenant's tasks with the same key work at once; the others wait.
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
 	// By is who submits it: whose key it was over HTTP with authentication, else who the client says to be.
-	By string `json:"by,omitempty"`
+	By string `json:"by,omitempty" maxLength:"256"`
 }
 
 // Limits of one run.
 type Limits struct {
-	MaxSteps int `json:"maxSteps,omitempty"`
+	MaxSteps int `json:"maxSteps,omitempty" minimum:"1" maximum:"10000"`
 	Caps
 }
 
@@ -254,6 +254,11 @@ func (t *Task) Validate() error {
 		}
 		if len(t.OutputSchema) > 0 {
 			return &FieldError{"outputSchema", noSchemaOfPlan}
+		}
+	}
+	if len(t.OutputSchema) > 0 {
+		if err := checkAnswers(t.OutputSchema); err != nil {
+			return under("outputSchema", err)
 		}
 	}
 	if t.Concurrency != nil {

@@ -205,15 +205,15 @@ func TestDecodeTaskFor(t *testing.T) {
 func TestValidateOfTaskThatWasNotDecoded(t *testing.T) {
 	t.Parallel()
 	for field, change := range map[string]func(*messages.Task){
-		"input":           func(t *messages.Task) { t.Input = messages.TextInput("\xff") },
-		"context":         func(t *messages.Task) { t.Context = json.RawMessage(`{"a":1`) },
-		"context.a":       func(t *messages.Task) { t.Context = json.RawMessage(`{"a":1,"a":2}`) },
-		"labels.a":        func(t *messages.Task) { t.Labels = map[string]string{"a": "\xff"} },
-		"tenant":          func(t *messages.Task) { t.Tenant = "" },
-		"agent":           func(t *messages.Task) { t.Agent = "" },
-		"priority":        func(t *messages.Task) { t.Priority = "" },
-		"limits.maxSteps": func(t *messages.Task) { t.Limits = &messages.Limits{MaxSteps: -1} },
-		"outputSchema":    func(t *messages.Task) { t.OutputSchema = json.RawMessage(`{}`) },
+		"input":             func(t *messages.Task) { t.Input = messages.TextInput("\xff") },
+		"context":           func(t *messages.Task) { t.Context = json.RawMessage(`{"a":1`) },
+		"context.a":         func(t *messages.Task) { t.Context = json.RawMessage(`{"a":1,"a":2}`) },
+		"labels.a":          func(t *messages.Task) { t.Labels = map[string]string{"a": "\xff"} },
+		"tenant":            func(t *messages.Task) { t.Tenant = "" },
+		"agent":             func(t *messages.Task) { t.Agent = "" },
+		"priority":          func(t *messages.Task) { t.Priority = "" },
+		"limits.maxSteps":   func(t *messages.Task) { t.Limits = &messages.Limits{MaxSteps: -1} },
+		"outputSchema.type": func(t *messages.Task) { t.Plan, t.OutputSchema = nil, json.RawMessage(`{}`) },
 	} {
 		task := fullTask()
 		change(&task)

@@ -13,9 +13,9 @@ import (
 // Webhook asks for a POST once a task or a batch has ended. It names no secret: requests are signed with a key of the
 // tenant, which the dispatchers know.
 type Webhook struct {
-	URL string `json:"url"` // https, without a user; http where the operator listed the host
+	URL string `json:"url" pattern:"^[hH][tT][tT][pP][sS]?://[^/?#]"` // https, without a user; http where the operator listed the host
 	// Events are the ends that are told: completed, failed, cancelled and, of a batch, expired. Default: all.
-	Events []string `json:"events,omitempty"`
+	Events []string `json:"events,omitempty" uniqueItems:"true"`
 }
 
 // Wants tells whether an end with this status is told.

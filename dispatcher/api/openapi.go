@@ -57,6 +57,8 @@ func document(ops []operation, version string) ([]byte, error) {
 			return nil, fmt.Errorf("describe %s: no place for method %s", op.id, op.method)
 		}
 	}
+	contract.Refine(schemas.Map())
+	doc.Servers = []*huma.Server{{URL: "/", Description: "The dispatcher that serves this document; of one that is elsewhere its address."}}
 	describeContract(doc)
 	body, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
@@ -133,6 +135,9 @@ func (p parameter) describe(in string) *huma.Param {
 	out := &huma.Param{Name: p.name, In: in, Description: p.text, Schema: s}
 	if p.example != "" {
 		out.Example = p.example
+		if p.many {
+			out.Example = strings.Split(p.example, ",")
+		}
 	}
 	return out
 }

@@ -2,14 +2,18 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -110,5 +114,47 @@ func TestResultOfACancelledTask(t *testing.T) {
 	info, err := json.Marshal(sub.Result.Error.Info)
 	if err != nil || !strings.Contains(string(info), `"retryable":false`) || !strings.Contains(sub.Result.Summary, "Cancelled") {
 		t.Errorf("%+v %s %v", sub.Result, info, err)
+	}
+}
+
+// What a worker would refuse is refused at every door, before it is queued, with the field.
+func TestWrongTasksAreRefusedAtEveryDoor(t *testing.T) {
+	h := open(t)
+	nc, err := nats.Connect(h.dev.NATS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	client, err := dispatcher.New(t.Context(), nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, field := range map[string]string{
+		`{"input":"hi","outputSchema":{"type":7}}`:                                                              "outputSchema.type",
+		`{"input":"hi","outputSchema":{"type":"object","properties":{"a":{"$ref":"https://a.example.com/s"}}}}`: "outputSchema.properties.a.$ref",
+		`{"input":"hi","limits":{"maxSteps":0}}`:                                                                "limits.maxSteps",
+		`{"input":"hi","concurrency":{"key":"k","limit":0}}`:                                                    "concurrency.limit",
+		`{"input":"hi","outputSchema":{"type":"object","x":1}}`:                                                 "",
+	} {
+		if field == "" {
+			h.do("POST", "/v1/tasks?wait=30s", body, 200, nil)
+			continue
+		}
+		var p messages.Problem
+		if h.do("POST", "/v1/tasks", body, 400, &p); p.Field != field {
+			t.Errorf("HTTP: %s: %+v", body, p)
+		}
+		reply, err := nc.RequestWithContext(t.Context(), messages.SubjectSubmit, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = messages.Problem{}
+		if err := json.Unmarshal(reply.Data, &p); err != nil || p.Field != field || p.Status != http.StatusBadRequest {
+			t.Errorf("NATS: %s: %s", body, reply.Data)
+		}
+	}
+	_, err = client.Submit(t.Context(), messages.Task{Input: messages.TextInput("hi"), OutputSchema: json.RawMessage(`{"type":7}`)})
+	if fe, ok := errors.AsType[*messages.FieldError](err); !ok || fe.Field != "outputSchema.type" {
+		t.Errorf("the client: %v", err)
 	}
 }

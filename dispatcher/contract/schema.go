@@ -35,9 +35,18 @@ func (anyJSON) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 type input struct{}
 
 // Schema implements huma.SchemaProvider.
-func (input) Schema(r huma.Registry) *huma.Schema {
-	blocks := r.Schema(reflect.TypeFor[[]messages.Block](), true, "Block")
-	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString}, blocks}}
+func (input) Schema(huma.Registry) *huma.Schema {
+	most := messages.MaxInput
+	text := func(least int) *huma.Schema {
+		return &huma.Schema{Type: huma.TypeString, MinLength: new(least), MaxLength: &most}
+	}
+	block := &huma.Schema{
+		Type: huma.TypeObject, AdditionalProperties: false, Properties: map[string]*huma.Schema{"text": text(0)},
+	}
+	said := &huma.Schema{Type: huma.TypeObject, Required: []string{"text"}, Properties: map[string]*huma.Schema{"text": text(1)}}
+	return &huma.Schema{OneOf: []*huma.Schema{text(1), {
+		Type: huma.TypeArray, Items: block, Extensions: map[string]any{"contains": said},
+	}}}
 }
 
 // duration is described as what messages.Duration reads.
@@ -111,6 +120,7 @@ func envelope(e event, data string) map[string]any {
 // defs are the schemas of a registry. What Longshore sends may have more properties than those it has today.
 func defs(r huma.Registry, strict bool) map[string]*huma.Schema {
 	all := r.Map()
+	Refine(all)
 	for _, s := range all {
 		if closed, is := s.AdditionalProperties.(bool); is && !closed && !strict {
 			s.AdditionalProperties = nil
