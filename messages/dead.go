@@ -159,6 +159,14 @@ type DeadListRequest struct {
 	Limit int    `json:"limit,omitempty"` // default and most 100; of a bulk request 50
 }
 
+// Check fills the default, and says which field is wrong.
+func (r *DeadListRequest) Check() error {
+	if err := checkAfter(r.After); err != nil {
+		return err
+	}
+	return r.DeadFilter.Check()
+}
+
 // DeadList is a page of dead letters. Next is 0 at the end.
 type DeadList struct {
 	Letters []DeadLetter `json:"letters"`

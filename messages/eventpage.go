@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 )
@@ -49,8 +50,8 @@ func (r *EventsRequest) Check() error {
 	if r.Limit < 0 || r.Limit > MaxEventPage {
 		return &FieldError{"limit", "must be 1 to 256"}
 	}
-	if r.After == math.MaxUint64 {
-		return &FieldError{"after", "is no place in a stream"}
+	if err := checkAfter(r.After); err != nil {
+		return err
 	}
 	if err := checkSince(r.Since); err != nil {
 		return err
@@ -59,6 +60,14 @@ func (r *EventsRequest) Check() error {
 		return Ref{r.Tenant, r.ID}.Check()
 	}
 	return checkToken("tenant", r.Tenant)
+}
+
+// checkAfter refuses what is no sequence of a stream: the one after it might be the first.
+func checkAfter(after uint64) error {
+	if after > math.MaxInt64 {
+		return &FieldError{"after", fmt.Sprintf("must be 0 to %d", int64(math.MaxInt64))}
+	}
+	return nil
 }
 
 // checkSince refuses a time that the message store cannot count in nanoseconds: it would take it for one long ago.

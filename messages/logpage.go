@@ -13,6 +13,14 @@ type LogRequest struct {
 	Offset int    `json:"offset,omitempty"` // into the first of them, when it comes in parts
 }
 
+// Check says which field is wrong.
+func (r *LogRequest) Check() error {
+	if r.Offset < 0 {
+		return &FieldError{"offset", "is negative"}
+	}
+	return checkAfter(r.After)
+}
+
 // LogPage is a page of a run's log, oldest entry first: entries, or a part of one that is too large for a message.
 type LogPage struct {
 	Entries []EntryCopy `json:"entries"`

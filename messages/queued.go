@@ -39,6 +39,12 @@ func (r *QueuedRequest) Check() error {
 	if r.Limit < 0 || r.Limit > MaxQueuedList {
 		return &FieldError{"limit", "must be 1 to 500"}
 	}
+	if err := checkAfter(r.After); err != nil {
+		return err
+	}
+	if err := checkSince(r.Since); err != nil {
+		return err
+	}
 	return checkToken("tenant", r.Tenant)
 }
 

@@ -26,8 +26,8 @@ func (s *Service) log(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Offset < 0 {
-		return nil, &messages.FieldError{Field: "offset", Reason: "is negative"}
+	if err := req.Check(); err != nil {
+		return nil, err //nolint:wrapcheck // it names the field
 	}
 	if err := s.hasLog(ctx, ref); err != nil {
 		return nil, err
