@@ -183,6 +183,16 @@ func (c *Client) ResultWithTranscript(ctx context.Context, run messages.Ref, aft
 	return c.resultOf(ctx, messages.ResultRequest{Tenant: run.Tenant, ID: run.Run, Transcript: true, After: after})
 }
 
+// TaskResult returns the result of a run that has ended in short, with what processes logged about it.
+func (c *Client) TaskResult(ctx context.Context, run messages.Ref) (*messages.TaskResult, error) {
+	var r messages.TaskResult
+	req := messages.ResultRequest{Tenant: run.Tenant, ID: run.Run, Format: messages.FormatTaskResult}
+	if err := c.request(ctx, messages.SubjectResult, req, &r); err != nil {
+		return nil, conflictAs(err, ErrNotEnded)
+	}
+	return &r, nil
+}
+
 func (c *Client) resultOf(ctx context.Context, req messages.ResultRequest) (*messages.AgentResult, error) {
 	var r messages.AgentResult
 	if err := c.request(ctx, messages.SubjectResult, req, &r); err != nil {

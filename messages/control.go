@@ -9,7 +9,7 @@ import "time"
 const (
 	SubjectSubmit = "longshore.submit" // Task -> SubmitReply
 	SubjectStatus = "longshore.status" // RunRequest -> RunStatus
-	SubjectResult = "longshore.result" // ResultRequest -> AgentResult; conflict while the run has not ended
+	SubjectResult = "longshore.result" // ResultRequest -> AgentResult or TaskResult; conflict while the run has not ended
 	SubjectCancel = "longshore.cancel" // CancelRequest -> RunStatus; conflict when it has ended
 	SubjectVerify = "longshore.verify" // VerifyRequest -> SubmitReply; is the id taken by this very task?
 	SubjectLog    = "longshore.log"    // LogRequest -> LogPage
@@ -35,6 +35,22 @@ type ResultRequest struct {
 	// Transcript asks for what was said, too; After goes on after Transcript.Next of the page before.
 	Transcript bool   `json:"transcript,omitempty"`
 	After      string `json:"after,omitempty"`
+	// Format asks for another form: FormatTaskResult. It does not go with Transcript.
+	Format string `json:"format,omitempty"`
+}
+
+// Check returns a *FieldError for what is wrong beside the name of the run.
+func (r *ResultRequest) Check() error {
+	switch {
+	case r.Format != "" && r.Format != FormatTaskResult:
+		return &FieldError{"format", "must be " + FormatTaskResult}
+	case r.Format != "" && r.Transcript:
+		return &FieldError{"transcript", "does not go with format"}
+	case r.After != "" && !r.Transcript:
+		return &FieldError{"after", "is only for a transcript"}
+	}
+	_, err := ParseTranscriptPlace(r.After)
+	return err
 }
 
 // RunRemoved is the detail of a Problem with the code not_found about a run that events or the index still know.

@@ -42,7 +42,8 @@ func wire() map[string]any {
 	tried.Alone = true
 	short := done
 	short.Summary, short.Outputs = "A haiku was written.", []string{"haiku.txt"}
-	taskResult := short.TaskResult()
+	taskResult := short.TaskResult([]messages.LogEntry{*fullLogEntry()})
+	taskResult.LogsLeftOut = 2
 	all := map[string]any{
 		"task":              &task,
 		"task_minimal":      &minimal,
@@ -102,7 +103,7 @@ func wire() map[string]any {
 		"submit_reply":           &messages.SubmitReply{ID: ref.Run},
 		"submit_reply_duplicate": &messages.SubmitReply{ID: ref.Run, Duplicate: true},
 		"run_request":            &messages.RunRequest{Tenant: ref.Tenant, ID: ref.Run},
-		"result_request":         &messages.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Transcript: true, After: "17.1"},
+		"result_request":         &messages.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Transcript: true, After: "17.1", Format: messages.FormatTaskResult},
 		"verify_request":         &messages.VerifyRequest{Tenant: ref.Tenant, ID: ref.Run, Fingerprint: strings.Repeat("0f", 32)},
 		"cancel_request":         &messages.CancelRequest{Tenant: ref.Tenant, ID: ref.Run, Reason: "too slow", By: "ann"},
 		"live": &messages.Live{

@@ -160,17 +160,14 @@ func TestPlanEventIsBounded(t *testing.T) {
 func TestTaskResultOfAFailedRun(t *testing.T) {
 	t.Parallel()
 	r := fullResult()
-	got := r.TaskResult()
+	logs := []messages.LogEntry{*fullLogEntry()}
+	got := r.TaskResult(logs)
 	if got.Status != messages.StatusFailed || got.Summary != "One file was read." || got.Outputs[0] != "review.md" {
 		t.Errorf("got %+v", got)
 	}
-	var levels []string
-	for _, l := range got.Logs {
-		levels = append(levels, string(l.Level)+" "+l.Message)
-	}
-	noDiff(t, "logs", []string{"info run started", "warn tool failed", "error run failed"}, levels)
+	noDiff(t, "logs", logs, got.Logs)
 	r.Outputs = nil
-	if b, _ := json.Marshal(r.TaskResult()); !strings.Contains(string(b), `"outputs":[]`) {
+	if b, _ := json.Marshal(r.TaskResult(nil)); !strings.Contains(string(b), `"outputs":[],`) {
 		t.Errorf("no outputs are not an empty list: %s", b)
 	}
 }
@@ -200,4 +197,24 @@ func FuzzDecodePlan(f *testing.F) {
 			}
 		}
 	})
+}
+
+// However much was logged, a task result fits, keeps the newest entries, and says how many it left out.
+func TestTaskResultFits(t *testing.T) {
+	t.Parallel()
+	r := fullResult()
+	r.Summary = strings.Repeat("\x01", 9000)
+	var logs []messages.LogEntry
+	for i := range 1000 {
+		e := *fullLogEntry()
+		e.Step = i
+		logs = append(logs, e)
+	}
+	for _, n := range []int{4 << 10, 100 << 10, 10 << 20} {
+		got := r.TaskResult(logs)
+		got.Fit(n)
+		if b := encode(t, got); len(b) > n || len(got.Logs)+got.LogsLeftOut != 1000 || got.Logs[len(got.Logs)-1].Step != 999 {
+			t.Errorf("%d: %d bytes, %d entries, %d left out", n, len(b), len(got.Logs), got.LogsLeftOut)
+		}
+	}
 }

@@ -1,40 +1,60 @@
 package messages
 
-import "cmp"
+import (
+	"cmp"
+	"encoding/json"
+)
 
-// TaskResult is a result in short, for those who asked for files: a projection of AgentResult.
+// FormatTaskResult is the ResultRequest.Format that asks for a TaskResult.
+const FormatTaskResult = "task-result"
+
+// TaskResult is a result in short, for those who asked for files: how it ended, what it wrote, what it did, and what
+// processes logged about it.
 type TaskResult struct {
 	Status  Status     `json:"status"`  // completed, failed, cancelled
 	Outputs []string   `json:"outputs"` // workspace paths of the files that the run wrote
-	Summary string     `json:"summary"`
-	Logs    []LogEntry `json:"logs"`
+	Summary string     `json:"summary"` // in the words of its model, of a completed run; else in ours
+	Logs    []LogEntry `json:"logs"`    // the stored entries, oldest first; the newest, when there are too many
+	// LogsLeftOut is how many older entries are not in Logs, of those that are kept.
+	LogsLeftOut int `json:"logsLeftOut,omitempty"`
 }
 
-// TaskResult is the result in short. Its logs are the begin of the run, its calls and its end; when a call was made
-// the result does not know, so its line has the time of the end.
-func (r *AgentResult) TaskResult() TaskResult {
-	const component = "agent"
-	t := TaskResult{Status: r.Status, Outputs: append([]string{}, r.Outputs...), Summary: r.Summary}
+// TaskResult is the result in short, with what was logged about the run.
+func (r *AgentResult) TaskResult(logs []LogEntry) TaskResult {
+	t := TaskResult{Status: r.Status, Outputs: append([]string{}, r.Outputs...), Summary: r.Summary, Logs: append([]LogEntry{}, logs...)}
 	if r.Success {
 		t.Summary = cmp.Or(r.InWords(), r.Summary)
 	}
-	t.Logs = append(t.Logs, LogEntry{Timestamp: r.StartedAt, Level: "info", Component: component, Message: "run started"})
-	for _, a := range r.Actions {
-		e := LogEntry{
-			Timestamp: r.FinishedAt, Level: "info", Component: "tool", Message: "tool returned",
-			Data: map[string]any{"tool": a.Name, "callId": a.CallID, "step": a.Step, "millis": a.Millis},
-		}
-		if !a.OK {
-			e.Level, e.Message = "warn", "tool failed"
-			e.Data["output"], e.Data["code"] = a.Output, a.Code
-		}
-		t.Logs = append(t.Logs, e)
-	}
-	end := LogEntry{Timestamp: r.FinishedAt, Level: "info", Component: component, Message: "run " + string(r.Status)}
-	if r.Error != nil {
-		end.Level = "error"
-		end.Data = map[string]any{"code": r.Error.Code, "error": r.Error.Message}
-	}
-	t.Logs = append(t.Logs, end)
 	return t
+}
+
+// Fit leaves out the oldest entries of the log, and then shortens the summary and leaves out outputs, until it is n bytes as
+// JSON, at most.
+func (t *TaskResult) Fit(n int) {
+	size := func(v any) int {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return n
+		}
+		return len(b) + len(",")
+	}
+	rest := *t
+	rest.Logs = []LogEntry{}
+	if size(&rest) > n/2 {
+		t.Summary = Clip(t.Summary, n/2/len(`\u0000`))
+		rest.Summary = t.Summary
+	}
+	if size(&rest) > n/2 {
+		t.Outputs = []string{}
+		rest.Outputs = t.Outputs
+	}
+	room := n - size(&rest) - len(`,"logsLeftOut":1000`)
+	keep := len(t.Logs)
+	for keep > 0 {
+		if room -= size(&t.Logs[keep-1]); room < 0 {
+			break
+		}
+		keep--
+	}
+	t.Logs, t.LogsLeftOut = t.Logs[keep:], t.LogsLeftOut+keep
 }

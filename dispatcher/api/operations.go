@@ -46,6 +46,7 @@ func operations() []operation {
 			query: []parameter{
 				{name: "transcript", text: "Also what was said in the run, in pages.", kind: "boolean"},
 				{name: "after", text: "Go on after this message: transcript.next of the page before.", example: "42.1"},
+				{name: "format", text: "task-result: status, outputs, summary and the stored log entries instead, as in the schema task-result.", example: "task-result"},
 			},
 			reply: messages.AgentResult{}, answer: getResult,
 		},

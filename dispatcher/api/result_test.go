@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/deploy/fleet"
@@ -77,7 +78,7 @@ func TestResultWithTranscript(t *testing.T) {
 		!strings.HasPrefix(r.Summary, "Completed after 13 steps and 12 tool calls. Files written: f0.txt,") {
 		t.Errorf("output %s, deterministic %v, %v, %q", r.Output, r.Deterministic, r.Attachments, r.Summary)
 	}
-	for _, query := range []string{"transcript=perhaps", "after=1.1", "transcript=true&after=x", "transcript=true&after=1.0", "transcript=true&after=1"} {
+	for _, query := range []string{"format=x", "format=task-result&transcript=true", "transcript=perhaps", "after=1.1", "transcript=true&after=x", "transcript=true&after=1.0", "transcript=true&after=1"} {
 		var p messages.Problem
 		if h.do("GET", "/v1/tasks/long/result?"+query, "", 400, &p); p.Field == "" {
 			t.Errorf("%s: %+v", query, p)
@@ -156,5 +157,45 @@ func TestWrongTasksAreRefusedAtEveryDoor(t *testing.T) {
 	_, err = client.Submit(t.Context(), messages.Task{Input: messages.TextInput("hi"), OutputSchema: json.RawMessage(`{"type":7}`)})
 	if fe, ok := errors.AsType[*messages.FieldError](err); !ok || fe.Field != "outputSchema.type" {
 		t.Errorf("the client: %v", err)
+	}
+}
+
+// A task result has the entries that processes have logged, as they are stored.
+func TestTaskResultHasTheStoredLog(t *testing.T) {
+	h := openLogging(t)
+	h.do("POST", "/v1/tasks?wait=30s", `{"id":"r1","input":"fail"}`, 200, nil)
+	resp := h.send("GET", "/v1/tasks/r1/logs?follow=true", "") // the last of them are on their way
+	var stored []messages.LogEntry
+	for e := range events(resp.Body) {
+		var entry messages.StoredLogEntry
+		if err := json.Unmarshal([]byte(e.data), &entry); err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, entry.LogEntry)
+	}
+	if err := resp.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(h.dev.NATS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	reply, err := nc.RequestWithContext(t.Context(), messages.SubjectResult, []byte(`{"id":"r1","format":"task-result"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var overNATS, overHTTP messages.TaskResult
+	if err := messages.Decode(reply.Data, &overNATS); err != nil {
+		t.Fatalf("%v: %s", err, reply.Data)
+	}
+	h.do("GET", "/v1/tasks/r1/result?format=task-result", "", 200, &overHTTP)
+	for door, got := range map[string]messages.TaskResult{"NATS": overNATS, "HTTP": overHTTP} {
+		if got.Status != messages.StatusFailed || got.Outputs == nil || !strings.Contains(got.Summary, "no such key (model_auth)") || len(stored) < 4 {
+			t.Errorf("%s: %+v", door, got)
+		}
+		if diff := cmp.Diff(stored, got.Logs); diff != "" {
+			t.Errorf("%s: the log is not the stored one: %s", door, diff)
+		}
 	}
 }

@@ -152,14 +152,18 @@ func getResult(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := q.flag("transcript")
-	switch after := q.text("after"); {
-	case err != nil:
+	req := messages.ResultRequest{After: q.text("after"), Format: q.text("format")}
+	if req.Transcript, err = q.flag("transcript"); err != nil {
 		return nil, err
-	case after != "" && !said:
-		return nil, &messages.FieldError{Field: "after", Reason: "is only for transcript=true"}
-	case said:
-		return q.api.cfg.Client.ResultWithTranscript(ctx, run, after)
+	}
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case req.Format == messages.FormatTaskResult:
+		return q.api.cfg.Client.TaskResult(ctx, run)
+	case req.Transcript:
+		return q.api.cfg.Client.ResultWithTranscript(ctx, run, req.After)
 	default:
 		return q.api.cfg.Client.Result(ctx, run)
 	}

@@ -282,6 +282,11 @@ func TestWatchAndResultOfCompletedRun(t *testing.T) {
 	if !strings.HasPrefix(stdout, "system:\n  You are") || !strings.HasSuffix(stdout, "\nuser:\n  Say\\x1b[2J hello.\n\nassistant, step 1:\n  Hello.\n\n") {
 		t.Errorf("the transcript: %q", stdout)
 	}
+	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--format", "task-result")
+	var short messages.TaskResult
+	if err := messages.Decode([]byte(stdout), &short); err != nil || short.Status != messages.StatusCompleted || short.Summary != long || short.Logs == nil {
+		t.Errorf("a task result: %v %q", err, stdout)
+	}
 	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--transcript", "-o", "json")
 	var said messages.AgentResult
 	if err := messages.Decode([]byte(stdout), &said); err != nil || said.Transcript == nil || len(said.Transcript.Messages) != 3 || said.Transcript.Next != "" {

@@ -18,6 +18,7 @@ type question struct {
 	wait       bool
 	timeout    time.Duration
 	transcript bool
+	form       string
 }
 
 func (c *commands) result() *cobra.Command {
@@ -37,6 +38,9 @@ func (c *commands) result() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if q.form != "" {
+					return c.showTaskResult(cmd, client, run, result)
+				}
 				if q.transcript {
 					return c.showTranscript(cmd, client, run, q.output)
 				}
@@ -48,11 +52,16 @@ func (c *commands) result() *cobra.Command {
 	cmd.Flags().BoolVar(&q.wait, "wait", false, "wait until the run has ended")
 	cmd.Flags().DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s; as long as it takes by default")
 	cmd.Flags().BoolVar(&q.transcript, "transcript", false, "print what was said in the run")
+	cmd.Flags().StringVar(&q.form, "format", "", "task-result: status, outputs, summary and log entries, as JSON")
 	return cmd
 }
 
 func (q *question) check(cmd *cobra.Command) error {
 	switch {
+	case q.form != "" && q.form != messages.FormatTaskResult:
+		return usagef("--format: must be %s", messages.FormatTaskResult)
+	case q.form != "" && q.transcript:
+		return usagef("--format: does not go with --transcript")
 	case !cmd.Flags().Changed("timeout"):
 		return nil
 	case !q.wait:
@@ -89,6 +98,17 @@ func (q *question) fetch(ctx context.Context, client *dispatcher.Client, run mes
 	default:
 		return nil, explain(err, run)
 	}
+}
+
+func (c *commands) showTaskResult(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, result *messages.AgentResult) error {
+	short, err := client.TaskResult(cmd.Context(), run)
+	if err != nil {
+		return explain(err, run)
+	}
+	if err := c.writeJSON(cmd, short); err != nil {
+		return err
+	}
+	return tell(cmd, result)
 }
 
 func (c *commands) showResult(cmd *cobra.Command, result *messages.AgentResult, output format) error {

@@ -135,7 +135,7 @@ func TestGoldenFilesFitTheirSchemas(t *testing.T) {
 		}
 		whole["ofTomorrow"] = true
 		strict := schema.Validate(whole) != nil
-		if wants := strings.HasSuffix(name, "-request") || strings.HasPrefix(name, "task"); strict != wants {
+		if wants := strings.HasSuffix(name, "-request") || strings.HasPrefix(name, "task") && name != "task-result"; strict != wants {
 			t.Errorf("%s: refuses unknown fields: %v", f, strict)
 		}
 	}

@@ -24,7 +24,7 @@ func out[T any](name string) named { return named{name, reflect.TypeFor[T](), fa
 // types are all that travel on subjects, but for events.
 func types() []named {
 	return []named{
-		in[messages.Task]("task"), out[messages.AgentResult]("agent-result"), out[messages.Problem]("problem"), out[messages.Live]("live"),
+		in[messages.Task]("task"), out[messages.AgentResult]("agent-result"), out[messages.TaskResult]("task-result"), out[messages.Problem]("problem"), out[messages.Live]("live"),
 		out[messages.SubmitReply]("submit-reply"), in[messages.RunRequest]("run-request"), in[messages.ResultRequest]("result-request"), out[messages.RunStatus]("run-status"),
 		in[messages.CancelRequest]("cancel-request"), in[messages.VerifyRequest]("verify-request"),
 		in[messages.LogRequest]("log-request"), out[messages.LogPage]("log-page"),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -18,12 +19,8 @@ func (s *Service) result(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := messages.ParseTranscriptPlace(req.After)
-	switch {
-	case err != nil:
+	if err := req.Check(); err != nil {
 		return nil, err
-	case req.After != "" && !req.Transcript:
-		return nil, &messages.FieldError{Field: "after", Reason: "is only for a transcript"}
 	}
 	last, q, err := s.find(ctx, ref)
 	switch {
@@ -37,12 +34,33 @@ func (s *Service) result(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	room := int(s.cfg.Conn.MaxPayload()) - resultRoom
-	if !req.Transcript {
+	switch {
+	case req.Format == messages.FormatTaskResult:
+		return s.taskResult(ctx, ref, r, room)
+	case !req.Transcript:
 		return fitting(r, room), nil
+	}
+	after, err := messages.ParseTranscriptPlace(req.After)
+	if err != nil {
+		return nil, err
 	}
 	r = fitting(r, room/2)
 	r.Transcript, err = s.transcript(ctx, ref, after, min(maxPageBytes, room/2))
 	return r, err
+}
+
+// taskResult is a result in short, with the log entries that are stored, in room bytes.
+func (s *Service) taskResult(ctx context.Context, ref messages.Ref, r *messages.AgentResult, room int) (any, error) {
+	var logs []messages.LogEntry
+	for e, err := range s.cfg.Bus.LogEntries(ctx, ref, bus.LogRead{}) {
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, e.LogEntry)
+	}
+	t := r.TaskResult(logs)
+	t.Fit(room)
+	return t, nil
 }
 
 // resultOf is the result in the last entry of a run that has ended.

@@ -211,7 +211,7 @@ func TestPlanSurvivesAKillAnywhere(t *testing.T) {
 				"- c (completed, critical): Do c.\n- d (failed): Do d. [it broke]\n" +
 				"- e (skipped, critical): Do e. [it depends on \"d\", which failed]\n- f (completed, critical): Do f.",
 		}
-		short := got.TaskResult()
+		short := got.TaskResult(nil)
 		short.Logs = nil
 		if diff := cmp.Diff(want, short); diff != "" {
 			t.Errorf("killed after %d appends (-want +got):\n%s", cut, diff)
