@@ -118,7 +118,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	ds := settings.Dispatcher{
 		HTTPAddr: or(cfg.HTTPAddr, "127.0.0.1:0"), AckWait: cfg.AckWait, Sweep: cfg.Sweep, Retention: cfg.Retention, Replicas: 1,
 		LiteTimeout: cfg.Lite, Webhooks: cfg.Webhooks, Access: cfg.Access, Traces: cfg.Traces,
-		RunIndex: cfg.RunIndex,
+		RunIndex: cfg.RunIndex, MaxInput: cfg.Worker.MaxInput,
 	}
 	if ds.Index = or(ds.Index, settings.IndexAuto); ds.Index == settings.IndexAuto {
 		ds.Index = filepath.Join(d.servers.Dir(), "index.db")
