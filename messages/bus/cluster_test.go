@@ -124,7 +124,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		defer others.Wait()
 		defer stop()
 		last := uint64(0)
-		for i := range 300 {
+		for i := range 150 {
 			last = mustAppend(t, b, run, last, step(strconv.Itoa(i), i+1))
 			for n, reader := range readers {
 				var got uint64
