@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/worker/model/scripted"
+	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // DevConfig chooses how the fleet in one process is.
@@ -123,8 +124,10 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	if ds.Index = or(ds.Index, settings.IndexAuto); ds.Index == settings.IndexAuto {
 		ds.Index = filepath.Join(d.servers.Dir(), "index.db")
 	}
+	// The parts share one process: what either was told must not leave through the other, in what a model says above all.
+	redact := policy.NewRedactor(slices.Concat(settings.Secrets(ds), settings.Secrets(cfg.Models), settings.Secrets(cfg.Worker))...)
 	parts := []part{func(ctx context.Context, up func(string)) error {
-		return runDispatcher(ctx, nc, ds, defs, cfg.Version, cfg.Log, func(addr string) { d.API = addr; up(addr) })
+		return runDispatcher(ctx, nc, ds, redact, defs, cfg.Version, cfg.Log, func(addr string) { d.API = addr; up(addr) })
 	}}
 	if cfg.NoWorker {
 		return parts, nil
@@ -143,6 +146,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 		ws.MemoryTTL = 24 * time.Hour
 	}
 	files := cfg.Parts
+	files.redact = redact
 	switch {
 	case cfg.Workspace != "":
 		files.Files = sandbox.InPlace(cfg.Workspace, sandbox.Limits{})
@@ -150,7 +154,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 		ws.Workspaces = filepath.Join(d.servers.Dir(), "workspaces")
 	}
 	if files.Model == nil {
-		if files.guard, err = newGuard(ws, limitsOf(ws.Models), cfg.Log); err != nil {
+		if files.guard, err = newGuard(ws, limitsOf(ws.Models), redact, cfg.Log); err != nil {
 			return nil, err
 		}
 		if files.Model, err = models(ws.Models, ws.ModelTimeout, scripted.Demo(), files); err != nil {

@@ -36,7 +36,7 @@ func Dispatcher(ctx context.Context, s settings.Dispatcher, version string, log 
 		return err
 	}
 	defer nc.Close()
-	return runDispatcher(ctx, nc, s, defs, version, log, ready)
+	return runDispatcher(ctx, nc, s, policy.NewRedactor(settings.Secrets(s)...), defs, version, log, ready)
 }
 
 // loadAgents reads the definitions of a folder; none without one.
@@ -47,7 +47,7 @@ func loadAgents(dir string) ([]messages.Definition, error) {
 	return agents.Load(dir)
 }
 
-func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, defs []messages.Definition, version string, log *slog.Logger, ready func(string)) error {
+func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, redact *policy.Redactor, defs []messages.Definition, version string, log *slog.Logger, ready func(string)) error {
 	signer, keys, err := signing(s)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 	if err != nil {
 		return fmt.Errorf("set up streams: %w", err)
 	}
-	said := newLogs(log, policy.NewRedactor(settings.Secrets(s)...), "")
+	said := newLogs(log, redact, "")
 	log = said.of("dispatcher")
 	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Signer: signer, Keys: keys, Direct: true})
 	if err != nil {
@@ -90,7 +90,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, de
 		Denied: denials.Tell,
 		Index:  asked(runs),
 		Conn:   nc, Bus: b, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
-		PromptPolicy: withoutSecrets(settings.Secrets(s)), Webhooks: sender,
+		PromptPolicy: withoutSecrets(redact), Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {

@@ -59,7 +59,7 @@ func limitsOf(s settings.Models) func(provider, model string) governor.Limits {
 }
 
 // newGuard contacts nobody yet. The caller closes it.
-func newGuard(s settings.Worker, limits func(provider, model string) governor.Limits, log *slog.Logger) (_ *guard, err error) {
+func newGuard(s settings.Worker, limits func(provider, model string) governor.Limits, redact *policy.Redactor, log *slog.Logger) (_ *guard, err error) {
 	g := &guard{}
 	if s.RedisURL != "none" && (limits != nil || s.ReplyCacheTTL > 0) {
 		if g.rdb, err = memory.Connect(s.RedisURL); err != nil {
@@ -71,7 +71,7 @@ func newGuard(s settings.Worker, limits func(provider, model string) governor.Li
 	}
 	if err == nil && g.rdb != nil && s.ReplyCacheTTL > 0 {
 		g.cache, err = replycache.New(replycache.Config{
-			Redis: g.rdb, TTL: s.ReplyCacheTTL, Redact: policy.NewRedactor(settings.Secrets(s)...).String, Log: log,
+			Redis: g.rdb, TTL: s.ReplyCacheTTL, Redact: redact.String, Log: log,
 		})
 	}
 	if err != nil {

@@ -43,7 +43,7 @@ func askOnce(t *testing.T, p model.Provider, r model.Request) (*model.Reply, err
 func TestGuardOfAWorker(t *testing.T) {
 	s := embeddedtest.Start(t, embedded.Config{NATSAddr: embedded.NoListen})
 	ws := settings.Worker{RedisURL: s.RedisURL, Name: "w1", Models: settings.Models{ModelRPM: 1, ReplyCacheTTL: time.Hour}}
-	g, err := newGuard(ws, limitsOf(ws.Models), slog.New(slog.DiscardHandler))
+	g, err := newGuard(ws, limitsOf(ws.Models), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestGuardOfAWorker(t *testing.T) {
 
 func TestGuardThatHasNothingToDo(t *testing.T) {
 	ws := settings.Worker{RedisURL: "none", Models: settings.Models{ReplyCacheTTL: time.Hour}}
-	g, err := newGuard(ws, limitsOf(ws.Models), slog.New(slog.DiscardHandler))
+	g, err := newGuard(ws, limitsOf(ws.Models), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

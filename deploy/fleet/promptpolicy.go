@@ -7,8 +7,7 @@ import (
 )
 
 // withoutSecrets refuses prompts that hold a secret of this process: what is stored is read by many.
-func withoutSecrets(secrets []string) prompt.Policy {
-	redactor := policy.NewRedactor(secrets...)
+func withoutSecrets(redactor *policy.Redactor) prompt.Policy {
 	return func(p messages.Prompt) error {
 		if redactor.String(p.Text) != p.Text {
 			return &messages.FieldError{Field: "prompt.text", Reason: "holds a secret of this fleet"}

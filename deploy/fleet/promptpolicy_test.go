@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/policy"
 )
 
 func TestPromptsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
-	allowed := withoutSecrets([]string{"a-password-of-the-fleet"})
+	allowed := withoutSecrets(policy.NewRedactor("a-password-of-the-fleet"))
 	if err := allowed(messages.Prompt{Text: "Be kind."}); err != nil {
 		t.Error(err)
 	}

@@ -43,15 +43,17 @@ type Parts struct {
 	Cache     runner.Cache                                       // holds the states of runs; default: Redis, from the settings
 	Hooks     []runner.Hook                                      // called in every run
 
-	guard *guard // before the models; nil: none. The caller closes it.
+	guard  *guard           // before the models; nil: none. The caller closes it.
+	redact *policy.Redactor // of all that this process was told; never nil
 }
 
 // Worker runs a worker process until ctx ends and it has drained. Once its HTTP address answers it calls ready, unless
 // that is nil.
 func Worker(ctx context.Context, s settings.Worker, version string, log *slog.Logger, parts Parts, ready func(addr string)) error {
+	parts.redact = policy.NewRedactor(settings.Secrets(s)...)
 	if parts.Model == nil {
 		var err error
-		if parts.guard, err = newGuard(s, limitsOf(s.Models), log); err != nil {
+		if parts.guard, err = newGuard(s, limitsOf(s.Models), parts.redact, log); err != nil {
 			return err
 		}
 		defer func() { _ = parts.guard.close() }()
@@ -72,7 +74,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
-	redact := policy.NewRedactor(settings.Secrets(s)...)
+	redact := parts.redact
 	said := newLogs(log, redact, s.Name)
 	log = said.of("worker")
 	b, err := bus.Open(ctx, nc, bus.Config{Log: said.of("bus"), Keys: keys, Inline: s.BlobBytes})

@@ -22,8 +22,9 @@ type Redactor struct {
 
 // NewRedactor returns a Redactor for exact values, white space around them left off. It also knows them in base64
 // (inside longer data too, as in the header of basic authentication), in hex, as a list of numbers, and escaped for
-// JSON, for Go and for URLs. Values shorter than MinSecret are ignored. Values should be UTF-8: others change when
-// they are written as JSON, and may then not be found.
+// JSON, for Go and for URLs, as encoders do it or with every character escaped, but not with some of them. Values
+// shorter than MinSecret are ignored. Values should be UTF-8: others change when they are written as JSON, and may
+// then not be found.
 func NewRedactor(secrets ...string) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
