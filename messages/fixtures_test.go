@@ -168,6 +168,7 @@ func fullRecords() []messages.Record {
 		&messages.Finished{Result: fullResult(), Dead: true},
 		&messages.Planned{
 			Step: 1, Decision: messages.DecisionAdapt, Reason: "b failed", Plan: fullPlan(), Renewed: []string{"b"}, Fallback: true,
+			Approvals: []string{"b"}, Means: map[string]float64{"b": 0.25},
 		},
 		&messages.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 		&messages.Decided{

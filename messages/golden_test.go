@@ -175,7 +175,9 @@ func wire() map[string]any {
 			Decision: messages.DecisionAdapt, Reason: "b failed", Fallback: true, Truncated: true,
 			Steps: []messages.PlanItem{{
 				ID: "b", Description: "Read b.go.", Tool: "read_file", DependsOn: []string{"a"}, Critical: true, EstimatedDuration: 1.5,
+				Args: json.RawMessage(`{"path":"b.go"}`), RequiredApprovals: []string{"ops"},
 			}},
+			RequiredApprovals: []string{"b"}, EstimatedDuration: 2.5,
 		},
 		messages.EventTurnEnd: messages.TurnEnd{Steps: 2, Usage: usage, Cost: new(0.0125)},
 		"batch_finished": messages.BatchFinished{

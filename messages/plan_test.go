@@ -218,3 +218,30 @@ func TestTaskResultFits(t *testing.T) {
 		}
 	}
 }
+
+// A plan takes as long as its longest chain, when that is known of every step.
+func TestPlanDuration(t *testing.T) {
+	t.Parallel()
+	step := func(id string, seconds float64, after ...string) messages.PlanStep {
+		return messages.PlanStep{ID: id, Description: "D.", Tool: "t", EstimatedDuration: seconds, DependsOn: after}
+	}
+	for name, tc := range map[string]struct {
+		plan  messages.Plan
+		means map[string]float64
+		want  float64
+	}{
+		"a chain and what is beside it": {messages.Plan{Steps: []messages.PlanStep{step("c", 3, "a"), step("a", 1), step("b", 2)}}, nil, 4},
+		"measured":                      {messages.Plan{Steps: []messages.PlanStep{step("a", 1), step("b", 0, "a")}}, map[string]float64{"b": 0.5, "a": 9}, 1.5},
+		"not known of one":              {messages.Plan{Steps: []messages.PlanStep{step("a", 1), step("b", 0)}}, nil, 0},
+		"as planned":                    {messages.Plan{EstimatedDuration: 7, Steps: []messages.PlanStep{step("a", 1)}}, nil, 7},
+		"a ring ends":                   {messages.Plan{Steps: []messages.PlanStep{step("a", 1, "b"), step("b", 1, "a")}}, nil, 4},
+	} {
+		r := &messages.Planned{Decision: messages.DecisionReady, Plan: &tc.plan, Means: tc.means}
+		h := messages.Follow(ref, messages.Head{}, r)
+		var d messages.PlanData
+		decode(t, messages.Events(ref, messages.Entry{Head: h, Records: []messages.Record{r}})[0].Data, &d)
+		if d.EstimatedDuration != tc.want {
+			t.Errorf("%s: %v, want %v", name, d.EstimatedDuration, tc.want)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package messages
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"math"
+	"slices"
+)
 
 // Decision is what was decided about a plan.
 type Decision string
@@ -23,6 +27,10 @@ type Planned struct {
 	Plan     *Plan    `json:"plan,omitempty"`     // of ready and adapt: the whole plan from now on
 	Renewed  []string `json:"renewed,omitempty"`  // of adapt: ids of steps that were replaced; they begin anew
 	Fallback bool     `json:"fallback,omitempty"` // the model did not answer in time: a rule decided
+	// Of ready and adapt, what the worker knew of the plan: the steps whose calls wait for an approval, also those that the agent
+	// asks one for, and how many seconds calls of the tools of steps took on average, by the ids of steps.
+	Approvals []string           `json:"approvals,omitempty"`
+	Means     map[string]float64 `json:"means,omitempty"`
 }
 
 // Kind implements Record.
@@ -53,6 +61,9 @@ type (
 		Fallback  bool       `json:"fallback,omitempty"`
 		Steps     []PlanItem `json:"steps,omitempty"`     // ready and adapt only
 		Truncated bool       `json:"truncated,omitempty"` // steps or what they say are shortened
+
+		RequiredApprovals []string `json:"requiredApprovals,omitempty"` // ids of steps whose calls wait for an approval
+		EstimatedDuration float64  `json:"estimatedDuration,omitempty"` // of the whole, in seconds; absent: not known
 	}
 	// PlanItem is a step as the event plan shows it.
 	PlanItem struct {
@@ -61,7 +72,10 @@ type (
 		Tool              string   `json:"tool"`
 		DependsOn         []string `json:"dependsOn,omitempty"`
 		Critical          bool     `json:"critical"`
-		EstimatedDuration float64  `json:"estimatedDuration,omitempty"` // in seconds
+		EstimatedDuration float64  `json:"estimatedDuration,omitempty"` // in seconds; absent: not known
+
+		Args              json.RawMessage `json:"args,omitempty"`              // an object; absent when there are none, or too many to show
+		RequiredApprovals []string        `json:"requiredApprovals,omitempty"` // by whom or what for
 	}
 )
 
@@ -74,20 +88,66 @@ func (r *Planned) data() PlanData {
 	if r.Plan == nil {
 		return d
 	}
+	d.EstimatedDuration = r.duration()
 	size := 0
 	for i := range r.Plan.Steps {
 		s := &r.Plan.Steps[i]
 		item := PlanItem{
-			ID: named(s.ID), Tool: named(s.Tool), DependsOn: s.DependsOn, Critical: s.IsCritical(), EstimatedDuration: s.EstimatedDuration,
+			ID: named(s.ID), Tool: named(s.Tool), DependsOn: s.DependsOn, Critical: s.IsCritical(), EstimatedDuration: r.estimate(s),
+			RequiredApprovals: s.RequiredApprovals,
 		}
 		var cut bool
 		item.Description, cut = fit(s.Description, maxEventName)
+		switch args := canonical(s.Args); {
+		case len(args) <= len(`{}`):
+		case len(args) > maxEventArgs || !json.Valid(args):
+			cut = true
+		default:
+			item.Args = args
+		}
 		b, err := json.Marshal(item)
 		if size += len(b); err != nil || size > maxPlanShown {
 			d.Truncated = true
 			break
 		}
 		d.Steps, d.Truncated = append(d.Steps, item), d.Truncated || cut
+		if r.Plan.NeedsApproval(s) || slices.Contains(r.Approvals, s.ID) {
+			d.RequiredApprovals = append(d.RequiredApprovals, item.ID)
+		}
 	}
 	return d
+}
+
+// estimate is how many seconds a step takes: as it is planned, or else as calls of its tool have taken; 0: not known.
+func (r *Planned) estimate(s *PlanStep) float64 {
+	if s.EstimatedDuration > 0 {
+		return s.EstimatedDuration
+	}
+	return r.Means[s.ID]
+}
+
+// duration is how many seconds the plan takes: as it is planned, or else along the longest chain of its steps; 0: of one of
+// them it is not known.
+func (r *Planned) duration() float64 {
+	if r.Plan.EstimatedDuration > 0 {
+		return r.Plan.EstimatedDuration
+	}
+	ends, last := make(map[string]float64, len(r.Plan.Steps)), 0.0
+	for range r.Plan.Steps { // each round finds the ends of one more link; a log may hold a ring, which ends too
+		for i := range r.Plan.Steps {
+			s := &r.Plan.Steps[i]
+			own := r.estimate(s)
+			if own <= 0 {
+				return 0
+			}
+			begins := 0.0
+			for _, id := range s.DependsOn {
+				begins = max(begins, ends[id])
+			}
+			ends[s.ID] = begins + own
+			last = max(last, ends[s.ID])
+		}
+	}
+	const millis = 1000
+	return math.Round(last*millis) / millis
 }

@@ -37,7 +37,12 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	most := cmp.Or(m.timeout, s.Timeout, DefaultTimeout)
 	limited, stop := context.WithTimeoutCause(ctx, most, errTimeout)
 	defer stop()
+	began := time.Now()
 	r, err := s.guarded(limited, m, c)
+	if err == nil && r.Park == nil {
+		m.nanos.Add(int64(time.Since(began)))
+		m.calls.Add(1)
+	}
 	switch {
 	case err == nil && !r.IsError:
 	case ctx.Err() != nil:

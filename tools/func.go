@@ -16,6 +16,11 @@ import (
 // without omitempty are required, the tag jsonschema describes a field, and unknown fields are refused. A schema of
 // its own must refuse unknown fields too, so that no misspelt one is lost in silence.
 func Func[In any](spec messages.ToolSpec, f func(context.Context, Call, In) (Result, error)) (Tool, error) {
+	return FuncOn(spec, nil, f)
+}
+
+// FuncOn is Func of a tool that says what its calls are about: see Resourcer.
+func FuncOn[In any](spec messages.ToolSpec, key func(In) string, f func(context.Context, Call, In) (Result, error)) (Tool, error) {
 	var err error
 	if len(spec.InputSchema) == 0 {
 		if spec.InputSchema, err = infer[In](); err != nil {
@@ -29,7 +34,7 @@ func Func[In any](spec messages.ToolSpec, f func(context.Context, Call, In) (Res
 	if !forbids(s.root.AdditionalProperties) {
 		return nil, fmt.Errorf(`tool %q: input schema: "additionalProperties" must be false`, spec.Name)
 	}
-	return function[In]{spec, f}, nil
+	return function[In]{spec, key, f}, nil
 }
 
 func infer[In any]() (json.RawMessage, error) {
@@ -50,6 +55,7 @@ func infer[In any]() (json.RawMessage, error) {
 
 type function[In any] struct {
 	spec messages.ToolSpec
+	key  func(In) string
 	f    func(context.Context, Call, In) (Result, error)
 }
 
@@ -65,4 +71,13 @@ func (t function[In]) Call(ctx context.Context, c Call) (Result, error) {
 		return *invalid(fmt.Sprintf("Invalid arguments for %s: %s.", t.spec.Name, messages.Clip(err.Error(), maxExpected))), nil
 	}
 	return t.f(ctx, c, in)
+}
+
+// Resource implements Resourcer.
+func (t function[In]) Resource(args json.RawMessage) string {
+	var in In
+	if t.key == nil || json.Unmarshal(args, &in) != nil {
+		return ""
+	}
+	return t.key(in)
 }

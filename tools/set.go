@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -29,6 +30,8 @@ type member struct {
 	spec    messages.ToolSpec
 	schema  *schema
 	timeout time.Duration // its own; 0: that of the set
+
+	calls, nanos atomic.Int64 // that were answered, and how long they took together
 }
 
 // NewSet refuses a tool whose name is malformed or taken, and one whose spec no call could be checked by: the schema
@@ -107,4 +110,20 @@ func orNone(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
+}
+
+// enough is how many calls of a tool say how long one takes.
+const enough = 3
+
+// Mean is how long the calls of a tool have taken that this Set has made, on average; false before there are a few.
+func (s *Set) Mean(name string) (time.Duration, bool) {
+	m := s.members[name]
+	if m == nil {
+		return 0, false
+	}
+	n := m.calls.Load()
+	if n < enough {
+		return 0, false
+	}
+	return time.Duration(m.nanos.Load() / n), true
 }

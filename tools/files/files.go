@@ -49,18 +49,18 @@ func Tools() ([]tools.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := tools.Func(messages.ToolSpec{
+	read, err := tools.FuncOn(messages.ToolSpec{
 		Name: "read_file", Effect: messages.EffectRead,
 		Description: "Returns the content of a UTF-8 text file in the workspace. A long file comes in pieces: " +
 			"the end of a piece says with which offset to read on.",
-	}, readFile)
+	}, func(in readArgs) string { return resource(in.FilePath) }, readFile)
 	if err != nil {
 		return nil, err
 	}
-	write, err := tools.Func(messages.ToolSpec{
+	write, err := tools.FuncOn(messages.ToolSpec{
 		Name: "write_file", Effect: messages.EffectIdempotent,
 		Description: "Writes a UTF-8 text file in the workspace. It replaces the whole file; missing folders are made.",
-	}, writeFile)
+	}, func(in writeArgs) string { return resource(in.FilePath) }, writeFile)
 	if err != nil {
 		return nil, err
 	}
@@ -161,4 +161,9 @@ func failure(err error) (tools.Result, error) {
 		return tools.Failure(pe.Error()), nil
 	}
 	return tools.Result{}, err
+}
+
+// resource is the key of a file: see tools.Resourcer. Names that some file systems take for the same have the same.
+func resource(file string) string {
+	return "workspace/" + strings.ToLower(path.Clean("/" + file)[1:])
 }

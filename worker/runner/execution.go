@@ -343,7 +343,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		}
 		entailed := s.Entails(action)
 		for _, r := range entailed {
-			if err := add(r); err != nil {
+			if err := add(x.known(s, r)); err != nil {
 				return nil, nil, err
 			}
 		}

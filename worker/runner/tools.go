@@ -122,29 +122,29 @@ func (x *execution) check(c messages.ToolCall, allowed []messages.ToolSpec) (ref
 	return refusal
 }
 
-// wave is the calls to make next: neighbouring reads together, as many as the agent allows, anything else alone, in the model's order.
-func (x *execution) wave(s *agent.State) []agent.OpenCall {
+// wave is the calls to make next: neighbouring ones that cannot disturb each other, as many as the agent allows, in the
+// model's order. What can, their effects and resources tell.
+func (x *execution) wave(s *agent.State) (wave []agent.OpenCall) {
 	together := s.Agent.Together()
 	if s.Task.Seed != nil { // the order in which results come in is then always the same
 		together = 1
 	}
-	for i := range s.Open {
-		if s.Open[i].Result != nil {
+	first := slices.IndexFunc(s.Open, func(c agent.OpenCall) bool { return c.Result == nil })
+	if first < 0 {
+		return nil
+	}
+	var claims []tools.Claim
+	for _, c := range s.Open[first:min(first+together, len(s.Open))] {
+		if c.Result != nil {
 			continue
 		}
-		n := i
-		for n < len(s.Open) && n-i < together && (s.Open[n].Result != nil || x.cfg.Tools.Effect(s.Open[n].Call.Name) == messages.EffectRead) {
-			n++
+		claim := x.cfg.Tools.Claim(c.Call.Name, x.args[c.Call.ID])
+		if slices.ContainsFunc(claims, func(other tools.Claim) bool { return !claim.Beside(other) }) {
+			break
 		}
-		var wave []agent.OpenCall
-		for _, c := range s.Open[i:max(n, i+1)] {
-			if c.Result == nil {
-				wave = append(wave, c)
-			}
-		}
-		return wave
+		wave, claims = append(wave, c), append(claims, claim)
 	}
-	return nil
+	return wave
 }
 
 // answer is what came of a call.

@@ -1,0 +1,53 @@
+package runner
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/agent"
+)
+
+// known is a record as it goes to the log: a plan without secrets, as the calls that models make have none, and with what
+// this worker knows of its steps.
+func (x *execution) known(s *agent.State, r messages.Record) messages.Record {
+	p, ok := r.(*messages.Planned)
+	if !ok || p.Plan == nil {
+		return r
+	}
+	out := *p
+	plan := *p.Plan // the task's or the agent's own stays as it is
+	plan.Steps = make([]messages.PlanStep, len(p.Plan.Steps))
+	out.Plan, out.Reason = &plan, x.cfg.Redact(p.Reason)
+	for i := range p.Plan.Steps {
+		step := p.Plan.Steps[i]
+		step.Description, step.Args = x.cfg.Redact(step.Description), x.redactArgs(step.Args)
+		plan.Steps[i] = step
+		if plan.NeedsApproval(&step) || s.Agent.AsksFor(s.Tools, step.Tool) {
+			out.Approvals = append(out.Approvals, step.ID)
+		}
+		if mean, ok := x.cfg.Tools.Mean(step.Tool); ok && s.Task.Seed == nil { // a run with a seed is the same each time
+			if out.Means == nil {
+				out.Means = map[string]float64{}
+			}
+			const millis = 1000
+			out.Means[step.ID] = max(1, math.Round(mean.Seconds()*millis)) / millis
+		}
+	}
+	return &out
+}
+
+func (x *execution) redactArgs(args json.RawMessage) json.RawMessage {
+	if len(args) == 0 {
+		return args
+	}
+	text := x.cfg.Redact(string(args))
+	switch {
+	case text == string(args):
+		return args
+	case !json.Valid([]byte(text)): // a secret that is part of a number leaves no JSON
+		return json.RawMessage(`{}`)
+	default:
+		return json.RawMessage(text)
+	}
+}
