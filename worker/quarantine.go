@@ -21,7 +21,7 @@ const trialTime = 10 * time.Second
 // wait have not claimed anything, so the next death costs them no attempt.
 type quarantine struct {
 	limit int              // of runs that wait
-	news  func(trials int) // hears of more than one trial, before the run that makes it so may claim; must be quick
+	news  func(trials int) // hears how many trials there are when it matters, before the newest run may claim; must be quick
 
 	mu        sync.Mutex
 	closed    bool
@@ -113,7 +113,7 @@ func (q *quarantine) admit() {
 		q.busy++
 		q.trials++
 		e.trial.alone = q.trials == 1
-		if !e.trial.alone {
+		if !e.trial.alone || e.prime { // that a prime suspect is alone is proof, if the last word was not of others
 			q.news(q.trials)
 		}
 		e.trial.timer = time.AfterFunc(trialTime, func() { q.expire(e.trial) })

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -99,6 +100,26 @@ func TestQuarantineTriesMoreWhenRunsMakeProgress(t *testing.T) {
 	})
 }
 
+// What was said of trials that have ended does not speak for a prime suspect that is tried alone after them.
+func TestQuarantineTellsOfAPrimeSuspect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuspects(t, 8)
+		for _, n := range []string{"a", "b", "c"} {
+			s.enter(t.Context(), n, false)
+		}
+		s.end("a", true)
+		s.enter(t.Context(), "prime", true)
+		s.on("a", "b", "c")
+		s.end("b", true)
+		s.end("c", true)
+		s.on("a", "b", "c", "prime")
+		if !s.entered["prime"].Alone || !slices.Equal(s.told, []int{2, 1}) {
+			t.Errorf("alone: %t, told %v, want 2 and then 1", s.entered["prime"].Alone, s.told)
+		}
+		s.end("prime", true)
+	})
+}
+
 func TestQuarantineTriesPrimeSuspectsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSuspects(t, 8)
@@ -124,7 +145,7 @@ func TestQuarantineWaitsNotForEver(t *testing.T) {
 		s.on("slow")
 		time.Sleep(trialTime + time.Second)
 		s.on("slow", "b")
-		if s.entered["b"].Alone || len(s.told) != 1 || s.told[0] != 2 {
+		if s.entered["b"].Alone || !slices.Equal(s.told, []int{1, 2}) {
 			t.Errorf("b is alone: %t, told %v", s.entered["b"].Alone, s.told)
 		}
 		s.end("slow", true)

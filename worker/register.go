@@ -68,8 +68,9 @@ func (w *Worker) evidence() (e evidence) {
 	return e
 }
 
-// tried tells the fleet that several runs are on trial here, before the newest of them may claim: if this worker dies, none
-// of them is proven to be the cause.
+// tried tells the fleet how many runs are on trial here, before the newest of them may claim. If this worker dies while there
+// are several, none of them is proven to be the cause. A prime suspect that is alone is told too: trials that have just ended
+// would speak for it.
 func (w *Worker) tried(trials int) {
 	w.say(w.running, w.describe(trials))
 }
