@@ -92,7 +92,8 @@ func TestLongWaitEnds(t *testing.T) {
 	if diff := cmp.Diff(want, names(h.events(run))); diff != "" {
 		t.Error(diff)
 	}
-	if r := h.result(run); !r.Success || r.Result != "Done." || refused.Load() != 2 || r.RetryInfo != nil {
+	if r := h.result(run); !r.Success || r.Result != "Done." || refused.Load() != 2 || r.RetryInfo == nil ||
+		r.RetryInfo.Attempts != 1 || !strings.Contains(r.RetryInfo.LastError, "slow down") {
 		t.Errorf("result after %d calls: %+v", refused.Load(), r)
 	}
 }
