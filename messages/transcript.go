@@ -84,6 +84,10 @@ func saidBy(r Record, each func(TranscriptMessage) bool) bool {
 		return r.Text == "" || each(TranscriptMessage{Message: Message{Role: RoleUser, Content: TextContent(r.Text)}, Recalled: true})
 	case *ModelReplied:
 		return each(TranscriptMessage{Step: r.Step, Message: r.Message})
+	case *ToolStarted:
+		if r.StepID != "" { // a step of a plan: no reply has its call
+			return each(TranscriptMessage{Step: r.Step, Message: Message{Role: RoleAssistant, Content: []Block{{ToolCall: &r.Call}}}})
+		}
 	case *ToolReturned:
 		return each(TranscriptMessage{Step: r.Step, Message: Message{Role: RoleTool, Content: []Block{{ToolResult: &r.Result}}}})
 	case *Steered:
