@@ -147,7 +147,7 @@ func (q *Quota) Ceiling(today, month float64, now time.Time) (limit, text string
 }
 
 func spentOf(spent, ceiling float64, when string) string {
-	return fmt.Sprintf("$%g of $%g are spent %s (UTC)", RoundCost(spent), ceiling, when)
+	return fmt.Sprintf("%s of %s are spent %s (UTC)", Money(RoundCost(spent)), Money(ceiling), when)
 }
 
 // Spent is what the model calls in an entry cost, in nano US dollars. Calls of unknown price and those that another run

@@ -160,9 +160,9 @@ func left(seconds float64) string {
 
 // cost says what is known, and that it is not all.
 func cost(b *messages.Batch) string {
-	text := Money(b.Cost)
+	text := messages.Money(b.Cost)
 	if b.MaxCost != nil {
-		text += " of " + Money(*b.MaxCost)
+		text += " of " + messages.Money(*b.MaxCost)
 	}
 	if b.Unpriced > 0 {
 		text += fmt.Sprintf(", and %s of unknown cost", count(int64(b.Unpriced), "run"))

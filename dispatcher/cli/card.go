@@ -202,7 +202,7 @@ func (k *card) cost() string {
 	used := k.used()
 	switch {
 	case usd != nil:
-		return Money(*usd)
+		return messages.Money(*usd)
 	case used != nil && used.Total > 0:
 		return "unknown: a model has no price"
 	default:

@@ -64,7 +64,7 @@ func (c *commands) writeText(cmd *cobra.Command, text string) error {
 // writeHistory writes changes, newest first; number is what theirs are called.
 func (c *commands) writeHistory(cmd *cobra.Command, f format, number string, changes []messages.Change) error {
 	if f.json {
-		return c.writeJSON(cmd, messages.History{Changes: changes})
+		return writeLines(c, cmd, changes)
 	}
 	table := newTable(cmd.OutOrStdout())
 	writeRow(table, number, "WHEN", "BY", "CHANGE")

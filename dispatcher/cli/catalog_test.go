@@ -93,7 +93,7 @@ func TestAgentsFromApplyToDelete(t *testing.T) {
 	if out, _ = f.run(t, "agents", "history", "writer", "-o", "json"); !strings.Contains(out, fmt.Sprintf(`"revision":%d`, one)) {
 		t.Errorf("history: %s", out)
 	}
-	if _, err := fmt.Sscanf(out, `{"changes":[{"name":"writer","revision":%d`, &two); err != nil || two <= one {
+	if _, err := fmt.Sscanf(out, `{"name":"writer","revision":%d`, &two); err != nil || two <= one {
 		t.Errorf("history: %s", out)
 	}
 	f.compares(t, one, two, "agents", "diff", "writer")

@@ -113,10 +113,8 @@ func (c *commands) listDead() *cobra.Command {
 				switch {
 				case err != nil:
 					return explainDead(err, g.tenant)
-				case g.output.json:
-					return c.writeJSON(cmd, list)
 				default:
-					return c.writeDead(cmd, list)
+					return c.writeDead(cmd, list, g.output.json)
 				}
 			})
 		},
@@ -126,24 +124,32 @@ func (c *commands) listDead() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) writeDead(cmd *cobra.Command, list *messages.DeadList) error {
-	if len(list.Letters) == 0 {
+func (c *commands) writeDead(cmd *cobra.Command, list *messages.DeadList, asJSON bool) error {
+	show := deadTable
+	switch {
+	case asJSON:
+		show = writeLines[messages.DeadLetter]
+	case len(list.Letters) == 0:
 		return write(cmd.ErrOrStderr(), "no dead letters\n")
 	}
-	table := newTable(cmd.OutOrStdout())
-	writeRow(table, "LETTER", "KIND", "OF", "AGENT", "CODE", "TRIES", "AGE", "WHY")
-	for i := range list.Letters {
-		l := &list.Letters[i]
-		writeRow(table, strconv.FormatUint(l.Seq, 10), string(l.Kind), cmp.Or(l.Run, l.Batch, "-"), cmp.Or(l.Agent, l.Host, "-"),
-			string(l.Error.Code), strconv.Itoa(l.Attempts), span(c.options.Now().Sub(l.Time)), truncate(visible(l.Error.Message), maxArguments))
-	}
-	if err := flush(table); err != nil {
+	if err := show(c, cmd, list.Letters); err != nil {
 		return err
 	}
 	if list.Next != 0 {
 		return write(cmd.ErrOrStderr(), "there are more: narrow it down with --agent, --code or --since\n")
 	}
 	return nil
+}
+
+func deadTable(c *commands, cmd *cobra.Command, letters []messages.DeadLetter) error {
+	table := newTable(cmd.OutOrStdout())
+	writeRow(table, "LETTER", "KIND", "OF", "AGENT", "CODE", "TRIES", "AGE", "WHY")
+	for i := range letters {
+		l := &letters[i]
+		writeRow(table, strconv.FormatUint(l.Seq, 10), string(l.Kind), cmp.Or(l.Run, l.Batch, "-"), cmp.Or(l.Agent, l.Host, "-"),
+			string(l.Error.Code), strconv.Itoa(l.Attempts), span(c.options.Now().Sub(l.Time)), truncate(visible(l.Error.Message), maxArguments))
+	}
+	return flush(table)
 }
 
 func (c *commands) showDead() *cobra.Command {

@@ -195,7 +195,7 @@ func writeReport(w io.Writer, r *evaluation.Report, ephemeral bool) error {
 func totals(r *evaluation.Report) string {
 	cost := "unknown"
 	if r.Usage.Cost != nil {
-		cost = Money(*r.Usage.Cost)
+		cost = messages.Money(*r.Usage.Cost)
 	}
 	return fmt.Sprintf("%d of %d runs passed (%.0f %%), %d completed; threshold %.0f %%\n", r.Good, r.Runs, 100*r.Rate, r.Completed, 100*r.Threshold) +
 		fmt.Sprintf("steps   %s a run, at most %g\n", mean(r.Steps.Mean), r.Steps.Max) +

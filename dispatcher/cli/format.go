@@ -39,6 +39,16 @@ func (c *commands) writeJSON(cmd *cobra.Command, v any) error {
 	return WriteJSON(cmd, v, c.options.Raw)
 }
 
+// writeLines writes a list as JSON Lines: an item on each line, none when it is empty.
+func writeLines[T any](c *commands, cmd *cobra.Command, items []T) error {
+	for i := range items {
+		if err := c.writeJSON(cmd, &items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func write(w io.Writer, s string) error {
 	if _, err := io.WriteString(w, s); err != nil {
 		return fmt.Errorf("write output: %w", err)

@@ -125,14 +125,15 @@ func (c *commands) listKeys() *cobra.Command {
 				switch {
 				case err != nil:
 					return explainKey(err, "")
-				case output.json:
-					return c.writeJSON(cmd, list)
-				case len(list.Keys) == 0:
+				case len(list.Keys) == 0 && !output.json:
 					return write(cmd.ErrOrStderr(), "no API keys: make one with `longshore keys api create`\n")
 				case list.More:
 					if err := write(cmd.ErrOrStderr(), "there are more than these: give --tenant\n"); err != nil {
 						return err
 					}
+				}
+				if output.json {
+					return writeLines(c, cmd, list.Keys)
 				}
 				return writeKeys(cmd.OutOrStdout(), list.Keys, c.options.Now())
 			})

@@ -31,14 +31,15 @@ func (c *commands) lanes() *cobra.Command {
 				switch {
 				case err != nil:
 					return explain(err, messages.Ref{Tenant: req.Tenant})
-				case output.json:
-					return c.writeJSON(cmd, list)
-				case len(list.Lanes) == 0:
+				case len(list.Lanes) == 0 && !output.json:
 					return write(cmd.ErrOrStderr(), "nothing is queued\n")
 				case list.More:
 					if err := write(cmd.ErrOrStderr(), "there are more than these\n"); err != nil {
 						return err
 					}
+				}
+				if output.json {
+					return writeLines(c, cmd, list.Lanes)
 				}
 				return writeLanes(cmd.OutOrStdout(), list.Lanes, c.options.Now())
 			})

@@ -41,7 +41,7 @@ func (c *commands) pause() *cobra.Command {
 					case err != nil:
 						return oneLine(err)
 					case f.output.json:
-						return c.writeJSON(cmd, list)
+						return writeLines(c, cmd, list.Pauses)
 					case len(list.Pauses) == 0:
 						return write(cmd.ErrOrStderr(), "nothing is paused\n")
 					default:

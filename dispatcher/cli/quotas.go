@@ -36,7 +36,7 @@ func (c *commands) quotasList() *cobra.Command {
 				case err != nil:
 					return explain(err, messages.Ref{})
 				case output.json:
-					return c.writeJSON(cmd, messages.QuotaList{Quotas: list})
+					return writeLines(c, cmd, list)
 				case len(list) == 0:
 					return write(cmd.ErrOrStderr(), "no quotas: there is no limit\n")
 				default:
@@ -255,11 +255,10 @@ func (l *limit) amount(n float64) string {
 }
 
 func (l *limit) number(n float64) string {
-	s := strconv.FormatFloat(n, 'f', -1, 64)
 	if l.dollars {
-		return "$" + s
+		return messages.Money(n)
 	}
-	return s
+	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
 func (c *commands) showChange(cmd *cobra.Command, f format, change *messages.QuotaChange) error {

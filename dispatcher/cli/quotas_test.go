@@ -13,11 +13,11 @@ import (
 func TestQuotaCommands(t *testing.T) {
 	f := newFleet(t)
 	out, _ := f.run(t, "quotas", "set", "tenant", "acme", "--max-queued", "3", "--cost-per-day", "0.5")
-	if want := "tenant acme   before  after\nqueued        -       3\ncost per day  -       $0.5\n"; out != want {
+	if want := "tenant acme   before  after\nqueued        -       3\ncost per day  -       $0.50\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 	out, _ = f.run(t, "quotas", "set", "tenant", "acme", "--cost-per-day", "0", "--weight", "2")
-	if want := "tenant acme   before  after\nweight        -       2\nqueued        3       3\ncost per day  $0.5    -\n"; out != want {
+	if want := "tenant acme   before  after\nweight        -       2\nqueued        3       3\ncost per day  $0.50   -\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 	out, _ = f.run(t, "quotas", "list")
@@ -29,7 +29,7 @@ func TestQuotaCommands(t *testing.T) {
 		t.Errorf("got %q", out)
 	}
 	out, _ = f.run(t, "quotas", "show", "tenant", "acme")
-	if !strings.Contains(out, "queued          3      0\n") || !strings.Contains(out, "cost per day    -      $0\n") {
+	if !strings.Contains(out, "queued          3      0\n") || !strings.Contains(out, "cost per day    -      $0.00\n") {
 		t.Errorf("got %q", out)
 	}
 	out, _ = f.run(t, "quotas", "show", "tenant", "acme", "-o", "json")

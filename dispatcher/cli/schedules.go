@@ -113,7 +113,7 @@ func (c *commands) listSchedules() *cobra.Command {
 				case err != nil:
 					return explain(err, messages.Ref{Tenant: s.tenant})
 				case s.output.json:
-					return c.writeJSON(cmd, messages.ScheduleList{Schedules: list})
+					return writeLines(c, cmd, list)
 				case len(list) == 0:
 					return write(cmd.ErrOrStderr(), fmt.Sprintf("no schedules of tenant %s: store one with `longshore schedules apply`\n", s.tenant))
 				}

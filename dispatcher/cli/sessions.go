@@ -35,14 +35,15 @@ func (c *commands) listSessions() *cobra.Command {
 				switch {
 				case err != nil:
 					return explain(err, messages.Ref{Tenant: s.tenant})
-				case s.output.json:
-					return c.writeJSON(cmd, list)
-				case len(list.Sessions) == 0:
+				case len(list.Sessions) == 0 && !s.output.json:
 					return write(cmd.ErrOrStderr(), fmt.Sprintf("no sessions of tenant %s\n", s.tenant))
 				case list.More:
 					if err := write(cmd.ErrOrStderr(), "there are more than these\n"); err != nil {
 						return err
 					}
+				}
+				if s.output.json {
+					return writeLines(c, cmd, list.Sessions)
 				}
 				return writeSessions(cmd.OutOrStdout(), list.Sessions, c.options.Now())
 			})

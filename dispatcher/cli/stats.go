@@ -87,7 +87,7 @@ func groupCells(name string, g *messages.RunGroup) []string {
 	if g.SuccessRate != nil {
 		rate = fmt.Sprintf("%.1f%%", *g.SuccessRate*100)
 	}
-	cost := Money(g.Cost)
+	cost := messages.Money(g.Cost)
 	if g.Unpriced > 0 {
 		cost += "+?" // some is not known
 	}

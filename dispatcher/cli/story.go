@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -207,7 +208,20 @@ func (r *run) resumed(d messages.RunWaiting) line {
 }
 
 func (r *run) budgetWarned(d messages.BudgetWarning) line {
-	return line{mark: attention, text: fmt.Sprintf("budget: %s is at %.4g of %.4g", d.Limit, d.Spent, d.Allowed)}
+	spent, allowed := amount(d.Limit, d.Spent), amount(d.Limit, d.Allowed)
+	return line{mark: attention, text: fmt.Sprintf("budget: %s is at %s of %s", d.Limit, spent, allowed)}
+}
+
+// amount is how much of a budget: dollars, seconds or a count.
+func amount(limit string, n float64) string {
+	switch limit {
+	case messages.CapCost:
+		return messages.Money(n)
+	case messages.CapWallTime:
+		return took(time.Duration(n * float64(time.Second)))
+	default:
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
 }
 
 func (r *run) hookFailed(d messages.HookFailure) line {
@@ -257,7 +271,7 @@ func (r *run) finished(result *messages.AgentResult) line {
 		l.note = joined(l.note, tokens(result.TokenUsage.Total))
 	}
 	if usd := result.CostEstimate; usd != nil && *usd > 0 {
-		l.note = joined(l.note, Money(*usd))
+		l.note = joined(l.note, messages.Money(*usd))
 	}
 	l.note = joined(l.note, took(result.FinishedAt.Sub(result.StartedAt)))
 	return l

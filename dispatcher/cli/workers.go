@@ -26,7 +26,7 @@ func (c *commands) workersCommand() *cobra.Command {
 				case err != nil:
 					return explain(err, messages.Ref{})
 				case output.json:
-					return c.writeJSON(cmd, messages.WorkerList{Workers: list})
+					return writeLines(c, cmd, list)
 				case len(list) == 0:
 					return write(cmd.ErrOrStderr(), "no worker answers: start one with `longshore worker`\n")
 				default:

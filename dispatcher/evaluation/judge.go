@@ -173,7 +173,7 @@ func (e *Expect) judgeUse(r *messages.AgentResult) (why []string) {
 	case r.CostEstimate == nil:
 		why = append(why, "maxCost: the cost is unknown")
 	case *r.CostEstimate > *e.MaxCost:
-		why = append(why, fmt.Sprintf("maxCost: $%g, want $%g at most", *r.CostEstimate, *e.MaxCost))
+		why = append(why, fmt.Sprintf("maxCost: %s, want %s at most", messages.Money(*r.CostEstimate), messages.Money(*e.MaxCost)))
 	}
 	return why
 }

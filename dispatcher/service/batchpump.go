@@ -182,7 +182,7 @@ func decideStop(b *messages.Batch, now time.Time) {
 	case b.ExpiresAt != nil && !now.Before(*b.ExpiresAt):
 		stopBatch(b, messages.BatchExpired, "expired")
 	case b.MaxCost != nil && b.Cost >= *b.MaxCost:
-		stopBatch(b, messages.BatchCancelled, fmt.Sprintf("budget: $%.4f of $%.4f are spent", b.Cost, *b.MaxCost))
+		stopBatch(b, messages.BatchCancelled, fmt.Sprintf("budget: %s of %s are spent", messages.Money(b.Cost), messages.Money(*b.MaxCost)))
 	case b.MaxCost != nil && b.Unpriced > 0:
 		stopBatch(b, messages.BatchCancelled, "budget: the cost of a run is unknown")
 	}

@@ -131,7 +131,7 @@ func (s *State) model(a *CallModel, caps messages.Caps, price Price) Action {
 		if usd, known = s.price(need, price); !known && !s.allowsUnknown() {
 			return fail(messages.CodeBudget, fmt.Sprintf(
 				"%s: the run may cost %s at most, and the price of %s is unknown; add it to LONGSHORE_PRICES, or let the agent say unknownPrice: allow",
-				messages.CapCost, dollars(*caps.Cost), s.modelName()))
+				messages.CapCost, messages.Money(*caps.Cost), s.modelName()))
 		}
 	}
 	u := over(
@@ -180,12 +180,10 @@ func (s *State) stop(u *use, what string) Action {
 
 func amount(limit string, n float64) string {
 	if limit == messages.CapCost {
-		return dollars(n)
+		return messages.Money(n)
 	}
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }
-
-func dollars(usd float64) string { return "$" + strconv.FormatFloat(usd, 'f', -1, 64) }
 
 // price is the estimated cost of the next model call. The model may be the one that answered last or the one that the
 // agent names: the dearer counts.

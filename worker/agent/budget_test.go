@@ -75,13 +75,13 @@ func TestWithin(t *testing.T) {
 
 		"money left":            {budget: budget(messages.Caps{Cost: new(0.02)}), records: one, want: "model 2"},
 		"too little money":      {budget: budget(messages.Caps{Cost: new(0.019)}), records: one, want: "failed (budget) cost: $0.01 of $0.019 used, and the next model call may need $0.01"},
-		"the task has no money": {budget: budget(messages.Caps{Cost: new(1.0)}), limits: messages.Limits{Caps: messages.Caps{Cost: new(0.0)}}, want: "failed (budget) cost: $0 of $0 used, and the next model call may need $0.01"},
+		"the task has no money": {budget: budget(messages.Caps{Cost: new(1.0)}), limits: messages.Limits{Caps: messages.Caps{Cost: new(0.0)}}, want: "failed (budget) cost: $0.00 of $0.00 used, and the next model call may need $0.01"},
 		"half the money":        {budget: soft(messages.Caps{Cost: new(0.02)}), records: one, want: "model 2 +cost 0.01/0.02"},
 		"asks for money":        {budget: asks(messages.Caps{Cost: new(0.01)}), records: one, want: "park budget cost: $0.01 of $0.01 used, and the next model call may need $0.01"},
 		"money granted":         {budget: asks(messages.Caps{Cost: new(0.01)}), records: answered("cost", "continue", false), want: "model 2"},
-		"an unknown price":      {budget: budget(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1 at most, and the price of model "mystery" is unknown; add it to LONGSHORE_PRICES`},
-		"nobody is asked":       {budget: asks(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1 at most, and the price of model "mystery" is unknown`},
-		"an unpriced reply":     {budget: budget(messages.Caps{Cost: new(1.0)}), records: []messages.Record{&messages.StepStarted{Step: 1}, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed (budget) cost: the run may cost $1 at most, and the price of"},
+		"an unknown price":      {budget: budget(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1.00 at most, and the price of model "mystery" is unknown; add it to LONGSHORE_PRICES`},
+		"nobody is asked":       {budget: asks(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1.00 at most, and the price of model "mystery" is unknown`},
+		"an unpriced reply":     {budget: budget(messages.Caps{Cost: new(1.0)}), records: []messages.Record{&messages.StepStarted{Step: 1}, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed (budget) cost: the run may cost $1.00 at most, and the price of"},
 		"unknown and allowed":   {budget: messages.Budget{Caps: messages.Caps{Cost: new(1.0)}, UnknownPrice: messages.UnknownPriceAllow}, model: "mystery", want: "model 1"},
 
 		"time left":              {budget: budget(messages.Caps{WallTime: messages.Duration(time.Minute)}), records: one, after: 59 * time.Second, want: "model 2"},

@@ -92,7 +92,7 @@ func TestRouterChoosesByNeeds(t *testing.T) {
 		"a ceiling":                  {model.Request{Models: models, MaxPrice: price(2)}, "reply small:", ""},
 		"a ceiling of nothing":       {model.Request{Models: models, MaxPrice: price(0)}, "reply big:", ""},
 		"an unknown provider is not": {model.Request{Models: []string{"nobody/x", "eyes"}}, "reply eyes:", ""},
-		"all too dear":               {model.Request{Models: []string{"text", "eyes"}, MaxPrice: price(1)}, "text/text-1: its price is unknown, and the agent has a maxPrice; eyes: it costs $1 in and $10 out per million tokens, more than the agent's maxPrice of $1", model.NoProvider},
+		"all too dear":               {model.Request{Models: []string{"text", "eyes"}, MaxPrice: price(1)}, "text/text-1: its price is unknown, and the agent has a maxPrice; eyes: it costs $1.00 in and $10.00 out per million tokens, more than the agent's maxPrice of $1.00", model.NoProvider},
 		"none sees":                  {model.Request{Models: []string{"text"}, Messages: image}, "text/text-1: it takes no images", model.NoProvider},
 		"none takes tools":           {model.Request{Model: "text", Tools: tools}, "text/text-1: it takes no tools", model.NoProvider},
 		"none is large enough":       {model.Request{Models: []string{"small"}, Messages: long}, "more than its window of 4096", model.ContextLength},

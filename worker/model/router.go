@@ -248,7 +248,7 @@ func (c Candidate) dear(ceiling *float64) string {
 	case !c.Priced:
 		return "its price is unknown, and the agent has a maxPrice"
 	case c.In > *ceiling || c.Out > *ceiling:
-		return fmt.Sprintf("it costs $%g in and $%g out per million tokens, more than the agent's maxPrice of $%g", c.In, c.Out, *ceiling)
+		return fmt.Sprintf("it costs %s in and %s out per million tokens, more than the agent's maxPrice of %s", messages.Money(c.In), messages.Money(c.Out), messages.Money(*ceiling))
 	default:
 		return ""
 	}

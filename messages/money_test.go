@@ -1,8 +1,10 @@
-package cli
+package messages_test
 
 import (
 	"math"
 	"testing"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 func TestMoney(t *testing.T) {
@@ -11,7 +13,7 @@ func TestMoney(t *testing.T) {
 		0.999999: "$1.00", 1: "$1.00", 12.345: "$12.35", 1234567.891: "$1234567.89", 3.75e-08: "$0.0000000375", 1e-15: "$0.00",
 		math.Inf(1): "$?",
 	} {
-		if got := Money(usd); got != want {
+		if got := messages.Money(usd); got != want {
 			t.Errorf("%g: got %s, want %s", usd, got, want)
 		}
 	}
