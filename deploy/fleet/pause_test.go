@@ -114,6 +114,18 @@ func (f *farEnd) all() []effect {
 	return slices.Clone(f.seen)
 }
 
+// sawAnotherOwner reports whether a run was worked by more than one worker.
+func (f *farEnd) sawAnotherOwner() bool {
+	owners := map[string]string{}
+	for _, e := range f.all() {
+		if first, ok := owners[e.run]; ok && first != e.worker {
+			return true
+		}
+		owners[e.run] = e.worker
+	}
+	return false
+}
+
 // claim is one of a run, with the time at which the server stored it.
 type claim struct {
 	at     time.Time
@@ -171,7 +183,8 @@ func foreign(effects []effect, claims map[string][]claim) (out []string) {
 func TestPausedOwners(t *testing.T) {
 	t.Parallel()
 	const runs, turns = 200, 50 // so many, and so quick, that each pause meets appends on their way
-	const most = 10             // pauses: a slow machine would make three times as many until all turns are through
+	// Pauses, and more until one came to something: a slow machine would make three times as many until all turns are through.
+	const most = 10
 	var enough atomic.Bool
 	far := newFarEnd(t)
 	w := open(t, shortAckWait, func(c *modelCall) reply {
@@ -211,7 +224,7 @@ func TestPausedOwners(t *testing.T) {
 	}()
 	pauses := 0
 	for over := false; !over; pauses++ {
-		enough.Store(pauses >= most)
+		enough.Store(pauses >= most && far.sawAnotherOwner())
 		p := workers[pauses%len(workers)]
 		p.signal(syscall.SIGSTOP)
 		select {
