@@ -155,3 +155,17 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 		}
 	}
 }
+
+// A client that is told no address looks where `longshore dev` has NATS; a worker must be told.
+func TestClientsLookForNATSOnThisMachine(t *testing.T) {
+	var client settings.Client
+	if err := settings.Load(&client, nil); err != nil || client.URL != "nats://127.0.0.1:4222" {
+		t.Errorf("%q, %v", client.URL, err)
+	}
+	client = settings.Client{}
+	if err := settings.Load(&client, []string{"NATS_URL=nats://elsewhere:4333"}); err != nil || client.URL != "nats://elsewhere:4333" {
+		t.Errorf("%q, %v", client.URL, err)
+	}
+	var worker settings.Worker
+	check(t, settings.Load(&worker, nil), "NATS_URL is missing")
+}

@@ -36,6 +36,7 @@ func (c *commands) feedback() *cobra.Command {
 				req.Labels[k] = v
 			}
 			req.By = cmp.Or(s.by, c.options.User)
+			s.changes = req.Score != nil || req.Comment != "" || len(req.Labels) > 0
 			return c.withRun(cmd, &s.ofRun, args, func(client *dispatcher.Client, run messages.Ref) error {
 				if req.Score == nil && req.Comment == "" && len(req.Labels) == 0 {
 					list, err := client.FeedbackOn(cmd.Context(), run)
