@@ -199,6 +199,7 @@ func (r *planRun) observes() bool {
 // advance skips what cannot be done any more, begins what waits for nothing, and concludes when nothing is left.
 func (r *planRun) advance() Action {
 	skip, begin, waits := &Decide{}, &Decide{}, false
+	size := r.size()
 	for i := range r.p.Plan.Steps {
 		step := &r.p.Plan.Steps[i]
 		at, known := r.p.Steps[step.ID]
@@ -215,7 +216,11 @@ func (r *planRun) advance() Action {
 		case why != "":
 			skip.Records = append(skip.Records, r.skipped(step.ID, why))
 		case ready:
-			begin.Records = append(begin.Records, r.begin(step))
+			started, args := r.begin(step)
+			if size += args; size > maxConversation { // all that begin together have their arguments in memory at once
+				return outgrown()
+			}
+			begin.Records = append(begin.Records, started)
 		default:
 			waits = true
 		}
@@ -255,14 +260,15 @@ func (r *planRun) ready(step *messages.PlanStep) (why string, ready bool) {
 	return "", ready || len(step.DependsOn) == 0
 }
 
-// begin is the start of a step, or its end when its arguments cannot be made.
-func (r *planRun) begin(step *messages.PlanStep) messages.Record {
-	if _, err := r.p.arguments(step); err != nil {
+// begin is the start of a step and the size of its arguments, or its end when its arguments cannot be made.
+func (r *planRun) begin(step *messages.PlanStep) (started messages.Record, size int) {
+	args, err := r.p.arguments(step)
+	if err != nil {
 		return &messages.StepEnded{
 			Step: r.Step + 1, StepID: step.ID, Status: messages.StepFailed, Reason: messages.Clip(err.Error(), maxReason),
-		}
+		}, 0
 	}
-	return &messages.StepStarted{Step: r.Step + 1, StepID: step.ID}
+	return &messages.StepStarted{Step: r.Step + 1, StepID: step.ID}, len(args)
 }
 
 func (r *planRun) skipped(id, why string) messages.Record {

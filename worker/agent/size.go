@@ -15,6 +15,11 @@ func (s *State) outgrown() *Finish {
 	if s.size() <= maxConversation {
 		return nil
 	}
+	return outgrown()
+}
+
+// outgrown is the end of a run whose conversation is too large.
+func outgrown() *Finish {
 	return fail(messages.CodeModelContextLength, fmt.Sprintf(
 		"the conversation with the results of its calls is larger than %d bytes: let tools return less, or make fewer calls", maxConversation))
 }
