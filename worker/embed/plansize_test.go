@@ -25,7 +25,7 @@ func widePlan(t *testing.T) string {
 	for i := range 99 {
 		steps = append(steps, object{
 			"id": fmt.Sprintf("s%d", i), "description": "Write.", "tool": "write_file", "dependsOn": []string{"read"},
-			"args": object{"filePath": fmt.Sprintf("out/%d.txt", i), "content": strings.Repeat("${steps.read.output} filler filler ", 15)},
+			"args": object{"filePath": fmt.Sprintf("out/%d.txt", i), "content": strings.Repeat("${steps.read.output} some more text ", 15)},
 		})
 	}
 	data, err := json.Marshal(object{"steps": steps})
