@@ -57,6 +57,9 @@ func appendHead(b []byte, h *Head) []byte {
 	if h.Waits != "" {
 		b = appendString(append(b, `,"waits":`...), h.Waits)
 	}
+	if h.Needs != nil {
+		b = appendRest(append(b, `,"needs":`...), h.Needs)
+	}
 	b = strconv.AppendUint(append(b, `,"firstEvent":`...), h.FirstEvent, 10)
 	b = appendCount(b, `,"events":`, uint64(max(h.Events, 0)))
 	b = appendCount(b, `,"eventsThrough":`, h.EventsThrough)
@@ -299,6 +302,9 @@ func (r *Claimed) appendJSON(b []byte) []byte {
 		b = strconv.AppendInt(append(b, `,"delivery":`...), int64(r.Delivery), 10)
 	}
 	b = appendOptional(b, `,"resumes":`, r.Resumes)
+	if len(r.Tools) > 0 {
+		b = appendRest(append(b, `,"tools":`...), r.Tools)
+	}
 	return append(b, '}')
 }
 

@@ -18,6 +18,9 @@ func TestHandWrittenJSON(t *testing.T) {
 			Ticket: uint64(n[0]), ClaimSeq: uint64(n[1]), ParkSeq: uint64(n[2]), FirstEvent: uint64(n[3]), EventsThrough: uint64(n[4]),
 			Attempt: int(attempt), Delivery: int(attempt), Events: int(attempt % 7), Cancel: cancel, Kinds: []messages.Kind{},
 		}
+		if cancel {
+			h.Needs = &messages.Needs{Tools: kinds, Labels: messages.Labels{id: claim}, Pinned: ms%2 == 0}
+		}
 		for _, k := range kinds {
 			h.Kinds = append(h.Kinds, messages.Kind(k))
 		}

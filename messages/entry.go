@@ -39,6 +39,7 @@ type Head struct {
 	Alone    bool      `json:"alone,omitempty"`    // the last claim was made alone in quarantine, and there was no progress since; its writer says so
 	Cancel   bool      `json:"cancel,omitempty"`   // it was asked to stop
 	Waits    string    `json:"waits,omitempty"`    // what for, from a park until the next claim
+	Needs    *Needs    `json:"needs,omitempty"`    // of its worker, when it waits for one, until the next claim
 	// FirstEvent is the running number of the entry's first event, counted from 1 in each run; Events is how many
 	// the entry has.
 	FirstEvent uint64 `json:"firstEvent"`
@@ -93,7 +94,7 @@ func (h *Head) Matches(records []Record) bool {
 func Follow(run Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
-		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits,
+		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits, Needs: prev.Needs,
 		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Lines: prev.Lines, Status: prev.Status,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events), //nolint:gosec // a count
 	}
@@ -135,7 +136,7 @@ func (h *Head) follow(r Record) {
 		}
 	case *Claimed:
 		h.Phase, h.Claim, h.Ticket, h.Delivery, h.ClaimSeq = PhaseActive, r.Claim, r.Ticket, r.Delivery, 0
-		h.Waits, h.Alone = "", false
+		h.Waits, h.Needs, h.Alone = "", nil, false
 		h.Attempt++
 	case *ModelReplied, *ModelFailed, *ToolReturned, *Summarised:
 		h.Attempt, h.Alone = 0, false
@@ -148,8 +149,13 @@ func (h *Head) follow(r Record) {
 			h.Phase = PhaseReady
 		}
 	case *Parked:
-		h.Phase, h.ParkSeq, h.Attempt, h.Alone = PhaseParked, 0, 0, false
-		h.Waits = r.Reason
+		h.Phase, h.ParkSeq = PhaseParked, 0
+		if r.Reason == ParkWorker { // no progress, and no attempt either
+			h.Attempt = max(0, h.Attempt-1)
+		} else {
+			h.Attempt, h.Alone = 0, false
+		}
+		h.Waits, h.Needs = r.Reason, r.Needs
 	case *CancelRequested:
 		h.Cancel = true
 		if h.Phase != PhaseActive {
@@ -162,7 +168,7 @@ func (h *Head) follow(r Record) {
 	case *Decided:
 		h.satisfy(r.Park)
 	case *Finished:
-		h.Phase, h.Waits, h.Status = PhaseFinished, "", r.Result.Status
+		h.Phase, h.Waits, h.Needs, h.Status = PhaseFinished, "", nil, r.Result.Status
 	}
 }
 

@@ -32,6 +32,7 @@ func fullTask() messages.Task {
 		Seed:        new(int64(7)),
 		Webhook:     &messages.Webhook{URL: "https://hooks.example.com/ends?key=k", Events: []string{"failed"}},
 		Concurrency: &messages.Concurrency{Key: "deploy", Limit: 2},
+		Requires:    messages.Labels{"gpu": "true"},
 		By:          "ann",
 	}
 }
@@ -141,7 +142,7 @@ func fullRecords() []messages.Record {
 				Effect: messages.EffectRead, Destructive: true,
 			}},
 		},
-		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval"},
+		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval", Tools: []messages.ToolSpec{{Name: "read_file"}}},
 		&messages.StepStarted{Step: 1, StepID: "a", Purpose: messages.PurposeObserve},
 		&messages.ModelReplied{
 			Step: 1, Message: messages.Message{
@@ -159,7 +160,7 @@ func fullRecords() []messages.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"}, Meta: json.RawMessage(`{"bytes":9}`),
 		},
 		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme", Cause: fullCause()},
+		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme", Cause: fullCause(), Needs: fullNeeds()},
 		&messages.Released{Reason: "drain", Spent: true},
 		&messages.Lost{Ticket: 7},
 		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
@@ -186,6 +187,10 @@ func fullRecords() []messages.Record {
 		&messages.Lined{Lines: []string{messages.KeyLine(ref.Tenant, "deploy"), messages.TenantLine(ref.Tenant)}},
 		&messages.Unverified{Of: messages.KindDecided, Told: true},
 	}
+}
+
+func fullNeeds() *messages.Needs {
+	return &messages.Needs{Tools: []string{"berth_price"}, Labels: messages.Labels{"gpu": "true"}, Pinned: true}
 }
 
 // emptyRecords has every kind of record with no field set.

@@ -27,6 +27,7 @@ func wire() map[string]any {
 	head.Cancel, head.Snapshot, head.Status = true, 3, messages.StatusCompleted
 	head.Session, head.Turn, head.Webhook = "s-1", true, true
 	head.Lines = []string{"key.acme.deploy", "tenant.acme"}
+	head.Needs = fullNeeds()
 	head.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	usage := fullUsage()
 	result, done := fullResult(), messages.AgentResult{
@@ -74,7 +75,7 @@ func wire() map[string]any {
 			Subject: ref.TaskSubject(messages.PriorityLow), Task: []byte{0, 0xff}, Attempts: 3, Time: noon,
 		},
 		"run_status": &messages.RunStatus{
-			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", Cancel: true, Sequence: 12, NotBefore: &noon,
+			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", WaitsFor: "no worker has the tool berth_price", Cancel: true, Sequence: 12, NotBefore: &noon,
 			Until: &noon, Cause: fullCause(),
 			Ignored: true, Webhook: &messages.WebhookState{State: messages.WebhookDead, Attempts: 3, LastError: "it answered 500", At: &noon},
 		},

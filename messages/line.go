@@ -69,7 +69,7 @@ func QuotaOfLine(line string) (of QuotaRef, ok bool) {
 
 // CheckLine says whether it is the name of a line.
 func CheckLine(line string) error {
-	if line == PeopleLine {
+	if line == PeopleLine || line == WorkerLine {
 		return nil
 	}
 	parts := strings.Split(line, ".")
@@ -77,7 +77,7 @@ func CheckLine(line string) error {
 	if _, quota := QuotaOfLine(line); ok && (quota || IsKeyLine(line) && len(parts) == 3) {
 		return nil
 	}
-	return &FieldError{"line", "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME or people"}
+	return &FieldError{"line", "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME, people or worker"}
 }
 
 // Line is who has the places of a line.

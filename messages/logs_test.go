@@ -32,6 +32,7 @@ func taskThen() messages.Task {
 	t.NotBefore = nil
 	t.Webhook = nil
 	t.Concurrency = nil
+	t.Requires = nil
 	t.By = ""
 	return t
 }
@@ -117,6 +118,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 		"modelwait": modelWait(t),
 		"steered":   steered(t),
 		"traced":    traced(t),
+		"elsewhere": elsewhere(t),
 	}
 }
 
@@ -285,6 +287,21 @@ func session(t *testing.T) []messages.Entry {
 		Text: "Two greeted.", Usage: messages.Usage{Input: 30, Output: 5, Total: 35}, Provider: "scripted", Model: "script-1", Millis: 40,
 	}, stepStarted(1))
 	s.add(replied(1, "Goodbye."), stepEnded(1, messages.StepCompleted), finished(1, "Goodbye.", nil))
+	return s.entries
+}
+
+// elsewhere is a run that began on a worker without its tools, and waits for one that has them.
+func elsewhere(t *testing.T) []messages.Entry {
+	t.Helper()
+	s := story{t: t, turns: true}
+	begin := started()
+	specs := begin.Tools
+	begin.Tools = nil
+	needs := &messages.Needs{Tools: begin.Agent.Tools, Labels: messages.Labels{"gpu": "true"}}
+	s.add(begin, claimed("k1", "w1", 7), &messages.Parked{Reason: messages.ParkWorker, Question: "no worker has the tool read_file", Needs: needs})
+	s.add(&messages.SessionGranted{Park: s.entries[0].Seq})
+	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkWorker, Tools: specs}, stepStarted(1))
+	s.add(replied(1, "Two empty packages."), stepEnded(1, messages.StepCompleted), finished(1, "Two empty packages.", nil))
 	return s.entries
 }
 

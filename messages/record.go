@@ -121,6 +121,8 @@ type Claimed struct {
 	// Delivery is how often the message had been delivered. Only a newer delivery of it may take the run from this claim.
 	Delivery int    `json:"delivery,omitempty"`
 	Resumes  string `json:"resumes,omitempty"` // the reason of the park that this claim ends
+	// Tools are those of a run that began on a worker which did not have them.
+	Tools []ToolSpec `json:"tools,omitempty"`
 }
 
 // StepStarted begins a turn of plan, act, reflect: its model call is made next. With a StepID it begins a step of the
@@ -209,6 +211,7 @@ type Parked struct {
 	Approval *Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
 	Line     string    `json:"line,omitempty"`     // that has no place for it, when the reason is ParkLine or ParkPaused
 	Cause    *Cause    `json:"cause,omitempty"`    // what went wrong with the model, when the reason is ParkModel
+	Needs    *Needs    `json:"needs,omitempty"`    // of a worker, when the reason is ParkWorker
 	Again    bool      `json:"again,omitempty"`    // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
 }
 

@@ -67,6 +67,9 @@ func (r *RunSummary) Apply(e *Event) {
 		if d.Cause != nil {
 			r.Code, r.Error = d.Cause.Code, d.Cause.Message
 		}
+		if d.Reason == ParkWorker {
+			r.Error = d.Question
+		}
 	case EventRunResumed:
 		r.Status, r.Waits, r.Code, r.Error = StatusRunning, "", "", ""
 	case EventRunFinished:

@@ -66,6 +66,8 @@ type Task struct {
 	Webhook *Webhook `json:"webhook,omitempty"`
 	// Concurrency lets few of the tenant's tasks with the same key work at once; the others wait.
 	Concurrency *Concurrency `json:"concurrency,omitempty"`
+	// Requires are labels that the worker must have, such as {"gpu": "true"}; until there is one, the run waits.
+	Requires Labels `json:"requires,omitempty" maxProperties:"16"`
 	// By is who submits it: whose key it was over HTTP with authentication, else who the client says to be.
 	By string `json:"by,omitempty" maxLength:"256"`
 }
@@ -265,6 +267,9 @@ func (t *Task) Validate() error {
 		if err := t.Concurrency.check(); err != nil {
 			return err
 		}
+	}
+	if err := checkRequires(t.Requires); err != nil {
+		return err
 	}
 	if err := checkText("by", t.By, maxAuthor); err != nil {
 		return err

@@ -271,6 +271,7 @@ func TestFingerprintSeesEveryField(t *testing.T) {
 		"NotBefore":   func(t *messages.Task) { t.NotBefore = new(t.NotBefore.Add(time.Second)) },
 		"Webhook":     func(t *messages.Task) { t.Webhook = nil },
 		"Concurrency": func(t *messages.Task) { t.Concurrency.Key += "x" },
+		"Requires":    func(t *messages.Task) { t.Requires = messages.Labels{"gpu": "false"} },
 	}
 	seen := map[string]string{}
 	task := fullTask()

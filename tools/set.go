@@ -94,6 +94,9 @@ func (s *Set) Specs(names []string) ([]messages.ToolSpec, error) {
 	return specs, nil
 }
 
+// Has reports whether there is a tool of that name.
+func (s *Set) Has(name string) bool { return s != nil && s.members[name] != nil }
+
 // Names are those of all tools, sorted.
 func (s *Set) Names() []string { return slices.Clone(s.names) }
 

@@ -34,6 +34,7 @@ type house struct {
 	t       *testing.T
 	servers *embedded.Servers
 	nc      *nats.Conn
+	newest  *nats.Conn // of the worker that was added last
 	bus     *bus.Bus
 	client  *dispatcher.Client
 	dirs    *sandbox.Workspaces
@@ -131,7 +132,8 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	b := h.open(h.conn())
+	h.newest = h.conn()
+	b := h.open(h.newest)
 	cfg.Bus, cfg.Keeper, cfg.Log = b, keeper(b), h.log
 	cfg.Caps = b.NewCaps(20 * time.Millisecond)
 	cfg.Keeper.Lines, cfg.Keeper.Caps = b, cfg.Caps
@@ -143,8 +145,11 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,
 		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
-		LongWait: h.longWait, Talks: h.talks, Quotas: b,
+		LongWait: h.longWait, Talks: h.talks, Quotas: b, Labels: cfg.Labels,
 	})
+	if cfg.Tools == nil {
+		cfg.Tools = set.Names()
+	}
 	if cfg.Look == 0 {
 		cfg.Look = 300 * time.Millisecond
 	}

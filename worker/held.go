@@ -88,6 +88,13 @@ func (h *held) lanes() map[messages.Lane]int {
 	return n
 }
 
+// has reports whether a ticket is in hand.
+func (h *held) has(ticket uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.bySeq[ticket] != nil
+}
+
 // of is the hold of a ticket; nil: it is not in hand.
 func (h *held) of(run messages.Ref, ticket uint64) *hold {
 	h.mu.Lock()

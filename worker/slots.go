@@ -12,8 +12,9 @@ const linger = 2 * time.Millisecond
 
 // slots counts the runs that are worked and the messages that are on request for the rest.
 type slots struct {
-	total   int
-	changed chan struct{} // buffered: something came free
+	total    int
+	changed  chan struct{} // buffered: something came free
+	freedOne chan struct{} // buffered: a slot came free, for runs that wait for a worker like this one
 
 	mu        sync.Mutex
 	used      int // may exceed total for a while: a suspect that proves itself moves in whether there is room or not
@@ -22,7 +23,9 @@ type slots struct {
 	isShut    bool      // no message is asked for, as if all slots were in use
 }
 
-func newSlots(n int) *slots { return &slots{total: n, changed: make(chan struct{}, 1)} }
+func newSlots(n int) *slots {
+	return &slots{total: n, changed: make(chan struct{}, 1), freedOne: make(chan struct{}, 1)}
+}
 
 // request waits until messages should be asked for and returns how many.
 func (s *slots) request(ctx context.Context) (int, error) {
@@ -98,6 +101,17 @@ func (s *slots) shut(is bool) {
 	s.signal()
 }
 
+// grab takes a slot for a message that comes from another worker; false: none is free.
+func (s *slots) grab() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isShut || s.used >= s.total {
+		return false
+	}
+	s.used++
+	return true
+}
+
 func (s *slots) busy() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,6 +140,7 @@ func (sl *slot) free() {
 	sl.s.used--
 	sl.s.mu.Unlock()
 	sl.s.signal()
+	signal(sl.s.freedOne)
 }
 
 // retake takes a slot again, whether there is room or not.

@@ -43,6 +43,9 @@ type Config struct {
 	Roster       *bus.Roster   // the other workers, as the Runner knows them; nil: it knows of none
 	Tools        []string      // names of what the Runner offers, that it is listed with
 	Labels       messages.Labels
+	// Alone: no other worker will ever come, so runs that need what this one lacks fail instead of waiting. Without a Roster
+	// it is always so.
+	Alone bool
 }
 
 // Worker works task messages.
@@ -61,6 +64,8 @@ type Worker struct {
 	id       string // of this life of the worker, as its claims name it
 	since    time.Time
 	draining atomic.Bool
+	adopting sync.Mutex    // held while a delivery of another worker is taken on, and while draining begins
+	wanted   chan struct{} // buffered: there was no slot for a run that fits this worker
 	changed  chan struct{} // buffered: there is news of this worker to announce
 
 	// Set by Run before anything is pulled.
@@ -68,6 +73,7 @@ type Worker struct {
 	beatEvery     time.Duration
 	announceEvery time.Duration
 	running       context.Context //nolint:containedctx // ends when the worker is told to stop
+	working       context.Context //nolint:containedctx // ends when its runs are aborted
 }
 
 // New returns a worker.
@@ -84,7 +90,7 @@ func New(cfg Config) *Worker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(), changed: make(chan struct{}, 1)}
+	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(), changed: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 	w.cfg.Name = cmp.Or(cfg.Name, w.id)
 	w.quarantine = newQuarantine(cfg.Slots, w.tried)
 	w.queue = newQueue(cfg.Bus, w.slots)
@@ -137,6 +143,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	work, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
 	beat, stopBeat := context.WithCancel(work)
+	w.working = work
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stopBeat()
@@ -162,6 +169,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.cfg.Caps != nil {
 		background.Go(func() { w.keepCaps(beat) })
 	}
+	if w.cfg.Roster != nil {
+		background.Go(func() { w.recruit(ctx) })
+	}
 	w.pull(ctx, work, tasks)
 	w.drain(work, abort)
 	return nil
@@ -169,7 +179,9 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // drain waits for what is in hand, then aborts it.
 func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
+	w.adopting.Lock()
 	w.draining.Store(true)
+	w.adopting.Unlock()
 	signal(w.changed)
 	w.cfg.Log.InfoContext(ctx, "draining", "held", w.held.len())
 	w.cfg.Runner.Drain()
@@ -269,6 +281,11 @@ func pause(ctx context.Context, d time.Duration) {
 func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
 	slot := w.slots.take()
 	defer slot.free()
+	w.work(ctx, d, slot)
+}
+
+// work works one message in its slot.
+func (w *Worker) work(ctx context.Context, d *bus.Delivery, slot *slot) {
 	if t := w.read(ctx, d, slot); t != nil {
 		w.ticket(ctx, d, t)
 	}
@@ -324,6 +341,9 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t *runner.Ticket) 
 	whole.Keeps = func(ctx context.Context, claim string) (bool, error) {
 		return w.keeps(ctx, w.held.newest(h), t.Run, claim)
 	}
+	if w.cfg.Roster != nil && !w.cfg.Alone {
+		whole.Elsewhere = &elsewhere{w, h, t.Run}
+	}
 	t.Body, d.Data = nil, nil // the runner lets go of the task when its run has begun
 	outcome, err := w.cfg.Runner.Run(ctx, whole)
 	w.settle(ctx, w.held.remove(h), t, outcome, err)
@@ -343,7 +363,7 @@ func (w *Worker) settle(ctx context.Context, d *bus.Delivery, t *runner.Ticket, 
 	case runner.Lost:
 		log().InfoContext(ctx, "another worker owns the run")
 	case runner.Kept:
-		log().InfoContext(ctx, "run left to its owner")
+		log().InfoContext(ctx, "run left to another worker")
 	case runner.Return:
 		w.giveBack(ctx, d, t, nakDelay(err, t.Delivered))
 	}

@@ -153,6 +153,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 	case ws.Workspaces == "":
 		ws.Workspaces = filepath.Join(d.servers.Dir(), "workspaces")
 	}
+	files.alone = cfg.NATSAddr == embedded.NoListen
 	if files.Model == nil {
 		if files.guard, err = newGuard(ws, limitsOf(ws.Models), redact, cfg.Log); err != nil {
 			return nil, err

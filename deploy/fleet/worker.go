@@ -43,6 +43,7 @@ type Parts struct {
 	Cache     runner.Cache                                       // holds the states of runs; default: Redis, from the settings
 	Hooks     []runner.Hook                                      // called in every run
 
+	alone  bool             // no other worker can join
 	guard  *guard           // before the models; nil: none. The caller closes it.
 	redact *policy.Redactor // of all that this process was told; never nil
 }
@@ -139,11 +140,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Talks: cache(talk),
 		Prompt: prompt.Resolver{Get: b.Prompt}.Resolve,
-		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b,
+		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b, Labels: labels,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
-		Roster: roster, Tools: set.Names(), Labels: labels,
+		Roster: roster, Tools: set.Names(), Labels: labels, Alone: parts.alone,
 	})
 	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err

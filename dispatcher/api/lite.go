@@ -192,10 +192,16 @@ func parkedLite(e *messages.Event) error {
 	if e.Name() != messages.EventRunWaiting {
 		return nil
 	}
-	if d := dataOf[messages.RunWaiting](e); d.Reason == messages.ParkModel {
+	switch d := dataOf[messages.RunWaiting](e); d.Reason {
+	case messages.ParkModel:
 		return liteWaits(&d)
+	case messages.ParkWorker:
+		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, d.Question+"; the run was cancelled, submit it again later")
+		p.Retryable = true
+		return p
+	default:
+		return nil
 	}
-	return nil
 }
 
 // liteWaits is the answer for a run whose model cannot be called for a while.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -64,7 +65,7 @@ func (c *commands) agentsApply() *cobra.Command {
 						return err
 					}
 				}
-				return nil
+				return warnUnfit(cmd, client, defs)
 			})
 		},
 	}
@@ -74,6 +75,27 @@ func (c *commands) agentsApply() *cobra.Command {
 	c.byFlag(cmd, &by)
 	output.register(cmd)
 	return cmd
+}
+
+// warnUnfit says which agents have tools that no worker offers now. Their runs wait, and it may be that a worker with them
+// is about to be started, so it is no error.
+func warnUnfit(cmd *cobra.Command, client *dispatcher.Client, defs []messages.Definition) error {
+	if !slices.ContainsFunc(defs, func(d messages.Definition) bool { return len(d.Tools) > 0 }) {
+		return nil
+	}
+	list, err := client.Workers(cmd.Context())
+	if err != nil || len(list) == 0 {
+		return nil //nolint:nilerr // without workers nothing can be said, and the agents are stored
+	}
+	for _, d := range defs {
+		if missing := (&messages.Needs{Tools: d.Tools}).MissingFrom(list); missing != "" {
+			line := fmt.Sprintf("warning: agent %s: %s; until one has, its runs wait\n", visible(d.Name), visible(missing))
+			if err := write(cmd.ErrOrStderr(), line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // readAgents reads and checks all, before anything is stored.

@@ -166,7 +166,9 @@ func (k *card) wideRows(now time.Time) []cardRow {
 func (k *card) state(now time.Time) string {
 	what := string(k.Status)
 	if k.Status == messages.StatusWaiting && k.Waits != "" {
-		what += " for " + k.Waits
+		if what += " for " + k.Waits; k.WaitsFor != "" {
+			what += " (" + k.WaitsFor + ")"
+		}
 	}
 	if k.NotBefore != nil {
 		what = "scheduled until " + k.NotBefore.In(now.Location()).Format(time.RFC3339)

@@ -21,6 +21,7 @@ type order struct {
 	task     messages.Task
 	priority string
 	labels   []string
+	requires string
 	maxSteps int
 	context  string
 	at, in   string
@@ -49,6 +50,7 @@ func (c *commands) submit() *cobra.Command {
 	flags.StringVar(&o.task.Session, "session", "", "the conversation that it belongs to")
 	flags.StringVar(&o.priority, "priority", string(messages.PriorityNormal), "high, normal or low")
 	flags.StringArrayVar(&o.labels, "label", nil, "key=value; may be repeated")
+	flags.StringVar(&o.requires, "requires", "", "labels that the worker must have: gpu=true,zone=a; until there is one, the run waits")
 	flags.IntVar(&o.maxSteps, "max-steps", 0, "end it after so many steps; what the agent says by default")
 	flags.StringVar(&o.context, "context", "", "facts for the agent, as a JSON object")
 	flags.StringVar(&o.at, "at", "", "begin it then and not before: a time such as 2026-12-31T08:00:00+01:00")
@@ -127,6 +129,9 @@ func (o *order) fill(cmd *cobra.Command) error {
 	}
 	o.task.Tenant, o.task.Priority = o.tenant, messages.Priority(o.priority)
 	var err error
+	if o.task.Requires, err = messages.ParseLabels(o.requires); err != nil {
+		return usagef("--requires: %v", err)
+	}
 	o.task.Labels, err = parseLabels(o.labels)
 	return err
 }

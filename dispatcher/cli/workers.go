@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,14 +86,15 @@ func explainWorker(err error, name string) error {
 
 func writeWorkers(w io.Writer, list []messages.WorkerStatus, now time.Time) error {
 	table := newTable(w)
-	writeRow(table, "NAME", "ID", "HOST", "VERSION", "BUSY", "SLOTS", "HELD", "SINCE", "STATE")
+	writeRow(table, "NAME", "ID", "HOST", "VERSION", "BUSY", "SLOTS", "HELD", "SINCE", "STATE", "LABELS", "TOOLS")
 	for _, s := range list {
 		state := "works"
 		if s.Draining {
 			state = "drains"
 		}
 		writeRow(table, s.Name, s.ID, cmp.Or(s.Host, "-"), cmp.Or(s.Version, "-"), strconv.Itoa(s.Busy), strconv.Itoa(s.Slots),
-			strconv.Itoa(s.Held), span(now.Sub(s.Since))+" ago", state)
+			strconv.Itoa(s.Held), span(now.Sub(s.Since))+" ago", state,
+			cmp.Or(s.Labels.String(), "-"), cmp.Or(strings.Join(s.Tools, ","), "-"))
 	}
 	return flush(table)
 }

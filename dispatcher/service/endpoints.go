@@ -348,13 +348,16 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 		st.Status = r.Status
 	case h.Waits != "":
 		st.Status = messages.StatusWaiting
-		if h.Waits == messages.ParkModel && h.Phase == messages.PhaseParked {
+		if (h.Waits == messages.ParkModel || h.Waits == messages.ParkWorker) && h.Phase == messages.PhaseParked {
 			p, _, err := s.cfg.Keeper.Park(ctx, ref, last)
 			if err != nil {
 				return st, err
 			}
 			if p != nil {
 				st.Until, st.Cause = p.Until, p.Cause
+				if h.Waits == messages.ParkWorker {
+					st.WaitsFor = p.Question
+				}
 			}
 		}
 	case h.ClaimSeq == 0 && h.Phase == messages.PhaseReady:

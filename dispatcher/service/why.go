@@ -205,6 +205,10 @@ func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.R
 		if y.Cause, y.Text = p.Cause, "It waits until its model may be called again"; p.Cause != nil {
 			y.Text = fmt.Sprintf("It waits until its model is called again, after attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
 		}
+	case messages.ParkWorker:
+		if y.Text = "It waits for a worker that fits"; p.Question != "" {
+			y.Text += ": " + p.Question
+		}
 	case messages.ReasonBudget:
 		y.Text = "It waits for more budget: " + p.Question
 	default:

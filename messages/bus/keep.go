@@ -32,6 +32,8 @@ type keepRequest struct {
 	Claim  string `json:"claim"`
 	Ticket uint64 `json:"ticket"`
 	Reply  string `json:"reply,omitempty"`
+	// Offer: the run is not the worker's; it is asked for a free slot instead.
+	Offer bool `json:"offer,omitempty"`
 }
 
 type keepAnswer struct {
@@ -44,6 +46,10 @@ type Owner interface {
 	Works(run messages.Ref, claim string, ticket uint64) bool
 	// Take takes over a newer delivery of a ticket, if it is in hand; false: it is not.
 	Take(run messages.Ref, d *Delivery) bool
+	// Room reports whether there is a free slot for a ticket that is not in hand.
+	Room(ticket uint64) bool
+	// Adopt works a delivery that has come without its message, which Load reads; false: there is no slot any longer.
+	Adopt(d *Delivery) bool
 }
 
 // ServeOwner answers for a worker until ctx ends.
@@ -60,7 +66,7 @@ func (b *Bus) ServeOwner(ctx context.Context, life string, ackWait time.Duration
 			b.log.WarnContext(ctx, "a worker's question about a run is left out", "err", err)
 			return
 		case req.Reply == "":
-			if answer.Works = o.Works(req.ref(), req.Claim, req.Ticket); answer.Works {
+			if answer.Works = req.welcome(o); answer.Works {
 				if len(promised) >= maxPromised { // of those that never came back; the others ask again
 					clear(promised)
 				}
@@ -69,9 +75,11 @@ func (b *Bus) ServeOwner(ctx context.Context, life string, ackWait time.Duration
 		default:
 			at, ok := promised[req.Ticket]
 			delete(promised, req.Ticket)
-			if ok && o.Works(req.ref(), req.Claim, req.Ticket) {
+			if ok && req.welcome(o) {
 				d := &Delivery{Seq: req.Ticket, bus: b, reply: req.Reply, ackWait: ackWait, since: at}
-				answer.Works = o.Take(req.ref(), d)
+				if answer.Works = req.Offer && o.Adopt(d); !req.Offer {
+					answer.Works = o.Take(req.ref(), d)
+				}
 			}
 		}
 		body, err := json.Marshal(answer)
@@ -88,6 +96,14 @@ func (b *Bus) ServeOwner(ctx context.Context, life string, ackWait time.Duration
 	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
 	<-ctx.Done()
 	return nil
+}
+
+// welcome reports whether the delivery belongs here.
+func (r *keepRequest) welcome(o Owner) bool {
+	if r.Offer {
+		return o.Room(r.Ticket)
+	}
+	return o.Works(r.ref(), r.Claim, r.Ticket)
 }
 
 func (r *keepRequest) ref() messages.Ref { return messages.Ref{Tenant: r.Tenant, Run: r.Run} }
@@ -120,7 +136,17 @@ func decodeKeep(m *nats.Msg) (r keepRequest, err error) {
 // the caller must not touch from then on, and HandOver returns true. ErrSilent: it did not answer. It takes a second at most
 // if the owner is silent.
 func (d *Delivery) HandOver(ctx context.Context, life string, run messages.Ref, claim string) (bool, error) {
-	req := keepRequest{Tenant: run.Tenant, Run: run.Run, Claim: claim, Ticket: d.Seq}
+	return d.handTo(ctx, life, keepRequest{Tenant: run.Tenant, Run: run.Run, Claim: claim, Ticket: d.Seq})
+}
+
+// Offer gives this delivery to another worker, by its life, if that has a free slot. If it returns true the caller must not
+// touch the delivery from then on: the other worker has it, or it comes again after the ack wait. It takes two seconds at
+// most if the other is silent, which is ErrSilent.
+func (d *Delivery) Offer(ctx context.Context, life string, run messages.Ref) (bool, error) {
+	return d.handTo(ctx, life, keepRequest{Tenant: run.Tenant, Run: run.Run, Ticket: d.Seq, Offer: true})
+}
+
+func (d *Delivery) handTo(ctx context.Context, life string, req keepRequest) (bool, error) {
 	if works, err := d.bus.askOwner(ctx, life, req); err != nil || !works {
 		return false, err
 	}

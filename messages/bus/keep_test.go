@@ -35,6 +35,13 @@ func (h *harbour) Take(_ messages.Ref, d *bus.Delivery) bool {
 	return !h.refuse
 }
 
+func (h *harbour) Room(uint64) bool { return !h.refuse }
+
+func (h *harbour) Adopt(d *bus.Delivery) bool {
+	h.taken <- d
+	return true
+}
+
 // serveOwner answers for a life until the test ends, and waits until it does.
 func serveOwner(t *testing.T, b *bus.Bus, nc *nats.Conn, life string, ackWait time.Duration) *harbour {
 	t.Helper()

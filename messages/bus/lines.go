@@ -102,14 +102,7 @@ func (b *Bus) Waiting(ctx context.Context, line string, run messages.Ref) (uint6
 
 // First implements runlog.Lines.
 func (b *Bus) First(ctx context.Context, line string) (run messages.Ref, at uint64, err error) {
-	if err := messages.CheckLine(line); err != nil {
-		return run, 0, err //nolint:wrapcheck // it names the field
-	}
-	m, ok, err := b.get(ctx, StreamLines, lookup{Seq: 1, Next: waitPrefix + line + ".*.*"})
-	if err != nil || !ok {
-		return run, 0, err
-	}
-	return runThatWaits(m.subject), m.seq, nil
+	return b.NextIn(ctx, line, 0)
 }
 
 // Standing is where a run stands in a line.
@@ -139,6 +132,18 @@ func (b *Bus) Standing(ctx context.Context, line, tenant string) iter.Seq2[Stand
 			}
 		}
 	}
+}
+
+// NextIn is who stands in a line first after a position, and where; 0: no run does.
+func (b *Bus) NextIn(ctx context.Context, line string, after uint64) (run messages.Ref, at uint64, err error) {
+	if err := messages.CheckLine(line); err != nil {
+		return run, 0, err //nolint:wrapcheck // it names the field
+	}
+	m, ok, err := b.get(ctx, StreamLines, lookup{Seq: after + 1, Next: waitPrefix + line + ".*.*"})
+	if err != nil || !ok {
+		return run, 0, err
+	}
+	return runThatWaits(m.subject), m.seq, nil
 }
 
 func runThatWaits(subject string) messages.Ref {

@@ -165,6 +165,27 @@ func (b *Bus) delivery(m *nats.Msg, ackWait time.Duration, asked time.Time) (*De
 	}, nil
 }
 
+// Load reads the message of a delivery that another worker has handed over.
+func (d *Delivery) Load(ctx context.Context) error {
+	meta, err := (&nats.Msg{Reply: d.reply, Sub: &nats.Subscription{}}).Metadata()
+	if err != nil {
+		return fmt.Errorf("read delivery: %w", err)
+	}
+	m, ok, err := d.bus.get(ctx, StreamTasks, lookup{Seq: d.Seq})
+	switch {
+	case err != nil:
+		return fmt.Errorf("load message %d: %w", d.Seq, err)
+	case !ok:
+		return fmt.Errorf("load message %d: %w", d.Seq, ErrGone)
+	}
+	d.Subject, d.Data, d.Queued, d.Delivered = m.subject, m.data, m.time, int(meta.NumDelivered) //nolint:gosec // a count
+	d.Scheduler, d.Trace = m.header.Get(jetstream.SchedulerHeader), m.header.Get(messages.HeaderTraceparent)
+	return nil
+}
+
+// ErrGone means that a message is no longer in the queue.
+var ErrGone = errors.New("it is no longer in the queue")
+
 // Ack removes the message from the queue and waits until that is stored.
 func (d *Delivery) Ack(ctx context.Context) error {
 	m := &nats.Msg{Subject: d.reply, Data: []byte("+ACK")}

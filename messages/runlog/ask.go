@@ -2,62 +2,79 @@ package runlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
 )
 
-// A run that waits for a person stands in the line messages.PeopleLine while it does, so that those who wait are found
-// without a look at all runs. The log remains the truth: a run may stand there for a moment after its park has ended.
+// A run that waits for a person stands in the line messages.PeopleLine while it does, and one that waits for a worker in
+// messages.WorkerLine, so that those who wait are found without a look at all runs. The log remains the truth: a run may
+// stand there for a moment after its park has ended.
+
+// listOf is the list that a run belongs in; empty: none.
+func listOf(h messages.Head) string {
+	switch {
+	case AsksPerson(h):
+		return messages.PeopleLine
+	case h.Phase == messages.PhaseParked && h.Waits == messages.ParkWorker:
+		return messages.WorkerLine
+	default:
+		return ""
+	}
+}
 
 // AsksPerson reports whether a run is parked until a person decides or answers.
 func AsksPerson(h messages.Head) bool {
 	return h.Phase == messages.PhaseParked && (h.Waits == messages.ParkApproval || h.Waits == messages.ParkAnswer)
 }
 
-// Ask lists a run whose owner has just parked it until a person decides or answers, before the world hears of that. It
+// Ask lists a run whose owner has just parked it for a person or a worker, before the world hears of that. It
 // gets a new position even if an earlier park of it is still listed: who takes that one out at this moment must not take
 // out this one. After an error Close sees to it.
 func (k *Keeper) Ask(ctx context.Context, run messages.Ref, h messages.Head) error {
-	if k.Asks == nil || !AsksPerson(h) {
+	list := listOf(h)
+	if k.Asks == nil || list == "" {
 		return nil
 	}
-	at, err := k.Asks.Waiting(ctx, messages.PeopleLine, run)
+	at, err := k.Asks.Waiting(ctx, list, run)
 	if err == nil && at != 0 {
-		err = k.Asks.Unwait(ctx, messages.PeopleLine, run, at)
+		err = k.Asks.Unwait(ctx, list, run, at)
 	}
 	if err == nil {
-		err = k.Asks.Wait(ctx, messages.PeopleLine, run)
+		err = k.Asks.Wait(ctx, list, run)
 	}
-	return listed(err, run)
+	return listed(err, list, run)
 }
 
-// settleAsk lists a run that waits for a person unless it is listed.
+// settleAsk lists a run that waits for a person or a worker unless it is listed.
 func (k *Keeper) settleAsk(ctx context.Context, run messages.Ref, h messages.Head) error {
-	if k.Asks == nil || !AsksPerson(h) {
+	list := listOf(h)
+	if k.Asks == nil || list == "" {
 		return nil
 	}
-	at, err := k.Asks.Waiting(ctx, messages.PeopleLine, run)
+	at, err := k.Asks.Waiting(ctx, list, run)
 	if err == nil && at == 0 {
-		err = k.Asks.Wait(ctx, messages.PeopleLine, run)
+		err = k.Asks.Wait(ctx, list, run)
 	}
-	return listed(err, run)
+	return listed(err, list, run)
 }
 
-func listed(err error, run messages.Ref) error {
+func listed(err error, list string, run messages.Ref) error {
 	if err != nil {
-		return fmt.Errorf("list %s among the runs that wait for a person: %w", run, err)
+		return fmt.Errorf("list %s among the runs that wait (%s): %w", run, list, err)
 	}
 	return nil
 }
 
-// asked is where a run that waits for a person stands; 0: nowhere that matters. It must be asked before the record
+// asked is where a run that waits for a person or a worker stands; 0: nowhere that matters. It must be asked before the record
 // that ends the park is appended: the next park may be listed right after.
 func (k *Keeper) asked(ctx context.Context, run messages.Ref, h messages.Head) uint64 {
-	if k.Asks == nil || !AsksPerson(h) {
+	list := listOf(h)
+	if k.Asks == nil || list == "" {
 		return 0
 	}
-	at, err := k.Asks.Waiting(ctx, messages.PeopleLine, run)
+	at, err := k.Asks.Waiting(ctx, list, run)
 	if err != nil {
 		return 0 // the next list finds that the run no longer waits
 	}
@@ -65,9 +82,9 @@ func (k *Keeper) asked(ctx context.Context, run messages.Ref, h messages.Head) u
 }
 
 // unask takes out a run that no longer waits. What it leaves behind the next list takes out.
-func (k *Keeper) unask(ctx context.Context, run messages.Ref, at uint64) {
+func (k *Keeper) unask(ctx context.Context, list string, run messages.Ref, at uint64) {
 	if at != 0 {
-		_ = k.Asks.Unwait(ctx, messages.PeopleLine, run, at)
+		_ = k.Asks.Unwait(ctx, list, run, at)
 	}
 }
 
@@ -81,6 +98,32 @@ func (k *Keeper) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last 
 	if ok && AsksPerson(last.Head) {
 		return last, true, nil
 	}
-	k.unask(ctx, run, at)
+	k.unask(ctx, messages.PeopleLine, run, at)
 	return last, false, nil
+}
+
+// Recruit wakes a run that stands at a position of messages.WorkerLine if fits says so of what it needs. Woken is false,
+// and no error, for a run that does not fit and for one that no longer waits, which is taken out of the line.
+func (k *Keeper) Recruit(ctx context.Context, run messages.Ref, at uint64, fits func(*messages.Needs) bool) (woken bool, err error) {
+	for range maxConflicts {
+		last, ok, err := k.Log.Last(ctx, run)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("read %s: %w", run, err)
+		case !ok || listOf(last.Head) != messages.WorkerLine:
+			k.unask(ctx, messages.WorkerLine, run, at)
+			return false, nil
+		case last.Head.Needs == nil || !fits(last.Head.Needs):
+			return false, nil
+		}
+		last, err = k.append(ctx, run, last, &messages.SessionGranted{Park: last.Head.ParkSeq})
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		return true, k.wakeIfReady(ctx, run, &last)
+	}
+	return false, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }

@@ -125,7 +125,7 @@ func (k *Keeper) append(ctx context.Context, run messages.Ref, last messages.Ent
 		return messages.Entry{}, fmt.Errorf("append to %s: %w", run, err)
 	}
 	if h.Phase != messages.PhaseParked {
-		k.unask(ctx, run, asked)
+		k.unask(ctx, listOf(last.Head), run, asked)
 	}
 	return e.At(seq), nil
 }

@@ -72,6 +72,8 @@ func (k *Keeper) strandedPark(ctx context.Context, run messages.Ref, last messag
 		return k.strandedInLine(ctx, run, last.Head)
 	case messages.ParkSession:
 		return k.strandedInSession(ctx, run, last.Head)
+	case messages.ParkWorker:
+		return k.strandedUnlisted(ctx, run)
 	default:
 		return "", nil // it waits for a person
 	}
@@ -89,6 +91,18 @@ func (k *Keeper) strandedInLine(ctx context.Context, run messages.Ref, h message
 		}
 	}
 	return "it waits for a place, and stands in no line: " + strings.Join(lines, ", "), nil
+}
+
+// strandedUnlisted is for a run that waits for a worker, which finds it in the list alone.
+func (k *Keeper) strandedUnlisted(ctx context.Context, run messages.Ref) (string, error) {
+	if k.Asks == nil {
+		return "", nil
+	}
+	at, err := k.Asks.Waiting(ctx, messages.WorkerLine, run)
+	if err != nil || at != 0 {
+		return "", err
+	}
+	return "it waits for a worker that fits it, and is not in the list of those", nil
 }
 
 func (k *Keeper) strandedInSession(ctx context.Context, run messages.Ref, h messages.Head) (string, error) {

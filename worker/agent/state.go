@@ -139,6 +139,9 @@ func (s *State) Advance(r messages.Record) error {
 		}
 		s.Head.Claim = r.Claim
 		s.Parked = nil
+		if len(s.Tools) == 0 {
+			s.Tools = r.Tools
+		}
 	case *messages.StepStarted:
 		if r.StepID != "" {
 			return s.beginStep(r)

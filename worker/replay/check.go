@@ -208,7 +208,7 @@ func byOthers(s *agent.State, r messages.Record) bool {
 		return true
 	case *messages.Parked:
 		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkNotBefore || r.Reason == messages.ParkQuota ||
-			r.Reason == messages.ParkLine || r.Reason == messages.ParkPaused
+			r.Reason == messages.ParkLine || r.Reason == messages.ParkPaused || r.Reason == messages.ParkWorker
 	case *messages.Finished:
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead

@@ -44,6 +44,7 @@ type execution struct {
 	outages int                        // rounds of attempts in a row that did not reach the model
 	hold    *messages.Parked           // until a quota of its tenant allows it to go on
 
+	fits     bool   // this worker has all that it needs
 	placed   bool   // it has its places in lines
 	waitsIn  string // the line that has none for it
 	withheld string // the paused provider without which it cannot go on
@@ -325,6 +326,9 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		var warned []*messages.BudgetWarned
 		action, warned = s.Within(x.plan(s), x.now(), x.price)
 		if park := x.tooEarly(s, action); park != nil {
+			return decisions, park, add(&park.Parked)
+		}
+		if park := x.misfit(s, action); park != nil {
 			return decisions, park, add(&park.Parked)
 		}
 		for _, w := range warned {

@@ -63,8 +63,9 @@ type Config struct {
 	// messages.ErrUnknownPrompt, fails the run.
 	Prompt func(ctx context.Context, def *messages.Definition, task *messages.Task) error
 
-	Quotas Quotas // hold back runs of tenants; default: nobody is
-	Fleet  Fleet  // the other workers; default: nothing is known of them
+	Quotas Quotas          // hold back runs of tenants; default: nobody is
+	Fleet  Fleet           // the other workers; default: nothing is known of them
+	Labels messages.Labels // of this worker, for tasks that require them
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.
@@ -86,6 +87,9 @@ type Ticket struct {
 	// Keeps, if set, asks the owner of a claim whether it is alive and works the run. If it does, the message is handed to
 	// it and must not be touched any more. An error says that it is too early to tell.
 	Keeps func(ctx context.Context, claim string) (bool, error)
+	// Elsewhere, if set, knows the workers that have what this one lacks; nil: no other worker will ever come, and a run that
+	// does not fit this one fails.
+	Elsewhere Elsewhere
 	// Quarantine, if set, is called before a run is claimed that may be what killed its workers. It waits until the run may
 	// be tried; prime: while no other run is. A nil trial without an error: judge again, there is new evidence.
 	Quarantine func(ctx context.Context, prime bool) (*Trial, error)

@@ -77,7 +77,7 @@ func (l *losses) count(prev, h *messages.Head) {
 	}
 	switch {
 	case h.Has(messages.KindModelReplied), h.Has(messages.KindModelFailed), h.Has(messages.KindToolReturned),
-		h.Has(messages.KindSummarised), h.Has(messages.KindParked):
+		h.Has(messages.KindSummarised), h.Has(messages.KindParked) && h.Waits != messages.ParkWorker:
 		l.workers = 0
 	}
 	switch {

@@ -171,8 +171,15 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 		x.trial = trial
 		return false, 0, runlog.ErrConflict // judge again: the wait may have been long
 	}
+	if h.Needs != nil && x.ticket.Elsewhere != nil && !h.Cancel && x.lacks(h.Needs) != "" {
+		if passed, err := x.ticket.Elsewhere.Pass(ctx, h.Needs); passed || err != nil {
+			return false, Kept, err
+		}
+	}
 	c := x.newClaim()
-	c.Resumes = h.Waits
+	if c.Resumes = h.Waits; h.Needs != nil && !h.Needs.Pinned {
+		c.Tools, _ = x.cfg.Tools.Specs(h.Needs.Tools) // without them the run waits for another worker
+	}
 	e, err := x.takeOver(ctx, &last, c)
 	switch {
 	case errors.Is(err, errStale):
@@ -257,6 +264,11 @@ func (x *execution) begin(ctx context.Context) (bool, Outcome, error) {
 		}
 		return x.refuse(ctx, started, re)
 	}
+	if n := needs(&started.Agent, &started.Task, started.Tools); x.ticket.Elsewhere != nil && x.lacks(n) != "" {
+		if passed, err := x.ticket.Elsewhere.Pass(ctx, n); passed || err != nil {
+			return false, Kept, err
+		}
+	}
 	x.holdStart(ctx, x.ticket.Queued)
 	if _, err := x.commitAt(ctx, started, x.newClaim()); err != nil {
 		return false, Return, err
@@ -305,11 +317,13 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 		def.Planner = messages.PlannerPlan // it uses the agent's tools and nothing more
 	}
 	started.Agent = def
-	if started.Tools, err = x.cfg.Tools.Specs(def.Tools); err != nil {
-		return started, &messages.RunError{
-			Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err),
-		}
-	}
+	lacks := x.lacks(needs(&started.Agent, task, nil))
+	switch specs, err := x.cfg.Tools.Specs(def.Tools); {
+	case lacks == "":
+		started.Tools = specs
+	case x.ticket.Elsewhere == nil:
+		return started, unfit(&def, lacks, err)
+	} // else the worker that has them says what they are
 	if _, err := x.r.hooksOf(&started.Agent); err != nil {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err)}
 	}

@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/worker/runner"
+)
+
+const (
+	// How many workers are asked for a slot before a run waits.
+	maxOffers = 3
+	// How often a worker looks for runs that wait for one like it, while it knows that there are some.
+	recruitEvery = time.Second
+	// How soon a run that found no slot is in the list, mostly.
+	listedWithin = 50 * time.Millisecond
+	// How many runs one look goes past.
+	maxRecruitLook = 1000
+)
+
+// elsewhere is the other workers, for one ticket.
+type elsewhere struct {
+	w   *Worker
+	h   *hold
+	run messages.Ref
+}
+
+var _ runner.Elsewhere = (*elsewhere)(nil)
+
+// Missing implements runner.Elsewhere.
+func (e *elsewhere) Missing(n *messages.Needs) string { return n.MissingFrom(e.w.cfg.Roster.Live()) }
+
+// fitting are the live workers that fit, those with the most free slots first, in no order beyond that.
+func (e *elsewhere) fitting(n *messages.Needs) []messages.WorkerStatus {
+	all := slices.DeleteFunc(e.w.cfg.Roster.Live(), func(s messages.WorkerStatus) bool { return s.ID == e.w.id || !s.Fits(n) })
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // no secret
+	slices.SortStableFunc(all, func(a, b messages.WorkerStatus) int { return cmp.Compare(b.Slots-b.Busy, a.Slots-a.Busy) })
+	return all
+}
+
+// Pass implements runner.Elsewhere.
+func (e *elsewhere) Pass(ctx context.Context, n *messages.Needs) (bool, error) {
+	all := e.fitting(n)
+	for _, s := range all[:min(len(all), maxOffers)] {
+		passed, err := e.w.held.newest(e.h).Offer(ctx, s.ID, e.run)
+		if passed || err != nil && !errors.Is(err, bus.ErrSilent) {
+			return passed, err //nolint:wrapcheck // it says what was asked
+		}
+	}
+	return false, nil
+}
+
+// Room implements bus.Owner.
+func (o owner) Room(ticket uint64) bool {
+	if o.w.draining.Load() || o.w.held.has(ticket) {
+		return false
+	}
+	if o.w.slots.full() {
+		signal(o.w.wanted)
+		return false
+	}
+	return true
+}
+
+// Adopt implements bus.Owner.
+func (o owner) Adopt(d *bus.Delivery) bool {
+	w := o.w
+	w.adopting.Lock() // a worker that drains counts its jobs
+	defer w.adopting.Unlock()
+	if w.draining.Load() || !w.slots.grab() {
+		return false
+	}
+	w.jobs.Go(func() {
+		slot := w.slots.take()
+		defer slot.free()
+		if err := d.Load(w.working); err != nil {
+			w.cfg.Log.WarnContext(w.working, "take a task over from another worker", "err", err) // it is delivered again after the ack wait
+			return
+		}
+		w.work(w.working, d, slot)
+	})
+	return true
+}
+
+// recruit wakes runs that wait for a worker like this one, as many as it has slots for, until ctx ends.
+func (w *Worker) recruit(ctx context.Context) {
+	passed := uint64(0) // up to where in the line no run fits
+	for {
+		at, more, err := w.recruitFrom(ctx, passed)
+		if passed = at; err != nil && ctx.Err() == nil {
+			w.cfg.Log.WarnContext(ctx, "look for runs that wait for a worker", "err", err)
+		}
+		wait, freed := w.announceEvery, (<-chan struct{})(nil)
+		if more {
+			wait, freed = min(wait, recruitEvery), w.slots.freedOne
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		case <-freed:
+		case <-w.wanted:
+			pause(ctx, min(wait, listedWithin)) // the run that found no slot is about to be listed
+		}
+	}
+}
+
+// recruitFrom goes on in the line after a position, and returns how far it came, and whether there is more to look at.
+func (w *Worker) recruitFrom(ctx context.Context, after uint64) (at uint64, more bool, err error) {
+	for looked, left := 0, w.cfg.Slots-w.slots.busy(); ; looked++ {
+		run, next, err := w.cfg.Bus.NextIn(ctx, messages.WorkerLine, after)
+		switch {
+		case err != nil:
+			return after, true, err //nolint:wrapcheck // it says what it looked for
+		case next == 0:
+			return after, false, nil
+		case left <= 0 || looked == maxRecruitLook:
+			return after, true, nil
+		}
+		woken, err := w.cfg.Keeper.Recruit(ctx, run, next, w.fits)
+		if err != nil {
+			return after, true, err //nolint:wrapcheck // it names the run
+		}
+		if after = next; woken {
+			left--
+		}
+	}
+}
+
+// fits reports whether this worker has what a run needs.
+func (w *Worker) fits(n *messages.Needs) bool {
+	return n.Missing(func(tool string) bool { return slices.Contains(w.cfg.Tools, tool) }, w.cfg.Labels) == ""
+}
