@@ -178,7 +178,7 @@ func TestForkRefusals(t *testing.T) {
 		usage bool
 		want  string
 	}{
-		"without a step":          {[]string{"fork", "queued"}, true, `"at" not set`},
+		"without a step":          {[]string{"fork", "queued"}, true, "--at is missing"},
 		"step 0":                  {[]string{"fork", "queued", "--at", "0"}, true, "--at: must be the number of a step"},
 		"an odd revision":         {[]string{"fork", "queued", "--at", "1", "--agent", "a@x"}, true, "--agent: the revision"},
 		"an empty model":          {[]string{"fork", "queued", "--at", "1", "--model", ""}, true, "--model: is empty"},
