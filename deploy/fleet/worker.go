@@ -139,7 +139,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Redact: redact.String, Log: said.of("runner"),
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Talks: cache(talk),
-		Prompt: prompt.Resolver{Get: b.Prompt}.Resolve,
+		Prompt: prompt.Resolver{Get: b.Prompt, Redact: redact.String}.Resolve,
 		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b, Labels: labels,
 	})
 	w := worker.New(worker.Config{

@@ -174,7 +174,7 @@ func (s *Service) renderPrompt(ctx context.Context, req messages.PromptRender) (
 		return nil, err
 	}
 	defer leave()
-	text, err := prompt.Render(p, vars, prompt.Options{ThrowOnMissing: req.ThrowOnMissing})
+	text, err := prompt.Render(p, vars, prompt.Options{ThrowOnMissing: req.ThrowOnMissing, Redact: s.cfg.Redact})
 	if err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func (s *Service) instruct(ctx context.Context, def *messages.Definition, task *
 		return err
 	}
 	defer leave()
-	err = prompt.Resolver{Get: s.cfg.Bus.Prompt}.Resolve(ctx, def, task)
+	err = prompt.Resolver{Get: s.cfg.Bus.Prompt, Redact: s.cfg.Redact}.Resolve(ctx, def, task)
 	if _, wrong := errors.AsType[*messages.FieldError](err); wrong || errors.Is(err, messages.ErrUnknownPrompt) {
 		return &messages.FieldError{Field: "agent", Reason: err.Error()}
 	}

@@ -47,6 +47,9 @@ type Config struct {
 
 	// PromptPolicy, if set, says whether a prompt may be stored; its error is shown to who asks.
 	PromptPolicy prompt.Policy
+
+	// Redact takes secrets out of what prompts put through redact when they are filled in here; nil: nothing.
+	Redact func(string) string
 }
 
 // apiVersion is the semantic version of the requests and replies.

@@ -30,6 +30,8 @@ type budget struct {
 	work  int
 	until time.Time
 	spent error // what ran out; from then on nothing is taken
+
+	redact func(string) string // nil: there are no secrets
 }
 
 func newBudget() *budget { return &budget{until: time.Now().Add(maxTime)} }
@@ -53,6 +55,18 @@ func (b *budget) use(n int) error {
 		b.spent = errWork
 	}
 	return b.spent
+}
+
+// redacted is a text without secrets. Reading it and making it both count.
+func (b *budget) redacted(s string) (string, error) {
+	if err := errors.Join(b.turn(), b.use(len(s))); err != nil || b.redact == nil {
+		return s, b.spent
+	}
+	s = b.redact(s)
+	if len(s) > maxOutput {
+		return "", errOutput
+	}
+	return s, b.use(len(s))
 }
 
 // Write implements io.Writer.

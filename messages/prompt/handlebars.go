@@ -16,7 +16,7 @@ import (
 // maxFill bounds how much a template of many tags may make of large values before the library returns it, in bytes.
 const maxFill = 32 << 20
 
-// parseHandlebars reads a template that uses nothing but values and the helpers if, unless, each, with and lookup.
+// parseHandlebars reads a template that uses nothing but values and the helpers if, unless, each, with, lookup and redact.
 // The library has no writer and no limits, so loops go through our own each, and the size of all that stands outside
 // of loops is bounded before.
 func parseHandlebars(text string) (*template, error) {
@@ -41,7 +41,7 @@ func parseHandlebars(text string) (*template, error) {
 		if err != nil {
 			return err
 		}
-		tpl.RegisterHelpers(map[string]any{"each": eachOf(b)})
+		tpl.RegisterHelpers(map[string]any{"each": eachOf(b), "redact": redactOf(b)})
 		out, err := tpl.Exec(unescaped(map[string]any(vars)))
 		if err != nil {
 			return err
@@ -112,6 +112,17 @@ func eachOf(b *budget) func(any, *raymond.Options) raymond.SafeString {
 	}
 }
 
+// redactOf is the helper redact, counted.
+func redactOf(b *budget) func(any) raymond.SafeString {
+	return func(v any) raymond.SafeString {
+		text, err := b.redacted(raymond.Str(v))
+		if err != nil {
+			panic(err)
+		}
+		return raymond.SafeString(text)
+	}
+}
+
 // handlebars looks through a template.
 type handlebars struct {
 	*template
@@ -164,12 +175,15 @@ func (w *handlebars) block(n *ast.BlockStatement, inner bool, bound []string) er
 func (w *handlebars) expression(e *ast.Expression, helper string, inner bool, bound []string) error {
 	w.tags++
 	if helper == "" && (len(e.Params) > 0 || e.Hash != nil) {
-		if helper = e.HelperName(); helper != "lookup" {
+		switch helper = e.HelperName(); {
+		case helper != "lookup" && helper != "redact":
 			return fmt.Errorf("%s is not a helper that a prompt may call", e.Canonical())
+		case helper == "redact" && (len(e.Params) != 1 || e.Hash != nil):
+			return errors.New("redact takes one value")
 		}
 	}
 	if helper == "" {
-		if name := e.HelperName(); name == "log" || name == "lookup" || name == "each" || name == "if" || name == "unless" || name == "with" ||
+		if name := e.HelperName(); name == "log" || name == "lookup" || name == "redact" || name == "each" || name == "if" || name == "unless" || name == "with" ||
 			name == "equal" || name == "pluralize" || name == "ifGt" || name == "ifLt" || name == "ifEq" || name == "ifMatchesRegexStr" {
 			return fmt.Errorf("%s is a helper, not a value", name)
 		}

@@ -208,11 +208,12 @@ func liquidFilters(b *budget) map[string]any {
 			n := sizeOf(v)
 			return n, spend(n)
 		},
-		"first": func(list []any) any { return at(list, 0) },
-		"last":  func(list []any) any { return at(list, len(list)-1) },
-		"plus":  func(a, b float64) float64 { return a + b },
-		"minus": func(a, b float64) float64 { return a - b },
-		"times": func(a, b float64) float64 { return a * b },
+		"first":  func(list []any) any { return at(list, 0) },
+		"last":   func(list []any) any { return at(list, len(list)-1) },
+		"plus":   func(a, b float64) float64 { return a + b },
+		"minus":  func(a, b float64) float64 { return a - b },
+		"times":  func(a, b float64) float64 { return a * b },
+		"redact": b.redacted,
 		"truncate": func(s string, n int) (string, error) {
 			if err := spend(4 * len(s)); err != nil {
 				return "", err

@@ -75,6 +75,10 @@ type Options struct {
 	// ThrowOnMissing makes it an error when a variable that the text names is not given. Else only requiredVars are
 	// needed, and any other is empty. Names inside a loop or a section may belong to its items and do not count.
 	ThrowOnMissing bool
+
+	// Redact takes secrets out of the values that a text puts through redact: a filter of Liquid, a helper of
+	// Handlebars. Without it these leave values as they are. It is called on Render's goroutine.
+	Redact func(string) string
 }
 
 // Render fills in a prompt. The error is a *messages.FieldError: of "text" for what the template does wrong, of "vars"
@@ -93,6 +97,7 @@ func Render(p messages.Prompt, vars Vars, o Options) (text string, err error) {
 		return "", &messages.FieldError{Field: "vars", Reason: "missing: " + strings.Join(missing, ", ")}
 	}
 	b := newBudget()
+	b.redact = o.Redact
 	err = guard(func() error { return t.render(vars, b) })
 	switch {
 	case err != nil:

@@ -12,6 +12,9 @@ import (
 type Resolver struct {
 	// Get returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt if there is none.
 	Get func(ctx context.Context, id string, version uint64) (messages.Prompt, error)
+
+	// Redact is that of Options: it takes secrets out of what a prompt puts through redact. Optional.
+	Redact func(string) string
 }
 
 // Resolve fills the instructions of an agent in, and the version that was taken. The values are those of the agent; a
@@ -35,7 +38,7 @@ func (r Resolver) Resolve(ctx context.Context, def *messages.Definition, task *m
 		return err
 	}
 	maps.Copy(vars, own)
-	text, err := Render(p, vars, Options{ThrowOnMissing: true})
+	text, err := Render(p, vars, Options{ThrowOnMissing: true, Redact: r.Redact})
 	if err != nil {
 		return fmt.Errorf("prompt %s, version %d: %w", p.ID, p.Version, err)
 	}

@@ -26,7 +26,7 @@ func (s *Service) prompt() func(context.Context, *messages.Definition, *messages
 	if s.cfg.Prompts == nil {
 		return nil
 	}
-	return prompt.Resolver{Get: s.cfg.Prompts.Prompt}.Resolve
+	return prompt.Resolver{Get: s.cfg.Prompts.Prompt, Redact: s.cfg.Secrets.String}.Resolve
 }
 
 // MemoryPrompts is a store of prompts in memory. The zero value is empty. Safe for concurrent use.
