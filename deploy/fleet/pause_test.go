@@ -311,7 +311,7 @@ func TestRunsOfAWorkerThatIsBack(t *testing.T) {
 	passes(shortAckWait + time.Second)
 	first.signal(syscall.SIGCONT)
 	second := w.worker("second")
-	second.line("run left to its owner")
+	second.line("run left to another worker")
 	passes(2 * shortAckWait) // what was handed over is kept
 	notRepeated(t, w, runs, calls, "first")
 }
@@ -326,7 +326,7 @@ func TestStandstillRepeatsNothing(t *testing.T) {
 	w.dev.signal(syscall.SIGSTOP)
 	passes(shortAckWait + time.Second)
 	w.dev.signal(syscall.SIGCONT)
-	second.line("run left to its owner")
+	second.line("run left to another worker")
 	passes(2 * shortAckWait)
 	notRepeated(t, w, runs, calls, "first")
 }
@@ -344,7 +344,7 @@ func TestOutageRepeatsNothing(t *testing.T) {
 	if err := servers.StartNATS(); err != nil {
 		t.Fatal(err)
 	}
-	second.line("run left to its owner")
+	second.line("run left to another worker")
 	passes(2 * shortAckWait)
 	notRepeated(t, w, runs, calls, "first")
 }

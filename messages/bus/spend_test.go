@@ -93,7 +93,7 @@ func TestSpentIsByTheCalendar(t *testing.T) {
 // A counter that cannot be counted on is an error, and never nothing.
 func TestSpentWithoutItsStream(t *testing.T) {
 	_, nc := openNew(t)
-	b, err := bus.Open(t.Context(), nc, bus.Config{Budget: 50 * time.Millisecond, Answer: 50 * time.Millisecond})
+	b, err := bus.Open(t.Context(), nc, bus.Config{Budget: time.Second, Answer: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
