@@ -204,3 +204,34 @@ func (w *town) isEmpty(stream, filter string) {
 		w.t.Errorf("%s has %s", stream, subject)
 	}
 }
+
+// A worker that dies between the record that ends a run's wait for a worker and the wake-up leaves the wake-up to the next
+// worker that looks, and not to the sweep.
+func TestKillBeforeWakeUpOfFit(t *testing.T) {
+	t.Parallel()
+	w := open(t, shortAckWait, func(c *modelCall) reply { return turn(c, 2) })
+	(&kinds{w: w}).start("plain")
+	waits := w.events(messages.EventRunWaiting)
+	g := w.watch(w.submit("work", func(task *messages.Task) { task.Requires = messages.Labels{"gpu": "true"} }))
+	select {
+	case <-waits:
+	case <-time.After(patience):
+		t.Fatal("the run does not wait")
+	}
+	line := newTap(t, w.nats, func(m published) verdict {
+		if m.isAppend(string(messages.KindSessionGranted)) {
+			return cutAfter
+		}
+		return pass
+	})
+	first := w.worker("first", "LONGSHORE_WORKER_LABELS=gpu=true", "NATS_URL="+line.url)
+	select {
+	case <-line.dead:
+	case <-time.After(patience):
+		t.Fatal("the worker does not wake the run")
+	}
+	first.kill()
+	w.worker("second", "LONGSHORE_WORKER_LABELS=gpu=true")
+	completed(t, g.end(), "Done: Wrote 1 bytes to step-0.txt")
+	w.isEmpty(bus.StreamLines, "lines.wait."+messages.WorkerLine+".>")
+}

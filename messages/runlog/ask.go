@@ -103,7 +103,8 @@ func (k *Keeper) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last 
 }
 
 // Recruit wakes a run that stands at a position of messages.WorkerLine if fits says so of what it needs. Woken is false,
-// and no error, for a run that does not fit and for one that no longer waits, which is taken out of the line.
+// and no error, for a run that does not fit and for one that no longer waits, which is taken out of the line. A run leaves the
+// line after its wake-up, so that the next look sends the one of a worker that died before it could.
 func (k *Keeper) Recruit(ctx context.Context, run messages.Ref, at uint64, fits func(*messages.Needs) bool) (woken bool, err error) {
 	for range maxConflicts {
 		last, ok, err := k.Log.Last(ctx, run)
@@ -111,19 +112,26 @@ func (k *Keeper) Recruit(ctx context.Context, run messages.Ref, at uint64, fits 
 		case err != nil:
 			return false, fmt.Errorf("read %s: %w", run, err)
 		case !ok || listOf(last.Head) != messages.WorkerLine:
+			if err := k.wakeIfReady(ctx, run, &last); err != nil {
+				return false, err
+			}
 			k.unask(ctx, messages.WorkerLine, run, at)
 			return false, nil
 		case last.Head.Needs == nil || !fits(last.Head.Needs):
 			return false, nil
 		}
-		last, err = k.append(ctx, run, last, &messages.SessionGranted{Park: last.Head.ParkSeq})
+		last, err = k.appendListed(ctx, run, last, &messages.SessionGranted{Park: last.Head.ParkSeq})
 		if errors.Is(err, ErrConflict) {
 			continue
+		}
+		if err == nil {
+			err = k.wakeIfReady(ctx, run, &last)
 		}
 		if err != nil {
 			return false, err
 		}
-		return true, k.wakeIfReady(ctx, run, &last)
+		k.unask(ctx, messages.WorkerLine, run, at)
+		return true, nil
 	}
 	return false, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }

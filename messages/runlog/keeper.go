@@ -116,16 +116,22 @@ func settled(last messages.Entry, r messages.Record, now time.Time) (bool, error
 
 // append adds records after the last entry.
 func (k *Keeper) append(ctx context.Context, run messages.Ref, last messages.Entry, rs ...messages.Record) (messages.Entry, error) {
+	asked := k.asked(ctx, run, last.Head)
+	e, err := k.appendListed(ctx, run, last, rs...)
+	if err == nil && e.Head.Phase != messages.PhaseParked {
+		k.unask(ctx, listOf(last.Head), run, asked)
+	}
+	return e, err
+}
+
+// appendListed is append for a run that stays in the list of those that wait.
+func (k *Keeper) appendListed(ctx context.Context, run messages.Ref, last messages.Entry, rs ...messages.Record) (messages.Entry, error) {
 	h := messages.Follow(run, last.Head, rs...)
 	h.ID, h.Time, h.EventsThrough = k.NewID(), k.Now(), last.Head.EventsThrough
 	e := messages.Entry{Head: h, Records: rs}
-	asked := k.asked(ctx, run, last.Head)
 	seq, err := k.Log.Append(ctx, run, last.Seq, e)
 	if err != nil {
 		return messages.Entry{}, fmt.Errorf("append to %s: %w", run, err)
-	}
-	if h.Phase != messages.PhaseParked {
-		k.unask(ctx, listOf(last.Head), run, asked)
 	}
 	return e.At(seq), nil
 }
