@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
+	"github.com/longshore-run/longshore/worker/runner"
 )
 
 // cranes counts the calls of tools by worker.
@@ -192,5 +193,20 @@ func TestFitAfterAKill(t *testing.T) {
 	defer c.mu.Unlock()
 	if c.calls["b2 crane_b"] != 1 || len(c.calls) != 1 {
 		t.Errorf("calls: %v", c.calls)
+	}
+}
+
+// A worker whose announcements all others would leave out does not start.
+func TestTooManyToolsToAnnounce(t *testing.T) {
+	t.Parallel()
+	h := open(t, time.Second)
+	names := make([]string, messages.MaxWorkerTools+1)
+	for i := range names {
+		names[i] = fmt.Sprint("crane_", i)
+	}
+	b := h.open(h.conn())
+	w := worker.New(worker.Config{Bus: b, Runner: runner.New(runner.Config{Life: "w"}), Roster: b.NewRoster(""), Tools: names})
+	if err := w.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "tools: has more than 1024") {
+		t.Errorf("it ended with %v", err)
 	}
 }

@@ -125,6 +125,11 @@ const abortGrace = 10 * time.Second
 // Run works until ctx ends, or somebody asks this worker to drain, and then drains: no new messages; each run hands itself back after its current step, or
 // is aborted when the drain timeout is over. It returns when everything it started has ended.
 func (w *Worker) Run(ctx context.Context) error {
+	if status := w.status(); w.cfg.Roster != nil {
+		if err := status.Check(); err != nil {
+			return fmt.Errorf("other workers would not know of this one: %w", err)
+		}
+	}
 	tasks, err := w.cfg.Bus.Tasks(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
