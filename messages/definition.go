@@ -47,6 +47,7 @@ type Definition struct {
 	OnInvalidOutput string            `json:"onInvalidOutput,omitempty"`                   // the same for what breaks the rules: an unknown tool, wrong arguments, text that is not of the protocol, a plan that is none
 	ModelRetries    *int              `json:"modelRetries,omitempty"`                      // of a model call, after its first attempt; default: the worker's
 	OnTruncated     string            `json:"onTruncated,omitempty"`                       // "fail" (default): a reply cut at maxTokens ends the run; "continue": the model is asked to go on
+	ToolTimeout     Duration          `json:"toolTimeout,omitempty"`                       // what a tool call may take at most, where the tool and the worker allow it more; 0: as they say
 	Parallel        int               `json:"parallel,omitempty" minimum:"1" maximum:"64"` // calls of one reply that run together, at most; default 8
 	RepeatLimit     *int              `json:"repeatLimit,omitempty"`                       // see RepeatsAllowed; default 3
 	OutputSchema    json.RawMessage   `json:"outputSchema,omitempty"`                      // JSON Schema of the final answer; not with planner "plan"

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -51,6 +52,9 @@ func TestDefinitionValidate(t *testing.T) {
 		"negative parallel":     {func(d *messages.Definition) { d.Parallel = -1 }, "parallel", "must be 1 to 64"},
 		"too parallel":          {func(d *messages.Definition) { d.Parallel = 65 }, "parallel", "must be 1 to 64"},
 		"negative repeats":      {func(d *messages.Definition) { d.RepeatLimit = new(-1) }, "repeatLimit", "must be 0 to 1000"},
+		"negative tool time":    {func(d *messages.Definition) { d.ToolTimeout = -1 }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
+		"no time for a tool":    {func(d *messages.Definition) { d.ToolTimeout = 1 }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
+		"a tool for ever":       {func(d *messages.Definition) { d.ToolTimeout = messages.Duration(24*time.Hour + 1) }, "toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"},
 		"schema of a list":      {func(d *messages.Definition) { d.OutputSchema = []byte(`[]`) }, "outputSchema", "must be an object"},
 		"schema with two keys":  {func(d *messages.Definition) { d.OutputSchema = []byte(`{"type":1,"type":2}`) }, "outputSchema.type", "given twice"},
 		"large schema":          {func(d *messages.Definition) { d.OutputSchema = []byte(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }, "outputSchema", "larger than 65536 bytes"},

@@ -62,6 +62,7 @@ func fullDefinition() messages.Definition {
 		Plan:        fullPlan(), Observe: messages.ObserveOnFailure, OnNetworkError: messages.NetworkRetry, ModelRetries: new(5),
 
 		OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue, Parallel: 2, RepeatLimit: new(0),
+		ToolTimeout: messages.Duration(10 * time.Second),
 		Prompts: map[string]string{
 			messages.PromptProtocol: "Reply in JSON. " + messages.PlaceTools, "plan": "Plan {task.description}",
 		},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Defaults of how an agent's loop goes.
@@ -20,6 +21,8 @@ const (
 const (
 	maxParallel     = 64
 	maxRepeatLimit  = 1000
+	minToolTimeout  = Duration(time.Millisecond)
+	maxToolTimeout  = Duration(24 * time.Hour)
 	maxOutputSchema = 64 << 10 // bytes
 	maxPrompt       = 256 << 10
 )
@@ -83,6 +86,8 @@ func (d *Definition) checkLoop() error {
 		return &FieldError{"onInvalidOutput", "must be model or fail"}
 	case d.OnTruncated != "" && d.OnTruncated != TruncatedFail && d.OnTruncated != TruncatedContinue:
 		return &FieldError{"onTruncated", "must be fail or continue"}
+	case d.ToolTimeout != 0 && (d.ToolTimeout < minToolTimeout || d.ToolTimeout > maxToolTimeout):
+		return &FieldError{"toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"}
 	case d.Parallel < 0 || d.Parallel > maxParallel:
 		return &FieldError{"parallel", fmt.Sprintf("must be 1 to %d", maxParallel)}
 	case d.RepeatsAllowed() < 0 || d.RepeatsAllowed() > maxRepeatLimit:

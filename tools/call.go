@@ -22,7 +22,8 @@ const maxOutput = 1 << 20
 var errTimeout = errors.New("the tool's time is up")
 
 // Call makes a call that passed Check, at most once, and waits for it to end. The Result holds valid UTF-8 of bounded
-// size; a tool that takes too long or panics is a Result with IsError.
+// size; a tool that takes too long or panics is a Result with IsError. Too long is longer than the tool's own timeout, or
+// else that of the Set, and longer than c.Timeout when that is shorter.
 //
 // An error means that nothing is known to have come of the call. When ctx ended it is the cause of ctx; an answer
 // that the tool still gave is kept, except a failure, which may be nothing but the end of ctx in other words.
@@ -35,6 +36,9 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 		return Result{}, context.Cause(ctx)
 	}
 	most := cmp.Or(m.timeout, s.Timeout, DefaultTimeout)
+	if c.Timeout > 0 {
+		most = min(most, c.Timeout)
+	}
 	limited, stop := context.WithTimeoutCause(ctx, most, errTimeout)
 	defer stop()
 	began := time.Now()

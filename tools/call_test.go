@@ -75,6 +75,36 @@ func TestTimeoutOfTheSet(t *testing.T) {
 	})
 }
 
+// What a call brings with it shortens what the tool and the set allow, and never lengthens it.
+func TestTimeoutOfTheCall(t *testing.T) {
+	hangs := withEffect(messages.EffectRead, untilDone)
+	for name, c := range map[string]struct {
+		tool      tools.Tool
+		set, call time.Duration
+		want      time.Duration
+	}{
+		"below the default":     {hangs, 0, 2 * time.Second, 2 * time.Second},
+		"above the default":     {hangs, 0, time.Hour, tools.DefaultTimeout},
+		"below that of the set": {hangs, 7 * time.Second, 2 * time.Second, 2 * time.Second},
+		"above that of the set": {hangs, 7 * time.Second, time.Minute, 7 * time.Second},
+		"below the tool's":      {hurried{hangs, 2 * time.Minute}, 7 * time.Second, time.Minute, time.Minute},
+		"above the tool's":      {hurried{hangs, 2 * time.Minute}, 0, time.Hour, 2 * time.Minute},
+		"below zero":            {hangs, 7 * time.Second, -1, 7 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				set := newSet(t, c.tool)
+				set.Timeout = c.set
+				began := time.Now()
+				r, err := set.Call(t.Context(), "t", tools.Call{Timeout: c.call})
+				if took := time.Since(began); err != nil || !r.IsError || took != c.want {
+					t.Errorf("%+v, %v after %v, want %v", r, err, took, c.want)
+				}
+			})
+		})
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	slow := func(call func(context.Context, tools.Call) (tools.Result, error)) func(messages.Effect) tools.Tool {
 		return func(e messages.Effect) tools.Tool { return withEffect(e, call) }

@@ -38,6 +38,8 @@ type Call struct {
 	Key       string             // of the call, the same on every attempt: hand it to services that deduplicate
 	Arguments json.RawMessage    // a JSON object that fits the tool's schema
 	Workspace *sandbox.Workspace // the run's files, only until Call returns; nil in a run without files
+	// Timeout, if above 0, is the most that the run's agent gives the call. A Set never waits longer because of it.
+	Timeout time.Duration
 	// Begin returns an error when the run is another worker's by now, and the call must have no effect. It was asked right
 	// before Call. A tool that prepares for a while asks again, right before its effect, and returns the error. It may be nil.
 	Begin func() error

@@ -48,6 +48,16 @@ const agents = `apiVersion: longshore.run/v1
 kind: Agent
 metadata: {name: tools}
 spec: {tools: [crash, gate, panics]}
+---
+apiVersion: longshore.run/v1
+kind: Agent
+metadata: {name: impatient}
+spec: {tools: [gate], toolTimeout: 200ms}
+---
+apiVersion: longshore.run/v1
+kind: Agent
+metadata: {name: patient}
+spec: {tools: [gate], toolTimeout: 24h}
 `
 
 // buoysAgent has the tools that tell a test who called them.

@@ -37,6 +37,8 @@ func TestLimitsAreSettings(t *testing.T) {
 	w.toolWorker("limited", gateVariable+"="+held.URL, "LONGSHORE_TOOL_TIMEOUT=300ms", "LONGSHORE_MODEL_START_TIMEOUT=3s",
 		"LONGSHORE_MODEL_RETRIES=0", "LONGSHORE_BLOB_BYTES=4096", "LONGSHORE_MAX_INPUT=20000")
 	silent, slow := w.watch(w.submit("silent model")), w.watch(w.submit("slow tool", withTools))
+	impatient := w.watch(w.submit("slow tool", func(t *messages.Task) { t.Agent = "impatient" }))
+	patient := w.watch(w.submit("slow tool", func(t *messages.Task) { t.Agent = "patient" }))
 	large, much := w.watch(w.submit(strings.Repeat("x", 10_000))), w.watch(w.submit(strings.Repeat("x", 25_000)))
 
 	if r := silent.end(); r.Error == nil || r.Error.Code != messages.CodeModelTimeout || !strings.Contains(r.Error.Message, "no answer within 3s") {
@@ -47,6 +49,12 @@ func TestLimitsAreSettings(t *testing.T) {
 	}
 	if text, _ := slow.end().Result.(string); !strings.Contains(text, "300ms") {
 		t.Errorf("LONGSHORE_TOOL_TIMEOUT: the model was told %q", text)
+	}
+	if text, _ := impatient.end().Result.(string); !strings.Contains(text, "200ms") {
+		t.Errorf("toolTimeout below LONGSHORE_TOOL_TIMEOUT: the model was told %q", text)
+	}
+	if text, _ := patient.end().Result.(string); !strings.Contains(text, "300ms") {
+		t.Errorf("toolTimeout above LONGSHORE_TOOL_TIMEOUT: the model was told %q", text)
 	}
 	if r := large.end(); r.Status != messages.StatusCompleted {
 		t.Errorf("%+v, %v", r, r.Error)

@@ -83,6 +83,7 @@ func TestParseTheLoop(t *testing.T) {
   onTruncated: continue
   parallel: 1
   repeatLimit: 0
+  toolTimeout: 10s
   outputSchema:
     type: object
     required: [name]
@@ -97,7 +98,7 @@ func TestParseTheLoop(t *testing.T) {
 		Name: "writer", Description: "Writes.", Instructions: "You write.", Planner: messages.PlannerJSON,
 		Tools: []string{"write_file"}, MaxSteps: 8, MaxTokens: messages.DefaultMaxTokens, OnToolError: messages.OnErrorModel,
 		Reasoning: messages.ReasoningKeep, OnInvalidOutput: messages.OnErrorFail, OnTruncated: messages.TruncatedContinue,
-		Parallel: 1, RepeatLimit: new(0), Prompts: map[string]string{"protocol": "Reply in JSON. {{tools}}"},
+		Parallel: 1, RepeatLimit: new(0), ToolTimeout: messages.Duration(10 * time.Second), Prompts: map[string]string{"protocol": "Reply in JSON. {{tools}}"},
 		OutputSchema: []byte(`{"properties":{"name":{"type":"string"}},"required":["name"],"type":"object"}`),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -143,6 +144,8 @@ func TestParseRefuses(t *testing.T) {
 		"a wild schema":    {"temperature: 0", "outputSchema: [a]", "spec.outputSchema"},
 		"a strange prompt": {"temperature: 0", "prompts: {poem: x}", "spec.prompts.poem"},
 		"many at once":     {"temperature: 0", "parallel: 65", "spec.parallel"},
+		"an endless tool":  {"temperature: 0", "toolTimeout: 25h", "spec.toolTimeout"},
+		"a timeless tool":  {"temperature: 0", "toolTimeout: soon", "spec.toolTimeout"},
 		"models twice":     {"temperature: 0", "model: a\n  models: [b]", "spec.models"},
 		"a strange loader": {"temperature: 0", "planner: lisp", "spec.planner"},
 		"a poor budget":    {"temperature: 0", "budget: {cost: -1}", "spec.budget.cost"},

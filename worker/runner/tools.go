@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/sandbox"
@@ -220,7 +221,10 @@ func (x *execution) countRepeated(wave []agent.OpenCall) {
 }
 
 func (x *execution) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Call {
-	return tools.Call{Run: x.run, ID: c.ID, Key: x.key(x.state.Step, c.ID), Arguments: x.args[c.ID], Workspace: ws}
+	return tools.Call{
+		Run: x.run, ID: c.ID, Key: x.key(x.state.Step, c.ID), Arguments: x.args[c.ID], Workspace: ws,
+		Timeout: time.Duration(x.state.Agent.ToolTimeout),
+	}
 }
 
 // perform runs in any goroutine.
