@@ -155,7 +155,7 @@ func logger(cmd *cobra.Command, s settings.Logs, secrets []string) (*slog.Logger
 func terminal(stderr, stdout io.Writer) cli.Options {
 	_, noColor := os.LookupEnv("NO_COLOR")
 	tty := isTerminal(stderr) && os.Getenv("TERM") != "dumb"
-	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), User: os.Getenv("USER"), Tenant: os.Getenv("LONGSHORE_TENANT"), Width: func() int { return width(stderr) }}
+	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), User: os.Getenv("USER"), Tenant: os.Getenv("LONGSHORE_TENANT"), Width: func() int { return width(stderr) }, Leaks: fleet.Leaks(os.Environ)}
 }
 
 func isTerminal(w io.Writer) bool {

@@ -27,6 +27,9 @@ type Options struct {
 	Ask      *Asker            // asks what runs wait for; nil: RunTasks gives up when one waits for a person
 	Advice   string            // what else to say then
 
+	// Leaks, if set, tells what secrets of this process stand in a text that is to be stored, and where, without showing them.
+	Leaks func(text string) ([]string, error)
+
 	Ephemeral bool // the fleet ends together with this process, and with it what it works
 
 	Now func() time.Time // default: time.Now. Its location is that of the times in plain lines

@@ -58,6 +58,18 @@ func (d *draft) read(cmd *cobra.Command, id string) error {
 	return usage(d.prompt.Validate())
 }
 
+// leaks are the secrets of this process in the text: it is then not sent, for prompts are read by many.
+func (c *commands) leaks(d *draft) ([]string, error) {
+	if c.options.Leaks == nil {
+		return nil, nil
+	}
+	found, err := c.options.Leaks(d.prompt.Text)
+	if err != nil {
+		return nil, fmt.Errorf("look for secrets of this environment: %w", err)
+	}
+	return found, nil
+}
+
 func isObject(text string) error {
 	var m map[string]any
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m == nil {
@@ -77,6 +89,11 @@ func (c *commands) promptsPut() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := d.read(cmd, args[0]); err != nil {
 				return err
+			}
+			if found, err := c.leaks(&d); err != nil {
+				return oneLine(err)
+			} else if len(found) > 0 {
+				return oneLine(fmt.Errorf("%s: %s: nothing was sent; make it a variable of the prompt", d.file, strings.Join(found, "; ")))
 			}
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
 				p, err := client.PutPrompt(cmd.Context(), d.prompt, optional(cmd, "if-version", &version))
@@ -108,28 +125,40 @@ func (c *commands) promptsValidate() *cobra.Command {
 			if err := d.read(cmd, "prompt"); err != nil {
 				return err
 			}
+			found, err := c.leaks(&d)
+			if err != nil {
+				return oneLine(err)
+			}
+			if len(found) > 0 {
+				return c.writeVerdict(cmd, output, d.file, messages.PromptVerdict{Errors: found})
+			}
 			return c.with(cmd.Context(), func(client *dispatcher.Client) error {
 				v, err := client.ValidatePrompt(cmd.Context(), d.prompt)
 				if err != nil {
 					return explainCatalog(err, "prompt", d.file)
 				}
-				if output.json {
-					if err := c.writeJSON(cmd, v); err != nil {
-						return err
-					}
-				} else if v.OK {
-					return write(cmd.OutOrStdout(), visible("right; variables: "+strings.Join(v.Vars, ", "))+"\n")
-				}
-				if v.OK {
-					return nil
-				}
-				return oneLine(fmt.Errorf("%s: %s", d.file, strings.Join(v.Errors, "; ")))
+				return c.writeVerdict(cmd, output, d.file, v)
 			})
 		},
 	}
 	d.register(cmd)
 	output.register(cmd)
 	return cmd
+}
+
+// writeVerdict shows what is wrong with a prompt, which is then the error too.
+func (c *commands) writeVerdict(cmd *cobra.Command, output format, file string, v messages.PromptVerdict) error {
+	if output.json {
+		if err := c.writeJSON(cmd, v); err != nil {
+			return err
+		}
+	} else if v.OK {
+		return write(cmd.OutOrStdout(), visible("right; variables: "+strings.Join(v.Vars, ", "))+"\n")
+	}
+	if v.OK {
+		return nil
+	}
+	return oneLine(fmt.Errorf("%s: %s", file, strings.Join(v.Errors, "; ")))
 }
 
 func (c *commands) promptsGet() *cobra.Command {

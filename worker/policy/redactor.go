@@ -57,6 +57,17 @@ func (r *Redactor) String(s string) string {
 	return out
 }
 
+// Index is where the first secret in s begins, in bytes; -1 if there is none.
+func (r *Redactor) Index(s string) int {
+	if r == nil {
+		return -1
+	}
+	if found := r.spans(s); len(found) > 0 {
+		return found[0].start
+	}
+	return -1
+}
+
 // span is a part of a text, from start to before end.
 type span struct{ start, end int }
 
