@@ -260,13 +260,13 @@ func (c *Client) request(ctx context.Context, subject string, req, reply any) er
 		return fmt.Errorf("ask the dispatcher (%s): %w", subject, err)
 	}
 	if msg.Header.Get("Nats-Service-Error-Code") == "" {
-		if err := messages.Decode(msg.Data, reply); err != nil {
+		if err := messages.DecodePeer(msg.Data, reply); err != nil {
 			return fmt.Errorf("read the dispatcher's reply: %w", err)
 		}
 		return nil
 	}
 	var p messages.Problem
-	if err := messages.Decode(msg.Data, &p); err != nil {
+	if err := messages.DecodePeer(msg.Data, &p); err != nil {
 		return fmt.Errorf("the dispatcher refused: %s", messages.Clip(msg.Header.Get("Nats-Service-Error"), 200))
 	}
 	switch {

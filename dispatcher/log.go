@@ -91,7 +91,7 @@ func (c *Client) page(ctx context.Context, req messages.LogRequest) (*messages.L
 		whole = append(whole, p.Data...)
 		if len(whole) == p.Size {
 			var l messages.EntryCopy
-			if err := messages.Decode(whole, &l); err != nil {
+			if err := messages.DecodePeer(whole, &l); err != nil {
 				return nil, fmt.Errorf("read log: entry %d: %w", p.Seq, err)
 			}
 			page.Entries, page.Part = []messages.EntryCopy{l}, nil

@@ -13,9 +13,10 @@ import (
 // decoder walks JSON and fills Go values on the way.
 type decoder struct {
 	data  []byte
-	pos   int // of the next byte to read
-	depth int // how many arrays and objects are open
-	limit int // of depth
+	pos   int  // of the next byte to read
+	depth int  // how many arrays and objects are open
+	limit int  // of depth
+	newer bool // the writer may be newer: unknown fields are ignored
 	name  string
 	path  []segment // where pos is
 }
@@ -155,7 +156,11 @@ func (d *decoder) fields(v reflect.Value) error {
 	known := fieldsOf(v.Type())
 	return d.members(func(key string) error {
 		f, ok := known[key]
-		if !ok {
+		switch {
+		case !ok && d.newer:
+			_, err := d.raw()
+			return err
+		case !ok:
 			return d.fail("unknown field")
 		}
 		to := v.FieldByIndex(f.index)

@@ -32,6 +32,12 @@ const wholeBody = "body"
 // free JSON (any, json.RawMessage), and as the zero value of a pointer, slice, map or raw field that has no omitempty.
 func Decode(data []byte, v any) error { return decodeNamed(wholeBody, data, v) }
 
+// DecodePeer reads what another version of Longshore answers or tells: a reply or an event. It is Decode, but ignores the
+// fields that v does not have, for a newer peer may say more. Types that read themselves, as Records, stay strict.
+func DecodePeer(data []byte, v any) error {
+	return (&decoder{data: data, name: wholeBody, limit: maxDepth, newer: true}).decode(v)
+}
+
 // decodeNamed is Decode with a name for the whole input, which stands in an error when no field can.
 func decodeNamed(name string, data []byte, v any) error {
 	return (&decoder{data: data, name: name, limit: maxDepth}).decode(v)

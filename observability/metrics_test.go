@@ -278,6 +278,18 @@ func TestObserveBoundsLabels(t *testing.T) {
 	}
 }
 
+// An event of a newer worker counts as it would without the fields that are new.
+func TestObserveNewerEvent(t *testing.T) {
+	newer, same := counting(""), counting("")
+	e := event(t, messages.EventRunStarted, messages.RunStarted{Agent: "a", MaxSteps: 3})
+	same.Observe(e, false)
+	e.Data = json.RawMessage(strings.Replace(string(e.Data), "{", `{"mood":{"of":["the crew"]},`, 1))
+	newer.Observe(e, false)
+	if diff := cmp.Diff(ours(scrape(t, same)), ours(scrape(t, newer))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestObserveMalformed(t *testing.T) {
 	finished := func(change func(*messages.AgentResult)) any {
 		r := messages.AgentResult{Status: messages.StatusCompleted, StartedAt: noon, FinishedAt: noon}
@@ -292,7 +304,6 @@ func TestObserveMalformed(t *testing.T) {
 		"null":              raw(messages.EventRunStarted, "null"),
 		"not JSON":          raw(messages.EventMessageEnd, "{"),
 		"another type":      raw(messages.EventToolExecutionEnd, `{"millis":"3"}`),
-		"unknown field":     raw(messages.EventCancelRequested, `{"who":"ann"}`),
 		"not UTF-8":         raw(messages.EventRunWaiting, "{\"reason\":\"\xff\"}"),
 		"too deep":          raw(messages.EventRunFinished, strings.Repeat(`{"result":`, 100)),
 		"negative tokens":   event(t, messages.EventMessageEnd, messages.MessageEnd{Usage: messages.Usage{Output: -1}}),

@@ -60,7 +60,7 @@ func (m *Events) count(name string, e messages.Event) error {
 
 func decoded[T any](e messages.Event, use func(T) error) error {
 	var data T
-	if err := messages.Decode(e.Data, &data); err != nil {
+	if err := messages.DecodePeer(e.Data, &data); err != nil {
 		return fmt.Errorf("decode event: %w", err)
 	}
 	return use(data)

@@ -121,7 +121,7 @@ func (p *parked) take(f *bus.Fed) {
 		return
 	}
 	var d messages.RunWaiting
-	if messages.Decode(e.Data, &d) != nil {
+	if messages.DecodePeer(e.Data, &d) != nil {
 		return // it is counted as malformed elsewhere
 	}
 	p.mu.Lock()
