@@ -75,7 +75,10 @@ func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) i
 
 // page asks for a page, and for all of an entry that comes in parts.
 func (c *Client) page(ctx context.Context, req messages.LogRequest) (*messages.LogPage, error) {
-	var whole []byte
+	var (
+		whole []byte
+		first *messages.LogPart
+	)
 	for {
 		var page messages.LogPage
 		if err := c.request(ctx, messages.SubjectLog, req, &page); err != nil {
@@ -85,8 +88,12 @@ func (c *Client) page(ctx context.Context, req messages.LogRequest) (*messages.L
 		if p == nil {
 			return &page, nil
 		}
-		if p.Offset != len(whole) || len(p.Data) == 0 || p.Size > maxEntryCopy || len(whole)+len(p.Data) > p.Size {
-			return nil, fmt.Errorf("read log: the parts of entry %d do not fit", p.Seq)
+		if first == nil {
+			first = p
+		}
+		if p.Seq != first.Seq || p.Size != first.Size || p.Size > maxEntryCopy ||
+			p.Offset != len(whole) || len(p.Data) == 0 || len(whole)+len(p.Data) > p.Size {
+			return nil, fmt.Errorf("read log: the parts of entry %d do not fit", first.Seq)
 		}
 		whole = append(whole, p.Data...)
 		if len(whole) == p.Size {

@@ -49,6 +49,11 @@ func (s *Service) hasLog(ctx context.Context, ref messages.Ref) error {
 
 func (s *Service) page(ctx context.Context, ref messages.Ref, req messages.LogRequest) (*messages.LogPage, error) {
 	room := min(maxPageBytes, int(s.cfg.Conn.MaxPayload())-pageRoom)
+	if req.Offset > 0 {
+		if e, ok := s.parts.find(ref, req.After); ok {
+			return s.partOf(req.Offset, e, room)
+		}
+	}
 	page := &messages.LogPage{Entries: []messages.EntryCopy{}}
 	size := 0
 	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, req.After, runlog.Tail) {
@@ -66,7 +71,7 @@ func (s *Service) page(ctx context.Context, ref messages.Ref, req messages.LogRe
 		size += len(data) + len(",")
 		switch {
 		case len(page.Entries) == 0 && size > room:
-			return partOf(e.Seq, data, req.Offset, room)
+			return s.partOf(req.Offset, &keptEntry{run: ref, after: req.After, seq: e.Seq, data: data}, room)
 		case len(page.Entries) == maxPageEntries, size > room:
 			page.More = true
 			return page, nil
@@ -76,14 +81,20 @@ func (s *Service) page(ctx context.Context, ref messages.Ref, req messages.LogRe
 	return page, nil
 }
 
-// partOf is the part of an entry from an offset that fits a message, where it is in base64.
-func partOf(seq uint64, data []byte, offset, room int) (*messages.LogPage, error) {
-	if offset >= len(data) {
-		return nil, &messages.FieldError{Field: "offset", Reason: fmt.Sprintf("entry %d has %d bytes", seq, len(data))}
+// partOf is the part of an entry from an offset that fits a message, where it is in base64. The entry is kept until its last
+// part was asked for.
+func (s *Service) partOf(offset int, e *keptEntry, room int) (*messages.LogPage, error) {
+	if offset >= len(e.data) {
+		return nil, &messages.FieldError{Field: "offset", Reason: fmt.Sprintf("entry %d has %d bytes", e.seq, len(e.data))}
 	}
-	end := min(len(data), offset+room/4*3)
+	end := min(len(e.data), offset+room/4*3)
+	if end < len(e.data) {
+		s.parts.keep(e)
+	} else {
+		s.parts.drop(e)
+	}
 	return &messages.LogPage{
 		Entries: []messages.EntryCopy{}, More: true,
-		Part: &messages.LogPart{Seq: seq, Offset: offset, Size: len(data), Data: data[offset:end]},
+		Part: &messages.LogPart{Seq: e.seq, Offset: offset, Size: len(e.data), Data: e.data[offset:end]},
 	}, nil
 }

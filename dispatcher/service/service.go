@@ -81,6 +81,8 @@ type Service struct {
 
 	renders chan struct{} // a place for each prompt that is being filled in
 
+	parts logParts // of logs
+
 	untold atomic.Uint64 // changes without an event
 }
 
@@ -132,6 +134,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	requests, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	defer s.parts.clear()
 	var sweeping sync.WaitGroup
 	defer sweeping.Wait()
 	places := make(chan struct{}, maxRequests)
