@@ -85,10 +85,26 @@ func (b *Bus) again(ctx context.Context, try func() error) error {
 		if time.Now().Add(wait).After(end) {
 			return fmt.Errorf("no success in %d attempts over %v: %w", n+1, b.budget, err)
 		}
-		if cause := pause(ctx, wait); cause != nil {
+		if cause := b.rest(ctx, wait); cause != nil {
 			return fmt.Errorf("%w (%w)", cause, err)
 		}
 	}
+}
+
+// closedCheck is how soon a wait notices that the connection was closed.
+const closedCheck = 50 * time.Millisecond
+
+// rest is pause, cut short when the connection is closed, which never comes back.
+func (b *Bus) rest(ctx context.Context, d time.Duration) error {
+	for ; d > 0; d -= closedCheck {
+		if err := pause(ctx, min(d, closedCheck)); err != nil {
+			return err
+		}
+		if b.nc.IsClosed() {
+			return nats.ErrConnectionClosed
+		}
+	}
+	return nil
 }
 
 // transient tells whether the same request may succeed later: nobody answered, or the server said so.
