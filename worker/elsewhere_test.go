@@ -210,3 +210,31 @@ func TestTooManyToolsToAnnounce(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+// An owner without the run's tools was lost between its claim and its park: the next one does not call the model without them.
+func TestUnpinnedToolsArePinnedFirst(t *testing.T) {
+	t.Parallel()
+	h := open(t, time.Second, lifter("crane_b"))
+	c := &cranes{calls: map[string]int{}}
+	h.kind(c, "b", "crane_b", nil, 8)
+	run := messages.Ref{Tenant: messages.DefaultTenant, Run: "unpinned"}
+	task := messages.Task{ID: run.Run, Tenant: run.Tenant, Input: messages.TextInput("lift b"), Agent: "crane_b"}
+	task.SetDefaults()
+	agent := lifter("crane_b")
+	agent.SetDefaults()
+	k := keeper(h.bus)
+	if _, err := k.Begin(t.Context(), run, &messages.Started{Task: task, Agent: agent}, &messages.Claimed{Claim: "dead-1", Worker: "dead", Ticket: 1 << 40}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Sweep(t.Context(), func(yield func(messages.Ref, error) bool) { yield(run, nil) }); err != nil {
+		t.Fatal(err)
+	}
+	if res := h.result(run); res.Status != messages.StatusCompleted {
+		t.Errorf("%s %v", res.Status, res.Error)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls["b crane_b"] != 1 {
+		t.Errorf("calls: %v", c.calls)
+	}
+}

@@ -46,12 +46,16 @@ func (x *execution) misfit(s *agent.State, next agent.Action) *agent.Park {
 	}
 	n := needs(s.Agent, s.Task, s.Tools)
 	lacks := x.lacks(n)
-	if lacks == "" {
+	if lacks == "" && n.Pinned {
 		x.fits = true
 		return nil
 	}
 	text := x.ticket.Elsewhere.Missing(n)
-	if text == "" {
+	switch {
+	case text != "":
+	case lacks == "": // an owner without its tools was lost between its claim and its park; the next claim pins them
+		text = "its tools are not in its log yet"
+	default:
 		text = "no worker that has " + lacks + " has a free slot"
 	}
 	p := &agent.Park{Parked: messages.Parked{Reason: messages.ParkWorker, Question: text, Needs: n}}
