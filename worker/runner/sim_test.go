@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -963,14 +964,17 @@ func decidedOtherwise(log *runlog.Memory, run messages.Ref) string {
 	}
 }
 
-// bodies are the events without their numbers, sorted: calls that run together return in any order.
+// estimates are what an event tells of how long calls of tools took so far: each process knows only its own.
+var estimates = regexp.MustCompile(`,"estimatedDuration":[0-9.e+-]+`)
+
+// bodies are the events without their numbers and estimates, sorted: calls that run together return in any order.
 func (w *world) bodies() []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, e := range w.events {
 		if !seen[e.Sequence] && e.Name() != messages.EventHookFailed { // each owner may ask anew
 			seen[e.Sequence] = true
-			out = append(out, e.Type+" "+string(e.Data))
+			out = append(out, e.Type+" "+estimates.ReplaceAllString(string(e.Data), ""))
 		}
 	}
 	slices.Sort(out)
