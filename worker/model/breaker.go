@@ -225,7 +225,7 @@ func ails(e *Error) bool {
 	switch e.Class {
 	case Overloaded, Timeout, Network, Truncated, Auth, Quota, Unknown:
 		return true
-	case RateLimited, InvalidRequest, ContextLength, ContentFilter, ModelOutput, NoProvider:
+	case RateLimited, InvalidRequest, ContextLength, ContentFilter, ModelOutput, ReplyTooLarge, NoProvider:
 		return false
 	default:
 		return false

@@ -165,7 +165,7 @@ func TestAuthOpensForLong(t *testing.T) {
 }
 
 func TestRefusalsAreAnswers(t *testing.T) {
-	for _, c := range []model.Class{model.RateLimited, model.InvalidRequest, model.ContextLength, model.ContentFilter, model.ModelOutput} {
+	for _, c := range []model.Class{model.RateLimited, model.InvalidRequest, model.ContextLength, model.ContentFilter, model.ModelOutput, model.ReplyTooLarge} {
 		p := &plant{err: &model.Error{Class: c, RetryAfter: time.Hour}}
 		r := breaking(t, p)
 		for range 5 {

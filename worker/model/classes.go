@@ -4,6 +4,6 @@ package model
 func Classes() []Class {
 	return []Class{
 		RateLimited, Overloaded, Timeout, Network, Truncated, Auth, Quota, InvalidRequest, ContextLength,
-		ContentFilter, ModelOutput, NoProvider, Unknown,
+		ContentFilter, ModelOutput, ReplyTooLarge, NoProvider, Unknown,
 	}
 }

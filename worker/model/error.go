@@ -49,7 +49,8 @@ const (
 	InvalidRequest Class = "invalid_request"
 	ContextLength  Class = "context_length"
 	ContentFilter  Class = "content_filter"
-	ModelOutput    Class = "model_output" // what came is not a reply
+	ModelOutput    Class = "model_output"    // what came is not a reply
+	ReplyTooLarge  Class = "reply_too_large" // beyond a bound on its bytes; asked again it would be as large
 	NoProvider     Class = "no_provider"
 	Unknown        Class = "unknown"
 )
@@ -74,7 +75,7 @@ func (e *Error) Code() messages.Code {
 		return messages.CodeModelAuth
 	case Quota:
 		return messages.CodeModelQuota
-	case ContextLength:
+	case ContextLength, ReplyTooLarge:
 		return messages.CodeModelContextLength
 	case ContentFilter:
 		return messages.CodeModelContentFilter

@@ -191,7 +191,7 @@ func (g guarded) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 // fallsBack tells whether another model may do better with the same request.
 func fallsBack(e *Error) bool {
 	switch e.Class {
-	case ContentFilter:
+	case ContentFilter, ReplyTooLarge:
 		return false
 	case InvalidRequest:
 		return missing(e)

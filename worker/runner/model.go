@@ -75,9 +75,13 @@ func firstToken(began, first time.Time) int64 {
 // stream takes a reply in. First is when the text or reasoning of the reply began; zero when it has none.
 func (x *execution) stream(deltas iter.Seq2[model.Delta, error], live LiveReply) (reply *model.Reply, first time.Time, _ error) {
 	defer func() { live.Close(reply != nil) }()
+	var size replySize
 	for d, err := range deltas {
 		if first.IsZero() && (d.Text != "" || d.Reasoning != "") {
 			first = x.now()
+		}
+		if err == nil {
+			err = size.add(&d)
 		}
 		switch {
 		case err != nil:

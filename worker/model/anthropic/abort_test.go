@@ -258,7 +258,7 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 					write(w, part, 0)
 				}
 			}, func(c *anthropic.Config) { c.MaxReply, c.MaxLine = 1<<20, 1<<19 })
-			check(t, call(t.Context(), p, hello()), want{class: model.ModelOutput, detail: "is larger than"})
+			check(t, call(t.Context(), p, hello()), want{class: model.ReplyTooLarge, detail: "is larger than"})
 		})
 	}
 }

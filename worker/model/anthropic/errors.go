@@ -184,5 +184,5 @@ func garbled(format string, args ...any) error {
 }
 
 func tooLarge(what string, limit int64) error {
-	return &model.Error{Class: model.ModelOutput, Detail: fmt.Sprintf("%s is larger than %d bytes", what, limit), Hint: "ask for less at once"}
+	return &model.Error{Class: model.ReplyTooLarge, Detail: fmt.Sprintf("%s is larger than %d bytes", what, limit), Hint: "ask for less at once"}
 }

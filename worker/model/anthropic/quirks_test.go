@@ -34,7 +34,7 @@ func TestQuirks(t *testing.T) {
 		"Q10 no end of the last line":         {strings.TrimRight(said("Hi"), "\n"), hi},
 		"Q11 id and retry lines":              {"id: 7\nretry: 100\n" + said("Hi"), hi},
 		"Q12 a long line":                     {said(strings.Repeat("x", 300_000)), want{text: strings.Repeat("x", 300_000)}},
-		"Q12 a line that is too long":         {said(strings.Repeat("x", 5<<20)), want{class: model.ModelOutput, detail: "line of the answer is larger"}},
+		"Q12 a line that is too long":         {said(strings.Repeat("x", 5<<20)), want{class: model.ReplyTooLarge, detail: "line of the answer is larger"}},
 		"Q13 a comment wrapped once more":     {"data: : PROCESSING\n\n" + said("Hi"), hi},
 		"Q14 empty data":                      {"data:\n\n" + `data: ""` + "\n\n" + said("Hi"), hi},
 		"Q14 [DONE] as elsewhere":             {strings.Replace(said("Hi"), "event: message_stop", "data: [DONE]\n\nevent: message_stop", 1), hi},

@@ -79,7 +79,7 @@ func isUnpaid(c model.Class) bool {
 	switch c {
 	case model.RateLimited, model.Overloaded, model.Auth, model.Quota, model.InvalidRequest, model.ContextLength, model.NoProvider:
 		return true
-	case model.Timeout, model.Network, model.Truncated, model.ContentFilter, model.ModelOutput, model.Unknown:
+	case model.Timeout, model.Network, model.Truncated, model.ContentFilter, model.ModelOutput, model.ReplyTooLarge, model.Unknown:
 		return false
 	default:
 		return false

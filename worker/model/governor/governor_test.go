@@ -246,6 +246,7 @@ func TestSettleTakesTheTrueUsage(t *testing.T) {
 		"cut":                    {fail(model.Truncated), estimate},
 		"filtered":               {fail(model.ContentFilter), estimate},
 		"bad reply":              {fail(model.ModelOutput), estimate},
+		"reply too large":        {fail(model.ReplyTooLarge), estimate},
 		"an error of no class":   {func(context.Context, model.Request) (*model.Reply, error) { return nil, errors.New("x") }, estimate},
 		"a stream without reply": {func(context.Context, model.Request) (*model.Reply, error) { return nil, nil }, estimate},
 	}

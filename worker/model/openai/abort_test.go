@@ -249,7 +249,7 @@ func TestAnAnswerWithoutEndIsBounded(t *testing.T) {
 		}
 	}, func(c *openai.Config) { c.MaxReply = 1 << 20 })
 	o := call(t.Context(), p, hello())
-	check(t, o, want{class: model.ModelOutput, detail: "larger than 1048576"})
+	check(t, o, want{class: model.ReplyTooLarge, detail: "larger than 1048576"})
 	if len(o.Text) == 0 || len(o.Text) > 1<<20 {
 		t.Errorf("%d bytes of text", len(o.Text))
 	}

@@ -180,6 +180,8 @@ func (b *body) emit(chunk []byte, err error) {
 	switch {
 	case errors.As(err, &f):
 		b.err = b.layer.failure(b.x, *f)
+	case errors.Is(err, errArguments):
+		b.err = b.failed(model.ReplyTooLarge, err.Error())
 	case err != nil:
 		b.err = b.failed(model.ModelOutput, "the answer cannot be read: "+err.Error())
 	case chunk != nil:
@@ -224,7 +226,7 @@ func (b *body) failed(class model.Class, detail string) error {
 }
 
 func (b *body) tooLarge(what string, limit int64) error {
-	return b.failed(model.ModelOutput, fmt.Sprintf("%s is larger than %d bytes", what, limit))
+	return b.failed(model.ReplyTooLarge, fmt.Sprintf("%s is larger than %d bytes", what, limit))
 }
 
 // firstByte skips a byte order mark and white space.

@@ -14,6 +14,8 @@ const (
 	maxCallName  = 256     // bytes of a name or an id, and of a model's name
 )
 
+var errArguments = fmt.Errorf("the arguments of a tool call are larger than %d bytes", maxArguments)
+
 // callTracker tells to which call of a reply a piece belongs, and numbers the calls 0, 1, 2 in the order in which
 // they begin. Indexes may be missing, repeated or the same for all calls; ids may come once, always or never.
 type callTracker struct {
@@ -50,7 +52,7 @@ func (t *callTracker) place(c *wireCall) (api.ToolCall, error) {
 	}
 	call := t.calls[n]
 	if call.size += len(args); call.size > maxArguments {
-		return api.ToolCall{}, fmt.Errorf("the arguments of a tool call are larger than %d bytes", maxArguments)
+		return api.ToolCall{}, errArguments
 	}
 	out := api.ToolCall{Index: &n, Type: api.ToolTypeFunction}
 	if id != "" {

@@ -112,5 +112,5 @@ func (s *events) readLine() ([]byte, error) {
 }
 
 func tooLong(limit int) error {
-	return &model.Error{Class: model.ModelOutput, Detail: fmt.Sprintf("a line of the answer is longer than %d bytes", limit)}
+	return &model.Error{Class: model.ReplyTooLarge, Detail: fmt.Sprintf("a line of the answer is longer than %d bytes", limit)}
 }

@@ -197,7 +197,7 @@ func streamCases() []streamCase {
 		{"a call without name", data(calls(`{"index":0,"id":"x","function":{"arguments":"{}"}}`), called), want{class: model.ModelOutput}},
 		{"arguments that are no JSON", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{'a': 1}"}}`), called), want{calls: []string{"f({'a': 1})x"}}},
 		{"tool_calls is null", data(delta(`"content":"a","tool_calls":null`), end), want{text: "a"}},
-		{"arguments without end", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":\"`+strings.Repeat("x", 1<<20)+`\"}"}}`), called), want{class: model.ModelOutput, detail: "larger than 1048576"}},
+		{"arguments without end", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":\"`+strings.Repeat("x", 1<<20)+`\"}"}}`), called), want{class: model.ReplyTooLarge, detail: "larger than 1048576"}},
 		{"a name without end", data(calls(`{"index":0,"id":"x","function":{"name":"`+strings.Repeat("f", 300)+`"}}`), called), want{class: model.ModelOutput, detail: "longer than 256"}},
 		{"too many calls", data(calls(manyCalls(300)), called), want{class: model.ModelOutput, detail: "tool calls"}},
 
@@ -315,7 +315,7 @@ func TestBounds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := call(t.Context(), serve(t, streaming(tt.body, 0), small), hello())
-			check(t, o, want{class: model.ModelOutput, detail: tt.detail})
+			check(t, o, want{class: model.ReplyTooLarge, detail: tt.detail})
 		})
 	}
 }
