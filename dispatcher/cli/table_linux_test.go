@@ -16,20 +16,20 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	whole, _ := f.run(t, "list")
 	for _, width := range []uint16{100, 110, 40} {
 		p := newPTY(t)
-		p.resize(width, 24)
+		p.Resize(width, 24)
 		root := withCommands(f.connect, cli.Options{})
-		root.SetOut(p.slave)
+		root.SetOut(p.Slave)
 		root.SetArgs([]string{"list"})
 		if err := root.ExecuteContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		p.waitForLines(2)
-		rows := strings.Split(strings.ReplaceAll(p.shown.String(), "\r", ""), "\n")
+		rows := strings.Split(strings.ReplaceAll(p.Shown(), "\r", ""), "\n")
 		if !strings.HasPrefix(rows[1], id+"  default  queued  ") {
-			t.Errorf("at %d columns:\n%s", width, p.shown.String())
+			t.Errorf("at %d columns:\n%s", width, p.Shown())
 		}
 		if wide := len([]rune(rows[1])) + strings.Count(rows[1], "船"); wide >= int(width) && width >= 100 || len(rows[1]) >= len(strings.Split(whole, "\n")[1]) {
-			t.Errorf("%d columns at %d:\n%s", wide, width, p.shown.String())
+			t.Errorf("%d columns at %d:\n%s", wide, width, p.Shown())
 		}
 	}
 	if !strings.Contains(whole, strings.Repeat("Count the containers. 船 ", 2)) {

@@ -3,86 +3,31 @@ package cli_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/term"
 
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/ptytest"
 )
 
 // pty is a terminal of a test.
 type pty struct {
-	t             *testing.T
-	master, slave *os.File
-	shown         safeBuffer
-	done          chan struct{}
+	*ptytest.PTY
+	t *testing.T
 }
 
 func newPTY(t *testing.T) *pty {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &pty{t: t, master: master, done: make(chan struct{})}
-	var n, unlock uint32
-	p.ioctl(syscall.TIOCSPTLCK, unsafe.Pointer(&unlock))
-	p.ioctl(syscall.TIOCGPTN, unsafe.Pointer(&n))
-	p.resize(80, 24)
-	p.slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(int(n)), os.O_RDWR|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.done)
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := master.Read(buf)
-			_, _ = p.shown.Write(buf[:n])
-			if err != nil {
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		p.slave.Close()
-		master.Close()
-		<-p.done
-	})
-	return p
-}
-
-func (p *pty) ioctl(what uintptr, arg unsafe.Pointer) {
-	p.t.Helper()
-	raw, err := p.master.SyscallConn()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	err = raw.Control(func(fd uintptr) {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, what, uintptr(arg)); errno != 0 {
-			p.t.Fatal(errno)
-		}
-	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *pty) resize(width, height uint16) {
-	p.t.Helper()
-	size := [4]uint16{height, width}
-	p.ioctl(syscall.TIOCSWINSZ, unsafe.Pointer(&size))
+	return &pty{ptytest.Open(t), t}
 }
 
 func (p *pty) state() *term.State {
 	p.t.Helper()
-	raw, err := p.slave.SyscallConn()
+	raw, err := p.Slave.SyscallConn()
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -93,47 +38,20 @@ func (p *pty) state() *term.State {
 	return s
 }
 
-func (p *pty) press(keys string) {
-	p.t.Helper()
-	if _, err := p.master.WriteString(keys); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
 // waitFor waits until the newest picture satisfies the test.
 func (p *pty) waitFor(what string, is func(picture string) bool) {
 	p.t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		all := p.shown.String()
+	p.Wait("picture with "+what, func(all string) bool {
 		last := strings.LastIndex(all, "\x1b[J") // before the last line of a picture
 		first := strings.LastIndex(all[:max(last, 0)], "\x1b[H")
-		if last >= 0 && first >= 0 && is(all[first:]) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			p.t.Fatalf("no picture with %s: %q", what, all[max(0, len(all)-4000):])
-		}
-	}
+		return last >= 0 && first >= 0 && is(all[first:])
+	})
 }
 
 // waitForLines waits until so many lines were shown.
 func (p *pty) waitForLines(n int) {
 	p.t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for strings.Count(p.shown.String(), "\n") < n {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			p.t.Fatalf("not %d lines: %q", n, p.shown.String())
-		}
-	}
+	p.Wait(strconv.Itoa(n)+" lines", func(all string) bool { return strings.Count(all, "\n") >= n })
 }
 
 func has(text string) (string, func(string) bool) {
@@ -142,9 +60,9 @@ func has(text string) (string, func(string) bool) {
 
 func (p *pty) top(ctx context.Context, f *fleet) chan error {
 	root := withCommands(f.connect, cli.Options{Terminal: true, Color: true})
-	root.SetIn(p.slave)
-	root.SetOut(p.slave)
-	root.SetErr(p.slave)
+	root.SetIn(p.Slave)
+	root.SetOut(p.Slave)
+	root.SetErr(p.Slave)
 	root.SetArgs([]string{"top", "--interval", "200ms"})
 	done := make(chan error, 1)
 	go func() { done <- root.ExecuteContext(ctx) }()
@@ -158,19 +76,19 @@ func TestTopOnATerminal(t *testing.T) {
 	p.waitFor(has("WORKERS"))
 	looks := 0
 	p.waitFor("a failure", func(picture string) bool {
-		if looks%50 == 0 { // it may not follow yet
+		if looks%5 == 0 { // it may not follow yet
 			f.fail(t, "broken"+strconv.Itoa(looks))
 		}
 		looks++
 		return strings.Contains(picture, `model_failed: no \x1b[2Jluck`)
 	})
-	p.press("p")
+	p.Press("p")
 	p.waitFor(has("PAUSED"))
-	p.press("p\t")
+	p.Press("p\t")
 	p.waitFor(has("\x1b[7m> WORKERS"))
-	p.resize(40, 6)
+	p.Resize(40, 6)
 	p.waitFor("six lines", func(picture string) bool { return strings.Count(picture, "\r\n") == 5 })
-	p.press("q")
+	p.Press("q")
 	p.ends(done, before)
 }
 
@@ -190,7 +108,7 @@ func TestTopEndsWithControlC(t *testing.T) {
 	before := p.state()
 	done := p.top(t.Context(), f)
 	p.waitFor(has("WORKERS"))
-	p.press("\x03")
+	p.Press("\x03")
 	p.ends(done, before)
 }
 
@@ -207,9 +125,7 @@ func (p *pty) ends(done <-chan error, before *term.State) {
 	if was, is := fmt.Sprintf("%+v", before), fmt.Sprintf("%+v", p.state()); was != is {
 		p.t.Errorf("the terminal was %s, and is %s", was, is)
 	}
-	p.slave.Close()
-	<-p.done // all that was written has been read
-	if all := p.shown.String(); !strings.HasPrefix(all, "\x1b[?1049h") || !strings.HasSuffix(all, "\x1b[?25h\x1b[?1049l") {
+	if all := p.Close(); !strings.HasPrefix(all, "\x1b[?1049h") || !strings.HasSuffix(all, "\x1b[?25h\x1b[?1049l") {
 		p.t.Errorf("the terminal is left as %q … %q", all[:min(20, len(all))], all[max(0, len(all)-20):])
 	}
 }
