@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -213,9 +214,32 @@ func workerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return fleet.Worker(cmd.Context(), s, version, log, fleet.Parts{}, nil)
+			return runWorker(cmd, s, log)
 		},
 	}
+}
+
+// runWorker runs a worker. Its log says what its end waits for; a person at a terminal is told in a sentence.
+func runWorker(cmd *cobra.Command, s settings.Worker, log *slog.Logger) error {
+	ctx, w := cmd.Context(), cmd.ErrOrStderr()
+	if !isTerminal(w) {
+		return fleet.Worker(ctx, s, version, log, fleet.Parts{}, nil)
+	}
+	held, done := make(chan func() int, 1), make(chan error, 1)
+	go func() {
+		done <- fleet.Worker(ctx, s, version, log, fleet.Parts{Begun: func(count func() int) { held <- count }}, nil)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case count := <-held:
+		sayStopping(w, count(), s.DrainTimeout, "with another worker")
+	default: // it has not begun
+	}
+	return <-done
 }
 
 func devCommand() *cobra.Command {
@@ -252,7 +276,7 @@ func devCommand() *cobra.Command {
 			defer keepHeap(cmd.Context(), slots)()
 			err = dev.Keep(cmd.Context(), &cfg)
 			if cmd.Context().Err() != nil {
-				sayStopping(cmd, &cfg)
+				sayStopping(cmd.ErrOrStderr(), dev.Held(), cfg.Worker.DrainTimeout, "at the next start")
 			}
 			return errors.Join(err, dev.Stop())
 		},
@@ -300,13 +324,17 @@ func sayReady(cmd *cobra.Command, cfg *fleet.DevConfig, dev *fleet.Dev) {
 	}
 }
 
-// sayStopping says what the end of the fleet waits for.
-func sayStopping(cmd *cobra.Command, cfg *fleet.DevConfig) {
-	text := "Stopping."
-	if !cfg.NoWorker {
-		text = fmt.Sprintf("Stopping: waiting up to %s for the steps in hand to end; their runs go on at the next start. Press Ctrl-C again to end at once.", cfg.Worker.DrainTimeout)
+// sayStopping says what the end of a worker waits for, and how its runs go on.
+func sayStopping(w io.Writer, held int, timeout time.Duration, goOn string) {
+	runs := fmt.Sprintf("%d runs to end their current step, at most %s; they go on", held, timeout)
+	switch held {
+	case 0:
+		fmt.Fprintln(w, "Stopping: there are no runs to wait for.")
+		return
+	case 1:
+		runs = fmt.Sprintf("1 run to end its current step, at most %s; it goes on", timeout)
 	}
-	fmt.Fprintln(cmd.ErrOrStderr(), text)
+	fmt.Fprintf(w, "Stopping: waiting for %s %s. Press Ctrl-C again to end at once.\n", runs, goOn)
 }
 
 // startDev starts the fleet in this process by its environment and flags.

@@ -63,6 +63,7 @@ type Dev struct {
 
 	mu    sync.Mutex
 	conns []*nats.Conn
+	held  func() int // counts the runs that the worker has in hand; nil: there is no worker
 }
 
 // StartDev starts NATS and a Redis-compatible store inside the process, a dispatcher and, unless told otherwise, a
@@ -154,6 +155,14 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 		ws.Workspaces = filepath.Join(d.servers.Dir(), "workspaces")
 	}
 	files.alone = cfg.NATSAddr == embedded.NoListen
+	files.Begun = func(held func() int) {
+		if cfg.Parts.Begun != nil {
+			cfg.Parts.Begun(held)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.held = held
+	}
 	if files.Model == nil {
 		if files.guard, err = newGuard(ws, limitsOf(ws.Models), redact, cfg.Log); err != nil {
 			return nil, err
@@ -277,6 +286,17 @@ func (d *Dev) Keep(ctx context.Context, cfg *DevConfig) error {
 	case <-d.done:
 	}
 	return nil
+}
+
+// Held returns how many runs the worker has in hand: those whose current step Stop waits for. It is 0 without a worker.
+func (d *Dev) Held() int {
+	d.mu.Lock()
+	held := d.held
+	d.mu.Unlock()
+	if held == nil {
+		return 0
+	}
+	return held()
 }
 
 // Done is closed when the fleet has ended; Stop then tells why.

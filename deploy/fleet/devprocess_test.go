@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,8 +67,45 @@ func TestDevReloadsAgents(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	dev.signal(syscall.SIGINT)
-	dev.line("Stopping: waiting up to 30s for the steps in hand to end")
+	dev.line("Stopping: there are no runs to wait for.")
 	if code := dev.wait(); code != 0 {
 		t.Errorf("it ended with %d", code)
+	}
+}
+
+// Ctrl-C says how many runs it waits for; they end their step, and the process ends.
+func TestDevSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		runs int
+		says string
+	}{
+		{1, "Stopping: waiting for 1 run to end its current step, at most 25s; it goes on at the next start. Press Ctrl-C again to end at once."},
+		{3, "Stopping: waiting for 3 runs to end their current step, at most 25s; they go on at the next start. Press Ctrl-C again to end at once."},
+	} {
+		t.Run(strconv.Itoa(tc.runs), func(t *testing.T) {
+			t.Parallel()
+			model := newModel(t, func(*modelCall) reply { return reply{Hold: true} })
+			dev := spawn(t, "dev", append(model.env(apiKey), "LONGSHORE_DRAIN_TIMEOUT=25s"), binary, "dev", "--data", t.TempDir(),
+				"--addr", "127.0.0.1:0", "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0")
+			address := strings.Split(strings.TrimPrefix(dev.line("longshore is ready: "), "longshore is ready: "), ", ")[1]
+			var calls []*modelCall
+			for i := range tc.runs {
+				if got := call(t, []string{"NATS_URL=" + address}, "submit", "work "+strconv.Itoa(i)); got.code != 0 {
+					t.Fatalf("%+v", got)
+				}
+				calls = append(calls, model.next(t))
+			}
+			dev.signal(syscall.SIGINT)
+			if said := dev.line("Stopping: "); said != tc.says {
+				t.Errorf("it says %q, want %q", said, tc.says)
+			}
+			for _, c := range calls {
+				c.answer <- turn(c, 2)
+			}
+			if code := dev.wait(); code != 0 {
+				t.Errorf("it ended with %d", code)
+			}
+		})
 	}
 }

@@ -38,6 +38,7 @@ func TestDrain(t *testing.T) {
 			call := w.model.next(t)
 			w.worker("second")
 			first.signal(syscall.SIGTERM)
+			first.line("draining: waiting for the runs in hand to end their current step", `"held":1`, `"timeout":"`+tc.timeout+`"`)
 			if tc.answer {
 				call.answer <- turn(call, 2)
 			}

@@ -42,6 +42,9 @@ type Parts struct {
 	Files     func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
 	Cache     runner.Cache                                       // holds the states of runs; default: Redis, from the settings
 	Hooks     []runner.Hook                                      // called in every run
+	// Begun is called once, before the worker takes its first task. What it gets counts the runs in hand, and may be called at
+	// any time from any goroutine.
+	Begun func(held func() int)
 
 	alone  bool             // no other worker can join
 	guard  *guard           // before the models; nil: none. The caller closes it.
@@ -146,6 +149,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Bus: b, Keeper: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 		Roster: roster, Tools: set.Names(), Labels: labels, Alone: parts.alone,
 	})
+	if parts.Begun != nil {
+		parts.Begun(func() int { return w.Stats().Held })
+	}
 	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err
 	}
