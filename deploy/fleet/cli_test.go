@@ -101,6 +101,13 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v, error %v", got, r.Error)
 		}
 	})
+	t.Run("failed is told once", func(t *testing.T) {
+		t.Parallel()
+		got := call(t, env, "run", "fail")
+		if got.code != 1 || got.stdout != "" || strings.Count(got.stderr, "no such key") != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
 	t.Run("without a model", func(t *testing.T) {
 		t.Parallel()
 		got := call(t, nil, "run", "hello")

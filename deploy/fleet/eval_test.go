@@ -56,3 +56,16 @@ func TestEval(t *testing.T) {
 		})
 	}
 }
+
+// The ids of runs lead nowhere when their fleet has ended with the command.
+func TestEvalOfAFleetOfItsOwn(t *testing.T) {
+	t.Parallel()
+	suite, err := filepath.Abs("../examples/evals/failing.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := call(t, nil, "eval", suite)
+	if got.code != 1 || !strings.Contains(got.stdout, "not-json: ") || strings.Contains(got.stdout+got.stderr, "run 01") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -67,6 +67,10 @@ func TestMistakesAreUsageErrorsAndNeverConnect(t *testing.T) {
 		want string
 	}{
 		"unknown command":         {"sumbit|x", "", `unknown command "sumbit" for "longshore" (did you mean submit?)`},
+		"another word for list":   {"ps", "", `unknown command "ps" for "longshore" (did you mean list?)`},
+		"another word for status": {"show|x", "", `unknown command "show" for "longshore" (did you mean status?)`},
+		"another word for top":    {"ui", "", `unknown command "ui" for "longshore" (did you mean top?)`},
+		"another word for retry":  {"rerun|x", "", `unknown command "rerun" for "longshore" (did you mean retry?)`},
 		"nothing like it":         {"qqqqqqqq", "", `unknown command "qqqqqqqq" for "longshore" (see longshore --help)`},
 		"hostile command":         {"\x1b[2J", "", `unknown command "\x1b[2J" for "longshore" (see longshore --help)`},
 		"unknown subcommand":      {"group|x", "", `unknown command "x" for "longshore group" (see longshore group --help)`},

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
+	"github.com/longshore-run/longshore/worker/agenttest"
 	"github.com/longshore-run/longshore/worker/embed"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -81,33 +82,31 @@ func TestReplyOfManyLargeReads(t *testing.T) {
 	}
 }
 
-// A model that puts a secret into the name of a call does not get it into an event or the result.
+// A model that puts a secret into the name or the id of a call does not get it into an event or the result.
 func TestSecretsInCallsAreRedacted(t *testing.T) {
 	const secret = "kex9-blue-harbour-77"
-	play, err := scripted.Parse([]byte("scenes: [{turns: [{calls: [{name: x-" + secret + ", arguments: {}}]}, {text: done}]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := embed.New(embed.Config{Model: scripted.New(play), Secrets: policy.NewRedactor(secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := service.Session(messages.Task{Input: messages.TextInput("go")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var told strings.Builder
-	session.On(func(e messages.Event) { told.Write(e.AppendJSON(nil)) })
-	result, err := session.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := json.Marshal(result)
-	if err != nil {
-		t.Fatal(err)
-	}
-	told.Write(out)
-	if strings.Contains(told.String(), secret) || !strings.Contains(told.String(), "x-"+policy.Mark) {
-		t.Error(told.String())
+	for name, call := range map[string]messages.ToolCall{
+		"name": {ID: "c1", Name: "x-" + secret, Arguments: "{}"}, "id": {ID: "x-" + secret, Name: "pass", Arguments: "{}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := open(t, embed.Config{
+				Model: agenttest.Replies(agenttest.Reply{Calls: []messages.ToolCall{call}}, agenttest.Text("done")), Secrets: policy.NewRedactor(secret),
+				Tools: []tools.Tool{tool(t, "pass", func() (tools.Result, error) { return tools.Text("passed"), nil })},
+			}, hello())
+			var told strings.Builder
+			session.On(func(e messages.Event) { told.Write(e.AppendJSON(nil)) })
+			result, err := session.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := json.Marshal(result)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told.Write(out)
+			if strings.Contains(told.String(), secret) || !strings.Contains(told.String(), "x-"+policy.Mark) {
+				t.Error(told.String())
+			}
+		})
 	}
 }

@@ -1,0 +1,123 @@
+//go:build unix
+
+package fleet_test
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/longshore-run/longshore/deploy/doctorcmd"
+)
+
+// anHourOff opens a line to NATS on which the server's clock is an hour off: ahead or behind, as the hour is even or odd.
+func anHourOff(t *testing.T, natsURL string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	wg.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", strings.TrimPrefix(natsURL, "nats://"))
+			if err != nil {
+				client.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, client, server)
+			mu.Unlock()
+			wg.Go(func() { _, _ = io.Copy(server, client); server.Close() })
+			wg.Go(func() { _, _ = io.Copy(&wrongTime{to: client}, server); client.Close() })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		for _, c := range open {
+			c.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
+	return "nats://" + l.Addr().String()
+}
+
+// wrongTime changes the hour of every time that JetStream tells of itself, and nothing's length.
+type wrongTime struct {
+	to io.Writer
+	at int // how much of before and of the time up to its hour has gone through
+}
+
+func (w *wrongTime) Write(b []byte) (int, error) {
+	const before = `"ts":"`
+	const hour = len(before) + len("2006-01-02T1") // the last digit of it
+	b = slices.Clone(b)
+	for i, c := range b {
+		switch {
+		case w.at == hour:
+			b[i], w.at = c^1, 0 // 12 and 13, 22 and 23
+		case w.at >= len(before) || c == before[w.at]:
+			w.at++
+		case c == before[0]:
+			w.at = 1
+		default:
+			w.at = 0
+		}
+	}
+	return w.to.Write(b)
+}
+
+// A worker whose clock is far off is not ready and says why, and so do its metric and the doctor.
+func TestClockSkewIsShown(t *testing.T) {
+	t.Parallel()
+	w := open(t, shortAckWait, nil)
+	w.nats = anHourOff(t, w.nats)
+	p := w.worker("skewed")
+	p.line(`"level":"error"`, "judge the clock", "LONGSHORE_MAX_CLOCK_SKEW")
+	off, err := strconv.ParseFloat(metrics(t, p)["longshore_clock_skew_seconds"], 64)
+	if err != nil || math.Abs(math.Abs(off)-3600) > 5 {
+		t.Errorf("longshore_clock_skew_seconds: %v, %v", off, err)
+	}
+	var ready struct {
+		Data struct {
+			HTTP string `json:"http"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(p.line(`"message":"ready"`)), &ready); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get("http://" + ready.Data.HTTP + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if said, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(said), "LONGSHORE_MAX_CLOCK_SKEW") {
+		t.Errorf("%s: %s, %v", resp.Status, said, err)
+	}
+	got := call(t, []string{"NATS_URL=" + w.nats}, "doctor", "--role", "dispatcher", "-o", "json")
+	var report struct {
+		Checks []doctorcmd.Finding `json:"checks"`
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	at := slices.IndexFunc(report.Checks, func(f doctorcmd.Finding) bool { return f.Check == "clock" })
+	if at < 0 || report.Checks[at].Status != doctorcmd.Fail || !strings.Contains(report.Checks[at].Found, "differ by ") || got.code != 1 {
+		t.Errorf("the doctor ended with %d: %+v", got.code, report.Checks)
+	}
+}
