@@ -35,6 +35,7 @@ type BatchSpec struct {
 	Template               *messages.BatchTemplate   // of the lines' tasks; nil: each line holds its own
 	Refused                func(*messages.LineError) // is told of each wrong line; may be nil
 	Progress               func(lines int)           // is told how many lines were read; may be nil
+	Estimate               bool                      // CheckBatch says what past runs cost, which takes up to 10 seconds
 }
 
 // SetDefaults gives a batch its tenant and id.
@@ -81,7 +82,8 @@ func (c *Client) SubmitBatch(ctx context.Context, spec BatchSpec, lines iter.Seq
 }
 
 // CheckBatch reads lines as SubmitBatch does, and submits nothing. Tokens are a rough count of what the tasks' texts
-// are, at four bytes each.
+// are, at four bytes each. With spec.Estimate the costs of past runs say what the batch would cost, where a dispatcher
+// with an index of runs tells them; that they are unknown is no error.
 func (c *Client) CheckBatch(ctx context.Context, spec BatchSpec, lines iter.Seq2[Line, error]) (*BatchCheck, error) {
 	spec.SetDefaults()
 	if err := errors.Join(spec.BatchRef.Check(), spec.BatchSettings.Check(time.Now())); err != nil {
@@ -92,16 +94,24 @@ func (c *Client) CheckBatch(ctx context.Context, spec BatchSpec, lines iter.Seq2
 	if err != nil {
 		return nil, err
 	}
-	return &BatchCheck{Lines: seal.Lines, Invalid: seal.Invalid, Tokens: in.bytes / bytesPerToken, Errors: seal.Errors}, nil
+	check := &BatchCheck{Lines: seal.Lines, Invalid: seal.Invalid, Tokens: in.bytes / bytesPerToken, Errors: seal.Errors}
+	if spec.Estimate && seal.Lines > 0 {
+		check.Cost = in.estimate(ctx)
+		if err := ctx.Err(); errors.Is(err, context.Canceled) {
+			return nil, fmt.Errorf("estimate the cost: %w", err)
+		}
+	}
+	return check, nil
 }
 
 const bytesPerToken = 4
 
 // BatchCheck is what a batch would be.
 type BatchCheck struct {
-	Lines   int                  `json:"lines"`   // that are right
-	Invalid int                  `json:"invalid"` // that are wrong
-	Tokens  int64                `json:"tokens"`  // of the inputs, roughly
+	Lines   int                  `json:"lines"`          // that are right
+	Invalid int                  `json:"invalid"`        // that are wrong
+	Tokens  int64                `json:"tokens"`         // of the inputs, roughly
+	Cost    *BatchCost           `json:"cost,omitempty"` // only with BatchSpec.Estimate, and when a line is right
 	Errors  []messages.LineError `json:"errors,omitempty"`
 }
 
@@ -113,6 +123,8 @@ type intake struct {
 
 	seen   map[[16]byte]int32 // line by custom_id
 	agents map[string]error
+	lines  map[string]int // that are right, by agent
+	more   int            // lines of agents that are not in it: maxAgents are
 	digest hash.Hash
 	bytes  int64
 	out    messages.BatchSeal
@@ -121,7 +133,7 @@ type intake struct {
 }
 
 func (in *intake) take(ctx context.Context, lines iter.Seq2[Line, error]) (messages.BatchSeal, error) {
-	in.seen, in.agents, in.digest = map[[16]byte]int32{}, map[string]error{}, sha256.New()
+	in.seen, in.agents, in.lines, in.digest = map[[16]byte]int32{}, map[string]error{}, map[string]int{}, sha256.New()
 	in.out.BatchRef = in.spec.BatchRef
 	if in.store {
 		var err error
@@ -246,6 +258,7 @@ func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {
 		return fmt.Errorf("encode line %d: %w", l.Line, err)
 	}
 	in.out.Lines++
+	in.countAgent(l.Task.Agent)
 	in.bytes += int64(len(l.Task.Input.Text()) + len(l.Task.Context))
 	sum := sha256.Sum256(body)
 	in.digest.Write(sum[:])

@@ -79,8 +79,13 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// dispatcher runs one until stop is called, or the test ends.
+// dispatcher runs one without an index of runs until stop is called, or the test ends.
 func (y *yard) dispatcher() (stop func()) {
+	y.t.Helper()
+	return y.dispatcherWith(nil)
+}
+
+func (y *yard) dispatcherWith(index service.RunIndex) (stop func()) {
 	y.t.Helper()
 	nc := embeddedtest.Conn(y.t, y.servers)
 	b, err := bus.Open(y.t.Context(), nc, bus.Config{})
@@ -91,7 +96,7 @@ func (y *yard) dispatcher() (stop func()) {
 		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
-	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: keeper, Version: "0.0.0", Batches: 50 * time.Millisecond})
+	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: keeper, Version: "0.0.0", Batches: 50 * time.Millisecond, Index: index})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

@@ -58,6 +58,7 @@ func submitBatch(w http.ResponseWriter, q *query) error {
 	body := dispatcher.ReadLines(http.MaxBytesReader(w, q.body, maxBatchBody))
 	var last BatchReport
 	if dry {
+		spec.Estimate = true
 		last.Check, err = q.api.cfg.Client.CheckBatch(ctx, spec, body)
 	} else {
 		last.Batch, err = q.api.cfg.Client.SubmitBatch(ctx, spec, body)

@@ -5,6 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -22,7 +28,8 @@ func TestBatchCommands(t *testing.T) {
 	good := write(t, "good.jsonl", `{"custom_id":"1","vars":{"city":"Oslo","n":5}}`+"\n"+`{"custom_id":"2","vars":{"city":"{{n}}","n":6}}`+"\n")
 	bad := write(t, "bad.jsonl", `{"custom_id":"1","vars":{"city":"Oslo","n":5}}`+"\n\n"+`{"custom_id":"2","vars":{"n":6}}`+"\n")
 
-	if out, _ := f.run(t, "batch", "submit", good, "--template", template, "--dry-run"); out != "2 lines right, 0 wrong, about 12 tokens of input; nothing was submitted\n" {
+	if out, _ := f.run(t, "batch", "submit", good, "--template", template, "--dry-run"); out != "2 lines right, 0 wrong, about 12 tokens of input; nothing was submitted\n"+
+		"cost unknown: this dispatcher keeps no index of runs (LONGSHORE_INDEX)\n" {
 		t.Errorf("%q", out)
 	}
 	_, told := f.fails(t, "1 line of 2 are wrong: nothing was submitted; --skip-invalid leaves them out",
@@ -57,5 +64,48 @@ func TestBatchCommands(t *testing.T) {
 	retried, _ := f.run(t, "batch", "retry", "b", "--id", "b2")
 	if retried != "b2\n" {
 		t.Errorf("%q", retried)
+	}
+}
+
+// A dry run says what the batch would cost, of how many lines, and why that of others is unknown.
+func TestBatchDryRunEstimates(t *testing.T) {
+	f := newStreams(t) // the test answers for a dispatcher
+	nc := embeddedtest.Conn(t, f.servers)
+	b, err := bus.Open(t.Context(), nc, bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, agent := range []string{"priced", "other"} {
+		if _, _, err := b.PutAgent(t.Context(), messages.Definition{Name: agent}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = nc.Subscribe(messages.SubjectRuns, func(m *nats.Msg) {
+		page := `{"runs":[]}`
+		if strings.Contains(string(m.Data), `"agent":"priced"`) {
+			page = `{"runs":[{"tenant":"default","id":"r1","status":"completed","steps":1,"tokenUsage":{},"cost":0.5},{"tenant":"default","id":"r2","status":"completed","steps":1,"tokenUsage":{},"cost":0.7}]}`
+		}
+		if err := m.Respond([]byte(page)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil { // before others ask
+		t.Fatal(err)
+	}
+	priced := `{"custom_id":"1","input":"x","agent":"priced"}` + "\n" + `{"custom_id":"2","input":"x","agent":"priced"}` + "\n"
+	for name, tc := range map[string]struct{ lines, want string }{
+		"all":  {priced, "2 lines right, 0 wrong, about 0 tokens of input; nothing was submitted\ncost about $1.20, as 2 past runs cost\n"},
+		"some": {priced + `{"custom_id":"3","input":"xxxx","agent":"other"}`, "3 lines right, 0 wrong, about 1 token of input; nothing was submitted\ncost about $1.20 for 2 of 3 lines, as 2 past runs cost; of the others unknown: no past runs of agent other with a price\n"},
+	} {
+		if out, _ := f.run(t, "batch", "submit", write(t, "lines.jsonl", tc.lines), "--dry-run"); out != tc.want {
+			t.Errorf("%s: %q", name, out)
+		}
+	}
+	out, _ := f.run(t, "batch", "submit", write(t, "lines.jsonl", priced), "--dry-run", "-o", "json")
+	if !strings.Contains(out, `"cost":{"usd":1.2,"lines":2,"runs":2}`) {
+		t.Errorf("%q", out)
 	}
 }

@@ -63,7 +63,7 @@ func (c *commands) batchSubmit() *cobra.Command {
 	flags.IntVar(&o.spec.Concurrency, "concurrency", 0, "how many of its tasks are queued, run or wait at once; by default 1000, as for all batches")
 	flags.BoolVar(&o.spec.SkipInvalid, "skip-invalid", false, "leave wrong lines out, instead of submitting nothing")
 	flags.StringVar(&o.template, "template", "", "a task as JSON with places such as {{city}} for the variables of each line")
-	flags.BoolVar(&o.dry, "dry-run", false, "check all lines, count their tokens roughly, and submit nothing")
+	flags.BoolVar(&o.dry, "dry-run", false, "check all lines, count their tokens and estimate their cost roughly, and submit nothing")
 	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the batch has ended")
 	flags.BoolVar(&o.wait, "wait", false, "follow it until it has ended")
 	return cmd
@@ -112,6 +112,7 @@ func (c *commands) runBatch(cmd *cobra.Command, o *consignment, client *dispatch
 	}
 	if o.dry || twice {
 		o.spec.Progress = func(n int) { bar.draw(fmt.Sprintf("checked %d lines", n)) }
+		o.spec.Estimate = o.dry
 		check, err := client.CheckBatch(cmd.Context(), o.spec, dispatcher.ReadLines(in))
 		bar.clear()
 		switch {
@@ -153,12 +154,29 @@ func (c *commands) showCheck(cmd *cobra.Command, o *consignment, check *dispatch
 	if o.output.json {
 		err = c.writeJSON(cmd, check)
 	} else {
-		err = write(cmd.OutOrStdout(), fmt.Sprintf("%s right, %d wrong, about %s of input; nothing was submitted\n", count(int64(check.Lines), "line"), check.Invalid, tokens(check.Tokens)))
+		err = write(cmd.OutOrStdout(), fmt.Sprintf("%s right, %d wrong, about %s of input; nothing was submitted\n%s",
+			count(int64(check.Lines), "line"), check.Invalid, tokens(check.Tokens), estimate(check)))
 	}
 	if err == nil && check.Invalid > 0 && !o.spec.SkipInvalid {
 		err = fmt.Errorf("%s wrong", count(int64(check.Invalid), "line"))
 	}
 	return err
+}
+
+// estimate is what a batch would cost, on a line; empty when no line is right.
+func estimate(check *dispatcher.BatchCheck) string {
+	c := check.Cost
+	switch {
+	case c == nil:
+		return ""
+	case c.USD == nil:
+		return "cost unknown: " + visible(c.Unknown) + "\n"
+	case c.Unknown == "":
+		return fmt.Sprintf("cost about %s, as %s cost\n", messages.Money(*c.USD), count(int64(c.Runs), "past run"))
+	default:
+		return fmt.Sprintf("cost about %s for %d of %d lines, as %s cost; of the others unknown: %s\n",
+			messages.Money(*c.USD), c.Lines, check.Lines, count(int64(c.Runs), "past run"), visible(c.Unknown))
+	}
 }
 
 // followEvery is how often a batch that is followed is asked for.
