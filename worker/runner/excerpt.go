@@ -3,6 +3,8 @@ package runner
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/tools"
@@ -27,16 +29,23 @@ func (x *execution) excerpt(call tools.Call, content []messages.Block) []message
 	}
 	content = x.redact(content) // before anything is cut, or half a secret would not be known as one
 	m := messages.Message{Content: content}
-	whole := m.Text()
+	whole := strings.ReplaceAll(m.Text(), "\x00", "\uFFFD") // or the file would be taken for no text
+	if len(whole) <= maxExcerpt {
+		return content
+	}
+	told := maxExcerpt
+	for told > 0 && !utf8.RuneStart(whole[told]) {
+		told--
+	}
 	note := fmt.Sprintf("\n(The result has %d bytes; this is its beginning.)", len(whole))
 	if call.Workspace != nil {
 		key := sha256.Sum256([]byte(call.Key))
 		name := fmt.Sprintf("tool-results/%x.txt", key[:8])
 		if call.Workspace.Write(name, []byte(messages.Clip(whole, maxKept))) == nil {
-			note = fmt.Sprintf("\n(The result has %d bytes; this is its beginning. It is in the file %s: read it in pieces.)", len(whole), name)
+			note = fmt.Sprintf("\n(The result has %d bytes; this is its beginning. All of it is in the file %s: read on with offset %d.)", len(whole), name, told)
 		}
 	}
-	out := []messages.Block{{Text: messages.Clip(whole, maxExcerpt) + note}}
+	out := []messages.Block{{Text: whole[:told] + note}}
 	for i := range content {
 		if content[i].Image != nil {
 			out = append(out, content[i])
