@@ -446,7 +446,7 @@ func (w *Worker) discard(ctx context.Context, q bus.Queued) {
 }
 
 func badSubject() error {
-	return &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -"}
+	return &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -, and no _ alone"}
 }
 
 // bury makes a dead letter of a message. When it is false the message comes again.

@@ -181,8 +181,8 @@ func row(r *messages.RunSummary, now time.Time) []string {
 	}
 	agent := cmp.Or(truncate(r.Agent, listedToken), "?")
 	status := string(r.Status)
-	if r.Status == messages.StatusWaiting && r.Code != "" {
-		status += ": " + truncate(string(r.Code), listedToken)
+	if why := cmp.Or(string(r.Code), r.Waits); r.Status == messages.StatusWaiting && why != "" {
+		status += ": " + truncate(visible(why), listedToken)
 	}
 	return []string{r.ID, agent, status, strconv.Itoa(r.Steps), age, duration, truncate(visible(r.Input), listedInput)}
 }

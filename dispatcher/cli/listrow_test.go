@@ -28,6 +28,14 @@ func TestRowOfAList(t *testing.T) {
 			messages.RunSummary{ID: "x", Status: messages.StatusRunning, Steps: 2},
 			[]string{"x", "?", "running", "2", "?", "?", ""},
 		},
+		"waits": {
+			messages.RunSummary{ID: "x", Agent: "a", Status: messages.StatusWaiting, Waits: messages.ParkWorker},
+			[]string{"x", "a", "waiting: worker", "0", "?", "?", ""},
+		},
+		"waits for its model": {
+			messages.RunSummary{ID: "x", Agent: "a", Status: messages.StatusWaiting, Waits: messages.ParkModel, Code: messages.CodeModelUnreachable},
+			[]string{"x", "a", "waiting: model_unreachable", "0", "?", "?", ""},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, row(&tc.run, now)); diff != "" {
