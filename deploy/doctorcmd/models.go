@@ -192,10 +192,32 @@ func (d *doctor) called(ctx context.Context, p *settings.Provider, leaf model.Pr
 			return fail(check, "see what the provider says, and "+p.Source(), "%v", err)
 		}
 		if delta.Reply != nil {
-			return ok(check, "%s replied in %s, %d tokens", cmp.Or(delta.Reply.Model, p.Model), short(time.Since(began)), delta.Reply.Usage.Total)
+			took := time.Since(began)
+			delta.Reply.Asked = p.Model
+			return ok(check, "%s replied in %s, %s", cmp.Or(delta.Reply.Model, p.Model), short(took), d.paid(delta.Reply))
 		}
 	}
 	return fail(check, "try again", "it ended without a reply")
+}
+
+// paid is what a reply used and cost, as a worker would count it. A price file that cannot be read is another check's.
+func (d *doctor) paid(r *model.Reply) string {
+	used := fmt.Sprintf("%d tokens", r.Usage.Total)
+	table, err := prices.Load(d.env.worker.Prices)
+	if err != nil {
+		return used + ", no price known"
+	}
+	priced := false
+	for _, name := range r.PricedAs() {
+		if usd, ok := table.Cost(r.Provider, name, r.Usage); ok {
+			return used + ", " + messages.Money(usd)
+		}
+		priced = priced || table.Find(r.Provider, name) != nil
+	}
+	if priced {
+		return used + ", cost unknown: the reply does not say how many tokens of each kind it took"
+	}
+	return used + ", no price known"
 }
 
 // prices tells of which models the cost is unknown: budgets and quotas in dollars do not count those.

@@ -129,9 +129,12 @@ func TestEachKindOfProvider(t *testing.T) {
 }
 
 func TestCall(t *testing.T) {
-	const reply = "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-4o\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\n" +
-		"data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-4o\",\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1,\"total_tokens\":4}}\n\ndata: [DONE]\n\n"
-	calls := 0
+	const (
+		chunk = "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"model\":%q,\"choices\":[%s]%s}\n\n"
+		text  = `{"index":0,"delta":{"role":"assistant","content":"ok"},"finish_reason":"stop"}`
+		usage = `,"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}`
+	)
+	calls, answersAs, used := 0, "gpt-4o", usage
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/models") {
 			http.NotFound(w, r)
@@ -139,15 +142,33 @@ func TestCall(t *testing.T) {
 		}
 		calls++
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, reply)
+		_, _ = fmt.Fprintf(w, chunk+chunk+"data: [DONE]\n\n", answersAs, text, "", answersAs, "", used)
 	}))
 	defer good.Close()
 	environ := []string{"REDIS_URL=none", "OPENAI_API_KEY=" + planted, "OPENAI_MODEL=gpt-4o", "OPENAI_BASE_URL=" + good.URL}
 	if _, err := examine(t, environ); err == nil || calls != 0 {
 		t.Errorf("%d calls that nobody asked for, %v", calls, err)
 	}
-	r, _ := examine(t, environ, "--call")
-	r.expect(t, "call of openai", doctorcmd.OK, "gpt-4o replied")
+	own := file(t, "version: 1\ncurrency: USD\ndate: 2026-01-02\nsource: a test\nprices: [{provider: openai, models: [mine], input: 1000, output: 2000}]\n")
+	for name, tt := range map[string]struct {
+		answersAs, used string
+		more            []string
+		want            string
+	}{
+		"a built-in price":     {"gpt-4o", usage, nil, ", 4 tokens, $0.0000175"},
+		"a version of it":      {"gpt-4o-2099-01-02", usage, nil, ", 4 tokens, $0.0000175"},
+		"a price of one's own": {"mine", usage, []string{"LONGSHORE_PRICES=" + own}, ", 4 tokens, $0.005"},
+		"no price":             {"mine", usage, nil, ", 4 tokens, no price known"},
+		"a price, no usage":    {"gpt-4o", "", nil, ", 0 tokens, cost unknown: the reply does not say"},
+	} {
+		answersAs, used = tt.answersAs, tt.used
+		r, _ := examine(t, append(tt.more, environ...), "--call")
+		r.expect(t, "call of openai", doctorcmd.OK, tt.answersAs+" replied")
+		r.expect(t, "call of openai", doctorcmd.OK, tt.want)
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
 	bad := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/models") { // some list them to everybody
 			_, _ = io.WriteString(w, `{"data":[]}`)
@@ -157,7 +178,7 @@ func TestCall(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":{"message":"Incorrect API key provided: `+planted+`"}}`)
 	}))
 	defer bad.Close()
-	r, _ = examine(t, []string{"REDIS_URL=none", "OPENAI_API_KEY=" + planted, "OPENAI_MODEL=gpt-4o", "OPENAI_BASE_URL=" + bad.URL}, "--call")
+	r, _ := examine(t, []string{"REDIS_URL=none", "OPENAI_API_KEY=" + planted, "OPENAI_MODEL=gpt-4o", "OPENAI_BASE_URL=" + bad.URL}, "--call")
 	r.expect(t, "model openai", doctorcmd.OK, "lists")
 	r.expect(t, "call of openai", doctorcmd.Fail, "")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -86,4 +87,13 @@ type Reply struct {
 	Model    string // as the provider names it
 	Asked    string // from a Router: the name by which the model was asked for; a provider may answer with another one
 	Cached   bool   // from the reply cache: nothing was paid for it
+}
+
+// PricedAs are the names by which the price of the reply's model may be known, the first that is known counts: gpt-4o may
+// answer as gpt-4o-2024-08-06.
+func (r *Reply) PricedAs() []string {
+	if r.Asked != "" && strings.HasPrefix(r.Model, r.Asked+"-") {
+		return []string{r.Model, r.Asked}
+	}
+	return []string{r.Model}
 }

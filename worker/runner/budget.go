@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -35,14 +34,12 @@ func (x *execution) cost(r *model.Reply) *float64 {
 	if r.Cached {
 		return new(0.0)
 	}
-	usd, ok := x.price(r.Provider, r.Model, r.Usage)
-	if !ok && r.Asked != "" && strings.HasPrefix(r.Model, r.Asked+"-") { // gpt-4o answers as gpt-4o-2024-08-06
-		usd, ok = x.price(r.Provider, r.Asked, r.Usage)
+	for _, name := range r.PricedAs() {
+		if usd, ok := x.price(r.Provider, name, r.Usage); ok {
+			return &usd
+		}
 	}
-	if !ok {
-		return nil
-	}
-	return &usd
+	return nil
 }
 
 // bound aborts the call that begins now when the time of the run is over. The plan made then ends the run. The
