@@ -67,7 +67,7 @@ func (n *Needs) MissingFrom(workers []WorkerStatus) string {
 
 func checkRequires(l Labels) error {
 	if len(l) > maxRequires {
-		return &FieldError{"requires", fmt.Sprintf("more than %d", maxRequires)}
+		return &FieldError{"requires", fmt.Sprintf("has more than %d labels", maxRequires)}
 	}
 	return l.Check("requires")
 }

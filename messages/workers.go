@@ -83,7 +83,7 @@ func ParseLabels(text string) (Labels, error) {
 	out := Labels{}
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		if !ok {
+		if !ok || key == "" {
 			return nil, fmt.Errorf("%q is not KEY=VALUE", shown(part))
 		}
 		if _, twice := out[key]; twice {

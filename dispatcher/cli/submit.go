@@ -127,6 +127,9 @@ func (o *order) fill(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("webhook") {
 		o.task.Webhook = &messages.Webhook{URL: o.webhook}
 	}
+	if cmd.Flags().Changed("requires") && strings.TrimSpace(o.requires) == "" {
+		return usagef("--requires: must be labels such as gpu=true,zone=a; leave it out for any worker")
+	}
 	o.task.Tenant, o.task.Priority = o.tenant, messages.Priority(o.priority)
 	var err error
 	if o.task.Requires, err = messages.ParseLabels(o.requires); err != nil {

@@ -45,7 +45,7 @@ func flagOf(field string) string {
 		return "--max-steps"
 	case "labels":
 		name = "label"
-	case "tenant", "agent", "session", "priority", "context":
+	case "tenant", "agent", "session", "priority", "context", "requires":
 	default:
 		return field
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -57,6 +58,15 @@ func newRoot(t *testing.T, connect cli.Connect) *cobra.Command {
 	root.AddCommand(cli.Commands(connect)...)
 	cli.Usage(root)
 	return root
+}
+
+// labels are so many labels of a worker.
+func labels(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("k%d=v", i))
+	}
+	return strings.Join(all, ",")
 }
 
 func TestMistakesAreUsageErrorsAndNeverConnect(t *testing.T) {
@@ -117,6 +127,14 @@ func TestMistakesAreUsageErrorsAndNeverConnect(t *testing.T) {
 		"label without key":       {"submit|x|--label|=a", "", `--label: "=a" is not key=value`},
 		"label twice":             {"submit|x|--label|a=1|--label|a=2", "", `--label: "a" is given twice`},
 		"long label":              {"submit|x|--label|a=" + strings.Repeat("x", 257), "", "--label a: larger than 256 bytes"},
+		"required word":           {"submit|x|--requires|gpu", "", `--requires: "gpu" is not KEY=VALUE`},
+		"required pair and word":  {"submit|x|--requires|gpu=true,zone", "", `--requires: "zone" is not KEY=VALUE`},
+		"required twice":          {"submit|x|--requires|gpu=true,gpu=false", "", `--requires: "gpu" is there twice`},
+		"required of no name":     {"submit|x|--requires|=true", "", `--requires: "=true" is not KEY=VALUE`},
+		"required of no value":    {"submit|x|--requires|gpu=", "", "--requires: label.gpu: " + token},
+		"required nothing":        {"submit|x|--requires| ", "", "--requires: must be labels such as gpu=true,zone=a; leave it out for any worker"},
+		"hostile requirement":     {"submit|x|--requires|gpu=\x1b[2J", "", "--requires: label.gpu: " + token},
+		"seventeen requirements":  {"submit|x|--requires|" + labels(17), "", "--requires: has more than 16 labels"},
 		"no steps":                {"submit|x|--max-steps|0", "", "--max-steps: must be at least 1"},
 		"negative steps":          {"submit|x|--max-steps|-1", "", "--max-steps: must be 1 to 10000"},
 		"half a step":             {"submit|x|--max-steps|1.5", "", `--max-steps: must be a whole number such as 10, got "1.5"`},
@@ -150,7 +168,7 @@ func TestSoundCommandsConnect(t *testing.T) {
 	for _, args := range []string{
 		"list", "list|--status|failed|--status|running|--limit|5|--since|2h|-o|json", "watch|a", "result|a|--wait|--timeout|5s",
 		"cancel|a|--reason|x", "status|a|--tenant|acme|-o|text", "submit|-",
-		`submit|x|--agent|a|--id|i|--session|s|--priority|low|--label|a=1|--label|b=c=d|--max-steps|3|--context| {"a":1}`,
+		`submit|x|--agent|a|--id|i|--session|s|--priority|low|--label|a=1|--label|b=c=d|--max-steps|3|--context| {"a":1}|--requires|gpu=true,zone=a`, "submit|x|--requires|" + labels(16),
 	} {
 		_, _, connects, err := dry(t, "a task", strings.Split(args, "|")...)
 		if !errors.Is(err, errConnected) || connects != 1 {
