@@ -133,10 +133,23 @@ func TestNoSpaceIsNamed(t *testing.T) {
 		t.Errorf("the status of a missing run: %s", resp.Status)
 	}
 	h.ready(http.StatusServiceUnavailable, noSpace)
+	h.storageRefused("1")
 	if err := js.PurgeStream("BLOBS"); err != nil {
 		t.Fatal(err)
 	}
 	h.ready(http.StatusOK, "")
+	h.storageRefused("0")
+}
+
+// storageRefused looks at the metric that the alert LongshoreCannotStore goes by.
+func (h *hall) storageRefused(want string) {
+	h.t.Helper()
+	resp := h.send("GET", "/metrics", "")
+	defer func() { _ = resp.Body.Close() }()
+	said, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(said), "longshore_storage_refused "+want+"\n") {
+		h.t.Errorf("metrics: %s, %v: storage_refused is not %s", resp.Status, err, want)
+	}
 }
 
 const noSpace = "no space left"
