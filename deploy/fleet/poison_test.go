@@ -81,13 +81,21 @@ func TestPoison(t *testing.T) {
 		t.Errorf("the worker crashed %d times, want 3", crashes)
 	}
 	w.isDead(poison.run, "crash")
+	died := map[int]int{} // neighbours by how many workers died under them
 	for _, g := range neighbours {
+		died[len(w.owners(g.run))-1]++
 		completed(t, g.end(), "Done: Wrote 1 bytes to step-0.txt")
 		log := w.log(g.run)
 		if a := log[len(log)-1].Head.Attempt; a != 0 {
 			t.Errorf("%s ended with attempt %d", g.run, a)
 		}
+		for _, e := range log { // two deaths in the open; then the poison is in quarantine, and so are they
+			if e.Head.Attempt > 3 {
+				t.Errorf("%s was claimed %d times without progress, want at most 3", g.run, e.Head.Attempt)
+			}
+		}
 	}
+	t.Logf("neighbours by how often they died with it: %v", died)
 }
 
 // isDead checks the dead letter of a run.
