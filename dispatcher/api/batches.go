@@ -67,7 +67,7 @@ func submitBatch(w http.ResponseWriter, q *query) error {
 		if !out.began {
 			return err
 		}
-		last.Problem = problemOf(err)
+		last.Problem = q.problemOf(err)
 	}
 	_ = out.write(last)
 	return nil

@@ -31,6 +31,7 @@ type incoming struct {
 	most time.Duration // that a read may take
 	left time.Duration // that reads may still take together, where the body flows
 	done bool          // its end has been read
+	err  error         // why it cannot be read, a problem; nil: it can
 }
 
 // receive sets the deadline for the body of a request.
@@ -63,12 +64,23 @@ func (b *incoming) Read(p []byte) (int, error) {
 		}
 		return n, io.EOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, problemf(http.StatusRequestTimeout, messages.CodeInvalidInput, "the body did not come in time")
+		b.err = problemf(http.StatusRequestTimeout, messages.CodeInvalidInput, "the body did not come in time")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return n, problemf(http.StatusBadRequest, messages.CodeInvalidInput, "the body was cut")
+		b.err = problemf(http.StatusBadRequest, messages.CodeInvalidInput, "the body was cut")
 	default:
-		return n, problemf(http.StatusBadRequest, messages.CodeInvalidInput, "the body cannot be read: "+messages.Clip(err.Error(), 128))
+		b.err = problemf(http.StatusBadRequest, messages.CodeInvalidInput, "the body cannot be read: "+messages.Clip(err.Error(), 128))
 	}
+	return n, b.err
+}
+
+// problemOf is the public form of an error. A body that cannot be read also ends the request's context, so what was done
+// meanwhile with the lines before fails, and the client is told of the body.
+func (q *query) problemOf(err error) *messages.Problem {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError && q.body != nil && q.body.err != nil {
+		return problemOf(q.body.err)
+	}
+	return p
 }
 
 // Close implements io.Closer.

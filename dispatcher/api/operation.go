@@ -143,7 +143,7 @@ func (a *API) fail(ctx context.Context, q *query, err error) {
 	if errors.Is(context.Cause(ctx), errRevoked) {
 		err = errRevoked
 	}
-	p := problemOf(err)
+	p := q.problemOf(err)
 	q.audit(p)
 	if p.Status >= http.StatusInternalServerError {
 		a.cfg.Log.WarnContext(ctx, "answer a request", "operation", q.op.id, "status", p.Status, "err", err)
