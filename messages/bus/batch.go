@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"time"
 
@@ -41,6 +42,20 @@ type page struct {
 	Next  string     `json:"next_by_subj"`         //nolint:tagliatelle // JetStream's
 	Batch int        `json:"batch"`
 	Bytes int        `json:"max_bytes"` //nolint:tagliatelle // JetStream's
+}
+
+// startTime is a time that the message store can count: it takes nanoseconds since 1970, in which a time before 1678 or after
+// 2262 is quite another one. Nothing was stored before 1970 or will be after 2262, so what is asked for stays the same.
+func startTime(t time.Time) *time.Time {
+	first, last := time.Unix(0, 0), time.Unix(0, math.MaxInt64)
+	switch {
+	case t.Before(first):
+		t = first
+	case t.After(last):
+		t = last
+	}
+	t = t.UTC()
+	return &t
 }
 
 // batch yields the messages of a subject from a sequence on, perhaps as a replica has them: what was stored a moment ago

@@ -43,7 +43,7 @@ func (b *Bus) Dead(ctx context.Context, tenant string, after uint64, since *time
 		}
 		p := page{Seq: after + 1, Next: filter, Batch: firstPage, Bytes: pageBytes}
 		if since != nil && after == 0 {
-			p.Seq, p.Since = 0, since
+			p.Seq, p.Since = 0, startTime(*since)
 		}
 		for m, err := range b.batchFrom(ctx, StreamDead, p) {
 			if err != nil {

@@ -26,7 +26,7 @@ func (b *Bus) Events(ctx context.Context, filter string, since time.Time) iter.S
 	return func(yield func(messages.Event, error) bool) {
 		p := page{Seq: 1, Next: filter, Batch: nextPages, Bytes: pageBytes}
 		if !since.IsZero() {
-			p.Seq, p.Since = 0, &since
+			p.Seq, p.Since = 0, startTime(since)
 		}
 		for m, err := range b.batchFrom(ctx, StreamEvents, p) {
 			if err != nil {

@@ -446,6 +446,15 @@ func TestEventsSince(t *testing.T) {
 	if diff := cmp.Diff(numbers(600, 700), got); diff != "" {
 		t.Error(diff)
 	}
+	for year, want := range map[int]int{1: 700, 1000: 700, 1600: 700, 1969: 700, 2262: 0, 2300: 0, 9999: 0} {
+		n := 0
+		for range values(t, b.Events(ctxFor(t), "events.acme.>", time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC))) {
+			n++
+		}
+		if n != want {
+			t.Errorf("since the end of %d: %d events, want %d", year, n, want)
+		}
+	}
 	if all := storedNumbers(t, b, bus.EveryEvent); len(all) != 702 {
 		t.Errorf("got %d events, want 702", len(all))
 	}

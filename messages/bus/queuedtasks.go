@@ -23,7 +23,7 @@ func (b *Bus) QueuedTasks(ctx context.Context, tenant string, delayed bool, afte
 			p.Next = "sched.task." + tenant + ".*.start"
 		}
 		if after == 0 && !since.IsZero() {
-			p.Seq, p.Since = 0, &since
+			p.Seq, p.Since = 0, startTime(since)
 		}
 		for m, err := range b.batchFrom(ctx, StreamTasks, p) {
 			if err != nil {
