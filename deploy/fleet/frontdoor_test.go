@@ -22,7 +22,7 @@ func TestFrontDoorSettings(t *testing.T) {
 	ready := dev.line("longshore is ready: ")
 	api := strings.TrimPrefix(strings.Split(strings.TrimPrefix(ready, "longshore is ready: "), ", ")[0], "http://")
 	// ask makes a request over a connection of its own, which stays open; 0 when it was closed without an answer.
-	ask := func(from, host string) (net.Conn, int) {
+	ask := func(from, host, path string) (net.Conn, int) {
 		t.Helper()
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
 		conn, err := d.DialContext(t.Context(), "tcp", api)
@@ -31,7 +31,7 @@ func TestFrontDoorSettings(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 		_ = conn.SetDeadline(time.Now().Add(patience))
-		_, _ = io.WriteString(conn, "GET /v1/tasks HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
+		_, _ = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 			t.Fatalf("neither answered nor closed: %v", err)
@@ -43,20 +43,23 @@ func TestFrontDoorSettings(t *testing.T) {
 		return conn, resp.StatusCode
 	}
 	for _, step := range []struct {
-		what, from, host string
-		want             int
-		keep             bool
+		what, from, host, path string
+		want                   int
+		keep                   bool
 	}{
-		{"a name that is not listed", "127.0.0.1", "evil.example", http.StatusMisdirectedRequest, false},
-		{"a name that is listed", "127.0.0.1", "hall.example", http.StatusOK, true},
-		{"a second connection of an address", "127.0.0.1", "hall.example", 0, false},
-		{"one of another address", "127.0.0.2", "hall.example", http.StatusOK, true},
-		{"a third in all", "127.0.0.3", "hall.example", 0, false},
+		{"a name that is not listed", "127.0.0.1", "evil.example", "/v1/tasks", http.StatusMisdirectedRequest, false},
+		{"its metrics", "127.0.0.1", "evil.example", "/metrics", http.StatusMisdirectedRequest, false},
+		{"metrics of a name that is listed", "127.0.0.1", "hall.example", "/metrics", http.StatusOK, false},
+		{"probes of any name", "127.0.0.1", "evil.example", "/readyz", http.StatusOK, false},
+		{"a name that is listed", "127.0.0.1", "hall.example", "/v1/tasks", http.StatusOK, true},
+		{"a second connection of an address", "127.0.0.1", "hall.example", "/v1/tasks", 0, false},
+		{"one of another address", "127.0.0.2", "hall.example", "/v1/tasks", http.StatusOK, true},
+		{"a third in all", "127.0.0.3", "hall.example", "/v1/tasks", 0, false},
 	} {
 		var conn net.Conn
-		got := 0
+		var got int
 		for end := time.Now().Add(patience); ; { // the server notices in its own time that the one before was closed
-			if conn, got = ask(step.from, step.host); got == step.want || step.want == 0 || time.Now().After(end) {
+			if conn, got = ask(step.from, step.host, step.path); got == step.want || step.want == 0 || time.Now().After(end) {
 				break
 			}
 			_ = conn.Close()

@@ -12,7 +12,7 @@ import (
 // Access says who may ask a dispatcher over HTTP.
 type Access struct {
 	Auth        string   `env:"LONGSHORE_AUTH"         envDefault:"off" help:"on: requests over HTTP need an API key or a JWT; off: they need none, on loopback only; off-behind-proxy: none on any address, for somebody else looks"`
-	MetricsOpen bool     `env:"LONGSHORE_METRICS_OPEN" envDefault:"false" help:"/metrics needs no key when LONGSHORE_AUTH is on"`
+	MetricsOpen bool     `env:"LONGSHORE_METRICS_OPEN" envDefault:"false" help:"/metrics needs no key when LONGSHORE_AUTH is on, and may be asked for by any name when it is not"`
 	Hosts       []string `env:"LONGSHORE_HTTP_HOSTS"   help:"names by which the HTTP API is reached without keys, comma separated, beside those of loopback; *: any"`
 	Connections int      `env:"LONGSHORE_HTTP_CONNECTIONS" envDefault:"40000" help:"connections to the HTTP server at once"`
 	PerAddress  int      `env:"LONGSHORE_HTTP_CONNECTIONS_PER_ADDRESS" envDefault:"20000" help:"connections of one address at once; of IPv6 a /64"`

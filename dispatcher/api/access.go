@@ -243,11 +243,18 @@ func (q *query) whileKnown(ctx context.Context) (known context.Context, done fun
 	}
 }
 
-// Guard lets only those have h who have the permission, such as metrics. Without Access everybody does.
+// Guard serves h, such as metrics, to those who have the permission. Without Access all have it, and the request must be for
+// a known name: no web page reads metrics through the browser of a user.
 func (a *API) Guard(what string, needs auth.Permission, h http.Handler) http.Handler {
 	op := &operation{id: what, needs: needs}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := &query{api: a, op: op, w: w, r: r}
+		if a.cfg.Access == nil {
+			if p := a.stranger(r); p != nil {
+				writeProblem(w, p)
+				return
+			}
+		}
 		if err := q.admit(needs); err != nil {
 			a.fail(r.Context(), q, err)
 			return
