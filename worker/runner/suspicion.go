@@ -57,9 +57,10 @@ const (
 
 // weigh decides how a run is taken up again, after so many attempts without progress. Pure.
 func (l losses) weigh(e evidence, attempts, maxAttempts int) verdict {
-	storm := e.lost > victimShare*l.workers // most workers were lost to something else
+	storm := e.lost > victimShare*l.workers                             // most workers were lost to something else
+	own := e.lost <= l.workers && (!e.convicted || e.lost == l.workers) // nothing else is known to cost workers
 	switch {
-	case attempts >= maxAttempts && (!storm || attempts >= fuse*maxAttempts):
+	case attempts >= fuse*maxAttempts, attempts >= maxAttempts && own:
 		return isPoison
 	case l.workers >= provenBy && l.alone && e.known && e.trials <= 1 && e.lost <= l.workers:
 		return isPoison
