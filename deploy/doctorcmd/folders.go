@@ -61,7 +61,7 @@ func workspaces(dir string) []Finding {
 	}
 	found := ok(check, "%s", dir)
 	if info.Mode().Perm()&othersRead != 0 {
-		found = warn(check, "chmod 700 "+dir, "everybody on this machine may look into %s", dir)
+		found = warn(check, "chmod 700 "+dir, "all users of this machine may look into %s", dir)
 	}
 	return []Finding{found, disk("disk of workspaces", dir)}
 }

@@ -60,7 +60,7 @@ func secretFile(variable, name string) *Finding {
 	case runtime.GOOS == "windows": // has no such permissions
 		return nil
 	case info.Mode().Perm()&othersRead != 0:
-		f = warn("key files", "chmod 600 "+name, "%s: everybody on this machine may read %s", variable, name)
+		f = warn("key files", "chmod 600 "+name, "%s: all users of this machine may read %s", variable, name)
 	case info.Mode().Perm()&othersWrite != 0:
 		f = warn("key files", "chmod 600 "+name, "%s: others than its owner may write %s", variable, name)
 	default:
@@ -83,7 +83,7 @@ func (d *doctor) signing() []Finding {
 			return []Finding{fail(check, "correct LONGSHORE_CONTROL_KEYS", "%v", err)}
 		}
 		if list == "" {
-			return []Finding{ok(check, "off: decisions of everybody who may append to a log count")}
+			return []Finding{ok(check, "off: decisions of all who may append to a log count")}
 		}
 		return []Finding{ok(check, "only decisions under LONGSHORE_CONTROL_KEYS count here")}
 	}
@@ -92,7 +92,7 @@ func (d *doctor) signing() []Finding {
 	case err != nil:
 		return []Finding{fail(check, "give workers and dispatchers the same LONGSHORE_CONTROL_KEYS, with the public key of each dispatcher (`longshore keys control`)", "%v", err)}
 	case public == "":
-		return []Finding{ok(check, "off: decisions of everybody who may append to a log count")}
+		return []Finding{ok(check, "off: decisions of all who may append to a log count")}
 	case d.env.dispatcher.ControlKeys == "":
 		return []Finding{warn(check, "set LONGSHORE_CONTROL_KEYS of all workers and dispatchers to "+public, "decisions are signed with %s, and count unsigned here too", public)}
 	default:

@@ -37,7 +37,7 @@ func TestKeys(t *testing.T) {
 		"no file":          {[]string{"LONGSHORE_SIGNING_KEY_FILE=/none"}, "signing", doctorcmd.Fail, "no such file"},
 		"no key":           {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + file(t, planted)}, "signing", doctorcmd.Fail, "LONGSHORE_SIGNING_KEY_FILE"},
 		"odd keys":         {[]string{"LONGSHORE_CONTROL_KEYS=x"}, "signing", doctorcmd.Fail, "LONGSHORE_CONTROL_KEYS"},
-		"everybody's":      {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + open, "LONGSHORE_CONTROL_KEYS=" + key.Public()}, "key files", doctorcmd.Warn, "everybody on this machine may read " + open + " → chmod 600"},
+		"everybody's":      {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + open, "LONGSHORE_CONTROL_KEYS=" + key.Public()}, "key files", doctorcmd.Warn, "all users of this machine may read " + open + " → chmod 600"},
 		"no credentials":   {[]string{"NATS_CREDS=/none"}, "key files", doctorcmd.Fail, "NATS_CREDS"},
 		"a folder as nkey": {[]string{"NATS_NKEY=" + t.TempDir()}, "key files", doctorcmd.Fail, "is not a file"},
 		"a worker's": {

@@ -94,7 +94,7 @@ func TestProvidersThatDoNotAnswer(t *testing.T) {
 	defer secure.Close()
 	for name, tt := range map[string]struct{ url, text, timeout string }{
 		"slow":              {slow.URL, "no answer in time", "300ms"},
-		"nobody":            {"http://" + closedPort(t), "nobody listens", "10s"},
+		"nobody":            {"http://" + closedPort(t), "nothing listens there", "10s"},
 		"no such host":      {"http://nobody.invalid", "http://nobody.invalid: ", "10s"},
 		"an untrusted name": {secure.URL, "certificate is not trusted", "10s"},
 		"no TLS":            {strings.Replace(slow.URL, "http:", "https:", 1), "HTTP response to HTTPS client", "10s"},

@@ -129,7 +129,7 @@ func network(err error) string {
 		return "no answer in time"
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return "nobody listens: " + op.Err.Error()
+		return "nothing listens there: " + op.Err.Error()
 	}
 	return err.Error()
 }

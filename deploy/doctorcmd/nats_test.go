@@ -64,11 +64,11 @@ func TestNATS(t *testing.T) {
 		healthy bool
 		want    []expectation
 	}{
-		"nobody listens": {func(t *testing.T) string {
+		"nothing listens there": {func(t *testing.T) string {
 			t.Helper()
 			return "nats://" + closedPort(t)
 		}, false, []expectation{
-			{"nats", doctorcmd.Fail, "nobody listens"},
+			{"nats", doctorcmd.Fail, "nothing listens there"},
 		}},
 		"no such host": {func(*testing.T) string { return "nats://nobody.invalid:4222" }, false, []expectation{
 			{"nats", doctorcmd.Fail, "nobody.invalid:4222: "},
@@ -96,7 +96,7 @@ func TestNATS(t *testing.T) {
 			nc, _ := connect(t, ns.ClientURL())
 			setUp(t, nc)
 			return "nats://" + closedPort(t) + "," + ns.ClientURL()
-		}, false, []expectation{{"nats server", doctorcmd.Warn, "nobody listens"}, {"streams", doctorcmd.OK, "20"}, {"dispatcher", doctorcmd.Fail, "none answers"}}},
+		}, false, []expectation{{"nats server", doctorcmd.Warn, "nothing listens there"}, {"streams", doctorcmd.OK, "20"}, {"dispatcher", doctorcmd.Fail, "none answers"}}},
 		"no JetStream": {func(t *testing.T) string {
 			t.Helper()
 			return startNATS(t, func(*server.Options) {}).ClientURL()

@@ -29,7 +29,7 @@ func TestRedis(t *testing.T) {
 		"its user":         {"redis://worker:" + planted + "@" + named.Addr(), doctorcmd.OK, "away"},
 		"no password":      {"redis://" + locked.Addr(), doctorcmd.Fail, "it wants a password"},
 		"another password": {"redis://:" + planted + "x@" + locked.Addr(), doctorcmd.Fail, "refuses this password"},
-		"down":             {"redis://:" + planted + "@" + closedPort(t), doctorcmd.Fail, "nobody listens"},
+		"down":             {"redis://:" + planted + "@" + closedPort(t), doctorcmd.Fail, "nothing listens there"},
 		"nonsense":         {"redis://" + listen(t, "220 mail.example.com ESMTP\r\n"), doctorcmd.Fail, "does not speak as Redis"},
 		"an odd address":   {"redis://:" + planted + "@host:port", doctorcmd.Fail, "correct REDIS_URL"},
 	} {

@@ -122,7 +122,7 @@ func TestStrandedRuns(t *testing.T) {
 		why[r.ID] = r.Why
 	}
 	for id, text := range map[string]string{
-		"lost": "its ticket is not in the queue", "untimed": "no timer is set", "untold": "nobody was told", "lineless": "stands in no line",
+		"lost": "its ticket is no longer in the queue", "untimed": "no timer is set", "untold": "its end was not told", "lineless": "stands in no line",
 		"ready": "no wake-up is in the queue",
 	} {
 		if !strings.Contains(why[id], text) {

@@ -11,7 +11,7 @@ import (
 
 // Access says who may ask a dispatcher over HTTP.
 type Access struct {
-	Auth        string   `env:"LONGSHORE_AUTH"         envDefault:"off" help:"on: requests over HTTP need an API key or a JWT; off: they need none, on loopback only; off-behind-proxy: none on any address, for somebody else looks"`
+	Auth        string   `env:"LONGSHORE_AUTH"         envDefault:"off" help:"on: requests over HTTP need an API key or a JWT; off: they need none, on loopback only; off-behind-proxy: none on any address, because a proxy before it asks"`
 	MetricsOpen bool     `env:"LONGSHORE_METRICS_OPEN" envDefault:"false" help:"/metrics needs no key when LONGSHORE_AUTH is on, and may be asked for by any name when it is not"`
 	Hosts       []string `env:"LONGSHORE_HTTP_HOSTS"   help:"names by which the HTTP API is reached without keys, comma separated, beside those of loopback; *: any"`
 	Connections int      `env:"LONGSHORE_HTTP_CONNECTIONS" envDefault:"40000" help:"connections to the HTTP server at once"`
@@ -53,7 +53,7 @@ func (s *Access) Check() error {
 	case s.JWKS == "" && (s.Issuer != "" || s.Audience != ""):
 		return Errorf("LONGSHORE_JWKS_URL is missing: LONGSHORE_JWT_ISSUER or LONGSHORE_JWT_AUDIENCE is set")
 	case s.JWKS != "" && !s.On():
-		return Errorf("LONGSHORE_JWKS_URL is set, but nobody is asked for a JWT: set LONGSHORE_AUTH=on")
+		return Errorf("LONGSHORE_JWKS_URL is set, but no JWT is asked for: set LONGSHORE_AUTH=on")
 	case s.JWKS != "" && s.Issuer == "":
 		return Errorf("LONGSHORE_JWT_ISSUER is missing: the iss of the JWTs that count")
 	case s.JWKS != "" && s.Audience == "":

@@ -29,7 +29,7 @@ type Access struct {
 const defaultRecheck = 10 * time.Second
 
 // errRevoked ends what goes on for somebody who is not known any more.
-var errRevoked = errors.New("the token is not valid any more")
+var errRevoked = errors.New("the token is no longer valid")
 
 // remote is the address that a request comes from; not valid when that cannot be read.
 func remote(r *http.Request) netip.Addr {

@@ -49,7 +49,7 @@ func keyOperations() []operation {
 // keeper refuses where nobody looks who asks: a key that anybody can make would open the dispatchers that do look.
 func (q *query) keeper() error {
 	if q.who == nil {
-		return forbidden("nobody looks here who asks: set LONGSHORE_AUTH=on, or use `longshore keys api`")
+		return forbidden("authentication is disabled here: set LONGSHORE_AUTH=on, or use `longshore keys api`")
 	}
 	return nil
 }

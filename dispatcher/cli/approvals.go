@@ -18,7 +18,7 @@ func (c *commands) approvals() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approvals",
 		Short: "List the calls that wait for an approval",
-		Long:  "List the tool calls that wait until somebody agrees to them, newest run first. With -o json each is a line.",
+		Long:  "List the tool calls that wait for an approval, newest run first. With -o json each is a line.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.check("_"); err != nil { // for the tenant

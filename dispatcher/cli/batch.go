@@ -266,7 +266,7 @@ func (c *commands) batchCancel() *cobra.Command {
 		}
 		return c.showBatch(cmd, &s, b)
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why; it is shown to whoever watches")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; those who watch are shown it")
 	return cmd
 }
 

@@ -34,6 +34,6 @@ func (c *commands) cancel() *cobra.Command {
 		},
 	}
 	s.register(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "why; it is shown to whoever watches")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; those who watch are shown it")
 	return cmd
 }

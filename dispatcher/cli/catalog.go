@@ -130,7 +130,7 @@ func explainCatalog(err error, what, name string) error {
 	case errors.Is(err, dispatcher.ErrUnknownPrompt), errors.Is(err, dispatcher.ErrUnknownAgent):
 		return say("no such %s or revision: %s; see `longshore %ss list` and `longshore %ss history %s`", what, name, what, what, name)
 	case errors.Is(err, dispatcher.ErrRevision):
-		return say("%s %s: somebody has changed it since: look at `longshore %ss history %s`, and try again", what, name, what, name)
+		return say("%s %s: it has changed since: look at `longshore %ss history %s`, and try again", what, name, what, name)
 	case errors.As(err, &problem):
 		return say("%s %s: %s", what, name, problem.Detail)
 	case errors.Is(err, context.DeadlineExceeded):

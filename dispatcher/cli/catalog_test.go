@@ -71,7 +71,7 @@ func TestAgentsFromApplyToDelete(t *testing.T) {
 	if _, _, err := executeWith(t, f.connect, strings.Replace(writerFile, "8", "9", 1), "agents", "apply", "-f", "-", "--by", "bob"); err != nil {
 		t.Fatal(err)
 	}
-	f.fails(t, "agent writer: somebody has changed it since: look at `longshore agents history writer`, and try again",
+	f.fails(t, "agent writer: it has changed since: look at `longshore agents history writer`, and try again",
 		"agents", "apply", "-f", name, "--if-revision", strconv.Itoa(one))
 	out, _ = f.run(t, "agents", "diff", "writer")
 	for _, want := range []string{"\n-  maxSteps: 8\n+  maxSteps: 9\n", "@@ -", fmt.Sprintf("--- writer revision %d\n", one)} {

@@ -93,7 +93,7 @@ func (c *commands) writeFeedback(cmd *cobra.Command, s *shared, run messages.Ref
 		return err
 	}
 	if len(list.Feedback) == 0 && !s.output.json {
-		return write(cmd.ErrOrStderr(), fmt.Sprintf("nobody has said anything about run %s\n", run.Run))
+		return write(cmd.ErrOrStderr(), fmt.Sprintf("run %s has no feedback\n", run.Run))
 	}
 	return nil
 }

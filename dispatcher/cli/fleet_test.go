@@ -385,7 +385,7 @@ func TestWatchOfUnknownRunSaysSoAndWaits(t *testing.T) {
 		id := "late-" + format
 		told := make(chan struct{})
 		stderr := writerFunc(func(p []byte) (int, error) {
-			if strings.Contains(string(p), "nobody knows a run "+id+" of tenant default (yet): waiting for its first event") {
+			if strings.Contains(string(p), "run "+id+" of tenant default is not known (yet): waiting for its first event") {
 				close(told)
 			}
 			return len(p), nil
@@ -481,7 +481,7 @@ func TestList(t *testing.T) {
 // A watch may have an end of its own: of a run that nobody knows, and of one that goes on.
 func TestWatchWithin(t *testing.T) {
 	f := newFleet(t)
-	f.fails(t, "nobody has known a run nothing of tenant default within 300ms", "watch", "nothing", "--timeout", "300ms")
+	f.fails(t, "run nothing of tenant default is not known within 300ms", "watch", "nothing", "--timeout", "300ms")
 	f.run(t, "submit", "x", "--id", "queued")
 	for _, format := range []string{"text", "json"} {
 		f.fails(t, "run queued has not ended within 300ms and goes on: see `longshore status queued`",
@@ -503,7 +503,7 @@ func TestSteerAndFeedback(t *testing.T) {
 		t.Error(stdout)
 	}
 	f.run(t, "submit", "x", "--id", "queued")
-	f.fails(t, "run queued: not told: the run has not begun: there is nobody to tell it to yet", "steer", "queued", "Be brief.")
+	f.fails(t, "run queued: not told: the run has not begun, and cannot be told anything yet", "steer", "queued", "Be brief.")
 	f.fails(t, "no run x of tenant default: `longshore list` shows those of the last day; --tenant names another tenant", "steer", "x", "Be brief.")
 	if stdout, _ := f.run(t, "feedback", "r", "--score", "-0.5", "--comment", "Too\x1b[2J long.", "--label", "kind=style", "--by", "ann"); !strings.HasPrefix(stdout, "stored") {
 		t.Error(stdout)
@@ -517,7 +517,7 @@ func TestSteerAndFeedback(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || shown.Labels["kind"] != "style" || shown.By != "ann" {
 		t.Errorf("%v %s", err, stdout)
 	}
-	if _, stderr := f.run(t, "feedback", "queued"); !strings.Contains(stderr, "nobody has said anything about run queued") {
+	if _, stderr := f.run(t, "feedback", "queued"); !strings.Contains(stderr, "run queued has no feedback") {
 		t.Error(stderr)
 	}
 }

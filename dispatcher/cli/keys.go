@@ -75,7 +75,7 @@ func (c *commands) createKey() *cobra.Command {
 	var f keyFlags
 	cmd := &cobra.Command{
 		Use: "create", Short: "Make an API key and print it, once",
-		Long: "Make an API key and print it. It is kept nowhere: the fleet stores its hash, and nobody can show it again.\n\n" +
+		Long: "Make an API key and print it. It is kept nowhere: the fleet stores its hash, and cannot show it again.\n\n" +
 			"Roles: viewer reads; submitter reads, submits and cancels; approver reads, decides and answers; operator reads, submits,\n" +
 			"cancels and runs the fleet; admin does everything. A key for all tenants (--tenant '*') has viewer, operator or admin.",
 		Example: "  longshore keys api create --tenant acme --role submitter --name ci --expires 90d\n" +

@@ -43,7 +43,7 @@ func (c *commands) logs() *cobra.Command {
 
 func (c *commands) showLogs(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, o dispatcher.LogOptions, asJSON bool) error {
 	if o.Follow && unknown(cmd, client, run) {
-		if err := write(cmd.ErrOrStderr(), fmt.Sprintf("nobody knows a run %s of tenant %s (yet): waiting for it\n", run.Run, run.Tenant)); err != nil {
+		if err := write(cmd.ErrOrStderr(), fmt.Sprintf("run %s of tenant %s is not known (yet): waiting for it\n", run.Run, run.Tenant)); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func within(cmd *cobra.Command, timeout time.Duration, client *dispatcher.Client
 		return err
 	}
 	if unknown(cmd, client, run) {
-		return &lineError{fmt.Sprintf("nobody has known a run %s of tenant %s within %s", run.Run, run.Tenant, timeout), err}
+		return &lineError{fmt.Sprintf("run %s of tenant %s is not known within %s", run.Run, run.Tenant, timeout), err}
 	}
 	return &lineError{fmt.Sprintf("run %s has not ended within %s and goes on: see `%s`", run.Run, timeout, command("status", run)), err}
 }
@@ -119,7 +119,7 @@ func unknown(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) bo
 }
 
 func notYet(run messages.Ref) string {
-	return fmt.Sprintf("nobody knows a run %s of tenant %s (yet): waiting for its first event", run.Run, run.Tenant)
+	return fmt.Sprintf("run %s of tenant %s is not known (yet): waiting for its first event", run.Run, run.Tenant)
 }
 
 // tell says on the error output how a run failed, and returns the error that stands for it.

@@ -107,7 +107,7 @@ func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
 		case b.Status != messages.BatchValidating:
 			return false, conflict("batch " + b.ID + " is " + string(b.Status))
 		case b.Cursor.Submitter != req.Submitter:
-			return false, conflict("batch " + b.ID + " is submitted by somebody else")
+			return false, conflict("batch " + b.ID + " is submitted by another client")
 		}
 		now := s.cfg.Keeper.Now()
 		b.Counts = messages.BatchCounts{Total: req.Lines, Invalid: req.Invalid}
@@ -118,7 +118,7 @@ func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
 			return true, nil
 		}
 		if stored != req.Lines {
-			return false, conflict(fmt.Sprintf("batch %s holds %d lines, not %d: somebody else submits it too", b.ID, stored, req.Lines))
+			return false, conflict(fmt.Sprintf("batch %s holds %d lines, not %d: another client submits it too", b.ID, stored, req.Lines))
 		}
 		b.Status, b.Began, b.Cursor.Digest = messages.BatchInProgress, &now, req.Digest
 		return true, nil

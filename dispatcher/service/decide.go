@@ -101,7 +101,7 @@ func (s *Service) control(ctx context.Context, ref messages.Ref, w waits, r mess
 	case err != nil:
 		return nil, err
 	case by == nil:
-		return nil, conflict("the run does not wait for this any more")
+		return nil, conflict("the run no longer waits for this")
 	case controlID(by) == controlID(r) && same(by, r):
 		if head.Phase == "" || head.Phase == messages.PhaseFinished {
 			return s.afterwards(ctx, ref)

@@ -239,7 +239,7 @@ func (s *Service) definition(ctx context.Context, name string, revision uint64) 
 	switch {
 	case errors.Is(err, messages.ErrUnknownAgent), err == nil && at.Agent == nil:
 		return messages.Definition{}, &messages.FieldError{
-			Field: "revision", Reason: fmt.Sprintf("agent %s has no revision %d any more, or never had", name, revision),
+			Field: "revision", Reason: fmt.Sprintf("agent %s has no revision %d, or no longer", name, revision),
 		}
 	case err != nil:
 		return messages.Definition{}, err

@@ -37,7 +37,7 @@ func (s *Service) steer(ctx context.Context, body []byte) (any, error) {
 		if _, _, err := s.find(ctx, ref); err != nil {
 			return nil, err
 		}
-		return nil, conflict("the run has not begun: there is nobody to tell it to yet")
+		return nil, conflict("the run has not begun, and cannot be told anything yet")
 	case errors.Is(err, runlog.ErrTold), errors.Is(err, runlog.ErrTooMuch):
 		return nil, conflict(err.Error())
 	case err != nil:

@@ -218,7 +218,7 @@ func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messag
 	case !ok && revision == 0:
 		return out, b.unknownAgent(ctx, name)
 	case !ok:
-		return out, fmt.Errorf("%w: %s has no revision %d, or it is not kept any more", messages.ErrUnknownAgent, name, revision)
+		return out, fmt.Errorf("%w: %s has no revision %d, or it is no longer kept", messages.ErrUnknownAgent, name, revision)
 	}
 	out.Change = changeOf(name, m)
 	if out.Change.Deleted {

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrLineTaken means that another line of a batch has the same task.
-var ErrLineTaken = errors.New("somebody else submits another line with this custom_id")
+var ErrLineTaken = errors.New("another client submits another line with this custom_id")
 
 // What a BatchWriter has on its way at most.
 const (

@@ -27,7 +27,7 @@ func (k *Keeper) Stranded(ctx context.Context, run messages.Ref, awaited Awaited
 		if err != nil || held {
 			return "", last, err
 		}
-		return "it was being worked, and its ticket is not in the queue any more", last, nil
+		return "it was being worked, and its ticket is no longer in the queue", last, nil
 	case messages.PhaseReady:
 		queued, err := awaited(ctx, run)
 		if err != nil || queued {
@@ -52,7 +52,7 @@ func (k *Keeper) Stranded(ctx context.Context, run messages.Ref, awaited Awaited
 		if queued, err := awaited(ctx, run); err != nil || queued {
 			return "", last, err // who gets its ticket tells
 		}
-		return "it has ended, and nobody was told", last, nil
+		return "it has ended, and its end was not told", last, nil
 	default:
 		return "", last, nil
 	}
@@ -116,7 +116,7 @@ func (k *Keeper) strandedInSession(ctx context.Context, run messages.Ref, h mess
 	for i, id := range s.Runs {
 		switch {
 		case id == run.Run && i == 0:
-			return "it has its turn in session " + h.Session + ", and nobody woke it", nil
+			return "it has its turn in session " + h.Session + ", and was not woken", nil
 		case id == run.Run:
 			return k.strandedBehind(ctx, messages.Ref{Tenant: run.Tenant, Run: s.Runs[0]}, h.Session)
 		}

@@ -36,7 +36,7 @@ func TestStrandedParks(t *testing.T) {
 		"no line":              {park: place, want: "stands in no line: " + line},
 		"no line, but a wake":  {park: place, queued: true},
 		"no session":           {park: turn, want: "is not in its order"},
-		"its own turn":         {park: turn, prepare: order("x", "y"), want: "has its turn in session talk, and nobody woke it"},
+		"its own turn":         {park: turn, prepare: order("x", "y"), want: "has its turn in session talk, and was not woken"},
 		"the turn of another":  {park: turn, prepare: order("works", "x")},
 		"the turn of an ended": {park: turn, prepare: order("ended", "x"), want: "behind run ended, which has ended"},
 		"the turn of nobody":   {park: turn, prepare: order("purged", "x"), want: "behind run purged, which has ended"},
