@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +117,27 @@ func TestTopLevel(t *testing.T) {
 		if !strings.HasPrefix(name, ".") && !slices.Contains(allowed, name) {
 			t.Errorf("%s stands at the top level", name)
 		}
+	}
+}
+
+// Who follows the README in a checkout finds nothing untracked in it: git ignores each folder that the commands there make or read.
+func TestFoldersOfTheREADMEAreIgnored(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, m := range regexp.MustCompile("(?m)^mkdir ([a-z-]+)$|--(?:workspace|agents|data) ([a-z-]+)|^# ([a-z-]+)/.*yaml$").FindAllStringSubmatch(string(readme), -1) {
+		folders = append(folders, m[1]+m[2]+m[3]+"/a-file")
+	}
+	slices.Sort(folders)
+	folders = slices.Compact(folders)
+	if len(folders) < 2 {
+		t.Fatalf("the README makes %q: this test does not know its commands", folders)
+	}
+	ignored := strings.Fields(output(t, "git", append([]string{"check-ignore", "--no-index"}, folders...)...))
+	if !slices.Equal(ignored, folders) {
+		t.Errorf("the README makes %q, of which git ignores %q", folders, ignored)
 	}
 }
 
