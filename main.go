@@ -18,11 +18,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/longshore-run/longshore/deploy/auditcmd"
-	"github.com/longshore-run/longshore/deploy/doctorcmd"
+	"github.com/longshore-run/longshore/deploy/command/audit"
+	"github.com/longshore-run/longshore/deploy/command/doctor"
+	"github.com/longshore-run/longshore/deploy/command/replay"
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/fleet"
-	"github.com/longshore-run/longshore/deploy/replaycmd"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/agents"
@@ -87,9 +87,9 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(fleet.WebhookKeyCommand(os.Environ, raw))
 	root.AddCommand(fleet.HealthCommand(os.Environ, raw))
 	root.AddCommand(cli.Commands(connect, terminal(stderr, stdout))...)
-	root.AddCommand(replaycmd.Command(connect, raw))
-	root.AddCommand(doctorcmd.Command(doctorcmd.Config{Environ: os.Environ, Version: version, Raw: raw}))
-	root.AddCommand(auditcmd.Command(version, os.Environ, raw))
+	root.AddCommand(replay.Command(connect, raw))
+	root.AddCommand(doctor.Command(doctor.Config{Environ: os.Environ, Version: version, Raw: raw}))
+	root.AddCommand(audit.Command(version, os.Environ, raw))
 	forEval := terminal(stderr, stdout)
 	forEval.Ephemeral = os.Getenv("NATS_URL") == ""
 	root.AddCommand(cli.Eval(evalFleet, forEval))

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/longshore-run/longshore/deploy/doctorcmd"
+	"github.com/longshore-run/longshore/deploy/command/doctor"
 )
 
 // anHourOff opens a line to NATS on which the server's clock is an hour off: ahead or behind, as the hour is even or odd.
@@ -111,13 +111,13 @@ func TestClockSkewIsShown(t *testing.T) {
 	}
 	got := call(t, []string{"NATS_URL=" + w.nats}, "doctor", "--role", "dispatcher", "-o", "json")
 	var report struct {
-		Checks []doctorcmd.Finding `json:"checks"`
+		Checks []doctor.Finding `json:"checks"`
 	}
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	at := slices.IndexFunc(report.Checks, func(f doctorcmd.Finding) bool { return f.Check == "clock" })
-	if at < 0 || report.Checks[at].Status != doctorcmd.Fail || !strings.Contains(report.Checks[at].Found, "differ by ") || got.code != 1 {
+	at := slices.IndexFunc(report.Checks, func(f doctor.Finding) bool { return f.Check == "clock" })
+	if at < 0 || report.Checks[at].Status != doctor.Fail || !strings.Contains(report.Checks[at].Found, "differ by ") || got.code != 1 {
 		t.Errorf("the doctor ended with %d: %+v", got.code, report.Checks)
 	}
 }

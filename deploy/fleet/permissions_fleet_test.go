@@ -21,7 +21,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/longshore-run/longshore/deploy/auditcmd"
+	auditcmd "github.com/longshore-run/longshore/deploy/command/audit"
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"

@@ -1,0 +1,151 @@
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/observability/audit"
+)
+
+// filter says which entries are wanted.
+type filter struct {
+	run, tenant string
+	since       time.Time
+}
+
+func exportCommand(environ func() []string) *cobra.Command {
+	var p place
+	var f filter
+	var since, output string
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write entries of the audit, verified as they are read",
+		Long: "Write the entries of a run, of a tenant, or all, one a line. All chains that are read are verified meanwhile: what is\n" +
+			"wrong is told on stderr, and the command ends with 1.",
+		Example: "  longshore audit export --dir audit --tenant acme --run 01KDZ6XV00000000000000000A\n" +
+			"  longshore audit export --dir audit --since 24h -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := p.config()
+			if err != nil {
+				return err
+			}
+			if output != "text" && output != "json" {
+				return cli.Usagef("--output: must be text or json")
+			}
+			if f.since, err = sinceWhen(since, time.Now()); err != nil {
+				return err
+			}
+			for _, token := range []struct{ flag, text string }{{"--run", f.run}, {"--tenant", f.tenant}} {
+				if token.text != "" && !messages.ValidToken(token.text) {
+					return cli.Usagef("%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", token.flag)
+				}
+			}
+			return f.export(cmd, cfg, output == "json")
+		},
+	}
+	p.flags(cmd, environ)
+	set := cmd.Flags()
+	set.StringVar(&f.run, "run", "", "only of this run")
+	set.StringVar(&f.tenant, "tenant", "", "only of this tenant")
+	set.StringVar(&since, "since", "", "only since a time such as 2026-01-02T15:04:05Z, or for so long, such as 24h")
+	set.StringVarP(&output, "output", "o", "text", "text or json: one entry a line")
+	return cmd
+}
+
+func sinceWhen(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(-d), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, cli.Usagef("--since: must be a time such as 2026-01-02T15:04:05Z or a duration such as 24h")
+	}
+	return at, nil
+}
+
+// fits tells whether an entry is wanted.
+func (f *filter) fits(e *audit.Entry) bool {
+	const run = 2 // its token of a subject
+	if t := strings.Split(e.Subject, "."); f.run != "" && (len(t) <= run || t[run] != f.run) {
+		return false
+	}
+	return !e.At.Before(f.since)
+}
+
+func (f *filter) export(cmd *cobra.Command, cfg audit.VerifyConfig, asJSON bool) error {
+	out := bufio.NewWriter(cmd.OutOrStdout())
+	cfg.Tenant = f.tenant
+	written := false
+	cfg.Found = func(found audit.Finding) {
+		_, _ = io.WriteString(cmd.ErrOrStderr(), located(&found)) // the exit code still tells
+	}
+	cfg.Entry = func(tenant string, e *audit.Entry) error {
+		if !f.fits(e) {
+			return nil
+		}
+		text := told(tenant, e)
+		if asJSON {
+			text = `{"tenant":"` + tenant + `","entry":` + strings.TrimSuffix(string(e.Line()), "\n") + "}\n"
+		}
+		written = true
+		_, err := out.WriteString(text)
+		return err
+	}
+	sum, err := audit.Verify(cmd.Context(), cfg)
+	if err := errors.Join(err, out.Flush()); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	if sum.Findings > 0 {
+		return ErrFound
+	}
+	if !written {
+		_, _ = io.WriteString(cmd.ErrOrStderr(), "no such entries\n") // nothing depends on it
+	}
+	return nil
+}
+
+// told is an entry in a line for people.
+func told(tenant string, e *audit.Entry) string {
+	run, name := "-", ""
+	const tokens = 4
+	if t := strings.Split(e.Subject, "."); len(t) == tokens {
+		run = t[2]
+		if e.Kind == audit.KindEvent {
+			name = t[3]
+		}
+	}
+	text := fmt.Sprintf("%s  %-8s  %6d  %-8s  %s  %s", e.At.Format(time.RFC3339), tenant, e.N, e.Kind, run, strings.TrimSpace(name+" "+about(e)))
+	return cli.Visible(text) + "\n"
+}
+
+// about is who did what, where an event says so.
+func about(e *audit.Entry) string {
+	if e.Kind != audit.KindEvent {
+		return messages.Clip(string(e.Body), 256)
+	}
+	var event struct {
+		Data map[string]any `json:"data"`
+	}
+	if json.Unmarshal(e.Body, &event) != nil {
+		return ""
+	}
+	var parts []string
+	for _, key := range []string{"by", "who", "action", "target", "name", "decision", "outcome", "operation", "agent", "toolName", "callId", "code", "reason"} {
+		if text, ok := event.Data[key].(string); ok && text != "" {
+			parts = append(parts, key+"="+messages.Clip(text, 128))
+		}
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,282 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+const (
+	lookers      = 8                      // runs that are looked at together
+	lookAgain    = 500 * time.Millisecond // after a sweep was asked for
+	askAgain     = 5 * time.Second        // for another one: a worker that sweeps at this moment passes it over
+	maxStranded  = 1000                   // that are told
+	defaultOlder = time.Minute            // a worker may be about to do what is missing
+	defaultWait  = time.Minute            // for a sweep
+)
+
+type runsFlags struct {
+	tenant, output string
+	older, wait    time.Duration
+	fix            bool
+}
+
+func runsCommand(cfg Config) *cobra.Command {
+	var f runsFlags
+	cmd := &cobra.Command{
+		Use: "runs", Short: "Find runs that wait for nothing",
+		Long: "Look at the log of every run and find those that nothing will happen to: their ticket, wake-up or timer is gone, they\n" +
+			"stand in no line, or nobody was told of their end. It changes nothing. With --fix it asks the workers for the sweep\n" +
+			"that a dispatcher asks for every LONGSHORE_SWEEP, and waits until it has mended them.\n\n" +
+			"It needs the NATS user of a dispatcher, and ends with 1 when there are such runs.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return f.run(cmd, &cfg)
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&f.tenant, "tenant", "", "only runs of this tenant")
+	set.StringVarP(&f.output, "output", "o", "text", "text or json")
+	set.DurationVar(&f.older, "older", defaultOlder, "leave out runs whose log grew more recently")
+	set.BoolVar(&f.fix, "fix", false, "have the workers mend them")
+	set.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for that")
+	return cmd
+}
+
+func (f *runsFlags) check() error {
+	if f.tenant != "" {
+		if err := (messages.Ref{Tenant: f.tenant, Run: messages.NoRun}).Check(); err != nil {
+			return cli.Usagef("%w", err)
+		}
+	}
+	switch {
+	case f.output != "text" && f.output != "json":
+		return cli.Usagef("--output: must be text or json")
+	case f.older < 0 || f.wait < 0:
+		return cli.Usagef("--older and --wait must not be below 0")
+	default:
+		return nil
+	}
+}
+
+// Stranded is a run that nothing will happen to.
+type Stranded struct {
+	Tenant string          `json:"tenant"`
+	ID     string          `json:"id"`
+	Since  time.Time       `json:"since"` // of its last entry
+	Phase  messages.Phase  `json:"phase"`
+	Last   []messages.Kind `json:"last"` // the records of that
+	Why    string          `json:"why"`
+	Mended bool            `json:"mended,omitempty"` // something happens to it now
+}
+
+// strandedRuns is what `doctor runs` found.
+type strandedRuns struct {
+	Looked int         `json:"looked"` // runs that were looked at
+	Runs   []*Stranded `json:"runs"`   // the longest first
+	More   int         `json:"more,omitempty"`
+}
+
+func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
+	ctx := cmd.Context()
+	b, k, done, err := openLogs(ctx, cfg.Environ())
+	if err != nil {
+		return err
+	}
+	defer done()
+	list, err := f.find(ctx, b, k)
+	if err != nil {
+		return err
+	}
+	if f.fix && len(list.Runs) > 0 {
+		if err := mend(ctx, b, k, list, f.wait); err != nil {
+			return err
+		}
+	}
+	if f.output == "json" {
+		err = cli.WriteJSON(cmd, list, cfg.Raw)
+	} else {
+		err = list.write(cmd.OutOrStdout(), f.fix)
+	}
+	if err != nil {
+		return err
+	}
+	if left := list.left(); left > 0 {
+		return fmt.Errorf("%w: %d", ErrStranded, left)
+	}
+	return nil
+}
+
+// openLogs opens what a sweep looks at.
+func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Keeper, func(), error) {
+	var s settings.Client
+	if err := settings.Load(&s, environ); err != nil {
+		return nil, nil, nil, err
+	}
+	var own settings.Dispatcher
+	if err := settings.Read(&own, environ); err != nil {
+		return nil, nil, nil, err
+	}
+	keys, err := bus.ParseControlKeys(own.ControlKeys)
+	if err != nil {
+		return nil, nil, nil, settings.Errorf("LONGSHORE_CONTROL_KEYS: %v", err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	nc, err := fleet.Connect(ctx, s.NATS, fleet.Client, log)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	b, err := bus.Open(ctx, nc, bus.Config{Log: log, Keys: keys})
+	if err != nil {
+		nc.Close()
+		return nil, nil, nil, err
+	}
+	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Sessions: b, Lines: b, Now: time.Now}
+	return b, k, nc.Close, nil
+}
+
+// find looks at every run that has a log.
+func (f *runsFlags) find(ctx context.Context, b *bus.Bus, k *runlog.Keeper) (*strandedRuns, error) {
+	list := &strandedRuns{Runs: []*Stranded{}}
+	var mu sync.Mutex // guards list
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(lookers)
+	for run, err := range b.Runs(ctx) {
+		if err != nil {
+			return nil, errors.Join(err, group.Wait())
+		}
+		if f.tenant != "" && run.Tenant != f.tenant {
+			continue
+		}
+		group.Go(func() error {
+			why, last, err := k.Stranded(ctx, run, b.Awaited)
+			if err != nil {
+				return fmt.Errorf("look at run %s: %w", run, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			list.Looked++
+			switch {
+			case why == "" || k.Now().Sub(last.Head.Time) < f.older:
+			case len(list.Runs) == maxStranded:
+				list.More++
+			default:
+				list.Runs = append(list.Runs, &Stranded{
+					Tenant: run.Tenant, ID: run.Run, Since: last.Head.Time, Phase: last.Head.Phase, Last: last.Head.Kinds, Why: why,
+				})
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.Runs, func(x, y *Stranded) int {
+		return cmp.Or(x.Since.Compare(y.Since), cmp.Compare(x.Tenant, y.Tenant), cmp.Compare(x.ID, y.ID))
+	})
+	return list, nil
+}
+
+// mend asks for a sweep and waits until something happens to all of them, or nobody did it in time.
+func mend(ctx context.Context, b *bus.Bus, k *runlog.Keeper, list *strandedRuns, wait time.Duration) error {
+	var asked time.Time
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		if time.Since(asked) >= askAgain {
+			if err := b.AskSweep(ctx); err != nil {
+				return fmt.Errorf("ask for a sweep: %w", err)
+			}
+			asked = time.Now()
+		}
+		for _, s := range list.Runs {
+			if s.Mended {
+				continue
+			}
+			why, _, err := k.Stranded(ctx, messages.Ref{Tenant: s.Tenant, Run: s.ID}, b.Awaited)
+			if err != nil {
+				return fmt.Errorf("look at run %s: %w", s.ID, err)
+			}
+			s.Mended = why == ""
+		}
+		if list.left() == 0 {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-over.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// left is how many are as they were.
+func (l *strandedRuns) left() int {
+	left := l.More
+	for _, s := range l.Runs {
+		if !s.Mended {
+			left++
+		}
+	}
+	return left
+}
+
+func (l *strandedRuns) write(w io.Writer, fix bool) error {
+	if len(l.Runs) == 0 {
+		_, err := fmt.Fprintf(w, "looked at %d runs: none waits for nothing\n", l.Looked)
+		return err //nolint:wrapcheck // of an output
+	}
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	_, _ = fmt.Fprintln(tw, "TENANT\tRUN\tSINCE\tLAST\tWHY") // Flush has the error
+	for _, s := range l.Runs {
+		why, last := s.Why, "-"
+		if s.Mended {
+			why = "mended: " + why
+		}
+		if n := len(s.Last); n > 0 {
+			last = string(s.Last[n-1])
+		}
+		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", s.Tenant, s.ID, s.Since.UTC().Format(time.RFC3339), cli.Visible(last), cli.Visible(why))
+	}
+	if err := tw.Flush(); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	var say string
+	switch left := l.left(); {
+	case !fix:
+		say = "`longshore doctor runs --fix` has the workers mend them\n"
+	case left > 0:
+		say = fmt.Sprintf("%d are as they were: a sweep was asked for; is a worker running (`longshore workers`)?\n", left)
+	default:
+		return nil
+	}
+	if l.More > 0 {
+		say = fmt.Sprintf("and %d more; ", l.More) + say
+	}
+	_, err := io.WriteString(w, say)
+	return err //nolint:wrapcheck // of an output
+}

@@ -1,0 +1,180 @@
+package doctor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/deploy/command/doctor"
+	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+// stranded is what the command printed as JSON.
+type stranded struct {
+	Looked int               `json:"looked"`
+	Runs   []doctor.Stranded `json:"runs"`
+}
+
+func lookForRuns(t *testing.T, environ []string, args ...string) (stranded, error) {
+	t.Helper()
+	out, err := runDoctor(t, environ, append([]string{"runs", "--older", "0s", "-o", "json"}, args...)...)
+	var s stranded
+	if jerr := json.Unmarshal([]byte(out), &s); jerr != nil {
+		t.Fatalf("%q: %v, %v", out, jerr, err)
+	}
+	return s, err
+}
+
+// logs writes the logs of runs as if their messages had been lost.
+type logs struct {
+	*testing.T
+
+	bus    *bus.Bus
+	keeper *runlog.Keeper
+}
+
+func openLogs(t *testing.T, url string) *logs {
+	t.Helper()
+	nc, _ := connect(t, url)
+	b, err := bus.Open(t.Context(), nc, bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &logs{t, b, &runlog.Keeper{
+		Log: b, Queue: b, Events: b, Sessions: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		NewID: func() string { return messages.NewID(time.Now()) },
+	}}
+}
+
+// begin writes the log of a run that a worker had claimed.
+func (l *logs) begin(id string, more ...messages.Record) messages.Ref {
+	l.Helper()
+	task := textTask(id, "hello")
+	task.SetDefaults()
+	run := dispatcher.Run(id)
+	records := append([]messages.Record{
+		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now().UTC()},
+		&messages.Claimed{Claim: "c-" + id, Worker: "gone", Ticket: 1 << 40},
+	}, more...)
+	if _, err := l.keeper.Begin(l.Context(), run, records...); err != nil {
+		l.Fatal(err)
+	}
+	return run
+}
+
+// loses is a queue that loses what would wake a run.
+type loses struct{ *bus.Bus }
+
+func (loses) Wake(context.Context, messages.Ref, uint64) error { return nil }
+
+func (loses) Net(context.Context, messages.Ref, string, time.Time) error { return nil }
+
+func TestStrandedRuns(t *testing.T) {
+	dev := startFleet(t, func(c *fleet.DevConfig) { c.NoWorker = true })
+	environ := []string{"NATS_URL=" + dev.NATS}
+	l := openLogs(t, dev.NATS)
+	later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	l.begin("lost")
+	l.begin("person", &messages.Parked{Reason: messages.ParkAnswer, Question: "?"})
+	l.begin("untimed", &messages.Parked{Reason: "timer", Until: &later})
+	timed := l.begin("timed", &messages.Parked{Reason: "timer", Until: &later})
+	last, _, err := l.bus.Last(t.Context(), timed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.bus.Timer(t.Context(), timed, last.Head.ParkSeq, later); err != nil {
+		t.Fatal(err)
+	}
+	l.begin("lineless", &messages.Parked{Reason: messages.ParkLine, Line: messages.TenantLine("default")})
+	l.begin("turnless", &messages.Parked{Reason: messages.ParkSession})
+	l.begin("untold", &messages.Finished{Result: messages.AgentResult{ID: "untold", Status: messages.StatusCompleted}})
+	told := l.begin("told", &messages.Finished{Result: messages.AgentResult{ID: "told", Status: messages.StatusCompleted}})
+	if err := l.keeper.Settle(t.Context(), told); err != nil {
+		t.Fatal(err)
+	}
+	ready := l.begin("ready", &messages.Parked{Reason: messages.ParkAnswer, Question: "?"})
+	last, _, err = l.bus.Last(t.Context(), ready)
+	if err != nil {
+		t.Fatal(err)
+	}
+	losing := *l.keeper
+	losing.Queue = loses{l.bus}
+	if _, err := losing.Control(t.Context(), ready, &messages.Answered{Park: last.Head.ParkSeq}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runDoctor(t, environ, "runs"); err != nil {
+		t.Errorf("they are too young: %v", err)
+	}
+	s, err := lookForRuns(t, environ)
+	if !errors.Is(err, doctor.ErrStranded) {
+		t.Error(err)
+	}
+	why := map[string]string{}
+	for _, r := range s.Runs {
+		why[r.ID] = r.Why
+	}
+	for id, text := range map[string]string{
+		"lost": "its ticket is no longer in the queue", "untimed": "no timer is set", "untold": "its end was not told", "lineless": "stands in no line",
+		"ready": "no wake-up is in the queue",
+	} {
+		if !strings.Contains(why[id], text) {
+			t.Errorf("%s: %q", id, why[id])
+		}
+		delete(why, id)
+	}
+	if len(why) != 0 {
+		t.Errorf("and %v", why)
+	}
+	if _, err := lookForRuns(t, environ, "--tenant", "another"); err != nil {
+		t.Error(err)
+	}
+	out, err := runDoctor(t, environ, "runs", "--older", "0s")
+	if !errors.Is(err, doctor.ErrStranded) || !strings.Contains(out, "--fix") || !strings.Contains(out, "lost") || strings.Contains(out, "person") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	// Nobody is there who could mend them.
+	out, err = runDoctor(t, environ, "runs", "--older", "0s", "--fix", "--wait", "0s")
+	if !errors.Is(err, doctor.ErrStranded) || !strings.Contains(out, "is a worker running") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestStrandedRunIsMended(t *testing.T) {
+	dev := startFleet(t)
+	environ := []string{"NATS_URL=" + dev.NATS}
+	client, err := dev.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := client.Submit(ctx, textTask("well", "hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Wait(ctx, dispatcher.Run("well")); err != nil {
+		t.Fatal(err)
+	}
+	run := openLogs(t, dev.NATS).begin("lost")
+	s, err := lookForRuns(t, environ, "--fix")
+	if err != nil || len(s.Runs) != 1 || s.Runs[0].ID != "lost" || !s.Runs[0].Mended || s.Looked < 2 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if !slices.Contains(s.Runs[0].Last, messages.KindClaimed) {
+		t.Errorf("%+v", s.Runs[0])
+	}
+	r, err := client.Wait(ctx, run)
+	if err != nil || r.Status != messages.StatusCompleted {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if out, err := runDoctor(t, environ, "runs", "--older", "0s"); err != nil || !strings.Contains(out, "none waits for nothing") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,7 +1,0 @@
-//go:build !linux && !darwin
-
-package doctorcmd
-
-import "errors"
-
-func freeSpace(string) (free, size uint64, err error) { return 0, 0, errors.ErrUnsupported }
