@@ -17,6 +17,7 @@ const module = "github.com/longshore-run/longshore/"
 var forbidden = map[string][]string{
 	"messages":           {"!std"},
 	"messages/runlog":    {"!own", "net/http"},
+	"messages/control":   {"!own", "net/http"},
 	"messages/bus":       {"worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server", "github.com/spf13", "net/http/httptest"},
 	"messages/egress":    {"!own"},
 	"messages/document":  {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
@@ -25,7 +26,7 @@ var forbidden = map[string][]string{
 	"dispatcher/service": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
 	"dispatcher/webhook": {"worker", "tools", "sandbox", "observability", "deploy", "github.com/nats-io", "github.com/redis"},
 	"dispatcher/api":     {"worker", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
-	"dispatcher/auth":    {"!own", "net/http"},
+	"dispatcher/auth":    {"worker", "dispatcher/service", "dispatcher/api", "messages/bus", "messages/runlog", "tools", "sandbox", "observability", "deploy", "github.com", "net/http"},
 	"worker/agent":       {"github.com/nats-io", "github.com/redis", "net/http", "worker/runner", "dispatcher", "observability", "deploy"},
 	"worker/runner":      {"github.com/nats-io", "github.com/redis", "net/http", "messages/bus", "dispatcher", "observability", "deploy"},
 	"worker/model":       {"github.com/nats-io", "github.com/redis", "net/http"},

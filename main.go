@@ -91,7 +91,7 @@ func commands(stdout, stderr io.Writer) *cobra.Command {
 	root.AddCommand(doctor.Command(doctor.Config{Environ: os.Environ, Version: version, Raw: raw}))
 	root.AddCommand(audit.Command(version, os.Environ, raw))
 	forEval := terminal(stderr, stdout)
-	forEval.Ephemeral = os.Getenv("NATS_URL") == ""
+	forEval.Ephemeral = !fleetElsewhere()
 	root.AddCommand(cli.Eval(evalFleet, forEval))
 	return root
 }
@@ -120,6 +120,9 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 		return exitUsage
 	default:
 		fmt.Fprintln(stderr, "longshore:", err)
+		if p, ok := errors.AsType[*messages.Problem](err); ok && p.Code == messages.CodeUnauthenticated {
+			fmt.Fprintln(stderr, "Set LONGSHORE_API_KEY to a key of this fleet: `longshore keys api create` makes one.")
+		}
 		return exitFailed
 	}
 }
@@ -129,6 +132,17 @@ func connect(ctx context.Context) (*dispatcher.Client, func(), error) {
 	var s settings.Client
 	if err := settings.Load(&s, os.Environ()); err != nil {
 		return nil, nil, err
+	}
+	if s.API != "" {
+		c, err := dispatcher.NewHTTP(s.API, s.Key)
+		if field, ok := errors.AsType[*messages.FieldError](err); ok {
+			variable := map[string]string{"address": "LONGSHORE_URL", "key": "LONGSHORE_API_KEY"}[field.Field]
+			return nil, nil, usageError(variable + ": " + field.Reason)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, c.Close, nil
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	nc, err := fleet.Connect(ctx, s.NATS, fleet.Client, log)
@@ -440,7 +454,7 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run [TEXT|-]", Short: "Run a task from start to end and print its result",
 		Long: "Run one task, or the tasks of --file, and show the steps as they happen. Results go to stdout, steps to stderr.\n" +
-			"With NATS_URL the fleet there does it; else one is started in this process for as long as it takes.\n\n" +
+			"With NATS_URL or LONGSHORE_URL the fleet there does it; else one is started in this process for as long as it takes.\n\n" +
 			"It ends with 0 when every run completed, 1 when one failed, 2 when it was asked for something impossible.",
 		Example: "  longshore run \"Write a haiku about harbours into haiku.txt\" --workspace .\n" +
 			"  longshore run --agents deploy/examples/agents --file deploy/examples/tasks/haiku.json",
@@ -486,9 +500,9 @@ func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []
 	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) && isTerminal(steps) {
 		options.Ask = cli.NewAsker(in)
 	}
-	if os.Getenv("NATS_URL") == "" {
+	if !fleetElsewhere() {
 		options.Ephemeral = true
-		options.Advice = "; but the fleet in this process ends with it now: run it on a terminal, or with a fleet that stays (NATS_URL)"
+		options.Advice = "; but the fleet in this process ends with it now: run it on a terminal, or with a fleet that stays (NATS_URL or LONGSHORE_URL)"
 	}
 	return cli.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output == "json")
 }
@@ -501,8 +515,8 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 	if f.output != "text" && f.output != "json" {
 		return nil, usageError("--output must be text or json")
 	}
-	if os.Getenv("NATS_URL") != "" && (f.workspace != "" || f.agents != "") {
-		return nil, usageError("--workspace and --agents need the fleet in this process: unset NATS_URL")
+	if fleetElsewhere() && (f.workspace != "" || f.agents != "") {
+		return nil, usageError("--workspace and --agents need the fleet in this process: unset NATS_URL and LONGSHORE_URL")
 	}
 	if f.workspace != "" {
 		if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {
@@ -546,6 +560,9 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 	return tasks, nil
 }
 
+// fleetElsewhere reports whether the environment names a fleet to use, rather than one in this process.
+func fleetElsewhere() bool { return os.Getenv("NATS_URL") != "" || os.Getenv("LONGSHORE_URL") != "" }
+
 func usageError(text string) error { return &cli.UsageError{Err: errors.New(text)} }
 
 func first(a, b string) string {
@@ -555,9 +572,9 @@ func first(a, b string) string {
 	return b
 }
 
-// fleet is a client of the fleet that NATS_URL names, or of one that is started here; done ends it.
+// fleet is a client of the fleet that the environment names, or of one that is started here; done ends it.
 func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, error) {
-	if os.Getenv("NATS_URL") != "" {
+	if fleetElsewhere() {
 		c, closeConn, err := connect(cmd.Context())
 		return c, func() error { closeConn(); return nil }, err
 	}
@@ -591,8 +608,8 @@ func (f *runFlags) fleet(cmd *cobra.Command) (*dispatcher.Client, func() error, 
 
 // evalFleet is the fleet that a suite runs on: as that of `longshore run`.
 func evalFleet(cmd *cobra.Command, agents string) (*dispatcher.Client, func() error, error) {
-	if os.Getenv("NATS_URL") != "" && agents != "" {
-		return nil, nil, usageError("--agents needs the fleet in this process: unset NATS_URL")
+	if fleetElsewhere() && agents != "" {
+		return nil, nil, usageError("--agents needs the fleet in this process: unset NATS_URL and LONGSHORE_URL")
 	}
 	f := runFlags{agents: agents, scratch: true}
 	return f.fleet(cmd)

@@ -7,10 +7,18 @@ import (
 )
 
 // Agents are all agents by name.
-func (c *Client) Agents(ctx context.Context) ([]messages.Definition, error) { return c.bus.Agents(ctx) }
+func (c *Client) Agents(ctx context.Context) ([]messages.Definition, error) {
+	if c.remote != nil {
+		return c.remote.agents(ctx)
+	}
+	return c.bus.Agents(ctx)
+}
 
 // Agent is the current definition of an agent, at most two seconds old; ErrUnknownAgent if there is none.
 func (c *Client) Agent(ctx context.Context, name string) (messages.Definition, error) {
+	if c.remote != nil {
+		return c.remote.agent(ctx, name)
+	}
 	return c.bus.Agent(ctx, name)
 }
 

@@ -61,6 +61,9 @@ func (c *Client) SubmitBatch(ctx context.Context, spec BatchSpec, lines iter.Seq
 	if err := errors.Join(spec.BatchRef.Check(), spec.BatchSettings.Check(time.Now())); err != nil {
 		return nil, err
 	}
+	if c.remote != nil {
+		return c.remote.submitBatch(ctx, &spec, lines)
+	}
 	open := messages.BatchOpen{BatchRef: spec.BatchRef, BatchSettings: spec.BatchSettings, Submitter: messages.NewID(time.Now())}
 	var head messages.Batch
 	if err := c.batchRequest(ctx, messages.SubjectBatchOpen, open, &head); err != nil {
@@ -88,6 +91,9 @@ func (c *Client) CheckBatch(ctx context.Context, spec BatchSpec, lines iter.Seq2
 	spec.SetDefaults()
 	if err := errors.Join(spec.BatchRef.Check(), spec.BatchSettings.Check(time.Now())); err != nil {
 		return nil, err
+	}
+	if c.remote != nil {
+		return c.remote.checkBatch(ctx, &spec, lines)
 	}
 	in := &intake{client: c, spec: &spec}
 	seal, err := in.take(ctx, lines)
@@ -306,7 +312,10 @@ func (c *Client) CancelBatch(ctx context.Context, ref messages.BatchRef, reason 
 
 // batchRequest is request for batches: what is not found is one.
 func (c *Client) batchRequest(ctx context.Context, subject string, req, reply any) error {
-	err := c.request(ctx, subject, req, reply)
+	return noBatch(c.request(ctx, subject, req, reply))
+}
+
+func noBatch(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return ErrNoBatch
 	}

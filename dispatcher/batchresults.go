@@ -35,6 +35,10 @@ func (c *Client) BatchResults(ctx context.Context, ref messages.BatchRef, order 
 			yield(nil, err)
 			return
 		}
+		if c.remote != nil {
+			c.remote.batchResults(ctx, ref, order)(yield)
+			return
+		}
 		outcomes := c.byCompletion(ctx, ref)
 		if order != ByCompletion {
 			outcomes = c.byInput(ctx, ref)
@@ -138,6 +142,9 @@ func (c *Client) lookUp(ctx context.Context, ref messages.BatchRef, page []ended
 // that were cancelled or have expired. ErrNotEnded: the batch goes on. With an id in spec a retry that was cut can be
 // made again. Unless spec says otherwise it has the concurrency of the first one.
 func (c *Client) RetryBatch(ctx context.Context, from messages.BatchRef, spec BatchSpec, failedOnly bool) (*messages.Batch, error) {
+	if c.remote != nil {
+		return c.remote.retryBatch(ctx, from, &spec, failedOnly)
+	}
 	head, err := c.Batch(ctx, from)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrBound means that a client that is bound to a tenant cannot ask for this: it is about more than one tenant.
@@ -45,9 +46,8 @@ func (c *Client) subject(of string) (string, error) {
 	if c.tenant == "" {
 		return of, nil
 	}
-	own, ok := messages.TenantSubject(c.tenant, of)
-	if !ok {
+	if o := control.Of(of); o == nil || !o.Tenants {
 		return "", fmt.Errorf("%w: %s", ErrBound, of)
 	}
-	return own, nil
+	return messages.TenantSubject(c.tenant, of), nil
 }

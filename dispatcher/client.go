@@ -61,6 +61,8 @@ type Client struct {
 	nc     *nats.Conn
 	bus    *bus.Bus
 	tenant string // that it is bound to; empty: none
+	within Answerer
+	remote *remote // nil: it speaks NATS
 
 	unlimited unlimited
 }
@@ -81,6 +83,17 @@ func New(ctx context.Context, nc *nats.Conn) (*Client, error) {
 // NewOn is New for a process that has opened its Bus already: the client reads with the rights and the keys of that.
 func NewOn(nc *nats.Conn, b *bus.Bus) *Client { return &Client{nc: nc, bus: b} }
 
+// Answerer answers requests in this process: the dispatcher's service.
+type Answerer interface {
+	// Answer answers a request on a subject of the service. What it refuses is a *messages.Problem.
+	Answer(ctx context.Context, subject string, request []byte, from messages.Caller) ([]byte, error)
+}
+
+// NewWithin is NewOn for the process of a dispatcher: requests go to its own service, without a way over NATS.
+func NewWithin(nc *nats.Conn, b *bus.Bus, service Answerer) *Client {
+	return &Client{nc: nc, bus: b, within: service}
+}
+
 // Submit publishes a task and returns its id once it is stored; then it will end in exactly one terminal state, or
 // wait visibly for something. An absent id, tenant, agent or priority gets its default. The same task with the same
 // id may be submitted again: it is one run. A field that is wrong is a *messages.FieldError; ErrConflict says that
@@ -95,6 +108,9 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	t.SetDefaults()
 	if err := t.Validate(); err != nil {
 		return "", err
+	}
+	if c.remote != nil {
+		return c.remote.submit(ctx, &t)
 	}
 	if t.Webhook != nil || c.tenant != "" { // whether a webhook may be called, the dispatchers know
 		return c.submitOverDispatcher(ctx, &t)
@@ -145,6 +161,9 @@ func (c *Client) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 	if err := run.Check(); err != nil {
 		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
 	}
+	if c.remote != nil {
+		return c.remote.watch(ctx, run)
+	}
 	return c.bus.Watch(ctx, run)
 }
 
@@ -152,6 +171,9 @@ func (c *Client) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 // for people's eyes: messages may be lost, as their numbers show, and a slow consumer loses them. A
 // messages.LiveReply puts them together; message_end of the same step, in Watch, brings the reply whole.
 func (c *Client) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.Live, error] {
+	if c.remote != nil {
+		return c.remote.live(ctx, run)
+	}
 	return c.bus.Live(ctx, run)
 }
 
@@ -159,6 +181,9 @@ func (c *Client) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.
 func (c *Client) Recent(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
 	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {
 		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
+	}
+	if c.remote != nil {
+		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, ErrOverHTTP) }
 	}
 	return c.bus.EventsOf(ctx, tenant, since)
 }
@@ -238,48 +263,81 @@ func (c *Client) Fork(ctx context.Context, run messages.Ref, f messages.ForkRequ
 	return &reply, nil
 }
 
-// request asks the dispatcher's micro service. A Problem in the reply is the error; not_found is ErrNotFound.
+// request asks the dispatcher. A Problem in the reply is the error; not_found is ErrNotFound.
 func (c *Client) request(ctx context.Context, subject string, req, reply any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
 	}
-	if subject, err = c.subject(subject); err != nil {
-		return err
+	answer, err := c.Ask(ctx, subject, body)
+	if err != nil {
+		return named(err)
 	}
+	if err := messages.DecodePeer(answer, reply); err != nil {
+		return fmt.Errorf("read the dispatcher's reply: %w", err)
+	}
+	return nil
+}
+
+// Ask makes a request of the dispatcher's as it is, and returns the reply as it is: a subject of control.Operations and JSON.
+// What the dispatcher refuses is a *messages.Problem. Methods of the client are more comfortable, where there is one.
+func (c *Client) Ask(ctx context.Context, subject string, request json.RawMessage) (json.RawMessage, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 	}
-	msg, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body, Header: requestHeader(ctx)})
+	switch {
+	case c.remote != nil:
+		return c.remote.ask(ctx, subject, request)
+	case c.within != nil && subject != messages.SubjectIndexRebuild: // that one is for all dispatchers
+		if !c.nc.IsConnected() { // the service would wait for the connection, as long as it may
+			return nil, fmt.Errorf("ask the dispatcher (%s): %w", subject, nats.ErrReconnectBufExceeded)
+		}
+		return c.within.Answer(ctx, subject, request, callerOf(ctx))
+	default:
+		return c.askNATS(ctx, subject, request)
+	}
+}
+
+// askNATS asks the dispatchers' micro service: one of them answers.
+func (c *Client) askNATS(ctx context.Context, subject string, request json.RawMessage) (json.RawMessage, error) {
+	subject, err := c.subject(subject)
+	if err != nil {
+		return nil, err
+	}
+	msg, err := c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: request, Header: requestHeader(ctx)})
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w: is `longshore dispatcher` running?", ErrUnavailable)
+		return nil, fmt.Errorf("%w: is `longshore dispatcher` running?", ErrUnavailable)
 	case err != nil:
-		return fmt.Errorf("ask the dispatcher (%s): %w", subject, err)
-	}
-	if msg.Header.Get("Nats-Service-Error-Code") == "" {
-		if err := messages.DecodePeer(msg.Data, reply); err != nil {
-			return fmt.Errorf("read the dispatcher's reply: %w", err)
-		}
-		return nil
+		return nil, fmt.Errorf("ask the dispatcher (%s): %w", subject, err)
+	case msg.Header.Get("Nats-Service-Error-Code") == "":
+		return msg.Data, nil
 	}
 	var p messages.Problem
 	if err := messages.DecodePeer(msg.Data, &p); err != nil {
-		return fmt.Errorf("the dispatcher refused: %s", messages.Clip(msg.Header.Get("Nats-Service-Error"), 200))
+		return nil, fmt.Errorf("the dispatcher refused: %s", messages.Clip(msg.Header.Get("Nats-Service-Error"), 200))
 	}
+	return nil, &p
+}
+
+// named is an error that callers branch on, where a problem is one.
+func named(err error) error {
+	p, ok := errors.AsType[*messages.Problem](err)
 	switch {
+	case !ok:
+		return err
 	case p.Code == messages.CodeNotFound && p.Detail == messages.RunRemoved:
 		return ErrRemoved
 	case p.Code == messages.CodeNotFound:
 		return ErrNotFound
 	case p.Code == messages.CodeUnknownAgent:
-		return fmt.Errorf("%w: %w", ErrUnknownAgent, &p)
+		return fmt.Errorf("%w: %w", ErrUnknownAgent, p)
 	case p.Field != "":
 		return &messages.FieldError{Field: p.Field, Reason: p.Detail}
 	default:
-		return &p
+		return p
 	}
 }
 

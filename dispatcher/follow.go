@@ -12,6 +12,9 @@ import (
 // until ctx ends; then its error comes. A client that is bound to a tenant sees its own alone. None is lost while the
 // connection is, up to the age limit of the stream.
 func (c *Client) Follow(ctx context.Context, tenant string) iter.Seq2[messages.Event, error] {
+	if c.remote != nil {
+		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, ErrOverHTTP) }
+	}
 	if c.tenant != "" && tenant == "" {
 		tenant = c.tenant
 	}

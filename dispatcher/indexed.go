@@ -108,7 +108,11 @@ func (c *Client) begunRuns(ctx context.Context, f *RunFilter, limit int) (*RunLi
 // Running are the newest runs of a tenant that a worker works, by the dispatcher's index: none that is queued or waits.
 // ErrNoIndex, or ErrUnavailable.
 func (c *Client) Running(ctx context.Context, tenant string, limit int) (*RunList, error) {
-	return c.begunRuns(ctx, &RunFilter{Tenant: tenant, Statuses: []messages.Status{messages.StatusRunning}}, limit)
+	f := RunFilter{Tenant: tenant, Statuses: []messages.Status{messages.StatusRunning}, Limit: limit}
+	if c.remote != nil {
+		return c.remote.runs(ctx, f)
+	}
+	return c.begunRuns(ctx, &f, limit)
 }
 
 // newestFirst is the queued tasks that fit a filter as a whole.

@@ -33,6 +33,10 @@ func (c *Client) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.
 				return
 			}
 		}
+		if c.remote != nil {
+			c.remote.logs(ctx, run, o)(yield)
+			return
+		}
 		read := bus.LogRead{After: o.After, Follow: o.Follow}
 		if o.Follow {
 			ended := make(chan struct{})

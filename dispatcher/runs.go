@@ -48,6 +48,9 @@ func (c *Client) Runs(ctx context.Context, f RunFilter) (*RunList, error) {
 	if f.Tenant == "" {
 		f.Tenant = messages.DefaultTenant
 	}
+	if c.remote != nil {
+		return c.remote.runs(ctx, f)
+	}
 	list, err := c.indexed(ctx, &f)
 	if errors.Is(err, ErrNoIndex) || errors.Is(err, ErrUnavailable) {
 		return c.scanned(ctx, f)

@@ -19,7 +19,6 @@ var (
 // it is done only if this is the newest revision, 0 for none; else the error is ErrRevision.
 func (c *Client) PutSchedule(ctx context.Context, s messages.Schedule, by string, ifRevision *uint64) (messages.ScheduleApplied, error) {
 	var out messages.ScheduleApplied
-	signTask(ctx, &s.Task)
 	err := c.request(ctx, messages.SubjectSchedulePut, messages.SchedulePut{Schedule: s, IfRevision: ifRevision, By: by}, &out)
 	if ifRevision != nil {
 		err = conflictAs(err, ErrRevision)

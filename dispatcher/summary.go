@@ -11,6 +11,9 @@ import (
 // Summary is a run in a few words: by the dispatcher's index, else by the beginning of its log, which knows the task and
 // no more. A run that is queued is looked for in the queue. ErrNotFound.
 func (c *Client) Summary(ctx context.Context, run messages.Ref) (*messages.RunSummary, error) {
+	if c.remote != nil {
+		return c.remote.summary(ctx, run)
+	}
 	f := RunFilter{Tenant: run.Tenant, ID: run.Run}
 	list, err := c.begunRuns(ctx, &f, 1)
 	switch {

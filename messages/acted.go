@@ -37,17 +37,6 @@ const (
 	ActUnknown = "unknown"
 )
 
-// Acts are the requests with the event acted. What others change has events of its own, or stands in the log of a run.
-func Acts() []string {
-	return []string{
-		SubjectAnswer, SubjectFork, SubjectSessionDelete, SubjectBatchSeal, SubjectBatchCancel,
-		SubjectSchedulePut, SubjectScheduleDelete, SubjectSchedulePause, SubjectScheduleResume, SubjectScheduleRun,
-		SubjectDeadRedrive, SubjectDeadPurge, SubjectDeadRedriveAll, SubjectDeadPurgeAll,
-		SubjectQuotaPut, SubjectQuotaDelete, SubjectPause, SubjectResume, SubjectWorkerDrain, SubjectKeyCreate, SubjectKeyRevoke,
-		SubjectIndexRebuild, // lists of all lack runs until it is done
-	}
-}
-
 // ActedOn reads what a request is about, as far as it says so, and its tenant; empty: none.
 func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 	var r struct {

@@ -3,7 +3,6 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -14,26 +13,10 @@ const (
 	tenantPrefix  = requestPrefix + "t."
 )
 
-// TenantSubjects are the requests that a client bound to a tenant can make: those that are about one tenant alone.
-func TenantSubjects() []string {
-	return []string{
-		SubjectSubmit, SubjectVerify, SubjectStatus, SubjectResult, SubjectCancel, SubjectLog, SubjectFork,
-		SubjectSteer, SubjectFeedback, SubjectFeedbackList, SubjectWhy, SubjectQueued,
-		SubjectApprovals, SubjectApprove, SubjectDeny, SubjectAnswer,
-		SubjectSessions, SubjectSession, SubjectSessionDelete,
-		SubjectBatchStatus, SubjectBatchList, SubjectBatchCancel,
-		SubjectEvents,
-		SubjectSchedulePut, SubjectScheduleGet, SubjectScheduleList, SubjectScheduleDelete, SubjectSchedulePause, SubjectScheduleResume,
-		SubjectScheduleRun,
-		SubjectDeadList, SubjectDeadShow, SubjectDeadRedrive, SubjectDeadPurge, SubjectDeadRedriveAll, SubjectDeadPurgeAll,
-		SubjectRuns, SubjectRunStats, SubjectRunSteps,
-	}
-}
-
-// TenantSubject is the subject of a request for clients bound to a tenant, "*" for those of all tenants; ok is false for
-// a request that they cannot make.
-func TenantSubject(tenant, subject string) (_ string, ok bool) {
-	return tenantPrefix + tenant + "." + strings.TrimPrefix(subject, requestPrefix), slices.Contains(TenantSubjects(), subject)
+// TenantSubject is the subject of a request for clients bound to a tenant, "*" for those of all tenants. Which requests they
+// can make says control.Operations.
+func TenantSubject(tenant, subject string) string {
+	return tenantPrefix + tenant + "." + strings.TrimPrefix(subject, requestPrefix)
 }
 
 // OfTenant tells whether a subject is one for clients bound to a tenant, even to one that cannot be.

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -120,7 +121,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err != nil {
 		return err
 	}
-	front, hub, err := frontDoor(nc, b, api.Config{
+	front, hub, err := frontDoor(nc, b, svc, api.Config{
 		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"),
 	})
 	if err != nil {
@@ -162,8 +163,8 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 }
 
 // frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
-func frontDoor(nc *nats.Conn, b *bus.Bus, cfg api.Config) (*api.API, *bus.Hub, error) {
-	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewOn(nc, b), b.NewHub(), b
+func frontDoor(nc *nats.Conn, b *bus.Bus, svc *service.Service, cfg api.Config) (*api.API, *bus.Hub, error) {
+	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewWithin(nc, b, svc), b.NewHub(), b
 	front, err := api.New(cfg)
 	return front, cfg.Hub, err
 }
@@ -177,7 +178,7 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 	if open {
 		mux.Handle("/metrics", probes)
 	} else {
-		mux.Handle("/metrics", front.Guard("metrics", auth.ReadFleet, probes))
+		mux.Handle("/metrics", front.Guard("metrics", control.ReadFleet, probes))
 	}
 	return mux
 }

@@ -13,7 +13,7 @@ type Held struct {
 func HeldBy(environ []string) ([]Held, error) {
 	var out []Held
 	seen, vars := map[string]bool{}, environment(environ)
-	for _, kind := range []func() any{func() any { return new(Worker) }, func() any { return new(Dispatcher) }} {
+	for _, kind := range []func() any{func() any { return new(Worker) }, func() any { return new(Dispatcher) }, func() any { return new(Client) }} {
 		for _, f := range fields(kind()) {
 			if vars[f.name] == "" || seen[f.name] {
 				continue

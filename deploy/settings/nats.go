@@ -54,6 +54,8 @@ type Client struct {
 	NATS
 	Tenant string `env:"LONGSHORE_TENANT"      help:"the tenant of commands without --tenant (default \"default\")"`
 	Scoped bool   `env:"LONGSHORE_NATS_SCOPED" envDefault:"false" help:"the NATS user may only do what is of LONGSHORE_TENANT"`
+	API    string `env:"LONGSHORE_URL"         help:"the address of a dispatcher's HTTP API, such as https://longshore.example.com, instead of NATS_URL"`
+	Key    string `env:"LONGSHORE_API_KEY"     secret:"true" help:"an API key or a JWT, for LONGSHORE_URL"`
 }
 
 // localNATS is where `longshore dev` has NATS: a client that is told nothing looks there.
@@ -61,7 +63,14 @@ const localNATS = "nats://127.0.0.1:4222"
 
 // Check returns an *Error.
 func (s *Client) Check() error {
-	if s.URL == "" {
+	switch {
+	case s.API != "" && s.URL != "":
+		return Errorf("LONGSHORE_URL and NATS_URL are both set: unset one, they may be two fleets")
+	case s.API != "":
+		return nil // the client says what is wrong with it
+	case s.Key != "":
+		return Errorf("LONGSHORE_API_KEY is for a dispatcher's HTTP API: set LONGSHORE_URL too")
+	case s.URL == "":
 		s.URL = localNATS
 	}
 	if s.Scoped && s.Tenant == "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Access says who may ask for what. Without one, everybody may ask for everything, and for any tenant.
@@ -93,7 +94,7 @@ func (s *Access) who(r *http.Request) (*auth.Principal, error) {
 }
 
 // admit finds who asks, and refuses who may not. Without Access everybody may.
-func (q *query) admit(needs auth.Permission) error {
+func (q *query) admit(needs control.Permission) error {
 	s := q.api.cfg.Access
 	if s == nil {
 		return nil
@@ -111,9 +112,9 @@ func (q *query) admit(needs auth.Permission) error {
 
 // forAll refuses who may do an operation for one tenant only.
 func (q *query) forAll() error {
-	needs := auth.OperateFleet
+	needs := control.OperateFleet
 	if q.r.Method == http.MethodGet {
-		needs = auth.ReadFleet
+		needs = control.ReadFleet
 	}
 	if q.who == nil || q.who.May(needs) {
 		return nil
@@ -122,7 +123,7 @@ func (q *query) forAll() error {
 }
 
 // needText says which roles a permission is with.
-func needText(p auth.Permission) string {
+func needText(p control.Permission) string {
 	roles := p.Roles()
 	names := make([]string, len(roles))
 	for i, r := range roles {
@@ -192,7 +193,7 @@ func (q *query) audit(p *messages.Problem) {
 	if from := remote(q.r); from.IsValid() {
 		d.Remote = from.String()
 	}
-	if asked := q.r.Header.Get(headerTenant); messages.ValidToken(asked) {
+	if asked := q.r.Header.Get(control.HeaderTenant); messages.ValidToken(asked) {
 		d.Tenant = asked
 	}
 	if q.who != nil {
@@ -245,7 +246,7 @@ func (q *query) whileKnown(ctx context.Context) (known context.Context, done fun
 
 // Guard serves h, such as metrics, to those who have the permission. Without Access all have it, and the request must be for
 // a known name: no web page reads metrics through the browser of a user.
-func (a *API) Guard(what string, needs auth.Permission, h http.Handler) http.Handler {
+func (a *API) Guard(what string, needs control.Permission, h http.Handler) http.Handler {
 	op := &operation{id: what, needs: needs}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := &query{api: a, op: op, w: w, r: r}

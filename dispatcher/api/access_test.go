@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/auth/apikey"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -135,10 +136,10 @@ func (g *guarded) denials(tenant string, n int, fits func(messages.AuthDenied) b
 
 func TestEveryOperationSaysWhatItNeeds(t *testing.T) {
 	for _, op := range api.Operations() {
-		if !slices.Contains(auth.Permissions(), op.Needs) {
-			t.Errorf("%s %s (%s) needs the permission %q: give its row one of %v", op.Method, op.Path, op.ID, op.Needs, auth.Permissions())
+		if !slices.Contains(control.Permissions(), op.Needs) {
+			t.Errorf("%s %s (%s) needs the permission %q: give its row one of %v", op.Method, op.Path, op.ID, op.Needs, control.Permissions())
 		}
-		if op.Method == http.MethodGet && op.Needs != auth.Read && op.Needs != auth.ReadFleet && op.Needs != auth.Administer && op.Needs != auth.ManageKeys {
+		if op.Method == http.MethodGet && op.Needs != control.Read && op.Needs != control.ReadFleet && op.Needs != control.Administer && op.Needs != control.ManageKeys {
 			t.Errorf("%s only reads, and needs %s", op.ID, op.Needs)
 		}
 	}
@@ -409,7 +410,7 @@ func TestAccessPage(t *testing.T) {
 	const page, from, to = "../../docs/auth.md", "<!-- operations -->\n", "<!-- end of operations -->"
 	var b strings.Builder
 	b.WriteString("| Permission | Roles | Operations |\n|---|---|---|\n")
-	for _, p := range auth.Permissions() {
+	for _, p := range control.Permissions() {
 		var roles, ops []string
 		for _, r := range p.Roles() {
 			roles = append(roles, string(r))
@@ -419,7 +420,7 @@ func TestAccessPage(t *testing.T) {
 				ops = append(ops, "`"+op.ID+"`")
 			}
 		}
-		if p == auth.ReadFleet {
+		if p == control.ReadFleet {
 			ops = append(ops, "`/metrics`")
 		}
 		where := ""

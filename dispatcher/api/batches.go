@@ -22,15 +22,6 @@ const (
 	maxReported = 1000
 )
 
-// BatchReport is a line of the answer to a batch. Lines with an error come first, as lines are read; the last line has
-// the batch, the check of a dry run, or the problem that ended the submission.
-type BatchReport struct {
-	Error   *messages.LineError    `json:"error,omitempty"`
-	Batch   *messages.Batch        `json:"batch,omitempty"`
-	Check   *dispatcher.BatchCheck `json:"check,omitempty"`
-	Problem *messages.Problem      `json:"problem,omitempty"`
-}
-
 // submitBatch reads the lines of a batch from the body, and reports on them meanwhile.
 func submitBatch(w http.ResponseWriter, q *query) error {
 	spec, dry, err := q.batchSpec()
@@ -52,11 +43,11 @@ func submitBatch(w http.ResponseWriter, q *query) error {
 	reported := 0
 	spec.Refused = func(e *messages.LineError) {
 		if reported++; reported <= maxReported {
-			_ = out.write(BatchReport{Error: e}) // who does not listen still submits
+			_ = out.write(dispatcher.BatchReport{Error: e}) // who does not listen still submits
 		}
 	}
 	body := dispatcher.ReadLines(http.MaxBytesReader(w, q.body, maxBatchBody))
-	var last BatchReport
+	var last dispatcher.BatchReport
 	if dry {
 		spec.Estimate = true
 		last.Check, err = q.api.cfg.Client.CheckBatch(ctx, spec, body)
@@ -172,38 +163,6 @@ func (q *query) batch() (messages.BatchRef, error) {
 	}
 	ref := messages.BatchRef{Tenant: t, ID: q.r.PathValue("id")}
 	return ref, ref.Check()
-}
-
-func listBatches(ctx context.Context, q *query) (any, error) {
-	t, err := q.tenant()
-	if err != nil {
-		return nil, err
-	}
-	limit, err := q.limit(200)
-	if err != nil {
-		return nil, err
-	}
-	return q.api.cfg.Client.Batches(ctx, t, limit)
-}
-
-func getBatch(ctx context.Context, q *query) (any, error) {
-	ref, err := q.batch()
-	if err != nil {
-		return nil, err
-	}
-	return q.api.cfg.Client.Batch(ctx, ref)
-}
-
-func cancelBatch(ctx context.Context, q *query) (any, error) {
-	ref, err := q.batch()
-	if err != nil {
-		return nil, err
-	}
-	var body Reason
-	if err := errors.Join(q.read(&body), body.check()); err != nil {
-		return nil, err
-	}
-	return q.api.cfg.Client.CancelBatch(ctx, ref, body.Reason)
 }
 
 // BatchRetry is the body of a retry.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/dispatcher/api"
+	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 )
 
 // report posts a batch and reads the answer.
-func (h *hall) report(path, body string) (all []api.BatchReport) {
+func (h *hall) report(path, body string) (all []dispatcher.BatchReport) {
 	h.t.Helper()
 	resp := h.send("POST", path, body, "Content-Type", "application/x-ndjson")
 	defer func() { _ = resp.Body.Close() }()
@@ -23,7 +23,7 @@ func (h *hall) report(path, body string) (all []api.BatchReport) {
 		h.t.Fatalf("%s: %d %s", path, resp.StatusCode, resp.Header.Get("Content-Type"))
 	}
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		var r api.BatchReport
+		var r dispatcher.BatchReport
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			h.t.Fatal(err)
 		}

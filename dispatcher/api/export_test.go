@@ -1,11 +1,11 @@
 package api
 
-import "github.com/longshore-run/longshore/dispatcher/auth"
+import "github.com/longshore-run/longshore/messages/control"
 
 // Operation is what tests see of a row of the table.
 type Operation struct {
 	ID, Method, Path string
-	Needs            auth.Permission
+	Needs            control.Permission
 }
 
 // Operations are those of the API.

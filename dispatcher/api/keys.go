@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // KeyOrder says what an API key is to be.
@@ -29,17 +30,17 @@ type NewKey struct {
 func keyOperations() []operation {
 	return []operation{
 		{
-			method: "POST", path: "/v1/keys", id: "createKey", needs: auth.ManageKeys, tag: "keys", summary: "Make an API key",
+			method: "POST", path: "/v1/keys", id: "createKey", needs: control.ManageKeys, tag: "keys", summary: "Make an API key",
 			text: "The key is in the answer, this once. It may be of one's own tenant and do what one may do oneself, no more.",
 			body: KeyOrder{}, reply: NewKey{}, status: http.StatusCreated, answer: createKey,
 		},
 		{
-			method: "GET", path: "/v1/keys", id: "listKeys", needs: auth.ManageKeys, tag: "keys", summary: "List the API keys",
+			method: "GET", path: "/v1/keys", id: "listKeys", needs: control.ManageKeys, tag: "keys", summary: "List the API keys",
 			text:  "Those of the tenant of the request. A key for all tenants lists those of all, unless Longshore-Tenant names one. The keys themselves are kept nowhere.",
 			reply: messages.KeyList{}, answer: listKeys,
 		},
 		{
-			method: "DELETE", path: "/v1/keys/{id}", id: "revokeKey", needs: auth.ManageKeys, tag: "keys", summary: "Make an API key worthless",
+			method: "DELETE", path: "/v1/keys/{id}", id: "revokeKey", needs: control.ManageKeys, tag: "keys", summary: "Make an API key worthless",
 			text:  "On every dispatcher within ten seconds.",
 			reply: messages.Change{}, answer: revokeKey,
 		},
@@ -56,7 +57,7 @@ func (q *query) keeper() error {
 
 // keysOf is the tenant whose keys a request is about; empty: all.
 func (q *query) keysOf() (string, error) {
-	if q.who.AllTenants() && q.r.Header.Get(headerTenant) == "" {
+	if q.who.AllTenants() && q.r.Header.Get(control.HeaderTenant) == "" {
 		return "", nil
 	}
 	return q.tenant()
@@ -77,8 +78,8 @@ func createKey(ctx context.Context, q *query) (any, error) {
 	switch {
 	case order.Tenant == "":
 		order.Tenant = tenant
-	case order.Tenant != tenant && q.r.Header.Get(headerTenant) != "":
-		return nil, forbidden("the key is not for the tenant that " + headerTenant + " names")
+	case order.Tenant != tenant && q.r.Header.Get(control.HeaderTenant) != "":
+		return nil, forbidden("the key is not for the tenant that " + control.HeaderTenant + " names")
 	}
 	if err := messages.CheckAccess(order.Tenant, order.Roles); err != nil {
 		return nil, err

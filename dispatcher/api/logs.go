@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // defaultLogEntries are listed unless it is said.
@@ -21,19 +21,19 @@ const defaultLogEntries = 200
 // eventLog is the type of a server-sent event that brings a log entry.
 const eventLog = "log"
 
-func logOperations() []operation {
+func entryOperations() []operation {
 	return []operation{
 		{
-			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: auth.Read, tag: "tasks", summary: "What processes logged about a run",
+			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "What processes logged about a run",
 			text: "Log entries, oldest first: the newest " + strconv.Itoa(messages.MaxLogEntries) + " that are kept. With follow=true they come as " +
 				"server-sent events of type log, those that are stored and then those that come, until the run has ended; the id of an " +
 				"event is the entry's seq. Entries are for people: some may be lost, and none is needed to know what became of the run.",
-			headers: []parameter{{name: "Last-Event-ID", text: "As after.", kind: "integer"}},
-			query: []parameter{
-				{name: "level", text: "Only entries of this level and above: debug, info, warn or error.", example: "warn"},
-				{name: "after", text: "Go on after this entry: `next` of the page before, or a seq.", kind: "integer"},
-				{name: "limit", text: fmt.Sprintf("At most so many, %d at most, %d by default; not with follow.", messages.MaxLogEntries, defaultLogEntries), kind: "integer"},
-				{name: "follow", text: "Follow the run, as text/event-stream.", kind: "boolean"},
+			headers: []control.Parameter{{Name: "Last-Event-ID", Text: "As after.", Kind: "integer"}},
+			query: []control.Parameter{
+				{Name: "level", Text: "Only entries of this level and above: debug, info, warn or error.", Example: "warn"},
+				{Name: "after", Text: "Go on after this entry: `next` of the page before, or a seq.", Kind: "integer"},
+				{Name: "limit", Text: fmt.Sprintf("At most so many, %d at most, %d by default; not with follow.", messages.MaxLogEntries, defaultLogEntries), Kind: "integer"},
+				{Name: "follow", Text: "Follow the run, as text/event-stream.", Kind: "boolean"},
 			},
 			reply: messages.LogEntryList{}, stream: getLogs,
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/contract"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func listType() any { return dispatcher.RunList{} }
@@ -86,11 +87,11 @@ func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.
 		}
 	}
 	for _, p := range op.query {
-		o.Parameters = append(o.Parameters, p.describe("query"))
+		o.Parameters = append(o.Parameters, describeParameter(p, "query"))
 	}
-	tenant := parameter{name: headerTenant, text: "For whom the request is made; by default one's own tenant, and the tenant default for all tenants' keys and without auth."}
-	for _, p := range append([]parameter{tenant}, op.headers...) {
-		o.Parameters = append(o.Parameters, p.describe("header"))
+	tenant := control.Parameter{Name: control.HeaderTenant, Text: "For whom the request is made; by default one's own tenant, and the tenant default for all tenants' keys and without auth."}
+	for _, p := range append([]control.Parameter{tenant}, op.headers...) {
+		o.Parameters = append(o.Parameters, describeParameter(p, "header"))
 	}
 	if op.body != nil {
 		t := reflect.TypeOf(op.body)
@@ -118,25 +119,25 @@ func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.
 	return o
 }
 
-func (p parameter) describe(in string) *huma.Param {
+func describeParameter(p control.Parameter, in string) *huma.Param {
 	s := &huma.Schema{Type: huma.TypeString}
-	switch p.kind {
+	switch p.Kind {
 	case "integer", "boolean":
-		s.Type = p.kind
+		s.Type = p.Kind
 	case "date-time", "duration":
-		s.Format = p.kind
-		if p.kind == "duration" {
+		s.Format = p.Kind
+		if p.Kind == "duration" {
 			s.Format = "" // ISO 8601 has another form
 		}
 	}
-	if p.many {
+	if p.Many {
 		s = &huma.Schema{Type: huma.TypeArray, Items: s}
 	}
-	out := &huma.Param{Name: p.name, In: in, Description: p.text, Schema: s}
-	if p.example != "" {
-		out.Example = p.example
-		if p.many {
-			out.Example = strings.Split(p.example, ",")
+	out := &huma.Param{Name: p.Name, In: in, Description: p.Text, Schema: s}
+	if p.Example != "" {
+		out.Example = p.Example
+		if p.Many {
+			out.Example = strings.Split(p.Example, ",")
 		}
 	}
 	return out

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // operation is one thing that can be asked for. The same table routes requests and describes them.
@@ -22,8 +22,8 @@ type operation struct {
 	tag          string
 	summary      string
 	text         string // more about it
-	query        []parameter
-	headers      []parameter
+	query        []control.Parameter
+	headers      []control.Parameter
 	body         any // a value of the type of the body; nil: it has none
 	optional     bool
 	reply        any // a value of the type of the reply
@@ -35,15 +35,7 @@ type operation struct {
 	media        string                                      // of a stream
 	problem      func(p *messages.Problem) any               // what stands for a problem here; nil: itself
 	takes        string                                      // media type of a body that is a stream
-	needs        auth.Permission                             // of who asks, where that is looked at
-}
-
-// parameter of a query or a header.
-type parameter struct {
-	name, text string
-	kind       string // string, integer, boolean, duration, date-time
-	many       bool   // may be given more than once
-	example    string
+	needs        control.Permission                          // of who asks, where that is looked at
 }
 
 // replyOf is an answer with another status or with headers.

@@ -14,10 +14,8 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
-
-// headerTenant says for whom a request is made; absent it is the default tenant.
-const headerTenant = "Longshore-Tenant"
 
 // query is a request that is being answered.
 type query struct {
@@ -39,17 +37,17 @@ func (q *query) check() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.values)) {
 		values := q.values[name]
-		i := slices.IndexFunc(q.op.query, func(p parameter) bool { return p.name == name })
+		i := slices.IndexFunc(q.op.query, func(p control.Parameter) bool { return p.Name == name })
 		switch {
 		case i < 0:
 			return &messages.FieldError{Field: messages.Clip(name, 64), Reason: "is no parameter of this request"}
-		case len(values) > 1 && !q.op.query[i].many:
+		case len(values) > 1 && !q.op.query[i].Many:
 			return &messages.FieldError{Field: name, Reason: "is given twice"}
 		case slices.ContainsFunc(values, func(v string) bool { return strings.Trim(v, ", ") == "" }):
 			return &messages.FieldError{Field: name, Reason: "is empty: leave it out"}
 		}
 	}
-	for _, name := range []string{headerTenant, headerIdempotency} {
+	for _, name := range []string{control.HeaderTenant, control.HeaderIdempotency} {
 		if len(q.r.Header.Values(name)) > 1 {
 			return &messages.FieldError{Field: name, Reason: "is given twice"}
 		}
@@ -71,12 +69,12 @@ func unreadable(query string) error {
 
 // tenant for whom the request is made.
 func (q *query) tenant() (string, error) {
-	t := q.r.Header.Get(headerTenant)
-	if len(q.r.Header.Values(headerTenant)) > 1 {
-		return "", &messages.FieldError{Field: headerTenant, Reason: "is given twice"}
+	t := q.r.Header.Get(control.HeaderTenant)
+	if len(q.r.Header.Values(control.HeaderTenant)) > 1 {
+		return "", &messages.FieldError{Field: control.HeaderTenant, Reason: "is given twice"}
 	}
 	if t != "" && !messages.ValidToken(t) {
-		return "", &messages.FieldError{Field: headerTenant, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
+		return "", &messages.FieldError{Field: control.HeaderTenant, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 	}
 	return tenantOf(q.who, t)
 }

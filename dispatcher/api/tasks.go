@@ -11,10 +11,8 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
-
-// headerIdempotency makes a submit safe to repeat: it becomes the id of a task that has none.
-const headerIdempotency = "Idempotency-Key"
 
 // Submitted answers a submit.
 type Submitted struct {
@@ -72,7 +70,7 @@ func (q *query) task(data []byte) (*messages.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	header := q.r.Header.Get(headerTenant) != ""
+	header := q.r.Header.Get(control.HeaderTenant) != ""
 	if q.who != nil {
 		switch own := tenantIn(data); {
 		case own == "":
@@ -82,15 +80,15 @@ func (q *query) task(data []byte) (*messages.Task, error) {
 		}
 	} else if header {
 		if task.Tenant != messages.DefaultTenant && task.Tenant != tenant {
-			return nil, &messages.FieldError{Field: "tenant", Reason: "is not that of the header " + headerTenant}
+			return nil, &messages.FieldError{Field: "tenant", Reason: "is not that of the header " + control.HeaderTenant}
 		}
 		task.Tenant = tenant
 	}
 	task.Join(q.r.Header.Get(messages.HeaderTraceparent))
-	key := q.r.Header.Get(headerIdempotency)
+	key := q.r.Header.Get(control.HeaderIdempotency)
 	switch {
 	case len(key) > 256:
-		return nil, &messages.FieldError{Field: headerIdempotency, Reason: "is longer than 256 characters"}
+		return nil, &messages.FieldError{Field: control.HeaderIdempotency, Reason: "is longer than 256 characters"}
 	case task.ID == "" && key != "":
 		task.ID = keyID(key)
 	case task.ID == "":
@@ -169,31 +167,14 @@ func getResult(ctx context.Context, q *query) (any, error) {
 	}
 }
 
-// Reason is the body of a cancel.
-type Reason struct {
-	Reason string `json:"reason,omitempty"` // it is shown to whoever watches
-}
-
 // maxReason bounds what a person says.
 const maxReason = 1 << 10
 
-func (r Reason) check() error {
+func checkReason(r control.Reason) error {
 	if len(r.Reason) > maxReason {
 		return &messages.FieldError{Field: "reason", Reason: "is longer than 1024 bytes"}
 	}
 	return nil
-}
-
-func cancelTask(ctx context.Context, q *query) (any, error) {
-	run, err := q.run()
-	if err != nil {
-		return nil, err
-	}
-	var body Reason
-	if err := errors.Join(q.read(&body), body.check()); err != nil {
-		return nil, err
-	}
-	return q.api.cfg.Client.CancelAs(ctx, run, q.by(""), body.Reason)
 }
 
 const (
@@ -204,16 +185,16 @@ const (
 )
 
 // filterParameters are those that say which runs are meant.
-func filterParameters() []parameter {
-	return []parameter{
-		{name: "status", text: "Only these: queued, running, waiting, completed, failed, cancelled.", many: true, example: "failed"},
-		{name: "agent", text: "Only runs of this agent."},
-		{name: "session", text: "Only runs of this conversation."},
-		{name: "label", text: "Only runs with this label, as key=value.", many: true, example: "team=search"},
-		{name: "since", text: "Only runs with an event since this time, and queued ones submitted since; by default the last 24 hours.", kind: "date-time"},
-		{name: "q", text: "Only runs with this text in id, input, error or result; upper and lower case are the same.", example: "invoice"},
-		{name: "code", text: "Only runs that failed for this reason.", example: "tool_failed"},
-		{name: "until", text: "Only runs that were submitted before this time.", kind: "date-time"},
+func filterParameters() []control.Parameter {
+	return []control.Parameter{
+		{Name: "status", Text: "Only these: queued, running, waiting, completed, failed, cancelled.", Many: true, Example: "failed"},
+		{Name: "agent", Text: "Only runs of this agent."},
+		{Name: "session", Text: "Only runs of this conversation."},
+		{Name: "label", Text: "Only runs with this label, as key=value.", Many: true, Example: "team=search"},
+		{Name: "since", Text: "Only runs with an event since this time, and queued ones submitted since; by default the last 24 hours.", Kind: "date-time"},
+		{Name: "q", Text: "Only runs with this text in id, input, error or result; upper and lower case are the same.", Example: "invoice"},
+		{Name: "code", Text: "Only runs that failed for this reason.", Example: "tool_failed"},
+		{Name: "until", Text: "Only runs that were submitted before this time.", Kind: "date-time"},
 	}
 }
 
@@ -293,8 +274,8 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 	if len(f.Statuses) == 0 {
 		f.Statuses = []messages.Status{messages.StatusQueued, messages.StatusRunning, messages.StatusWaiting}
 	}
-	var body Reason
-	if err := errors.Join(q.read(&body), body.check()); err != nil {
+	var body control.Reason
+	if err := errors.Join(q.read(&body), checkReason(body)); err != nil {
 		return nil, err
 	}
 	f.Limit = maxBulk

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Errors of an Authenticator.
@@ -55,7 +56,7 @@ func (p *Principal) String() string {
 func (p *Principal) AllTenants() bool { return p.Tenant == messages.AllTenants }
 
 // May tells whether the principal may do what needs the permission.
-func (p *Principal) May(what Permission) bool {
+func (p *Principal) May(what control.Permission) bool {
 	if what.FleetWide() && !p.AllTenants() {
 		return false
 	}
@@ -67,7 +68,7 @@ func (p *Principal) Includes(other *Principal) bool {
 	if !p.AllTenants() && p.Tenant != other.Tenant {
 		return false
 	}
-	return !slices.ContainsFunc(Permissions(), func(what Permission) bool { return other.May(what) && !p.May(what) })
+	return !slices.ContainsFunc(control.Permissions(), func(what control.Permission) bool { return other.May(what) && !p.May(what) })
 }
 
 // Authenticator tells whose a bearer token is.

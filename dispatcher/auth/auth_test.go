@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,7 +31,7 @@ func TestPermissions(t *testing.T) {
 	}
 	may := func(p auth.Principal) string {
 		var got strings.Builder
-		for _, what := range auth.Permissions() {
+		for _, what := range control.Permissions() {
 			if p.May(what) {
 				got.WriteString(" " + string(what))
 			}

@@ -56,6 +56,8 @@ func explain(err error, run messages.Ref) error {
 		return say("run %s has ended already: see `%s`", run.Run, command("result", run))
 	case errors.Is(err, dispatcher.ErrNotEnded):
 		return say("run %s has not ended: wait for it with `%s --wait`, or follow it with `%s`", run.Run, command("result", run), command("watch", run))
+	case errors.Is(err, dispatcher.ErrUnreachable):
+		return oneLine(err)
 	case errors.Is(err, dispatcher.ErrUnavailable):
 		return say("no dispatcher answers: start one with `longshore dispatcher`, or a whole fleet with `longshore dev`")
 	case errors.Is(err, dispatcher.ErrUnknownAgent):

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // named is a type that travels, by the name of its schema.
@@ -14,9 +15,6 @@ type named struct {
 	// fields one day.
 	strict bool
 }
-
-// Empty is what asks for all there is.
-type Empty struct{}
 
 func in[T any](name string) named  { return named{name, reflect.TypeFor[T](), true} }
 func out[T any](name string) named { return named{name, reflect.TypeFor[T](), false} }
@@ -47,7 +45,7 @@ func types() []named {
 		in[messages.DeadListRequest]("dead-list-request"), out[messages.DeadList]("dead-list"), in[messages.DeadRequest]("dead-request"),
 		out[messages.DeadLetter]("dead-letter"), in[messages.DeadRedrive]("dead-redrive"), out[messages.DeadRedriven]("dead-redriven"),
 		out[messages.DeadBulk]("dead-bulk"),
-		in[Empty]("empty"), in[messages.QuotaRef]("quota-ref"), out[messages.QuotaList]("quota-list"), out[messages.QuotaState]("quota-state"),
+		in[control.Empty]("empty"), in[messages.QuotaRef]("quota-ref"), out[messages.QuotaList]("quota-list"), out[messages.QuotaState]("quota-state"),
 		in[messages.QuotaPut]("quota-put"), in[messages.QuotaDelete]("quota-delete"), out[messages.QuotaChange]("quota-change"),
 		in[messages.AdmitRequest]("admit-request"), out[messages.AdmitReply]("admit-reply"),
 		in[messages.PauseRequest]("pause-request"), out[messages.PausedThing]("paused-thing"), out[messages.PauseList]("pause-list"),
@@ -69,76 +67,15 @@ type request struct {
 }
 
 func requests() []request {
-	return []request{
-		{messages.SubjectSubmit, "task", "submit-reply", "Submit a task. The same task under the same id is one run."},
-		{messages.SubjectVerify, "verify-request", "submit-reply", "Ask whether an id is taken by this very task."},
-		{messages.SubjectStatus, "run-request", "run-status", "What a run is up to."},
-		{messages.SubjectResult, "result-request", "agent-result", "The result of a run that has ended."},
-		{messages.SubjectCancel, "cancel-request", "run-status", "Ask a run to stop."},
-		{messages.SubjectSteer, "steer-request", "run-status", "Tell a run something before its next model call."},
-		{messages.SubjectFeedback, "feedback-request", "feedback", "Say what somebody thinks of a run."},
-		{messages.SubjectFeedbackList, "run-request", "feedback-list", "What people think of a run."},
-		{messages.SubjectLog, "log-request", "log-page", "The log of a run, in pages."},
-		{messages.SubjectFork, "fork-request", "fork-reply", "A new run from the beginning of another one."},
-		{messages.SubjectApprovals, "approvals-request", "approval-list", "The calls that wait for an approval."},
-		{messages.SubjectApprove, "decision-request", "run-status", "Approve a call that waits."},
-		{messages.SubjectDeny, "decision-request", "run-status", "Deny a call that waits."},
-		{messages.SubjectAnswer, "answer-request", "run-status", "Answer the question that a run waits with."},
-		{messages.SubjectSessions, "session-request", "session-list", "The sessions of a tenant."},
-		{messages.SubjectSession, "session-request", "session-status", "The runs of a session."},
-		{messages.SubjectSessionDelete, "session-request", "session-status", "Forget a conversation."},
-		{messages.SubjectBatchOpen, "batch-open", "batch", "Begin a batch, or go on with one."},
-		{messages.SubjectBatchSeal, "batch-seal", "batch", "Say that all lines of a batch are there."},
-		{messages.SubjectBatchStatus, "run-request", "batch", "What a batch is up to."},
-		{messages.SubjectBatchList, "batch-list-request", "batch-list", "The batches of a tenant."},
-		{messages.SubjectBatchCancel, "cancel-request", "batch", "Cancel a batch."},
-		{messages.SubjectAgentApply, "agent-apply", "agent-applied", "Store the definition of an agent."},
-		{messages.SubjectAgentGet, "catalog-request", "agent-revision", "The definition of an agent."},
-		{messages.SubjectAgentHistory, "catalog-request", "history", "Who changed an agent, and when."},
-		{messages.SubjectAgentDelete, "catalog-delete", "change", "Remove an agent."},
-		{messages.SubjectPromptPut, "prompt-put", "prompt", "Store a prompt."},
-		{messages.SubjectPromptGet, "catalog-request", "prompt", "A prompt."},
-		{messages.SubjectPromptList, "prompt-filter", "prompt-list", "The prompts, without their texts."},
-		{messages.SubjectPromptRender, "prompt-render", "prompt-rendered", "Fill in a prompt."},
-		{messages.SubjectPromptValidate, "prompt", "prompt-verdict", "Check a prompt and store nothing."},
-		{messages.SubjectPromptHistory, "catalog-request", "history", "Who changed a prompt, and when."},
-		{messages.SubjectPromptDelete, "catalog-delete", "change", "Remove a prompt."},
-		{messages.SubjectSchedulePut, "schedule-put-request", "schedule-applied", "Store a schedule."},
-		{messages.SubjectScheduleGet, "schedule-request", "schedule-status", "A schedule, its next times and the last one."},
-		{messages.SubjectScheduleList, "schedule-request", "schedule-list", "The schedules of a tenant."},
-		{messages.SubjectScheduleDelete, "schedule-request", "schedule-status", "Remove a schedule."},
-		{messages.SubjectSchedulePause, "schedule-request", "schedule-status", "Submit nothing until it is resumed."},
-		{messages.SubjectScheduleResume, "schedule-request", "schedule-status", "Go on with the next time."},
-		{messages.SubjectScheduleRun, "schedule-run-request", "submit-reply", "Submit the task of a schedule now."},
-		{messages.SubjectDeadList, "dead-list-request", "dead-list", "The dead letters, oldest first."},
-		{messages.SubjectDeadShow, "dead-request", "dead-letter", "A dead letter with its body."},
-		{messages.SubjectDeadRedrive, "dead-redrive", "dead-redriven", "Send a dead letter again."},
-		{messages.SubjectDeadPurge, "dead-request", "dead-letter", "Remove a dead letter."},
-		{messages.SubjectDeadRedriveAll, "dead-list-request", "dead-bulk", "Send all that fit again."},
-		{messages.SubjectDeadPurgeAll, "dead-list-request", "dead-bulk", "Remove all that fit."},
-		{messages.SubjectAdmit, "admit-request", "admit-reply", "Ask whether a tenant may submit a task now."},
-		{messages.SubjectQuotaList, "empty", "quota-list", "All quotas."},
-		{messages.SubjectQuotaGet, "quota-ref", "quota-state", "A quota, and what is used of it."},
-		{messages.SubjectQuotaPut, "quota-put", "quota-change", "Store a quota."},
-		{messages.SubjectQuotaDelete, "quota-delete", "quota-change", "Take all limits of a quota away."},
-		{messages.SubjectPauses, "empty", "pause-list", "What is paused."},
-		{messages.SubjectPause, "pause-request", "paused-thing", "Pause a tenant, an agent or a provider."},
-		{messages.SubjectResume, "pause-request", "paused-thing", "Resume what is paused."},
-		{messages.SubjectWhy, "run-request", "why", "What a run waits for, or what it does."},
-		{messages.SubjectLanes, "lanes-request", "lane-list", "What waits in the queue, by tenant and priority."},
-		{messages.SubjectWorkers, "empty", "worker-list", "The workers that answer."},
-		{messages.SubjectWorkerDrain, "worker-drain", "worker-status", "Take a worker out of the fleet."},
-		{messages.SubjectKeyCreate, "key-create", "api-key", "Store the hash of a new API key."},
-		{messages.SubjectKeyList, "key-list-request", "key-list", "The API keys, without what they are."},
-		{messages.SubjectKeyRevoke, "key-revoke", "change", "Revoke an API key."},
-		{messages.SubjectQueued, "queued-request", "queued-list", "The tasks that no worker has begun, oldest first."},
-		{messages.SubjectEvents, "events-request", "event-page", "Stored events of a tenant or a run, page by page."},
-		{messages.SubjectRuns, "runs-request", "run-page", "Runs that have begun, newest first."},
-		{messages.SubjectRunStats, "stats-request", "run-stats", "What became of runs, added up."},
-		{messages.SubjectRunSteps, "run-request", "step-list", "The steps of a run."},
-		{messages.SubjectIndex, "empty", "index-status", "How the index of runs is."},
-		{messages.SubjectIndexRebuild, "empty", "empty", "Make the index of runs again from the events."},
+	names := map[reflect.Type]string{}
+	for _, n := range types() {
+		names[n.of] = n.name
 	}
+	var out []request
+	for _, o := range control.Operations() {
+		out = append(out, request{o.Subject, names[reflect.TypeOf(o.Asks)], names[reflect.TypeOf(o.Reply)], o.Summary + "."})
+	}
+	return out
 }
 
 // event is a kind of event.

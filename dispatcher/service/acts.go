@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 const (
@@ -37,10 +38,12 @@ func callerOf(ctx context.Context) messages.Caller {
 	return c
 }
 
-// tell has an event made of each act, before bound gives the requests their second subjects.
+// tell has an event made of each request that is audited, before bound gives the requests their second subjects.
 func (s *Service) tell(all map[string]answerFunc) {
-	for _, subject := range messages.Acts() {
-		all[subject] = s.told(subject, all[subject])
+	for _, o := range control.Operations() {
+		if o.Audited {
+			all[o.Subject] = s.told(o.Subject, all[o.Subject])
+		}
 	}
 }
 

@@ -8,13 +8,14 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // bound adds the subjects of clients that are bound to a tenant.
 func bound(all map[string]answerFunc) {
-	for _, subject := range messages.TenantSubjects() {
-		if own, ok := messages.TenantSubject("*", subject); ok && all[subject] != nil {
-			all[own] = all[subject]
+	for _, o := range control.Operations() {
+		if o.Tenants {
+			all[messages.TenantSubject("*", o.Subject)] = all[o.Subject]
 		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 // answerFunc answers a request's body.
 type answerFunc func(ctx context.Context, body []byte) (any, error)
 
-// endpoints are all requests by their subject.
-func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
+// handlers answer all requests of the fleet, by their subjects.
+func (s *Service) handlers() map[string]answerFunc {
 	all := map[string]answerFunc{
 		messages.SubjectSubmit:        s.submit,
 		messages.SubjectVerify:        s.verify,
@@ -57,41 +57,88 @@ func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
 	maps.Copy(all, s.queueing())
 	maps.Copy(all, s.manyRuns())
 	s.tell(all)
+	return all
+}
+
+// endpoints are all subjects that are answered: of the fleet, and of clients that are bound to a tenant.
+func (s *Service) endpoints() iter.Seq2[string, answerFunc] {
+	all := maps.Clone(s.within())
 	bound(all)
 	return maps.All(all)
 }
 
-// answer answers one request, with a Problem if it fails.
+// answer answers one request that came over NATS, with a Problem if it fails.
 func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	data, err := boundBody(req)
-	var reply any
+	var body []byte
 	if err == nil {
-		reply, err = do(withCaller(withTrace(ctx, req), req), data)
-	}
-	if errors.Is(err, runlog.ErrNotFound) {
-		err = s.missing(ctx, data, err)
+		body, err = s.work(withCaller(withTrace(ctx, req), req), data, do)
 	}
 	if err == nil {
-		var body []byte
-		if body, err = json.Marshal(reply); err == nil {
-			err = s.reply(req, body, nil)
-		}
+		err = s.reply(req, body, nil)
 	}
 	if err == nil {
 		return
 	}
-	p := problem(err)
-	s.refused(req.Subject(), p)
-	if p.Code == messages.CodeInternal {
-		s.cfg.Log.WarnContext(ctx, "answer a request", "subject", req.Subject(), "err", err)
-	}
-	body, _ := json.Marshal(p) // strings and numbers always encode
+	p := s.refusal(ctx, req.Subject(), err)
+	body, _ = json.Marshal(p) // strings and numbers always encode
 	err = s.reply(req, body, nats.Header{micro.ErrorHeader: {p.Detail}, micro.ErrorCodeHeader: {strconv.Itoa(p.Status)}})
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "reply to a request", "subject", req.Subject(), "err", err)
 	}
+}
+
+// Answer answers a request of this process as it does one that comes over NATS: as many at once, within the same time. An
+// error is a *messages.Problem.
+func (s *Service) Answer(ctx context.Context, subject string, request []byte, from messages.Caller) ([]byte, error) {
+	do := s.within()[subject]
+	if do == nil {
+		return nil, messages.Forbidden("not a request")
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	select {
+	case s.places <- struct{}{}:
+	case <-s.over:
+		_, err := stopped(ctx, nil)
+		return nil, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx) //nolint:wrapcheck // the caller's own, or the deadline
+	}
+	defer func() { <-s.places }()
+	body, err := s.work(context.WithValue(ctx, callerKey{}, from), request, do)
+	if err != nil {
+		return nil, s.refusal(ctx, subject, err)
+	}
+	return body, nil
+}
+
+// work answers a request, as JSON.
+func (s *Service) work(ctx context.Context, request []byte, do answerFunc) ([]byte, error) {
+	reply, err := do(ctx, request)
+	if errors.Is(err, runlog.ErrNotFound) {
+		err = s.missing(ctx, request, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(reply)
+	if err != nil {
+		return nil, fmt.Errorf("encode the reply: %w", err)
+	}
+	return body, nil
+}
+
+// refusal is the public form of what went wrong with a request, told to those who should know.
+func (s *Service) refusal(ctx context.Context, subject string, err error) *messages.Problem {
+	p := problem(err)
+	s.refused(subject, p)
+	if p.Code == messages.CodeInternal {
+		s.cfg.Log.WarnContext(ctx, "answer a request", "subject", subject, "err", err)
+	}
+	return p
 }
 
 // stopped is the answer to a request that came too late: who asks need not wait for one that does not come.

@@ -146,6 +146,9 @@ func (s *Service) putSchedule(ctx context.Context, req messages.SchedulePut) (an
 		}
 		sc.Tenant = req.Tenant
 	}
+	if who := callerOf(ctx).Who; who != "" {
+		sc.Task.By = who // whatever it says itself
+	}
 	sc.SetDefaults()
 	if err := sc.Validate(); err != nil {
 		return nil, err

@@ -84,6 +84,10 @@ type Service struct {
 	parts logParts // of logs
 
 	untold atomic.Uint64 // changes without an event
+
+	within func() map[string]answerFunc // the handlers, made once
+	places chan struct{}                // one for each request that is being answered
+	over   chan struct{}                // closed when no more requests are answered
 }
 
 // New returns a Service.
@@ -106,9 +110,12 @@ func New(cfg Config) *Service {
 	if cfg.WebhookWait == 0 {
 		cfg.WebhookWait = defaultWebhookWait
 	}
-	return &Service{
+	s := &Service{
 		cfg: cfg, ready: make(chan struct{}), pump: newPump(), renders: make(chan struct{}, maxRenders),
+		places: make(chan struct{}, maxRequests), over: make(chan struct{}),
 	}
+	s.within = sync.OnceValue(s.handlers)
+	return s
 }
 
 // Ready is closed once requests are answered.
@@ -137,22 +144,22 @@ func (s *Service) Run(ctx context.Context) error {
 	defer s.parts.clear()
 	var sweeping sync.WaitGroup
 	defer sweeping.Wait()
-	places := make(chan struct{}, maxRequests)
 	defer func() { // a request may still come while the service stops: it has a place, or it is not begun
+		close(s.over)
 		for range maxRequests {
-			places <- struct{}{}
+			s.places <- struct{}{}
 		}
 	}()
 	for subject, answer := range s.endpoints() {
 		handler := micro.HandlerFunc(func(req micro.Request) {
 			select {
-			case places <- struct{}{}:
+			case s.places <- struct{}{}:
 			case <-requests.Done():
 				s.answer(requests, req, stopped)
 				return
 			}
 			go func() {
-				defer func() { <-places }()
+				defer func() { <-s.places }()
 				s.answer(requests, req, answer)
 			}()
 		})

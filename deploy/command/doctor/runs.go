@@ -133,6 +133,9 @@ func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Keeper, 
 	if err := settings.Load(&s, environ); err != nil {
 		return nil, nil, nil, err
 	}
+	if s.API != "" {
+		return nil, nil, nil, settings.Errorf("LONGSHORE_URL is set: this reads logs where they are stored, so unset it and set NATS_URL")
+	}
 	var own settings.Dispatcher
 	if err := settings.Read(&own, environ); err != nil {
 		return nil, nil, nil, err

@@ -1,11 +1,11 @@
-package auth
+package control
 
 import "github.com/longshore-run/longshore/messages"
 
-// Permission is what a request needs. The zero value is one that nobody has.
+// Permission is what a request needs. The zero value is one that no role has.
 type Permission string
 
-// Permissions within the tenant of the principal.
+// Permissions within the tenant of the caller.
 const (
 	Read    Permission = "read"    // tasks, events, results, batches, sessions; the definitions of agents and prompts
 	Submit  Permission = "submit"  // submit, fork and cancel tasks and batches; forget sessions
@@ -15,7 +15,7 @@ const (
 	ManageKeys Permission = "manage-keys" // make, list and revoke API keys of the tenant
 )
 
-// Permissions over what all tenants share. Only principals of all tenants have them.
+// Permissions over what all tenants share. Only callers of all tenants have them.
 const (
 	ReadFleet    Permission = "read-fleet"    // metrics, workers, quotas
 	OperateFleet Permission = "operate-fleet" // pause tenants, agents and providers; drain workers
@@ -27,7 +27,7 @@ func Permissions() []Permission {
 	return []Permission{Read, Submit, Decide, Operate, ManageKeys, ReadFleet, OperateFleet, Administer}
 }
 
-// FleetWide tells whether it is about what all tenants share.
+// FleetWide reports whether it is about what all tenants share.
 func (p Permission) FleetWide() bool { return p == ReadFleet || p == OperateFleet || p == Administer }
 
 // Roles are those that have the permission.

@@ -1,0 +1,282 @@
+//go:build unix
+
+package fleet_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const overHTTPScript = `
+scenes:
+  - match: ask
+    turns:
+      - text: I ask.
+        calls: [{name: ask_human, arguments: {question: Which?}}]
+      - text: I write.
+        calls: [{name: write_file, arguments: {filePath: a.txt, content: hi}}]
+      - text: "Then ${lastToolResult}"
+  - match: slow
+    turns: [{text: "one word after another", chunk: 3, pause: 20ms}]
+  - match: long
+    turns: [{text: "one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three one two three ", chunk: 4, pause: 50ms}]
+  - match: fail
+    turns: [{error: {class: auth, message: no such key, status: 401}}]
+  - turns: [{text: Hello there}]
+`
+
+// overHTTP is a fleet with authentication, and how commands are called on it.
+type overHTTP struct {
+	t          *testing.T
+	nats, http []string
+	dir        string
+}
+
+func openOverHTTP(t *testing.T) *overHTTP {
+	t.Helper()
+	h := &overHTTP{t: t, dir: t.TempDir()}
+	h.file("script.yaml", overHTTPScript)
+	h.start("127.0.0.1:0")
+	h.http = append(h.http, "LONGSHORE_API_KEY="+h.key("*", "admin"))
+	return h
+}
+
+// start starts the fleet, with its HTTP API at an address.
+func (h *overHTTP) start(addr string) *process {
+	h.t.Helper()
+	t, ready := h.t, filepath.Join(h.dir, "ready.json")
+	dev := spawn(t, "dev", []string{"LONGSHORE_AUTH=on", "LONGSHORE_ACK_WAIT=2s", "LONGSHORE_SCRIPT=" + filepath.Join(h.dir, "script.yaml")}, binary, "dev",
+		"--data", filepath.Join(h.dir, "data"), "--addr", addr, "--nats-addr", "127.0.0.1:0", "--redis-addr", "127.0.0.1:0", "--ready-file", ready)
+	dev.line("longshore is ready: ")
+	data, err := os.ReadFile(ready)
+	var at map[string]string
+	if err != nil || json.Unmarshal(data, &at) != nil {
+		t.Fatalf("%s, %v", data, err)
+	}
+	h.nats = []string{"NATS_URL=" + at["nats"]}
+	h.http = []string{"LONGSHORE_URL=" + at["api"]}
+	return dev
+}
+
+// key makes an API key.
+func (h *overHTTP) key(tenant, role string) string {
+	h.t.Helper()
+	made := call(h.t, h.nats, "keys", "api", "create", "--tenant", tenant, "--role", role)
+	if made.code != 0 {
+		h.t.Fatalf("%+v", made)
+	}
+	return strings.TrimSpace(made.stdout)
+}
+
+func (h *overHTTP) file(name, text string) string {
+	h.t.Helper()
+	file := filepath.Join(h.dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	return file
+}
+
+// do calls a command over HTTP, which must succeed and write each of the parts; it returns the output without its last line
+// break.
+func (h *overHTTP) do(command string, parts ...string) string {
+	h.t.Helper()
+	got := call(h.t, h.http, strings.Split(command, " ")...)
+	if got.code != 0 || !containsAll(got.stdout+got.stderr, parts) {
+		h.t.Errorf("longshore %s: %d\n%s\n%s\nwant %q", command, got.code, got.stdout, got.stderr, parts)
+	}
+	return strings.TrimSuffix(got.stdout, "\n")
+}
+
+// same calls a command that reads over HTTP and over NATS: what it writes is the same.
+func (h *overHTTP) same(command string) {
+	h.t.Helper()
+	args := strings.Split(command, " ")
+	one, other := call(h.t, h.http, args...), call(h.t, h.nats, args...)
+	if diff := cmp.Diff(other, one, cmp.AllowUnexported(outcome{})); diff != "" || one.code != 0 {
+		h.t.Errorf("longshore %s: over NATS (-), over HTTP (+):\n%s", command, diff)
+	}
+}
+
+// Every command does over HTTP, with a key, what it does over NATS.
+func TestCommandsOverHTTP(t *testing.T) {
+	t.Parallel()
+	h := openOverHTTP(t)
+
+	// Runs.
+	run := h.do("submit hello --label team=a --session talk")
+	h.do("watch "+run, "completed")
+	h.do("result "+run, "Hello there")
+	h.do("result "+run+" --transcript -o json", "Hello there")
+	h.do("run slow", "one word after another")
+	h.do("feedback "+run+" --score 1 --comment good", "stored")
+	h.do("watch "+h.do("retry "+run+" --force"), "completed")
+	h.do("watch "+h.do("fork "+run+" --at 1"), "completed")
+	h.do("logs " + run + " -f")
+	h.do("cancel "+h.do("submit later --in 1h"), "cancelled")
+	for _, command := range []string{
+		"status " + run + " -o json", "result " + run + " -o json", "result " + run + " --transcript -o json", "why " + run, "watch " + run + " -o json",
+		"list --label team=a -o json", "replay " + run, "stats --by agent", "index status", "sessions show talk -o json",
+		"feedback " + run, "workers -o json",
+	} {
+		h.same(command)
+	}
+	h.do("sessions delete talk")
+	h.same("sessions list")
+
+	// Agents, prompts, schedules.
+	people := h.file("people.yaml", "apiVersion: longshore.run/v1\nkind: Agent\nmetadata: {name: people}\nspec: {tools: [ask_human, write_file], approve: {always: [write_file]}}\n")
+	h.do("agents apply "+people, "people")
+	h.file("people.yaml", "apiVersion: longshore.run/v1\nkind: Agent\nmetadata: {name: other}\nspec: {tools: [ask_human]}\n")
+	h.do("agents apply "+people, "other")
+	h.do("agents delete other")
+	for _, command := range []string{"agents list", "agents get people", "agents history people", "agents history other -o json"} {
+		h.same(command)
+	}
+	text := h.file("prompt.txt", "Hello {name}.")
+	h.do("prompts put greet -f " + text)
+	h.do("prompts render greet --var name=Kai", "Hello Kai.")
+	for _, command := range []string{"prompts list", "prompts get greet", "prompts history greet"} {
+		h.same(command)
+	}
+	h.do("prompts delete greet")
+	daily := h.file("daily.yaml", "apiVersion: longshore.run/v1\nkind: Schedule\nmetadata: {name: daily}\nspec: {cron: \"0 6 * * *\", task: {input: hello}}\n")
+	h.do("schedules apply -f " + daily)
+	h.do("watch "+h.do("schedules run daily"), "completed")
+	h.do("schedules pause daily")
+	h.do("schedules resume daily")
+	for _, command := range []string{"schedules list -o json", "schedules show daily -o json"} {
+		h.same(command)
+	}
+	h.do("schedules delete daily")
+
+	// People.
+	asks := h.do("submit ask --agent people")
+	h.waits(asks, "answer")
+	h.same("inbox -o json")
+	h.do("steer " + asks + " hurry")
+	h.do("answer " + asks + " blue")
+	h.waits(asks, "approval")
+	h.same("approvals -o json")
+	h.do("approve " + asks + " call_2_1")
+	h.do("watch "+asks, "completed")
+	asks = h.do("submit ask --agent people")
+	h.waits(asks, "answer")
+	h.do("answer " + asks + " red")
+	h.waits(asks, "approval")
+	h.do("deny " + asks + " call_2_1 --reason never")
+	h.do("watch "+asks, "completed")
+
+	// Batches.
+	lines := h.file("lines.jsonl", "{\"custom_id\":\"a\",\"input\":\"hello\"}\n\n{\"custom_id\":\"b\",\"input\":\"fail\"}\n")
+	h.do("batch submit "+lines+" --dry-run", "2")
+	h.do("batch submit " + lines + " --id first")
+	if got := call(t, h.http, "batch", "status", "first", "--wait"); !strings.Contains(got.stdout, "1 completed, 1 failed") {
+		t.Errorf("%+v", got)
+	}
+	h.do("batch retry first --id second --failed")
+	for _, command := range []string{"batch status first -o json", "batch results first", "batch results first --order completion"} {
+		h.same(command)
+	}
+	h.file("lines.jsonl", "{\"custom_id\":\"a\",\"input\":\"hello\"}\nnonsense\n")
+	if got := call(t, h.http, "batch", "submit", lines); got.code == 0 || !strings.Contains(got.stderr, "line 2") {
+		t.Errorf("a wrong line: %+v", got)
+	}
+
+	// The fleet.
+	h.do("pause agent people --reason maintenance")
+	h.do("resume agent people")
+	h.do("quotas set tenant acme --max-queued 7")
+	h.do("quotas set tenant acme --per-minute 60")
+	for _, command := range []string{"quotas list", "quotas show tenant acme -o json", "lanes --all -o json", "dead list"} {
+		h.same(command)
+	}
+	h.do("quotas delete tenant acme")
+
+	// Keys, and who may do what: a tenant's key needs no --tenant, and does no more than its role.
+	viewer := h.do("keys api create --tenant acme --role submitter --name theirs")
+	h.same("keys api list -o json")
+	theirs := *h
+	theirs.http = []string{h.http[0], "LONGSHORE_API_KEY=" + viewer}
+	own := theirs.do("submit hello")
+	theirs.do("watch "+own, "completed")
+	theirs.do("result "+own, "Hello there")
+	if got := call(t, h.nats, "status", own, "--tenant", "acme"); got.code != 0 {
+		t.Errorf("it is no run of the key's tenant: %+v", got)
+	}
+	for command, want := range map[string]string{
+		"pause agent people": "role", "status " + own + " --tenant other": "tenant", "drain x": "role", "keys api list": "role",
+	} {
+		if got := call(t, theirs.http, strings.Split(command, " ")...); got.code == 0 || !strings.Contains(got.stderr, want) {
+			t.Errorf("%s with the key of a submitter: %+v", command, got)
+		}
+	}
+}
+
+// waits returns once a run waits for something of a person.
+func (h *overHTTP) waits(run, reason string) {
+	h.t.Helper()
+	p := spawn(h.t, "watch "+run, h.http, binary, "watch", run)
+	p.line("waiting for " + reason)
+	p.kill()
+}
+
+// A watch over HTTP goes on after its dispatcher was killed and another one answers at its address: every event once.
+func TestWatchOverHTTPGoesOn(t *testing.T) {
+	t.Parallel()
+	h := &overHTTP{t: t, dir: t.TempDir()}
+	h.file("script.yaml", overHTTPScript)
+	dev := h.start("127.0.0.1:0")
+	h.http = append(h.http, "LONGSHORE_API_KEY="+h.key("*", "admin"))
+	run := h.do("submit long")
+	watch := spawn(t, "watch", h.http, binary, "watch", run)
+	watch.line("started: ")
+	dev.kill()
+	h.start(strings.TrimPrefix(h.http[0], "LONGSHORE_URL=http://"))
+	if code := watch.wait(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	for _, once := range []string{"started: ", "completed ("} {
+		if n := strings.Count(strings.Join(watch.log(), "\n"), once); n != 1 {
+			t.Errorf("%q %d times", once, n)
+		}
+	}
+}
+
+// What stands in the way is said with the variable that mends it.
+func TestMistakesOverHTTP(t *testing.T) {
+	t.Parallel()
+	h := openOverHTTP(t)
+	address := h.http[0]
+	for name, is := range map[string]struct {
+		env     []string
+		command string
+		want    string
+	}{
+		"no key":       {[]string{address}, "workers", "LONGSHORE_API_KEY"},
+		"a wrong key":  {[]string{address, "LONGSHORE_API_KEY=lsk_x"}, "workers", "LONGSHORE_API_KEY"},
+		"no address":   {[]string{"LONGSHORE_URL=here"}, "workers", "LONGSHORE_URL: must be one such as https://longshore.example.com"},
+		"a password":   {[]string{"LONGSHORE_URL=http://me:secret@127.0.0.1"}, "workers", "LONGSHORE_URL: must have no user"},
+		"nobody there": {[]string{"LONGSHORE_URL=http://127.0.0.1:1"}, "submit x", "no dispatcher answers at http://127.0.0.1:1"},
+		"both":         {append(h.nats, address), "workers", "LONGSHORE_URL and NATS_URL are both set"},
+		"a key alone":  {[]string{"LONGSHORE_API_KEY=lsk_x"}, "workers", "set LONGSHORE_URL too"},
+		"top":          {h.http, "top", "not over HTTP"},
+		"rebuild":      {h.http, "index rebuild", "not over HTTP"},
+		"no run":       {h.http, "status nothing", "no run nothing of tenant default"},
+		"no agent":     {h.http, "submit x --agent nothing", "nothing"},
+		"stored logs":  {h.http, "doctor runs", "unset it and set NATS_URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := call(t, is.env, strings.Split(is.command, " ")...)
+			if got.code == 0 || !strings.Contains(got.stderr, is.want) || strings.Contains(got.stderr, "secret@") {
+				t.Errorf("%+v, want %q", got, is.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+)
+
+// controlled are the operations that control describes. Each is relayed as the request that it would be over NATS.
+func controlled() []operation {
+	var out []operation
+	for _, o := range control.Operations() {
+		if o.ID == "" {
+			continue
+		}
+		op := operation{
+			method: o.Method, path: o.Path, id: o.ID, tag: o.Tag, summary: o.Summary, text: o.Text, needs: o.Needs,
+			query: o.Query, headers: o.Headers, body: o.Body, optional: o.Optional, reply: o.Reply, status: o.Status,
+		}
+		op.answer = func(ctx context.Context, q *query) (any, error) { return q.relay(ctx, &o) }
+		out = append(out, op)
+	}
+	return out
+}
+
+// relay makes the request of an operation, and its reply the answer.
+func (q *query) relay(ctx context.Context, o *control.Operation) (any, error) {
+	parts, err := q.parts(o)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := o.Request(parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.sign(o, fields); err != nil {
+		return nil, err
+	}
+	request, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // of what was JSON
+	}
+	reply, err := q.api.cfg.Client.Ask(ctx, o.Subject, request)
+	if err != nil {
+		return nil, overHTTP(o, err)
+	}
+	return replied(o, reply)
+}
+
+// parts reads where a request stands.
+func (q *query) parts(o *control.Operation) (p control.Parts, err error) {
+	p = control.Parts{Path: map[string]string{}, Query: q.values, Header: map[string]string{}}
+	for part := range strings.SplitSeq(o.Path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			name = strings.TrimSuffix(name, "}")
+			v := q.r.PathValue(name)
+			if !messages.ValidToken(v) && o.Tag != "workers" { // those may have any name
+				return p, &messages.FieldError{Field: name, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
+			}
+			p.Path[name] = v
+		}
+	}
+	if err := q.bounds(o, &p); err != nil {
+		return p, err
+	}
+	unaddressed, err := q.flag("unaddressed")
+	switch {
+	case err != nil:
+		return p, err
+	case unaddressed:
+		err = q.forAll()
+	default:
+		p.Header[control.HeaderTenant], err = q.tenant()
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Header[control.HeaderBy] = q.r.Header.Get(control.HeaderBy)
+	if q.r.Header.Get(headerIfMatch) != "" && slices.ContainsFunc(o.Headers, func(h control.Parameter) bool { return h.Name == headerIfMatch }) {
+		revision, err := q.matched()
+		if err != nil {
+			return p, err
+		}
+		if revision != nil {
+			p.Query.Set("ifRevision", strconv.FormatUint(*revision, 10))
+		}
+	}
+	if o.Body == nil {
+		return p, nil
+	}
+	if p.Body, err = q.raw(); err != nil {
+		return p, err
+	}
+	switch {
+	case len(p.Body) > 0:
+		return p, messages.Decode(p.Body, reflect.New(reflect.TypeOf(o.Body)).Interface()) // as what it is, to name what is wrong
+	case o.Optional:
+		p.Body = nil
+		return p, nil
+	default:
+		return p, &messages.FieldError{Field: "body", Reason: "is missing"}
+	}
+}
+
+// bounds checks what parameters say of themselves, and fills in defaults.
+func (q *query) bounds(o *control.Operation, p *control.Parts) error {
+	for _, is := range o.Query {
+		switch {
+		case is.Must:
+			sure, err := q.flag(is.Name)
+			if err != nil {
+				return err
+			}
+			if !sure {
+				return problemf(http.StatusBadRequest, messages.CodeInvalidInput, "what is purged is gone: give "+is.Name+"=true")
+			}
+		case is.Most > 0:
+			n, err := q.limit(is.Most)
+			if err != nil {
+				return err
+			}
+			p.Query.Set(is.Name, strconv.Itoa(n))
+		case is.Kind == "date-time":
+			if _, err := q.time(is.Name, time.Time{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sign says who asks where that is known, and what makes the request safe to repeat.
+func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (err error) {
+	if o.Subject == messages.SubjectPromptPut {
+		return q.author(fields)
+	}
+	if o.Has("by") {
+		if who := q.by(""); who != "" {
+			fields["by"], err = json.Marshal(who)
+		}
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // a text always encodes
+	}
+	if !o.Has("control") || fields["control"] != nil && string(fields["control"]) != `""` {
+		return nil
+	}
+	id, err := q.control()
+	if err == nil && id != "" {
+		fields["control"], err = json.Marshal(id)
+	}
+	return err
+}
+
+// author says in a prompt who stores it: a prompt keeps that itself.
+func (q *query) author(fields map[string]json.RawMessage) error {
+	by := q.by(q.r.Header.Get(control.HeaderBy))
+	if by == "" {
+		return nil
+	}
+	var p messages.Prompt
+	err := json.Unmarshal(fields["prompt"], &p)
+	if err == nil {
+		p.Author = by
+		fields["prompt"], err = json.Marshal(p)
+	}
+	return err //nolint:wrapcheck // it was read strictly before
+}
+
+// overHTTP is what went wrong with a request, in the words that it has over HTTP.
+func overHTTP(o *control.Operation, err error) error {
+	p, ok := errors.AsType[*messages.Problem](err)
+	if !ok {
+		return err
+	}
+	said := *p
+	said.Field = o.FieldOverHTTP(p.Field)
+	if p.Status == http.StatusNotFound {
+		said.Field = ""
+	}
+	return &said
+}
+
+// replied makes a reply an answer. What was made has a place, and what has a revision a tag.
+func replied(o *control.Operation, reply json.RawMessage) (any, error) {
+	var about struct {
+		ID       string `json:"id"`
+		Revision uint64 `json:"revision"`
+	}
+	out := &replyOf{body: reply, header: http.Header{}}
+	tagged := o.Tag == "quotas" && strings.Contains(o.Path, "{")
+	if tagged || o.Status == http.StatusAccepted {
+		if err := json.Unmarshal(reply, &about); err != nil {
+			return nil, err //nolint:wrapcheck // of what was JSON
+		}
+	}
+	if tagged {
+		out.header.Set("Etag", `"`+strconv.FormatUint(about.Revision, 10)+`"`)
+	}
+	if o.Status == http.StatusAccepted {
+		out.header.Set("Location", "/v1/tasks/"+about.ID)
+	}
+	return out, nil
+}

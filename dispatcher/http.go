@@ -1,0 +1,308 @@
+package dispatcher
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+)
+
+// ErrOverHTTP means that a client over HTTP cannot do this: it needs a connection to NATS.
+var ErrOverHTTP = errors.New("not over HTTP (LONGSHORE_URL): this needs a connection to NATS (NATS_URL)")
+
+// ErrUnreachable is an ErrUnavailable of a client over HTTP: at its address nothing answers. The error names the address.
+var ErrUnreachable error = unreachableError{}
+
+type unreachableError struct{}
+
+func (unreachableError) Error() string { return ErrUnavailable.Error() }
+
+func (unreachableError) Is(target error) bool { return target == ErrUnavailable }
+
+// remote is a dispatcher that is asked over HTTP.
+type remote struct {
+	base string // without a slash at its end
+	key  string
+	http *http.Client
+}
+
+const (
+	// What is read of an answer that is neither a stream nor a page: a result with its transcript.
+	maxAnswer = 64 << 20
+	// What is read of a problem.
+	maxProblem = 64 << 10
+)
+
+// NewHTTP is a client of a dispatcher's HTTP API, at an address such as https://longshore.example.com, with an API key or
+// a JWT; empty: none. It connects to nothing before it is used. The tenant "default" is that of the key.
+//
+// Follow, Recent and RebuildIndex are ErrOverHTTP. Watch comes back by itself when a stream is cut.
+func NewHTTP(address, key string) (*Client, error) {
+	u, err := url.Parse(strings.TrimSpace(address))
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, &messages.FieldError{Field: "address", Reason: "must be one such as https://longshore.example.com"}
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, &messages.FieldError{Field: "address", Reason: "must have no user, query or fragment; a key has its own place"}
+	case strings.ContainsAny(key, " \r\n\t,"):
+		return nil, &messages.FieldError{Field: "key", Reason: "has spaces or commas"}
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+		DialContext:         (&net.Dialer{Timeout: requestTimeout}).DialContext,
+		TLSHandshakeTimeout: requestTimeout,
+	}
+	r := &remote{base: strings.TrimRight(u.String(), "/"), key: key, http: &http.Client{
+		Transport: transport,
+		CheckRedirect: func(to *http.Request, _ []*http.Request) error { // a key is for one address
+			return fmt.Errorf("it leads to %s://%s: use that address", to.URL.Scheme, to.URL.Host)
+		},
+	}}
+	return &Client{remote: r}, nil
+}
+
+// Close lets go of idle connections of a client over HTTP. One over NATS does not own its connection.
+func (c *Client) Close() {
+	if c.remote != nil {
+		c.remote.http.CloseIdleConnections()
+	}
+}
+
+// call is a request over HTTP.
+type call struct {
+	method, path string
+	query        url.Values
+	tenant       string
+	header       map[string]string
+	body         []byte
+	stream       io.Reader // instead of body
+	media        string    // of the body; default JSON
+	accept       string
+}
+
+// do makes a request. The answer's status is one of success; its body must be closed.
+func (r *remote) do(ctx context.Context, c call) (*http.Response, error) {
+	body := c.stream
+	if body == nil && c.body != nil {
+		body = bytes.NewReader(c.body)
+	}
+	to := r.base + c.path
+	if len(c.query) > 0 {
+		to += "?" + c.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, c.method, to, body)
+	if err != nil {
+		return nil, fmt.Errorf("ask the dispatcher: %w", err)
+	}
+	if c.tenant != "" {
+		req.Header.Set(control.HeaderTenant, c.tenant)
+	}
+	for name, value := range c.header {
+		req.Header.Set(name, value)
+	}
+	if req.Header.Get(control.HeaderTenant) == messages.DefaultTenant {
+		req.Header.Del(control.HeaderTenant) // the tenant of the key, whose own one need not be named
+	}
+	if r.key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	if c.accept != "" {
+		req.Header.Set("Accept", c.accept)
+	}
+	if body != nil {
+		media := c.media
+		if media == "" {
+			media = "application/json"
+		}
+		req.Header.Set("Content-Type", media)
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return nil, r.unreachable(ctx, err)
+	}
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return nil, refusal(r.base, resp)
+}
+
+// unreachable is the error of a request without an answer. It has no key in it: that is a header.
+func (r *remote) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+	}
+	if where, ok := errors.AsType[*url.Error](err); ok {
+		err = where.Err
+	}
+	return fmt.Errorf("%w at %s: %w", ErrUnreachable, r.base, err)
+}
+
+// refusal is what an answer that is none says.
+func refusal(base string, resp *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
+	var p messages.Problem
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil || media != "application/problem+json" || messages.DecodePeer(text, &p) != nil || p.Code == "" {
+		return fmt.Errorf("%s answers %d: is it a dispatcher's address?", base, resp.StatusCode)
+	}
+	return &p
+}
+
+// json makes a request whose answer is one JSON value.
+func (r *remote) json(ctx context.Context, c call) (json.RawMessage, error) {
+	resp, err := r.do(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, r.unreachable(ctx, err)
+	case len(data) > maxAnswer:
+		return nil, fmt.Errorf("the answer of %s is longer than %d bytes", r.base, maxAnswer)
+	default:
+		return data, nil
+	}
+}
+
+// ask makes the request of an operation over HTTP.
+func (r *remote) ask(ctx context.Context, subject string, request json.RawMessage) (json.RawMessage, error) {
+	o := control.Of(subject)
+	switch {
+	case o == nil:
+		return nil, fmt.Errorf("%w: %s", ErrOverHTTP, subject)
+	case o.ID == "":
+		return r.byHand(ctx, o, request)
+	}
+	parts, err := o.Parts(request)
+	if err != nil {
+		return nil, err
+	}
+	c := call{method: o.Method, path: o.Path, query: parts.Query, header: parts.Header, body: parts.Body}
+	for name, value := range parts.Path {
+		c.path = strings.ReplaceAll(c.path, "{"+name+"}", url.PathEscape(value))
+	}
+	return r.json(ctx, c)
+}
+
+// byHand makes requests whose routes do more than one operation, or are asked for in other words.
+func (r *remote) byHand(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
+	var of messages.RunRequest
+	_ = json.Unmarshal(request, &of) // requests about no run have other fields
+	run := call{method: http.MethodGet, path: "/v1/tasks/" + url.PathEscape(of.ID), tenant: of.Tenant, query: url.Values{}}
+	switch o.Subject {
+	case messages.SubjectStatus:
+		return r.json(ctx, run)
+	case messages.SubjectResult:
+		var req messages.ResultRequest
+		if err := json.Unmarshal(request, &req); err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		run.path += "/result"
+		set(run.query, "format", req.Format)
+		set(run.query, "after", req.After)
+		if req.Transcript {
+			run.query.Set("transcript", "true")
+		}
+		return r.json(ctx, run)
+	case messages.SubjectLog:
+		var req messages.LogRequest
+		if err := json.Unmarshal(request, &req); err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		run.path += "/log"
+		if req.After > 0 {
+			run.query.Set("after", strconv.FormatUint(req.After, 10))
+		}
+		return r.json(ctx, run)
+	case messages.SubjectApprove, messages.SubjectDeny:
+		return r.decide(ctx, o, run, request)
+	case messages.SubjectScheduleRun:
+		var req messages.ScheduleRun
+		if err := json.Unmarshal(request, &req); err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		return r.json(ctx, call{method: http.MethodPost, path: "/v1/schedules/" + url.PathEscape(req.Name) + "/run", tenant: req.Tenant})
+	case messages.SubjectRunStats:
+		var req messages.StatsRequest
+		if err := json.Unmarshal(request, &req); err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		query := filterQuery(&req.RunsRequest)
+		set(query, "by", string(req.By))
+		return r.json(ctx, call{method: http.MethodGet, path: "/v1/stats", tenant: req.Tenant, query: query})
+	case messages.SubjectKeyList:
+		return r.json(ctx, call{method: http.MethodGet, path: "/v1/keys", tenant: of.Tenant})
+	case messages.SubjectKeyRevoke:
+		return r.json(ctx, call{method: http.MethodDelete, path: run.path[:0] + "/v1/keys/" + url.PathEscape(of.ID), tenant: of.Tenant})
+	default:
+		return nil, fmt.Errorf("%w: %s", ErrOverHTTP, o.Name())
+	}
+}
+
+func set(query url.Values, name, value string) {
+	if value != "" {
+		query.Set(name, value)
+	}
+}
+
+// decide approves or denies a call: one route for both.
+func (r *remote) decide(ctx context.Context, o *control.Operation, run call, request json.RawMessage) (json.RawMessage, error) {
+	var d messages.DecisionRequest
+	err := json.Unmarshal(request, &d)
+	if err == nil {
+		run.body, err = json.Marshal(struct {
+			Call     string `json:"call,omitempty"`
+			Decision string `json:"decision"`
+			Hash     string `json:"hash,omitempty"`
+			Reason   string `json:"reason,omitempty"`
+			By       string `json:"by,omitempty"`
+		}{d.Call, o.Name(), d.Hash, d.Reason, d.By})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	run.method, run.path = http.MethodPost, run.path+"/approvals"
+	if d.Control != "" {
+		run.header = map[string]string{control.HeaderIdempotency: d.Control}
+	}
+	return r.json(ctx, run)
+}
+
+// filterQuery is a filter of runs as a query.
+func filterQuery(f *messages.RunsRequest) url.Values {
+	q := url.Values{}
+	for _, s := range f.Statuses {
+		q.Add("status", string(s))
+	}
+	for k, v := range f.Labels {
+		q.Add("label", k+"="+v)
+	}
+	set(q, "agent", f.Agent)
+	set(q, "session", f.Session)
+	set(q, "q", f.Search)
+	set(q, "code", string(f.Code))
+	since := time.Unix(0, 0) // without one the API lists the last day
+	if f.Since != nil {
+		since = *f.Since
+	}
+	q.Set("since", since.UTC().Format(time.RFC3339Nano))
+	if f.Until != nil {
+		q.Set("until", f.Until.UTC().Format(time.RFC3339Nano))
+	}
+	return q
+}

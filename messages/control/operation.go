@@ -1,0 +1,344 @@
+// Package control describes the operations of the dispatcher as data. One value says what an operation is called, on
+// which subject and at which path it is asked for, who may ask, what is audited, and where each field of its request
+// stands over HTTP. The NATS endpoint, the HTTP route with its checks, the OpenAPI and AsyncAPI documents and the client
+// over HTTP are made from it.
+//
+//	op := control.Of(messages.SubjectSteer)
+//	parts, err := op.Parts(request)     // the client: path, query, headers and body
+//	body, err := op.Request(parts)      // the server: the same request again, as it would come over NATS
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// Headers of requests over HTTP.
+const (
+	// HeaderTenant says for whom a request is made; absent it is the caller's tenant, or the default one.
+	HeaderTenant = "Longshore-Tenant"
+	// HeaderBy says who makes a change; it is kept with the change.
+	HeaderBy = "Longshore-By"
+	// HeaderIdempotency makes a request safe to repeat.
+	HeaderIdempotency = "Idempotency-Key"
+)
+
+// Operation is one request and its reply.
+type Operation struct {
+	Subject string // of the request over NATS
+	Asks    any    // a value of the request's type
+	Reply   any    // a value of the reply's type
+	Tenants bool   // clients that are bound to a tenant may ask, on a subject of theirs
+	Audited bool   // an acted event is made of it
+
+	// What follows describes it over HTTP. An empty ID: it is not there, or by hand.
+	ID           string // in the OpenAPI document
+	Tag, Summary string
+	Text         string // more about it
+	Needs        Permission
+	Method, Path string
+	Query        []Parameter
+	Headers      []Parameter
+	Body         any               // a value of the type of the body; nil: there is none
+	Optional     bool              // the body may be absent
+	Status       int               // of success; 0: 200
+	Fields       map[string]string // where fields of the request stand, where the rules of place do not say it
+	Newest       bool              // 0 in the path stands for the newest revision
+	Unprefixed   string            // the field that is the whole body: errors about its parts name the parts alone
+}
+
+// Parameter of a query or a header.
+type Parameter struct {
+	Name, Text    string
+	Kind          string // string, integer, boolean, duration, date-time
+	Many          bool   // may be given more than once
+	Example       string
+	Most, Default int  // of an integer; 0: unbounded, none
+	Must          bool // a boolean that must be true: it is a confirmation and no part of the request
+}
+
+// Parts is where a request stands over HTTP.
+type Parts struct {
+	Path   map[string]string
+	Query  url.Values
+	Header map[string]string
+	Body   json.RawMessage // nil: none
+}
+
+// In is where a field of a request stands.
+type in string
+
+const (
+	inPath   in = "path"
+	inQuery  in = "query"
+	inHeader in = "header"
+	inBody   in = "body"  // as a field of it
+	inWhole  in = "whole" // is all of it
+	inNone   in = "none"  // does not travel
+)
+
+// place is where a field of the request stands, and what it is called there.
+//
+// The tenant is a header. A field that the path names is there. What is left is in the body, if the operation has one,
+// and in the query otherwise, where `by` is a header.
+func (o *Operation) place(field string) (in, string) {
+	if at, ok := o.Fields[field]; ok {
+		where, name, named := strings.Cut(at, ":")
+		if !named {
+			name = field
+		}
+		return in(where), name
+	}
+	switch {
+	case field == "tenant":
+		return inHeader, HeaderTenant
+	case strings.Contains(o.Path, "{"+field+"}"):
+		return inPath, field
+	case o.Body != nil:
+		return inBody, field
+	case field == "by":
+		return inHeader, HeaderBy
+	default:
+		return inQuery, field
+	}
+}
+
+// FieldOverHTTP is what a field of the request is called over HTTP, as errors name it.
+func (o *Operation) FieldOverHTTP(field string) string {
+	if o.Unprefixed != "" {
+		if rest, ok := strings.CutPrefix(field, o.Unprefixed+"."); ok {
+			return rest
+		}
+	}
+	first, rest, nested := strings.Cut(field, ".")
+	if _, known := o.fields()[first]; !known {
+		return field
+	}
+	where, name := o.place(first)
+	switch {
+	case where == inNone || where == inWhole:
+		return field
+	case nested:
+		return name + "." + rest
+	default:
+		return name
+	}
+}
+
+// fields are the fields of the request by their names in JSON.
+func (o *Operation) fields() map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(o.Asks)) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		kind := f.Type
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		fields[name] = kind
+	}
+	return fields
+}
+
+// Parts is where a request of the operation stands over HTTP. Fields that do not travel are left out.
+func (o *Operation) Parts(request any) (Parts, error) {
+	p := Parts{Path: map[string]string{}, Query: url.Values{}, Header: map[string]string{}}
+	data, err := json.Marshal(request)
+	if err != nil {
+		return p, fmt.Errorf("encode request: %w", err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return p, fmt.Errorf("encode request: %w", err)
+	}
+	body := map[string]json.RawMessage{}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		value := fields[field]
+		where, name := o.place(field)
+		switch where {
+		case inPath:
+			p.Path[name] = plain(value)
+		case inQuery:
+			if text := plain(value); text != "" {
+				p.Query.Set(name, text)
+			}
+		case inHeader:
+			if text := plain(value); text != "" {
+				p.Header[name] = text
+			}
+		case inWhole:
+			p.Body = value
+		case inBody:
+			body[name] = value
+		case inNone:
+		}
+	}
+	if o.Unprefixed != "" && p.Body != nil {
+		var whole map[string]json.RawMessage
+		if err := json.Unmarshal(p.Body, &whole); err != nil {
+			return p, fmt.Errorf("encode request: %w", err)
+		}
+		for part := range strings.SplitSeq(o.Path, "/") {
+			name := strings.Trim(part, "{}")
+			if _, given := p.Path[name]; !given && name != part {
+				p.Path[name] = plain(whole[name])
+			}
+		}
+	}
+	if o.Newest {
+		for part := range strings.SplitSeq(o.Path, "/") {
+			if name := strings.Trim(part, "{}"); name != part && p.Path[name] == "" {
+				p.Path[name] = "0"
+			}
+		}
+	}
+	for _, q := range o.Query {
+		if q.Must {
+			p.Query.Set(q.Name, "true")
+		}
+	}
+	if o.Body != nil && p.Body == nil && (len(body) > 0 || !o.Optional) {
+		if p.Body, err = json.Marshal(body); err != nil {
+			return p, fmt.Errorf("encode request: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// plain is a scalar as text.
+func plain(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	if string(value) == "null" {
+		return ""
+	}
+	return string(value)
+}
+
+// Request is the request that stands in parts, as it would come over NATS. The parts of the path and the query must have
+// been found valid as text; what is wrong as a value is a *messages.FieldError that names the part.
+func (o *Operation) Request(p Parts) (map[string]json.RawMessage, error) {
+	request := map[string]json.RawMessage{}
+	var body map[string]json.RawMessage
+	for field, kind := range o.fields() {
+		where, name := o.place(field)
+		text, given := "", false
+		switch where {
+		case inPath:
+			text, given = p.Path[name]
+		case inQuery:
+			text, given = p.Query.Get(name), p.Query.Get(name) != ""
+		case inHeader:
+			text, given = p.Header[name], p.Header[name] != ""
+		case inWhole:
+			if p.Body != nil {
+				request[field] = p.Body
+			}
+			continue
+		case inBody:
+			if body == nil && p.Body != nil {
+				if err := messages.Decode(p.Body, &body); err != nil {
+					return nil, err
+				}
+			}
+			if value, ok := body[name]; ok {
+				request[field] = value
+			}
+			continue
+		case inNone:
+			continue
+		}
+		if !given {
+			continue
+		}
+		value, err := typed(name, text, kind)
+		if err != nil {
+			return nil, err
+		}
+		if where == inPath && string(value) == "0" && !o.Newest {
+			return nil, &messages.FieldError{Field: name, Reason: "must be a number from 1"}
+		}
+		request[field] = value
+	}
+	if o.Unprefixed == "" || p.Body == nil {
+		return request, nil
+	}
+	named, err := o.name(p)
+	if named != nil {
+		request[o.Unprefixed] = named
+	}
+	return request, err
+}
+
+// name gives a body that is a whole field the name that the path has, where the request itself has none: an agent, a
+// prompt or a schedule need not say its name again, and must not say another.
+func (o *Operation) name(p Parts) (json.RawMessage, error) {
+	fields := o.fields()
+	for _, name := range slices.Sorted(maps.Keys(p.Path)) {
+		if _, own := fields[name]; own {
+			continue
+		}
+		var body map[string]json.RawMessage
+		if err := messages.Decode(p.Body, &body); err != nil {
+			return nil, err
+		}
+		if said := plain(body[name]); said != "" && said != p.Path[name] {
+			return nil, &messages.FieldError{Field: name, Reason: "is not that of the path"}
+		}
+		if said := plain(body["tenant"]); said != "" && o.Has("tenant") && said != p.Header[HeaderTenant] {
+			return nil, &messages.FieldError{Field: "tenant", Reason: "is not that of the path"}
+		}
+		value, err := json.Marshal(p.Path[name])
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", name, err)
+		}
+		body[name] = value
+		whole, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode body: %w", err)
+		}
+		return whole, nil
+	}
+	return nil, nil
+}
+
+// typed is a text as the value of a field.
+func typed(name, text string, kind reflect.Type) (json.RawMessage, error) {
+	switch kind.Kind() {
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return nil, &messages.FieldError{Field: name, Reason: "must be true or false"}
+		}
+		return json.RawMessage(text), nil
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		n, err := strconv.ParseUint(text, 10, 63)
+		if err != nil {
+			return nil, &messages.FieldError{Field: name, Reason: "must be a number"}
+		}
+		return json.RawMessage(strconv.FormatUint(n, 10)), nil
+	default:
+		value, err := json.Marshal(text)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", name, err)
+		}
+		return value, nil
+	}
+}
+
+// Has reports whether the request has a field of this name.
+func (o *Operation) Has(field string) bool {
+	_, ok := o.fields()[field]
+	return ok
+}
