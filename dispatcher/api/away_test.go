@@ -93,6 +93,25 @@ func refusedByStore(ctx context.Context, t *testing.T, url string, op api.Operat
 	return p.Detail
 }
 
+// noticed returns once a dispatcher knows that its connection is gone: until then it may answer what needs none.
+func noticed(ctx context.Context, t *testing.T, url string) {
+	t.Helper()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			return
+		}
+	}
+}
+
 // While NATS is away, each operation says so and that it can be asked again.
 func TestEveryOperationWhileNATSIsAway(t *testing.T) {
 	t.Parallel() // it waits for answers that do not come
@@ -101,6 +120,7 @@ func TestEveryOperationWhileNATSIsAway(t *testing.T) {
 	servers.StopNATS()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	noticed(ctx, t, url)
 	var wg sync.WaitGroup
 	for _, op := range api.Operations() {
 		if op.ID == "getOpenAPI" || strings.HasPrefix(op.Path, "/v1/keys") {

@@ -51,7 +51,7 @@ type Operation struct {
 	Optional     bool              // the body may be absent
 	Status       int               // of success; 0: 200
 	Fields       map[string]string // where fields of the request stand, where the rules of place do not say it
-	Newest       bool              // 0 in the path stands for the newest revision
+	Newest       bool              // the word latest in the path stands for the newest revision
 	Unprefixed   string            // the field that is the whole body: errors about its parts name the parts alone
 }
 
@@ -110,6 +110,9 @@ func (o *Operation) place(field string) (in, string) {
 		return inQuery, field
 	}
 }
+
+// latest stands in a path for a revision that is not said.
+const latest = "latest"
 
 // FieldOverHTTP is what a field of the request is called over HTTP, as errors name it.
 func (o *Operation) FieldOverHTTP(field string) string {
@@ -198,7 +201,7 @@ func (o *Operation) Parts(request any) (Parts, error) {
 	if o.Newest {
 		for part := range strings.SplitSeq(o.Path, "/") {
 			if name := strings.Trim(part, "{}"); name != part && p.Path[name] == "" {
-				p.Path[name] = "0"
+				p.Path[name] = latest
 			}
 		}
 	}
@@ -263,11 +266,14 @@ func (o *Operation) Request(p Parts) (map[string]json.RawMessage, error) {
 		if !given {
 			continue
 		}
+		if where == inPath && o.Newest && text == latest {
+			continue
+		}
 		value, err := typed(name, text, kind)
 		if err != nil {
 			return nil, err
 		}
-		if where == inPath && string(value) == "0" && !o.Newest {
+		if where == inPath && string(value) == "0" {
 			return nil, &messages.FieldError{Field: name, Reason: "must be a number from 1"}
 		}
 		request[field] = value

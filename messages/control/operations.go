@@ -188,7 +188,7 @@ func agents() []Operation {
 		{
 			Subject: messages.SubjectAgentGet, Asks: messages.CatalogRequest{}, Reply: messages.AgentRevision{},
 			ID: "getAgentRevision", Tag: "agents", Summary: "An agent as it was", Needs: Read, Method: "GET", Path: oneAgent + "/revisions/{revision}",
-			Text: "Revision 0 is the newest.", Newest: true,
+			Text: "The revision latest is the newest.", Newest: true,
 		},
 	}
 }
