@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/observability"
+	"github.com/longshore-run/longshore/worker/circuit"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/anthropic"
 	"github.com/longshore-run/longshore/worker/model/openai"
@@ -157,7 +158,7 @@ func modelMetrics(m *observability.Metrics, p model.Provider) error {
 	return m.Gauge("model_circuits_open", "Models that are not called for now because they failed too often.", func() float64 {
 		n := 0
 		for _, c := range r.Circuits() {
-			if c.State != model.CircuitClosed {
+			if c.State != circuit.Closed {
 				n++
 			}
 		}

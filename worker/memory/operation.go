@@ -6,14 +6,17 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/longshore-run/longshore/worker/circuit"
 )
 
 // do asks Redis once, within the timeout, or returns ErrDown at once. It counts and judges the outcome.
 func (s *ShortTerm) do(ctx context.Context, operation func(context.Context) error) error {
-	if !s.circuit.Allow() {
+	pass, ok := s.circuit.Enter()
+	if !ok {
 		return ErrDown
 	}
-	return s.judge(ctx, s.try(ctx, operation))
+	return s.judge(ctx, pass, s.try(ctx, operation))
 }
 
 // Reach asks Redis whether it answers, as often as it takes to call it down, and returns why it does not. Call it at a start:
@@ -21,7 +24,7 @@ func (s *ShortTerm) do(ctx context.Context, operation func(context.Context) erro
 func (s *ShortTerm) Reach(ctx context.Context) error {
 	for {
 		err := s.do(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
-		if err == nil || ctx.Err() != nil || !s.circuit.IsUp() {
+		if err == nil || ctx.Err() != nil || !s.circuit.IsClosed() {
 			return err
 		}
 	}
@@ -38,18 +41,19 @@ func (s *ShortTerm) try(ctx context.Context, operation func(context.Context) err
 }
 
 // judge tells the circuit how an operation went. A caller that gave up says nothing about Redis.
-func (s *ShortTerm) judge(caller context.Context, err error) error {
+func (s *ShortTerm) judge(caller context.Context, pass circuit.Pass, err error) error {
 	switch {
 	case err == nil || errors.Is(err, redis.Nil):
-		s.closeCircuit()
+		s.closeCircuit(pass)
 	case caller.Err() != nil:
+		s.circuit.Withdraw(pass)
 		s.errors.Add(1)
 	case isAboutValue(err):
 		s.errors.Add(1)
-		s.closeCircuit()
+		s.closeCircuit(pass)
 	default:
 		s.errors.Add(1)
-		if s.circuit.Fail() {
+		if s.circuit.Fail(pass, circuit.Failure{}) {
 			s.config.Log.WarnContext(caller, "short-term memory is down", "err", err)
 			s.signal() // Run looks after it from now on
 		}
@@ -57,8 +61,8 @@ func (s *ShortTerm) judge(caller context.Context, err error) error {
 	return err
 }
 
-func (s *ShortTerm) closeCircuit() {
-	if s.circuit.Succeed() {
+func (s *ShortTerm) closeCircuit(pass circuit.Pass) {
+	if s.circuit.Succeed(pass) {
 		s.config.Log.Info("short-term memory is up again")
 	}
 }

@@ -102,7 +102,7 @@ func New(rdb redis.UniversalClient, config Config) (*ShortTerm, error) {
 		rdb:     rdb,
 		config:  config,
 		pending: newPending(config.MaxPending, config.MaxPendingBytes),
-		circuit: circuit.New(config.Probe),
+		circuit: circuit.New(circuit.Config{First: config.Probe}),
 		wake:    make(chan struct{}, 1),
 	}, nil
 }
@@ -202,6 +202,6 @@ func (s *ShortTerm) Stats() Stats {
 		Saves:   s.saves.Load(),
 		Dropped: s.dropped.Load(),
 		Errors:  s.errors.Load(),
-		Up:      s.circuit.IsUp(),
+		Up:      s.circuit.IsClosed(),
 	}
 }

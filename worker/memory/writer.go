@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/longshore-run/longshore/worker/circuit"
 )
 
 const (
 	maxBatch      = 64
 	maxBatchBytes = 1 << 20 // goes through within the timeout on any network that is fit for a cache
-	maxAttempts   = 5       // more than maxFailures: an outage alone drops nothing
+	maxAttempts   = 5       // the circuit opens earlier: an outage alone drops nothing
 	retryPause    = 50 * time.Millisecond
 	flushTimeout  = time.Second
 )
@@ -32,8 +34,8 @@ func (s *ShortTerm) Run(ctx context.Context) error {
 
 // turn writes one batch, or waits for a reason to.
 func (s *ShortTerm) turn(ctx context.Context) {
-	if !s.circuit.IsUp() {
-		s.wait(ctx, s.circuit.UntilProbe())
+	if !s.circuit.IsClosed() {
+		s.wait(ctx, s.circuit.Wait())
 		s.probe(ctx)
 		return
 	}
@@ -71,7 +73,7 @@ func (s *ShortTerm) probe(ctx context.Context) {
 func (s *ShortTerm) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	for ctx.Err() == nil && s.circuit.IsUp() {
+	for ctx.Err() == nil && s.circuit.IsClosed() {
 		batch := s.pending.take(maxBatch, maxBatchBytes)
 		if len(batch) == 0 {
 			break
@@ -91,7 +93,7 @@ func (s *ShortTerm) write(ctx context.Context, batch []*change) bool {
 		failure = s.send(ctx, batch)
 		return failure
 	})
-	_ = s.judge(context.WithoutCancel(ctx), err)
+	_ = s.judge(context.WithoutCancel(ctx), circuit.Pass{}, err)
 	return failure == nil
 }
 

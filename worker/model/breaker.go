@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/longshore-run/longshore/worker/circuit"
 )
 
 // Defaults of a BreakerConfig.
@@ -29,21 +31,10 @@ type BreakerConfig struct {
 	Random   func() float64   // In [0, 1), for jitter; safe for concurrent use. Default: the runtime's.
 }
 
-// CircuitState is whether calls go through.
-type CircuitState string
-
-// Circuit states. A closed circuit lets all calls through, an open one none, a half-open one a single call, which
-// decides.
-const (
-	CircuitClosed   CircuitState = "closed"
-	CircuitOpen     CircuitState = "open"
-	CircuitHalfOpen CircuitState = "half_open"
-)
-
 // Circuit is what is known about the failures of one model of one endpoint.
 type Circuit struct {
 	Endpoint, Model string
-	State           CircuitState
+	State           circuit.State
 	Failures        int // in a row
 	Until           time.Time
 	Last            Class // of the last failure
@@ -53,32 +44,30 @@ type circuitKey struct{ endpoint, model string }
 
 // circuits keeps a circuit for every model that failed last. One that answers is forgotten. Safe for concurrent use.
 type circuits struct {
-	config BreakerConfig
+	config circuit.Config
 
 	mu sync.Mutex
-	m  map[circuitKey]*circuit
+	m  map[circuitKey]*failing
 }
 
-type circuit struct {
-	failures int       // in a row
-	opened   int       // in a row
-	until    time.Time // zero: closed
-	probing  bool      // the call of the half-open circuit goes on
-	last     *Error
+// failing is a model whose last call failed.
+type failing struct {
+	*circuit.Circuit
+	last *Error
 }
 
 func newCircuits(c BreakerConfig) *circuits {
-	if c.Failures == 0 {
-		c.Failures = defaultFailures
+	config := circuit.Config{
+		Failures: cmp.Or(c.Failures, defaultFailures), First: cmp.Or(c.First, defaultFirstOpen),
+		Longest: cmp.Or(c.Longest, defaultMaxOpen), Probing: probeWait, Now: c.Now, Random: c.Random,
 	}
-	c.First, c.Longest = cmp.Or(c.First, defaultFirstOpen), cmp.Or(c.Longest, defaultMaxOpen)
-	if c.Now == nil {
-		c.Now = time.Now
+	if config.Now == nil {
+		config.Now = time.Now
 	}
-	if c.Random == nil {
-		c.Random = rand.Float64
+	if config.Random == nil {
+		config.Random = rand.Float64
 	}
-	return &circuits{config: c, m: map[circuitKey]*circuit{}}
+	return &circuits{config: config, m: map[circuitKey]*failing{}}
 }
 
 // openError refuses a call, or is the failure that opened a circuit: the same call need not be tried again soon.
@@ -89,8 +78,8 @@ func (e openError) Unwrap() error { return e.why }
 
 // pass is the permission for one call.
 type pass struct {
-	key   circuitKey
-	probe bool
+	key circuitKey
+	circuit.Pass
 }
 
 // enter permits a call, which must be followed by leave, or says for how long it is not.
@@ -98,17 +87,16 @@ func (b *circuits) enter(key circuitKey) (pass, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.m[key]
-	if c == nil || c.until.IsZero() {
+	if c == nil {
 		return pass{key: key}, nil
 	}
-	wait := c.until.Sub(b.config.Now())
-	if wait <= 0 && !c.probing {
-		c.probing = true
-		return pass{key, true}, nil
+	p, ok := c.Enter()
+	if ok {
+		return pass{key, p}, nil
 	}
 	refusal := *c.last
-	refusal.RetryAfter = max(wait, probeWait)
-	refusal.Detail = fmt.Sprintf("not called for now, after %d failures in a row, the last: %s", c.failures, c.last.Detail)
+	refusal.RetryAfter = max(c.Wait(), probeWait)
+	refusal.Detail = fmt.Sprintf("not called for now, after %d failures in a row, the last: %s", c.Status().Failures, c.last.Detail)
 	return pass{}, openError{&refusal}
 }
 
@@ -117,22 +105,21 @@ func (b *circuits) leave(p pass, answered bool, failed *Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.m[p.key]
-	if c != nil && p.probe {
-		c.probing = false
-	}
 	switch {
 	case answered:
 		delete(b.m, p.key)
 	case failed == nil:
-	case c == nil:
-		if len(b.m) >= maxCircuits && !b.forget() {
-			return
+		if c != nil {
+			c.Withdraw(p.Pass)
 		}
-		c = &circuit{}
-		b.m[p.key] = c
-		b.fail(c, failed)
-	case p.probe || c.until.IsZero():
-		b.fail(c, failed)
+	case c == nil && len(b.m) >= maxCircuits && !b.forget():
+	default:
+		if c == nil {
+			c = &failing{Circuit: circuit.New(b.config)}
+			b.m[p.key] = c
+		}
+		c.last = failed
+		c.Fail(p.Pass, circuit.Failure{Lasting: failed.Class == Auth || failed.Class == Quota, AtLeast: failed.RetryAfter})
 	}
 }
 
@@ -156,26 +143,11 @@ func (b *circuits) failed(ctx context.Context, p pass, err error) error {
 	return err
 }
 
-func (b *circuits) fail(c *circuit, e *Error) {
-	c.failures++
-	c.last = e
-	if b.config.Failures < 0 || c.failures < b.config.Failures {
-		return
-	}
-	open := b.config.Longest
-	if e.Class != Auth && e.Class != Quota && c.opened < 20 { // beyond it, shifting would overflow
-		open = min(b.config.First<<c.opened, open)
-	}
-	open = time.Duration(float64(open) * (0.75 + b.config.Random()/2))
-	c.opened++
-	c.until = b.config.Now().Add(max(open, min(e.RetryAfter, b.config.Longest)))
-}
-
 // forget drops a closed circuit, or one that has long been free to be tried.
 func (b *circuits) forget() bool {
 	now := b.config.Now()
 	for key, c := range b.m {
-		if c.until.IsZero() || !c.probing && now.Sub(c.until) > b.config.Longest {
+		if s := c.Status(); s.State == circuit.Closed || !s.Probing && now.Sub(s.Until) > b.config.Longest {
 			delete(b.m, key)
 			return true
 		}
@@ -187,32 +159,20 @@ func (b *circuits) forget() bool {
 func (b *circuits) open(key circuitKey) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.m[key]
-	if c == nil || c.until.IsZero() {
-		return 0
+	if c := b.m[key]; c != nil {
+		return c.Wait()
 	}
-	if wait := c.until.Sub(b.config.Now()); wait > 0 || !c.probing {
-		return max(wait, 0)
-	}
-	return probeWait
+	return 0
 }
 
 // list is every circuit with a failure, sorted.
 func (b *circuits) list() []Circuit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.config.Now()
 	out := make([]Circuit, 0, len(b.m))
 	for key, c := range b.m {
-		s := Circuit{key.endpoint, key.model, CircuitClosed, c.failures, c.until, c.last.Class}
-		switch {
-		case c.until.IsZero():
-		case now.Before(c.until):
-			s.State = CircuitOpen
-		default:
-			s.State = CircuitHalfOpen
-		}
-		out = append(out, s)
+		s := c.Status()
+		out = append(out, Circuit{key.endpoint, key.model, s.State, s.Failures, s.Until, c.last.Class})
 	}
 	slices.SortFunc(out, func(a, b Circuit) int {
 		return cmp.Or(cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Model, b.Model))

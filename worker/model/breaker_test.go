@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore-run/longshore/worker/circuit"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -84,7 +85,7 @@ func TestCircuit(t *testing.T) {
 				t.Fatalf("%d calls, error %+v, want %d and %s", p.count(), failed, calls, after)
 			}
 		}
-		state := func(want model.CircuitState, failures int) {
+		state := func(want circuit.State, failures int) {
 			t.Helper()
 			c := r.Circuits()
 			if len(c) != 1 || c[0].State != want || c[0].Failures != failures || c[0].Model != "m" || c[0].Last != model.Overloaded {
@@ -93,16 +94,16 @@ func TestCircuit(t *testing.T) {
 		}
 		fails(1, 0)
 		fails(2, 0)
-		state(model.CircuitClosed, 2)
+		state(circuit.Closed, 2)
 		fails(3, 40*time.Second)
-		state(model.CircuitOpen, 3)
+		state(circuit.Open, 3)
 		fails(3, 40*time.Second)
 		time.Sleep(9 * time.Second)
 		fails(3, 31*time.Second) // longer than anybody waits in a slot
 		time.Sleep(31 * time.Second)
-		state(model.CircuitHalfOpen, 3)
+		state(circuit.HalfOpen, 3)
 		fails(4, 80*time.Second) // the one call that is let through
-		state(model.CircuitOpen, 4)
+		state(circuit.Open, 4)
 		fails(4, 80*time.Second)
 		time.Sleep(80 * time.Second)
 		fails(5, 100*time.Second)
@@ -182,12 +183,12 @@ func TestRateLimitsDoNotCount(t *testing.T) {
 	p := &plant{}
 	r := breaking(t, p)
 	for i, err := range []error{busy(), busy(), limited(0), busy()} {
-		if p.set(err, nil); len(r.Circuits()) > 0 && r.Circuits()[0].State != model.CircuitClosed {
+		if p.set(err, nil); len(r.Circuits()) > 0 && r.Circuits()[0].State != circuit.Closed {
 			t.Errorf("open after %d calls", i)
 		}
 		ask(t.Context(), r, model.Request{})
 	}
-	if c := r.Circuits(); len(c) != 1 || c[0].State != model.CircuitOpen || c[0].Failures != 3 {
+	if c := r.Circuits(); len(c) != 1 || c[0].State != circuit.Open || c[0].Failures != 3 {
 		t.Errorf("circuits %+v", c)
 	}
 }
@@ -311,7 +312,7 @@ func TestCachedReplyTellsNothingOfItsModel(t *testing.T) {
 	}
 	p.on = false
 	ask(t.Context(), r, model.Request{})
-	if c := r.Circuits(); len(c) != 1 || c[0].State != model.CircuitOpen {
+	if c := r.Circuits(); len(c) != 1 || c[0].State != circuit.Open {
 		t.Errorf("got %+v, want an open circuit after the third failure", c)
 	}
 }

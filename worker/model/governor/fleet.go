@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/longshore-run/longshore/worker/circuit"
 )
 
 const (
@@ -30,7 +32,11 @@ type answer struct {
 
 // do asks Redis once, within the timeout, or returns errDown at once, and tells the circuit how it went.
 func (g *Governor) do(ctx context.Context, operation func(context.Context) error) error {
-	if g.config.Redis == nil || !g.circuit.Allow() {
+	if g.config.Redis == nil {
+		return errDown
+	}
+	pass, ok := g.circuit.Enter()
+	if !ok {
 		return errDown
 	}
 	within, cancel := context.WithTimeout(ctx, g.config.Timeout)
@@ -38,13 +44,14 @@ func (g *Governor) do(ctx context.Context, operation func(context.Context) error
 	err := operation(within)
 	switch {
 	case err == nil:
-		g.isUp()
+		g.isUp(pass)
 		return nil
 	case ctx.Err() != nil: // a caller that gave up says nothing about Redis
+		g.circuit.Withdraw(pass)
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		g.isUp()
+		g.isUp(pass)
 	default:
-		if g.circuit.Fail() {
+		if g.circuit.Fail(pass, circuit.Failure{}) {
 			g.config.Log.WarnContext(ctx, "model governor has no redis: this worker keeps to its share of the limits",
 				"err", err, "workers", g.workers.Load())
 			select {
@@ -57,8 +64,8 @@ func (g *Governor) do(ctx context.Context, operation func(context.Context) error
 	return fmt.Errorf("ask redis: %w", err)
 }
 
-func (g *Governor) isUp() {
-	if g.circuit.Succeed() {
+func (g *Governor) isUp(pass circuit.Pass) {
+	if g.circuit.Succeed(pass) {
 		g.config.Log.Info("model governor has redis again: limits are the fleet's")
 	}
 }

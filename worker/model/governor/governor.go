@@ -96,7 +96,7 @@ func New(c Config) (*Governor, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	g := &Governor{
-		config: c, circuit: circuit.New(c.Probe),
+		config: c, circuit: circuit.New(circuit.Config{First: c.Probe}),
 		lines: map[place]*line{}, live: map[*grant]struct{}{}, share: map[owner]*bucket{}, freed: make(chan struct{}),
 		down: make(chan struct{}, 1),
 	}
@@ -128,6 +128,6 @@ func (g *Governor) Stats() Stats {
 	return Stats{
 		Admitted: g.admitted.Load(), Waited: g.waited.Load(), Refused: g.refused.Load(), Errors: g.errors.Load(),
 		Waiting:  time.Duration(g.waitNanos.Load()), //nolint:gosec // 292 years
-		Degraded: g.config.Redis == nil || !g.circuit.IsUp(), Workers: int(g.workers.Load()),
+		Degraded: g.config.Redis == nil || !g.circuit.IsClosed(), Workers: int(g.workers.Load()),
 	}
 }

@@ -67,7 +67,7 @@ func New(c Config) (*Cache, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Cache{config: c, circuit: circuit.New(c.Probe)}, nil
+	return &Cache{config: c, circuit: circuit.New(circuit.Config{First: c.Probe})}, nil
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -89,7 +89,7 @@ type Stats struct {
 // Stats may be called at any time.
 func (c *Cache) Stats() Stats {
 	return Stats{
-		Hits: c.hits.Load(), Misses: c.misses.Load(), Stores: c.stores.Load(), Errors: c.errors.Load(), Up: c.circuit.IsUp(),
+		Hits: c.hits.Load(), Misses: c.misses.Load(), Stores: c.stores.Load(), Errors: c.errors.Load(), Up: c.circuit.IsClosed(),
 	}
 }
 
@@ -192,7 +192,8 @@ var errDown = errors.New("redis is down")
 
 // do asks Redis once, within the timeout, or returns errDown at once, and tells the circuit how it went.
 func (c *Cache) do(ctx context.Context, operation func(context.Context) error) error {
-	if !c.circuit.Allow() {
+	pass, ok := c.circuit.Enter()
+	if !ok {
 		return errDown
 	}
 	within, cancel := context.WithTimeout(ctx, c.config.Timeout)
@@ -200,13 +201,14 @@ func (c *Cache) do(ctx context.Context, operation func(context.Context) error) e
 	err := operation(within)
 	switch {
 	case err == nil:
-		c.isUp()
+		c.isUp(pass)
 		return nil
 	case ctx.Err() != nil: // a caller that gave up says nothing about Redis
+		c.circuit.Withdraw(pass)
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		c.isUp()
+		c.isUp(pass)
 	default:
-		if c.circuit.Fail() {
+		if c.circuit.Fail(pass, circuit.Failure{}) {
 			c.config.Log.WarnContext(ctx, "reply cache is down", "err", err)
 		}
 	}
@@ -214,8 +216,8 @@ func (c *Cache) do(ctx context.Context, operation func(context.Context) error) e
 	return fmt.Errorf("ask redis: %w", err)
 }
 
-func (c *Cache) isUp() {
-	if c.circuit.Succeed() {
+func (c *Cache) isUp(pass circuit.Pass) {
+	if c.circuit.Succeed(pass) {
 		c.config.Log.Info("reply cache is up again")
 	}
 }
