@@ -198,7 +198,7 @@ type (
 	}
 )
 
-func (p *Parked) asks() ApprovalRequested {
+func (p *Parked) asks() any {
 	a := p.Approval
 	d := ApprovalRequested{
 		StepID: stepIn(a.Step, a.StepID), Agent: named(a.Agent), CallID: named(p.Call), ToolName: named(a.Tool), Hash: named(a.Hash), Until: p.Until,
@@ -207,7 +207,7 @@ func (p *Parked) asks() ApprovalRequested {
 	return d
 }
 
-func (d *Decided) data() ApprovalDecided {
+func (d *Decided) data() any {
 	return ApprovalDecided{
 		CallID: named(d.Call), Decision: d.Outcome(), By: brief(d.By, maxEventArgs), Reason: brief(d.Reason, maxEventArgs),
 	}

@@ -37,7 +37,7 @@ func EachEvent(run Ref, e *Entry, wanted func(name string) bool) iter.Seq[Event]
 			yield: yield,
 		}
 		for _, r := range e.Records {
-			eventsOf(r, d.emit)
+			eventsOf(r, func(of *eventOf) { d.emit(of, r) })
 		}
 	}
 }
@@ -83,12 +83,13 @@ type deriving struct {
 	over   bool // no more are wanted
 }
 
-func (d *deriving) emit(name string, data any) {
-	n := strconv.FormatUint(d.next, 10)
+func (d *deriving) emit(of *eventOf, r Record) {
+	n, name := strconv.FormatUint(d.next, 10), of.name
 	d.next++
 	if d.over || !d.wanted(name) {
 		return
 	}
+	data := of.data(r)
 	switch of := data.(type) {
 	case *RunQueued:
 		of.Traceparent = d.head.Trace
@@ -98,33 +99,6 @@ func (d *deriving) emit(name string, data any) {
 	from := len(d.buf)
 	d.buf = appendData(d.buf, data)
 	d.over = !d.yield(d.event(name, n, d.buf[from:len(d.buf):len(d.buf)]))
-}
-
-// roomFor is about how long the data of the records' events is, of those that are wanted.
-func roomFor(records []Record, wanted func(name string) bool) int {
-	const few, some = 64, 192
-	n := 0
-	for _, r := range records {
-		switch r := r.(type) {
-		case *StepStarted, *StepEnded:
-			n += few
-		case *ModelReplied:
-			n += some + few + textRoom(r.Message.Content)
-		case *ToolStarted:
-			n += 2*few + min(len(r.Call.Arguments), maxEventText)
-		case *ToolReturned:
-			n += 2*few + textRoom(r.Result.Content)
-		case *Started:
-			n += 2*some + min(len(r.Task.Input.Text()), maxEventArgs)
-		case *Finished:
-			if n += 2 * few; wanted(EventRunFinished) {
-				n += r.room()
-			}
-		default:
-			n += some
-		}
-	}
-	return n
 }
 
 // room is about how long the data of run_finished is.
@@ -145,95 +119,33 @@ func textRoom(content []Block) int {
 	return min(n, maxEventText)
 }
 
-// countEvents is how many events eventsOf emits, without making them.
-func countEvents(r Record) int {
-	switch r := r.(type) {
-	case *Started, *Finished:
-		return 2
-	case *Claimed:
-		if r.Resumes != "" {
-			return 1
-		}
-		return 0
-	case *Released, *Lost, *Answered, *SessionGranted, *Recalled, *Summarised, *Lined:
-		return 0
-	case *Expired:
-		if r.Call != "" {
-			return 1
-		}
-		return 0
-	case *Unverified:
-		if r.Told {
-			return 1
-		}
-		return 0
-	case *Parked:
-		if r.Approval != nil {
-			return 2
-		}
-		return 1
-	default:
-		return 1
+func (r *Claimed) resumed() any { return &RunWaiting{Reason: brief(r.Resumes, maxEventArgs)} }
+
+func (r *StepStarted) data() any { return &Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step} }
+
+func (r *StepEnded) data() any {
+	return &Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step, Status: r.Status, Reason: brief(r.Reason, maxEventArgs)}
+}
+
+func (r *Parked) waits() any {
+	return &RunWaiting{
+		Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: brief(r.Question, maxEventArgs),
+		Cause: r.Cause.shown(),
 	}
 }
 
-// eventsOf is the one place that says which events a record has. What is large is put together elsewhere: the goroutine
-// of each run would keep the stack for it.
-func eventsOf(r Record, emit func(name string, data any)) {
-	switch r := r.(type) {
-	case *Started:
-		emit(EventRunQueued, r.queued())
-		emit(EventRunStarted, r.begun())
-	case *Claimed:
-		if r.Resumes != "" {
-			emit(EventRunResumed, &RunWaiting{Reason: brief(r.Resumes, maxEventArgs)})
-		}
-	case *StepStarted:
-		emit(EventStepStart, &Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step})
-	case *ModelReplied:
-		emit(EventMessageEnd, r.data())
-	case *ModelFailed:
-		emit(EventError, r.data())
-	case *ToolStarted:
-		emit(EventToolExecutionStart, r.data())
-	case *ToolReturned:
-		emit(EventToolExecutionEnd, r.data())
-	case *StepEnded:
-		emit(EventStepEnd, &Step{
-			StepID: stepIn(r.Step, r.StepID), Step: r.Step, Status: r.Status, Reason: brief(r.Reason, maxEventArgs),
-		})
-	case *Planned:
-		emit(EventPlan, r.data())
-	case *Parked:
-		if r.Approval != nil {
-			emit(EventApprovalRequested, r.asks())
-		}
-		emit(EventRunWaiting, &RunWaiting{
-			Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: brief(r.Question, maxEventArgs),
-			Cause: r.Cause.shown(),
-		})
-	case *Decided:
-		emit(EventApprovalDecided, r.data())
-	case *Expired:
-		if r.Call != "" {
-			emit(EventApprovalDecided, &ApprovalDecided{CallID: named(r.Call), Decision: Lapsed})
-		}
-	case *CancelRequested:
-		emit(EventCancelRequested, &CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)})
-	case *Unverified:
-		if r.Told {
-			emit(EventDecisionIgnored, r.data())
-		}
-	case *BudgetWarned:
-		emit(EventBudgetWarning, &BudgetWarning{Limit: named(r.Limit), Spent: r.Spent, Allowed: r.Allowed})
-	case *HookFailed:
-		emit(EventHookFailed, hookFailure(r))
-	case *Steered:
-		emit(EventSteered, r.data())
-	case *Finished:
-		emit(EventTurnEnd, &TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate})
-		emit(EventRunFinished, r) // whoever wants it makes a RunFinished of it
-	}
+func (r *Expired) data() any { return &ApprovalDecided{CallID: named(r.Call), Decision: Lapsed} }
+
+func (r *CancelRequested) data() any {
+	return &CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)}
+}
+
+func (r *BudgetWarned) data() any {
+	return &BudgetWarning{Limit: named(r.Limit), Spent: r.Spent, Allowed: r.Allowed}
+}
+
+func (r *Finished) turn() any {
+	return &TurnEnd{r.Result.Steps, r.Result.TokenUsage, r.Result.CostEstimate}
 }
 
 func (r *Started) queued() any {
@@ -287,7 +199,7 @@ func (r *Finished) data(run Ref, h *Head) any {
 	return d
 }
 
-func hookFailure(r *HookFailed) *HookFailure {
+func (r *HookFailed) data() any {
 	f := &HookFailure{On: r.On, Hook: named(r.Hook), CallID: named(r.Call), Reason: brief(r.Reason, maxEventArgs), Fatal: r.Fatal}
 	if r.Step > 0 {
 		f.StepID = stepID(r.Step)

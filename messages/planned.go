@@ -82,7 +82,7 @@ type (
 // maxPlanShown bounds the steps that the event plan shows, in bytes as JSON.
 const maxPlanShown = 32 << 10
 
-func (r *Planned) data() PlanData {
+func (r *Planned) data() any {
 	d := PlanData{Decision: r.Decision, Fallback: r.Fallback}
 	d.Reason, d.Truncated = fit(r.Reason, maxEventArgs)
 	if r.Plan == nil {

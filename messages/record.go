@@ -43,64 +43,6 @@ const (
 	KindLined           Kind = "lined"
 )
 
-// newRecord is an empty record of a kind, nil for an unknown one.
-func newRecord(k Kind) Record {
-	switch k {
-	case KindStarted:
-		return &Started{}
-	case KindClaimed:
-		return &Claimed{}
-	case KindStepStarted:
-		return &StepStarted{}
-	case KindModelReplied:
-		return &ModelReplied{}
-	case KindModelFailed:
-		return &ModelFailed{}
-	case KindToolStarted:
-		return &ToolStarted{}
-	case KindToolReturned:
-		return &ToolReturned{}
-	case KindStepEnded:
-		return &StepEnded{}
-	case KindParked:
-		return &Parked{}
-	case KindReleased:
-		return &Released{}
-	case KindLost:
-		return &Lost{}
-	case KindCancelRequested:
-		return &CancelRequested{}
-	case KindAnswered:
-		return &Answered{}
-	case KindExpired:
-		return &Expired{}
-	case KindFinished:
-		return &Finished{}
-	case KindPlanned:
-		return &Planned{}
-	case KindDecided:
-		return &Decided{}
-	case KindBudgetWarned:
-		return &BudgetWarned{}
-	case KindSessionGranted:
-		return &SessionGranted{}
-	case KindRecalled:
-		return &Recalled{}
-	case KindSummarised:
-		return &Summarised{}
-	case KindHookFailed:
-		return &HookFailed{}
-	case KindSteered:
-		return &Steered{}
-	case KindLined:
-		return &Lined{}
-	case KindUnverified:
-		return &Unverified{}
-	default:
-		return nil
-	}
-}
-
 // Started pins what the run is. It is the first record of every log.
 type Started struct {
 	Task     Task       `json:"task"`

@@ -51,7 +51,7 @@ type SteeredData struct {
 	Truncated bool   `json:"truncated,omitempty"` // the message is
 }
 
-func (r *Steered) data() SteeredData {
+func (r *Steered) data() any {
 	d := SteeredData{ID: named(r.ID), By: brief(r.By, maxEventArgs)}
 	d.Message, d.Truncated = fit(r.Message, maxEventText)
 	return d

@@ -6,13 +6,6 @@ const KindUnverified Kind = "unverified"
 // EventDecisionIgnored is the event of a decision that does not count, for nobody whom the reader trusts has signed it.
 const EventDecisionIgnored = "decision_ignored"
 
-// Decides tells whether a record says what a person has decided. Dispatchers alone write such records, each in an entry
-// without others, but for a run that ends before it begins; they sign the entry, and who reads the log with their keys
-// takes nobody else's.
-func (k Kind) Decides() bool {
-	return k == KindDecided || k == KindAnswered || k == KindCancelRequested || k == KindSteered
-}
-
 // Decides tells whether the entry has a record that says what a person has decided.
 func (h *Head) Decides() bool {
 	for _, k := range h.Kinds {
@@ -43,7 +36,7 @@ type DecisionIgnored struct {
 	Reason string `json:"reason"`
 }
 
-func (u *Unverified) data() DecisionIgnored {
+func (u *Unverified) data() any {
 	return DecisionIgnored{Kind: Kind(named(string(u.Of))), Reason: "no valid signature"}
 }
 
