@@ -79,7 +79,7 @@ func breaks(dep, pkg, rule string) bool {
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
-		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command/replay", "deploy/command/doctor", "deploy/command/audit", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
+		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/doctor", "deploy/command/audit", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
 		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
@@ -111,7 +111,7 @@ func TestOneLeafKnowsOpenTelemetry(t *testing.T) {
 
 func TestTopLevel(t *testing.T) {
 	allowed := []string{
-		"worker", "dispatcher", "messages", "tools", "sandbox", "observability", "deploy", "docs", "main.go", "main_test.go", "arch_test.go",
+		"worker", "dispatcher", "messages", "tools", "sandbox", "observability", "deploy", "docs", "main.go", "arch_test.go",
 		"go.mod", "go.sum", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "Dockerfile",
 	}
 	for name := range strings.FieldsSeq(output(t, "git", "ls-tree", "--name-only", "HEAD")) {
@@ -139,6 +139,18 @@ func TestFoldersOfTheREADMEAreIgnored(t *testing.T) {
 	ignored := strings.Fields(output(t, "git", append([]string{"check-ignore", "--no-index"}, folders...)...))
 	if !slices.Equal(ignored, folders) {
 		t.Errorf("the README makes %q, of which git ignores %q", folders, ignored)
+	}
+}
+
+// Commands are in deploy/command; main wires them to the process.
+func TestMainIsShort(t *testing.T) {
+	const most = 80
+	text, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(text), "\n"); lines >= most {
+		t.Errorf("main.go has %d lines, but must have less than %d: put what a command does into deploy/command", lines, most)
 	}
 }
 

@@ -1,15 +1,20 @@
-package main
+package command
 
 import (
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 )
+
+// tree is every command.
+func tree() *cobra.Command {
+	p := Process{Version: "test", Environ: os.Environ, Stdout: io.Discard, Stderr: io.Discard}
+	return p.commands()
+}
 
 // Every command's help says what the command does: it begins with a verb in the imperative, such as "List".
 func TestHelpBeginsWithAVerb(t *testing.T) {
@@ -30,7 +35,7 @@ func TestHelpBeginsWithAVerb(t *testing.T) {
 			look(child)
 		}
 	}
-	look(commands(io.Discard, io.Discard))
+	look(tree())
 }
 
 // Every command has -o json, but for those that run until they are stopped, whose lines are log entries, and the one that
@@ -48,42 +53,9 @@ func TestEveryCommandHasJSON(t *testing.T) {
 			look(child)
 		}
 	}
-	look(commands(io.Discard, io.Discard))
+	look(tree())
 	slices.Sort(found)
 	if !slices.Equal(found, without) {
 		t.Errorf("without -o json are %q, want %q", found, without)
-	}
-}
-
-// A prompt that holds a key of the user's own environment is refused before anything is sent.
-func TestPromptsWithKeysOfTheEnvironment(t *testing.T) {
-	const key, password, listed = "sk-own-blue-harbour-77", "p4ss-of-redis", "sk-listed-quay-12345"
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	t.Setenv("OPENAI_API_KEY", key)
-	t.Setenv("REDIS_URL", "redis://u:"+password+"@127.0.0.1:1")
-	t.Setenv("FAST_KEY", listed)
-	t.Setenv("LONGSHORE_PROVIDERS", write("providers.yaml", "providers: [{name: fast, kind: openai, keyEnv: FAST_KEY, model: m}]"))
-	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // nothing is there
-	file := write("p.txt", "Be kind.\nUse "+key+".\n\nOr "+password+", "+listed+".")
-	want := []string{"line 2 holds a secret of OPENAI_API_KEY", "line 4 holds a secret of REDIS_URL", "line 4 holds a secret of FAST_KEY"}
-	for _, args := range [][]string{{"validate"}, {"validate", "-o", "json"}, {"put", "p"}} {
-		var out, errs strings.Builder
-		code := run(t.Context(), slices.Concat([]string{"prompts"}, args, []string{"-f", file}), &out, &errs)
-		told := out.String() + errs.String()
-		for _, part := range want {
-			if code != exitFailed || !strings.Contains(errs.String(), part) {
-				t.Errorf("%v: ended with %d and %s", args, code, told)
-			}
-		}
-		if strings.Contains(told, key) || strings.Contains(told, password) || strings.Contains(told, listed) {
-			t.Errorf("%v shows a secret: %s", args, told)
-		}
 	}
 }

@@ -1,0 +1,54 @@
+// Package command is the command line of longshore: the root command, the commands that start a fleet or a part of one,
+// and how each ends. [Run] does what a command line asks for and returns the exit code; main adds the signals.
+//
+// Commands that link parts of a worker or an auditor are packages below this one. Those that need a client alone are in
+// dispatcher/cli.
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/deploy/command/audit"
+	"github.com/longshore-run/longshore/deploy/command/doctor"
+	"github.com/longshore-run/longshore/deploy/command/replay"
+	"github.com/longshore-run/longshore/deploy/fleet"
+	"github.com/longshore-run/longshore/dispatcher/cli"
+)
+
+// Run does what the arguments ask for, prints an error to the error output, and returns one of the exit codes. When the
+// context ends, it stops what it started and then returns.
+func Run(ctx context.Context, p Process, args []string) int {
+	root := p.commands()
+	cli.Group(root)
+	cli.Usage(root)
+	root.SetArgs(args)
+	return exitCode(ctx, root.ExecuteContext(ctx), p.Stderr)
+}
+
+// commands returns the root command with every other below it.
+func (p *Process) commands() *cobra.Command {
+	raw := !isTerminal(p.Stdout)
+	root := &cobra.Command{
+		Use: "longshore", Short: "A dispatch hall for AI agents",
+		Long: "Longshore takes tasks from backends, puts them on NATS JetStream, and has a fleet of workers run the\n" +
+			"agents that do them. Every step is an event. Try: longshore run \"Write a haiku into haiku.txt\"",
+		Version: p.Version, SilenceUsage: true, SilenceErrors: true,
+	}
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	root.AddCommand(p.devCommand(), p.dispatcherCommand(), p.workerCommand(), p.runCommand())
+	root.AddCommand(cli.Version(p.Version, raw))
+	root.AddCommand(fleet.PricesCommand(p.env, raw))
+	root.AddCommand(fleet.WebhookKeyCommand(p.Environ, raw))
+	root.AddCommand(fleet.HealthCommand(p.Environ, raw))
+	root.AddCommand(cli.Commands(p.connect, p.terminal(p.Stderr, p.Stdout))...)
+	root.AddCommand(replay.Command(p.connect, raw))
+	root.AddCommand(doctor.Command(doctor.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
+	root.AddCommand(audit.Command(p.Version, p.Environ, raw))
+	forEval := p.terminal(p.Stderr, p.Stdout)
+	forEval.Ephemeral = !p.fleetElsewhere()
+	root.AddCommand(cli.Eval(p.evalFleet, forEval))
+	return root
+}

@@ -1,0 +1,83 @@
+package command
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// runFlags are those of `longshore run`.
+type runFlags struct {
+	process *Process
+
+	agent, session, agents, workspace, tenant, output string
+	maxSteps                                          int
+	files                                             []string
+	scratch                                           bool // the files are removed at the end
+}
+
+// runCommand is `longshore run`.
+func (p *Process) runCommand() *cobra.Command {
+	f := runFlags{process: p}
+	cmd := &cobra.Command{
+		Use: "run [TEXT|-]", Short: "Run a task from start to end and print its result",
+		Long: "Run one task, or the tasks of --file, and show the steps as they happen. Results go to stdout, steps to stderr.\n" +
+			"With NATS_URL or LONGSHORE_URL the fleet there does it; else one is started in this process for as long as it takes.\n\n" +
+			"It ends with 0 when every run completed, 1 when one failed, 2 when it was asked for something impossible.",
+		Example: "  longshore run \"Write a haiku about harbours into haiku.txt\" --workspace .\n" +
+			"  longshore run --agents deploy/examples/agents --file deploy/examples/tasks/haiku.json",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return errors.New("give the task as one argument, in quotes")
+			case len(args) == 0 && len(f.files) == 0:
+				return errors.New("give a task: longshore run \"TEXT\"")
+			case len(args) == 1 && len(f.files) > 0:
+				return errors.New("give either a task or --file, not both")
+			default:
+				return nil
+			}
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tasks, err := f.tasks(cmd, args)
+			if err != nil {
+				return err
+			}
+			client, done, err := f.fleet(cmd)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.watch(cmd, client, tasks), done())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.agent, "agent", "", "agent that works the task (default \"default\")")
+	flags.StringVar(&f.session, "session", "", "name of the conversation that the task belongs to")
+	flags.StringVar(&f.tenant, "tenant", "", "whose task it is (default \"default\")")
+	flags.IntVar(&f.maxSteps, "max-steps", 0, "steps at most (default: the agent's)")
+	flags.StringVar(&f.workspace, "workspace", "", "folder to work in, in place; only with the fleet in this process")
+	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for the standard input; may be repeated")
+	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// watch runs the tasks and shows how they go.
+func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []messages.Task) error {
+	steps, results := cmd.ErrOrStderr(), cmd.OutOrStdout()
+	options := f.process.terminal(steps, results)
+	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) && isTerminal(steps) {
+		options.Ask = cli.NewAsker(in)
+	}
+	if !f.process.fleetElsewhere() {
+		options.Ephemeral = true
+		options.Advice = "; but the fleet in this process ends with it now: run it on a terminal, or with a fleet that stays (NATS_URL or LONGSHORE_URL)"
+	}
+	return cli.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output == "json")
+}
