@@ -40,6 +40,8 @@ var forbidden = map[string][]string{
 	"sandbox":            {"github.com/nats-io", "github.com/redis", "net/http", "worker", "dispatcher", "tools"},
 	"observability":      {"worker/runner", "dispatcher", "deploy", "github.com/redis", "github.com/sashabaranov"},
 
+	"worker/model/httpstream": {"github.com/nats-io", "github.com/redis", "github.com/sashabaranov", "github.com/anthropics", "worker/runner", "dispatcher", "observability", "deploy"},
+
 	"observability/traces": {"worker", "dispatcher", "deploy", "github.com/redis", "google.golang.org/grpc"},
 	"observability/audit":  {"worker", "dispatcher", "deploy", "github.com/redis", "github.com/prometheus"},
 	"observability/index":  {"worker", "dispatcher", "tools", "sandbox", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},

@@ -1,10 +1,7 @@
 package anthropic
 
 import (
-	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	api "github.com/anthropics/anthropic-sdk-go"
@@ -12,29 +9,18 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
-	"github.com/longshore-run/longshore/worker/model/wire"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // Defaults.
 const (
-	DefaultBaseURL      = "https://api.anthropic.com"
-	DefaultMaxTokens    = 8192
-	defaultContext      = 200_000
-	defaultIdleTimeout  = 60 * time.Second // the API pings more often
-	defaultStartTimeout = 2 * time.Minute
-	defaultMaxLine      = 4 << 20
-	defaultMaxReply     = 16 << 20 // framing included: a token costs some 100 bytes on the wire
+	DefaultBaseURL   = "https://api.anthropic.com"
+	DefaultMaxTokens = 8192
+	defaultContext   = 200_000
 )
 
 // minThinking is the least budget that the API takes.
 const minThinking = 1024
-
-// Limits of the transport that New makes.
-const (
-	dialTimeout     = 10 * time.Second
-	idleConnections = 1024 // kept open to the one host, so that a busy fleet member does not dial for every call
-	idleConnTimeout = 90 * time.Second
-)
 
 // Config is one endpoint.
 type Config struct {
@@ -67,10 +53,9 @@ type Config struct {
 
 // Provider is one endpoint. Safe for any number of concurrent calls.
 type Provider struct {
-	config  Config
-	http    *http.Client
-	client  api.Client
-	secrets wire.Redactor
+	config Config
+	http   *httpstream.Client
+	client api.Client
 }
 
 var _ model.Provider = (*Provider)(nil)
@@ -78,6 +63,10 @@ var _ model.Provider = (*Provider)(nil)
 // New checks the configuration; a mistake is a *messages.FieldError. It does not connect, and reads nothing from the
 // environment.
 func New(c Config) (*Provider, error) {
+	endpoint := c.endpoint()
+	if err := endpoint.Check("/v1/messages", "/v1"); err != nil {
+		return nil, err
+	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -89,32 +78,25 @@ func New(c Config) (*Provider, error) {
 	if !c.NoAuth {
 		options = append(options, option.WithAPIKey(c.APIKey))
 	}
-	return &Provider{
-		config: c, client: api.NewClient(options...), secrets: wire.Redactor{Key: c.APIKey},
-		http: &http.Client{
-			Transport:     c.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	return &Provider{config: c, client: api.NewClient(options...), http: httpstream.New(endpoint)}, nil
+}
+
+func (c *Config) endpoint() httpstream.Config {
+	return httpstream.Config{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, NoAuth: c.NoAuth, Transport: c.Transport,
+		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, MaxLine: c.MaxLine, MaxReply: c.MaxReply,
+		URLVariable: "ANTHROPIC_BASE_URL", RequestIDs: []string{"Request-Id", "X-Request-Id", "Cf-Ray"},
+	}
 }
 
 // Close closes the connections that are not in use.
-func (p *Provider) Close() { p.http.CloseIdleConnections() }
+func (p *Provider) Close() { p.http.Close() }
 
 // Capabilities are what the configuration says that the model can do.
 func (p *Provider) Capabilities() model.Capabilities { return *p.config.Capabilities }
 
 func (c *Config) check() error {
-	if err := checkURL(c.BaseURL); err != nil {
-		return err
-	}
 	switch {
-	case c.APIKey == "" && !c.NoAuth:
-		return &messages.FieldError{Field: "apiKey", Reason: "is missing; say so if the endpoint takes none"}
-	case c.APIKey != "" && c.NoAuth:
-		return &messages.FieldError{Field: "apiKey", Reason: "is set for an endpoint that takes none"}
-	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return &messages.FieldError{Field: "apiKey", Reason: "holds a space, a line break or a character outside ASCII"}
 	case c.MaxTokens < 0:
 		return &messages.FieldError{Field: "maxTokens", Reason: "must not be negative"}
 	case c.Thinking != 0 && c.Thinking < minThinking:
@@ -123,36 +105,6 @@ func (c *Config) check() error {
 		return &messages.FieldError{Field: "thinking", Reason: "must be less than maxTokens, of which it is a part"}
 	case c.Capabilities != nil && (c.Capabilities.ContextWindow < 0 || c.Capabilities.MaxOutput < 0):
 		return &messages.FieldError{Field: "capabilities", Reason: "must not hold negative numbers"}
-	case c.StartTimeout < 0:
-		return &messages.FieldError{Field: "startTimeout", Reason: "must not be negative"}
-	case c.IdleTimeout < 0:
-		return &messages.FieldError{Field: "idleTimeout", Reason: "must not be negative"}
-	case c.MaxLine < 0:
-		return &messages.FieldError{Field: "maxLine", Reason: "must not be negative"}
-	case c.MaxReply < 0:
-		return &messages.FieldError{Field: "maxReply", Reason: "must not be negative"}
-	}
-	return nil
-}
-
-func checkURL(s string) error {
-	if s == "" {
-		return nil
-	}
-	u, err := url.Parse(s)
-	switch {
-	case err != nil:
-		return &messages.FieldError{Field: "baseURL", Reason: "is not a URL"} // err would show a password in it
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return &messages.FieldError{Field: "baseURL", Reason: "must begin with http:// or https:// and a host"}
-	case u.User != nil:
-		return &messages.FieldError{Field: "baseURL", Reason: "must not hold a user or password"}
-	case u.RawQuery != "" || u.Fragment != "":
-		return &messages.FieldError{Field: "baseURL", Reason: "must not hold a query or fragment"}
-	}
-	path := strings.TrimRight(u.Path, "/")
-	if strings.HasSuffix(path, "/v1/messages") || strings.HasSuffix(path, "/v1") {
-		return &messages.FieldError{Field: "baseURL", Reason: "must end before /v1/messages"}
 	}
 	return nil
 }
@@ -171,31 +123,4 @@ func (c *Config) setDefaults() {
 		can = *c.Capabilities
 	}
 	c.Capabilities = &can
-	if c.Transport == nil {
-		c.Transport = transport()
-	}
-	if c.StartTimeout == 0 {
-		c.StartTimeout = defaultStartTimeout
-	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = defaultIdleTimeout
-	}
-	if c.MaxLine == 0 {
-		c.MaxLine = defaultMaxLine
-	}
-	if c.MaxReply == 0 {
-		c.MaxReply = defaultMaxReply
-	}
-}
-
-func transport() *http.Transport {
-	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConnsPerHost: idleConnections,
-		IdleConnTimeout:     idleConnTimeout,
-		ForceAttemptHTTP2:   true,
-		DisableCompression:  true, // a gateway that compresses holds tokens back
-	}
 }

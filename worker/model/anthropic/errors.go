@@ -7,46 +7,24 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/worker/model"
-	"github.com/longshore-run/longshore/worker/model/wire"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // refusal is the error of an answer that is no 2xx.
-func (x *exchange) refusal(resp *http.Response, body []byte) error {
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		e := &model.Error{
-			Class: model.InvalidRequest, Detail: "the endpoint redirects, and redirects are not followed",
-			Hint: "set the base URL (ANTHROPIC_BASE_URL) to the address that it redirects to",
-		}
-		if to, err := resp.Location(); err == nil {
-			e.Detail = "the endpoint redirects to " + to.Scheme + "://" + to.Host + ", and redirects are not followed"
-		}
-		return e
-	}
-	e := x.failure(parseFault(body))
-	e.RetryAfter = retryAfter(resp.Header, time.Now())
+func (x *exchange) refusal(no *httpstream.RefusalError) error {
+	e := x.failure(parseFault(no.Body))
+	e.RetryAfter, _ = httpstream.RetryAfter(no.Header, time.Now())
 	return e
 }
 
 // failure is the typed error of a fault.
 func (x *exchange) failure(f fault) *model.Error {
-	e := &model.Error{Class: classify(x.status, &f), Status: x.status, RequestID: x.requestID, Detail: f.message}
-	if e.RequestID == "" {
-		e.RequestID = x.provider.secrets.Clip(f.requestID, wire.MaxRequestID)
-	}
+	e := &model.Error{Class: classify(x.Status, &f), Status: x.Status, RequestID: first(x.RequestID, f.requestID), Detail: f.message}
 	if e.Detail == "" {
 		e.Detail = f.kind
 	}
 	e.Hint = hint(e, &f)
 	return e
-}
-
-func requestID(h http.Header) string {
-	for _, name := range []string{"Request-Id", "X-Request-Id", "Cf-Ray"} {
-		if id := h.Get(name); id != "" {
-			return id
-		}
-	}
-	return ""
 }
 
 // classify goes by what the provider says where a type or status is ambiguous, then by the error's type, which alone
@@ -56,19 +34,19 @@ func classify(status int, f *fault) model.Class {
 	switch {
 	case f.html && status < 400:
 		return model.ModelOutput
-	case mentions(said, "credit balance", "usage limit", "spend limit", "spending limit", "insufficient_quota", "insufficient credits"):
+	case httpstream.Mentions(said, "credit balance", "usage limit", "spend limit", "spending limit", "insufficient_quota", "insufficient credits"):
 		return model.Quota
 	case status == http.StatusTooManyRequests || f.kind == "rate_limit_error":
 		return model.RateLimited
-	case mentions(said, "prompt is too long", "context window", "context length", "context limit", "input is too long", "maximum context"):
+	case httpstream.Mentions(said, "prompt is too long", "context window", "context length", "context limit", "input is too long", "maximum context"):
 		return model.ContextLength
-	case mentions(said, "content filter", "content policy", "content_filter"):
+	case httpstream.Mentions(said, "content filter", "content policy", "content_filter"):
 		return model.ContentFilter
 	}
 	if c := byType(f.kind); c != model.Unknown {
 		return c
 	}
-	if c := byStatus(status); c != model.Unknown {
+	if c := httpstream.ClassOf(status); c != model.Unknown {
 		return c
 	}
 	return byWord(said)
@@ -77,25 +55,16 @@ func classify(status int, f *fault) model.Class {
 // byWord sorts a gateway's error in a stream, which has neither type nor status.
 func byWord(said string) model.Class {
 	switch {
-	case mentions(said, "rate limit", "rate_limit", "too many requests"):
+	case httpstream.Mentions(said, "rate limit", "rate_limit", "too many requests"):
 		return model.RateLimited
-	case mentions(said, "overloaded", "internal", "server error", "server_error", "unavailable", "bad gateway"):
+	case httpstream.Mentions(said, "overloaded", "internal", "server error", "server_error", "unavailable", "bad gateway"):
 		return model.Overloaded
-	case mentions(said, "timeout", "timed out"):
+	case httpstream.Mentions(said, "timeout", "timed out"):
 		return model.Timeout
-	case mentions(said, "unauthorized", "api key", "api_key"):
+	case httpstream.Mentions(said, "unauthorized", "api key", "api_key"):
 		return model.Auth
 	}
 	return model.Unknown
-}
-
-func mentions(said string, words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(said, w) {
-			return true
-		}
-	}
-	return false
 }
 
 func byType(kind string) model.Class {
@@ -111,28 +80,6 @@ func byType(kind string) model.Class {
 	case "overloaded_error", "api_error":
 		return model.Overloaded
 	case "invalid_request_error", "not_found_error":
-		return model.InvalidRequest
-	}
-	return model.Unknown
-}
-
-func byStatus(status int) model.Class {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return model.Auth
-	case http.StatusPaymentRequired:
-		return model.Quota
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout, 522, 524:
-		return model.Timeout
-	case http.StatusConflict, http.StatusTooEarly:
-		return model.Overloaded
-	case http.StatusRequestEntityTooLarge:
-		return model.ContextLength
-	}
-	switch {
-	case status >= 500:
-		return model.Overloaded
-	case status >= 400:
 		return model.InvalidRequest
 	}
 	return model.Unknown
@@ -170,19 +117,26 @@ func hint(e *model.Error, f *fault) string {
 	}
 }
 
-// truncated is the error of a stream that ended early.
-func truncated(why string) *model.Error {
-	return &model.Error{Class: model.Truncated, Detail: why, Hint: "try again; something between here and the provider cuts answers short"}
-}
-
-// garbled is the error of an answer that is no reply.
-func garbled(format string, args ...any) error {
-	return &model.Error{
-		Class: model.ModelOutput, Detail: fmt.Sprintf(format, args...),
-		Hint: "check that the base URL (ANTHROPIC_BASE_URL) speaks the Messages API of Anthropic",
+// ownHint says what to do about an error that is ours, not the provider's.
+func ownHint(class model.Class) string {
+	switch class {
+	case model.Timeout:
+		return "try again; a slow endpoint needs a longer LONGSHORE_MODEL_TIMEOUT"
+	case model.Truncated:
+		return "try again; something between here and the provider cuts answers short"
+	case model.ModelOutput:
+		return "check that the base URL (ANTHROPIC_BASE_URL) speaks the Messages API of Anthropic"
+	case model.ReplyTooLarge:
+		return "ask for less at once"
+	default:
+		return ""
 	}
 }
 
-func tooLarge(what string, limit int64) error {
-	return &model.Error{Class: model.ReplyTooLarge, Detail: fmt.Sprintf("%s is larger than %d bytes", what, limit), Hint: "ask for less at once"}
+// truncated is the error of a stream that ended early.
+func truncated(why string) error { return &model.Error{Class: model.Truncated, Detail: why} }
+
+// garbled is the error of an answer that is no reply.
+func garbled(format string, args ...any) error {
+	return &model.Error{Class: model.ModelOutput, Detail: fmt.Sprintf(format, args...)}
 }

@@ -1,11 +1,10 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // fault is what a provider says about an error, in whichever form.
@@ -21,17 +20,11 @@ func (f *fault) Error() string { return f.message }
 // maxFaultDepth bounds how deep errors in errors are read.
 const maxFaultDepth = 4
 
-var htmlTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)`)
-
 // parseFault never fails: what has no known form is its own message.
 func parseFault(body []byte) fault {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte(bom)))
-	if len(body) > 0 && body[0] == '<' {
-		f := fault{message: "a web page", html: true}
-		if m := htmlTitle.FindSubmatch(body); m != nil && len(bytes.TrimSpace(m[1])) > 0 {
-			f.message += fmt.Sprintf(" titled %q", bytes.TrimSpace(m[1]))
-		}
-		return f
+	body = httpstream.Trim(body)
+	if page, ok := httpstream.WebPage(body); ok {
+		return fault{message: page, html: true}
 	}
 	if !json.Valid(body) {
 		return fault{message: string(body)}

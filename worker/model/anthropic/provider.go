@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 
@@ -17,18 +16,16 @@ const family = "anthropic"
 // Stream implements model.Provider. It starts no goroutine; a caller that leaves the loop aborts the request.
 func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		inner, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		x := &exchange{provider: p, ctx: inner, begin: r.Begin, dog: newWatchdog(cancel), names: namesOf(r.Tools)}
-		defer x.close()
+		x := &exchange{Call: p.http.Call(ctx, r.Begin), provider: p, names: namesOf(r.Tools)}
+		defer func() { _ = x.Close() }() // nothing to lose: the reply has been read or is not wanted
 		if r.Model == "" {
 			r.Model = p.config.Model
 		}
-		reply, err := x.call(r, yield)
+		reply, err := x.call(ctx, r, yield)
 		switch {
 		case errors.Is(err, errAbandoned):
 		case err != nil:
-			yield(model.Delta{}, x.fault(ctx, context.Cause(inner), err))
+			yield(model.Delta{}, x.fault(err))
 		default:
 			yield(model.Delta{Reply: reply}, nil)
 		}
@@ -39,7 +36,7 @@ func (p *Provider) Stream(ctx context.Context, r model.Request) iter.Seq2[model.
 var errAbandoned = errors.New("the consumer left")
 
 // call makes the request and reads the answer.
-func (x *exchange) call(r model.Request, yield func(model.Delta, error) bool) (*model.Reply, error) {
+func (x *exchange) call(ctx context.Context, r model.Request, yield func(model.Delta, error) bool) (*model.Reply, error) {
 	if r.Model == "" {
 		return nil, &model.Error{
 			Class: model.InvalidRequest, Detail: "no model is named",
@@ -51,7 +48,7 @@ func (x *exchange) call(r model.Request, yield func(model.Delta, error) bool) (*
 		return nil, err
 	}
 	var resp *http.Response
-	if err := x.provider.client.Post(x.ctx, "v1/messages", params, &resp, option.WithHTTPClient(x)); err != nil {
+	if err := x.provider.client.Post(ctx, "v1/messages", params, &resp, option.WithHTTPClient(x)); err != nil {
 		if x.err != nil {
 			return nil, x.err
 		}
@@ -61,38 +58,23 @@ func (x *exchange) call(r model.Request, yield func(model.Delta, error) bool) (*
 	if err := x.read(&a, yield); err != nil {
 		return nil, err
 	}
-	x.done = true
+	x.Complete()
 	return a.reply(r, int(params.MaxTokens))
 }
 
-// fault is the error of a call: ctx's cause when it ended, and an *model.Error otherwise. Ended is the cause of the
-// request's own end.
-func (x *exchange) fault(ctx context.Context, ended, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+// fault is the error of a call: the cause of its context when that ended, and an *model.Error otherwise.
+func (x *exchange) fault(err error) error {
+	if _, known := errors.AsType[*model.Error](err); !known && x.Status == 0 { // the client refuses our own request
+		err = &model.Error{Class: model.InvalidRequest, Detail: err.Error()}
 	}
-	e, ok := errors.AsType[*model.Error](err)
-	switch {
-	case ok:
-		e.Detail = x.provider.secrets.Clean(e.Detail)
-	case errors.Is(ended, errIdle):
-		e = &model.Error{
-			Class: model.Timeout, Detail: "nothing came for " + x.wait.Round(time.Millisecond).String(),
-			Hint: "try again; a slow endpoint needs a longer LONGSHORE_MODEL_TIMEOUT",
+	err = x.Failure(err)
+	if e, ok := errors.AsType[*model.Error](err); ok {
+		if e.Detail == "" { // nothing but control characters was said
+			e.Detail = "the endpoint says nothing about it"
 		}
-	case x.body == nil: // the client refuses our own request
-		e = &model.Error{Class: model.InvalidRequest, Detail: x.provider.secrets.Clean(err.Error())}
-	default:
-		e = truncated(x.provider.secrets.Clean("the stream was cut: " + err.Error()))
+		if e.Hint == "" {
+			e.Hint = ownHint(e.Class)
+		}
 	}
-	if e.Detail == "" { // nothing but control characters was said
-		e.Detail = "the endpoint says nothing about it"
-	}
-	if e.Status == 0 {
-		e.Status = x.status
-	}
-	if e.RequestID == "" {
-		e.RequestID = x.requestID
-	}
-	return e
+	return err
 }

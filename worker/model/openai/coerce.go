@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // The types below take what providers send where the protocol has a string, a number or a list of texts. None of
@@ -126,6 +127,9 @@ func (a *looseArguments) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*a = looseArguments(compact.String())
+	if !utf8.Valid(compact.Bytes()) {
+		*a = looseArguments([]rune(compact.String())) // as in a JSON string: each broken byte is replaced
+	}
 	return nil
 }
 

@@ -1,34 +1,17 @@
 package openai
 
 import (
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
-	api "github.com/sashabaranov/go-openai"
-
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
-	"github.com/longshore-run/longshore/worker/model/wire"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
-// Defaults.
-const (
-	DefaultBaseURL      = "https://api.openai.com/v1"
-	defaultIdleTimeout  = 60 * time.Second
-	defaultStartTimeout = 2 * time.Minute // local servers read the whole prompt before they answer
-	defaultMaxLine      = 4 << 20         // recorded lines reach tens of KiB; images and audio are not asked for
-	defaultMaxReply     = 16 << 20        // framing included: a token costs some 300 bytes on the wire
-)
-
-// Limits of the transport that New makes.
-const (
-	dialTimeout     = 10 * time.Second
-	idleConnections = 1024 // kept open to the one host, so that a busy fleet member does not dial for every call
-	idleConnTimeout = 90 * time.Second
-)
+// DefaultBaseURL is OpenAI's.
+const DefaultBaseURL = "https://api.openai.com/v1"
 
 // defaultAzureVersion is Azure's last version of the API that is no preview.
 const defaultAzureVersion = "2024-10-21"
@@ -56,53 +39,41 @@ type Config struct {
 
 // Provider is one endpoint. Safe for any number of concurrent calls.
 type Provider struct {
-	client  *api.Client
-	model   string
-	flavour Flavour
-	can     model.Capabilities
-	secrets wire.Redactor
-	idle    interface{ CloseIdleConnections() }
+	config Config
+	http   *httpstream.Client
 }
 
 var _ model.Provider = (*Provider)(nil)
 
 // New checks the configuration; a mistake is a *messages.FieldError. It does not connect.
 func New(c Config) (*Provider, error) {
+	endpoint := c.endpoint()
+	if err := endpoint.Check("/chat/completions"); err != nil {
+		return nil, err
+	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	c.setDefaults()
-	secrets := wire.Redactor{Key: c.APIKey}
-	client := &http.Client{
-		Transport:     c.Transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	return &Provider{config: c, http: httpstream.New(endpoint)}, nil
+}
+
+func (c *Config) endpoint() httpstream.Config {
+	return httpstream.Config{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, NoAuth: c.NoAuth, Transport: c.Transport,
+		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, MaxLine: c.MaxLine, MaxReply: c.MaxReply,
+		URLVariable: "OPENAI_BASE_URL", RequestIDs: []string{"X-Request-Id", "Request-Id", "X-Generation-Id", "Cf-Ray"},
+		Lenient: true,
 	}
-	conf := api.DefaultConfig(c.APIKey)
-	if c.Flavour == Azure {
-		conf.APIType, conf.APIVersion = api.APITypeAzure, c.APIVersion
-	}
-	conf.BaseURL = c.BaseURL
-	conf.OrgID = c.Organization
-	conf.HTTPClient = &normaliser{
-		client: client, secrets: secrets, startTimeout: c.StartTimeout, idleTimeout: c.IdleTimeout,
-		maxLine: c.MaxLine, maxReply: c.MaxReply,
-	}
-	return &Provider{
-		client: api.NewClientWithConfig(conf), model: c.Model, flavour: c.Flavour, can: *c.Capabilities,
-		secrets: secrets, idle: client,
-	}, nil
 }
 
 // Capabilities are those of the configuration, or the flavour's.
-func (p *Provider) Capabilities() model.Capabilities { return p.can }
+func (p *Provider) Capabilities() model.Capabilities { return *p.config.Capabilities }
 
 // Close closes the connections that are not in use.
-func (p *Provider) Close() { p.idle.CloseIdleConnections() }
+func (p *Provider) Close() { p.http.Close() }
 
 func (c *Config) check() error {
-	if err := checkURL(c.BaseURL); err != nil {
-		return err
-	}
 	if c.Flavour != "" {
 		if err := c.Flavour.check(); err != nil {
 			return err
@@ -117,48 +88,10 @@ func (c *Config) check() error {
 		return &messages.FieldError{Field: "baseURL", Reason: "is missing; Azure's has the name of the resource in it"}
 	case c.Capabilities != nil && (c.Capabilities.MaxOutput < 0 || c.Capabilities.ContextWindow < 0):
 		return &messages.FieldError{Field: "capabilities", Reason: "must not hold negative numbers"}
-	case c.APIKey == "" && !c.NoAuth:
-		return &messages.FieldError{Field: "apiKey", Reason: "is missing; say so if the endpoint takes none"}
-	case c.APIKey != "" && c.NoAuth:
-		return &messages.FieldError{Field: "apiKey", Reason: "is set for an endpoint that takes none"}
-	case !headerValue(c.APIKey):
-		return &messages.FieldError{Field: "apiKey", Reason: "holds a space, a line break or a character outside ASCII"}
-	case !headerValue(c.Organization):
+	case !httpstream.HeaderValue(c.Organization):
 		return &messages.FieldError{Field: "organization", Reason: "holds a space, a line break or a character outside ASCII"}
-	case c.StartTimeout < 0:
-		return &messages.FieldError{Field: "startTimeout", Reason: "must not be negative"}
-	case c.IdleTimeout < 0:
-		return &messages.FieldError{Field: "idleTimeout", Reason: "must not be negative"}
-	case c.MaxLine < 0:
-		return &messages.FieldError{Field: "maxLine", Reason: "must not be negative"}
-	case c.MaxReply < 0:
-		return &messages.FieldError{Field: "maxReply", Reason: "must not be negative"}
 	}
 	return nil
-}
-
-func checkURL(s string) error {
-	if s == "" {
-		return nil
-	}
-	u, err := url.Parse(s)
-	switch {
-	case err != nil:
-		return &messages.FieldError{Field: "baseURL", Reason: "is not a URL"} // err would show a password in it
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return &messages.FieldError{Field: "baseURL", Reason: "must begin with http:// or https:// and a host"}
-	case u.User != nil:
-		return &messages.FieldError{Field: "baseURL", Reason: "must not hold a user or password"}
-	case u.RawQuery != "" || u.Fragment != "":
-		return &messages.FieldError{Field: "baseURL", Reason: "must not hold a query or fragment"}
-	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"):
-		return &messages.FieldError{Field: "baseURL", Reason: "must end before /chat/completions"}
-	}
-	return nil
-}
-
-func headerValue(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func (c *Config) setDefaults() {
@@ -174,32 +107,5 @@ func (c *Config) setDefaults() {
 	if c.Capabilities == nil {
 		can := c.Flavour.capabilities()
 		c.Capabilities = &can
-	}
-	if c.Transport == nil {
-		c.Transport = transport()
-	}
-	if c.StartTimeout == 0 {
-		c.StartTimeout = defaultStartTimeout
-	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = defaultIdleTimeout
-	}
-	if c.MaxLine == 0 {
-		c.MaxLine = defaultMaxLine
-	}
-	if c.MaxReply == 0 {
-		c.MaxReply = defaultMaxReply
-	}
-}
-
-func transport() *http.Transport {
-	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConnsPerHost: idleConnections,
-		IdleConnTimeout:     idleConnTimeout,
-		ForceAttemptHTTP2:   true,
-		DisableCompression:  true, // a gateway that compresses holds tokens back
 	}
 }

@@ -4,53 +4,30 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // refusal is the error of an answer that is no 2xx.
-func (n *normaliser) refusal(resp *http.Response, body []byte, x *exchange) error {
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		e := &model.Error{
-			Class: model.InvalidRequest, Status: resp.StatusCode, RequestID: x.requestID,
-			Detail: "the endpoint redirects, and redirects are not followed",
-			Hint:   "set the base URL (OPENAI_BASE_URL) to the address that it redirects to",
-		}
-		if to, err := resp.Location(); err == nil {
-			e.Detail = n.secrets.Clean("the endpoint redirects to " + to.Scheme + "://" + to.Host + ", and redirects are not followed")
-		}
-		return e
-	}
-	e := n.failure(x, parseFault(body))
-	e.RetryAfter = retryAfter(resp.Header, time.Now())
-	if e.RetryAfter == 0 {
-		e.RetryAfter = retryDelay(body)
-	}
+func (x *exchange) refusal(no *httpstream.RefusalError) error {
+	e := x.failure(parseFault(no.Body))
+	e.RetryAfter = retryAfter(no.Header, no.Body, time.Now())
 	return e
 }
 
 // failure is the typed error of a fault.
-func (n *normaliser) failure(x *exchange, f fault) *model.Error {
-	e := &model.Error{
-		Class: classify(x.status, &f), Status: x.status, RequestID: x.requestID, Detail: n.secrets.Clean(f.message),
-	}
-	if x.status < 300 && f.status != 0 {
+func (x *exchange) failure(f fault) *model.Error {
+	e := &model.Error{Class: classify(x.Status, &f), Status: x.Status, Detail: f.message}
+	if x.Status < 300 && f.status != 0 {
 		e.Status = f.status // of the provider behind a gateway that had answered 200
 	}
-	if e.Detail == "" {
-		e.Detail = n.secrets.Clean(f.code)
+	if !strings.ContainsFunc(e.Detail, func(r rune) bool { return !unicode.IsSpace(r) && !unicode.IsControl(r) }) {
+		e.Detail = f.code
 	}
 	e.Hint = hint(e, &f)
 	return e
-}
-
-func requestID(h http.Header) string {
-	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Generation-Id", "Cf-Ray"} {
-		if id := h.Get(name); id != "" {
-			return id
-		}
-	}
-	return ""
 }
 
 // classify goes by what the provider says where statuses are ambiguous, and by the status otherwise.
@@ -62,18 +39,18 @@ func classify(status int, f *fault) model.Class {
 	switch {
 	case f.html && status < 400:
 		return model.ModelOutput
-	case status != http.StatusTooManyRequests && mentions(said, contextWords()):
+	case status != http.StatusTooManyRequests && httpstream.Mentions(said, contextWords()...):
 		return model.ContextLength
-	case mentions(said, quotaWords()):
+	case httpstream.Mentions(said, quotaWords()...):
 		return model.Quota
-	case status < 500 && status != http.StatusTooManyRequests && mentions(said, filterWords()):
+	case status < 500 && status != http.StatusTooManyRequests && httpstream.Mentions(said, filterWords()...):
 		return model.ContentFilter
-	case mentions(said, []string{"tool_use_failed", "json_validate_failed"}):
+	case httpstream.Mentions(said, "tool_use_failed", "json_validate_failed"):
 		return model.ModelOutput
-	case status == http.StatusBadRequest && mentions(said, keyWords()):
+	case status == http.StatusBadRequest && httpstream.Mentions(said, keyWords()...):
 		return model.Auth
 	}
-	if c := byStatus(status); c != model.Unknown {
+	if c := httpstream.ClassOf(status); c != model.Unknown {
 		return c
 	}
 	return byWord(said)
@@ -106,36 +83,12 @@ func modelWords() []string {
 }
 
 func namesNoModel(said string) bool {
-	return mentions(said, modelWords()) ||
-		mentions(said, []string{"model", "deployment", "function '"}) && mentions(said, []string{"does not exist", "not found", "not exist", "do not have access"})
+	return httpstream.Mentions(said, modelWords()...) ||
+		httpstream.Mentions(said, "model", "deployment", "function '") && httpstream.Mentions(said, "does not exist", "not found", "not exist", "do not have access")
 }
 
 func filterWords() []string {
 	return []string{"content_filter", "content_policy", "content policy", "responsibleai", "moderation", "flagged"}
-}
-
-func byStatus(status int) model.Class {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return model.Auth
-	case http.StatusPaymentRequired:
-		return model.Quota
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout, 522, 524:
-		return model.Timeout
-	case http.StatusConflict, http.StatusTooEarly:
-		return model.Overloaded
-	case http.StatusRequestEntityTooLarge:
-		return model.ContextLength
-	case http.StatusTooManyRequests:
-		return model.RateLimited
-	}
-	switch {
-	case status >= 500:
-		return model.Overloaded
-	case status >= 400:
-		return model.InvalidRequest
-	}
-	return model.Unknown
 }
 
 // byWord sorts an error in a stream, which has no status of its own.
@@ -172,15 +125,6 @@ func byWord(said string) model.Class {
 	return model.Unknown
 }
 
-func mentions(said string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(said, w) {
-			return true
-		}
-	}
-	return false
-}
-
 // hint says in one sentence what the operator can do.
 func hint(e *model.Error, f *fault) string {
 	said := strings.ToLower(f.code + " " + f.message)
@@ -201,7 +145,7 @@ func hint(e *model.Error, f *fault) string {
 		return "the provider's filter refuses the conversation: change the task, or choose another provider"
 	case e.Class != model.InvalidRequest:
 		return ""
-	case mentions(said, []string{"reasoning_content", "thought_signature", "content[].thinking"}):
+	case httpstream.Mentions(said, "reasoning_content", "thought_signature", "content[].thinking"):
 		return `the model wants its reasoning back: set "reasoning: echo" in the agent`
 	case namesNoModel(said):
 		return "the endpoint has no model of this name: check OPENAI_MODEL, or the model of the provider or agent"
@@ -211,7 +155,7 @@ func hint(e *model.Error, f *fault) string {
 		return "the model takes no temperature, or not this one: leave it out of the agent"
 	case strings.Contains(said, "image"):
 		return "the model takes no images, or not these: choose one that sees, or switch images off in its provider's capabilities"
-	case mentions(said, []string{"tool", "function call"}):
+	case httpstream.Mentions(said, "tool", "function call"):
 		return "the model or its server refuses the tools: start the server with tool calls, or switch tools off in the provider's capabilities"
 	case e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed:
 		return "check the base URL (OPENAI_BASE_URL), which usually ends in /v1, and the name of the model"

@@ -1,39 +1,29 @@
 package openai
 
 import (
-	"context"
-	"time"
+	"errors"
+	"net/http"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
-// exchange is what one call's two layers tell each other past the client between them. The client calls the HTTP
-// layer from the goroutine of the call, so it needs no lock.
+// exchange is one call, and what of its reply is neither text nor a tool call. It is used by one goroutine.
 type exchange struct {
-	edit  edit         // down: what the client cannot be told
-	begin func() error // down: of the request; nil: nothing is asked
+	*httpstream.Call
 
-	sent time.Time // of the request
-
-	status    int // up
-	requestID string
-	model     string
-	usage     messages.Usage
-	finish    string // the raw finish reason, the last that was not empty
-	refused   bool   // part of the text is a refusal
-	thoughts  thoughts
-	done      bool // the provider said that the reply is complete
+	model    string
+	usage    messages.Usage
+	finish   string // the raw finish reason, the last that was not empty
+	refused  bool   // part of the text is a refusal
+	thoughts thoughts
 }
 
-type exchangeKey struct{}
-
-func withExchange(ctx context.Context, x *exchange) context.Context {
-	return context.WithValue(ctx, exchangeKey{}, x)
-}
-
-func exchangeOf(ctx context.Context) *exchange {
-	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-		return x
+// send makes the request and turns everything but a 2xx into an error.
+func (x *exchange) send(req *http.Request) error {
+	_, err := x.Do(req) //nolint:bodyclose // the call is closed
+	if no, ok := errors.AsType[*httpstream.RefusalError](err); ok {
+		return x.refusal(no)
 	}
-	return &exchange{}
+	return err
 }

@@ -1,15 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/longshore-run/longshore/worker/model/wire"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // fault is what a provider says about an error, in whichever form.
@@ -25,20 +23,14 @@ func (f *fault) Error() string { return f.message }
 // maxFaultDepth bounds how deep errors in errors are read.
 const maxFaultDepth = 5
 
-var htmlTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)`)
-
 // parseFault never fails: what has no known form is its own message.
 func parseFault(body []byte) fault {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
-	if len(body) > 0 && body[0] == '<' {
-		f := fault{message: "a web page", html: true}
-		if m := htmlTitle.FindSubmatch(body); m != nil && len(bytes.TrimSpace(m[1])) > 0 {
-			f.message += fmt.Sprintf(" titled %q", bytes.TrimSpace(m[1]))
-		}
-		return f
+	body = httpstream.Trim(body)
+	if page, ok := httpstream.WebPage(body); ok {
+		return fault{message: page, html: true}
 	}
-	if len(body) > maxErrorBody { // no error is as long, and what is made of it takes many times as much
-		return fault{message: string(body[:wire.MaxDetail])}
+	if len(body) > httpstream.MaxErrorBody { // no error is as long, and what is made of it takes many times as much
+		return fault{message: string(body[:httpstream.MaxDetail])}
 	}
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {

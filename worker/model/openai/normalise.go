@@ -2,12 +2,12 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	api "github.com/sashabaranov/go-openai"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
 // wireChunk is what a provider may send, in a stream or as a whole.
@@ -71,22 +71,10 @@ type wireUsage struct {
 	}] `json:"completion_tokens_details"`
 }
 
-// canonicalChunk is the part of the client's chunk that we give it.
-type canonicalChunk struct {
-	Choices []canonicalChoice `json:"choices"`
-}
+// delta is a piece of a reply in canonical form: text, reasoning, and calls that place has told apart.
+type delta = api.ChatCompletionStreamChoiceDelta
 
-type canonicalChoice struct {
-	Delta canonicalDelta `json:"delta"`
-}
-
-type canonicalDelta struct {
-	Content   string         `json:"content,omitempty"`
-	Reasoning string         `json:"reasoning_content,omitempty"`
-	ToolCalls []api.ToolCall `json:"tool_calls,omitempty"`
-}
-
-// normal turns the events of one reply into canonical chunks; what is no text and no call goes to the exchange.
+// normal turns the events of one reply into canonical form; what is no text and no call goes to the exchange.
 type normal struct {
 	x       *exchange
 	calls   callTracker
@@ -97,29 +85,29 @@ type normal struct {
 // finished tells whether a finish reason has been seen.
 func (n *normal) finished() bool { return n.x.finish != "" }
 
-// chunk returns nil for an event without text or calls, and a *fault for an error that the provider reports.
-func (n *normal) chunk(ev event) ([]byte, error) {
-	if ev.name == "ping" || ev.name == "keepalive" || ev.name == "heartbeat" {
-		return nil, nil
+// chunk reads an event. Its error is a *fault when the provider reports one.
+func (n *normal) chunk(ev httpstream.Event) (delta, error) {
+	if ev.Name == "ping" || ev.Name == "keepalive" || ev.Name == "heartbeat" {
+		return delta{}, nil
 	}
-	if ev.name == "error" {
-		f := parseFault(ev.data)
-		return nil, &f
+	if ev.Name == "error" {
+		f := parseFault(ev.Data)
+		return delta{}, &f
 	}
-	if len(ev.data) > 0 && ev.data[0] != '{' {
-		if !json.Valid(ev.data) {
+	if len(ev.Data) > 0 && ev.Data[0] != '{' {
+		if !json.Valid(ev.Data) {
 			var v any
-			return nil, json.Unmarshal(ev.data, &v)
+			return delta{}, json.Unmarshal(ev.Data, &v)
 		}
-		return nil, nil // such as "", null or true: a ping
+		return delta{}, nil // such as "", null or true: a ping
 	}
 	var c wireChunk
-	if err := json.Unmarshal(ev.data, &c); err != nil {
-		return nil, err
+	if err := json.Unmarshal(ev.Data, &c); err != nil {
+		return delta{}, err
 	}
-	if c.isFault(ev.name) {
-		f := parseFault(ev.data)
-		return nil, &f
+	if c.isFault(ev.Name) {
+		f := parseFault(ev.Data)
+		return delta{}, &f
 	}
 	if c.Model != "" && len(c.Model) <= maxCallName {
 		n.x.model = string(c.Model)
@@ -130,7 +118,7 @@ func (n *normal) chunk(ev event) ([]byte, error) {
 			return n.choice(&c.Choices[i])
 		}
 	}
-	return nil, nil
+	return delta{}, nil
 }
 
 // isFault tells whether a chunk is an error, or holds one beside a choice. A text alone is one unless the event is named
@@ -189,7 +177,7 @@ func withReasoning(u messages.Usage) messages.Usage {
 	return u
 }
 
-func (n *normal) choice(c *wireChoice) ([]byte, error) {
+func (n *normal) choice(c *wireChoice) (delta, error) {
 	n.choices = true
 	if c.FinishReason != "" {
 		n.x.finish = string(c.FinishReason)
@@ -201,9 +189,9 @@ func (n *normal) choice(c *wireChoice) ([]byte, error) {
 	if d.Refusal.text != "" {
 		n.x.refused = true
 	}
-	var out canonicalDelta
+	var out delta
 	if err := n.think(d, &out); err != nil {
-		return nil, err
+		return out, err
 	}
 	said := n.marks.write(d.Content.text)
 	said.text += d.Refusal.text
@@ -211,19 +199,19 @@ func (n *normal) choice(c *wireChoice) ([]byte, error) {
 }
 
 // think keeps the reasoning of a piece. Servers that have several names for it say the same under each.
-func (n *normal) think(d *wireDelta, out *canonicalDelta) error {
+func (n *normal) think(d *wireDelta, out *delta) error {
 	for i := range d.ReasoningDetails {
 		text, err := n.x.thoughts.detail(d.ReasoningDetails[i])
 		if err != nil {
 			return err
 		}
-		out.Reasoning += text
+		out.ReasoningContent += text
 	}
 	for _, in := range []struct{ place, text string }{
 		{inField, d.ReasoningContent.text}, {inShort, d.Reasoning.text}, {inParts, d.Content.thinking},
 	} {
 		if in.text != "" {
-			out.Reasoning = n.x.thoughts.write(in.place, in.text)
+			out.ReasoningContent = n.x.thoughts.write(in.place, in.text)
 			return nil
 		}
 	}
@@ -231,19 +219,19 @@ func (n *normal) think(d *wireDelta, out *canonicalDelta) error {
 }
 
 // rest is what was held back until the end.
-func (n *normal) rest() ([]byte, error) {
-	return n.canonical(canonicalDelta{}, n.marks.end(), nil)
+func (n *normal) rest() (delta, error) {
+	return n.canonical(delta{}, n.marks.end(), nil)
 }
 
-// canonical writes a chunk, or nil when there is nothing in it.
-func (n *normal) canonical(out canonicalDelta, said marked, calls []wireCall) ([]byte, error) {
+// canonical adds text and calls to the reasoning of a piece.
+func (n *normal) canonical(out delta, said marked, calls []wireCall) (delta, error) {
 	out.Content = said.text
-	out.Reasoning += n.x.thoughts.write(inMarks, said.reasoning)
+	out.ReasoningContent += n.x.thoughts.write(inMarks, said.reasoning)
 	for _, list := range [][]wireCall{said.calls, calls} {
 		for i := range list {
 			call, err := n.calls.place(&list[i])
 			if err != nil {
-				return nil, err
+				return out, err
 			}
 			if extra := list[i].Extra; len(extra) > 0 && string(extra) != "null" {
 				n.x.thoughts.extra(*call.Index, extra)
@@ -251,12 +239,5 @@ func (n *normal) canonical(out canonicalDelta, said marked, calls []wireCall) ([
 			out.ToolCalls = append(out.ToolCalls, call)
 		}
 	}
-	if out.Content == "" && out.Reasoning == "" && len(out.ToolCalls) == 0 {
-		return nil, nil
-	}
-	chunk, err := json.Marshal(canonicalChunk{Choices: []canonicalChoice{{Delta: out}}})
-	if err != nil {
-		return nil, fmt.Errorf("write chunk: %w", err)
-	}
-	return chunk, nil
+	return out, nil
 }

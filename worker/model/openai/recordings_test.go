@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
 // TestRecordings replays real exchanges, and compares with what a plain reading of the bodies gives. The recordings
@@ -61,12 +62,44 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
+// BenchmarkRecording is what the longest recorded stream costs, from the wire to the reply.
+func BenchmarkRecording(b *testing.B) {
+	dir := os.Getenv("LONGSHORE_RECORDINGS")
+	if dir == "" {
+		b.Skip("left out: LONGSHORE_RECORDINGS names no folder of recorded provider traffic")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*.yaml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	longest := ""
+	for _, file := range files {
+		for _, body := range recorded(b, file) {
+			if len(body) > len(longest) && !strings.HasPrefix(body, "{") {
+				longest = body
+			}
+		}
+	}
+	p, err := openai.New(openai.Config{NoAuth: true, BaseURL: "http://host", Model: "m", Transport: fresh(longest)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(longest)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if o := call(b.Context(), p, hello()); o.Err != nil {
+			b.Fatal(o.Err)
+		}
+	}
+	b.ReportMetric(float64(strings.Count(longest, "data:")), "events")
+}
+
 // recorded gives the bodies of chat completions, streamed or in one piece.
-func recorded(t *testing.T, file string) []string {
-	t.Helper()
+func recorded(tb testing.TB, file string) []string {
+	tb.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var f struct {
 		Interactions []struct {
@@ -78,7 +111,7 @@ func recorded(t *testing.T, file string) []string {
 		}
 	}
 	if err := yaml.Load(raw, &f); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var bodies []string
 	for _, i := range f.Interactions {

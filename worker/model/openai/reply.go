@@ -9,13 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	api "github.com/sashabaranov/go-openai"
-
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
-// assembly puts a reply together from canonical chunks.
+// assembly puts a reply together from chunks in canonical form.
 type assembly struct {
 	text  strings.Builder
 	calls []*pieces
@@ -26,12 +24,8 @@ type pieces struct {
 	args     strings.Builder
 }
 
-// add returns the text, the reasoning and the pieces of calls of the chunk.
-func (a *assembly) add(c api.ChatCompletionStreamResponse) (text, reasoning string, calls []*model.CallPiece) {
-	if len(c.Choices) == 0 {
-		return "", "", nil
-	}
-	d := &c.Choices[0].Delta
+// add takes in a chunk, and returns its pieces of calls.
+func (a *assembly) add(d *delta) (calls []*model.CallPiece) {
 	a.text.WriteString(d.Content)
 	for i := range d.ToolCalls {
 		t := &d.ToolCalls[i]
@@ -50,7 +44,7 @@ func (a *assembly) add(c api.ChatCompletionStreamResponse) (text, reasoning stri
 			calls = append(calls, &model.CallPiece{ID: p.id, Name: p.name, Arguments: t.Function.Arguments})
 		}
 	}
-	return d.Content, d.ReasoningContent, calls
+	return calls
 }
 
 // reply judges what came. The reason to stop is derived: what providers say is often wrong.
@@ -75,7 +69,7 @@ func (a *assembly) reply(r model.Request, x *exchange, f Flavour) (*model.Reply,
 	case half && r.MaxTokens > 0 && x.usage.Output >= int64(r.MaxTokens): // the others do not make up for it
 		stop, calls, extras = messages.StopLength, nil, nil
 	case nameless, half && (x.finish == "" || stop != messages.StopEnd):
-		return nil, a.invalid(x, "the reply ends within a tool call")
+		return nil, invalid("the reply ends within a tool call")
 	}
 	msg := messages.Message{Role: messages.RoleAssistant, Content: x.thoughts.blocks(f, extras)}
 	if a.text.Len() > 0 {
@@ -84,13 +78,13 @@ func (a *assembly) reply(r model.Request, x *exchange, f Flavour) (*model.Reply,
 	msg.Content = append(msg.Content, calls...)
 	switch {
 	case len(calls) > maxCalls:
-		return nil, a.invalid(x, fmt.Sprintf("more than %d tool calls", maxCalls))
+		return nil, invalid(fmt.Sprintf("more than %d tool calls", maxCalls))
 	case len(calls) > 0:
 		stop = messages.StopToolCalls
 	case stop == messages.StopEnd && promisesCalls(x.finish):
-		return nil, a.invalid(x, "the reply says that it calls a tool, and holds no call")
+		return nil, invalid("the reply says that it calls a tool, and holds no call")
 	case x.finish == "" && a.text.Len() == 0:
-		return nil, a.invalid(x, "the reply is empty and gives no reason for it")
+		return nil, invalid("the reply is empty and gives no reason for it")
 	}
 	out := &model.Reply{Message: msg, Stop: stop, Usage: x.usage, Provider: family, Model: x.model}
 	if out.Model == "" {
@@ -99,9 +93,7 @@ func (a *assembly) reply(r model.Request, x *exchange, f Flavour) (*model.Reply,
 	return out, nil
 }
 
-func (a *assembly) invalid(x *exchange, detail string) error {
-	return &model.Error{Class: model.ModelOutput, Status: x.status, Detail: detail, RequestID: x.requestID}
-}
+func invalid(detail string) error { return &model.Error{Class: model.ModelOutput, Detail: detail} }
 
 // settle returns false for half a call. Arguments that are not JSON, or end too soon, are handed on: the model is told, and
 // can correct them. There is no call without a name.

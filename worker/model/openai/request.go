@@ -17,18 +17,18 @@ import (
 // request is the client's form of r, and what patch adds to it.
 func (p *Provider) request(r model.Request) (api.ChatCompletionRequest, edit, error) {
 	out := api.ChatCompletionRequest{Model: r.Model, Stream: true}
-	e := edit{temperature: r.Temperature, whole: !p.can.Streaming, messages: map[int]echoed{}, tools: map[string]bool{}}
-	if !e.whole && !p.flavour.countsUnasked() {
+	e := edit{temperature: r.Temperature, whole: !p.config.Capabilities.Streaming, messages: map[int]echoed{}, tools: map[string]bool{}}
+	if !e.whole && !p.config.Flavour.countsUnasked() {
 		out.StreamOptions = &api.StreamOptions{IncludeUsage: true}
 	}
 	p.limit(&out, r.MaxTokens)
-	if p.flavour == Azure && !deployable(r.Model) {
+	if p.config.Flavour == Azure && !deployable(r.Model) {
 		return out, e, refused("the model %q is no name of a deployment", r.Model)
 	}
 	if err := p.chat(&out, &e, r); err != nil {
 		return out, e, err
 	}
-	if len(r.Tools) > 0 && !p.can.Tools {
+	if len(r.Tools) > 0 && !p.config.Capabilities.Tools {
 		return out, e, &model.Error{
 			Class: model.InvalidRequest, Detail: "this model takes no tools",
 			Hint: "choose a model with tools for the agent, or an agent without tools for the model",
@@ -51,10 +51,10 @@ func refused(format string, args ...any) error {
 
 // limit sets how long the reply may be.
 func (p *Provider) limit(out *api.ChatCompletionRequest, n int) {
-	if p.can.MaxOutput > 0 {
-		n = min(n, p.can.MaxOutput)
+	if p.config.Capabilities.MaxOutput > 0 {
+		n = min(n, p.config.Capabilities.MaxOutput)
 	}
-	if p.flavour.refusesOldLimit() || reasons(out.Model) {
+	if p.config.Flavour.refusesOldLimit() || reasons(out.Model) {
 		out.MaxCompletionTokens = n
 	} else {
 		out.MaxTokens = n //nolint:staticcheck // deprecated by OpenAI, and all that most other servers know
@@ -96,16 +96,16 @@ func tool(t *messages.ToolSpec) (api.Tool, error) {
 func (p *Provider) format(out *api.ChatCompletionRequest, r model.Request) error {
 	f := r.Format
 	switch {
-	case f == nil, len(r.Tools) > 0 && !p.flavour.formatWithTools():
+	case f == nil, len(r.Tools) > 0 && !p.config.Flavour.formatWithTools():
 	case len(f.Schema) > 0 && !json.Valid(f.Schema):
 		return refused("the schema of the format is not JSON")
-	case len(f.Schema) > 0 && p.can.JSONSchema:
+	case len(f.Schema) > 0 && p.config.Capabilities.JSONSchema:
 		// Not strict: that is for schemas without optional fields.
 		out.ResponseFormat = &api.ChatCompletionResponseFormat{
 			Type:       api.ChatCompletionResponseFormatTypeJSONSchema,
 			JSONSchema: &api.ChatCompletionResponseFormatJSONSchema{Name: formatName(f.Name), Schema: f.Schema},
 		}
-	case p.can.JSONMode:
+	case p.config.Capabilities.JSONMode:
 		out.ResponseFormat = &api.ChatCompletionResponseFormat{Type: api.ChatCompletionResponseFormatTypeJSONObject}
 	}
 	return nil
@@ -153,8 +153,8 @@ func (p *Provider) chat(out *api.ChatCompletionRequest, e *edit, r model.Request
 		if err != nil {
 			return err
 		}
-		if m.Role == messages.RoleAssistant && r.Echo && p.can.Reasoning && p.flavour.echoes() {
-			e.messages[len(out.Messages)] = p.flavour.echo(m)
+		if m.Role == messages.RoleAssistant && r.Echo && p.config.Capabilities.Reasoning && p.config.Flavour.echoes() {
+			e.messages[len(out.Messages)] = p.config.Flavour.echo(m)
 		}
 		out.Messages = append(out.Messages, msg)
 	}
@@ -169,7 +169,7 @@ func (p *Provider) message(m *messages.Message) (api.ChatCompletionMessage, erro
 	switch {
 	case err != nil:
 		return msg, err
-	case images > 0 && !p.can.Images:
+	case images > 0 && !p.config.Capabilities.Images:
 		return msg, &model.Error{
 			Class: model.InvalidRequest, Detail: "this model takes no images",
 			Hint: "choose a model that sees images, and say in its provider's capabilities that it does",
@@ -181,7 +181,7 @@ func (p *Provider) message(m *messages.Message) (api.ChatCompletionMessage, erro
 	}
 	for _, c := range m.Calls() {
 		msg.ToolCalls = append(msg.ToolCalls, api.ToolCall{
-			ID: p.flavour.callID(c.ID), Type: api.ToolTypeFunction,
+			ID: p.config.Flavour.callID(c.ID), Type: api.ToolTypeFunction,
 			Function: api.FunctionCall{Name: c.Name, Arguments: echo(c.Arguments)},
 		})
 	}
@@ -194,15 +194,15 @@ const unseen = "[an image that this model cannot see]"
 // result is the message of a tool's result, and the messages that show its images.
 func (p *Provider) result(t *messages.ToolResult) (msg api.ChatCompletionMessage, shown []api.ChatCompletionMessage, err error) {
 	text := messages.Message{Content: t.Content}
-	id := p.flavour.callID(t.CallID)
+	id := p.config.Flavour.callID(t.CallID)
 	msg = api.ChatCompletionMessage{Role: api.ChatMessageRoleTool, ToolCallID: id, Content: text.Text()}
 	parts, images, err := p.parts(t.Content)
 	switch {
 	case err != nil || images == 0:
 		return msg, nil, err
-	case !p.can.Images:
+	case !p.config.Capabilities.Images:
 		msg.Content = strings.TrimSpace(msg.Content + " " + unseen)
-	case p.flavour.imagesInTools():
+	case p.config.Flavour.imagesInTools():
 		msg.Content, msg.MultiContent = "", parts
 	default:
 		only := slices.DeleteFunc(parts, func(p api.ChatMessagePart) bool { return p.ImageURL == nil })

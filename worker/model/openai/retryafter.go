@@ -5,24 +5,25 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 )
 
-// maxRetryAfter bounds what a server may ask for.
-const maxRetryAfter = 24 * time.Hour
+// retryAfter reads how long the server wants to be left alone, also from when a limit that is used up is reset, and from
+// the body of a refusal. 0: it does not say.
+func retryAfter(h http.Header, body []byte, now time.Time) time.Duration {
+	wait, ok := httpstream.RetryAfter(h, now)
+	if !ok {
+		wait = limitReset(h, now)
+	}
+	if wait == 0 {
+		wait = retryDelay(body)
+	}
+	return wait
+}
 
-// retryAfter reads how long the server wants to be left alone: milliseconds, seconds or a date, or when a limit that
-// is used up is reset. 0: it does not say.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return wait(ms, time.Millisecond)
-	}
-	s := h.Get("Retry-After")
-	if sec, err := strconv.ParseFloat(s, 64); err == nil {
-		return wait(sec, time.Second)
-	}
-	if at, err := http.ParseTime(s); err == nil {
-		return wait(at.Sub(now).Seconds(), time.Second)
-	}
+// limitReset is when the last of the limits that are used up is reset.
+func limitReset(h http.Header, now time.Time) time.Duration {
 	var longest time.Duration
 	for _, of := range []string{"", "-Requests", "-Tokens"} {
 		if h.Get("X-Ratelimit-Remaining"+of) == "0" {
@@ -41,18 +42,18 @@ const (
 // reset reads a wait such as 6m0s, a number of seconds, or a moment in seconds or milliseconds of Unix.
 func reset(s string, now time.Time) time.Duration {
 	if d, err := time.ParseDuration(s); err == nil {
-		return wait(d.Seconds(), time.Second)
+		return httpstream.Wait(d.Seconds(), time.Second)
 	}
 	n, err := strconv.ParseFloat(s, 64)
 	switch {
 	case err != nil:
 		return 0
 	case n >= leastUnixMilli:
-		return wait(n-float64(now.UnixMilli()), time.Millisecond)
+		return httpstream.Wait(n-float64(now.UnixMilli()), time.Millisecond)
 	case n >= leastUnix:
-		return wait(n-float64(now.Unix()), time.Second)
+		return httpstream.Wait(n-float64(now.Unix()), time.Second)
 	}
-	return wait(n, time.Second)
+	return httpstream.Wait(n, time.Second)
 }
 
 var delay = regexp.MustCompile(`"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"`)
@@ -67,15 +68,5 @@ func retryDelay(body []byte) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return wait(sec, time.Second)
-}
-
-func wait(n float64, unit time.Duration) time.Duration {
-	if !(n > 0) { // also not a number
-		return 0
-	}
-	if n >= float64(maxRetryAfter/unit) {
-		return maxRetryAfter
-	}
-	return time.Duration(n * float64(unit))
+	return httpstream.Wait(sec, time.Second)
 }

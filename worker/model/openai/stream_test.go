@@ -179,6 +179,7 @@ func streamCases() []streamCase {
 		{"Q31 all in one delta", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}},{"index":1,"id":"y","function":{"name":"g","arguments":"{}"}}`), called), want{calls: []string{`f({"a":1})x`, "g({})y"}}},
 		{"interleaved", data(calls(`{"index":1,"id":"y","function":{"name":"g","arguments":"{"}},{"index":0,"id":"x","function":{"name":"f","arguments":"{"}}`), calls(`{"index":0,"function":{"arguments":"}"}},{"index":1,"function":{"arguments":"}"}}`), called), want{calls: []string{"g({})y", "f({})x"}}},
 		{"Q32 arguments are an object", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":{"a": [1, 2]}}}`), called), want{calls: []string{`f({"a":[1,2]})x`}}},
+		{"arguments are an object with broken bytes", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":{"a":"`+"\xff\xfe"+`"}}}`), called), want{calls: []string{"f({\"a\":\"\ufffd\ufffd\"})x"}}},
 		{"Q33 arguments empty", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":""}}`), called), want{calls: []string{"f({})x"}}},
 		{"Q33 arguments null", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":null}}`), called), want{calls: []string{"f({})x"}}},
 		{"Q33 arguments \"null\"", data(calls(`{"index":0,"id":"x","function":{"name":"f","arguments":"null"}}`), called), want{calls: []string{"f({})x"}}},
@@ -305,13 +306,13 @@ func manyCalls(n int) string {
 func TestBounds(t *testing.T) {
 	small := func(c *openai.Config) { c.MaxLine, c.MaxReply = 1000, 5000 }
 	for _, tt := range []struct{ name, body, detail string }{
-		{"a line", "data: " + strings.Repeat("x", 2000), "longer than 1000"},
-		{"a line in a line's buffer", "data: {\"a\":\"" + strings.Repeat("x", 2000) + "\"}\n\n", "longer than 1000"},
-		{"data on many lines", strings.Repeat("data: [\n", 600), "longer than 1000"},
+		{"a line", "data: " + strings.Repeat("x", 2000), "larger than 1000"},
+		{"a line in a line's buffer", "data: {\"a\":\"" + strings.Repeat("x", 2000) + "\"}\n\n", "larger than 1000"},
+		{"data on many lines", strings.Repeat("data: [\n", 600), "larger than 1000"},
 		{"a reply in one piece", "{\"a\":\"" + strings.Repeat("x", 2000) + "\"}", "larger than 1000"},
 		{"a stream", strings.Repeat("data: "+text("abc")+"\n\n", 200), "larger than 5000"},
 		{"comments", strings.Repeat(": wait\n\n", 1000), "larger than 5000"},
-		{"an endless line of comment", ": " + strings.Repeat("x", 6000), "longer than 1000"},
+		{"an endless line of comment", ": " + strings.Repeat("x", 6000), "larger than 1000"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := call(t.Context(), serve(t, streaming(tt.body, 0), small), hello())

@@ -1,4 +1,4 @@
-package wire
+package httpstream
 
 import (
 	"io"
@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Begin makes a request ask begin at the last moment: when its body is read for the first time, right before that is
+// beginLate makes a request ask begin at the last moment: when its body is read for the first time, right before that is
 // written to the connection. An error of begin ends the request and its connection; a server has seen headers at most.
-func Begin(req *http.Request, begin func() error) {
+func beginLate(req *http.Request, begin func() error) {
 	if begin == nil || req.Body == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package anthropic
+package httpstream
 
 import (
 	"context"
@@ -17,12 +17,16 @@ var (
 type watchdog struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	cause  error // of the timer
 }
-
-func newWatchdog(cancel context.CancelCauseFunc) *watchdog { return &watchdog{cancel: cancel} }
 
 func (w *watchdog) arm(d time.Duration, cause error) {
 	w.stop()
+	if w.timer != nil && errors.Is(w.cause, cause) { // nearly always: every read arms it
+		w.timer.Reset(d)
+		return
+	}
+	w.cause = cause
 	w.timer = time.AfterFunc(d, func() { w.cancel(cause) })
 }
 
