@@ -130,7 +130,7 @@ func TestAccountsInACluster(t *testing.T) {
 	for run, err := range b.Runs(t.Context()) {
 		t.Errorf("a log was written: %v, %v", run, err)
 	}
-	if all, err := b.Quotas(t.Context()); err != nil || len(all) != 0 {
+	if all, err := b.QuotaStates(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("quotas: %v, %v", all, err)
 	}
 }

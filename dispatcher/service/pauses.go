@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"maps"
 	"net/http"
 	"slices"
 
@@ -22,16 +21,17 @@ func (s *Service) queueing() map[string]answerFunc {
 }
 
 func (s *Service) pauses(ctx context.Context, _ struct{}) (any, error) {
-	all, err := s.cfg.Bus.Quotas(ctx)
+	all, err := s.cfg.Bus.QuotaStates(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list := messages.PauseList{Pauses: []messages.PausedThing{}}
-	for _, of := range slices.SortedFunc(maps.Keys(all), func(a, b messages.QuotaRef) int {
+	slices.SortFunc(all, func(a, b messages.QuotaState) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	}) {
-		if p := all[of].Paused; p != nil {
-			list.Pauses = append(list.Pauses, messages.PausedThing{QuotaRef: of, Pause: *p})
+	})
+	list := messages.PauseList{Pauses: []messages.PausedThing{}}
+	for _, q := range all {
+		if p := q.Quota.Paused; p != nil {
+			list.Pauses = append(list.Pauses, messages.PausedThing{QuotaRef: q.QuotaRef, Pause: *p})
 		}
 	}
 	return list, nil

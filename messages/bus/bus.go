@@ -71,7 +71,7 @@ type Bus struct {
 	skipped atomic.Uint64
 	entries buffers
 	events  buffers // apart: they are small, and thousands may be on their way
-	quotas  quotaCache
+	grants  grants
 	spent   spentCache
 
 	retained retained

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,16 +13,17 @@ import (
 // DefaultCapsRefresh is how often Caps looks whether quotas changed.
 const DefaultCapsRefresh = 2 * time.Second
 
-// Caps knows the quotas of everybody, without a request for each run. Safe for concurrent use.
+// Caps is a view of all quotas as they were when Load returned last: a line that got more places since is never missed.
+// Safe for concurrent use.
 type Caps struct {
 	bus   *Bus
 	every time.Duration
-	now   atomic.Pointer[quotasAt]
+	now   atomic.Pointer[quotasAt] // made of the grants of the bus
 }
 
 type quotasAt struct {
-	revision uint64 // of the newest quota
-	of       map[messages.QuotaRef]messages.Quota
+	version uint64 // grows with each change
+	of      map[messages.QuotaRef]messages.Quota
 }
 
 var _ runlog.Caps = (*Caps)(nil)
@@ -61,19 +61,15 @@ func (q *quotasAt) cap(line string) int {
 
 // Load reads the quotas if any changed, and returns the lines that have more places than before.
 func (c *Caps) Load(ctx context.Context) (wider []string, err error) {
-	m, _, err := c.bus.get(ctx, streamQuotas, lookup{Last: quotasPrefix + ">"})
-	if err != nil {
-		return nil, fmt.Errorf("look for quotas: %w", err)
-	}
-	old := c.now.Load()
-	if m.seq == old.revision {
-		return nil, nil
-	}
-	all, err := c.bus.Quotas(ctx)
+	all, version, err := c.bus.allGranted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now := &quotasAt{m.seq, all}
+	old := c.now.Load()
+	if version == old.version {
+		return nil, nil
+	}
+	now := &quotasAt{version, all}
 	c.now.Store(now)
 	for of := range old.of {
 		for _, line := range []string{string(of.Kind) + "." + of.Name, messages.PausedLine(of)} {
@@ -135,5 +131,5 @@ func (c *Caps) lookAt(ctx context.Context, lines []string, look func(ctx context
 // Granted are all quotas, and a number that grows with each change. They are not to be changed.
 func (c *Caps) Granted() (map[messages.QuotaRef]messages.Quota, uint64) {
 	q := c.now.Load()
-	return q.of, q.revision
+	return q.of, q.version
 }

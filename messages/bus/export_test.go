@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -73,3 +74,26 @@ func (r *Roster) Ahead(d time.Duration) {
 	defer r.mu.Unlock()
 	r.now = func() time.Time { return time.Now().Add(d) }
 }
+
+// MaxQuotas and MaxGrantChanges bound the grants.
+const (
+	MaxQuotas       = maxQuotas
+	MaxGrantChanges = maxGrantChanges
+)
+
+// HoldGrants holds n quotas that were never read.
+func (b *Bus) HoldGrants(n int) {
+	for i := range n {
+		b.grants.hold(tenantQuota("held" + strconv.Itoa(i)))
+	}
+}
+
+// HeldGrants is how many quotas are held.
+func (b *Bus) HeldGrants() int {
+	b.grants.mu.Lock()
+	defer b.grants.mu.Unlock()
+	return len(b.grants.of)
+}
+
+// ExpireGrants makes the next Granted look for changes, as if two seconds had gone by.
+func (b *Bus) ExpireGrants() { b.grants.expire() }

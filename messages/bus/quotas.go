@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/longshore-run/longshore/messages"
 )
@@ -17,25 +16,26 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 	if err := of.Check(); err != nil {
 		return q, 0, err //nolint:wrapcheck // it names the field
 	}
+	g := b.grants.hold(of)
 	m, top, ok, err := b.newest(ctx, quotasBucket, quotaKey(of))
 	switch {
 	case err != nil:
 		return q, 0, err
 	case !ok && top.seq != 0: // nothing of it is signed
-		q, _ := b.quotas.insteadOf(of, top)
+		q, _ := b.grants.insteadOf(of, g, top, top.seq)
 		return q, top.seq, nil
 	case !ok, isRemoved(m):
-		b.quotas.saw(of, messages.Quota{})
+		b.grants.saw(of, g, messages.Quota{}, top.seq)
 		return q, 0, nil
 	}
 	if err := messages.Decode(m.data, &q); err != nil {
-		q, first := b.quotas.insteadOf(of, m)
+		q, first := b.grants.insteadOf(of, g, m, top.seq)
 		if first {
 			b.log.WarnContext(ctx, "a quota cannot be read: what was granted before counts, or it is paused", "quota", of.String(), "revision", m.seq, "err", err)
 		}
 		return q, m.seq, nil
 	}
-	b.quotas.saw(of, q)
+	b.grants.saw(of, g, q, top.seq)
 	return q, m.seq, nil
 }
 
@@ -52,7 +52,7 @@ func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quo
 	if err != nil {
 		return messages.Change{}, fmt.Errorf("encode quota: %w", err)
 	}
-	defer b.quotas.drop(of)
+	defer b.grants.expire()
 	change, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), body, by, ifRevision})
 	if err != nil {
 		return change, fmt.Errorf("store quota of %s: %w", of, err)
@@ -66,7 +66,7 @@ func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string, 
 	if err := of.Check(); err != nil {
 		return err //nolint:wrapcheck // it names the field
 	}
-	defer b.quotas.drop(of)
+	defer b.grants.expire()
 	if _, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), nil, by, ifRevision}); err != nil {
 		return fmt.Errorf("delete quota of %s: %w", of, err)
 	}
@@ -76,29 +76,16 @@ func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string, 
 // maxQuotas bounds a list.
 const maxQuotas = 10_000
 
-// Quotas are all that were granted, 10,000 at most, as Quota reads each.
-func (b *Bus) Quotas(ctx context.Context) (map[messages.QuotaRef]messages.Quota, error) {
-	all, err := b.QuotaStates(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[messages.QuotaRef]messages.Quota, len(all))
-	for _, s := range all {
-		out[s.QuotaRef] = s.Quota
-	}
-	return out, nil
-}
-
-// QuotaStates are Quotas with their revisions and without their usage, in no order.
+// QuotaStates are all that were granted, 10,000 at most, as Quota reads each: with their revisions and without their usage, in
+// no order.
 func (b *Bus) QuotaStates(ctx context.Context) ([]messages.QuotaState, error) {
 	out := []messages.QuotaState{}
 	for subject, err := range b.subjects(ctx, streamQuotas, quotasPrefix+"*.*") {
 		if err != nil {
 			return nil, fmt.Errorf("list quotas: %w", err)
 		}
-		kind, name, _ := strings.Cut(strings.TrimPrefix(subject, quotasPrefix), ".")
-		of := messages.QuotaRef{Kind: messages.QuotaKind(kind), Name: name}
-		if of.Check() != nil {
+		of, ok := quotaOf(subject)
+		if !ok {
 			continue // no quota
 		}
 		q, revision, err := b.Quota(ctx, of)

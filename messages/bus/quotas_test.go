@@ -36,13 +36,13 @@ func TestQuotas(t *testing.T) {
 	if _, _, err := b.Quota(ctx, messages.QuotaRef{Kind: "tenant", Name: "*"}); !errors.As(err, &field) {
 		t.Errorf("got %v for a name with a star", err)
 	}
-	if all, err := b.Quotas(ctx); err != nil || len(all) != 1 || all[ann] != want {
+	if all, err := b.QuotaStates(ctx); err != nil || len(all) != 1 || all[0].QuotaRef != ann || all[0].Quota != want {
 		t.Errorf("got %v, %v", all, err)
 	}
 	if err := b.DeleteQuota(ctx, ann, "root", nil); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := b.Quotas(ctx); err != nil || len(all) != 0 {
+	if all, err := b.QuotaStates(ctx); err != nil || len(all) != 0 {
 		t.Errorf("got %v, %v after it was deleted", all, err)
 	}
 }

@@ -1,0 +1,254 @@
+package bus_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/deploy/embedded"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+)
+
+func tenantRef(name string) messages.QuotaRef {
+	return messages.QuotaRef{Kind: messages.QuotaTenant, Name: name}
+}
+
+// quotaReads counts the requests for messages of the bucket of quotas.
+func quotaReads(t *testing.T, nc *nats.Conn) func() int {
+	t.Helper()
+	sub, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.KV_QUOTAS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flush := func() {
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush()
+	return func() int {
+		flush()
+		n, _, err := sub.Pending()
+		for range n {
+			if _, err := sub.NextMsgWithContext(ctxFor(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+}
+
+// However many tenants there are, one request tells that nothing has changed, and what has changed is read once.
+func TestGrantsCostOneLook(t *testing.T) {
+	s := startNATS(t)
+	b, other := openTwo(t, s)
+	count := quotaReads(t, connect(t, s))
+	const tenants = 20
+	granted := func(want int) {
+		t.Helper()
+		b.ExpireGrants()
+		for i := range tenants {
+			q, err := b.Granted(ctxFor(t), tenantRef(fmt.Sprint("t", i)))
+			if err != nil || q.Weight != i {
+				t.Fatalf("tenant %d was granted %+v, %v", i, q, err)
+			}
+		}
+		if n := count(); n != want {
+			t.Errorf("%d requests, want %d", n, want)
+		}
+	}
+	put := func(name string, q messages.Quota) {
+		t.Helper()
+		if _, err := other.PutQuota(ctxFor(t), tenantRef(name), q, "root", nil); err != nil {
+			t.Fatal(err)
+		}
+		count()
+	}
+	for i := 1; i < tenants; i++ {
+		put(fmt.Sprint("t", i), messages.Quota{Weight: i})
+	}
+	granted(1 + tenants) // a look, and each of them
+	granted(1)           // a look
+	put("t3", messages.Quota{Weight: 3, MaxRunning: 1})
+	put("else", messages.Quota{Weight: 1})
+	granted(1 + 2 + 1) // a look, the two changes, and the one that was read before
+}
+
+// openTwo is two processes of one fleet.
+func openTwo(t *testing.T, s *embedded.Servers) (one, two *bus.Bus) {
+	t.Helper()
+	one, _ = open(t, s, bus.Config{})
+	two, _ = open(t, s, bus.Config{})
+	return one, two
+}
+
+// The view of all quotas and the answer about one are of the same cache: neither is older than the other.
+func TestCapsAndGrantsAgree(t *testing.T) {
+	b, other := openTwo(t, startNATS(t))
+	ctx := ctxFor(t)
+	ann := tenantRef("ann")
+	caps := b.NewCaps(0)
+	agree := func(want messages.Quota, limit int, wider ...string) {
+		t.Helper()
+		got, err := caps.Load(ctx)
+		if err != nil || !slices.Equal(got, wider) || caps.Cap("tenant.ann") != limit {
+			t.Fatalf("wider %v, cap %d, %v; want %v and %d", got, caps.Cap("tenant.ann"), err, wider, limit)
+		}
+		if q, err := b.Granted(ctx, ann); err != nil || q != want {
+			t.Fatalf("granted %+v, %v; the caps have %+v", q, err, want)
+		}
+	}
+	put := func(q messages.Quota) {
+		t.Helper()
+		if _, err := other.PutQuota(ctx, ann, q, "root", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agree(messages.Quota{}, runlog.NoCap)
+	put(messages.Quota{MaxRunning: 2})
+	agree(messages.Quota{MaxRunning: 2}, 2)
+	put(messages.Quota{MaxRunning: 1})
+	if _, _, err := b.Quota(ctx, ann); err != nil { // a read in between hides no change from the caps
+		t.Fatal(err)
+	}
+	put(messages.Quota{MaxRunning: 3})
+	agree(messages.Quota{MaxRunning: 3}, 3, "tenant.ann")
+	if err := other.DeleteQuota(ctx, ann, "root", nil); err != nil {
+		t.Fatal(err)
+	}
+	agree(messages.Quota{}, runlog.NoCap, "tenant.ann")
+}
+
+// More changes than are looked at one by one, and a bucket that began anew, lose nothing.
+func TestGrantsAfterManyChanges(t *testing.T) {
+	s := startNATS(t)
+	b, nc := open(t, s, bus.Config{})
+	ctx := ctxFor(t)
+	js := newJetStream(t, nc)
+	caps := b.NewCaps(0)
+	grantAll := func(limit int) {
+		t.Helper()
+		for i := range bus.MaxGrantChanges + 10 {
+			if _, err := js.Publish(ctx, fmt.Sprint("$KV.QUOTAS.tenant.t", i), fmt.Appendf(nil, `{"maxRunning":%d}`, limit)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check := func(limit, granted int) {
+		t.Helper()
+		if _, err := caps.Load(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, tenant := range []string{"t0", fmt.Sprint("t", bus.MaxGrantChanges+9)} {
+			if q, err := b.Granted(ctx, tenantRef(tenant)); err != nil || q.MaxRunning != granted || caps.Cap("tenant."+tenant) != limit {
+				t.Errorf("%s was granted %+v, its cap is %d, %v", tenant, q, caps.Cap("tenant."+tenant), err)
+			}
+		}
+	}
+	grantAll(1)
+	check(1, 1)
+	grantAll(2)
+	check(2, 2)
+	stream, err := js.Stream(ctx, "KV_QUOTAS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	if err := js.DeleteStream(ctx, "KV_QUOTAS"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(ctx, config); err != nil {
+		t.Fatal(err)
+	}
+	check(runlog.NoCap, 0)
+}
+
+// What there is no room for is read each time, and what was not granted makes room.
+func TestGrantsAreBounded(t *testing.T) {
+	b, other := openTwo(t, startNATS(t))
+	ctx := ctxFor(t)
+	for i := range 3 {
+		if _, err := b.Granted(ctx, tenantRef(fmt.Sprint("nothing", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.HoldGrants(bus.MaxQuotas)
+	for limit := range 5 {
+		want := messages.Quota{MaxQueued: limit + 1}
+		for _, name := range []string{"ann", "ben", "cem", "dee"} {
+			if _, err := other.PutQuota(ctx, tenantRef(name), want, "root", nil); err != nil {
+				t.Fatal(err)
+			}
+			b.ExpireGrants()
+			if q, err := b.Granted(ctx, tenantRef(name)); err != nil || q != want {
+				t.Errorf("%s was granted %+v, %v", name, q, err)
+			}
+		}
+	}
+	if n := b.HeldGrants(); n != bus.MaxQuotas {
+		t.Errorf("%d quotas are held", n)
+	}
+}
+
+// Readers of quotas that change all the time end up with the newest.
+func TestGrantsUnderConcurrency(t *testing.T) {
+	b, other := openTwo(t, startNATS(t))
+	ctx := ctxFor(t)
+	caps := b.NewCaps(0)
+	const tenants, changes = 4, 25
+	var writers, readers sync.WaitGroup
+	done := make(chan struct{})
+	for i := range tenants {
+		of := tenantRef(fmt.Sprint("t", i))
+		writers.Go(func() {
+			for n := range changes {
+				if _, err := other.PutQuota(ctx, of, messages.Quota{MaxRunning: n + 1}, "root", nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		readers.Go(func() {
+			last := 0
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				b.ExpireGrants()
+				q, err := b.Granted(ctx, of)
+				if _, _, err := b.Quota(ctx, of); err != nil {
+					t.Error(err)
+				}
+				if err != nil || q.MaxRunning < last {
+					t.Errorf("%s: %d after %d, %v", of, q.MaxRunning, last, err)
+					return
+				}
+				last = q.MaxRunning
+				if _, err := caps.Load(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	readers.Wait()
+	if _, err := caps.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i := range tenants {
+		of := tenantRef(fmt.Sprint("t", i))
+		if q, err := b.Granted(ctx, of); err != nil || q.MaxRunning != changes || caps.Cap("tenant."+of.Name) != changes {
+			t.Errorf("%s: granted %d, cap %d, %v", of, q.MaxRunning, caps.Cap("tenant."+of.Name), err)
+		}
+	}
+}
