@@ -42,6 +42,8 @@ var forbidden = map[string][]string{
 
 	"worker/model/httpstream": {"github.com/nats-io", "github.com/redis", "github.com/sashabaranov", "github.com/anthropics", "worker/runner", "dispatcher", "observability", "deploy"},
 
+	"deploy/fleet": {"deploy/command", "dispatcher/cli", "github.com/spf13"},
+
 	"observability/traces": {"worker", "dispatcher", "deploy", "github.com/redis", "google.golang.org/grpc"},
 	"observability/audit":  {"worker", "dispatcher", "deploy", "github.com/redis", "github.com/prometheus"},
 	"observability/index":  {"worker", "dispatcher", "tools", "sandbox", "deploy", "github.com/redis", "github.com/sashabaranov", "github.com/nats-io/nats-server"},
@@ -141,6 +143,17 @@ func TestFoldersOfTheREADMEAreIgnored(t *testing.T) {
 	ignored := strings.Fields(output(t, "git", append([]string{"check-ignore", "--no-index"}, folders...)...))
 	if !slices.Equal(ignored, folders) {
 		t.Errorf("the README makes %q, of which git ignores %q", folders, ignored)
+	}
+}
+
+// Commands are in two trees: those of a client, and those that link more. Other packages do not read command lines.
+func TestCommandsAreInTheirTrees(t *testing.T) {
+	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
+	for line := range strings.Lines(out) {
+		path, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if strings.Contains(imports, "github.com/spf13/cobra") && !strings.HasPrefix(path, module+"deploy/command") && path != module+"dispatcher/cli" {
+			t.Errorf("%s has a command: it belongs in deploy/command", path)
+		}
 	}
 }
 

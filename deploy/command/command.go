@@ -1,5 +1,5 @@
-// Package command is the command line of longshore: the root command, the commands that start a fleet or a part of one,
-// and how each ends. [Run] does what a command line asks for and returns the exit code; main adds the signals.
+// Package command is the command line of longshore: the root command, the commands that start a fleet or a part of one or
+// need none, and how each ends. [Run] does what a command line asks for and returns the exit code; main adds the signals.
 //
 // Commands that link parts of a worker or an auditor are packages below this one. Those that need a client alone are in
 // dispatcher/cli.
@@ -13,7 +13,6 @@ import (
 	"github.com/longshore-run/longshore/deploy/command/audit"
 	"github.com/longshore-run/longshore/deploy/command/doctor"
 	"github.com/longshore-run/longshore/deploy/command/replay"
-	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 )
 
@@ -29,7 +28,7 @@ func Run(ctx context.Context, p Process, args []string) int {
 
 // commands returns the root command with every other below it.
 func (p *Process) commands() *cobra.Command {
-	raw := !isTerminal(p.Stdout)
+	raw := p.raw()
 	root := &cobra.Command{
 		Use: "longshore", Short: "A dispatch hall for AI agents",
 		Long: "Longshore takes tasks from backends, puts them on NATS JetStream, and has a fleet of workers run the\n" +
@@ -38,11 +37,8 @@ func (p *Process) commands() *cobra.Command {
 	}
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
-	root.AddCommand(p.devCommand(), p.dispatcherCommand(), p.workerCommand(), p.runCommand())
+	root.AddCommand(p.devCommand(), p.dispatcherCommand(), p.workerCommand(), p.runCommand(), p.pricesCommand(), p.webhookKeyCommand(), p.healthCommand())
 	root.AddCommand(cli.Version(p.Version, raw))
-	root.AddCommand(fleet.PricesCommand(p.env, raw))
-	root.AddCommand(fleet.WebhookKeyCommand(p.Environ, raw))
-	root.AddCommand(fleet.HealthCommand(p.Environ, raw))
 	root.AddCommand(cli.Commands(p.connect, p.terminal(p.Stderr, p.Stdout))...)
 	root.AddCommand(replay.Command(p.connect, raw))
 	root.AddCommand(doctor.Command(doctor.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))

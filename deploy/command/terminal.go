@@ -17,6 +17,9 @@ func (p *Process) terminal(stderr, stdout io.Writer) cli.Options {
 	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), User: p.env("USER"), Tenant: p.env("LONGSHORE_TENANT"), Width: func() int { return width(stderr) }, Leaks: fleet.Leaks(p.Environ)}
 }
 
+// raw reports whether JSON is written as it is, which is for an output that is no terminal.
+func (p *Process) raw() bool { return !isTerminal(p.Stdout) }
+
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

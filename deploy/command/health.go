@@ -1,4 +1,4 @@
-package fleet
+package command
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 // healthTimeout bounds the look at a process that may hang.
 const healthTimeout = 3 * time.Second
 
-// HealthCommand asks the process that runs beside it, with the same environment, whether it is ready. Container images
-// without a shell have no other way to say so. With raw, JSON is written as it is, for an output that is no terminal.
-func HealthCommand(environ func() []string, raw bool) *cobra.Command {
+// healthCommand is `longshore health`. It asks the process that runs beside it, with the same environment, whether it is
+// ready. Container images without a shell have no other way to say so.
+func (p *Process) healthCommand() *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "health", Short: "Tell whether the dispatcher or worker of this environment is ready",
@@ -30,7 +30,7 @@ func HealthCommand(environ func() []string, raw bool) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var s settings.Health
-			if err := settings.Load(&s, environ()); err != nil {
+			if err := settings.Load(&s, p.Environ()); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
@@ -47,7 +47,7 @@ func HealthCommand(environ func() []string, raw bool) *cobra.Command {
 			if err != nil {
 				h.Error = err.Error()
 			}
-			return errors.Join(err, cli.WriteJSON(cmd, h, raw))
+			return errors.Join(err, cli.WriteJSON(cmd, h, p.raw()))
 		},
 	}
 	asJSON = cli.OutputFlag(cmd)
