@@ -209,7 +209,7 @@ func (in *intake) first(customID string, number int) (first int32, again bool) {
 	key := [16]byte(hashed(customID))
 	first, again = in.seen[key]
 	if !again {
-		in.seen[key] = int32(number) //nolint:gosec // bounded by the lines that are read
+		in.seen[key] = int32(number)
 	}
 	return first, again
 }

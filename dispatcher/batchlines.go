@@ -59,7 +59,7 @@ func readLine(in *bufio.Reader, data []byte) (_ []byte, long bool, err error) {
 			long, data = true, data[:0]
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return data, long, err //nolint:wrapcheck // the reader's own
+			return data, long, err
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (r *remote) do(ctx context.Context, c call) (*http.Response, error) {
 // unreachable is the error of a request without an answer. It has no key in it: that is a header.
 func (r *remote) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+		return context.Cause(ctx)
 	}
 	if where, ok := errors.AsType[*url.Error](err); ok {
 		err = where.Err

@@ -75,7 +75,7 @@ func (r *remote) batch(ctx context.Context, spec *BatchSpec, lines iter.Seq2[Lin
 		var report BatchReport
 		if err := answers.Decode(&report); err != nil {
 			if ctx.Err() != nil {
-				return nil, context.Cause(ctx) //nolint:wrapcheck // what reading the lines said, or the caller's own
+				return nil, context.Cause(ctx)
 			}
 			return nil, fmt.Errorf("read the answer to batch %s: %w", spec.ID, err)
 		}

@@ -88,7 +88,7 @@ func (r *remote) follow(ctx context.Context, at func() call, each func(serverEve
 		case <-again.C:
 		case <-ctx.Done():
 			again.Stop()
-			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (h heard) Read(p []byte) (int, error) {
 	if n > 0 {
 		h.quiet.Reset(maxSilence)
 	}
-	return n, err //nolint:wrapcheck // the body's own
+	return n, err
 }
 
 // errStop ends a stream whose reader wants no more.

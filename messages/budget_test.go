@@ -57,7 +57,7 @@ func TestBudgetIsChecked(t *testing.T) {
 
 func wantField(t *testing.T, field string, err error) {
 	t.Helper()
-	fe, ok := err.(*messages.FieldError) //nolint:errorlint // it is not wrapped
+	fe, ok := err.(*messages.FieldError)
 	if !ok || fe.Field != field {
 		t.Errorf("error %v, want one of field %s", err, field)
 	}

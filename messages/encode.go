@@ -285,7 +285,7 @@ func AppendRecords(b []byte, records []Record) ([]byte, error) {
 		default:
 			raw, err := json.Marshal(r)
 			if err != nil {
-				return nil, err //nolint:wrapcheck // the caller says what it encoded
+				return nil, err
 			}
 			b = append(b, raw...)
 		}

@@ -122,7 +122,7 @@ const unreadableValue = "!ERROR a value that is no JSON"
 
 // EncodeLogEntry is the entry of a run as it is stored: bounded, and such that DecodeLogEntry reads it. A *FieldError
 // names what cannot be mended.
-func EncodeLogEntry(e LogEntry) ([]byte, error) { //nolint:gocritic // it is changed here
+func EncodeLogEntry(e LogEntry) ([]byte, error) {
 	e = e.Bounded()
 	run := Ref{e.Tenant, e.Run}
 	if err := e.check(run); err != nil {

@@ -69,7 +69,7 @@ func TestForkRequestRefuses(t *testing.T) {
 		"revision": {At: 1, Revision: 3},
 		"model":    {At: 1, Model: "a\x00b"},
 	} {
-		if fe, ok := r.Check().(*messages.FieldError); !ok || fe.Field != field { //nolint:errorlint // it is not wrapped
+		if fe, ok := r.Check().(*messages.FieldError); !ok || fe.Field != field {
 			t.Errorf("%+v: %v", r, r.Check())
 		}
 	}

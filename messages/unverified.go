@@ -45,7 +45,7 @@ func (u *Unverified) data() any {
 func (e Entry) Ignored(prev Head) Entry {
 	h := prev
 	h.ID, h.Version, h.Time = e.Head.ID, e.Head.Version, e.Head.Time
-	h.FirstEvent, h.Events, h.Kinds = max(prev.FirstEvent+uint64(prev.Events), 1), 0, nil //nolint:gosec // a count
+	h.FirstEvent, h.Events, h.Kinds = max(prev.FirstEvent+uint64(prev.Events), 1), 0, nil
 	out := Entry{Seq: e.Seq, Head: h}
 	for _, k := range e.Head.Kinds {
 		u := unverified(k)

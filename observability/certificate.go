@@ -77,13 +77,13 @@ func (c *Certificate) load(now time.Time) error {
 func readPair(cert, key string) (tls.Certificate, error) {
 	chain, err := document.Read(cert, maxCertificate)
 	if err != nil {
-		return tls.Certificate{}, err //nolint:wrapcheck // it names the file
+		return tls.Certificate{}, err
 	}
 	private, err := document.Read(key, maxCertificate)
 	if err != nil {
-		return tls.Certificate{}, err //nolint:wrapcheck // it names the file
+		return tls.Certificate{}, err
 	}
-	return tls.X509KeyPair(chain, private) //nolint:wrapcheck // the caller names the files
+	return tls.X509KeyPair(chain, private)
 }
 
 // get is the certificate for a handshake. When the new one cannot be read, as while it is being written, the old one

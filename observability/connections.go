@@ -57,7 +57,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // net/http looks at its type
+			return nil, err
 		}
 		tcp, ok := conn.(*net.TCPConn)
 		if !ok {
@@ -135,5 +135,5 @@ type counted struct {
 // Close implements net.Conn.
 func (c *counted) Close() error {
 	defer c.leave()
-	return c.TCPConn.Close() //nolint:wrapcheck // net/http looks at its type
+	return c.TCPConn.Close()
 }

@@ -31,7 +31,7 @@ func (c *console) Write(p []byte) (int, error) {
 		text = c.line(&e)
 	}
 	if _, err := io.WriteString(c.w, text); err != nil {
-		return 0, err //nolint:wrapcheck // as of any writer
+		return 0, err
 	}
 	return len(p), nil
 }

@@ -132,12 +132,12 @@ func (h *storing) WithGroup(name string) slog.Handler {
 }
 
 // Handle implements slog.Handler.
-func (h *storing) Handle(ctx context.Context, r slog.Record) error { //nolint:gocritic // slog's
+func (h *storing) Handle(ctx context.Context, r slog.Record) error {
 	s := h.kept.sort(&r)
 	if s.run.Key != "" && s.tenant.Key != "" {
 		h.to.take(ctx, s, &r)
 	}
-	return h.line.Handle(ctx, r) //nolint:wrapcheck // of the same interface
+	return h.line.Handle(ctx, r)
 }
 
 // take queues the entry of a record.

@@ -32,8 +32,8 @@ type entryHandler struct {
 func (h *entryHandler) Enabled(ctx context.Context, l slog.Level) bool { return h.next.Enabled(ctx, l) }
 
 // Handle implements slog.Handler.
-func (h *entryHandler) Handle(ctx context.Context, r slog.Record) error { //nolint:gocritic // slog's
-	return h.next.Handle(ctx, h.kept.sort(&r).record(&r)) //nolint:wrapcheck // of the same interface
+func (h *entryHandler) Handle(ctx context.Context, r slog.Record) error {
+	return h.next.Handle(ctx, h.kept.sort(&r).record(&r))
 }
 
 // WithAttrs implements slog.Handler.

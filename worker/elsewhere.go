@@ -39,7 +39,7 @@ func (e *elsewhere) Missing(n *messages.Needs) string { return n.MissingFrom(e.w
 // fitting are the live workers that fit, those with the most free slots first, in no order beyond that.
 func (e *elsewhere) fitting(n *messages.Needs) []messages.WorkerStatus {
 	all := slices.DeleteFunc(e.w.cfg.Roster.Live(), func(s messages.WorkerStatus) bool { return s.ID == e.w.id || !s.Fits(n) })
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // no secret
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	slices.SortStableFunc(all, func(a, b messages.WorkerStatus) int { return cmp.Compare(b.Slots-b.Busy, a.Slots-a.Busy) })
 	return all
 }
@@ -50,7 +50,7 @@ func (e *elsewhere) Pass(ctx context.Context, n *messages.Needs) (bool, error) {
 	for _, s := range all[:min(len(all), maxOffers)] {
 		passed, err := e.w.held.newest(e.h).Offer(ctx, s.ID, e.run)
 		if passed || err != nil && !errors.Is(err, bus.ErrSilent) {
-			return passed, err //nolint:wrapcheck // it says what was asked
+			return passed, err
 		}
 	}
 	return false, nil
@@ -117,7 +117,7 @@ func (w *Worker) recruitFrom(ctx context.Context, after uint64) (at uint64, more
 		run, next, err := w.cfg.Bus.NextIn(ctx, messages.WorkerLine, after)
 		switch {
 		case err != nil:
-			return after, true, err //nolint:wrapcheck // it says what it looked for
+			return after, true, err
 		case next == 0:
 			return after, false, nil
 		case left <= 0 || looked == maxRecruitLook:
@@ -125,7 +125,7 @@ func (w *Worker) recruitFrom(ctx context.Context, after uint64) (at uint64, more
 		}
 		woken, err := w.cfg.Keeper.Recruit(ctx, run, next, w.fits)
 		if err != nil {
-			return after, true, err //nolint:wrapcheck // it names the run
+			return after, true, err
 		}
 		if after = next; woken {
 			left--

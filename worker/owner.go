@@ -49,7 +49,7 @@ func (w *Worker) keeps(ctx context.Context, d *bus.Delivery, run messages.Ref, c
 	case errors.Is(err, bus.ErrSilent):
 		return false, nil
 	default:
-		return kept, err //nolint:wrapcheck // it says what was asked
+		return kept, err
 	}
 }
 

@@ -74,7 +74,7 @@ func (q *quarantine) enter(ctx context.Context, sl *slot, prime bool) (*runner.T
 		return nil, context.Cause(ctx)
 	case e.trial == nil:
 		sl.retake()
-		return nil, nil //nolint:nilnil // said above
+		return nil, nil
 	}
 	return &runner.Trial{Alone: e.trial.alone, End: func(progress bool) { q.end(e.trial, progress) }}, nil
 }

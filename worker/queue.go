@@ -328,7 +328,7 @@ func (q *queue) look(ctx context.Context, w *Worker) {
 	for {
 		granted = q.grants(w, granted)
 		known := q.list(ctx, w)
-		wait := w.cfg.Look/2 + rand.N(w.cfg.Look) + time.Duration(known/pageLanes)*lookPage //nolint:gosec // jitter
+		wait := w.cfg.Look/2 + rand.N(w.cfg.Look) + time.Duration(known/pageLanes)*lookPage
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -347,7 +347,7 @@ func (q *queue) list(ctx context.Context, w *Worker) int {
 		return 0
 	}
 	mine := w.held.lanes()
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) //nolint:gosec // no secret
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	newest := make(map[messages.Lane]uint64, len(all))
@@ -404,5 +404,5 @@ func (q *queue) leave() error {
 	q.mu.Lock()
 	all := q.order.All()
 	q.mu.Unlock()
-	return q.bus.Spill(all) //nolint:wrapcheck // it says what it did
+	return q.bus.Spill(all)
 }

@@ -141,7 +141,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer drain()
 	if w.cfg.Caps != nil { // before the first run
 		if _, err := w.cfg.Caps.Load(ctx); err != nil && ctx.Err() == nil {
-			return err //nolint:wrapcheck // it says what was loaded
+			return err
 		}
 	}
 	w.compareClock(ctx)

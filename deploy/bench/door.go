@@ -87,12 +87,12 @@ func (h *hall) doorWays(web *http.Client) []doorWay {
 			t.ID = id
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+"/v1/tasks", bytes.NewReader(t.Encode()))
 			if err != nil {
-				return err //nolint:wrapcheck // it names the address
+				return err
 			}
 			req.Header.Set("Content-Type", "application/json")
 			resp, err := web.Do(req)
 			if err != nil {
-				return err //nolint:wrapcheck // it names the address
+				return err
 			}
 			defer func() { _ = resp.Body.Close() }()
 			body, err := io.ReadAll(resp.Body)

@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *slog
 		"to file.capacity")
 	limit := flags.Duration("limit", 0, "give up after this time (default 5m, with -short 1m)")
 	if err := flags.Parse(args); err != nil {
-		return err //nolint:wrapcheck // the flag package has printed it
+		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))

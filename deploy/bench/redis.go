@@ -34,7 +34,7 @@ const (
 func startRedis(ctx context.Context, dir string) (*redisServer, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // then the embedded one will do
+		return nil, nil //nolint:nilerr // then the embedded one will do
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder for redis: %w", err)
@@ -69,7 +69,7 @@ func (r *redisServer) connect(ctx context.Context, addr string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return err //nolint:wrapcheck // the caller says what it is
+			return err
 		case <-time.After(redisPoll):
 		}
 	}

@@ -86,7 +86,7 @@ func (b *bench) throughputOurs(ctx context.Context, profile string) (c cost, s s
 		return c, s, 0, err
 	}
 	s.States = float64(c.work.Written) / float64(c.runs)
-	s.StateBytes = int(c.work.SaveBytes / max(1, c.work.Saves)) //nolint:gosec // kilobytes
+	s.StateBytes = int(c.work.SaveBytes / max(1, c.work.Saves))
 	return c, s, submits, nil
 }
 

@@ -10,10 +10,10 @@ import (
 
 // traffic is what a connection has sent and received, as the server counts it. JetStream's own work is not in it.
 type traffic struct {
-	InMsgs   int64 `json:"in_msgs"`   //nolint:tagliatelle // the server's
-	OutMsgs  int64 `json:"out_msgs"`  //nolint:tagliatelle // the server's
-	InBytes  int64 `json:"in_bytes"`  //nolint:tagliatelle // the server's
-	OutBytes int64 `json:"out_bytes"` //nolint:tagliatelle // the server's
+	InMsgs   int64 `json:"in_msgs"`
+	OutMsgs  int64 `json:"out_msgs"`
+	InBytes  int64 `json:"in_bytes"`
+	OutBytes int64 `json:"out_bytes"`
 }
 
 func (t traffic) minus(o traffic) traffic {

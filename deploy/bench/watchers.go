@@ -138,7 +138,7 @@ func (c *crowd) flush(ctx context.Context) error {
 }
 
 func (c *crowd) step(ctx context.Context, n int) error {
-	return c.publish(ctx, uint64(n)+1, &messages.StepStarted{Step: n}) //nolint:gosec // a count
+	return c.publish(ctx, uint64(n)+1, &messages.StepStarted{Step: n})
 }
 
 // join connects watchers; deaf ones read nothing.

@@ -64,7 +64,7 @@ func (s *Servers) natsOptions() (*server.Options, error) {
 		StoreDir:     s.store.dir,
 		SyncInterval: s.config.SyncInterval,
 		SyncAlways:   s.config.SyncAlways,
-		MaxPayload:   int32(s.config.MaxPayload), //nolint:gosec // withDefaults bounds it
+		MaxPayload:   int32(s.config.MaxPayload),
 		// A default of 1000 consumers per stream is too small for a fleet's viewers; streams may still say less.
 		JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1},
 		NoSublistCache:  true, // each run has subjects of its own, so it is filled in vain

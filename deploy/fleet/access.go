@@ -65,7 +65,7 @@ func certificate(ctx context.Context, s settings.Access, addr string, log *slog.
 		if s.On() && settings.IsExposed(addr) {
 			log.WarnContext(ctx, "keys travel in the clear, unless something before this address speaks TLS", "http", addr)
 		}
-		return nil, nil //nolint:nilnil // without TLS
+		return nil, nil
 	}
 	c, err := observability.LoadCertificate(s.TLSCert, s.TLSKey, nil, log)
 	if err != nil {
@@ -81,7 +81,7 @@ func (cfg *DevConfig) checkAddresses() error {
 			continue
 		}
 		if err := settings.CheckListen(a.flag, a.addr); err != nil {
-			return err //nolint:wrapcheck // it names the flag
+			return err
 		}
 	}
 	if cfg.HTTPAddr != "" {

@@ -53,7 +53,7 @@ func (d *Dev) keepAgents(ctx context.Context, dir string, log *slog.Logger) erro
 func applyAll(ctx context.Context, client *dispatcher.Client, dir string, log *slog.Logger) error {
 	defs, err := agents.Load(dir)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	var failed []error
 	for _, def := range defs {

@@ -23,8 +23,8 @@ const composePath = "../compose.yaml"
 // composeFile is what the file may hold: a key that is not here fails the test.
 type composeFile struct {
 	Name              string                    `yaml:"name"`
-	Longshore         composeService            `yaml:"x-longshore"`          //nolint:tagliatelle // Compose's
-	WorkerEnvironment map[string]string         `yaml:"x-worker-environment"` //nolint:tagliatelle // Compose's
+	Longshore         composeService            `yaml:"x-longshore"`
+	WorkerEnvironment map[string]string         `yaml:"x-worker-environment"`
 	Services          map[string]composeService `yaml:"services"`
 	Volumes           map[string]*struct{}      `yaml:"volumes"`
 }
@@ -38,12 +38,12 @@ type composeService struct {
 	Ports           []string               `yaml:"ports"`
 	Volumes         []string               `yaml:"volumes"`
 	Tmpfs           []string               `yaml:"tmpfs"`
-	DependsOn       map[string]composeNeed `yaml:"depends_on"`   //nolint:tagliatelle // Compose's
-	ReadOnly        bool                   `yaml:"read_only"`    //nolint:tagliatelle // Compose's
-	CapDrop         []string               `yaml:"cap_drop"`     //nolint:tagliatelle // Compose's
-	SecurityOpt     []string               `yaml:"security_opt"` //nolint:tagliatelle // Compose's
+	DependsOn       map[string]composeNeed `yaml:"depends_on"`
+	ReadOnly        bool                   `yaml:"read_only"`
+	CapDrop         []string               `yaml:"cap_drop"`
+	SecurityOpt     []string               `yaml:"security_opt"`
 	Restart         string                 `yaml:"restart"`
-	StopGracePeriod string                 `yaml:"stop_grace_period"` //nolint:tagliatelle // Compose's
+	StopGracePeriod string                 `yaml:"stop_grace_period"`
 	Healthcheck     *composeHealth         `yaml:"healthcheck"`
 	Logging         *composeLogging        `yaml:"logging"`
 }
@@ -62,7 +62,7 @@ type composeHealth struct {
 	Interval    string   `yaml:"interval"`
 	Timeout     string   `yaml:"timeout"`
 	Retries     int      `yaml:"retries"`
-	StartPeriod string   `yaml:"start_period"` //nolint:tagliatelle // Compose's
+	StartPeriod string   `yaml:"start_period"`
 }
 
 type composeLogging struct {

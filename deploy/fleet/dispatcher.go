@@ -85,7 +85,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	denials := auth.NewDenials(b.AnnounceTo, log)
 	clock := b.NewClock(bus.ClockConfig{Log: log})
 	if err := clock.Measure(ctx); err != nil {
-		return err //nolint:wrapcheck // it says what was asked
+		return err
 	}
 	svc := service.New(service.Config{
 		Denied: denials.Tell,

@@ -102,7 +102,7 @@ func (g *guard) run(ctx context.Context) error {
 	if g == nil || g.governor == nil {
 		return nil
 	}
-	return g.governor.Run(ctx) //nolint:wrapcheck // the only thing it runs
+	return g.governor.Run(ctx)
 }
 
 func (g *guard) close() error {
@@ -115,7 +115,7 @@ func (g *guard) close() error {
 	if g.rdb == nil {
 		return nil
 	}
-	return g.rdb.Close() //nolint:wrapcheck // nobody looks at it
+	return g.rdb.Close()
 }
 
 // metrics are those of what the guard has.

@@ -17,7 +17,7 @@ import (
 // Index is the run index of a dispatcher; nil when it keeps none.
 func Index(ctx context.Context, s settings.RunIndex, b *bus.Bus, log *slog.Logger) (*index.Index, error) {
 	if s.Index == "" || s.Index == settings.IndexNone {
-		return nil, nil //nolint:nilnil // none
+		return nil, nil
 	}
 	cfg := index.Config{Bus: b, Where: s.Index, Retain: s.IndexRetain, Log: log}
 	if s.Index != settings.IndexAuto {
@@ -36,7 +36,7 @@ func Index(ctx context.Context, s settings.RunIndex, b *bus.Bus, log *slog.Logge
 		}
 	}
 	log.WarnContext(ctx, "there is no place for a run index: lists read the events, and there are no statistics", "err", err)
-	return nil, nil //nolint:nilnil // none
+	return nil, nil
 }
 
 // folders are those that a file may be in that can be made again.
@@ -79,7 +79,7 @@ func indexMetrics(m *observability.Metrics, x *index.Index) error {
 	if x == nil {
 		return nil
 	}
-	err := m.Lag("index", func() (bus.Lag, bool) { return bus.Lag{Messages: int(x.Behind())}, true }) //nolint:gosec // a count
+	err := m.Lag("index", func() (bus.Lag, bool) { return bus.Lag{Messages: int(x.Behind())}, true })
 	if err != nil {
 		return err
 	}

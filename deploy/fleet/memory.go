@@ -28,7 +28,7 @@ const lookAtHeap = 100 * time.Millisecond
 //
 // It sets what is the whole process's. An operator's GOGC goes before it: call it only without one.
 func KeepHeap(ctx context.Context, slots int) {
-	goal := uint64(baseHeap + slots*slotHeap) //nolint:gosec // settings bound the slots
+	goal := uint64(baseHeap + slots*slotHeap)
 	before := debug.SetGCPercent(gcPercent(goal, heap{}))
 	defer debug.SetGCPercent(before)
 	ticker := time.NewTicker(lookAtHeap)
@@ -80,7 +80,7 @@ func gcPercent(goal uint64, h heap) int {
 		return usualPercent
 	}
 	percent := min((goal-h.live)*100/(h.live+h.roots+1), goal*100/firstHeap)
-	return int(max(usualPercent, percent)) //nolint:gosec // a goal is some megabytes
+	return int(max(usualPercent, percent))
 }
 
 // idle tells whether little was allocated since the last look, and a collection is worth its while.

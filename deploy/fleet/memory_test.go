@@ -53,7 +53,7 @@ func TestIdle(t *testing.T) {
 
 // What has piled up is collected while nothing else is to be done, long before the heap is as large as it may be, and what
 // the process had is put back at the end.
-func TestGarbageIsCollectedMeanwhile(t *testing.T) { //nolint:paralleltest // others make garbage
+func TestGarbageIsCollectedMeanwhile(t *testing.T) {
 	const own = -1 // none but what is asked for
 	defer debug.SetGCPercent(debug.SetGCPercent(own))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

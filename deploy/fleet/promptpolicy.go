@@ -26,7 +26,7 @@ func Leaks(environ func() []string) func(text string) ([]string, error) {
 	return func(text string) ([]string, error) {
 		held, err := settings.HeldBy(environ())
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the variable
+			return nil, err
 		}
 		var out []string
 		for _, h := range held {

@@ -142,8 +142,8 @@ func TestEveryAlertIsTested(t *testing.T) {
 		Tests []struct {
 			Cases []struct {
 				Alert string `yaml:"alertname"`
-				Want  []any  `yaml:"exp_alerts"` //nolint:tagliatelle // Prometheus has named it
-			} `yaml:"alert_rule_test"` //nolint:tagliatelle // Prometheus has named it
+				Want  []any  `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
 		} `yaml:"tests"`
 	}
 	fires, silent := map[string]bool{}, map[string]bool{}
@@ -170,10 +170,10 @@ func TestEveryAlertIsTested(t *testing.T) {
 // Every job that an alert names is one of the configuration.
 func TestConfigurationHasTheJobs(t *testing.T) {
 	var file struct {
-		Rules []string `yaml:"rule_files"` //nolint:tagliatelle // Prometheus has named it
+		Rules []string `yaml:"rule_files"`
 		Jobs  []struct {
-			Name string `yaml:"job_name"` //nolint:tagliatelle // Prometheus has named it
-		} `yaml:"scrape_configs"` //nolint:tagliatelle // Prometheus has named it
+			Name string `yaml:"job_name"`
+		} `yaml:"scrape_configs"`
 	}
 	read(t, "prometheus.yml", &file)
 	var jobs []string

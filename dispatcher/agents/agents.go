@@ -53,7 +53,7 @@ func Parse(data []byte) ([]messages.Definition, error) {
 	}
 	all, err := document.All(data, maxFile)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what is wrong with the YAML
+		return nil, err
 	}
 	defs := make([]messages.Definition, 0, len(all))
 	lines := map[string]int{}

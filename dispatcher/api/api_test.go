@@ -402,7 +402,7 @@ func TestManyWatchers(t *testing.T) {
 	const watchers = 50
 	done := make(chan string, watchers)
 	for range watchers {
-		resp := h.send("GET", "/v1/tasks/crowd/events", "") //nolint:bodyclose // below
+		resp := h.send("GET", "/v1/tasks/crowd/events", "")
 		go func() {
 			defer func() { _ = resp.Body.Close() }()
 			var names []string

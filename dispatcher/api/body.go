@@ -84,7 +84,7 @@ func (q *query) problemOf(err error) *messages.Problem {
 }
 
 // Close implements io.Closer.
-func (b *incoming) Close() error { return b.body.Close() } //nolint:wrapcheck // the server's own
+func (b *incoming) Close() error { return b.body.Close() }
 
 // end notes that all has been read.
 func (b *incoming) end() error {
@@ -98,7 +98,7 @@ func (b *incoming) end() error {
 // drain reads a body that means nothing, for otherwise it would be in the way of what the request waits for.
 func (b *incoming) drain(w http.ResponseWriter) error {
 	_, err := io.Copy(io.Discard, http.MaxBytesReader(w, b, maxDrained))
-	return err //nolint:wrapcheck // a problem already
+	return err
 }
 
 // answered lets a request that is refused before its body was read end soon: its connection is not used again.

@@ -31,7 +31,7 @@ func (q *query) matched() (*uint64, error) {
 func (q *query) revision(name string) (*uint64, error) {
 	v := q.text(name)
 	if v == "" {
-		return nil, nil //nolint:nilnil // absent
+		return nil, nil
 	}
 	n, err := strconv.ParseUint(v, 10, 64)
 	if err != nil {

@@ -126,17 +126,17 @@ func TestKarl(t *testing.T) {
 	})
 	h := &hall{t, dev, "http://" + dev.API}
 	h.do("POST", "/v1/tasks", `{"id":"r","input":"write it"}`, http.StatusAccepted, nil)
-	live := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", "")) //nolint:bodyclose // karlFrames does
+	live := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", ""))
 	want := []string{
 		"stream_start", "text_delta " + text, "text_end " + text,
 		"tool_call_start call_1_1 function write_file", "tool_call_end call_1_1 function write_file",
 		"tool_call_start call_1_2 function nope", "tool_call_end call_1_2 function nope",
 		fmt.Sprintf("message_end assistant %q 2 true", text),
-		"tool_execution_start nope 1", "tool_execution_end nope true true 1", //nolint:dupword // two values
-		"tool_execution_start write_file 2", "tool_execution_end write_file false false 1", //nolint:dupword // two values
+		"tool_execution_start nope 1", "tool_execution_end nope true true 1",
+		"tool_execution_start write_file 2", "tool_execution_end write_file false false 1",
 		"stream_start", "text_delta Done.", "text_end Done.", `message_end assistant "Done." 0 true`, "turn_end true",
 	}
-	again := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", "")) //nolint:bodyclose // karlFrames does
+	again := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", ""))
 	if diff := cmp.Diff(want, told(again)); diff != "" {
 		t.Error(diff)
 	}
@@ -161,7 +161,7 @@ func TestKarl(t *testing.T) {
 	}
 	h.do("POST", "/v1/tasks", `{"id":"g","input":"write it"}`, http.StatusAccepted, nil)
 	grows := 0
-	for _, f := range karlFrames(t, h.send("GET", "/v1/tasks/g/events?format=karl&deltas=true", "")) { //nolint:bodyclose // karlFrames does
+	for _, f := range karlFrames(t, h.send("GET", "/v1/tasks/g/events?format=karl&deltas=true", "")) {
 		if f.data["type"] == "tool_call_start" && strings.HasPrefix(f.String(), "tool_call_start call_1_1") {
 			grows++
 		}
@@ -173,14 +173,14 @@ func TestKarl(t *testing.T) {
 		if f.id == "" {
 			continue
 		}
-		rest := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", "", "Last-Event-ID", f.id)) //nolint:bodyclose // karlFrames does
+		rest := karlFrames(t, h.send("GET", "/v1/tasks/r/events?format=karl", "", "Last-Event-ID", f.id))
 		if diff := cmp.Diff(told(again[i+1:]), told(rest)); diff != "" {
 			t.Errorf("after %s: %s", f.id, diff)
 		}
 	}
 	h.do("GET", "/v1/tasks/r/events?format=karl", "", http.StatusNoContent, nil, "Last-Event-ID", again[len(again)-1].id)
 	h.do("POST", "/v1/tasks?wait=30s", `{"id":"f","input":"fail"}`, http.StatusOK, nil)
-	if diff := cmp.Diff([]string{"stream_start", "error Error " + string(messages.CodeModelAuth)}, told(karlFrames(t, h.send("GET", "/v1/tasks/f/events?format=karl", "")))); diff != "" { //nolint:bodyclose // karlFrames does
+	if diff := cmp.Diff([]string{"stream_start", "error Error " + string(messages.CodeModelAuth)}, told(karlFrames(t, h.send("GET", "/v1/tasks/f/events?format=karl", "")))); diff != "" {
 		t.Error(diff)
 	}
 	h.do("GET", "/v1/tasks/r/events?format=karl&types=plan", "", http.StatusBadRequest, nil)
@@ -190,26 +190,26 @@ func TestKarl(t *testing.T) {
 // /run-lite streams the same: its JSON protocol as texts and calls.
 func TestLiteStreams(t *testing.T) {
 	h := openLite(t, newEcho(t), 0, nil)
-	resp := h.send("POST", "/run-lite?stream=true", liteBody(false, listFiles, `{"type":"final","content":"Looked."}`)) //nolint:bodyclose // karlFrames does
+	resp := h.send("POST", "/run-lite?stream=true", liteBody(false, listFiles, `{"type":"final","content":"Looked."}`))
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" || !strings.HasPrefix(resp.Header.Get("Location"), "/v1/tasks/") {
 		t.Errorf("%s %v", resp.Status, resp.Header)
 	}
 	want := []string{
 		"stream_start", "tool_call_start json-1 function list_files", "tool_call_end json-1 function list_files", `message_end assistant "" 1 false`,
-		"tool_execution_start list_files 0", "tool_execution_end list_files false false 1", //nolint:dupword // two values
+		"tool_execution_start list_files 0", "tool_execution_end list_files false false 1",
 		"stream_start", "text_delta Looked.", "text_end Looked.", `message_end assistant "Looked." 0 false`, "turn_end false",
 	}
 	if diff := cmp.Diff(want, told(karlFrames(t, resp))); diff != "" {
 		t.Error(diff)
 	}
-	failed := told(karlFrames(t, h.send("POST", "/run-lite?stream=true", liteBody(false, "Sure!")))) //nolint:bodyclose // karlFrames does
+	failed := told(karlFrames(t, h.send("POST", "/run-lite?stream=true", liteBody(false, "Sure!"))))
 	if last := failed[len(failed)-1]; last != "error Error "+string(messages.CodeModelInvalidOutput) {
 		t.Errorf("it ends with %s", last)
 	}
 	h.do("POST", "/run-lite?stream=true", `{"input":" "}`, http.StatusBadRequest, nil)
 	h.do("POST", "/run-lite?stream=maybe", liteBody(false, listFiles), http.StatusBadRequest, nil)
 	late := openLite(t, newEcho(t), 300*time.Millisecond, nil)
-	cut := told(karlFrames(t, late.send("POST", "/run-lite?stream=true", liteBody(false, "hold")))) //nolint:bodyclose // karlFrames does
+	cut := told(karlFrames(t, late.send("POST", "/run-lite?stream=true", liteBody(false, "hold"))))
 	if last := cut[len(cut)-1]; last != "error Error "+string(messages.CodeDeadline) {
 		t.Errorf("one that takes too long ends with %s", last)
 	}

@@ -37,7 +37,7 @@ type echoRequest struct {
 	Path        string   `json:"-"`
 	Model       string   `json:"model"`
 	Temperature *float64 `json:"temperature"`
-	MaxTokens   int      `json:"max_tokens"` //nolint:tagliatelle // OpenAI's
+	MaxTokens   int      `json:"max_tokens"`
 	Tools       []any    `json:"tools"`
 	Messages    []struct {
 		Role    string `json:"role"`

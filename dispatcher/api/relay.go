@@ -47,7 +47,7 @@ func (q *query) relay(ctx context.Context, o *control.Operation) (any, error) {
 	}
 	request, err := json.Marshal(fields)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // of what was JSON
+		return nil, err
 	}
 	reply, err := q.api.cfg.Client.Ask(ctx, o.Subject, request)
 	if err != nil {
@@ -149,7 +149,7 @@ func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (e
 		}
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // a text always encodes
+		return err
 	}
 	if !o.Has("control") || fields["control"] != nil && string(fields["control"]) != `""` {
 		return nil
@@ -173,7 +173,7 @@ func (q *query) author(fields map[string]json.RawMessage) error {
 		p.Author = by
 		fields["prompt"], err = json.Marshal(p)
 	}
-	return err //nolint:wrapcheck // it was read strictly before
+	return err
 }
 
 // overHTTP is what went wrong with a request, in the words that it has over HTTP.
@@ -200,7 +200,7 @@ func replied(o *control.Operation, reply json.RawMessage) (any, error) {
 	tagged := o.Tag == "quotas" && strings.Contains(o.Path, "{")
 	if tagged || o.Status == http.StatusAccepted {
 		if err := json.Unmarshal(reply, &about); err != nil {
-			return nil, err //nolint:wrapcheck // of what was JSON
+			return nil, err
 		}
 	}
 	if tagged {

@@ -106,5 +106,5 @@ func (a Any) Authenticate(ctx context.Context, token string, cheap bool) (*Princ
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookup)
 	defer cancel()
-	return by.Authenticate(ctx, token, cheap) //nolint:wrapcheck // its errors are ours
+	return by.Authenticate(ctx, token, cheap)
 }

@@ -27,7 +27,7 @@ func (c *commands) keysControl() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := bus.NewSigningKey()
 			if err != nil {
-				return err //nolint:wrapcheck // it says what
+				return err
 			}
 			const private = 0o600
 			f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, private)

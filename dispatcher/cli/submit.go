@@ -141,7 +141,7 @@ func (o *order) fill(cmd *cobra.Command) error {
 
 func parseLabels(given []string) (map[string]string, error) {
 	if len(given) == 0 {
-		return nil, nil //nolint:nilnil // no labels
+		return nil, nil
 	}
 	labels := make(map[string]string, len(given))
 	for _, l := range given {

@@ -135,7 +135,7 @@ func (s *topScreen) size() (width, height int) {
 			if err == nil && w > 0 && h > 0 {
 				width, height = w, h
 			}
-			return err //nolint:wrapcheck // it has the usual size then
+			return err
 		})
 	}
 	return width, height
@@ -175,11 +175,11 @@ func isTerminal(f *os.File) bool {
 func control(f *os.File, do func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it wanted
+		return err
 	}
 	failed := raw.Control(func(fd uintptr) { err = do(int(fd)) })
 	if failed != nil {
-		return failed //nolint:wrapcheck // as above
+		return failed
 	}
 	return err
 }

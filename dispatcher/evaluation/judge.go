@@ -79,7 +79,7 @@ func decodeJSON(data []byte) (v any, err error) {
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.UseNumber()
 	if err := in.Decode(&v); err != nil {
-		return nil, err //nolint:wrapcheck // nobody shows it
+		return nil, err
 	}
 	if in.More() {
 		return nil, errors.New("more than one value")

@@ -109,7 +109,7 @@ func Parse(data []byte) (*Suite, error) {
 	}
 	asJSON, err := document.Only(data, MaxFile)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what is wrong with the YAML
+		return nil, err
 	}
 	var doc file
 	if err := messages.Decode(asJSON, &doc); err != nil {

@@ -51,7 +51,7 @@ func Parse(data []byte) (messages.Schedule, error) {
 	}
 	asJSON, err := document.Only(data, maxFile)
 	if err != nil {
-		return messages.Schedule{}, err //nolint:wrapcheck // it says what is wrong with the YAML
+		return messages.Schedule{}, err
 	}
 	var doc file
 	if err := messages.Decode(asJSON, &doc); err != nil {

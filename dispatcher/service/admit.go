@@ -88,7 +88,7 @@ func (s *Service) admit(ctx context.Context, run messages.Ref) (unlimited bool, 
 
 func (s *Service) withinCost(ctx context.Context, run messages.Ref, q messages.Quota, now time.Time) (*messages.Problem, error) {
 	if q.CostPerDay == 0 && q.CostPerMonth == 0 {
-		return nil, nil //nolint:nilnil // it is within
+		return nil, nil
 	}
 	today, month, err := s.cfg.Bus.Spent(ctx, run.Tenant, now)
 	if err != nil {
@@ -96,14 +96,14 @@ func (s *Service) withinCost(ctx context.Context, run messages.Ref, q messages.Q
 	}
 	limit, text, until := q.Ceiling(today, month, now)
 	if limit == "" {
-		return nil, nil //nolint:nilnil // it is within
+		return nil, nil
 	}
 	return messages.RateLimited(run.Tenant, limit, text, until.Sub(now)), nil
 }
 
 func (s *Service) withinQueue(ctx context.Context, run messages.Ref, q messages.Quota, _ time.Time) (*messages.Problem, error) {
 	if q.MaxQueued == 0 {
-		return nil, nil //nolint:nilnil // it is within
+		return nil, nil
 	}
 	n, passes := s.door.pass(run.Tenant, q.MaxQueued)
 	for range maxCounts { // others may use up a count before it is read
@@ -119,7 +119,7 @@ func (s *Service) withinQueue(ctx context.Context, run messages.Ref, q messages.
 		n = q.MaxQueued
 	}
 	if passes {
-		return nil, nil //nolint:nilnil // it is within
+		return nil, nil
 	}
 	return messages.RateLimited(run.Tenant, messages.QuotaMaxQueued,
 		fmt.Sprintf("%d tasks are queued, and %d may be", n, q.MaxQueued), queuedRetry), nil
@@ -127,7 +127,7 @@ func (s *Service) withinQueue(ctx context.Context, run messages.Ref, q messages.
 
 func (s *Service) withinRate(ctx context.Context, run messages.Ref, q messages.Quota, now time.Time) (*messages.Problem, error) {
 	if q.PerMinute == 0 {
-		return nil, nil //nolint:nilnil // it is within
+		return nil, nil
 	}
 	n, err := s.cfg.Bus.CountSubmit(ctx, run.Tenant, now)
 	if err != nil || n <= q.PerMinute {
@@ -142,7 +142,7 @@ func (s *Service) withinRate(ctx context.Context, run messages.Ref, q messages.Q
 func (s *Service) countQueued(ctx context.Context, tenant string, most int) error {
 	_, err, _ := s.door.counting.Do(tenant, func() (any, error) {
 		if s.door.knows(tenant, most) { // somebody has counted meanwhile, and others have passed since
-			return nil, nil //nolint:nilnil // no value
+			return nil, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 		defer cancel()

@@ -105,7 +105,7 @@ func (s *Service) Answer(ctx context.Context, subject string, request []byte, fr
 		_, err := stopped(ctx, nil)
 		return nil, err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx) //nolint:wrapcheck // the caller's own, or the deadline
+		return nil, context.Cause(ctx)
 	}
 	defer func() { <-s.places }()
 	body, err := s.work(context.WithValue(ctx, callerKey{}, from), request, do)
@@ -380,7 +380,7 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 	h := last.Head
 	st := messages.RunStatus{
 		Tenant: ref.Tenant, ID: ref.Run, Attempt: h.Attempt, Updated: h.Time, Waits: h.Waits, Status: messages.StatusRunning,
-		Sequence: h.FirstEvent + uint64(h.Events) - 1, //nolint:gosec // a count
+		Sequence: h.FirstEvent + uint64(h.Events) - 1,
 		Cancel:   h.Cancel && h.Phase != messages.PhaseFinished,
 		Ignored:  h.Has(messages.KindUnverified),
 	}

@@ -27,7 +27,7 @@ func (s *Service) log(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	if err := req.Check(); err != nil {
-		return nil, err //nolint:wrapcheck // it names the field
+		return nil, err
 	}
 	if err := s.hasLog(ctx, ref); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func parseCron(spec string) (cron.Schedule, error) {
 	}
 	parser, err := cron.TryNewParser(fields)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the fields are ours
+		return nil, err
 	}
 	s, err := parser.Parse(spec)
 	if err != nil {

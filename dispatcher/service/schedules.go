@@ -108,7 +108,7 @@ func (s *Service) keepSchedules(ctx context.Context) error {
 			}
 		}
 	})
-	return group.Wait() //nolint:wrapcheck // of our own
+	return group.Wait()
 }
 
 func (s *Service) armAll(ctx context.Context) error {

@@ -105,11 +105,11 @@ func (s *Service) webhookOf(ctx context.Context, run messages.Ref, status messag
 	task, err := s.task(ctx, run, false)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound): // its log has gone in this moment
-		return nil, nil //nolint:nilnil // nothing is known
+		return nil, nil
 	case err != nil:
 		return nil, err
 	case !task.Webhook.Wants(string(status)):
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil
 	}
 	return s.cfg.Bus.WebhookState(ctx, run)
 }
@@ -213,7 +213,7 @@ func (s *Service) nextTry(d *bus.WebhookDelivery, err error) (again time.Duratio
 
 // jitter is up to a tenth more, so that what failed together does not come together again.
 func jitter(d time.Duration) time.Duration {
-	return d + rand.N(d/10+1) //nolint:gosec // jitter
+	return d + rand.N(d/10+1)
 }
 
 func hostOf(address string) string {

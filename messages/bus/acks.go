@@ -61,12 +61,12 @@ func listen(nc *nats.Conn) (*acks, error) {
 	a := &acks{nc: nc, prefix: nc.NewInbox() + ".", waiting: map[uint64]awaiting{}}
 	sub, err := nc.Subscribe(a.prefix+"*", a.receive)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it is
+		return nil, err
 	}
 	sub.SetClosedHandler(func(string) { a.end() })
 	// One answer for each message on its way; the outboxes bound those, and who asks waits.
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it is
+		return nil, err
 	}
 	return a, nil
 }
@@ -108,7 +108,7 @@ func (r *request) arrive(m *nats.Msg) { r.answer <- m }
 // nats.ErrNoResponders when there will be none.
 func (a *acks) ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
 	if ctx.Err() != nil {
-		return nil, ctx.Err() //nolint:wrapcheck // the caller says what it asked
+		return nil, ctx.Err()
 	}
 	r, ok := a.idle.Get().(*request)
 	if ok {
@@ -155,7 +155,7 @@ func (a *acks) exchange(ctx context.Context, m *nats.Msg, r *request) (*nats.Msg
 		}
 	}
 	a.forget(token)
-	return nil, err //nolint:wrapcheck // the caller says what it asked
+	return nil, err
 }
 
 // end tells all who ask that there will be no answer.

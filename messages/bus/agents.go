@@ -77,7 +77,7 @@ func (b *Bus) ApplyAgent(ctx context.Context, def messages.Definition, by string
 	def.SetDefaults()
 	def.Revision = 0 // the bucket's to give
 	if err := def.Validate(); err != nil {
-		return change, false, err //nolint:wrapcheck // it names the field
+		return change, false, err
 	}
 	body, err := json.Marshal(def)
 	if err != nil {
@@ -248,7 +248,7 @@ func (b *Bus) AgentHistory(ctx context.Context, name string) ([]messages.Change,
 // more seconds; messages.ErrUnknownAgent: there is none.
 func (b *Bus) DeleteAgent(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
 	if err := r.Check(); err != nil {
-		return messages.Change{}, err //nolint:wrapcheck // it names the field
+		return messages.Change{}, err
 	}
 	c, changed, err := b.apply(ctx, agentsBucket, edit{r.Name, nil, r.By, r.IfRevision})
 	b.agents.drop(r.Name)

@@ -36,7 +36,7 @@ func (b *Bus) callOnce(ctx context.Context, subject string, req, resp any) error
 func (b *Bus) ask(ctx context.Context, subject string, body []byte, resp any) error {
 	m, err := b.nc.RequestWithContext(ctx, apiPrefix+subject, body)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it asked for
+		return err
 	}
 	if bytes.Contains(m.Data, []byte(`"error"`)) { // else it is not worth reading twice
 		var failed struct {
@@ -70,9 +70,9 @@ type stored struct {
 // lookup names one message: by its sequence, the next of a subject from a sequence or a time, or the last of a subject.
 type lookup struct {
 	Seq   uint64     `json:"seq,omitempty"`
-	Since *time.Time `json:"start_time,omitempty"`   //nolint:tagliatelle // JetStream's
-	Next  string     `json:"next_by_subj,omitempty"` //nolint:tagliatelle // JetStream's
-	Last  string     `json:"last_by_subj,omitempty"` //nolint:tagliatelle // JetStream's
+	Since *time.Time `json:"start_time,omitempty"`
+	Next  string     `json:"next_by_subj,omitempty"`
+	Last  string     `json:"last_by_subj,omitempty"`
 }
 
 // get reads a message from the stream's leader; ok is false when there is none.

@@ -13,7 +13,7 @@ var _ runlog.Awaited = (*Bus)(nil).Awaited
 // Awaited is a runlog.Awaited; the stream's leader answers.
 func (b *Bus) Awaited(ctx context.Context, run messages.Ref) (bool, error) {
 	if err := run.Check(); err != nil {
-		return false, err //nolint:wrapcheck // it names the field
+		return false, err
 	}
 	for _, filter := range []string{run.QueuedFilter(), "sched.*." + run.Tenant + "." + run.Run + ".>"} {
 		_, ok, err := b.get(ctx, StreamTasks, lookup{Seq: 1, Next: filter})

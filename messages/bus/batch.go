@@ -38,10 +38,10 @@ const (
 // page asks for messages of a subject, oldest first.
 type page struct {
 	Seq   uint64     `json:"seq,omitempty"`
-	Since *time.Time `json:"start_time,omitempty"` //nolint:tagliatelle // JetStream's
-	Next  string     `json:"next_by_subj"`         //nolint:tagliatelle // JetStream's
+	Since *time.Time `json:"start_time,omitempty"`
+	Next  string     `json:"next_by_subj"`
 	Batch int        `json:"batch"`
-	Bytes int        `json:"max_bytes"` //nolint:tagliatelle // JetStream's
+	Bytes int        `json:"max_bytes"`
 }
 
 // startTime is a time that the message store can count: it takes nanoseconds since 1970, in which a time before 1678 or after

@@ -39,7 +39,7 @@ func batches(c jetstream.StreamConfig) jetstream.StreamConfig {
 // Batch reads the head of a batch and its revision from the stream's leader; ErrNoBatch.
 func (b *Bus) Batch(ctx context.Context, ref messages.BatchRef) (head *messages.Batch, revision uint64, err error) {
 	if err := ref.Check(); err != nil {
-		return nil, 0, err //nolint:wrapcheck // it names the field
+		return nil, 0, err
 	}
 	m, ok, err := b.get(ctx, StreamBatches, lookup{Last: ref.HeadSubject()})
 	switch {
@@ -67,7 +67,7 @@ func decodeBatch(ref messages.BatchRef, data []byte) (*messages.Batch, error) {
 // The same may come after a loss of the answer, so the caller reads again and looks what is left to do.
 func (b *Bus) PutBatch(ctx context.Context, head *messages.Batch, revision uint64) (uint64, error) {
 	if err := head.BatchRef.Check(); err != nil {
-		return 0, err //nolint:wrapcheck // it names the field
+		return 0, err
 	}
 	body, err := json.Marshal(head)
 	if err != nil {
@@ -160,7 +160,7 @@ func (b *Bus) RemoveLine(ctx context.Context, seq uint64) error {
 func (b *Bus) removeMessage(ctx context.Context, stream string, seq uint64) error {
 	err := b.call(ctx, "STREAM.MSG.DELETE."+stream, struct {
 		Seq     uint64 `json:"seq"`
-		NoErase bool   `json:"no_erase"` //nolint:tagliatelle // JetStream's
+		NoErase bool   `json:"no_erase"`
 	}{seq, true}, nil)
 	if refused(err, codeNoMessage) || refused(err, codeNotDeleted) {
 		return nil
@@ -174,7 +174,7 @@ const codeNotDeleted jetstream.ErrorCode = 10057
 // RemoveLines removes all lines of a batch.
 func (b *Bus) RemoveLines(ctx context.Context, ref messages.BatchRef) error {
 	if err := ref.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	return b.purge(ctx, StreamBatches, ref.LineSubject("*"))
 }
@@ -183,13 +183,13 @@ func (b *Bus) RemoveLines(ctx context.Context, ref messages.BatchRef) error {
 // again for a while.
 func (b *Bus) CountLines(ctx context.Context, ref messages.BatchRef, wanted int) (n int, err error) {
 	if err := ref.Check(); err != nil {
-		return 0, err //nolint:wrapcheck // it names the field
+		return 0, err
 	}
 	p := page{Seq: 1, Next: ref.LineSubject("*"), Batch: 1, Bytes: pageBytes}
 	for try := range countTries {
 		err = b.retry(ctx, func(ctx context.Context) error {
 			last, pending, _, err := b.readPage(ctx, StreamBatches, p, func(_ stored, err error) bool { return err == nil })
-			n = int(pending) //nolint:gosec // a count
+			n = int(pending)
 			if last > 0 {
 				n++
 			}

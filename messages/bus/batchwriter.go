@@ -42,7 +42,7 @@ type writing struct {
 // WriteBatch returns a writer; Close it.
 func (b *Bus) WriteBatch(ref messages.BatchRef) (*BatchWriter, error) {
 	if err := ref.Check(); err != nil {
-		return nil, err //nolint:wrapcheck // it names the field
+		return nil, err
 	}
 	w := &BatchWriter{bus: b, ref: ref, prefix: b.nc.NewInbox() + ".", flying: map[uint64]writing{}}
 	in, err := openInboxAt(b.nc, w.prefix+"*", writerLines+1)

@@ -16,7 +16,7 @@ var ErrNoLetter = errors.New("no such dead letter")
 // BuryWebhook puts a webhook that could not be delivered into the dead letters; one letter of each.
 func (b *Bus) BuryWebhook(ctx context.Context, j *messages.WebhookJob, d messages.Dead) error {
 	if err := j.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	return b.bury(ctx, j.DeadSubject(), d)
 }

@@ -37,7 +37,7 @@ func (b *Bus) submitLater(ctx context.Context, t *messages.Task, body []byte, fr
 // stream's leader answers.
 func (b *Bus) Delayed(ctx context.Context, run messages.Ref) (q Queued, ok bool, err error) {
 	if err := run.Check(); err != nil {
-		return Queued{}, false, err //nolint:wrapcheck // it names the field
+		return Queued{}, false, err
 	}
 	m, ok, err := b.get(ctx, StreamTasks, lookup{Last: run.DelaySubject()})
 	if err != nil || !ok {

@@ -22,7 +22,7 @@ const (
 func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e *messages.Entry, buf *[]byte) (*nats.Msg, error) {
 	head, err := messages.EncodeHead(&e.Head)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what
+		return nil, err
 	}
 	body, err := messages.AppendRecords((*buf)[:0], e.Records)
 	if err != nil {

@@ -61,7 +61,7 @@ func (b *Bus) beginExpired(ctx context.Context, run messages.Ref) (bool, error) 
 func (b *Bus) eventsExpired(ctx context.Context) (bool, error) {
 	var info struct {
 		State struct {
-			First uint64 `json:"first_seq"` //nolint:tagliatelle // JetStream's
+			First uint64 `json:"first_seq"`
 		} `json:"state"`
 	}
 	if err := b.call(ctx, "STREAM.INFO."+StreamEvents, nil, &info); err != nil {

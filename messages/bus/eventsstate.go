@@ -17,8 +17,8 @@ func (b *Bus) EventsState(ctx context.Context) (EventsState, error) {
 	var info struct {
 		Created time.Time `json:"created"`
 		State   struct {
-			First uint64 `json:"first_seq"` //nolint:tagliatelle // JetStream's
-			Last  uint64 `json:"last_seq"`  //nolint:tagliatelle // JetStream's
+			First uint64 `json:"first_seq"`
+			Last  uint64 `json:"last_seq"`
 		} `json:"state"`
 	}
 	if err := b.call(ctx, "STREAM.INFO."+StreamEvents, struct{}{}, &info); err != nil {

@@ -256,7 +256,7 @@ func (w *hubTail) read(ctx context.Context) error {
 			return err
 		}
 		for i := range w.ready {
-			w.ready[i].pending = uint64(len(w.ready)-1-i) + pending //nolint:gosec // a count
+			w.ready[i].pending = uint64(len(w.ready)-1-i) + pending
 		}
 		w.last = max(w.last, last)
 		return nil

@@ -26,7 +26,7 @@ func openInboxAt(nc *nats.Conn, subject string, room int) (*inbox, error) {
 	msgs := make(chan *nats.Msg, room)
 	sub, err := nc.ChanSubscribe(subject, msgs)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it asked for
+		return nil, err
 	}
 	return &inbox{nc, sub, msgs, time.NewTimer(time.Hour)}, nil
 }

@@ -33,7 +33,7 @@ func keys(like jetstream.StreamConfig) jetstream.StreamConfig {
 // CreateKey stores a key, or returns messages.ErrRevision when there is one of its id.
 func (b *Bus) CreateKey(ctx context.Context, k messages.StoredKey) error {
 	if err := messages.CheckKeyID(k.ID); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	body, err := json.Marshal(k)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *Bus) CreateKey(ctx context.Context, k messages.StoredKey) error {
 // Key reads a key from the bucket's leader; ok is false when there is none, or none any more.
 func (b *Bus) Key(ctx context.Context, id string) (k messages.StoredKey, ok bool, err error) {
 	if err := messages.CheckKeyID(id); err != nil {
-		return k, false, err //nolint:wrapcheck // it names the field
+		return k, false, err
 	}
 	m, ok, err := b.at(ctx, keysBucket, id, 0)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *Bus) Keys(ctx context.Context, tenant string) (list []messages.APIKey, 
 // RevokeKey removes a key; its history stays. There was none when changed is false.
 func (b *Bus) RevokeKey(ctx context.Context, id, by string) (change messages.Change, changed bool, err error) {
 	if err := messages.CheckKeyID(id); err != nil {
-		return change, false, err //nolint:wrapcheck // it names the field
+		return change, false, err
 	}
 	change, changed, err = b.apply(ctx, keysBucket, edit{id, nil, by, nil})
 	if err != nil {

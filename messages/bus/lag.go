@@ -15,13 +15,13 @@ type Lag struct {
 // Lag looks at a durable consumer. Ok is false when there is none of that name.
 func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool, err error) {
 	var info struct {
-		Pending   int `json:"num_pending"`     //nolint:tagliatelle // JetStream's
-		Unsettled int `json:"num_ack_pending"` //nolint:tagliatelle // JetStream's
+		Pending   int `json:"num_pending"`
+		Unsettled int `json:"num_ack_pending"`
 		Floor     struct {
-			Stream uint64 `json:"stream_seq"` //nolint:tagliatelle // JetStream's
-		} `json:"ack_floor"` //nolint:tagliatelle // JetStream's
+			Stream uint64 `json:"stream_seq"`
+		} `json:"ack_floor"`
 		Config struct {
-			Filter string `json:"filter_subject"` //nolint:tagliatelle // JetStream's
+			Filter string `json:"filter_subject"`
 		} `json:"config"`
 	}
 	err = b.call(ctx, "CONSUMER.INFO."+stream+"."+consumer, nil, &info)
@@ -82,7 +82,7 @@ func (b *Bus) DeadLetters(ctx context.Context) (tasks, webhooks int, stored uint
 	var info struct {
 		State struct {
 			Messages int    `json:"messages"`
-			Last     uint64 `json:"last_seq"` //nolint:tagliatelle // JetStream's
+			Last     uint64 `json:"last_seq"`
 		} `json:"state"`
 	}
 	if err := b.call(ctx, "STREAM.INFO."+StreamDead, nil, &info); err != nil {

@@ -87,14 +87,14 @@ func (b *Bus) Lanes(ctx context.Context) ([]LaneState, error) {
 			Consumers []struct {
 				Name     string    `json:"name"`
 				Created  time.Time `json:"created"`
-				Queued   int       `json:"num_pending"`     //nolint:tagliatelle // JetStream's
-				InFlight int       `json:"num_ack_pending"` //nolint:tagliatelle // JetStream's
+				Queued   int       `json:"num_pending"`
+				InFlight int       `json:"num_ack_pending"`
 				Given    struct {
-					Seq  uint64     `json:"stream_seq"`  //nolint:tagliatelle // JetStream's
-					Last *time.Time `json:"last_active"` //nolint:tagliatelle // JetStream's
+					Seq  uint64     `json:"stream_seq"`
+					Last *time.Time `json:"last_active"`
 				} `json:"delivered"`
 				Config struct {
-					AckWait time.Duration `json:"ack_wait"` //nolint:tagliatelle // JetStream's
+					AckWait time.Duration `json:"ack_wait"`
 				} `json:"config"`
 			} `json:"consumers"`
 		}
@@ -160,7 +160,7 @@ func (b *Bus) makeLane(ctx context.Context, l messages.Lane, ackWait time.Durati
 		subject += "." + config.FilterSubject
 	}
 	err := b.call(ctx, subject, struct {
-		Stream string                   `json:"stream_name"` //nolint:tagliatelle // JetStream's
+		Stream string                   `json:"stream_name"`
 		Config jetstream.ConsumerConfig `json:"config"`
 		Action string                   `json:"action"`
 	}{StreamTasks, config, "create"}, nil)

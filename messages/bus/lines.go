@@ -38,7 +38,7 @@ var _ runlog.Lines = (*Bus)(nil)
 // Line implements runlog.Lines.
 func (b *Bus) Line(ctx context.Context, line string) (l messages.Line, revision uint64, err error) {
 	if err := messages.CheckLine(line); err != nil {
-		return l, 0, err //nolint:wrapcheck // it names the field
+		return l, 0, err
 	}
 	m, ok, err := b.get(ctx, StreamLines, lookup{Last: placesPrefix + line})
 	if err != nil || !ok {
@@ -53,7 +53,7 @@ func (b *Bus) Line(ctx context.Context, line string) (l messages.Line, revision 
 // PutLine implements runlog.Lines.
 func (b *Bus) PutLine(ctx context.Context, line string, revision uint64, l messages.Line) error {
 	if err := messages.CheckLine(line); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	body, err := json.Marshal(l)
 	if err != nil {
@@ -73,10 +73,10 @@ func (b *Bus) PutLine(ctx context.Context, line string, revision uint64, l messa
 
 func waitSubject(line string, run messages.Ref) (string, error) {
 	if err := messages.CheckLine(line); err != nil {
-		return "", err //nolint:wrapcheck // it names the field
+		return "", err
 	}
 	if err := run.Check(); err != nil {
-		return "", err //nolint:wrapcheck // it names the field
+		return "", err
 	}
 	return waitPrefix + line + "." + run.Tenant + "." + run.Run, nil
 }
@@ -137,7 +137,7 @@ func (b *Bus) Standing(ctx context.Context, line, tenant string) iter.Seq2[Stand
 // NextIn is who stands in a line first after a position, and where; 0: no run does.
 func (b *Bus) NextIn(ctx context.Context, line string, after uint64) (run messages.Ref, at uint64, err error) {
 	if err := messages.CheckLine(line); err != nil {
-		return run, 0, err //nolint:wrapcheck // it names the field
+		return run, 0, err
 	}
 	m, ok, err := b.get(ctx, StreamLines, lookup{Seq: after + 1, Next: waitPrefix + line + ".*.*"})
 	if err != nil || !ok {
@@ -155,7 +155,7 @@ func runThatWaits(subject string) messages.Ref {
 func (b *Bus) Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error {
 	err := b.call(ctx, "STREAM.MSG.DELETE."+StreamLines, struct {
 		Seq     uint64 `json:"seq"`
-		NoErase bool   `json:"no_erase"` //nolint:tagliatelle // JetStream's
+		NoErase bool   `json:"no_erase"`
 	}{at, true}, nil)
 	if err == nil {
 		return nil
@@ -184,7 +184,7 @@ func (b *Bus) Lines(ctx context.Context) iter.Seq2[string, error] {
 // answer, some milliseconds late.
 func (b *Bus) Ahead(ctx context.Context, line string, run messages.Ref, counted int) (n int, more bool, err error) {
 	if err := messages.CheckLine(line); err != nil {
-		return 0, false, err //nolint:wrapcheck // it names the field
+		return 0, false, err
 	}
 	for m, err := range b.batch(ctx, StreamLines, waitPrefix+line+".*.*", 1) {
 		switch {

@@ -21,7 +21,7 @@ const (
 // PublishLive publishes a piece of a reply that is being written, at most once: it is not stored, and may be lost.
 func (b *Bus) PublishLive(run messages.Ref, l *messages.Live) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	data, err := json.Marshal(l)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // may be stored or not.
 func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
 	if err := run.Check(); err != nil {
-		return 0, err //nolint:wrapcheck // it names the field
+		return 0, err
 	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
@@ -223,7 +223,7 @@ func (r *reading) entry(ctx context.Context, m stored) (messages.Entry, error) {
 // Last implements runlog.Log; the stream's leader answers.
 func (b *Bus) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool, error) {
 	if err := run.Check(); err != nil {
-		return messages.Entry{}, false, err //nolint:wrapcheck // it names the field
+		return messages.Entry{}, false, err
 	}
 	m, ok, err := b.get(ctx, StreamRuns, lookup{Last: run.LogSubject()})
 	if err != nil {

@@ -38,7 +38,7 @@ func logs(c jetstream.StreamConfig, s Streams) jetstream.StreamConfig {
 // it is stored at most once. An error says that it is not sent.
 func (b *Bus) PublishLogEntry(run messages.Ref, entry []byte) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	if err := b.nc.Publish(run.LogEntriesSubject(), entry); err != nil {
 		return fmt.Errorf("publish log entry: %w", err)
@@ -139,7 +139,7 @@ func (b *Bus) logEntry(run messages.Ref, m stored) (messages.StoredLogEntry, boo
 // AwaitEnd waits until the end of a run is among the events. An error is that of ctx, or says that events cannot be read.
 func (b *Bus) AwaitEnd(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	t := &tail{bus: b, stream: StreamEvents, filter: run.EventSubject(messages.EventRunFinished), room: logsRoom}
 	t.start.DeliverPolicy = jetstream.DeliverAllPolicy

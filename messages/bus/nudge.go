@@ -14,7 +14,7 @@ import (
 // Nudge hints to whoever works a run that its log has grown. It is not stored and may be lost.
 func (b *Bus) Nudge(_ context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	if err := b.nc.Publish(run.NudgeSubject(), nil); err != nil {
 		return fmt.Errorf("nudge %s: %w", run, err)

@@ -26,7 +26,7 @@ func (b *Bus) Open(run messages.Ref) runlog.Outbox {
 // Ended implements runlog.Events; the stream's leader answers.
 func (b *Bus) Ended(ctx context.Context, run messages.Ref) (bool, error) {
 	if err := run.Check(); err != nil {
-		return false, err //nolint:wrapcheck // it names the field
+		return false, err
 	}
 	_, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	return ok, err
@@ -202,7 +202,7 @@ func (l *letter) data() []byte {
 
 func (o *outbox) letter(e *messages.Event) (letter, error) {
 	if err := o.run.Check(); err != nil {
-		return letter{}, err //nolint:wrapcheck // it names the field
+		return letter{}, err
 	}
 	name := e.Name()
 	if !messages.ValidToken(name) {

@@ -22,7 +22,7 @@ func (b *Bus) PutPrompt(ctx context.Context, put messages.PromptPut) (p messages
 	p = put.Prompt
 	p.SetDefaults()
 	if err := p.Validate(); err != nil {
-		return p, false, err //nolint:wrapcheck // it names the field
+		return p, false, err
 	}
 	by := p.Author
 	p.Version, p.CreatedAt, p.Author = 0, nil, "" // the bucket's to tell
@@ -118,7 +118,7 @@ func (b *Bus) PromptHistory(ctx context.Context, id string) ([]messages.Change, 
 // messages.ErrUnknownPrompt when there is none.
 func (b *Bus) DeletePrompt(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
 	if err := r.Check(); err != nil {
-		return messages.Change{}, err //nolint:wrapcheck // it names the field
+		return messages.Change{}, err
 	}
 	c, changed, err := b.apply(ctx, promptsBucket, edit{r.Name, nil, r.By, r.IfRevision})
 	if err == nil && !changed {

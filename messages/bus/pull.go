@@ -82,11 +82,11 @@ func (p *puller) next(ctx context.Context, cons jetstream.Consumer) (ok bool, _ 
 	defer cancel()
 	batch, err := cons.Fetch(most, jetstream.FetchContext(fetch))
 	if err != nil {
-		return false, err //nolint:wrapcheck // follow says what it did
+		return false, err
 	}
 	ok = p.take(ctx, batch.Messages())
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
-		return false, err //nolint:wrapcheck // the same
+		return false, err
 	}
 	return ok, nil
 }

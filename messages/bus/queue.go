@@ -18,7 +18,7 @@ import (
 // that parked is still there.
 func (b *Bus) Wake(ctx context.Context, run messages.Ref, after uint64) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	body, err := json.Marshal(messages.Wake{After: after})
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *Bus) Timer(ctx context.Context, run messages.Ref, park uint64, at time.
 // CancelTimer removes the timer of a park, if it has not fired.
 func (b *Bus) CancelTimer(ctx context.Context, run messages.Ref, park uint64) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	return b.purge(ctx, StreamTasks, run.TimerSubject(park))
 }
@@ -54,7 +54,7 @@ func (b *Bus) Net(ctx context.Context, run messages.Ref, control string, at time
 // schedule publishes an errand at a time, once per subject.
 func (b *Bus) schedule(ctx context.Context, run messages.Ref, subject string, at time.Time, w messages.Wake) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	body, err := json.Marshal(w)
 	if err != nil {
@@ -78,7 +78,7 @@ func (b *Bus) Holds(ctx context.Context, ticket uint64) (bool, error) {
 // Bury implements runlog.Queue. A letter with a ticket is one of its own beside that of the run.
 func (b *Bus) Bury(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	if !messages.ValidToken(agent) {
 		agent = "_"

@@ -14,7 +14,7 @@ const quotasPrefix = "$KV." + BucketQuotas + "."
 // cannot be read lifts no limit: what this process read before it goes on to count, and if that is nothing it is a pause.
 func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota, revision uint64, err error) {
 	if err := of.Check(); err != nil {
-		return q, 0, err //nolint:wrapcheck // it names the field
+		return q, 0, err
 	}
 	g := b.grants.hold(of)
 	m, top, ok, err := b.newest(ctx, quotasBucket, quotaKey(of))
@@ -43,10 +43,10 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 // revision.
 func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quota, by string, ifRevision *uint64) (messages.Change, error) {
 	if err := of.Check(); err != nil {
-		return messages.Change{}, err //nolint:wrapcheck // it names the field
+		return messages.Change{}, err
 	}
 	if err := q.Validate(of.Kind); err != nil {
-		return messages.Change{}, err //nolint:wrapcheck // it names the field
+		return messages.Change{}, err
 	}
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -64,7 +64,7 @@ func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quo
 // ifRevision, unless it is nil, is not its newest revision.
 func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string, ifRevision *uint64) error {
 	if err := of.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	defer b.grants.expire()
 	if _, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), nil, by, ifRevision}); err != nil {

@@ -26,7 +26,7 @@ func TestRepeatedPublish(t *testing.T) {
 		Seq       uint64 `json:"seq"`
 		Duplicate bool   `json:"duplicate"`
 		Error     struct {
-			Code int `json:"err_code"` //nolint:tagliatelle // the word of the server
+			Code int `json:"err_code"`
 		} `json:"error"`
 	}
 	publish := func(h nats.Header) (a answer) {

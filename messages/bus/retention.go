@@ -64,7 +64,7 @@ func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.run(ctx) })
 	group.Go(func() error { b.keepLookingForMissed(ctx, keep); return nil })
-	return group.Wait() //nolint:wrapcheck // it is p's
+	return group.Wait()
 }
 
 // retire purges the run of an end that is due, and puts an end that is not due back.
@@ -99,7 +99,7 @@ func (b *Bus) retire(ctx context.Context, m jetstream.Msg, keep time.Duration) {
 // must not be used again before its events have expired: watchers would see two runs as one.
 func (b *Bus) Purge(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	for _, p := range []struct {
 		stream, subject string

@@ -38,7 +38,7 @@ const (
 // backoff is the jittered wait after attempt n, counted from 0.
 func backoff(n int) time.Duration {
 	d := min(minBackoff<<min(n, 10), maxBackoff)
-	return d/2 + rand.N(d/2) //nolint:gosec // jitter
+	return d/2 + rand.N(d/2)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

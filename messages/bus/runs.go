@@ -33,7 +33,7 @@ func (b *Bus) subjects(ctx context.Context, stream, filter string) iter.Seq2[str
 	return func(yield func(string, error) bool) {
 		for offset := 0; ; {
 			req := struct {
-				Filter string `json:"subjects_filter"` //nolint:tagliatelle // JetStream's
+				Filter string `json:"subjects_filter"`
 				Offset int    `json:"offset"`
 			}{filter, offset}
 			var info struct {

@@ -50,7 +50,7 @@ func scheduleKey(ref messages.ScheduleRef) string { return ref.Tenant + "." + re
 // Schedule reads a schedule, with its revision, from the bucket's leader; ErrNoSchedule.
 func (b *Bus) Schedule(ctx context.Context, ref messages.ScheduleRef) (*messages.Schedule, error) {
 	if err := ref.Check(); err != nil {
-		return nil, err //nolint:wrapcheck // it names the field
+		return nil, err
 	}
 	m, ok, err := b.at(ctx, schedulesBucket, scheduleKey(ref), 0)
 	switch {
@@ -81,7 +81,7 @@ func (b *Bus) PutSchedule(ctx context.Context, s messages.Schedule, by string, i
 	s.SetDefaults()
 	s.Revision = 0 // the bucket's to give
 	if err := s.Validate(); err != nil {
-		return 0, false, err //nolint:wrapcheck // it names the field
+		return 0, false, err
 	}
 	body, err := json.Marshal(s)
 	if err != nil {
@@ -97,7 +97,7 @@ func (b *Bus) PutSchedule(ctx context.Context, s messages.Schedule, by string, i
 // DeleteSchedule removes a schedule, its history, and what it would do next.
 func (b *Bus) DeleteSchedule(ctx context.Context, ref messages.ScheduleRef) error {
 	if err := ref.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	for _, p := range []struct{ stream, subject string }{
 		{streamSchedules, schedulesPrefix + scheduleKey(ref)}, // first: without it the others do nothing
@@ -163,7 +163,7 @@ func (b *Bus) Armed(ctx context.Context, ref messages.ScheduleRef) (a Armed, err
 // ErrScheduleMoved. An older occurrence that nobody has taken by then is removed.
 func (b *Bus) Arm(ctx context.Context, d messages.Due, seq uint64) error {
 	if err := d.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -250,7 +250,7 @@ func (b *Bus) takeDue(ctx context.Context, m jetstream.Msg, take func(context.Co
 		}
 		wait := duesPause
 		if meta, err := m.Metadata(); err == nil {
-			wait = min(duesPause*time.Duration(meta.NumDelivered), maxDuesPause) //nolint:gosec // a count
+			wait = min(duesPause*time.Duration(meta.NumDelivered), maxDuesPause)
 		}
 		err = m.NakWithDelay(wait) // without it the occurrence comes again after the ack wait
 	}

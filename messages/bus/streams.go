@@ -195,7 +195,7 @@ func updateTasks(ctx context.Context, js jetstream.JetStream, want, has jetstrea
 	has.RePublish, has.MaxConsumers = want.RePublish, max(has.MaxConsumers, want.MaxConsumers)
 	stream, err := js.UpdateStream(ctx, has)
 	if err != nil {
-		return has, err //nolint:wrapcheck // the caller says what it is
+		return has, err
 	}
 	return stream.CachedInfo().Config, nil
 }

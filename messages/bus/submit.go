@@ -74,7 +74,7 @@ type Queued struct {
 // Queued returns the run's oldest message in the queue. The stream's leader answers.
 func (b *Bus) Queued(ctx context.Context, run messages.Ref) (q Queued, ok bool, err error) {
 	if err := run.Check(); err != nil {
-		return Queued{}, false, err //nolint:wrapcheck // it names the field
+		return Queued{}, false, err
 	}
 	m, ok, err := b.get(ctx, StreamTasks, lookup{Seq: 1, Next: run.QueuedFilter()})
 	return Queued{Subject: m.subject, Body: m.data, At: m.time, Seq: m.seq}, ok, err
@@ -83,7 +83,7 @@ func (b *Bus) Queued(ctx context.Context, run messages.Ref) (q Queued, ok bool, 
 // Unqueue removes every message of the run from the queue, and its task if that waits for its time.
 func (b *Bus) Unqueue(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	if err := b.purge(ctx, StreamTasks, run.DelaySubject()); err != nil { // first: it may fire meanwhile
 		return err

@@ -189,14 +189,14 @@ func (t *tail) create(ctx context.Context) error {
 	cfg.AckPolicy, cfg.MaxDeliver, cfg.MemoryStorage, cfg.Replicas = jetstream.AckNonePolicy, 1, true, 1
 	cfg.FlowControl, cfg.IdleHeartbeat, cfg.InactiveThreshold = true, heartbeat, 10*heartbeat
 	req := struct {
-		Stream string                   `json:"stream_name"` //nolint:tagliatelle // JetStream's
+		Stream string                   `json:"stream_name"`
 		Config jetstream.ConsumerConfig `json:"config"`
 		Action string                   `json:"action"`
 	}{t.stream, cfg, "create"}
 	var resp struct {
-		Pending   uint64 `json:"num_pending"` //nolint:tagliatelle // JetStream's
+		Pending   uint64 `json:"num_pending"`
 		Delivered struct {
-			Stream uint64 `json:"stream_seq"` //nolint:tagliatelle // JetStream's
+			Stream uint64 `json:"stream_seq"`
 		} `json:"delivered"`
 	}
 	attempt, cancel := context.WithTimeout(ctx, t.bus.answer)
@@ -221,7 +221,7 @@ func (t *tail) create(ctx context.Context) error {
 func (t *tail) check(ctx context.Context) error {
 	var info struct {
 		State struct {
-			Last uint64 `json:"last_seq"` //nolint:tagliatelle // JetStream's
+			Last uint64 `json:"last_seq"`
 		} `json:"state"`
 	}
 	if err := t.bus.callOnce(ctx, "STREAM.INFO."+t.stream, struct{}{}, &info); err != nil {

@@ -109,7 +109,7 @@ func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) e
 		if asked == 0 {
 			asked, t.asked = min(t.left, takePage), time.Now()
 			if err := t.bus.nc.PublishRequest(subject, in.sub.Subject, fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, asked)); err != nil {
-				return err //nolint:wrapcheck // Take says what it is
+				return err
 			}
 		}
 		m, err := in.next(ctx, takeWait)
@@ -159,7 +159,7 @@ func (b *Bus) delivery(m *nats.Msg, ackWait time.Duration, asked time.Time) (*De
 		return nil, fmt.Errorf("read delivery: %w", err)
 	}
 	return &Delivery{
-		Subject: m.Subject, Data: m.Data, Seq: meta.Sequence.Stream, Delivered: int(meta.NumDelivered), //nolint:gosec // a count
+		Subject: m.Subject, Data: m.Data, Seq: meta.Sequence.Stream, Delivered: int(meta.NumDelivered),
 		Queued: meta.Timestamp, Scheduler: m.Header.Get(jetstream.SchedulerHeader), Trace: m.Header.Get(messages.HeaderTraceparent), More: meta.NumPending > 0,
 		bus: b, reply: m.Reply, ackWait: ackWait, since: asked,
 	}, nil
@@ -178,7 +178,7 @@ func (d *Delivery) Load(ctx context.Context) error {
 	case !ok:
 		return fmt.Errorf("load message %d: %w", d.Seq, ErrGone)
 	}
-	d.Subject, d.Data, d.Queued, d.Delivered = m.subject, m.data, m.time, int(meta.NumDelivered) //nolint:gosec // a count
+	d.Subject, d.Data, d.Queued, d.Delivered = m.subject, m.data, m.time, int(meta.NumDelivered)
 	d.Scheduler, d.Trace = m.header.Get(jetstream.SchedulerHeader), m.header.Get(messages.HeaderTraceparent)
 	return nil
 }

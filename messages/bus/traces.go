@@ -132,13 +132,13 @@ func (t *Traces) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(cont
 	defer cancel()
 	batch, err := ask(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it is
+		return err
 	}
 	for m := range batch.Messages() {
 		*msgs = append(*msgs, m)
 	}
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
-		return err //nolint:wrapcheck // the caller says what it is
+		return err
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (t *Traces) read(msgs []jetstream.Msg) (events []TracedEvent, of []jetstrea
 		if err != nil {
 			continue // it is no message of a consumer
 		}
-		events = append(events, TracedEvent{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)}) //nolint:gosec // a count
+		events = append(events, TracedEvent{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)})
 		of = append(of, m)
 	}
 	return events, of

@@ -32,7 +32,7 @@ func (b *Bus) TasksOf(ctx context.Context, tenant string) (int, error) {
 func (b *Bus) pending(ctx context.Context, stream, filter string) (n int, err error) {
 	body, err := json.Marshal(struct {
 		Seq   uint64 `json:"seq"`
-		Next  string `json:"next_by_subj"` //nolint:tagliatelle // JetStream's
+		Next  string `json:"next_by_subj"`
 		Batch int    `json:"batch"`
 	}{1, filter, 1})
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *Bus) pending(ctx context.Context, stream, filter string) (n int, err er
 		}
 		defer in.close()
 		if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, in.sub.Subject, body); err != nil {
-			return err //nolint:wrapcheck // retry looks at it
+			return err
 		}
 		m, err := in.next(ctx, b.answer)
 		if err != nil {

@@ -36,7 +36,7 @@ func webhooks(c jetstream.StreamConfig) jetstream.StreamConfig {
 // same number: 0 for the end itself, else what makes it due once more.
 func (b *Bus) PutWebhook(ctx context.Context, j *messages.WebhookJob, again uint64) error {
 	if err := j.Check(); err != nil {
-		return err //nolint:wrapcheck // it names the field
+		return err
 	}
 	body, err := json.Marshal(j)
 	if err != nil {
@@ -112,7 +112,7 @@ func (b *Bus) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(con
 		b.refuseWebhook(ctx, m, meta.Timestamp)
 		return
 	}
-	d.Queued, d.Delivered = meta.Timestamp, int(meta.NumDelivered) //nolint:gosec // a count
+	d.Queued, d.Delivered = meta.Timestamp, int(meta.NumDelivered)
 	again, done := deliver(ctx, d)
 	if !done {
 		if err := m.NakWithDelay(again); err != nil {

@@ -14,7 +14,7 @@ import (
 // delivery: it was made when the end of the run has been taken, and the webhook is neither queued nor a dead letter.
 func (b *Bus) WebhookState(ctx context.Context, run messages.Ref) (*messages.WebhookState, error) {
 	if err := run.Check(); err != nil {
-		return nil, err //nolint:wrapcheck // it names the field
+		return nil, err
 	}
 	taken, err := b.endTaken(ctx, run) // first: who takes it queues before, and who gives up buries before
 	if err != nil {

@@ -118,7 +118,7 @@ func (b *Bus) askWorkers(subject string, room int) (*inbox, error) {
 	}
 	if err := b.nc.PublishRequest(subject, in.sub.Subject, nil); err != nil {
 		in.close()
-		return nil, err //nolint:wrapcheck // the caller says what it asked for
+		return nil, err
 	}
 	return in, nil
 }

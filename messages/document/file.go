@@ -60,7 +60,7 @@ func Bounded(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	switch {
 	case err != nil:
-		return nil, err //nolint:wrapcheck // the caller knows what was read
+		return nil, err
 	case int64(len(data)) > limit:
 		return nil, fmt.Errorf("larger than %d bytes, which is the limit", limit)
 	default:

@@ -78,5 +78,5 @@ func (b *budget) Write(p []byte) (int, error) {
 		b.spent = errOutput
 		return 0, b.spent
 	}
-	return b.out.Write(p) //nolint:wrapcheck // it never fails
+	return b.out.Write(p)
 }

@@ -72,7 +72,7 @@ func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Recor
 		}
 		e, err := k.append(ctx, run, last, r)
 		if errors.Is(err, ErrConflict) {
-			if err := pause(ctx, time.Duration(rand.Int64N(int64(5*time.Millisecond)))); err != nil { //nolint:gosec // jitter
+			if err := pause(ctx, time.Duration(rand.Int64N(int64(5*time.Millisecond)))); err != nil {
 				return messages.Head{}, err
 			}
 			continue

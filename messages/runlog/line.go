@@ -258,7 +258,7 @@ func (k *Keeper) changeLine(ctx context.Context, line string, change func(l *mes
 		if err = k.Lines.PutLine(ctx, line, revision, l); !errors.Is(err, ErrConflict) {
 			return err
 		}
-		if err := pause(ctx, rand.N(time.Duration(min(try, 20)+1)*time.Millisecond)); err != nil { //nolint:gosec // jitter
+		if err := pause(ctx, rand.N(time.Duration(min(try, 20)+1)*time.Millisecond)); err != nil {
 			return err
 		}
 	}

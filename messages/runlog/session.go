@@ -75,7 +75,7 @@ func (k *Keeper) changeSession(ctx context.Context, tenant, name string, change 
 		if !errors.Is(err, ErrConflict) {
 			return fmt.Errorf("store session %s: %w", name, err)
 		}
-		if err := pause(ctx, rand.N(time.Duration(min(try, 20)+1)*time.Millisecond)); err != nil { //nolint:gosec // jitter
+		if err := pause(ctx, rand.N(time.Duration(min(try, 20)+1)*time.Millisecond)); err != nil {
 			return err
 		}
 	}

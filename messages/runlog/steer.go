@@ -47,7 +47,7 @@ func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *messages.Steere
 		if !errors.Is(err, ErrConflict) {
 			return e, err
 		}
-		if err := pause(ctx, time.Duration(rand.Int64N(int64(5*time.Millisecond)))); err != nil { //nolint:gosec // jitter
+		if err := pause(ctx, time.Duration(rand.Int64N(int64(5*time.Millisecond)))); err != nil {
 			return messages.Entry{}, err
 		}
 	}

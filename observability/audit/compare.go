@@ -105,14 +105,14 @@ func (c *comparer) derived(ctx context.Context, run messages.Ref, out *Compariso
 	if through {
 		last, ok, err := c.bus.Last(ctx, run)
 		if err != nil || !ok {
-			return want, err //nolint:wrapcheck // it says what
+			return want, err
 		}
 		limit = last.Head.EventsThrough
 	}
 	var text []byte
 	for e, err := range c.bus.Read(ctx, run, 0, limit) {
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it says what
+			return nil, err
 		}
 		if e.Seq > limit {
 			break

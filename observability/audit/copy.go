@@ -185,7 +185,7 @@ func (c *Copier) segment(ctx context.Context, name string, size int64, there *je
 		}
 		size = info.Size()
 	}
-	whole := uint64(size) //nolint:gosec // not below 0 any more
+	whole := uint64(size)
 	if there != nil {
 		same, err := begins(f, whole, there)
 		switch {
@@ -232,7 +232,7 @@ func (y yielding) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		<-time.After(rest)
 	}
-	return n, err //nolint:wrapcheck // EOF is told as it is
+	return n, err
 }
 
 // begins tells whether the first bytes of a file are an object.
@@ -241,7 +241,7 @@ func begins(f io.ReaderAt, size uint64, there *jetstream.ObjectInfo) (bool, erro
 		return false, nil
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(f, 0, int64(there.Size))); err != nil { //nolint:gosec // no larger than a file
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, int64(there.Size))); err != nil {
 		return false, err
 	}
 	return jetstream.GetObjectDigestValue(h) == there.Digest, nil

@@ -19,7 +19,7 @@ import (
 
 // Whoever is ended in the middle, and however often, each event counts once.
 func TestRestarts(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
 		where := place()
 		var want []messages.RunSummary
@@ -60,7 +60,7 @@ func TestRestarts(t *testing.T) {
 
 // A batch is applied with its position or not at all, and only from the position that it follows.
 func TestApplyIsAllOrNothing(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
 		where := place()
 		x, y := h.open(where), h.open(where)
@@ -109,7 +109,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 
 // What is made again is what was there, but for what EVENTS does not tell any more.
 func TestRebuild(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
 		x := h.open(place())
 		h.keep(x)
@@ -160,7 +160,7 @@ func TestRebuild(t *testing.T) {
 
 // The rows of another stream, of one that was restored, and of another version, are given up.
 func TestMadeAgain(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		where := place()
 		old := newHarbour(t)
 		x := old.open(where)
@@ -216,7 +216,7 @@ func TestMadeAgain(t *testing.T) {
 
 // Two on one database: one applies, the other answers and takes over.
 func TestTwoOnOne(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
 		where := place()
 		x, y := h.open(where), h.open(where)
@@ -250,7 +250,7 @@ func TestTwoOnOne(t *testing.T) {
 
 // Whatever is in an event, the next ones are applied.
 func TestHostileEvents(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
 		x := h.open(place())
 		h.keep(x)
@@ -314,7 +314,7 @@ func TestHostileEvents(t *testing.T) {
 
 // A list that is read page by page shows each run that was there at its beginning once, whatever comes meanwhile.
 func TestPagesWhileRunsCome(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
 		x := h.open(place())
 		h.keep(x)
@@ -349,7 +349,7 @@ func TestPagesWhileRunsCome(t *testing.T) {
 }
 
 func TestRetention(t *testing.T) {
-	each(t, func(t *testing.T, place func() string) { //nolint:thelper // the test itself
+	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
 		x := h.open(place())
 		stop := h.keep(x)

@@ -39,7 +39,7 @@ func startPostgres() (*postgresServer, error) {
 	}
 	slices.Sort(found)
 	if len(found) == 0 {
-		return nil, nil //nolint:nilnil // none
+		return nil, nil
 	}
 	server := found[len(found)-1]
 	p := &postgresServer{}

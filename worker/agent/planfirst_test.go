@@ -216,7 +216,6 @@ func adapt(insert *messages.Plan, skip ...string) string {
 	return string(b)
 }
 
-//nolint:dupword // events come twice
 func TestPlanFirst(t *testing.T) {
 	type task = messages.Task
 	type def = messages.Definition

@@ -64,7 +64,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Now = func() time.Time { return time.Now().UTC() }
 	}
 	if cfg.Workspace == nil {
-		cfg.Workspace = func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil } //nolint:nilnil // a run without files
+		cfg.Workspace = func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil }
 	}
 	if cfg.Agent.Name == "" {
 		cfg.Agent.Name = messages.DefaultAgent
@@ -134,13 +134,13 @@ func newID(now func() time.Time, seed *int64) func() string {
 		return func() string { return messages.NewID(now()) }
 	}
 	var mu sync.Mutex
-	rnd := rand.New(rand.NewPCG(uint64(*seed), 0)) //nolint:gosec // ids that are the same each time are what was asked for
+	rnd := rand.New(rand.NewPCG(uint64(*seed), 0))
 	return func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		var random [10]byte
 		binary.BigEndian.PutUint64(random[:], rnd.Uint64())
-		binary.BigEndian.PutUint16(random[8:], uint16(rnd.Uint32())) //nolint:gosec // the low bits
+		binary.BigEndian.PutUint16(random[8:], uint16(rnd.Uint32()))
 		return messages.IDOf(now(), random)
 	}
 }

@@ -280,7 +280,7 @@ func (c *Call) overflow() {
 		w.text = w.text[cut:]
 		c.size -= cut
 		c.dropped += cut
-		c.p.dropped.Add(uint64(cut)) //nolint:gosec // a length
+		c.p.dropped.Add(uint64(cut))
 	}
 	kept := c.waiting[:0]
 	for _, w := range c.waiting {

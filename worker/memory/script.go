@@ -17,7 +17,6 @@ const (
 // sequence is decimal with leading zeros, so that the script can compare texts: a Lua number is exact to 2^53 only.
 func sequence(n uint64) string { return fmt.Sprintf("%020d", n) }
 
-//nolint:gochecknoglobals // constant: the script and its digest
 var saveScript = redis.NewScript(`
 local stored = redis.call('HGET', KEYS[1], 'seq')
 if stored and stored >= ARGV[1] then return 0 end
@@ -27,12 +26,11 @@ return 1`)
 
 // The streams' keys are not declared, since only the index knows them; they are in the slot of the declared ones.
 //
-//nolint:gochecknoglobals // constant: the script and its digest
+
 var deleteScript = redis.NewScript(`
 for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do redis.call('DEL', ARGV[1] .. name) end
 return redis.call('DEL', KEYS[1], KEYS[2])`)
 
-//nolint:gochecknoglobals // constant: the script and its digest
 var appendScript = redis.NewScript(`
 if redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 0 then
   if redis.call('SCARD', KEYS[2]) >= tonumber(ARGV[5]) then return 0 end

@@ -144,7 +144,7 @@ func (s *ShortTerm) drop(n int, why error) {
 	if n == 0 {
 		return
 	}
-	s.dropped.Add(uint64(n)) //nolint:gosec // a count
+	s.dropped.Add(uint64(n))
 	s.config.Log.Warn("short-term memory dropped changes", "count", n, "err", why)
 }
 

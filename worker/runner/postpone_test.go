@@ -98,7 +98,7 @@ func TestLongWaitsPark(t *testing.T) {
 			w := newWaiting(t, func(int) (*model.Reply, error) { return nil, tc.err })
 			w.start()
 			last := w.last()
-			failed, _ := tc.err.(*model.Error) //nolint:errorlint // as the table holds it
+			failed, _ := tc.err.(*model.Error)
 			if !tc.parks {
 				if last.Head.Phase != messages.PhaseFinished {
 					t.Fatalf("phase %s", last.Head.Phase)
@@ -248,7 +248,7 @@ func TestAgentsFailureSettingsGoFirst(t *testing.T) {
 						if r.Cause == nil || r.Cause.Attempt != 1 || r.Cause.Code == "" || r.Cause.Message == "" || r.Until == nil {
 							t.Errorf("park until %v for %+v", r.Until, r.Cause)
 						}
-						if failed := tc.err.(*model.Error); r.Cause != nil && r.Cause.Provider != failed.Provider { //nolint:errorlint // as the table holds it
+						if failed := tc.err.(*model.Error); r.Cause != nil && r.Cause.Provider != failed.Provider {
 							t.Errorf("provider %q", r.Cause.Provider)
 						}
 					case *messages.Finished:

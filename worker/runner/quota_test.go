@@ -30,7 +30,7 @@ type limitSaid struct {
 
 func next(from *[]limitSaid) (*messages.Parked, error) {
 	if len(*from) == 0 {
-		return nil, nil //nolint:nilnil // it may go on
+		return nil, nil
 	}
 	said := (*from)[0]
 	*from = (*from)[1:]

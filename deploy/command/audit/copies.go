@@ -22,7 +22,7 @@ import (
 // copies makes the copier of an auditor, with its metrics; nil without a store.
 func copies(ctx context.Context, nc *nats.Conn, s settings.Audit, m *observability.Metrics, log *slog.Logger) (*audit.Copier, error) {
 	if s.Store == "" {
-		return nil, nil //nolint:nilnil // no store, no copier
+		return nil, nil
 	}
 	js, err := jetstream.New(nc)
 	if err != nil {

@@ -119,7 +119,7 @@ func (f *flags) run(cmd *cobra.Command, cfg *Config) error {
 		}
 	}
 	if err := cmd.Context().Err(); err != nil {
-		return err //nolint:wrapcheck // somebody stopped it
+		return err
 	}
 	if r.Healthy = failed == 0; f.output == "json" {
 		if err := cli.WriteJSON(cmd, r, cfg.Raw); err != nil {

@@ -13,6 +13,6 @@ func freeSpace(dir string) (free, size uint64, err error) {
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, 0, fmt.Errorf("look at the disk: %w", err)
 	}
-	block := uint64(s.Bsize) //nolint:gosec // its type differs between systems
+	block := uint64(s.Bsize)
 	return s.Bavail * block, s.Blocks * block, nil
 }

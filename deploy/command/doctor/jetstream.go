@@ -206,9 +206,9 @@ func behind(c *jetstream.ClusterInfo) string {
 type varz struct {
 	JetStream struct {
 		Config *struct {
-			Sync   time.Duration `json:"sync_interval"` //nolint:tagliatelle // the server's
-			Always bool          `json:"sync_always"`   //nolint:tagliatelle // the server's
-			Most   int64         `json:"max_storage"`   //nolint:tagliatelle // the server's
+			Sync   time.Duration `json:"sync_interval"`
+			Always bool          `json:"sync_always"`
+			Most   int64         `json:"max_storage"`
 		} `json:"config"`
 		Stats *struct {
 			Store uint64 `json:"storage"`
@@ -256,7 +256,7 @@ func (d *doctor) fetch(ctx context.Context, address string, into any) error {
 	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it is
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	if resp.StatusCode != http.StatusOK {

@@ -103,9 +103,9 @@ func (d *doctor) dial(ctx context.Context, address string) error {
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return err //nolint:wrapcheck // network says what it is
+		return err
 	}
-	return conn.Close() //nolint:wrapcheck // as above
+	return conn.Close()
 }
 
 // network is an error of a connection in a few words, without addresses, which may have secrets.

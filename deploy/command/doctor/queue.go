@@ -68,7 +68,7 @@ func (s *store) withBus(ctx context.Context, stream string, do func(context.Cont
 	return s.ask(ctx, func(ctx context.Context) error {
 		b, err := bus.Open(ctx, s.nc, bus.Config{Streams: []string{}, Budget: s.timeout})
 		if err != nil {
-			return err //nolint:wrapcheck // it says what it is
+			return err
 		}
 		return do(ctx, b)
 	})
@@ -96,10 +96,10 @@ func (s *store) workers(ctx context.Context) []Finding {
 	err := s.ask(ctx, func(ctx context.Context) error {
 		client, err := dispatcher.New(ctx, s.nc)
 		if err != nil {
-			return err //nolint:wrapcheck // it says what it is
+			return err
 		}
 		list, err = client.Workers(ctx)
-		return err //nolint:wrapcheck // as above
+		return err
 	})
 	switch {
 	case errors.Is(err, errDenied):

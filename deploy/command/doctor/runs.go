@@ -251,7 +251,7 @@ func (l *strandedRuns) left() int {
 func (l *strandedRuns) write(w io.Writer, fix bool) error {
 	if len(l.Runs) == 0 {
 		_, err := fmt.Fprintf(w, "looked at %d runs: none waits for nothing\n", l.Looked)
-		return err //nolint:wrapcheck // of an output
+		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(tw, "TENANT\tRUN\tSINCE\tLAST\tWHY") // Flush has the error
@@ -281,5 +281,5 @@ func (l *strandedRuns) write(w io.Writer, fix bool) error {
 		say = fmt.Sprintf("and %d more; ", l.More) + say
 	}
 	_, err := io.WriteString(w, say)
-	return err //nolint:wrapcheck // of an output
+	return err
 }

@@ -25,7 +25,7 @@ func (s *store) unsigned(ctx context.Context) []Finding {
 	err = s.ask(ctx, func(ctx context.Context) error {
 		b, err := bus.Open(ctx, s.nc, bus.Config{Log: slog.New(slog.DiscardHandler), Keys: keys})
 		if err != nil {
-			return err //nolint:wrapcheck // it is told as it is
+			return err
 		}
 		for name, err := range b.Unsigned(ctx) {
 			if err != nil {

@@ -178,7 +178,7 @@ func counts(k *jose.JSONWebKey) bool {
 
 func (s *keySet) document(ctx context.Context) ([]byte, error) {
 	if !strings.Contains(s.from, "://") {
-		return document.Read(s.from, maxDocument) //nolint:wrapcheck // it names the file
+		return document.Read(s.from, maxDocument)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -189,11 +189,11 @@ func (s *keySet) document(ctx context.Context) ([]byte, error) {
 	req.Header.Set("Accept", "application/jwk-set+json, application/json")
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the address
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers %d", resp.StatusCode)
 	}
-	return document.Bounded(resp.Body, maxDocument) //nolint:wrapcheck // the caller says what it is
+	return document.Bounded(resp.Body, maxDocument)
 }

@@ -322,11 +322,11 @@ func appendSomewhere(ctx context.Context, log runlog.Log, run messages.Ref, id s
 	for {
 		last, _, err := log.Last(ctx, run)
 		if err != nil {
-			return err //nolint:wrapcheck // a test
+			return err
 		}
 		_, err = log.Append(ctx, run, last.Seq, entry(id, &messages.CancelRequested{ID: id, By: strconv.FormatUint(last.Seq, 10)}))
 		if !errors.Is(err, runlog.ErrConflict) {
-			return err //nolint:wrapcheck // a test
+			return err
 		}
 	}
 }

@@ -177,7 +177,7 @@ func (c *Collector) Headers() http.Header {
 func before(a, b *tracepb.Span) int {
 	switch {
 	case a.GetStartTimeUnixNano() != b.GetStartTimeUnixNano():
-		return int(int64(a.GetStartTimeUnixNano() - b.GetStartTimeUnixNano())) //nolint:gosec // of times near each other
+		return int(int64(a.GetStartTimeUnixNano() - b.GetStartTimeUnixNano()))
 	default:
 		return strings.Compare(a.GetName(), b.GetName())
 	}

@@ -248,7 +248,7 @@ func testConcurrency(t *testing.T, s Server) {
 	for w, m := range memories {
 		all.Go(func() {
 			for i := range uint64(saves) {
-				m.Save(ref(1), snapshot(1+i*writers+uint64(w))) //nolint:gosec // a small number
+				m.Save(ref(1), snapshot(1+i*writers+uint64(w)))
 			}
 		})
 	}

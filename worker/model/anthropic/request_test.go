@@ -169,7 +169,7 @@ func TestRefusesWhatTheAPIWould(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
 			o := call(t.Context(), p, tt.r)
-			e, ok := o.Err.(*model.Error) //nolint:errorlint // the provider's own
+			e, ok := o.Err.(*model.Error)
 			if !ok || e.Class != model.InvalidRequest || !strings.Contains(e.Detail, tt.want) {
 				t.Errorf("got %v", o.Err)
 			}
@@ -293,7 +293,7 @@ func TestFormat(t *testing.T) {
 	} {
 		r.Format = &model.Format{Schema: json.RawMessage(odd)}
 		o := call(t.Context(), serve(t, streaming(said("{}"), 0)), r)
-		if e, ok := o.Err.(*model.Error); o.Err != nil && (!ok || e.Class != model.InvalidRequest) { //nolint:errorlint // the provider's own
+		if e, ok := o.Err.(*model.Error); o.Err != nil && (!ok || e.Class != model.InvalidRequest) {
 			t.Errorf("%s: %v", odd, o.Err)
 		}
 	}

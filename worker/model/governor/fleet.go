@@ -89,7 +89,7 @@ func (g *Governor) ask(ctx context.Context, c *call) (answer, error) {
 			g.now(), c.place.tenant, c.lease, micros(g.config.Lease), c.tokens, maxLine, micros(hold), keyTTL.Milliseconds(),
 			l.RPM, l.TPM, l.InFlight, l.TenantRPM, l.TenantTPM, l.TenantInFlight).Slice()
 		if err != nil {
-			return err //nolint:wrapcheck // do wraps
+			return err
 		}
 		out, err = readAnswer(got)
 		return err

@@ -127,7 +127,7 @@ type Stats struct {
 func (g *Governor) Stats() Stats {
 	return Stats{
 		Admitted: g.admitted.Load(), Waited: g.waited.Load(), Refused: g.refused.Load(), Errors: g.errors.Load(),
-		Waiting:  time.Duration(g.waitNanos.Load()), //nolint:gosec // 292 years
+		Waiting:  time.Duration(g.waitNanos.Load()),
 		Degraded: g.config.Redis == nil || !g.circuit.IsClosed(), Workers: int(g.workers.Load()),
 	}
 }

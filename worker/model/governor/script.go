@@ -27,7 +27,6 @@ local function full(key, field) return math.min(number(redis.call('HGET', key, f
 // with what its tenant has used so far, or with the tag of the last call that was let through, whichever is greater.
 // Nobody passes a tenant that waits with the same or a smaller tag. A place in line is lost when nobody asks for it.
 //
-//nolint:gochecknoglobals,dupword // constant: the script and its digest
 var admitScript = redis.NewScript(shared + `
 local pool, leases, own, ownleases, line, seen, tags = unpack(KEYS)
 local tenant, lease = ARGV[2], ARGV[3]
@@ -116,7 +115,7 @@ return {0, math.max(delay, 0) + rank * math.max(r, 50000), why}`)
 // settleScript ends a call once: its place in flight is free, and the difference between the tokens that were taken and
 // those that were used is given back or taken, up to two minutes' limit. A second time, or late, it does nothing.
 //
-//nolint:gochecknoglobals // constant: the script and its digest
+
 var settleScript = redis.NewScript(shared + `
 local pool, leases, own, ownleases = unpack(KEYS)
 local lease, taken, used, ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -137,7 +136,6 @@ return 1`)
 
 // renewScript keeps the leases of calls that go on.
 //
-//nolint:gochecknoglobals,dupword // constant: the script and its digest
 var renewScript = redis.NewScript(shared + `
 for i = 1, 2 do
   if redis.call('ZSCORE', KEYS[i], ARGV[2]) then
@@ -149,7 +147,7 @@ return 1`)
 
 // beatScript says that a worker lives, and counts those that do.
 //
-//nolint:gochecknoglobals // constant: the script and its digest
+
 var beatScript = redis.NewScript(shared + `
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(now))
 redis.call('ZREMRANGEBYSCORE', KEYS[1], text(now + 2 * ARGV[3]), '+inf')
@@ -160,7 +158,7 @@ return redis.call('ZCARD', KEYS[1])`)
 // leaveScript gives up a tenant's place in line. Should another worker wait for the same tenant, it asks again within a
 // second, with the same tag.
 //
-//nolint:gochecknoglobals // constant: the script and its digest
+
 var leaveScript = redis.NewScript(`
 redis.call('ZREM', KEYS[1], ARGV[1])
 return redis.call('ZREM', KEYS[2], ARGV[1])`)

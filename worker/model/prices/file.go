@@ -93,7 +93,7 @@ func Parse(data []byte) (*File, error) {
 	if !json.Valid(data) {
 		var err error
 		if asJSON, err = document.Only(data, maxFile); err != nil {
-			return nil, err //nolint:wrapcheck // it says what is wrong with the YAML
+			return nil, err
 		}
 	}
 	var f File

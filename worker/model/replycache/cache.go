@@ -145,7 +145,7 @@ func (c *Cache) load(ctx context.Context, key, name string) (*model.Reply, bool)
 		// One byte more than may be there, and no more than that, whatever is there.
 		data, err := c.config.Redis.GetRange(ctx, key, 0, MaxValue).Bytes()
 		if err != nil || len(data) == 0 {
-			return err //nolint:wrapcheck // do wraps
+			return err
 		}
 		if reply, err = decode(name, data); err != nil {
 			c.errors.Add(1) // Redis itself is well

@@ -177,7 +177,7 @@ func readStop(at, s string) (messages.StopReason, error) {
 
 func readUsage(at string, f *usageFile) (*messages.Usage, error) {
 	if f == nil {
-		return nil, nil //nolint:nilnil // no usage is a setting: estimate
+		return nil, nil
 	}
 	if min(f.Input, f.Output, f.CacheRead, f.CacheWrite, f.Reasoning) < 0 {
 		return nil, &messages.FieldError{Field: at, Reason: "a count must not be negative"}
@@ -199,7 +199,7 @@ func readFailure(at string, f *turnFile) (*model.Error, error) {
 		return &model.Error{Class: model.Truncated, Detail: "the script cuts the stream here"}, nil
 	}
 	if f.Error == nil {
-		return nil, nil //nolint:nilnil // no failure is the usual case
+		return nil, nil
 	}
 	class := model.Class(f.Error.Class)
 	if !slices.Contains(model.Classes(), class) {

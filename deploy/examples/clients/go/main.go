@@ -24,7 +24,7 @@ func main() {
 	}
 	if err := run(ctx, url, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:gocritic // nothing is left to be undone
+		os.Exit(1)
 	}
 }
 
