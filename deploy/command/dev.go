@@ -73,7 +73,7 @@ func freeAddresses(cmd *cobra.Command, cfg *fleet.DevConfig) error {
 	}{{"addr", &cfg.HTTPAddr}, {"nats-addr", &cfg.NATSAddr}, {"redis-addr", &cfg.RedisAddr}} {
 		free, err := fleet.FreeAddress(cmd.Context(), "--"+a.flag, *a.addr, cmd.Flags().Changed(a.flag))
 		if err != nil {
-			return err //nolint:wrapcheck // it names the flag
+			return err
 		}
 		if free != *a.addr {
 			fmt.Fprintf(cmd.ErrOrStderr(), "--%s: something listens on %s already: using %s\n", a.flag, *a.addr, free)
@@ -122,7 +122,7 @@ func (p *Process) startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level strin
 	}
 	log, err := observability.NewLogger(w, observability.LogConfig{Level: s.Level, Format: s.Format, Redact: settings.Secrets(s)})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the setting
+		return nil, err
 	}
 	cfg.Webhooks, cfg.Traces = s.Webhooks, s.Traces
 	cfg.Models, cfg.AckWait, cfg.Retention, cfg.Lite, cfg.Version, cfg.Log = s.Models, s.AckWait, s.Retention, s.LiteTimeout, p.Version, log

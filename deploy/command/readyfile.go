@@ -18,10 +18,10 @@ func removeReady(file string) error {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Dir(file)); err != nil {
-		return err //nolint:wrapcheck // the caller names the flag
+		return err
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err //nolint:wrapcheck // the caller names the flag
+		return err
 	}
 	return nil
 }
