@@ -26,7 +26,6 @@ local function full(key, field) return math.min(number(redis.call('HGET', key, f
 // Turns are start-time fair queueing by tenant: a call costs the part of a minute's limit that it takes, and is tagged
 // with what its tenant has used so far, or with the tag of the last call that was let through, whichever is greater.
 // Nobody passes a tenant that waits with the same or a smaller tag. A place in line is lost when nobody asks for it.
-//
 var admitScript = redis.NewScript(shared + `
 local pool, leases, own, ownleases, line, seen, tags = unpack(KEYS)
 local tenant, lease = ARGV[2], ARGV[3]
@@ -112,7 +111,7 @@ redis.call('PEXPIRE', seen, ttl)
 local rank = number(redis.call('ZRANK', line, tenant))
 return {0, math.max(delay, 0) + rank * math.max(r, 50000), why}`)
 
-// settleScript ends a call once: its place in flight is free, and the difference between the tokens that were taken and
+// SettleScript ends a call once: its place in flight is free, and the difference between the tokens that were taken and
 // those that were used is given back or taken, up to two minutes' limit. A second time, or late, it does nothing.
 //
 
@@ -135,7 +134,6 @@ settle(own, tonumber(ARGV[7]))
 return 1`)
 
 // renewScript keeps the leases of calls that go on.
-//
 var renewScript = redis.NewScript(shared + `
 for i = 1, 2 do
   if redis.call('ZSCORE', KEYS[i], ARGV[2]) then
@@ -145,7 +143,7 @@ for i = 1, 2 do
 end
 return 1`)
 
-// beatScript says that a worker lives, and counts those that do.
+// BeatScript says that a worker lives, and counts those that do.
 //
 
 var beatScript = redis.NewScript(shared + `
@@ -155,7 +153,7 @@ redis.call('ZADD', KEYS[1], text(now + ARGV[3]), ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return redis.call('ZCARD', KEYS[1])`)
 
-// leaveScript gives up a tenant's place in line. Should another worker wait for the same tenant, it asks again within a
+// LeaveScript gives up a tenant's place in line. Should another worker wait for the same tenant, it asks again within a
 // second, with the same tag.
 //
 
