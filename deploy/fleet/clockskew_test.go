@@ -93,15 +93,7 @@ func TestClockSkewIsShown(t *testing.T) {
 	if err != nil || math.Abs(math.Abs(off)-3600) > 5 {
 		t.Errorf("longshore_clock_skew_seconds: %v, %v", off, err)
 	}
-	var ready struct {
-		Data struct {
-			HTTP string `json:"http"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal([]byte(p.line(`"message":"ready"`)), &ready); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.Get("http://" + ready.Data.HTTP + "/readyz")
+	resp, err := http.Get("http://" + p.address() + "/readyz")
 	if err != nil {
 		t.Fatal(err)
 	}

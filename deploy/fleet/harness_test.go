@@ -323,19 +323,25 @@ func completed(t *testing.T, r *messages.AgentResult, text string) {
 	}
 }
 
-// metrics reads a worker's metrics: values by name with labels.
-func metrics(t *testing.T, p *process) map[string]string {
-	t.Helper()
+// address waits until the process is ready, and is where it serves HTTP.
+func (p *process) address() string {
+	p.t.Helper()
 	var ready struct {
 		Data struct {
 			HTTP string `json:"http"`
 		} `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(p.line(`"message":"ready"`)), &ready); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
+	return ready.Data.HTTP
+}
+
+// metrics reads a worker's metrics: values by name with labels.
+func metrics(t *testing.T, p *process) map[string]string {
+	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get("http://" + ready.Data.HTTP + "/metrics")
+	resp, err := client.Get("http://" + p.address() + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

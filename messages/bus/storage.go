@@ -156,26 +156,28 @@ func (b *Bus) CheckStorage() error {
 	return b.acks.storage.err(b.nc)
 }
 
-// KeepStorage stores a small message now and then until ctx ends, for CheckStorage: always, or only while the server is
-// known to refuse, to see when it no longer does.
-func (b *Bus) KeepStorage(ctx context.Context, every time.Duration, always bool) {
+// KeepStorage stores a message now, and then every so often until ctx ends, for CheckStorage. It is an empty one, for many
+// workers store it beside the work of the fleet; a large one is more than what a full disk still has room for, and so is
+// each while the server is known to refuse.
+func (b *Bus) KeepStorage(ctx context.Context, every time.Duration, large bool) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
+		size := 0
+		if large || b.CheckStorage() != nil {
+			size = probeSize
+		}
+		b.probeStorage(ctx, size)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return
-		}
-		if always || b.CheckStorage() != nil {
-			_ = b.ProbeStorage(ctx) // CheckStorage says it
 		}
 	}
 }
 
-// ProbeStorage stores a small message, and returns what CheckStorage then does.
-func (b *Bus) ProbeStorage(ctx context.Context) error {
-	_, err := b.publish(ctx, &nats.Msg{Subject: storageProbe, Header: nats.Header{}, Data: make([]byte, probeSize)})
+// probeStorage stores a message of so many bytes. CheckStorage says what came of it.
+func (b *Bus) probeStorage(ctx context.Context, size int) {
+	_, err := b.publish(ctx, &nats.Msg{Subject: storageProbe, Header: nats.Header{}, Data: make([]byte, size)})
 	switch {
 	case err == nil:
 		b.broken.Store(nil)
@@ -186,7 +188,6 @@ func (b *Bus) ProbeStorage(ctx context.Context) error {
 		}
 		b.broken.Store(&why)
 	}
-	return b.CheckStorage()
 }
 
 // because gives the error of a request the name of its cause, when the server was seen to refuse.
