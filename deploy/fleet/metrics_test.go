@@ -63,15 +63,31 @@ func (m *measured) start(name string, run func(ctx context.Context, up func(stri
 	return stop
 }
 
-func (m *measured) dispatcher(name string, servers *embedded.Servers) (stop func()) {
+func (m *measured) dispatcher(name string, servers *embedded.Servers, change ...func(*settings.Dispatcher)) (stop func()) {
 	return m.start(name, func(ctx context.Context, up func(string)) error {
-		return fleet.Dispatcher(ctx, settings.Dispatcher{
+		s := settings.Dispatcher{
 			RunIndex: settings.RunIndex{Index: filepath.Join(m.t.TempDir(), "index.db"), IndexRetain: time.Hour},
 			NATS:     settings.NATS{URL: servers.NATSURL}, HTTPAddr: "127.0.0.1:0", AckWait: shortAckWait, Replicas: 1,
 			Sweep: time.Minute, Retention: time.Hour, EventsMaxAge: 2 * time.Hour,
 			Access:   settings.Access{Auth: settings.AuthOn, MetricsOpen: true, TenantClaim: "tenant", RolesClaim: "roles"},
 			Webhooks: settings.Webhooks{WebhookSecret: strings.Repeat("webhook secret ", 3)},
-		}, "test", slog.New(slog.DiscardHandler), up)
+		}
+		for _, c := range change {
+			c(&s)
+		}
+		return fleet.Dispatcher(ctx, s, "test", slog.New(slog.DiscardHandler), up)
+	})
+}
+
+func (m *measured) worker(servers *embedded.Servers) {
+	m.start("worker", func(ctx context.Context, up func(string)) error {
+		return fleet.Worker(ctx, settings.Worker{
+			NATS: settings.NATS{URL: servers.NATSURL}, RedisURL: servers.RedisURL, HTTPAddr: "127.0.0.1:0", Name: "w", Slots: 4,
+			DrainTimeout: time.Second, ModelTimeout: time.Minute, MemoryTTL: time.Hour, Workspaces: m.t.TempDir(),
+			Models: settings.Models{
+				OpenAIKey: apiKey, OpenAIURL: m.town.model.URL, OpenAIModel: "gpt-4o", ModelRPM: 100_000, ReplyCacheTTL: time.Minute,
+			},
+		}, "test", slog.New(slog.DiscardHandler), fleet.Parts{}, up)
 	})
 }
 
@@ -82,15 +98,7 @@ func measure(t *testing.T, script func(*modelCall) reply) (*measured, *embedded.
 	m.dispatcher("dispatcher", servers)
 	m.town = &town{t: t, nats: servers.NATSURL, redis: servers.RedisURL, model: newModel(t, script)}
 	m.town.connect()
-	m.start("worker", func(ctx context.Context, up func(string)) error {
-		return fleet.Worker(ctx, settings.Worker{
-			NATS: settings.NATS{URL: servers.NATSURL}, RedisURL: servers.RedisURL, HTTPAddr: "127.0.0.1:0", Name: "w", Slots: 4,
-			DrainTimeout: time.Second, ModelTimeout: time.Minute, MemoryTTL: time.Hour, Workspaces: t.TempDir(),
-			Models: settings.Models{
-				OpenAIKey: apiKey, OpenAIURL: m.town.model.URL, OpenAIModel: "gpt-4o", ModelRPM: 100_000, ReplyCacheTTL: time.Minute,
-			},
-		}, "test", slog.New(slog.DiscardHandler), fleet.Parts{}, up)
-	})
+	m.worker(servers)
 	return m, servers
 }
 
