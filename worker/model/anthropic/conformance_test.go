@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/anthropic"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/modeltest"
 )
 
@@ -39,6 +41,26 @@ func TestConformance(t *testing.T) {
 			}
 			write(w, events(because(reason), stop), 0)
 		})
+	})
+}
+
+func TestHTTP(t *testing.T) {
+	modeltest.RunHTTP(t, modeltest.Dialect{
+		Open: func(t *testing.T, e httpstream.Config, name string) model.Provider {
+			t.Helper()
+			p, err := anthropic.New(anthropic.Config{
+				BaseURL: e.BaseURL, APIKey: e.APIKey, Model: name, Transport: e.Transport,
+				StartTimeout: e.StartTimeout, IdleTimeout: e.IdleTimeout, MaxLine: e.MaxLine, MaxReply: e.MaxReply,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+			return p
+		},
+		Variable: "ANTHROPIC",
+		Begin:    events(start, open(0, "text", `"text":""`)), Text: func(s string) string { return events(text(0, s)) },
+		End: events(because("end_turn"), stop), Ping: events(`{"type":"ping"}`), Half: "event: content_block_delta\ndata: {\"ty",
 	})
 }
 

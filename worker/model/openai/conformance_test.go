@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/worker/model"
+	"github.com/longshore-run/longshore/worker/model/httpstream"
 	"github.com/longshore-run/longshore/worker/model/modeltest"
+	"github.com/longshore-run/longshore/worker/model/openai"
 )
 
 func TestConformance(t *testing.T) {
@@ -44,6 +46,26 @@ func TestConformance(t *testing.T) {
 			}
 			write(w, data(chunk(map[string]any{}, &reason), usage), 0)
 		})
+	})
+}
+
+func TestHTTP(t *testing.T) {
+	modeltest.RunHTTP(t, modeltest.Dialect{
+		Open: func(t *testing.T, e httpstream.Config, name string) model.Provider {
+			t.Helper()
+			p, err := openai.New(openai.Config{
+				BaseURL: e.BaseURL, APIKey: e.APIKey, Model: name, Transport: e.Transport,
+				StartTimeout: e.StartTimeout, IdleTimeout: e.IdleTimeout, MaxLine: e.MaxLine, MaxReply: e.MaxReply,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+			return p
+		},
+		Path: "/v1", Variable: "OPENAI",
+		Text: func(s string) string { return events(text(s)) },
+		End:  data(finish("stop"), usage), Ping: "data:\n\n", Half: "data: {\"cho",
 	})
 }
 
