@@ -25,8 +25,6 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return 1`)
 
 // The streams' keys are not declared, since only the index knows them; they are in the slot of the declared ones.
-//
-
 var deleteScript = redis.NewScript(`
 for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do redis.call('DEL', ARGV[1] .. name) end
 return redis.call('DEL', KEYS[1], KEYS[2])`)

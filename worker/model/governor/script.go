@@ -111,10 +111,8 @@ redis.call('PEXPIRE', seen, ttl)
 local rank = number(redis.call('ZRANK', line, tenant))
 return {0, math.max(delay, 0) + rank * math.max(r, 50000), why}`)
 
-// SettleScript ends a call once: its place in flight is free, and the difference between the tokens that were taken and
+// settleScript ends a call once: its place in flight is free, and the difference between the tokens that were taken and
 // those that were used is given back or taken, up to two minutes' limit. A second time, or late, it does nothing.
-//
-
 var settleScript = redis.NewScript(shared + `
 local pool, leases, own, ownleases = unpack(KEYS)
 local lease, taken, used, ttl = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -143,9 +141,7 @@ for i = 1, 2 do
 end
 return 1`)
 
-// BeatScript says that a worker lives, and counts those that do.
-//
-
+// beatScript says that a worker lives, and counts those that do.
 var beatScript = redis.NewScript(shared + `
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(now))
 redis.call('ZREMRANGEBYSCORE', KEYS[1], text(now + 2 * ARGV[3]), '+inf')
@@ -153,10 +149,8 @@ redis.call('ZADD', KEYS[1], text(now + ARGV[3]), ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return redis.call('ZCARD', KEYS[1])`)
 
-// LeaveScript gives up a tenant's place in line. Should another worker wait for the same tenant, it asks again within a
+// leaveScript gives up a tenant's place in line. Should another worker wait for the same tenant, it asks again within a
 // second, with the same tag.
-//
-
 var leaveScript = redis.NewScript(`
 redis.call('ZREM', KEYS[1], ARGV[1])
 return redis.call('ZREM', KEYS[2], ARGV[1])`)
