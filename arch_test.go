@@ -61,7 +61,7 @@ func TestImportsPointInwards(t *testing.T) {
 	}
 }
 
-// breaks tells whether a dependency is against a rule: a prefix of a path of ours or of others, "!std" for anything
+// breaks reports whether a dependency is against a rule: a prefix of a path of ours or of others, "!std" for anything
 // beyond the standard library, "!own" for anything but that and our messages.
 func breaks(dep, pkg, rule string) bool {
 	own, isOwn := strings.CutPrefix(dep, module)

@@ -222,7 +222,7 @@ func hashed(s string) []byte {
 // maxAgents bounds how many agents a submission remembers.
 const maxAgents = 1024
 
-// agent tells whether an agent is unknown. An error is one of looking.
+// agent reports whether an agent is unknown. An error is one of looking.
 func (in *intake) agent(ctx context.Context, name string) (unknown, err error) {
 	if unknown, known := in.agents[name]; known {
 		return unknown, nil

@@ -81,7 +81,7 @@ func readStored(ctx context.Context, b *bus.Bus, ref messages.BatchRef) *storedL
 
 func (s *storedLines) close() { s.stop() }
 
-// next tells whether the next line is stored.
+// next reports whether the next line is stored.
 func (s *storedLines) next(ctx context.Context, body []byte) (bool, error) {
 	if s.over {
 		return false, nil

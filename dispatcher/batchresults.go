@@ -168,7 +168,7 @@ func (c *Client) RetryBatch(ctx context.Context, from messages.BatchRef, spec Ba
 	return c.SubmitBatch(ctx, spec, lines)
 }
 
-// hasAny says whether there is a line, or an error in its place.
+// hasAny reports whether there is a line, or an error in its place.
 func hasAny(lines iter.Seq2[Line, error]) bool {
 	next, stop := iter.Pull2(lines)
 	defer stop()

@@ -125,7 +125,7 @@ func (q *queuedTasks) newestFirst(f *RunFilter) []*messages.RunSummary {
 	return all
 }
 
-// contains tells whether a run's words have a text in them, upper and lower case the same.
+// contains reports whether a run's words have a text in them, upper and lower case the same.
 func contains(r *messages.RunSummary, text string) bool {
 	return strings.Contains(strings.ToLower(strings.Join([]string{r.ID, r.Input, r.Error, r.Summary}, "\n")), strings.ToLower(text))
 }

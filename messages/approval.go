@@ -38,7 +38,7 @@ const (
 	maxApprovalExpires = Duration(366 * 24 * time.Hour)
 )
 
-// AsksFor tells whether a call of a tool waits for an approval. A tool that is not one of the agent's is refused anyway.
+// AsksFor reports whether a call of a tool waits for an approval. A tool that is not one of the agent's is refused anyway.
 func (d *Definition) AsksFor(tools []ToolSpec, name string) bool {
 	i := slices.IndexFunc(tools, func(s ToolSpec) bool { return s.Name == name })
 	switch {
@@ -61,7 +61,7 @@ func (d *Definition) ApprovalExpires() time.Duration {
 	return time.Duration(d.Approve.Expires)
 }
 
-// DenialEnds tells whether a refused approval ends the run.
+// DenialEnds reports whether a refused approval ends the run.
 func (d *Definition) DenialEnds() bool { return d.Approve != nil && d.Approve.OnDeny == OnDenyEnd }
 
 func (d *Definition) checkApprove() error {
@@ -138,10 +138,10 @@ type Decided struct {
 // Kind implements Record.
 func (*Decided) Kind() Kind { return KindDecided }
 
-// Late tells whether it is too late to record the decision.
+// Late reports whether it is too late to record the decision.
 func (d *Decided) Late(now time.Time) bool { return d.Until != nil && !now.Before(*d.Until) }
 
-// Matches tells whether the decision is about what a park asks for.
+// Matches reports whether the decision is about what a park asks for.
 func (d *Decided) Matches(p *Parked) bool {
 	a := p.Approval
 	return a != nil && d.Call == p.Call && d.Step == a.Step && d.Hash == a.Hash

@@ -26,7 +26,7 @@ const (
 	BatchExpired    BatchStatus = "expired"
 )
 
-// Ended tells whether a status is final. A failed batch alone may be submitted again.
+// Ended reports whether a status is final. A failed batch alone may be submitted again.
 func (s BatchStatus) Ended() bool {
 	return s == BatchCompleted || s == BatchFailed || s == BatchCancelled || s == BatchExpired
 }

@@ -111,7 +111,7 @@ type PromptRendered struct {
 	TokensEstimate int    `json:"tokensEstimate"` // about a token per four bytes
 }
 
-// PromptVerdict says whether a prompt may be stored.
+// PromptVerdict reports whether a prompt may be stored.
 type PromptVerdict struct {
 	OK     bool     `json:"ok"`
 	Errors []string `json:"errors,omitempty"`

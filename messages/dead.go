@@ -147,7 +147,7 @@ func checkDeadTenant(tenant *string, unaddressed bool) error {
 	return checkToken("tenant", *tenant)
 }
 
-// Fits tells whether a letter is meant, but for its tenant and time.
+// Fits reports whether a letter is meant, but for its tenant and time.
 func (f *DeadFilter) Fits(of DeadOf, d *Dead) bool {
 	return (f.Kind == "" || f.Kind == of.Kind) && (f.Agent == "" || f.Agent == of.Agent) && (f.Code == "" || f.Code == d.Error.Code)
 }

@@ -43,7 +43,7 @@ func (t *Task) checkNotBefore() error {
 // DelaySubject carries the schedule of a task that may not begin yet.
 func (r Ref) DelaySubject() string { return "sched.task." + r.Tenant + "." + r.Run + ".start" }
 
-// MaySchedule tells whether what was published by the schedule on a subject may be a message of the run: a delayed task
+// MaySchedule reports whether what was published by the schedule on a subject may be a message of the run: a delayed task
 // comes from its own subject, and what wakes a run from one that only the fleet may publish on.
 func MaySchedule(scheduler string, p Priority, r Ref) bool {
 	if !p.Wakes() {

@@ -316,7 +316,7 @@ func brief(s string, n int) string {
 
 func named(s string) string { return brief(s, maxEventName) }
 
-// tooLarge tells whether what a result holds is larger than limit as JSON.
+// tooLarge reports whether what a result holds is larger than limit as JSON.
 func tooLarge(v any, limit int) bool {
 	if millis, ok := v.(map[string]int64); ok {
 		most := 0

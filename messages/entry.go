@@ -73,10 +73,10 @@ const (
 	PhaseFinished Phase = "finished" // it has ended
 )
 
-// Has tells whether the entry holds a record of the kind.
+// Has reports whether the entry holds a record of the kind.
 func (h *Head) Has(k Kind) bool { return slices.Contains(h.Kinds, k) }
 
-// Matches tells whether the head is one of these records: a writer of ours never makes another.
+// Matches reports whether the head is one of these records: a writer of ours never makes another.
 func (h *Head) Matches(records []Record) bool {
 	events := 0
 	for _, r := range records {

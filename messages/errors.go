@@ -68,7 +68,7 @@ func Codes() map[Code]bool {
 	}
 }
 
-// Retryable tells whether the same request may succeed when it is made again.
+// Retryable reports whether the same request may succeed when it is made again.
 func (c Code) Retryable() bool { return Codes()[c] }
 
 // RunError is why a run failed.

@@ -68,7 +68,7 @@ type Feedback struct {
 	By      string            `json:"by,omitempty"`
 }
 
-// Says tells whether two feedbacks say the same, whenever they were given.
+// Says reports whether two feedbacks say the same, whenever they were given.
 func (f *Feedback) Says(o *Feedback) bool {
 	if (f.Score == nil) != (o.Score == nil) || f.Score != nil && *f.Score != *o.Score || len(f.Labels) != len(o.Labels) {
 		return false

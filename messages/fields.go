@@ -51,7 +51,7 @@ func fieldsOf(t reflect.Type) map[string]field {
 	return table
 }
 
-// encodesNull tells whether the zero value of a type is null in JSON. A type that writes itself answers for itself.
+// encodesNull reports whether the zero value of a type is null in JSON. A type that writes itself answers for itself.
 func encodesNull(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -29,7 +29,7 @@ func HookPoints() []HookPoint {
 	return []HookPoint{HookPreTask, HookStepStart, HookPreTool, HookPostTool, HookOnError, HookPostTask, HookOnTokens}
 }
 
-// Decides tells whether a hook of the point may refuse what comes next.
+// Decides reports whether a hook of the point may refuse what comes next.
 func (p HookPoint) Decides() bool { return p == HookPreTask || p == HookPreTool }
 
 // Values of Hook.OnFailure.
@@ -222,7 +222,7 @@ type HookAnswer struct {
 	Reason   string `json:"reason,omitempty"`   // of a refusal
 }
 
-// Denies tells whether it is a refusal.
+// Denies reports whether it is a refusal.
 func (a HookAnswer) Denies() bool { return a.Decision == HookDeny }
 
 // Refusal is the refusal in a sentence for the model or the run's error.

@@ -29,7 +29,7 @@ func LaneOf(p Priority, tenant string) (l Lane, ok bool) {
 	}
 }
 
-// Wakes tells whether it is the lane of wake-ups.
+// Wakes reports whether it is the lane of wake-ups.
 func (l Lane) Wakes() bool { return l.Priority.Wakes() }
 
 // String is priority.tenant, or wake.

@@ -54,10 +54,10 @@ func KeyLine(tenant, key string) string { return keyLine + tenant + "." + key }
 // PausedLine is where runs wait for the end of a pause. It has no places while the pause goes on.
 func PausedLine(of QuotaRef) string { return pausedLine + string(of.Kind) + "." + of.Name }
 
-// IsKeyLine tells whether a line is one of a concurrency key, whose cap the line itself holds.
+// IsKeyLine reports whether a line is one of a concurrency key, whose cap the line itself holds.
 func IsKeyLine(line string) bool { return strings.HasPrefix(line, keyLine) }
 
-// IsPausedLine tells whether a line is one of a pause.
+// IsPausedLine reports whether a line is one of a pause.
 func IsPausedLine(line string) bool { return strings.HasPrefix(line, pausedLine) }
 
 // QuotaOfLine is the quota that says how many places a line has; ok is false for one of a key.
@@ -67,7 +67,7 @@ func QuotaOfLine(line string) (of QuotaRef, ok bool) {
 	return of, of.Check() == nil
 }
 
-// CheckLine says whether it is the name of a line.
+// CheckLine reports whether it is the name of a line.
 func CheckLine(line string) error {
 	if line == PeopleLine || line == WorkerLine {
 		return nil

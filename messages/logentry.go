@@ -34,7 +34,7 @@ func (l LogLevel) Check() error {
 	return nil
 }
 
-// Covers tells whether an entry of another level is shown by who asked for this one; empty asks for all.
+// Covers reports whether an entry of another level is shown by who asked for this one; empty asks for all.
 func (l LogLevel) Covers(other LogLevel) bool { return other.rank() >= l.rank() }
 
 // LogEntry is a line of a log: what a process of the fleet writes to its standard error, and, when it is about a run,

@@ -36,10 +36,10 @@ type PlanStep struct {
 	Critical          *bool           `json:"critical,omitempty"`                                        // default true: its failure ends the run
 }
 
-// IsCritical tells whether the step's failure ends the run.
+// IsCritical reports whether the step's failure ends the run.
 func (s *PlanStep) IsCritical() bool { return s.Critical == nil || *s.Critical }
 
-// NeedsApproval tells whether the step waits for an approval.
+// NeedsApproval reports whether the step waits for an approval.
 func (p *Plan) NeedsApproval(s *PlanStep) bool {
 	return len(s.RequiredApprovals) > 0 || slices.Contains(p.RequiredApprovals, s.ID)
 }

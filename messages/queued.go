@@ -48,7 +48,7 @@ func (r *QueuedRequest) Check() error {
 	return checkToken("tenant", r.Tenant)
 }
 
-// Fits tells whether a task is meant, but for its tenant and time. What cannot be read is an empty task.
+// Fits reports whether a task is meant, but for its tenant and time. What cannot be read is an empty task.
 func (r *QueuedRequest) Fits(t *Task) bool {
 	if r.Agent != "" && t.Agent != r.Agent || r.Session != "" && t.Session != r.Session {
 		return false

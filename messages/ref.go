@@ -17,7 +17,7 @@ const DefaultTenant = "default"
 // maxToken is the length limit of a token in bytes.
 const maxToken = 64
 
-// ValidToken tells whether s may be a tenant, run id, session or agent name: one subject token,
+// ValidToken reports whether s may be a tenant, run id, session or agent name: one subject token,
 // [A-Za-z0-9_-]{1,64}. Nothing else may ever reach a subject or a filter: `*` and `>` there mean other people's runs.
 func ValidToken(s string) bool {
 	if s == "" || len(s) > maxToken {

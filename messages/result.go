@@ -19,7 +19,7 @@ const (
 	StatusCancelled Status = "cancelled"
 )
 
-// Ended tells whether a status is final.
+// Ended reports whether a status is final.
 func (s Status) Ended() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
 }

@@ -50,7 +50,7 @@ func keywords() map[string]keyword {
 	}
 }
 
-// checkAnswers tells whether answers can be checked by a schema, an object that is strict JSON.
+// checkAnswers reports whether answers can be checked by a schema, an object that is strict JSON.
 func checkAnswers(schema json.RawMessage) error {
 	var tree map[string]any
 	if err := json.Unmarshal(schema, &tree); err != nil {

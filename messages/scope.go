@@ -19,7 +19,7 @@ func TenantSubject(tenant, subject string) string {
 	return tenantPrefix + tenant + "." + strings.TrimPrefix(subject, requestPrefix)
 }
 
-// OfTenant tells whether a subject is one for clients bound to a tenant, even to one that cannot be.
+// OfTenant reports whether a subject is one for clients bound to a tenant, even to one that cannot be.
 func OfTenant(subject string) bool { return strings.HasPrefix(subject, tenantPrefix) }
 
 // TenantOf is the tenant in a subject that TenantSubject made.

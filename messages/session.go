@@ -30,7 +30,7 @@ func (s *Session) Remember(run string) {
 	s.Ended = s.Ended[max(0, len(s.Ended)-MaxSessionPast):]
 }
 
-// Empty tells whether nothing is known of the session.
+// Empty reports whether nothing is known of the session.
 func (s *Session) Empty() bool { return len(s.Runs) == 0 && len(s.Ended) == 0 }
 
 // SessionGranted ends the park of a run whose turn in its session has come, or that was given a place in a line.

@@ -21,7 +21,7 @@ const (
 	wake Priority = "wake" // wake-ups and errands; nobody submits in it
 )
 
-// Wakes tells whether it is the priority of wake-ups and errands.
+// Wakes reports whether it is the priority of wake-ups and errands.
 func (p Priority) Wakes() bool { return p == wake }
 
 func (p Priority) valid() bool { return p == PriorityHigh || p == PriorityNormal || p == PriorityLow }

@@ -51,7 +51,7 @@ func ParseTraceparent(s string) (Traceparent, error) {
 	return t, nil
 }
 
-// Sampled tells whether whoever began the trace wants it recorded.
+// Sampled reports whether whoever began the trace wants it recorded.
 func (t Traceparent) Sampled() bool { return t.Flags&flagSampled != 0 }
 
 func (t Traceparent) String() string {

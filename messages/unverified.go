@@ -6,7 +6,7 @@ const KindUnverified Kind = "unverified"
 // EventDecisionIgnored is the event of a decision that does not count, for nobody whom the reader trusts has signed it.
 const EventDecisionIgnored = "decision_ignored"
 
-// Decides tells whether the entry has a record that says what a person has decided.
+// Decides reports whether the entry has a record that says what a person has decided.
 func (h *Head) Decides() bool {
 	for _, k := range h.Kinds {
 		if k.Decides() {

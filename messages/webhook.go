@@ -18,7 +18,7 @@ type Webhook struct {
 	Events []string `json:"events,omitempty" uniqueItems:"true"`
 }
 
-// Wants tells whether an end with this status is told.
+// Wants reports whether an end with this status is told.
 func (w *Webhook) Wants(status string) bool {
 	return w != nil && (len(w.Events) == 0 || slices.Contains(w.Events, status))
 }

@@ -78,7 +78,7 @@ func (w *Workspace) usage() (usage, error) {
 	return u, err
 }
 
-// walk visits every entry at most once, folders before what is in them, and follows no link. It tells whether there
+// walk visits every entry at most once, folders before what is in them, and follows no link. It reports whether there
 // are more entries than limit or deeper ones than a path may name.
 func (w *Workspace) walk(limit int, visit func(p string, d fs.DirEntry) error) (more bool, err error) {
 	type folder struct {

@@ -159,7 +159,7 @@ func subject(part string, last bool) string {
 
 const otherDevice = "is on another file system"
 
-// admit tells whether a file may be read or replaced.
+// admit reports whether a file may be read or replaced.
 func (w *Workspace) admit(name string, info fs.FileInfo) error {
 	id := idOf(info)
 	switch {

@@ -22,7 +22,7 @@ const (
 	maxExpected  = 512     // bytes of a schema in a text
 )
 
-// Check tells whether a call may be made: the tool is one of the allowed and of the set, and the arguments are one
+// Check reports whether a call may be made: the tool is one of the allowed and of the set, and the arguments are one
 // strict JSON object that fits the tool's schema. It returns the arguments, or a Result for the model that says what
 // is wrong with them. Empty arguments are {}; other text that is not JSON never is. Pure: the same call gets the same
 // answer, and nothing happens.

@@ -61,7 +61,7 @@ func newSchema(data json.RawMessage) (*schema, error) {
 	return s, nil
 }
 
-// refers tells whether there is a reference in a schema.
+// refers reports whether there is a reference in a schema.
 func refers(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -76,7 +76,7 @@ func refers(v any) bool {
 	return false
 }
 
-// forbids tells whether a schema is false: it fits nothing.
+// forbids reports whether a schema is false: it fits nothing.
 func forbids(s *jsonschema.Schema) bool {
 	return s != nil && s.Not != nil && reflect.ValueOf(s.Not).Elem().IsZero()
 }

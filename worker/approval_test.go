@@ -349,7 +349,7 @@ func TestApproveABudget(t *testing.T) {
 	}
 }
 
-// idle tells whether a worker has nothing in hand: no slot in use and no message to be kept alive.
+// idle reports whether a worker has nothing in hand: no slot in use and no message to be kept alive.
 func idle(w *worker.Worker) bool {
 	st := w.Stats()
 	return st.Busy == 0 && st.Held == 0

@@ -107,7 +107,7 @@ func runNATS(opts *server.Options, log *serverLog) (*server.Server, error) {
 	return ns, nil
 }
 
-// isLoopback tells whether host is this machine alone.
+// isLoopback reports whether host is this machine alone.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

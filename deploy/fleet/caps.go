@@ -17,7 +17,7 @@ func capped(b *bus.Bus, clock *bus.Clock, g *guard) (*runlog.Keeper, *bus.Caps) 
 	return k, caps
 }
 
-// paused tells whether an operator paused a provider.
+// paused reports whether an operator paused a provider.
 func (g *guard) paused(provider string) bool {
 	if g == nil {
 		return false

@@ -85,7 +85,7 @@ func readCompose(t *testing.T) *composeFile {
 	return &c
 }
 
-// ours tells whether a service runs this repository's program.
+// ours reports whether a service runs this repository's program.
 func (s *composeService) ours() bool { return s.Build != nil }
 
 // variable is a variable of the environment of who calls docker compose, with its default.

@@ -184,7 +184,7 @@ func subjectsDenied(violations []string) []string {
 	return slices.Compact(out)
 }
 
-// try publishes or subscribes as a user and tells whether the server refused.
+// try publishes or subscribes as a user and reports whether the server refused.
 func (g *guarded) try(nc *nats.Conn, subscribe bool, subject string) (refused bool) {
 	g.t.Helper()
 	g.violations()

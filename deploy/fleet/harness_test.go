@@ -245,7 +245,7 @@ func (g *watching) end() *messages.AgentResult {
 	return r
 }
 
-// ours tells whether an event is one of a run, not a marker that stands for some that were not seen.
+// ours reports whether an event is one of a run, not a marker that stands for some that were not seen.
 func ours(name string) bool { return !strings.Contains(name, ".") }
 
 // once checks what is stored of a run's events: its end once, and nothing with a number of another event.

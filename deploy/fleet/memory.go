@@ -83,7 +83,7 @@ func gcPercent(goal uint64, h heap) int {
 	return int(max(usualPercent, percent))
 }
 
-// idle tells whether little was allocated since the last look, and a collection is worth its while.
+// idle reports whether little was allocated since the last look, and a collection is worth its while.
 func (h heap) idle(last heap, goal uint64) bool {
 	const (
 		little = 100 // a hundredth of the goal

@@ -200,12 +200,12 @@ func (p *tap) await(t *testing.T, from int, want func(published) bool) published
 	}
 }
 
-// isAppend tells whether a message is an entry of a log with a record of a kind.
+// isAppend reports whether a message is an entry of a log with a record of a kind.
 func (m published) isAppend(kind string) bool {
 	return strings.HasPrefix(m.Subject, "runs.") && strings.Contains(m.Body, `"`+kind+`"`)
 }
 
-// isPull tells whether a message asks for tasks.
+// isPull reports whether a message asks for tasks.
 func (m published) isPull() bool {
 	return strings.HasPrefix(m.Subject, "$JS.API.CONSUMER.MSG.NEXT.TASKS.")
 }

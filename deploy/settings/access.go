@@ -32,7 +32,7 @@ const (
 	AuthBehindProxy = "off-behind-proxy"
 )
 
-// On tells whether requests need a key. The zero value is off.
+// On reports whether requests need a key. The zero value is off.
 func (s *Access) On() bool { return s.Auth == AuthOn }
 
 // Check returns an *Error.
@@ -106,14 +106,14 @@ func (s *Access) CheckAddress(addr string) error {
 		"`longshore keys api create`), or LONGSHORE_AUTH=off-behind-proxy if a proxy before it looks who asks", addr)
 }
 
-// IsExposed tells whether others than this machine reach who listens on an address. Nobody can listen on one without a
+// IsExposed reports whether others than this machine reach who listens on an address. Nobody can listen on one without a
 // port, and who tries says so; an empty one is all addresses.
 func IsExposed(addr string) bool {
 	_, _, err := net.SplitHostPort(addr)
 	return addr == "" || err == nil && !isLoopback(addr)
 }
 
-// isLoopback tells whether an address, with or without a port, is this machine's alone. A name is not, but for localhost.
+// isLoopback reports whether an address, with or without a port, is this machine's alone. A name is not, but for localhost.
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

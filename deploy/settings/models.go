@@ -49,7 +49,7 @@ type Models struct {
 	liteKey string         // OPENAI_API_KEY when it makes no provider but that of /run-lite
 }
 
-// Configured tells whether any provider is given.
+// Configured reports whether any provider is given.
 func (s *Models) Configured() bool {
 	return s.OpenAIKey != "" || s.AnthropicKey != "" || s.Script != "" || s.ProvidersFile != ""
 }
@@ -108,7 +108,7 @@ func (s *Models) readProviders(environ []string) (err error) {
 	return err
 }
 
-// takes tells whether the file has a key from a variable.
+// takes reports whether the file has a key from a variable.
 func (s *Models) takes(variable string) bool {
 	return s.file != nil && slices.ContainsFunc(s.file.Providers, func(p Provider) bool { return p.KeyEnv == variable })
 }
@@ -161,7 +161,7 @@ func (s *Models) Default() string {
 	return ""
 }
 
-// lite tells whether the variables make a provider for /run-lite.
+// lite reports whether the variables make a provider for /run-lite.
 func (s *Models) lite() bool { return s.LiteModel != "" || s.LiteURL != "" }
 
 func (s *Models) checkLite() error {

@@ -34,10 +34,10 @@ type Provider struct {
 	source string // what errors call it: the path in the file, or a variable
 }
 
-// NoAuth tells whether it takes no key.
+// NoAuth reports whether it takes no key.
 func (p *Provider) NoAuth() bool { return p.Auth == authNone }
 
-// FromFile tells whether it stands in the file of LONGSHORE_PROVIDERS, and not in the short variables.
+// FromFile reports whether it stands in the file of LONGSHORE_PROVIDERS, and not in the short variables.
 func (p *Provider) FromFile() bool { return strings.HasPrefix(p.source, providersEnv) }
 
 // Source is what to name in an error about the provider: the file and the path in it, or the variables.

@@ -52,7 +52,7 @@ func (s *Worker) Check() error {
 // minClockSkew leaves room for clocks that are set over a network.
 const minClockSkew = time.Second
 
-// isRedis only tells whether it may be an address; who connects reads it closely.
+// isRedis only reports whether it may be an address; who connects reads it closely.
 func isRedis(address string) bool {
 	u, err := url.Parse(address)
 	return address == "none" || err == nil && u.Host != "" && (u.Scheme == "redis" || u.Scheme == "rediss")

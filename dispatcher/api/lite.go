@@ -231,7 +231,7 @@ func (q *query) abandon(ctx context.Context, run messages.Ref, why error) {
 	}
 	_, err := q.api.cfg.Client.Cancel(ctx, run, messages.Clip(reason, maxReason))
 	if err != nil && !errors.Is(err, dispatcher.ErrEnded) && !errors.Is(err, dispatcher.ErrNotFound) {
-		q.api.cfg.Log.WarnContext(ctx, "cancel a run that nobody waits for", "task_id", run.Run, "tenant", run.Tenant, "err", err)
+		q.api.cfg.Log.WarnContext(ctx, "cancel a run without a caller", "task_id", run.Run, "tenant", run.Tenant, "err", err)
 	}
 }
 

@@ -52,10 +52,10 @@ func (p *Principal) String() string {
 	return s
 }
 
-// AllTenants tells whether the principal may act for every tenant.
+// AllTenants reports whether the principal may act for every tenant.
 func (p *Principal) AllTenants() bool { return p.Tenant == messages.AllTenants }
 
-// May tells whether the principal may do what needs the permission.
+// May reports whether the principal may do what needs the permission.
 func (p *Principal) May(what control.Permission) bool {
 	if what.FleetWide() && !p.AllTenants() {
 		return false
@@ -63,7 +63,7 @@ func (p *Principal) May(what control.Permission) bool {
 	return slices.ContainsFunc(what.Roles(), func(r messages.AccessRole) bool { return slices.Contains(p.Roles, r) })
 }
 
-// Includes tells whether the principal may do all that another one may, for every tenant of that one.
+// Includes reports whether the principal may do all that another one may, for every tenant of that one.
 func (p *Principal) Includes(other *Principal) bool {
 	if !p.AllTenants() && p.Tenant != other.Tenant {
 		return false

@@ -67,7 +67,7 @@ func (g *graveyard) one(arg string) (messages.DeadRequest, error) {
 	return r, usage(r.Check())
 }
 
-// filtered tells whether letters are chosen by what they are.
+// filtered reports whether letters are chosen by what they are.
 func (g *graveyard) filtered() bool {
 	return g.all || g.kind != "" || g.agent != "" || g.code != "" || g.since != 0
 }

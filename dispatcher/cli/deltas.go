@@ -31,7 +31,7 @@ func showDeltas(ctx context.Context, client *dispatcher.Client, run messages.Ref
 	}
 }
 
-// wantsDeltas tells whether text is shown while it is written: there is room for that of one run.
+// wantsDeltas reports whether text is shown while it is written: there is room for that of one run.
 func (r *Reporter) wantsDeltas() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,7 +37,7 @@ func (r *run) planned(d messages.PlanData) line {
 	return l
 }
 
-// ofPlan tells whether a step is one of a plan and not a turn.
+// ofPlan reports whether a step is one of a plan and not a turn.
 func ofPlan(d *messages.Step) bool {
 	return d.StepID != "" && d.StepID != fmt.Sprintf("step-%d", d.Step)
 }

@@ -132,7 +132,7 @@ func (c *commands) runQuotasSet(cmd *cobra.Command, g *grant, of messages.QuotaR
 	})
 }
 
-// changes tells whether a limit is named.
+// changes reports whether a limit is named.
 func (*grant) changes(cmd *cobra.Command) bool {
 	for _, l := range limits() {
 		if cmd.Flags().Changed(l.flag) {
@@ -315,7 +315,7 @@ func writeQuota(w io.Writer, q *messages.QuotaState) error {
 		writeRow(table, l.title, l.amount(l.get(q.Quota)), now)
 	}
 	if p := q.Quota.Paused; p != nil {
-		writeRow(table, "paused", "by "+cmp.Or(p.By, "somebody"), p.Reason)
+		writeRow(table, "paused", "by "+cmp.Or(p.By, "unknown"), p.Reason)
 	}
 	return flush(table)
 }

@@ -152,7 +152,7 @@ func (r *Reporter) run(id string) *run {
 	return added
 }
 
-// several tells whether a line must say whose it is.
+// several reports whether a line must say whose it is.
 func (r *Reporter) several() bool { return max(len(r.runs), len(r.options.Names)) > 1 }
 
 // show writes a line above the progress line, in one write so that nothing flickers.

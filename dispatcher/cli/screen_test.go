@@ -31,7 +31,7 @@ func screen(t *testing.T, s string, width int) []string {
 	return lines
 }
 
-// resultLine tells whether a line is of the recorded result, which is shown whole and may wrap.
+// resultLine reports whether a line is of the recorded result, which is shown whole and may wrap.
 func resultLine(s string) bool {
 	return strings.HasPrefix(s, "I wrote report.md:") || strings.HasPrefix(s, "- ")
 }

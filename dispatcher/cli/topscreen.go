@@ -116,7 +116,7 @@ func keysOf(sent []byte) []int {
 	return out
 }
 
-// resized tells whether the terminal has another size now.
+// resized reports whether the terminal has another size now.
 func (s *topScreen) resized() bool {
 	if s == nil {
 		return false

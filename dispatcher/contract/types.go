@@ -101,10 +101,10 @@ func events() []event {
 		data[messages.RunWaiting](messages.EventRunWaiting, "The run waits."),
 		data[messages.RunWaiting](messages.EventRunResumed, "The run goes on."),
 		data[messages.ApprovalRequested](messages.EventApprovalRequested, "A call waits for an approval."),
-		data[messages.ApprovalDecided](messages.EventApprovalDecided, "It was approved, denied, or nobody came."),
-		data[messages.SteeredData](messages.EventSteered, "Somebody told the run something."),
-		data[messages.DecisionIgnored](messages.EventDecisionIgnored, "What somebody decided does not count: it has no valid signature."),
-		data[messages.CancelAsked](messages.EventCancelRequested, "Somebody asked the run to stop."),
+		data[messages.ApprovalDecided](messages.EventApprovalDecided, "It was approved, denied, or not answered in time."),
+		data[messages.SteeredData](messages.EventSteered, "A person told the run something."),
+		data[messages.DecisionIgnored](messages.EventDecisionIgnored, "A decision does not count: it has no valid signature."),
+		data[messages.CancelAsked](messages.EventCancelRequested, "The run was asked to stop."),
 		data[messages.BudgetWarning](messages.EventBudgetWarning, "The soft share of a cap is used."),
 		data[messages.HookFailure](messages.EventHookFailed, "A hook could not be asked or told."),
 		data[messages.ErrorData](messages.EventError, "A model call failed for good."),
@@ -127,8 +127,8 @@ func happenings() []event {
 	return []event{
 		data[messages.Change](messages.EventAgentApplied, "The definition of an agent was stored or removed."),
 		data[messages.Change](messages.EventPromptChanged, "A prompt was stored or removed."),
-		data[messages.Acted](messages.EventActed, "Somebody changed something."),
-		data[messages.AuthDenied](messages.EventAuthDenied, "Somebody was not let in, or not allowed what he asked for."),
-		data[messages.Feedback](messages.EventFeedback, "Somebody said what he thinks of a run."),
+		data[messages.Acted](messages.EventActed, "A person or program changed something."),
+		data[messages.AuthDenied](messages.EventAuthDenied, "A caller was refused: unknown, or not allowed to do this."),
+		data[messages.Feedback](messages.EventFeedback, "A user rated a run."),
 	}
 }

@@ -294,7 +294,7 @@ func (e *Expect) resolve() error {
 	return nil
 }
 
-// refers tells whether a schema holds a reference. One that refers to itself in place would be followed for ever.
+// refers reports whether a schema holds a reference. One that refers to itself in place would be followed for ever.
 func refers(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

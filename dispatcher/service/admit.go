@@ -58,7 +58,7 @@ func (s *Service) admit(ctx context.Context, run messages.Ref) (unlimited bool, 
 	q, err := s.cfg.Bus.Granted(ctx, messages.QuotaRef{Kind: messages.QuotaTenant, Name: run.Tenant})
 	switch {
 	case err != nil:
-		s.cfg.Log.WarnContext(ctx, "a task passes although nobody knows its tenant's quota", "tenant", run.Tenant, "err", err)
+		s.cfg.Log.WarnContext(ctx, "a task passes although its tenant's quota is unknown", "tenant", run.Tenant, "err", err)
 		return false, nil
 	case q.MaxQueued == 0 && q.PerMinute == 0 && q.CostPerDay == 0 && q.CostPerMonth == 0:
 		return true, nil
@@ -80,7 +80,7 @@ func (s *Service) admit(ctx context.Context, run messages.Ref) (unlimited bool, 
 		case refused != nil:
 			return false, refused
 		case err != nil:
-			s.cfg.Log.WarnContext(ctx, "a task passes although nobody knows what its tenant uses", "tenant", run.Tenant, "err", err)
+			s.cfg.Log.WarnContext(ctx, "a task passes although its tenant's usage is unknown", "tenant", run.Tenant, "err", err)
 		}
 	}
 	return false, nil
@@ -201,7 +201,7 @@ func (d *door) pass(tenant string, most int) (n int, passes bool) {
 	return q.n, true
 }
 
-// holds tells whether a count is good enough.
+// holds reports whether a count is good enough.
 func (q queuedTasks) holds(most int) bool {
 	return time.Now().Before(q.until) && (q.exact || q.n < most)
 }

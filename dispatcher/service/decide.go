@@ -185,7 +185,7 @@ func controlID(r messages.Record) string {
 	}
 }
 
-// same tells whether two records of one control id say the same.
+// same reports whether two records of one control id say the same.
 func same(a, b messages.Record) bool {
 	switch a := a.(type) {
 	case *messages.Answered:

@@ -125,7 +125,7 @@ func (s *Service) armAll(ctx context.Context) error {
 	return failed
 }
 
-// goesOn tells whether a run is queued, or has begun and not ended.
+// goesOn reports whether a run is queued, or has begun and not ended.
 func (s *Service) goesOn(ctx context.Context, run messages.Ref) (bool, error) {
 	last, queued, err := s.find(ctx, run)
 	switch {

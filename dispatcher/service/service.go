@@ -45,7 +45,7 @@ type Config struct {
 	// Denied, if set, hears of requests that were refused for who asked. It must not wait.
 	Denied func(tenant string, what messages.AuthDenied)
 
-	// PromptPolicy, if set, says whether a prompt may be stored; its error is shown to who asks.
+	// PromptPolicy, if set, reports whether a prompt may be stored; its error is shown to who asks.
 	PromptPolicy prompt.Policy
 
 	// Redact takes secrets out of what prompts put through redact when they are filled in here; nil: nothing.

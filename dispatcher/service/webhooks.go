@@ -17,7 +17,7 @@ import (
 
 // Sender delivers webhooks.
 type Sender interface {
-	// Check tells whether an address may be called, as far as it says; the error is a *messages.FieldError.
+	// Check reports whether an address may be called, as far as it says; the error is a *messages.FieldError.
 	Check(w *messages.Webhook) error
 	// Send makes one attempt, bounded in time. The error is a *messages.WebhookError.
 	Send(ctx context.Context, j *messages.WebhookJob) error

@@ -84,7 +84,7 @@ func New(cfg Config) (*Sender, error) {
 // Close closes idle connections.
 func (s *Sender) Close() { s.http.CloseIdleConnections() }
 
-// Check tells whether a webhook may be called, as far as its address alone says. The error is a *messages.FieldError.
+// Check reports whether a webhook may be called, as far as its address alone says. The error is a *messages.FieldError.
 func (s *Sender) Check(w *messages.Webhook) error {
 	u, err := url.Parse(w.URL)
 	if err != nil {

@@ -49,7 +49,7 @@ const (
 	ackSilence = 100 * time.Millisecond // of a server that has lost what was sent, or has stopped
 )
 
-// crowded tells whether what is on its way had better arrive first.
+// crowded reports whether what is on its way had better arrive first.
 func (a *acks) crowded() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,7 +222,7 @@ func (a *acks) receive(m *nats.Msg) {
 	}
 }
 
-// nobody tells whether an answer is the server's, that nobody is there to answer.
+// nobody reports whether an answer is the server's, that nobody is there to answer.
 func nobody(m *nats.Msg) bool { return len(m.Data) == 0 && m.Header.Get(statusHeader) == statusNobody }
 
 // outcome of a publish. It does not decode the common case.

@@ -92,7 +92,7 @@ func (b *Bus) ApplyAgent(ctx context.Context, def messages.Definition, by string
 	return change, changed, nil
 }
 
-// isRemoved tells whether a message of a bucket marks that its key is gone.
+// isRemoved reports whether a message of a bucket marks that its key is gone.
 func isRemoved(m stored) bool {
 	return m.header.Get("KV-Operation") != "" || m.header.Get("Nats-Marker-Reason") != ""
 }

@@ -60,7 +60,7 @@ func TestLanesOnAClusterThatLosesAServer(t *testing.T) {
 			left[run.Run] = true
 		}
 	}
-	// take works up to n tasks of a tenant, and tells whether there were some.
+	// take works up to n tasks of a tenant, and reports whether there were some.
 	take := func(tenant string, n int) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

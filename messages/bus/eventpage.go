@@ -57,7 +57,7 @@ func (b *Bus) beginExpired(ctx context.Context, run messages.Ref) (bool, error) 
 	return b.eventsExpired(ctx)
 }
 
-// eventsExpired tells whether the stream has dropped events for their age.
+// eventsExpired reports whether the stream has dropped events for their age.
 func (b *Bus) eventsExpired(ctx context.Context) (bool, error) {
 	var info struct {
 		State struct {

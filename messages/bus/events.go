@@ -71,7 +71,7 @@ func (b *Bus) event(m stored) (messages.Event, bool) {
 	return e, true
 }
 
-// isOf tells whether an event is one of a run and has a name.
+// isOf reports whether an event is one of a run and has a name.
 func isOf(e *messages.Event, run messages.Ref, name string) bool {
 	return run.Check() == nil && messages.ValidToken(name) && e.Number() > 0 && e.Source == "/tenants/"+run.Tenant &&
 		e.Subject == run.Run && e.Type == "longshore."+name+".v1"

@@ -50,7 +50,7 @@ func (b *Bus) ceiling(ctx context.Context, tenant string, now time.Time) (limit,
 	return limit, text, until, nil
 }
 
-// Freed tells whether a run that is parked for a quota may go on before its time, because the limit was raised or taken
+// Freed reports whether a run that is parked for a quota may go on before its time, because the limit was raised or taken
 // away.
 func (b *Bus) Freed(ctx context.Context, run messages.Ref, p *messages.Parked, now time.Time) (bool, error) {
 	if p.Limit == messages.QuotaPerMinute {

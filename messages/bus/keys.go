@@ -63,7 +63,7 @@ func (b *Bus) Key(ctx context.Context, id string) (k messages.StoredKey, ok bool
 	return k, true, nil
 }
 
-// Keys are the keys by id, a thousand at most; more tells whether there are others. One that cannot be read is skipped
+// Keys are the keys by id, a thousand at most; more reports whether there are others. One that cannot be read is skipped
 // and logged.
 func (b *Bus) Keys(ctx context.Context, tenant string) (list []messages.APIKey, more bool, err error) {
 	list = []messages.APIKey{}

@@ -101,7 +101,7 @@ func (a *appending) isOwn(m stored) bool {
 	return (err == nil || errors.Is(err, messages.ErrNewerVersion)) && head.ID == a.id
 }
 
-// isShorter tells whether the stream refused the append because the log ends before last: it was purged, or the
+// isShorter reports whether the stream refused the append because the log ends before last: it was purged, or the
 // stream lost its end with its machine's power.
 func (a *appending) isShorter() bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](a.doubt)
@@ -196,7 +196,7 @@ func (r *reading) slow(ctx context.Context, through uint64, yield func(messages.
 	}
 }
 
-// misses tells whether there was an entry between the last one and this.
+// misses reports whether there was an entry between the last one and this.
 func (r *reading) misses(m stored) bool {
 	after, err := follows(m)
 	return err == nil && r.is && after != r.at

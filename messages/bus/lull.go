@@ -31,7 +31,7 @@ type holding struct {
 	until time.Time
 }
 
-// busy tells whether events had better wait.
+// busy reports whether events had better wait.
 func (l *lull) busy() bool { return l.appends.Load() > fewAppends }
 
 // hold looks after an outbox until what it holds back is sent.

@@ -16,7 +16,7 @@ import (
 func CheckRequest(m *nats.Msg) error {
 	switch {
 	case m.Reply == "":
-		return errors.New("nobody waits for the answer")
+		return errors.New("the request names no inbox for its answer")
 	case !IsInbox(m.Reply):
 		return errors.New("the subject of the answer is no inbox")
 	}

@@ -107,7 +107,7 @@ func (b *Bus) rest(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// transient tells whether the same request may succeed later: nobody answered, or the server said so.
+// transient reports whether the same request may succeed later: nobody answered, or the server said so.
 func transient(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch api.ErrorCode {
@@ -130,7 +130,7 @@ func transient(err error) bool {
 	return false
 }
 
-// refused tells whether the server answered with a code.
+// refused reports whether the server answered with a code.
 func refused(err error, code jetstream.ErrorCode) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == code

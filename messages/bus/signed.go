@@ -39,7 +39,7 @@ func (b *Bus) sign(run messages.Ref, last uint64, head *messages.Head, m *nats.M
 	m.Header.Set(headerSignature, base64.StdEncoding.EncodeToString(ed25519.Sign(b.signer.key, signed(run, last, m))))
 }
 
-// unsigned tells whether a message of a log says what people decided without a signature that counts here, and returns
+// unsigned reports whether a message of a log says what people decided without a signature that counts here, and returns
 // its head then.
 func (b *Bus) unsigned(run messages.Ref, m stored) (messages.Head, bool) {
 	if !b.keys.Any() {

@@ -90,10 +90,10 @@ func keyBytes(text, prefix string, size int) ([]byte, bool) {
 	return raw, ok && err == nil && len(raw) == size
 }
 
-// Any tells whether there is a key: then only what is signed counts.
+// Any reports whether there is a key: then only what is signed counts.
 func (c ControlKeys) Any() bool { return len(c.keys) > 0 }
 
-// Has tells whether the public key of a signing key is one of these.
+// Has reports whether the public key of a signing key is one of these.
 func (c ControlKeys) Has(k SigningKey) bool {
 	for _, key := range c.keys {
 		if k.key != nil && bytes.Equal(key, k.public()) {

@@ -216,7 +216,7 @@ func (t *tail) create(ctx context.Context) error {
 	return nil
 }
 
-// check tells whether the stream can have given the last message: one that was made again, or lost its end with its
+// check reports whether the stream can have given the last message: one that was made again, or lost its end with its
 // machine's power, gives other messages the same sequences.
 func (t *tail) check(ctx context.Context) error {
 	var info struct {

@@ -152,7 +152,7 @@ func (w *watching) gap() (Gap, bool) {
 	return Gap{w.next, first - 1}, true
 }
 
-// isDue tells whether there is no more to wait for: patience is over, or the event after the gap is old.
+// isDue reports whether there is no more to wait for: patience is over, or the event after the gap is old.
 func (w *watching) isDue(g Gap) bool {
 	if len(w.held) >= maxHeld || !w.until.IsZero() && !time.Now().Before(w.until) {
 		return true
@@ -189,7 +189,7 @@ func (w *watching) marker(ctx context.Context, g Gap) (messages.Event, error) {
 	}, nil
 }
 
-// expired tells whether the stream has dropped messages for their age.
+// expired reports whether the stream has dropped messages for their age.
 func (w *watching) expired(ctx context.Context) (bool, error) {
 	if p, ok := w.tail.(*pageTail); ok {
 		return p.expired, nil

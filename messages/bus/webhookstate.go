@@ -44,7 +44,7 @@ func (b *Bus) WebhookState(ctx context.Context, run messages.Ref) (*messages.Web
 	return st, nil
 }
 
-// endTaken tells whether a dispatcher has done what the end of a run asks for. While an older end cannot be taken it
+// endTaken reports whether a dispatcher has done what the end of a run asks for. While an older end cannot be taken it
 // is false.
 func (b *Bus) endTaken(ctx context.Context, run messages.Ref) (bool, error) {
 	m, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventSubject(messages.EventRunFinished)})

@@ -101,7 +101,7 @@ func people() []Operation {
 		},
 		{
 			Subject: messages.SubjectFeedback, Asks: messages.FeedbackRequest{}, Reply: messages.Feedback{}, Tenants: true,
-			ID: "giveFeedback", Tag: "tasks", Summary: "Say what somebody thinks of a run", Needs: Submit, Method: "POST", Path: oneRun + "/feedback",
+			ID: "giveFeedback", Tag: "tasks", Summary: "Rate a run", Needs: Submit, Method: "POST", Path: oneRun + "/feedback",
 			Text:    "While it runs or after its end. It changes nothing about the run, and is kept as long as events are.",
 			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same feedback with the same key is stored once and succeeds again."}),
 			Body:    Opinion{}, Fields: map[string]string{"control": "body:id"},

@@ -47,10 +47,10 @@ func Parse(list []string) (Hosts, error) {
 	return h, nil
 }
 
-// Empty tells whether nothing is listed.
+// Empty reports whether nothing is listed.
 func (h Hosts) Empty() bool { return len(h.listed) == 0 }
 
-// Lists tells whether a host with its port, as Endpoint writes it, is listed: with that port, or without any.
+// Lists reports whether a host with its port, as Endpoint writes it, is listed: with that port, or without any.
 func (h Hosts) Lists(endpoint string) bool {
 	name, _, err := net.SplitHostPort(endpoint)
 	return err == nil && (h.listed[name] || h.listed[endpoint])
@@ -111,7 +111,7 @@ func Transport(may Guard) *http.Transport {
 	}
 }
 
-// Public tells whether an address is one of the open internet.
+// Public reports whether an address is one of the open internet.
 func Public(ip netip.Addr) bool {
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
 		return false

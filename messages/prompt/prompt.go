@@ -111,7 +111,7 @@ func Render(p messages.Prompt, vars Vars, o Options) (text string, err error) {
 // Tokens estimates how many tokens of a model a text is.
 func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 
-// Policy says whether a prompt may be stored.
+// Policy reports whether a prompt may be stored.
 type Policy func(messages.Prompt) error
 
 // Validate tells all that is wrong with a prompt, and which variables its text names, sorted. The policy may be nil.

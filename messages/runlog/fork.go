@@ -48,7 +48,7 @@ func (k *Keeper) forkedAgain(ctx context.Context, run messages.Ref, started *mes
 	return k.wakeIfReady(ctx, run, &last)
 }
 
-// sameFork tells whether two forks have the same origin, task and agent. What was kept follows from the origin.
+// sameFork reports whether two forks have the same origin, task and agent. What was kept follows from the origin.
 func sameFork(a, b *messages.Started) bool {
 	if a.ForkedFrom == nil || b.ForkedFrom == nil || *a.ForkedFrom != *b.ForkedFrom || a.Task.Fingerprint() != b.Task.Fingerprint() {
 		return false

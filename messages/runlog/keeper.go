@@ -85,7 +85,7 @@ func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Recor
 	return messages.Head{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }
 
-// settled tells whether a record would change nothing any more.
+// settled reports whether a record would change nothing any more.
 func settled(last messages.Entry, r messages.Record, now time.Time) (bool, error) {
 	h := last.Head
 	if h.Phase == messages.PhaseFinished {

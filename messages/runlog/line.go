@@ -377,7 +377,7 @@ func (k *Keeper) lookAt(ctx context.Context, line string, most int) error {
 	return nil
 }
 
-// mayWait tells whether a run can be one that waits in a line, or is about to.
+// mayWait reports whether a run can be one that waits in a line, or is about to.
 func mayWait(h messages.Head, line string) bool {
 	switch h.Phase {
 	case messages.PhaseFinished:

@@ -41,7 +41,7 @@ type Queue interface {
 	Timer(ctx context.Context, run messages.Ref, park uint64, at time.Time) error
 	// Net schedules the errand that catches a lost wake-up of a control record.
 	Net(ctx context.Context, run messages.Ref, control string, at time.Time) error
-	// Holds tells whether the task message of a sequence is still in the queue; never stale.
+	// Holds reports whether the task message of a sequence is still in the queue; never stale.
 	Holds(ctx context.Context, ticket uint64) (bool, error)
 	// Bury publishes a task to the dead letters; one letter per run.
 	Bury(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error
@@ -51,7 +51,7 @@ type Queue interface {
 type Events interface {
 	// Open begins to publish for a run. The outbox belongs to one goroutine.
 	Open(run messages.Ref) Outbox
-	// Ended tells whether run_finished of the run is stored; never stale.
+	// Ended reports whether run_finished of the run is stored; never stale.
 	Ended(ctx context.Context, run messages.Ref) (bool, error)
 }
 

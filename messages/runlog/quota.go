@@ -10,7 +10,7 @@ import (
 
 // Quotas knows whether a run that is parked for a quota may go on.
 type Quotas interface {
-	// Freed tells whether the limit of a park was raised, or taken away.
+	// Freed reports whether the limit of a park was raised, or taken away.
 	Freed(ctx context.Context, run messages.Ref, p *messages.Parked, now time.Time) (bool, error)
 }
 

@@ -26,7 +26,7 @@ type Sessions interface {
 	PutSession(ctx context.Context, tenant, name string, revision uint64, s messages.Session) error
 }
 
-// JoinSession enters a claimed run into the order of its session and tells whether it has its turn, and then which
+// JoinSession enters a claimed run into the order of its session and reports whether it has its turn, and then which
 // runs ended before it, oldest first. Doing it again is harmless. A run that has no turn parks; Close then sees to it
 // that the turn comes. ErrSessionFull: there is no room.
 func (k *Keeper) JoinSession(ctx context.Context, run messages.Ref, name string) (turn bool, ended []string, err error) {

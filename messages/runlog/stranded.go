@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Awaited tells whether the queue has a message that makes somebody look at a run: its task, a wake-up, a timer or a
+// Awaited reports whether the queue has a message that makes somebody look at a run: its task, a wake-up, a timer or a
 // net; never stale.
 type Awaited func(ctx context.Context, run messages.Ref) (bool, error)
 

@@ -138,7 +138,7 @@ func (c *Comparison) note(list *[]uint64, n uint64) {
 	}
 }
 
-// same tells whether two comparisons of a run came out alike.
+// same reports whether two comparisons of a run came out alike.
 func (c *Comparison) same(d *Comparison) bool {
 	return d != nil && c.Outcome == d.Outcome && slices.Equal(c.Missing, d.Missing) && slices.Equal(c.Altered, d.Altered) && slices.Equal(c.Extra, d.Extra)
 }

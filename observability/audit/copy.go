@@ -235,7 +235,7 @@ func (y yielding) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begins tells whether the first bytes of a file are an object.
+// begins reports whether the first bytes of a file are an object.
 func begins(f io.ReaderAt, size uint64, there *jetstream.ObjectInfo) (bool, error) {
 	if there.Size > size {
 		return false, nil

@@ -82,7 +82,7 @@ func (e *Entry) message(subject string, body []byte) {
 	}
 }
 
-// isLine tells whether text is JSON that comes out of a line of JSON as it went in.
+// isLine reports whether text is JSON that comes out of a line of JSON as it went in.
 func isLine(text []byte) bool {
 	return len(text) > 0 && json.Valid(text) && !bytes.ContainsAny(text, "\n\r") && len(bytes.TrimSpace(text)) == len(text) && !bytes.Equal(text, []byte("null"))
 }

@@ -63,7 +63,7 @@ type state struct {
 
 func newState() *state { return &state{tails: map[string]Tail{}, upcoming: map[string]Tail{}} }
 
-// take reads the next entry of the heads, and tells whether a head ends with it.
+// take reads the next entry of the heads, and reports whether a head ends with it.
 func (s *state) take(e *Entry) (bool, error) {
 	if e.Kind != KindHead {
 		return false, nil

@@ -76,7 +76,7 @@ func ParsePublicKeys(list string) (PublicKeys, error) {
 	return out, nil
 }
 
-// counts tells whether a head of the key counts. Without any keys those of every key do.
+// counts reports whether a head of the key counts. Without any keys those of every key do.
 func (p PublicKeys) counts(public string) bool { return len(p) == 0 || slices.Contains(p, public) }
 
 func keyBytes(text, prefix string, size int) ([]byte, bool) {
@@ -92,7 +92,7 @@ func (k Key) sign(e *Entry) {
 	e.Key, e.Signature = k.Public(), ed25519.Sign(k.key, append([]byte(signingContext), e.Hash[:]...))
 }
 
-// isSigned tells whether an entry has a valid signature of the key that it names.
+// isSigned reports whether an entry has a valid signature of the key that it names.
 func (e *Entry) isSigned() bool {
 	public, ok := keyBytes(e.Key, publicPrefix, ed25519.PublicKeySize)
 	return ok && ed25519.Verify(public, append([]byte(signingContext), e.Hash[:]...), e.Signature)

@@ -110,7 +110,7 @@ type line struct {
 
 func (l *line) file() string { return l.chain + "/" + segmentName(l.segment) }
 
-// isTorn tells whether a line is what a kill or a loss of power leaves of one.
+// isTorn reports whether a line is what a kill or a loss of power leaves of one.
 func (l *line) isTorn() bool { return !l.whole || len(bytes.Trim(l.text, "\x00\n")) == 0 }
 
 // lines yields those of a segment. A text is good until the next one. One that is too long is cut.

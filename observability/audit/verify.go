@@ -331,7 +331,7 @@ func (v *verifier) tenant(ctx context.Context, name, tenant string) error {
 	return nil
 }
 
-// isPending tells whether an entry that no head covers may be one that was written just now.
+// isPending reports whether an entry that no head covers may be one that was written just now.
 func (v *verifier) isPending(e *Entry) bool {
 	switch e.Kind {
 	case KindEvent, KindForeign:

@@ -44,7 +44,7 @@ func (d *database) apply(ctx context.Context, on beginner, from, to head, events
 	})
 }
 
-// isRun tells whether an event is one of a run.
+// isRun reports whether an event is one of a run.
 func isRun(e *messages.Event) bool { return e.Subject != "_" && e.Ref().Check() == nil }
 
 // apply folds events into the rows.

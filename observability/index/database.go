@@ -41,7 +41,7 @@ type database struct {
 	reads  *sql.DB
 }
 
-// isURL tells whether the place of an index is a PostgreSQL.
+// isURL reports whether the place of an index is a PostgreSQL.
 func isURL(where string) bool {
 	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
 }

@@ -72,7 +72,7 @@ func (x *Index) Behind() uint64 {
 	return last - min(position, last)
 }
 
-// Failing tells whether nothing is applied, for a reason that the log tells.
+// Failing reports whether nothing is applied, for a reason that the log tells.
 func (x *Index) Failing() bool { return x.failure() != nil }
 
 func (x *Index) failure() error {

@@ -17,7 +17,7 @@ type numbers struct {
 	gaps [][2]uint64 // below last, in order: from and to, both missing
 }
 
-// add tells whether a number is new.
+// add reports whether a number is new.
 func (n *numbers) add(x uint64) bool {
 	if x > n.last {
 		if x > n.last+1 {

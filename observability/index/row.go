@@ -40,7 +40,7 @@ func newRow(ref messages.Ref) *row {
 	return &row{RunSummary: *messages.NewRunSummary(ref)}
 }
 
-// apply takes an event into account, and tells whether it was new.
+// apply takes an event into account, and reports whether it was new.
 func (r *row) apply(e *messages.Event, position uint64) bool {
 	n := e.Number()
 	if !r.seen.add(n) {

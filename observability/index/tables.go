@@ -66,7 +66,7 @@ type head struct {
 	asOf     int64  // when that was stored
 }
 
-// prepare makes the tables, or makes them again for this version. It tells whether rows were given up.
+// prepare makes the tables, or makes them again for this version. It reports whether rows were given up.
 func (d *database) prepare(ctx context.Context) (again bool, err error) {
 	err = d.transaction(ctx, d.writes, func(t *tx) error {
 		if d.kind == kindPostgres {
@@ -112,7 +112,7 @@ func (d *database) prepare(ctx context.Context) (again bool, err error) {
 	return again, nil
 }
 
-// there tells whether there are tables.
+// there reports whether there are tables.
 func (t *tx) there(ctx context.Context) (bool, error) {
 	q := "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'longshore_index'"
 	if t.d.kind == kindPostgres {
@@ -157,4 +157,4 @@ func (t *tx) move(ctx context.Context, from, to head) error {
 }
 
 // errMoved means that somebody else has applied events, or begun anew.
-var errMoved = errors.New("somebody else has moved the index")
+var errMoved = errors.New("another process has moved the index")

@@ -59,7 +59,7 @@ func newClient(to Collector, version string) (*client, error) {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// send returns once the collector has taken the spans, and tells whether it threw some away: they are not to be sent
+// send returns once the collector has taken the spans, and reports whether it threw some away: they are not to be sent
 // again, as OTLP asks. An error names neither the address nor a header.
 func (c *client) send(ctx context.Context, spans *tracepb.TracesData) (partial bool, err error) {
 	body, err := proto.Marshal(spans)

@@ -354,7 +354,7 @@ func (s *State) dearest(u messages.Usage, price Price) (usd float64, known bool)
 	return usd, true
 }
 
-// tooDear tells whether the router passes a model over because of the agent's maxPrice.
+// tooDear reports whether the router passes a model over because of the agent's maxPrice.
 func (s *State) tooDear(name string, price Price) bool {
 	if s.Agent.MaxPrice == nil {
 		return false

@@ -110,7 +110,7 @@ func (s *State) answered(answer string) {
 	}
 }
 
-// last tells whether the run may take no step after this one.
+// last reports whether the run may take no step after this one.
 func (s *State) last() bool { return s.Step >= s.Agent.Steps(s.Task.Limits) }
 
 // textOf is a message without its calls, and without what the model thought, which counts only in front of them.

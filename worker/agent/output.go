@@ -25,7 +25,7 @@ func (s *State) OutputSchema() json.RawMessage {
 	return s.Task.OutputSchema
 }
 
-// CheckOutputSchema tells whether answers can be checked by the schemas that a run would begin with. The error is a
+// CheckOutputSchema reports whether answers can be checked by the schemas that a run would begin with. The error is a
 // *messages.FieldError. A task may only narrow what its agent grants, and of two schemas nobody can tell which is the
 // narrower: a task may have one only when its agent has none.
 func CheckOutputSchema(t *messages.Task, d *messages.Definition) error {
@@ -69,7 +69,7 @@ func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	return r, nil
 }
 
-// refers tells whether there is a reference in a schema.
+// refers reports whether there is a reference in a schema.
 func refers(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -181,7 +181,7 @@ func (r *planRun) ends() (out []messages.Record) {
 // maxReason bounds a reason in the log, in bytes.
 const maxReason = 1 << 10
 
-// observes tells whether the model is asked about the steps that have ended.
+// observes reports whether the model is asked about the steps that have ended.
 func (r *planRun) observes() bool {
 	switch r.observe() {
 	case messages.ObserveAlways:
@@ -243,7 +243,7 @@ func (r *planRun) advance() Action {
 	}
 }
 
-// ready tells whether a step may begin; why not for ever, if it may not.
+// ready reports whether a step may begin; why not for ever, if it may not.
 func (r *planRun) ready(step *messages.PlanStep) (why string, ready bool) {
 	for _, id := range step.DependsOn {
 		switch at := r.p.Steps[id]; at.Status {
@@ -299,7 +299,7 @@ func (s *State) leave(f *Finish) {
 	f.Before = append(r.ends(), r.rest(why)...)
 }
 
-// exhausted tells whether another turn, and the summary after it, would be more than the steps that the run may take.
+// exhausted reports whether another turn, and the summary after it, would be more than the steps that the run may take.
 func (r *planRun) exhausted() bool {
 	turns := r.Step + 1
 	if r.asks() {
@@ -312,7 +312,7 @@ func (r *planRun) maxSteps() Action {
 	return fail(messages.CodeMaxSteps, fmt.Sprintf("the plan is not done within the limit of steps, %d", r.Agent.Steps(r.Task.Limits)))
 }
 
-// asks tells whether a model takes part in the run.
+// asks reports whether a model takes part in the run.
 func (r *planRun) asks() bool { return r.given() == nil || r.observe() != messages.ObserveNever }
 
 // ask calls the model in a turn of its own.

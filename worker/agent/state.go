@@ -382,7 +382,7 @@ func (s *State) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Of tells whether the state is one of this run and can be planned on. A cache may hold anything.
+// Of reports whether the state is one of this run and can be planned on. A cache may hold anything.
 func (s *State) Of(run messages.Ref) bool {
 	if s.Task == nil || s.Agent == nil || s.Task.Ref() != run || len(s.Transcript) == 0 {
 		return false

@@ -143,7 +143,7 @@ func Sign(secret string, at time.Time, body []byte) string {
 	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Verify tells whether a signature is that of a body and at most as old, or as far ahead, as maxAge.
+// Verify reports whether a signature is that of a body and at most as old, or as far ahead, as maxAge.
 func Verify(secret, signature string, body []byte, now time.Time, maxAge time.Duration) bool {
 	stamp, _, ok := strings.Cut(strings.TrimPrefix(signature, "t="), ",")
 	if !ok {

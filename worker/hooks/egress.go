@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages/egress"
 )
 
-// check tells whether the operator listed the host of a URL. One that is listed without a port may be called on any.
+// check reports whether the operator listed the host of a URL. One that is listed without a port may be called on any.
 func check(hosts egress.Hosts, u *url.URL) error {
 	switch at := egress.Endpoint(u); {
 	case hosts.Empty():

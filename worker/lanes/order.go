@@ -86,7 +86,7 @@ func (o *Order) place(l *lane) {
 	}
 }
 
-// Marked tells whether a lane is believed to have work.
+// Marked reports whether a lane is believed to have work.
 func (o *Order) Marked(name messages.Lane) bool {
 	l := o.lanes[name]
 	return l != nil && l.mark != 0
@@ -103,7 +103,7 @@ func (o *Order) All() []messages.Lane {
 	return all
 }
 
-// Ready tells whether there is a lane to take from.
+// Ready reports whether there is a lane to take from.
 func (o *Order) Ready() bool { return len(o.turns.heap) > 0 }
 
 // Share is how much to take from a lane.

@@ -85,7 +85,7 @@ func (s *ShortTerm) flush(ctx context.Context) {
 	s.drop(s.pending.close(), nil)
 }
 
-// write sends a batch and tells whether all of it arrived. The end of ctx does not interrupt it: what was sent is
+// write sends a batch and reports whether all of it arrived. The end of ctx does not interrupt it: what was sent is
 // better known to be written.
 func (s *ShortTerm) write(ctx context.Context, batch []*change) bool {
 	var failure error
@@ -157,7 +157,7 @@ type command struct {
 	reply  *redis.Cmd
 }
 
-// wrote tells whether the command wrote a snapshot.
+// wrote reports whether the command wrote a snapshot.
 func (c command) wrote() bool {
 	n, err := c.reply.Int()
 	return c.script == saveScript && err == nil && n == 1

@@ -180,7 +180,7 @@ func (b *circuits) list() []Circuit {
 	return out
 }
 
-// ails tells whether an error says that the model or its endpoint does not work at the moment. The others are answers.
+// ails reports whether an error says that the model or its endpoint does not work at the moment. The others are answers.
 func ails(e *Error) bool {
 	switch e.Class {
 	case Overloaded, Timeout, Network, Truncated, Auth, Quota, Unknown:

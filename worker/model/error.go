@@ -55,7 +55,7 @@ const (
 	Unknown        Class = "unknown"
 )
 
-// Retryable tells whether the same call may succeed when it is made again.
+// Retryable reports whether the same call may succeed when it is made again.
 func (e *Error) Retryable() bool { return e.Code().Retryable() }
 
 // Code is the error's code in the public contract.

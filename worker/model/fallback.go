@@ -188,7 +188,7 @@ func (g guarded) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 	}
 }
 
-// fallsBack tells whether another model may do better with the same request.
+// fallsBack reports whether another model may do better with the same request.
 func fallsBack(e *Error) bool {
 	switch e.Class {
 	case ContentFilter, ReplyTooLarge:
@@ -202,7 +202,7 @@ func fallsBack(e *Error) bool {
 	}
 }
 
-// missing tells whether an invalid request is one for a model that is not there.
+// missing reports whether an invalid request is one for a model that is not there.
 func missing(e *Error) bool {
 	const notFound = 404
 	said := strings.ToLower(e.Detail)

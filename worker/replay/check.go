@@ -68,7 +68,7 @@ func (c *checker) visit(p *point) (more bool) {
 	return true
 }
 
-// judge tells whether a decision is what the planner decides, and if not, what that is.
+// judge reports whether a decision is what the planner decides, and if not, what that is.
 func (c *checker) judge(p *point) (v verdict, planned string) {
 	if byOthers(p.state, p.record) {
 		c.owed = nil
@@ -172,7 +172,7 @@ func samePlan(a, b *messages.Plan) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// judge tells whether an action that is to be performed is what was recorded.
+// judge reports whether an action that is to be performed is what was recorded.
 func judge(s *agent.State, a agent.Action, r messages.Record) verdict {
 	switch a := a.(type) {
 	case *agent.CallModel:
@@ -201,7 +201,7 @@ func judge(s *agent.State, a agent.Action, r messages.Record) verdict {
 	}
 }
 
-// byOthers tells whether the clock, prices or the platform decided, and not the planner.
+// byOthers reports whether the clock, prices or the platform decided, and not the planner.
 func byOthers(s *agent.State, r messages.Record) bool {
 	switch r := r.(type) {
 	case *messages.BudgetWarned:
@@ -226,12 +226,12 @@ func byOthers(s *agent.State, r messages.Record) bool {
 	}
 }
 
-// opened tells whether a call may begin. Which of several may, the tools decide.
+// opened reports whether a call may begin. Which of several may, the tools decide.
 func opened(s *agent.State, c messages.ToolCall) bool {
 	return slices.ContainsFunc(s.Open, func(o agent.OpenCall) bool { return o.Call == c && o.Result == nil && !o.Approve })
 }
 
-// waits tells whether the run may park for a call.
+// waits reports whether the run may park for a call.
 func waits(s *agent.State, p *messages.Parked) bool {
 	return slices.ContainsFunc(s.Open, func(o agent.OpenCall) bool {
 		return o.Call.ID == p.Call && o.Result == nil && o.Approve == (p.Approval != nil)

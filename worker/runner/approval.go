@@ -5,7 +5,7 @@ import (
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
-// unapproved tells whether a call waits for somebody to agree to it.
+// unapproved reports whether a call waits for somebody to agree to it.
 func unapproved(c *agent.OpenCall) bool { return c.Approve && c.Answer == nil }
 
 // parkForApproval asks for a call that must not begin before somebody has agreed.

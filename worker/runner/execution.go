@@ -125,7 +125,7 @@ func (x *execution) work(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// rests tells whether this owner has ended or parked the run.
+// rests reports whether this owner has ended or parked the run.
 func (x *execution) rests() bool { return x.state.Result != nil || x.state.Parked != nil }
 
 // endTrial ends the run's trial, if it is on one: it has made progress, or is let go.

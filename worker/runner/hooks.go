@@ -19,7 +19,7 @@ type hooking struct {
 	pumps  sync.WaitGroup      // of hooks that are told tokens
 }
 
-// hooked tells whether the run has any hooks.
+// hooked reports whether the run has any hooks.
 func (x *execution) hooked(s *agent.State) bool {
 	if !x.hooking.known {
 		x.hooking.hooks, _ = x.r.hooksOf(s.Agent)
@@ -41,7 +41,7 @@ func (x *execution) at(s *agent.State, p messages.HookPoint) (out []Hook) {
 	return out
 }
 
-// heard tells whether nobody is to be called about it: no hook is there, or each was.
+// heard reports whether nobody is to be called about it: no hook is there, or each was.
 func (x *execution) heard(s *agent.State, c messages.HookCall) bool {
 	return len(x.at(s, c.On)) == 0 || x.hooking.asked[c.ID]
 }

@@ -71,7 +71,7 @@ func (x *execution) joinLines(ctx context.Context, a *agent.JoinLines) (agent.Ac
 	return x.commit(ctx)
 }
 
-// withhold tells whether a call was not begun because a provider is paused; the run then waits for the end of that.
+// withhold reports whether a call was not begun because a provider is paused; the run then waits for the end of that.
 func (x *execution) withhold(e *model.Error) bool {
 	if e.Paused == "" || x.cfg.Keeper.Lines == nil {
 		return false

@@ -13,7 +13,7 @@ type LiveReply interface {
 	Reset()
 	// Retry says that a try has failed and what follows. The text holds no secrets.
 	Retry(text string)
-	// Close ends the reply; whole tells whether all of it was added. Nothing is called after it.
+	// Close ends the reply; whole reports whether all of it was added. Nothing is called after it.
 	Close(whole bool)
 }
 

@@ -27,7 +27,7 @@ func (x *execution) holdStart(ctx context.Context, published time.Time) {
 	}
 	hold, err := x.cfg.Quotas.HoldStart(ctx, x.run, published, x.now())
 	if err != nil {
-		x.cfg.Log.WarnContext(ctx, "a task begins although nobody knows its tenant's rate", "tenant", x.run.Tenant, "task_id", x.run.Run, "err", err)
+		x.cfg.Log.WarnContext(ctx, "a task begins although its tenant's rate is unknown", "tenant", x.run.Tenant, "task_id", x.run.Run, "err", err)
 		return
 	}
 	x.hold = hold
@@ -40,9 +40,9 @@ func (x *execution) holdCall(ctx context.Context) bool {
 	}
 	hold, err := x.cfg.Quotas.HoldCall(ctx, x.run, x.now())
 	if err != nil {
-		x.cfg.Log.WarnContext(ctx, "a run waits because nobody knows what its tenant has spent", "tenant", x.run.Tenant, "task_id", x.run.Run, "err", err)
+		x.cfg.Log.WarnContext(ctx, "a run waits because it is unknown what its tenant has spent", "tenant", x.run.Tenant, "task_id", x.run.Run, "err", err)
 		until := x.now().Add(unknownHold)
-		hold = &messages.Parked{Reason: messages.ParkQuota, Until: &until, Question: "nobody knows what the tenant has spent"}
+		hold = &messages.Parked{Reason: messages.ParkQuota, Until: &until, Question: "it is unknown what the tenant has spent"}
 	}
 	x.hold = hold
 	return hold != nil

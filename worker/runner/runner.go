@@ -30,7 +30,7 @@ type Cache interface {
 	Load(ctx context.Context, run messages.Ref) (seq uint64, entryID string, data []byte, ok bool)
 	// Save never blocks and may drop.
 	Save(run messages.Ref, seq uint64, entryID string, data []byte)
-	// Wants tells whether Save would do anything, so that an absent cache costs no encoding.
+	// Wants reports whether Save would do anything, so that an absent cache costs no encoding.
 	Wants() bool
 }
 
@@ -95,7 +95,7 @@ type Ticket struct {
 	Quarantine func(ctx context.Context, prime bool) (*Trial, error)
 }
 
-// first tells whether the ticket very likely begins its run.
+// first reports whether the ticket very likely begins its run.
 func (t *Ticket) first() bool { return t.After == 0 && t.Delivered <= 1 }
 
 // Outcome tells what to do with the task message.
@@ -261,7 +261,7 @@ func (r *Runner) Nudge(run messages.Ref) {
 	}
 }
 
-// Owns looks at the log and tells whether the run is in hand and still ours; what the log shows, the run is told.
+// Owns looks at the log and reports whether the run is in hand and still ours; what the log shows, the run is told.
 // An error says that the log could not be read, and nothing about the run.
 func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 	r.mu.Lock()

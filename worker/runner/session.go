@@ -69,7 +69,7 @@ func (x *execution) conversation(ctx context.Context, ended []string) (from stri
 	return "", nil, nil
 }
 
-// isStrange tells whether a message is none that a run leaves: a cache may hold anything.
+// isStrange reports whether a message is none that a run leaves: a cache may hold anything.
 func isStrange(m messages.Message) bool {
 	return m.Role != messages.RoleUser && m.Role != messages.RoleAssistant && m.Role != messages.RoleTool
 }

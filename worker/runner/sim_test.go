@@ -439,7 +439,7 @@ func (m simModel) Stream(_ context.Context, req model.Request) iter.Seq2[model.D
 	}
 }
 
-// busy tells whether the model asks for a long wait: in some seeds in one turn, until the run has parked for it.
+// busy reports whether the model asks for a long wait: in some seeds in one turn, until the run has parked for it.
 func (w *world) busy(turn int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -513,7 +513,7 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	return tools.Text("ok " + c.ID), nil
 }
 
-// expires tells whether parks of this seed have an end; the others wait for ever for their answer.
+// expires reports whether parks of this seed have an end; the others wait for ever for their answer.
 func (w *world) expires() bool { return w.seed%3 == 0 }
 
 // violate counts; the caller holds mu.
@@ -608,7 +608,7 @@ func (w *world) deliver(t *testing.T, m *message) {
 	})
 }
 
-// rests tells whether the run has ended, or was parked by this very message.
+// rests reports whether the run has ended, or was parked by this very message.
 func (w *world) rests(m *message) bool {
 	last, ok, _ := w.log.Last(context.Background(), simRun)
 	return ok && (last.Head.Phase == messages.PhaseFinished || last.Head.Phase != messages.PhaseActive && last.Head.Ticket == m.seq)
@@ -887,7 +887,7 @@ func (w *world) losePower() bool {
 	return false
 }
 
-// asking tells whether a dispatcher is at work.
+// asking reports whether a dispatcher is at work.
 func (w *world) asking() bool {
 	return slices.ContainsFunc(w.procs, func(p *process) bool { return p.msg == nil && !p.done })
 }
@@ -981,7 +981,7 @@ func (w *world) bodies() []string {
 	return out
 }
 
-// undisturbed tells whether a seed must show the same events as without crashes: nobody cancels, no park expires and
+// undisturbed reports whether a seed must show the same events as without crashes: nobody cancels, no park expires and
 // no call of a once tool can have been cut off.
 func (w *world) undisturbed() bool {
 	return w.seed%4 != 1 && !w.steers() && (!w.expires() || !w.script.has("ask") && !w.script.has(wreck)) && !w.script.has("once") && !w.script.has(doom)

@@ -38,7 +38,7 @@ func (w *world) approves(d *messages.Definition) {
 	}
 }
 
-// mustAsk tells whether a call needs an approval.
+// mustAsk reports whether a call needs an approval.
 func (w *world) mustAsk(tool, call string) bool {
 	if tool == wreck || tool == doom {
 		return true
@@ -69,7 +69,7 @@ func (w *world) decide(ctx context.Context, k *runlog.Keeper, last messages.Entr
 	_, _ = k.Control(ctx, simRun, d)
 }
 
-// approved tells whether the log holds an approval of a call that counts.
+// approved reports whether the log holds an approval of a call that counts.
 func (w *world) approved(call string) bool {
 	asked := ""
 	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {

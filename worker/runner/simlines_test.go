@@ -247,7 +247,7 @@ func (c *simCapped) set(line string, n int) {
 	}
 }
 
-// rests tells whether nobody has to do anything any more. The caller holds mu.
+// rests reports whether nobody has to do anything any more. The caller holds mu.
 func (c *simCapped) rests(w *sessionWorld) bool {
 	if c == nil {
 		return true
@@ -290,7 +290,7 @@ func (c *simCapped) most(w *sessionWorld) int {
 	return simTenantCap
 }
 
-// worksSince tells whether a run went on after its claim, which it may not without its places.
+// worksSince reports whether a run went on after its claim, which it may not without its places.
 func worksSince(w *sessionWorld, r messages.Ref, claim uint64) bool {
 	for e := range w.log.Heads(context.Background(), r, claim, runlog.Tail) {
 		for _, k := range e.Head.Kinds {

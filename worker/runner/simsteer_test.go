@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
-// steers tells whether people talk to the run of this seed.
+// steers reports whether people talk to the run of this seed.
 func (w *world) steers() bool { return w.seed%8 == 3 }
 
 // steer is a dispatcher that tells the run something; the same number is the same message. The caller holds mu.

@@ -240,7 +240,7 @@ func poisonError(attempts int) *messages.RunError {
 // fuse is how many deliveries, in multiples of the attempts, may come to nothing before a claim is even tried.
 const fuse = 3
 
-// blown tells whether the ticket was delivered so often without a claim that what kills its worker must come before
+// blown reports whether the ticket was delivered so often without a claim that what kills its worker must come before
 // one: the task that is decoded, or the log that is settled.
 func (x *execution) blown() bool {
 	return x.ticket.Delivered-1-x.claims >= fuse*x.cfg.MaxAttempts

@@ -57,7 +57,7 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 	return nil, park
 }
 
-// anyApproved tells whether a call of a wave may be made.
+// anyApproved reports whether a call of a wave may be made.
 func anyApproved(wave []agent.OpenCall) bool {
 	return slices.ContainsFunc(wave, func(c agent.OpenCall) bool { return !unapproved(&c) })
 }

@@ -22,7 +22,7 @@ var ErrFound = errors.New("the audit is not as it was written")
 // is no terminal.
 func Command(version string, environ func() []string, raw bool) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Keep what happened where nobody can change it unnoticed, and check that nobody did",
+		Use: "audit", Short: "Keep what happened where it cannot be changed unnoticed, and check that it was not",
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(runCommand(version, environ), verifyCommand(environ, raw), fetchCommand(environ, raw), exportCommand(environ), keyCommand(raw))

@@ -49,7 +49,7 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 		Use: "fetch", Short: "Get the audit back from its object store, to verify it",
 		Long: "Get all segments and heads that an auditor has copied (audit run --store) into a folder that is empty or not there,\n" +
 			"for `longshore audit verify --dir`. It ends with 1 when an object is not what its digest says. It connects as the\n" +
-			"auditor: nobody else may read the store.",
+			"auditor: no other user may read the store.",
 		Example: "  longshore audit fetch --dir copy && longshore audit verify --dir copy --public-key lsap_…",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -75,7 +75,7 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// fits tells whether an entry is wanted.
+// fits reports whether an entry is wanted.
 func (f *filter) fits(e *audit.Entry) bool {
 	const run = 2 // its token of a subject
 	if t := strings.Split(e.Subject, "."); f.run != "" && (len(t) <= run || t[run] != f.run) {

@@ -25,7 +25,7 @@ func runCommand(version string, environ func() []string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the auditor",
 		Long: "Write every event into a chain of its tenant, each once, and hold each run that ends against its log. It needs a\n" +
-			"user that may read EVENTS and RUNS, and a folder where nobody else may write. Killed, it goes on where it was.\n\n" +
+			"user that may read EVENTS and RUNS, and a folder where no other user may write. Killed, it goes on where it was.\n\n" +
 			"Its environment, where that is not said by a flag:\n\n" + settings.Describe(&settings.Audit{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -18,10 +18,10 @@ func verifyCommand(environ func() []string, raw bool) *cobra.Command {
 	var output string
 	var heads []string
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Tell whether somebody changed the audit, and where",
+		Use: "verify", Short: "Report whether the audit was changed, and where",
 		Long: "Read the whole folder, offline, and tell of each entry that was changed, removed, added or moved. It ends with 1\n" +
 			"when there is one. Keep the newest head, which it prints, somewhere else, and give it with --head the next time:\n" +
-			"then nobody can cut the folder back to an older head either.",
+			"then the folder cannot be cut back to an older head unnoticed either.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.config()
@@ -124,7 +124,7 @@ func verdict(s *audit.Summary, known bool) string {
 	if s.Head.N > 0 {
 		fmt.Fprintf(&b, "newest head: %d:%s of %s, EVENTS up to %d\nsigned by %s\n", s.Head.N, s.Head.Hash, s.Head.At.Format(time.RFC3339), s.Head.Position, s.Head.Key)
 		if !known {
-			b.WriteString("Whether that key is yours nobody checked: give it with --public-key.\n")
+			b.WriteString("That key was not checked to be yours: give it with --public-key.\n")
 		}
 	}
 	return b.String()

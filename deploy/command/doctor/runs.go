@@ -43,7 +43,7 @@ func runsCommand(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "runs", Short: "Find runs that wait for nothing",
 		Long: "Look at the log of every run and find those that nothing will happen to: their ticket, wake-up or timer is gone, they\n" +
-			"stand in no line, or nobody was told of their end. It changes nothing. With --fix it asks the workers for the sweep\n" +
+			"stand in no line, or their end was not announced. It changes nothing. With --fix it asks the workers for the sweep\n" +
 			"that a dispatcher asks for every LONGSHORE_SWEEP, and waits until it has mended them.\n\n" +
 			"It needs the NATS user of a dispatcher, and ends with 1 when there are such runs.",
 		Args: cobra.NoArgs,

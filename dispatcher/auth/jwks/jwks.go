@@ -105,7 +105,7 @@ func (t *Tokens) Authenticate(ctx context.Context, token string, cheap bool) (*a
 	return t.principal(&std, claims)
 }
 
-// fits tells whether a key is for an algorithm.
+// fits reports whether a key is for an algorithm.
 func fits(k jose.JSONWebKey, algorithm string) bool {
 	return (k.Algorithm == "" || k.Algorithm == algorithm) && (k.Use == "" || k.Use == "sig")
 }

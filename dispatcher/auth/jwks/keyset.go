@@ -162,7 +162,7 @@ func (s *keySet) read(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// counts tells whether a key is a public one of an algorithm that counts.
+// counts reports whether a key is a public one of an algorithm that counts.
 func counts(k *jose.JSONWebKey) bool {
 	switch key := k.Key.(type) {
 	case *rsa.PublicKey:

@@ -1,3 +1,3 @@
-// Package memorytest tells whether short-term memory works on a server that speaks the protocol of Redis: call [Run]
+// Package memorytest reports whether short-term memory works on a server that speaks the protocol of Redis: call [Run]
 // with a way to start one.
 package memorytest

@@ -32,7 +32,7 @@ type piece struct {
 	sign strings.Builder // the signature of a thought
 }
 
-// add takes in an event, and tells whether it was the last.
+// add takes in an event, and reports whether it was the last.
 func (a *assembly) add(e *event, yield func(model.Delta, error) bool) (done bool, err error) {
 	switch e.Type {
 	case messageStart:

@@ -108,7 +108,7 @@ func parseEvent(name string, data []byte) (*event, error) {
 	return &e, nil
 }
 
-// inField tells whether only a field that says nothing of what the event is has a wrong type: the rest has been read.
+// inField reports whether only a field that says nothing of what the event is has a wrong type: the rest has been read.
 func inField(err error) bool {
 	var drift *json.UnmarshalTypeError
 	return errors.As(err, &drift) && drift.Field != "" && drift.Field != "type"
@@ -123,7 +123,7 @@ func parseBlock(data []byte) (*wireBlock, error) {
 	return &b, nil
 }
 
-// foreign tells whether the event is of no use to us.
+// foreign reports whether the event is of no use to us.
 func (e *event) foreign() bool {
 	switch e.Type {
 	case blockStart:

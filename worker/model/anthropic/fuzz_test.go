@@ -51,7 +51,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// terminated tells whether a body may be complete: it says so, or is a reply in one piece.
+// terminated reports whether a body may be complete: it says so, or is a reply in one piece.
 func terminated(body []byte) bool {
 	body = bytes.ToLower(body)
 	return bytes.Contains(body, []byte("message_stop")) || bytes.Contains(body, []byte(`\u`)) || // as a part of it

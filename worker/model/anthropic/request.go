@@ -128,7 +128,7 @@ func (w *writer) add(m *messages.Message) error {
 	return nil
 }
 
-// blank tells whether the API refuses a text.
+// blank reports whether the API refuses a text.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // block is a block in the API's form; none for what must not be sent.

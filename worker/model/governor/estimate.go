@@ -73,7 +73,7 @@ func used(tokens int64, reply *model.Reply, err error) int64 {
 	return tokens
 }
 
-// isUnpaid tells whether a provider answers so before it works. A network that failed, a timeout, a cut stream and a
+// isUnpaid reports whether a provider answers so before it works. A network that failed, a timeout, a cut stream and a
 // bad reply leave open what was counted.
 func isUnpaid(c model.Class) bool {
 	switch c {

@@ -89,7 +89,7 @@ func (g *Governor) admit(ctx context.Context, c *call) (*grant, error) {
 
 func since(t time.Time) uint64 { return uint64(max(time.Since(t), 0)) }
 
-// tryOnce asks the fleet, or the worker's share when there is no Redis. It tells whether the tenant may stand in the
+// tryOnce asks the fleet, or the worker's share when there is no Redis. It reports whether the tenant may stand in the
 // fleet's line now.
 func (g *Governor) tryOnce(ctx context.Context, c *call) (_ *grant, _ answer, inLine bool, _ error) {
 	a, err := g.ask(ctx, c)

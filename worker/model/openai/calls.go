@@ -95,7 +95,7 @@ func (t *callTracker) find(c *wireCall, id, name, args string) (int, bool) {
 	return n, n >= 0 && !t.calls[n].followed(name, args)
 }
 
-// collides tells whether a piece under the index of a call begins another one.
+// collides reports whether a piece under the index of a call begins another one.
 func (t *callTracker) collides(call *trackedCall, id, name, args string) bool {
 	if name == "" || call.name == "" {
 		return false
@@ -106,7 +106,7 @@ func (t *callTracker) collides(call *trackedCall, id, name, args string) bool {
 	return id != call.id
 }
 
-// followed tells whether a piece without index and id begins the next call.
+// followed reports whether a piece without index and id begins the next call.
 func (c *trackedCall) followed(name, args string) bool {
 	if name != "" && c.name != "" && name != c.name {
 		return true

@@ -72,20 +72,20 @@ func (f Flavour) capabilities() model.Capabilities {
 	return c
 }
 
-// refusesOldLimit tells whether max_completion_tokens is the name that all models of the flavour take.
+// refusesOldLimit reports whether max_completion_tokens is the name that all models of the flavour take.
 func (f Flavour) refusesOldLimit() bool { return f == OpenAI || f == Azure }
 
-// countsUnasked tells whether usage comes by itself, and asking for it is a mistake to strict servers.
+// countsUnasked reports whether usage comes by itself, and asking for it is a mistake to strict servers.
 func (f Flavour) countsUnasked() bool { return f == Mistral }
 
-// imagesInTools tells whether results of tools may hold images. The others want them in a message of the user, which
+// imagesInTools reports whether results of tools may hold images. The others want them in a message of the user, which
 // Mistral in turn refuses after a result.
 func (f Flavour) imagesInTools() bool { return f == Mistral }
 
-// formatWithTools tells whether a format may be asked for beside tools.
+// formatWithTools reports whether a format may be asked for beside tools.
 func (f Flavour) formatWithTools() bool { return f != Groq }
 
-// echoes tells whether the flavour takes reasoning back.
+// echoes reports whether the flavour takes reasoning back.
 func (f Flavour) echoes() bool { return f != OpenAI && f != Azure }
 
 // Rules of call ids: Mistral's, and the longest that OpenAI takes.

@@ -68,7 +68,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// terminated tells whether a body may be complete: it says so, or is JSON in one piece.
+// terminated reports whether a body may be complete: it says so, or is JSON in one piece.
 func terminated(body []byte) bool {
 	body = bytes.ToLower(body)
 	return bytes.Contains(body, []byte("[done]")) || bytes.Contains(body, []byte("finish_reason")) ||

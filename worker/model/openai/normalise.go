@@ -82,7 +82,7 @@ type normal struct {
 	choices bool // one has been seen
 }
 
-// finished tells whether a finish reason has been seen.
+// finished reports whether a finish reason has been seen.
 func (n *normal) finished() bool { return n.x.finish != "" }
 
 // chunk reads an event. Its error is a *fault when the provider reports one.
@@ -121,7 +121,7 @@ func (n *normal) chunk(ev httpstream.Event) (delta, error) {
 	return delta{}, nil
 }
 
-// isFault tells whether a chunk is an error, or holds one beside a choice. A text alone is one unless the event is named
+// isFault reports whether a chunk is an error, or holds one beside a choice. A text alone is one unless the event is named
 // for something else, such as a server's progress.
 func (c *wireChunk) isFault(name string) bool {
 	if holdsFault(c.Error) || c.Object == "error" || c.Type == "error" {

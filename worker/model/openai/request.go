@@ -61,7 +61,7 @@ func (p *Provider) limit(out *api.ChatCompletionRequest, n int) {
 	}
 }
 
-// reasons tells whether OpenAI takes max_completion_tokens alone for a model.
+// reasons reports whether OpenAI takes max_completion_tokens alone for a model.
 func reasons(name string) bool {
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
 		if strings.HasPrefix(name, prefix) {

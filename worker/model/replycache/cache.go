@@ -175,7 +175,7 @@ func (c *Cache) save(ctx context.Context, key, name string, r *model.Reply) {
 	}
 }
 
-// isSecret tells whether the redactor would change anything.
+// isSecret reports whether the redactor would change anything.
 func (c *Cache) isSecret(blocks []messages.Block) bool {
 	changes := func(s string) bool { return c.config.Redact(s) != s }
 	for _, b := range blocks {

@@ -61,7 +61,7 @@ func decode(hash string, data []byte) (*model.Reply, error) {
 	return &model.Reply{Message: v.Message, Stop: v.Stop, Provider: v.Provider, Model: v.Model, Cached: true}, nil
 }
 
-// isWhole tells whether a model ended a message by itself: it was not cut, filtered, refused, or empty.
+// isWhole reports whether a model ended a message by itself: it was not cut, filtered, refused, or empty.
 func isWhole(m *messages.Message, stop messages.StopReason) bool {
 	if m.Role != messages.RoleAssistant || len(m.Content) == 0 {
 		return false
