@@ -95,5 +95,9 @@ func (b *Bus) HeldGrants() int {
 	return len(b.grants.of)
 }
 
-// ExpireGrants makes the next Granted look for changes, as if two seconds had gone by.
-func (b *Bus) ExpireGrants() { b.grants.expire() }
+// ForgetLook makes the next Granted look for changes, as if two seconds had gone by.
+func (b *Bus) ForgetLook() {
+	b.grants.mu.Lock()
+	defer b.grants.mu.Unlock()
+	b.grants.until = time.Time{}
+}

@@ -31,6 +31,7 @@ type grants struct {
 	seen    uint64                       // the revision of the bucket up to which changes were noticed
 	until   time.Time                    // when to look for changes again
 	listed  uint64                       // the revision at which the bucket was listed
+	changes uint64                       // counts the changes that this process made
 	version uint64                       // counts the revisions that were read
 
 	junk  map[messages.QuotaRef]uint64 // the newest revisions that could not be read
@@ -92,21 +93,29 @@ func (b *Bus) allGranted(ctx context.Context) (all map[messages.QuotaRef]message
 // noticeGrants finds out which quotas changed since the last look, unless that was a moment ago; now: in any case.
 func (b *Bus) noticeGrants(ctx context.Context, now bool) error {
 	c := &b.grants
-	c.mu.Lock()
-	isFresh := time.Now().Before(c.until)
-	c.mu.Unlock()
-	if isFresh && !now {
-		return nil
+	for range 2 { // the first look may be one that another began before this process made a change
+		c.mu.Lock()
+		isFresh := time.Now().Before(c.until)
+		c.mu.Unlock()
+		if isFresh && !now {
+			return nil
+		}
+		_, err, _ := c.reading.Do("", func() (any, error) {
+			return nil, b.lookForGrants(context.WithoutCancel(ctx))
+		})
+		if err != nil || now {
+			return err //nolint:wrapcheck // it says what was done
+		}
 	}
-	_, err, _ := c.reading.Do("", func() (any, error) {
-		return nil, b.lookForGrants(context.WithoutCancel(ctx))
-	})
-	return err //nolint:wrapcheck // it says what was done
+	return nil
 }
 
 func (b *Bus) lookForGrants(ctx context.Context) error {
 	c := &b.grants
 	began := time.Now()
+	c.mu.Lock()
+	changes := c.changes
+	c.mu.Unlock()
 	m, _, err := b.get(ctx, streamQuotas, lookup{Last: quotasPrefix + ">"})
 	if err != nil {
 		return fmt.Errorf("look for quotas: %w", err)
@@ -115,8 +124,8 @@ func (b *Bus) lookForGrants(ctx context.Context) error {
 	from, isEmpty := c.seen, len(c.of) == 0 && !c.whole
 	c.mu.Unlock()
 	changed := map[messages.QuotaRef]uint64{}
-	all := m.seq < from // another life of the bucket
-	for next := from + 1; next <= m.seq && !isEmpty && !all; {
+	all, steps := m.seq < from, 0 // the first: another life of the bucket
+	for next := from + 1; next <= m.seq && !isEmpty && !all; steps++ {
 		change, ok, err := b.get(ctx, streamQuotas, lookup{Seq: next, Next: quotasPrefix + ">"})
 		if err != nil {
 			return fmt.Errorf("look for quotas: %w", err)
@@ -127,7 +136,7 @@ func (b *Bus) lookForGrants(ctx context.Context) error {
 		if of, ok := quotaOf(change.subject); ok {
 			changed[of] = change.seq
 		}
-		next, all = change.seq+1, len(changed) > maxGrantChanges
+		next, all = change.seq+1, steps >= maxGrantChanges
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +146,9 @@ func (b *Bus) lookForGrants(ctx context.Context) error {
 	for of, revision := range changed {
 		c.notice(of, revision)
 	}
-	c.seen, c.until = m.seq, began.Add(grantsTTL)
+	if c.seen = m.seq; c.changes == changes { // else it may have been too early to see them
+		c.until = began.Add(grantsTTL)
+	}
 	return nil
 }
 
@@ -246,6 +257,7 @@ func (c *grants) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.until = time.Time{}
+	c.changes++
 }
 
 // saw keeps what was read at a revision of the key, unless a newer one is known.

@@ -58,7 +58,7 @@ func TestGrantsCostOneLook(t *testing.T) {
 	const tenants = 20
 	granted := func(want int) {
 		t.Helper()
-		b.ExpireGrants()
+		b.ForgetLook()
 		for i := range tenants {
 			q, err := b.Granted(ctxFor(t), tenantRef(fmt.Sprint("t", i)))
 			if err != nil || q.Weight != i {
@@ -191,7 +191,7 @@ func TestGrantsAreBounded(t *testing.T) {
 			if _, err := other.PutQuota(ctx, tenantRef(name), want, "root", nil); err != nil {
 				t.Fatal(err)
 			}
-			b.ExpireGrants()
+			b.ForgetLook()
 			if q, err := b.Granted(ctx, tenantRef(name)); err != nil || q != want {
 				t.Errorf("%s was granted %+v, %v", name, q, err)
 			}
@@ -227,7 +227,7 @@ func TestGrantsUnderConcurrency(t *testing.T) {
 					return
 				default:
 				}
-				b.ExpireGrants()
+				b.ForgetLook()
 				q, err := b.Granted(ctx, of)
 				if _, _, err := b.Quota(ctx, of); err != nil {
 					t.Error(err)
@@ -254,5 +254,35 @@ func TestGrantsUnderConcurrency(t *testing.T) {
 		if q, err := b.Granted(ctx, of); err != nil || q.MaxRunning != changes || caps.Cap("tenant."+of.Name) != changes {
 			t.Errorf("%s: granted %d, cap %d, %v", of, q.MaxRunning, caps.Cap("tenant."+of.Name), err)
 		}
+	}
+}
+
+// What a process has changed counts there at once, although a look for changes, which began before, ends after it.
+func TestOwnGrantsCountAtOnce(t *testing.T) {
+	b, nc := openNew(t)
+	ctx := ctxFor(t)
+	js := newJetStream(t, nc)
+	ann, other := tenantRef("ann"), tenantRef("other")
+	for n := range 10 {
+		for range bus.MaxGrantChanges / 2 { // they make the look long
+			if _, err := js.Publish(ctx, "$KV.QUOTAS.tenant.other", []byte(`{"weight":1}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.ForgetLook()
+		var look sync.WaitGroup
+		look.Go(func() {
+			if _, err := b.Granted(ctx, other); err != nil {
+				t.Error(err)
+			}
+		})
+		want := messages.Quota{MaxRunning: n + 1}
+		if _, err := b.PutQuota(ctx, ann, want, "root", nil); err != nil {
+			t.Fatal(err)
+		}
+		if q, err := b.Granted(ctx, ann); err != nil || q != want {
+			t.Errorf("granted %+v, %v after %+v was put", q, err, want)
+		}
+		look.Wait()
 	}
 }
