@@ -18,7 +18,7 @@ func verifyCommand(environ func() []string, raw bool) *cobra.Command {
 	var output string
 	var heads []string
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Report whether the audit was changed, and where",
+		Use: "verify", Short: "Check whether the audit was changed, and where",
 		Long: "Read the whole folder, offline, and tell of each entry that was changed, removed, added or moved. It ends with 1\n" +
 			"when there is one. Keep the newest head, which it prints, somewhere else, and give it with --head the next time:\n" +
 			"then the folder cannot be cut back to an older head unnoticed either.",
