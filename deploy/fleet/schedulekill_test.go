@@ -55,7 +55,7 @@ func (e *ends) runs() int {
 // occurrence has run once, or the schedule lists it as skipped and says why.
 func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 	t.Parallel()
-	const kills, long = 18, 25 * time.Second
+	const kills, long = 12, 25 * time.Second
 	servers := embeddedtest.Start(t)
 	env := []string{"NATS_URL=" + servers.NATSURL, "LONGSHORE_HTTP_ADDR=127.0.0.1:0", "LONGSHORE_AUTH=off", "LONGSHORE_INDEX=none"}
 	begin := func(name string) *process { return spawn(t, name, env, binary, "dispatcher") }

@@ -39,9 +39,9 @@ type gap struct {
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]storm{
-		"any of four": {runs: 160, turns: 4, workers: 4, kills: 16},
+		"any of four": {runs: 60, turns: 3, workers: 4, kills: 8},
 		// Each run dies with every other worker, with or without progress.
-		"two by turns": {runs: 100, turns: 4, workers: 2, kills: 14, oldest: true},
+		"two by turns": {runs: 40, turns: 4, workers: 2, kills: 10, oldest: true},
 	} {
 		s.every, s.hold = 1200*time.Millisecond, time.Second
 		s.longest, s.longestByAll = shortAckWait+6*time.Second, takeover
