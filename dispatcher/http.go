@@ -48,7 +48,8 @@ const (
 // NewHTTP is a client of a dispatcher's HTTP API, at an address such as https://longshore.example.com, with an API key or
 // a JWT; empty: none. It connects to nothing before it is used. The tenant "default" is that of the key.
 //
-// Follow, Recent and RebuildIndex are ErrOverHTTP. Watch comes back by itself when a stream is cut.
+// Follow, Recent and RebuildIndex are ErrOverHTTP, and so is RetryBatch with settings of its own. Watch comes back by itself
+// when a stream is cut; a run that does not exist is ErrNotFound at once.
 func NewHTTP(address, key string) (*Client, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	switch {
@@ -150,7 +151,7 @@ func (r *remote) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w at %s: %w", ErrUnreachable, r.base, err)
 }
 
-// refusal is what an answer that is none says.
+// refusal is the error of an answer whose status is not one of success.
 func refusal(base string, resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	var p messages.Problem
@@ -248,7 +249,7 @@ func (r *remote) byHand(ctx context.Context, o *control.Operation, request json.
 	case messages.SubjectKeyList:
 		return r.json(ctx, call{method: http.MethodGet, path: "/v1/keys", tenant: of.Tenant})
 	case messages.SubjectKeyRevoke:
-		return r.json(ctx, call{method: http.MethodDelete, path: run.path[:0] + "/v1/keys/" + url.PathEscape(of.ID), tenant: of.Tenant})
+		return r.json(ctx, call{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(of.ID), tenant: of.Tenant})
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrOverHTTP, o.Name())
 	}

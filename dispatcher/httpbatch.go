@@ -191,6 +191,9 @@ func (r *remote) batchResults(ctx context.Context, ref messages.BatchRef, order 
 
 // retryBatch is RetryBatch over HTTP.
 func (r *remote) retryBatch(ctx context.Context, from messages.BatchRef, spec *BatchSpec, failedOnly bool) (*messages.Batch, error) {
+	if spec.BatchSettings != (messages.BatchSettings{}) { // the API has no place for them
+		return nil, fmt.Errorf("retry with other settings: %w", ErrOverHTTP)
+	}
 	body, err := json.Marshal(struct {
 		ID     string `json:"id,omitempty"`
 		Failed bool   `json:"failed,omitempty"`

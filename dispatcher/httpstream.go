@@ -141,8 +141,8 @@ func (h heard) Read(p []byte) (int, error) {
 // errStop ends a stream whose reader wants no more.
 var errStop = errors.New("no more is wanted")
 
-// watch yields the events of a run, each once and in order, until run_finished. A run that nobody has heard of yet is waited
-// for.
+// watch yields the events of a run, each once and in order, until run_finished. One that is not
+// known is ErrNotFound.
 func (r *remote) watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
 		var last uint64
@@ -196,7 +196,7 @@ func (r *remote) live(ctx context.Context, run messages.Ref) iter.Seq2[messages.
 			}
 			return false, nil
 		})
-		if err == nil { // the run has ended: nothing comes any more
+		if err == nil { // the run has ended: nothing follows
 			<-ctx.Done()
 			err = context.Cause(ctx)
 		}
