@@ -217,6 +217,7 @@ func TestClientIsLight(t *testing.T) {
 	for _, heavy := range []string{
 		"github.com/redis/", "github.com/sashabaranov/", "github.com/spf13/", "github.com/nats-io/nats-server", "github.com/alicebob/",
 		"github.com/prometheus/", module + "worker", module + "deploy", module + "tools", module + "messages/prompt", "github.com/osteele/", "github.com/mailgun/",
+		"charm.land/", "github.com/charmbracelet/", "github.com/mattn/go-runewidth", "github.com/aymanbagabas/", "github.com/go-jose/",
 	} {
 		if strings.Contains(linked, heavy) {
 			t.Errorf("a backend links %s", heavy)

@@ -171,7 +171,10 @@ func (c *commands) diff(
 	if err != nil {
 		return explainCatalog(err, what, args[0])
 	}
-	diff := unified(fmt.Sprintf("%s revision %d", args[0], from), fmt.Sprintf("%s revision %d", args[0], to), before, after)
+	diff, err := unified(fmt.Sprintf("%s revision %d", args[0], from), fmt.Sprintf("%s revision %d", args[0], to), before, after)
+	if err != nil {
+		return err
+	}
 	if output.json {
 		return c.writeJSON(cmd, comparison{from, to, diff})
 	}
