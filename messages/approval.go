@@ -9,12 +9,6 @@ import (
 	"time"
 )
 
-// Reasons of parks that people end.
-const (
-	ParkApproval = "approval" // a call waits until somebody agrees to it: see Approval
-	ParkAnswer   = "answer"   // a call waits for the answer to its question
-)
-
 // Approve says which calls of an agent wait until somebody agrees to them. Calls of destructive tools do unless it says
 // otherwise.
 type Approve struct {

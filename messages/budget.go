@@ -32,13 +32,9 @@ const (
 	UnknownPriceAllow  = "allow"
 )
 
-// ReasonBudget is the reason of a park that asks whether the run may go beyond its budget. It is of no call. An answer
-// that is an error ends the run; the text AnswerContinue, or none at all, grants the cap in Parked.Limit once more;
-// any other text is no answer, and the run asks again.
-const (
-	ReasonBudget   = "budget"
-	AnswerContinue = "continue"
-)
+// AnswerContinue is the answer to a park with the reason ReasonBudget that grants the cap in Parked.Limit once more, as no
+// text at all does. An answer that is an error ends the run; any other text is no answer, and the run asks again.
+const AnswerContinue = "continue"
 
 // Names of the caps in records, events and sentences.
 const (

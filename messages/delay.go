@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// ParkNotBefore is the reason of a park until the time before which a task may not begin.
-const ParkNotBefore = "notBefore"
-
 // MaxDelay is how far ahead a task may be submitted.
 const MaxDelay = 366 * 24 * time.Hour
 

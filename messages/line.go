@@ -9,12 +9,6 @@ import (
 
 // A line has a number of places. The runs that have one may work; the others wait, first come, first served.
 
-// Reasons of a park until a place is free, and until something that was paused is resumed.
-const (
-	ParkLine   = "line"
-	ParkPaused = "paused"
-)
-
 // MaxPlaces is the largest cap on runs that work at once: more places than that are not counted.
 const MaxPlaces = 10_000
 

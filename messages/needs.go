@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// ParkWorker is the reason of a park until a worker is free that has what the run needs.
-const ParkWorker = "worker"
-
 // WorkerLine is where runs stand that wait for a worker that fits them. Like PeopleLine it has no places.
 const WorkerLine = "worker"
 

@@ -14,9 +14,6 @@ const (
 	SubjectAdmit       = "longshore.admit"         // AdmitRequest -> AdmitReply; rate_limited: not now
 )
 
-// ParkQuota is the reason of a park until a quota of the run's tenant allows it to go on. The record's Limit says which.
-const ParkQuota = "quota"
-
 // Limits of a quota, as parks and problems name them.
 const (
 	QuotaMaxQueued    = "maxQueued"

@@ -137,9 +137,6 @@ const (
 	StepSkipped   StepStatus = "skipped"
 )
 
-// ParkModel is the reason of a park until the model may be called again.
-const ParkModel = "model"
-
 // Parked says that the run waits for something outside and holds no worker meanwhile.
 type Parked struct {
 	Reason string     `json:"reason"`          // what for, in a word: "approval", "answer", "timer", "model" …

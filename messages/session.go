@@ -8,9 +8,6 @@ import (
 
 // A session is a conversation of a tenant that goes on over several runs. One of them at a time has its turn.
 
-// ParkSession is the reason of a park until the earlier runs of the session have ended.
-const ParkSession = "session"
-
 // Limits of a session.
 const (
 	MaxSessionRuns = 1000 // that have their turn or wait for it

@@ -23,7 +23,7 @@ type Events struct {
 func NewEvents(m *Metrics) *Events {
 	f := factory{m}
 	return &Events{
-		agents: newOpenLabel(), models: newOpenLabel(), tools: newOpenLabel(), reasons: newOpenLabel(),
+		agents: newOpenLabel(), models: newOpenLabel(), tools: newOpenLabel(), reasons: newOpenLabel(parkReasons()...),
 
 		seen:      f.counters("events_seen_total", "Events that were consumed.", "name"),
 		malformed: f.counter("events_malformed_total", "Events that could not be understood, and count for nothing else."),

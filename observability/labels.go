@@ -25,7 +25,22 @@ type openLabel struct {
 	seen map[string]struct{}
 }
 
-func newOpenLabel() *openLabel { return &openLabel{seen: map[string]struct{}{}} }
+// newOpenLabel returns a label that always shows the known values, whatever else was shown before.
+func newOpenLabel(known ...string) *openLabel {
+	l := &openLabel{seen: map[string]struct{}{}}
+	for _, name := range known {
+		l.seen[name] = struct{}{}
+	}
+	return l
+}
+
+// parkReasons are the reasons for which our own workers park runs.
+func parkReasons() (names []string) {
+	for _, r := range messages.ParkReasons() {
+		names = append(names, r.Reason)
+	}
+	return names
+}
 
 // show is the value to show for a name.
 func (l *openLabel) show(name string) string {

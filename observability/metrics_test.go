@@ -252,6 +252,9 @@ func TestObserveBoundsLabels(t *testing.T) {
 	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: long}), false)
 	m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Model: long}), false)
 	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: "name-7"}), false)
+	for _, r := range messages.ParkReasons() { // a worker's own reasons are never crowded out
+		m.Observe(event(t, messages.EventRunWaiting, messages.RunWaiting{Reason: r.Reason}), false)
+	}
 
 	text := scrape(t, m)
 	for metric, want := range map[string]int{
@@ -265,6 +268,7 @@ func TestObserveBoundsLabels(t *testing.T) {
 	}
 	for _, want := range []string{
 		`longshore_runs_started_total{agent="other"} 801`, `longshore_runs_started_total{agent="name-7"} 2`,
+		`longshore_runs_waiting_total{reason="notBefore"} 1`, `longshore_runs_waiting_total{reason="session"} 1`,
 		`longshore_events_seen_total{name="other"} 1000`, `longshore_model_failures_total{code="other"} 1000`,
 		`longshore_model_calls_total{model="other",provider="other",stop="other"} 801`,
 		`longshore_tool_calls_total{outcome="error",tool="other"} 1000`, `longshore_tool_calls_total{outcome="ok",tool="other"} 800`,

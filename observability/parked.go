@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -164,8 +165,10 @@ func (p *parked) byReason() (n map[string]int, since map[string]time.Time) {
 		return nil, nil
 	}
 	n, since = map[string]int{}, map[string]time.Time{}
-	for _, r := range []string{messages.ParkApproval, messages.ParkAnswer} { // that nobody waits is worth to be seen
-		n[r] = 0
+	for _, r := range messages.ParkReasons() {
+		if r.Person { // that no run waits for a person is worth showing
+			n[r.Reason] = 0
+		}
 	}
 	for _, w := range p.runs {
 		n[w.reason]++
@@ -177,7 +180,7 @@ func (p *parked) byReason() (n map[string]int, since map[string]time.Time) {
 }
 
 func (p *parked) count() viewed {
-	return p.viewed("runs_parked", "Runs that wait, by what they wait for: approval, answer, timer, model and others.", func(show func(float64, string)) {
+	return p.viewed("runs_parked", "Runs that wait, by what they wait for: "+strings.Join(parkReasons(), ", ")+", or what a tool names.", func(show func(float64, string)) {
 		n, _ := p.byReason()
 		for reason, n := range n {
 			show(float64(n), reason)

@@ -64,7 +64,7 @@ func look[T any](ctx context.Context, v *View, p *part[T], what string, get func
 
 // NewView adds to the metrics of a dispatcher those of the fleet. Nothing is shown before Run.
 func NewView(m *Metrics, b *bus.Bus, log *slog.Logger) (*View, error) {
-	v := &View{bus: b, log: log, parked: parked{reasons: newOpenLabel()}}
+	v := &View{bus: b, log: log, parked: parked{reasons: newOpenLabel(parkReasons()...)}}
 	if err := m.Counter("fleet_look_failures_total", "Looks at a part of the fleet that failed: that part is not shown.", func() float64 {
 		return float64(v.failures.Load())
 	}); err != nil {

@@ -67,9 +67,7 @@ func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messa
 	if json.Unmarshal(e.Data, &waits) != nil {
 		return nil
 	}
-	switch waits.Reason {
-	case messages.ParkApproval, messages.ParkAnswer, messages.ReasonBudget:
-	default:
+	if !messages.ParkReasonOf(waits.Reason).Person {
 		return nil // it goes on by itself
 	}
 	status, err := client.Status(ctx, run)

@@ -188,6 +188,7 @@ func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.R
 	if !since.IsZero() {
 		y.Since = since
 	}
+	y.Text = messages.ParkReasonOf(p.Reason).Text
 	switch p.Reason {
 	case messages.ParkSession:
 		err = s.whySession(ctx, y, ref, last.Head.Session)
@@ -196,23 +197,16 @@ func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.R
 	case messages.ParkPaused:
 		err = s.whyPaused(ctx, y, p.Line)
 	case messages.ParkApproval:
-		y.Text = "It waits for an approval of call " + p.Call
+		y.Text += " of call " + p.Call
 		if p.Approval != nil {
 			y.Tool = p.Approval.Tool
 			y.Text += " of " + p.Approval.Tool
 		}
 	case messages.ParkModel:
-		if y.Cause, y.Text = p.Cause, "It waits until its model may be called again"; p.Cause != nil {
+		if y.Cause = p.Cause; p.Cause != nil {
 			y.Text = fmt.Sprintf("It waits until its model is called again, after attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
 		}
-	case messages.ParkWorker:
-		if y.Text = "It waits for a worker that fits"; p.Question != "" {
-			y.Text += ": " + p.Question
-		}
-	case messages.ReasonBudget:
-		y.Text = "It waits for more budget: " + p.Question
 	default:
-		y.Text = "It waits for its " + p.Reason
 		if p.Question != "" {
 			y.Text += ": " + p.Question
 		}
@@ -233,7 +227,8 @@ func (s *Service) whySession(ctx context.Context, y *messages.Why, ref messages.
 	if err != nil {
 		return err
 	}
-	y.Session, y.Text = name, "It waits for its turn in session "+name
+	y.Session = name
+	y.Text += " in session " + name
 	y.Ahead = max(slices.Index(found.Runs, ref.Run), 0)
 	if len(found.Runs) > 0 && found.Runs[0] != ref.Run {
 		y.Turn = found.Runs[0]
@@ -267,7 +262,7 @@ func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref
 	if y.AheadMore {
 		more = "more than "
 	}
-	y.Text = fmt.Sprintf("It waits for a place: %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
+	y.Text += fmt.Sprintf(": %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
 	if of, _ := messages.QuotaOfLine(line); paused != nil {
 		y.Paused = &messages.PausedThing{QuotaRef: of, Pause: *paused}
 		y.Text += "; " + pausedText(y.Paused)
