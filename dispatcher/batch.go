@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Errors of batches that callers branch on.
@@ -238,7 +239,7 @@ func (in *intake) agent(ctx context.Context, name string) (unknown, err error) {
 }
 
 func (in *intake) refuse(l *Line, customID string, why error) {
-	e := messages.LineError{Line: l.Number, CustomID: customID, Code: messages.CodeInvalidInput, Message: messages.Clip(why.Error(), maxLineMessage)}
+	e := messages.LineError{Line: l.Number, CustomID: customID, Code: messages.CodeInvalidInput, Message: strict.Clip(why.Error(), maxLineMessage)}
 	var field *messages.FieldError
 	switch {
 	case errors.As(why, &field):

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of an estimate.
@@ -103,7 +104,7 @@ func (c *Client) meanCost(ctx context.Context, tenant, agent string) (usd float6
 // whyNoCost is why past runs could not be asked for, in words. The context is that of all requests.
 func whyNoCost(ctx context.Context, err error) string {
 	if p, ok := errors.AsType[*messages.Problem](err); ok && p.Detail != "" {
-		return messages.Clip(p.Detail, maxLineMessage)
+		return strict.Clip(p.Detail, maxLineMessage)
 	}
 	switch {
 	case errors.Is(err, ErrUnavailable):
@@ -113,6 +114,6 @@ func whyNoCost(ctx context.Context, err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no answer about past runs within %s: a user of NATS needs the right to publish %s", estimateAgent, messages.SubjectRuns)
 	default:
-		return messages.Clip(err.Error(), maxLineMessage)
+		return strict.Clip(err.Error(), maxLineMessage)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // BatchOrder is the order of results.
@@ -198,7 +199,7 @@ func (c *Client) again(ctx context.Context, from messages.BatchRef, failedOnly b
 // asWritten is a stored line as it would stand in a file.
 func asWritten(stored []byte) (Line, error) {
 	var l messages.BatchLine
-	if err := messages.Decode(stored, &l); err != nil {
+	if err := strict.Decode(stored, &l); err != nil {
 		return Line{}, fmt.Errorf("read a stored line: %w", err)
 	}
 	l.Task.ID = ""

@@ -23,6 +23,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Errors that callers branch on.
@@ -273,7 +274,7 @@ func (c *Client) request(ctx context.Context, subject string, req, reply any) er
 	if err != nil {
 		return named(err)
 	}
-	if err := messages.DecodePeer(answer, reply); err != nil {
+	if err := strict.DecodePeer(answer, reply); err != nil {
 		return fmt.Errorf("read the dispatcher's reply: %w", err)
 	}
 	return nil
@@ -316,8 +317,8 @@ func (c *Client) askNATS(ctx context.Context, subject string, request json.RawMe
 		return msg.Data, nil
 	}
 	var p messages.Problem
-	if err := messages.DecodePeer(msg.Data, &p); err != nil {
-		return nil, fmt.Errorf("the dispatcher refused: %s", messages.Clip(msg.Header.Get("Nats-Service-Error"), 200))
+	if err := strict.DecodePeer(msg.Data, &p); err != nil {
+		return nil, fmt.Errorf("the dispatcher refused: %s", strict.Clip(msg.Header.Get("Nats-Service-Error"), 200))
 	}
 	return nil, &p
 }

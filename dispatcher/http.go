@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // ErrOverHTTP means that a client over HTTP cannot do this: it needs a connection to NATS.
@@ -156,7 +157,7 @@ func refusal(base string, resp *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	var p messages.Problem
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil || media != "application/problem+json" || messages.DecodePeer(text, &p) != nil || p.Code == "" {
+	if err != nil || media != "application/problem+json" || strict.DecodePeer(text, &p) != nil || p.Code == "" {
 		return fmt.Errorf("%s answers %d: is it a dispatcher's address?", base, resp.StatusCode)
 	}
 	return &p

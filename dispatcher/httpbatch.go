@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // mediaLines is the media type of lines of JSON.
@@ -206,7 +207,7 @@ func (r *remote) retryBatch(ctx context.Context, from messages.BatchRef, spec *B
 		return nil, noBatch(conflictAs(named(err), ErrNotEnded))
 	}
 	var b messages.Batch
-	if err := messages.DecodePeer(data, &b); err != nil {
+	if err := strict.DecodePeer(data, &b); err != nil {
 		return nil, fmt.Errorf("read the answer to a retry: %w", err)
 	}
 	return &b, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // submit posts a task, which has its id: so it can be posted again while no dispatcher stores it, as long as ctx lasts and
@@ -80,7 +81,7 @@ func (r *remote) runs(ctx context.Context, f RunFilter) (*RunList, error) {
 			return nil, fmt.Errorf("list runs: %w", named(err))
 		}
 		var page RunList
-		if err := messages.DecodePeer(data, &page); err != nil {
+		if err := strict.DecodePeer(data, &page); err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 		if first {
@@ -121,7 +122,7 @@ func (r *remote) agents(ctx context.Context) ([]messages.Definition, error) {
 	var list struct {
 		Agents []messages.Definition `json:"agents"`
 	}
-	if err := messages.DecodePeer(data, &list); err != nil {
+	if err := strict.DecodePeer(data, &list); err != nil {
 		return nil, fmt.Errorf("read the agents: %w", err)
 	}
 	return list.Agents, nil
@@ -132,7 +133,7 @@ func (r *remote) agent(ctx context.Context, name string) (def messages.Definitio
 	if err != nil {
 		return def, named(err)
 	}
-	if err := messages.DecodePeer(data, &def); err != nil {
+	if err := strict.DecodePeer(data, &def); err != nil {
 		return def, fmt.Errorf("read agent %s: %w", name, err)
 	}
 	return def, nil
@@ -158,7 +159,7 @@ func (r *remote) createKey(ctx context.Context, spec KeySpec) (key string, about
 		Key string `json:"key"`
 		messages.APIKey
 	}
-	if err := messages.DecodePeer(data, &made); err != nil {
+	if err := strict.DecodePeer(data, &made); err != nil {
 		return "", about, fmt.Errorf("read the new key: %w", err)
 	}
 	return made.Key, made.APIKey, nil

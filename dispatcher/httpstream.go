@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // serverEvent is one server-sent event.
@@ -155,7 +156,7 @@ func (r *remote) watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 		}
 		each := func(s serverEvent) (bool, error) {
 			var e messages.Event
-			if err := messages.DecodePeer(s.data, &e); err != nil {
+			if err := strict.DecodePeer(s.data, &e); err != nil {
 				return true, fmt.Errorf("read event after %d: %w", last, err)
 			}
 			if n := e.Number(); n > last {
@@ -188,7 +189,7 @@ func (r *remote) live(ctx context.Context, run messages.Ref) iter.Seq2[messages.
 				return s.name == messages.EventRunFinished, nil
 			}
 			var l messages.Live
-			if err := messages.DecodePeer(s.data, &l); err != nil {
+			if err := strict.DecodePeer(s.data, &l); err != nil {
 				return true, fmt.Errorf("read live text: %w", err)
 			}
 			if !yield(l, nil) {
@@ -246,7 +247,7 @@ func (r *remote) followLogs(ctx context.Context, at func() call, o *LogOptions, 
 				return false, nil
 			}
 			var e messages.StoredLogEntry
-			if err := messages.DecodePeer(s.data, &e); err != nil {
+			if err := strict.DecodePeer(s.data, &e); err != nil {
 				return true, fmt.Errorf("read log entry: %w", err)
 			}
 			if o.After = max(o.After, e.Seq); !yield(e, nil) {
@@ -272,7 +273,7 @@ func (r *remote) logPages(ctx context.Context, at func() call, o *LogOptions, yi
 			return named(err)
 		}
 		var page messages.LogEntryList
-		if err := messages.DecodePeer(data, &page); err != nil {
+		if err := strict.DecodePeer(data, &page); err != nil {
 			return fmt.Errorf("read log entries: %w", err)
 		}
 		for _, e := range page.Entries {

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxEntryCopy bounds an entry that comes in parts, in bytes.
@@ -98,7 +99,7 @@ func (c *Client) page(ctx context.Context, req messages.LogRequest) (*messages.L
 		whole = append(whole, p.Data...)
 		if len(whole) == p.Size {
 			var l messages.EntryCopy
-			if err := messages.DecodePeer(whole, &l); err != nil {
+			if err := strict.DecodePeer(whole, &l); err != nil {
 				return nil, fmt.Errorf("read log: entry %d: %w", p.Seq, err)
 			}
 			page.Entries, page.Part = []messages.EntryCopy{l}, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 var acme = messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
@@ -222,7 +223,7 @@ func TestHostileQuotaRequests(t *testing.T) {
 			}
 			var p messages.Problem
 			if err := json.Unmarshal(m.Data, &p); err != nil || p.Status != 400 || p.Field == "" {
-				t.Errorf("%s %s: %s", subject, messages.Clip(body, 80), m.Data)
+				t.Errorf("%s %s: %s", subject, strict.Clip(body, 80), m.Data)
 			}
 		}
 	}

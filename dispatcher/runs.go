@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // MaxRuns bounds what Runs gathers: of more runs the oldest are forgotten.
@@ -115,7 +116,7 @@ func newRecent(tenant string, limit int) *recent {
 
 // add takes an event into account.
 func (r *recent) add(e *messages.Event) {
-	if !messages.ValidToken(e.Subject) || e.Subject == "_" { // events without a run
+	if !strict.ValidToken(e.Subject) || e.Subject == "_" { // events without a run
 		return
 	}
 	run, ok := r.runs[e.Subject]

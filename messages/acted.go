@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/json"
+	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
 )
 
@@ -67,7 +68,7 @@ func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 	if tenant == "" {
 		tenant = r.Schedule.Tenant
 	}
-	if !ValidToken(tenant) {
+	if !strict.ValidToken(tenant) {
 		tenant = ""
 	}
 	return Acted{Action: strings.TrimPrefix(subject, "longshore."), Target: strings.Join(parts, "/"), By: named(r.By)}, tenant

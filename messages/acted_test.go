@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func TestActedOn(t *testing.T) {
@@ -17,7 +18,7 @@ func TestActedOn(t *testing.T) {
 		`{"schedule":{"name":"daily","tenant":"acme"},"by":"bob"}`:       {messages.SubjectSchedulePut, "schedules.put", "daily", "bob", "acme"},
 		`{"worker":"w1"}`:                           {messages.SubjectWorkerDrain, "workers.drain", "w1", "", ""},
 		`{"tenant":"a.b","id":7,"by":"ann"}`:        {messages.SubjectFork, "fork", "", "ann", ""},
-		`{"by":"` + strings.Repeat("x", 999) + `"}`: {messages.SubjectFork, "fork", "", messages.Clip(strings.Repeat("x", 999), 256), ""},
+		`{"by":"` + strings.Repeat("x", 999) + `"}`: {messages.SubjectFork, "fork", "", strict.Clip(strings.Repeat("x", 999), 256), ""},
 		`junk`: {messages.SubjectFork, "fork", "", "", ""},
 	} {
 		act, tenant := messages.ActedOn(want.subject, []byte(request))

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/hex"
+	"github.com/longshore-run/longshore/messages/strict"
 	"time"
 )
 
@@ -104,11 +105,11 @@ const (
 
 // CheckAccess returns a *FieldError unless somebody of a tenant may have these roles.
 func CheckAccess(tenant string, roles []AccessRole) error {
-	if tenant != AllTenants && !ValidToken(tenant) {
-		return &FieldError{"tenant", "must be 1 to 64 characters of A-Z a-z 0-9 _ -, or * for all tenants"}
+	if tenant != AllTenants && !strict.ValidToken(tenant) {
+		return &FieldError{Field: "tenant", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -, or * for all tenants"}
 	}
 	if len(roles) == 0 {
-		return &FieldError{"roles", "is missing: viewer, submitter, approver, operator or admin"}
+		return &FieldError{Field: "roles", Reason: "is missing: viewer, submitter, approver, operator or admin"}
 	}
 	seen := map[AccessRole]bool{}
 	for _, r := range roles {
@@ -116,13 +117,13 @@ func CheckAccess(tenant string, roles []AccessRole) error {
 		case RoleViewer, RoleOperator, RoleAdmin:
 		case RoleSubmitter, RoleApprover:
 			if tenant == AllTenants {
-				return &FieldError{"roles", string(r) + " is a role within one tenant; for all tenants there are viewer, operator and admin"}
+				return &FieldError{Field: "roles", Reason: string(r) + " is a role within one tenant; for all tenants there are viewer, operator and admin"}
 			}
 		default:
-			return &FieldError{"roles", "must be viewer, submitter, approver, operator or admin"}
+			return &FieldError{Field: "roles", Reason: "must be viewer, submitter, approver, operator or admin"}
 		}
 		if seen[r] {
-			return &FieldError{"roles", "names " + string(r) + " twice"}
+			return &FieldError{Field: "roles", Reason: "names " + string(r) + " twice"}
 		}
 		seen[r] = true
 	}
@@ -135,18 +136,18 @@ func (r *KeyCreate) Check(now time.Time) error {
 		return err
 	}
 	if sum, err := hex.DecodeString(r.Hash); err != nil || len(sum) != 32 {
-		return &FieldError{"hash", "must be a SHA-256 in hex"}
+		return &FieldError{Field: "hash", Reason: "must be a SHA-256 in hex"}
 	}
 	if err := CheckAccess(r.Tenant, r.Roles); err != nil {
 		return err
 	}
-	if err := checkText("name", r.Name, maxKeyName); err != nil {
+	if err := strict.CheckText("name", r.Name, maxKeyName); err != nil {
 		return err
 	}
 	if r.Expires != nil && !r.Expires.After(now) {
-		return &FieldError{"expires", "is not in the future"}
+		return &FieldError{Field: "expires", Reason: "is not in the future"}
 	}
-	return checkText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, maxAuthor)
 }
 
 // Check returns a *FieldError for the first field that is wrong.
@@ -154,18 +155,18 @@ func (r *KeyRevoke) Check() error {
 	if err := CheckKeyID(r.ID); err != nil {
 		return err
 	}
-	return checkText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, maxAuthor)
 }
 
 // CheckKeyID returns a *FieldError unless s may be the id of a key.
 func CheckKeyID(s string) error {
-	ok := len(s) >= minKeyID && len(s) <= maxToken
+	ok := len(s) >= minKeyID && len(s) <= strict.MaxToken
 	for i := 0; i < len(s) && ok; i++ {
 		c := s[i]
 		ok = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 	}
 	if !ok {
-		return &FieldError{"id", "must be 12 to 64 letters and digits, as between the underscores of a key"}
+		return &FieldError{Field: "id", Reason: "must be 12 to 64 letters and digits, as between the underscores of a key"}
 	}
 	return nil
 }

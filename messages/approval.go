@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
 )
@@ -71,22 +72,22 @@ func (d *Definition) checkApprove() error {
 			field := fmt.Sprintf("%s[%d]", list.field, i)
 			switch {
 			case !slices.Contains(d.Tools, name):
-				return &FieldError{field, fmt.Sprintf("%q is none of the agent's tools", shown(name))}
+				return &FieldError{Field: field, Reason: fmt.Sprintf("%q is none of the agent's tools", strict.Shown(name))}
 			case slices.Index(list.names, name) != i:
-				return &FieldError{field, "named twice"}
+				return &FieldError{Field: field, Reason: "named twice"}
 			}
 		}
 	}
 	for i, name := range a.Never {
 		if slices.Contains(a.Always, name) {
-			return &FieldError{fmt.Sprintf("approve.never[%d]", i), "is in approve.always too"}
+			return &FieldError{Field: fmt.Sprintf("approve.never[%d]", i), Reason: "is in approve.always too"}
 		}
 	}
 	switch {
 	case a.Expires != 0 && (a.Expires < minApprovalExpires || a.Expires > maxApprovalExpires):
-		return &FieldError{"approve.expires", fmt.Sprintf("must be %s to %s", minApprovalExpires, maxApprovalExpires)}
+		return &FieldError{Field: "approve.expires", Reason: fmt.Sprintf("must be %s to %s", minApprovalExpires, maxApprovalExpires)}
 	case a.OnDeny != "" && a.OnDeny != OnDenyContinue && a.OnDeny != OnDenyEnd:
-		return &FieldError{"approve.onDeny", "must be continue or end"}
+		return &FieldError{Field: "approve.onDeny", Reason: "must be continue or end"}
 	}
 	return nil
 }
@@ -104,13 +105,13 @@ type Approval struct {
 // NewApproval asks for a call.
 func NewApproval(agent string, step int, stepID string, c ToolCall) *Approval {
 	return &Approval{
-		Agent: agent, Step: step, StepID: stepID, Tool: c.Name, Arguments: Clip(c.Arguments, maxEventText), Hash: HashArguments(c.Arguments),
+		Agent: agent, Step: step, StepID: stepID, Tool: c.Name, Arguments: strict.Clip(c.Arguments, maxEventText), Hash: HashArguments(c.Arguments),
 	}
 }
 
 // HashArguments is the SHA-256 of a call's arguments, in hex. Spacing and the order of keys do not count.
 func HashArguments(arguments string) string {
-	sum := sha256.Sum256(canonical(json.RawMessage(arguments)))
+	sum := sha256.Sum256(strict.Canonical(json.RawMessage(arguments)))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -197,12 +198,12 @@ func (p *Parked) asks() any {
 	d := ApprovalRequested{
 		StepID: stepIn(a.Step, a.StepID), Agent: named(a.Agent), CallID: named(p.Call), ToolName: named(a.Tool), Hash: named(a.Hash), Until: p.Until,
 	}
-	d.Arguments, d.Truncated = fit(a.Arguments, maxEventText)
+	d.Arguments, d.Truncated = strict.Fit(a.Arguments, maxEventText)
 	return d
 }
 
 func (d *Decided) data() any {
 	return ApprovalDecided{
-		CallID: named(d.Call), Decision: d.Outcome(), By: brief(d.By, maxEventArgs), Reason: brief(d.Reason, maxEventArgs),
+		CallID: named(d.Call), Decision: d.Outcome(), By: strict.Brief(d.By, maxEventArgs), Reason: strict.Brief(d.Reason, maxEventArgs),
 	}
 }

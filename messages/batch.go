@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"math"
 	"strings"
@@ -61,11 +63,11 @@ type BatchRef struct {
 
 // Check returns a *FieldError when tenant or id is not valid.
 func (r BatchRef) Check() error {
-	if err := checkToken("tenant", r.Tenant); err != nil {
+	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
 		return err
 	}
-	if !ValidToken(r.ID) || len(r.ID) > maxBatchID || r.ID == "_" {
-		return &FieldError{"id", fmt.Sprintf("must be 1 to %d characters of A-Z a-z 0-9 _ -", maxBatchID)}
+	if !strict.ValidToken(r.ID) || len(r.ID) > maxBatchID || r.ID == "_" {
+		return &FieldError{Field: "id", Reason: fmt.Sprintf("must be 1 to %d characters of A-Z a-z 0-9 _ -", maxBatchID)}
 	}
 	return nil
 }
@@ -116,17 +118,17 @@ type BatchSettings struct {
 
 // Check returns a *FieldError for the first setting that is wrong.
 func (s *BatchSettings) Check(now time.Time) error {
-	if err := checkText("name", s.Name, maxBatchName); err != nil {
+	if err := strict.CheckText("name", s.Name, maxBatchName); err != nil {
 		return err
 	}
 	if c := s.MaxCost; c != nil && (math.IsNaN(*c) || *c < 0 || *c > maxBatchCost) {
-		return &FieldError{"maxCost", "must be 0 to 1000000000 US dollars"}
+		return &FieldError{Field: "maxCost", Reason: "must be 0 to 1000000000 US dollars"}
 	}
 	if e := s.ExpiresAt; e != nil && (!e.After(now) || e.Sub(now) > MaxBatchExpiry+time.Minute) {
-		return &FieldError{"expiresAt", "must be in the future, at most 14 days ahead"}
+		return &FieldError{Field: "expiresAt", Reason: "must be in the future, at most 14 days ahead"}
 	}
 	if s.Concurrency < 0 || s.Concurrency > maxConcurrency {
-		return &FieldError{"concurrency", fmt.Sprintf("must be 1 to %d", maxConcurrency)}
+		return &FieldError{Field: "concurrency", Reason: fmt.Sprintf("must be 1 to %d", maxConcurrency)}
 	}
 	if s.Webhook != nil {
 		return s.Webhook.Check("webhook.", batchEnds()...)
@@ -144,7 +146,7 @@ type LineError struct {
 }
 
 func (e *LineError) Error() string {
-	if e.Field == "" || e.Field == wholeBody {
+	if e.Field == "" || e.Field == strict.Body {
 		return fmt.Sprintf("line %d: %s", e.Line, e.Message)
 	}
 	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Field, e.Message)
@@ -293,8 +295,8 @@ type lineWire struct {
 // back has its id, tenant, priority and the batch's label, and is checked.
 func DecodeBatchLine(ref BatchRef, data []byte, template *BatchTemplate) (customID string, t *Task, err error) {
 	var wire lineWire
-	if err := (&decoder{data: data, name: wholeBody, limit: maxTaskDepth}).decode(&wire); err != nil {
-		if fe, ok := asFieldError(err); ok && unbuilt[fe.Field] {
+	if err := strict.DecodeDepth(strict.Body, maxTaskDepth, data, &wire); err != nil {
+		if fe, ok := errors.AsType[*FieldError](err); ok && unbuilt[fe.Field] {
 			fe.Reason = "not supported by this version"
 		}
 		return "", nil, err
@@ -307,9 +309,9 @@ func DecodeBatchLine(ref BatchRef, data []byte, template *BatchTemplate) (custom
 	case template != nil:
 		t, err = template.fill(&wire)
 	case wire.Vars != nil:
-		err = &FieldError{"vars", "need a template"}
+		err = &FieldError{Field: "vars", Reason: "need a template"}
 	case wire.Description != nil && t.Input != nil:
-		err = &FieldError{"description", "give either input or description, not both"}
+		err = &FieldError{Field: "description", Reason: "give either input or description, not both"}
 	case wire.Description != nil:
 		t.Input = wire.Description
 	}
@@ -322,13 +324,13 @@ func DecodeBatchLine(ref BatchRef, data []byte, template *BatchTemplate) (custom
 // enlist makes a task one of a batch.
 func (t *Task) enlist(ref BatchRef, customID string) error {
 	if t.ID != "" {
-		return &FieldError{"id", "is made from the batch and custom_id"}
+		return &FieldError{Field: "id", Reason: "is made from the batch and custom_id"}
 	}
 	if t.Tenant != "" && t.Tenant != ref.Tenant {
-		return &FieldError{"tenant", "is not that of the batch"}
+		return &FieldError{Field: "tenant", Reason: "is not that of the batch"}
 	}
 	if _, taken := t.Labels[LabelBatch]; taken {
-		return &FieldError{"labels." + LabelBatch, "is the batch's own"}
+		return &FieldError{Field: "labels." + LabelBatch, Reason: "is the batch's own"}
 	}
 	t.ID, t.Tenant = ref.TaskID(customID), ref.Tenant
 	if t.Priority == "" {
@@ -344,13 +346,13 @@ func (t *Task) enlist(ref BatchRef, customID string) error {
 
 func checkCustomID(s string) error {
 	if s == "" {
-		return &FieldError{"custom_id", "is missing"}
+		return &FieldError{Field: "custom_id", Reason: "is missing"}
 	}
-	if err := checkText("custom_id", s, maxCustomID); err != nil {
+	if err := strict.CheckText("custom_id", s, maxCustomID); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return &FieldError{"custom_id", "holds characters that cannot be shown"}
+		return &FieldError{Field: "custom_id", Reason: "holds characters that cannot be shown"}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 var batch = messages.BatchRef{Tenant: "default", ID: "b"}
@@ -16,7 +17,7 @@ func TestTaskIDOfALine(t *testing.T) {
 	for _, custom := range []string{"a", strings.Repeat("ü", 100), "*.>", " "} {
 		ref := messages.BatchRef{Tenant: "t", ID: strings.Repeat("x", 36)}
 		id := ref.TaskID(custom)
-		if !messages.ValidToken(id) || id != ref.TaskID(custom) || id == ref.TaskID(custom+"x") {
+		if !strict.ValidToken(id) || id != ref.TaskID(custom) || id == ref.TaskID(custom+"x") {
 			t.Errorf("%q: %q", custom, id)
 		}
 		if back, ok := messages.BatchOf(messages.Ref{Tenant: "t", Run: id}); !ok || back != ref {
@@ -113,7 +114,7 @@ func FuzzBatchLine(f *testing.F) {
 				t.Fatal(err)
 			}
 			var back messages.BatchLine
-			if err := messages.Decode(body, &back); err != nil || back.Task.Fingerprint() != task.Fingerprint() || back.Task.ID != batch.TaskID(custom) {
+			if err := strict.Decode(body, &back); err != nil || back.Task.Fingerprint() != task.Fingerprint() || back.Task.ID != batch.TaskID(custom) {
 				t.Errorf("%s: %v", body, err)
 			}
 		}

@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"regexp"
 	"strings"
 )
@@ -24,19 +25,19 @@ type BatchTemplate struct {
 // ParseBatchTemplate reads a task in which any text may hold places such as {{city}}.
 func ParseBatchTemplate(data []byte) (*BatchTemplate, error) {
 	if len(data) > MaxBatchTemplate {
-		return nil, &FieldError{"template", fmt.Sprintf("larger than %d bytes", MaxBatchTemplate)}
+		return nil, &FieldError{Field: "template", Reason: fmt.Sprintf("larger than %d bytes", MaxBatchTemplate)}
 	}
 	if _, err := parseTask(data); err != nil { // its fields; what they hold is known with the variables
-		return nil, under("template", err)
+		return nil, strict.Under("template", err)
 	}
 	tree, err := freeTree(data)
 	if err != nil {
-		return nil, under("template", err)
+		return nil, strict.Under("template", err)
 	}
 	if err := walkTexts(tree, func(s string) error {
 		for _, m := range place.FindAllStringSubmatch(s, -1) {
 			if !variable.MatchString(m[1]) {
-				return &FieldError{"template", fmt.Sprintf("%q is no name of a variable", shown(m[1]))}
+				return &FieldError{Field: "template", Reason: fmt.Sprintf("%q is no name of a variable", strict.Shown(m[1]))}
 			}
 		}
 		return nil
@@ -52,7 +53,7 @@ func freeTree(data []byte) (any, error) {
 	d.UseNumber()
 	var tree any
 	if err := d.Decode(&tree); err != nil {
-		return nil, &FieldError{wholeBody, "is not JSON"}
+		return nil, &FieldError{Field: strict.Body, Reason: "is not JSON"}
 	}
 	return tree, nil
 }
@@ -80,13 +81,13 @@ func walkTexts(v any, do func(string) error) error {
 // fill is the task of a line: the template with the line's variables.
 func (t *BatchTemplate) fill(line *lineWire) (*Task, error) {
 	if b, err := json.Marshal(line.Task); err != nil || string(b) != emptyTask || line.Description != nil {
-		return nil, &FieldError{"vars", "are all that a line may hold beside custom_id when there is a template"}
+		return nil, &FieldError{Field: "vars", Reason: "are all that a line may hold beside custom_id when there is a template"}
 	}
 	vars := make(map[string]string, len(line.Vars)+1)
 	for name, v := range line.Vars {
 		text, err := varText(v)
 		if err != nil || !variable.MatchString(name) {
-			return nil, &FieldError{"vars." + shown(name), "must be a text, a number, true or false, by a name of A-Z a-z 0-9 _"}
+			return nil, &FieldError{Field: "vars." + strict.Shown(name), Reason: "must be a text, a number, true or false, by a name of A-Z a-z 0-9 _"}
 		}
 		vars[name] = text
 	}
@@ -97,7 +98,7 @@ func (t *BatchTemplate) fill(line *lineWire) (*Task, error) {
 	}
 	data, err := json.Marshal(tree)
 	if err != nil {
-		return nil, &FieldError{"vars", "cannot be written as JSON"}
+		return nil, &FieldError{Field: "vars", Reason: "cannot be written as JSON"}
 	}
 	return parseTask(data)
 }
@@ -109,12 +110,12 @@ const emptyTask = `{"input":[]}`
 func varText(raw json.RawMessage) (string, error) {
 	switch {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':
-		return "", &FieldError{wholeBody, "is no text, number, true or false"}
+		return "", &FieldError{Field: strict.Body, Reason: "is no text, number, true or false"}
 	case raw[0] != '"':
 		return string(raw), nil
 	}
 	var s string
-	err := Decode(raw, &s)
+	err := strict.Decode(raw, &s)
 	return s, err
 }
 
@@ -153,10 +154,10 @@ func fillText(s string, vars map[string]string, size *int) (string, error) {
 		name := s[m[2]:m[3]]
 		value, ok := vars[name]
 		if !ok {
-			return "", &FieldError{"vars." + name, "is missing"}
+			return "", &FieldError{Field: "vars." + name, Reason: "is missing"}
 		}
 		if *size += len(value); *size > MaxBatchLine { // a value may stand in many places
-			return "", &FieldError{"vars", fmt.Sprintf("make the task larger than %d bytes", MaxBatchLine)}
+			return "", &FieldError{Field: "vars", Reason: fmt.Sprintf("make the task larger than %d bytes", MaxBatchLine)}
 		}
 		out.WriteString(s[at:m[0]])
 		out.WriteString(value)

@@ -88,14 +88,14 @@ func (c *Caps) check(path string) error {
 		{CapTokens, c.Tokens, maxTokens},
 	} {
 		if f.n < 0 || f.n > f.max {
-			return &FieldError{path + f.name, fmt.Sprintf("must be 0 to %d; 0 bounds nothing", f.max)}
+			return &FieldError{Field: path + f.name, Reason: fmt.Sprintf("must be 0 to %d; 0 bounds nothing", f.max)}
 		}
 	}
 	if c.Cost != nil && (!(*c.Cost >= 0) || *c.Cost > maxCost) {
-		return &FieldError{path + CapCost, fmt.Sprintf("must be 0 to %d US dollars", maxCost)}
+		return &FieldError{Field: path + CapCost, Reason: fmt.Sprintf("must be 0 to %d US dollars", maxCost)}
 	}
 	if c.WallTime < 0 || c.WallTime > maxWallTime {
-		return &FieldError{path + CapWallTime, fmt.Sprintf("must be 0 to %s; 0 bounds nothing", maxWallTime)}
+		return &FieldError{Field: path + CapWallTime, Reason: fmt.Sprintf("must be 0 to %s; 0 bounds nothing", maxWallTime)}
 	}
 	return nil
 }
@@ -106,11 +106,11 @@ func (b *Budget) check(path string) error {
 	}
 	switch {
 	case b.Soft != 0 && !(b.Soft > 0 && b.Soft < 1):
-		return &FieldError{path + "soft", "must be above 0 and below 1, such as 0.8"}
+		return &FieldError{Field: path + "soft", Reason: "must be above 0 and below 1, such as 0.8"}
 	case b.OnBudget != "" && b.OnBudget != OnBudgetStop && b.OnBudget != OnBudgetAsk:
-		return &FieldError{path + "onBudget", "must be stop or ask"}
+		return &FieldError{Field: path + "onBudget", Reason: "must be stop or ask"}
 	case b.UnknownPrice != "" && b.UnknownPrice != UnknownPriceRefuse && b.UnknownPrice != UnknownPriceAllow:
-		return &FieldError{path + "unknownPrice", "must be refuse or allow"}
+		return &FieldError{Field: path + "unknownPrice", Reason: "must be refuse or allow"}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func TestBudgetIsChecked(t *testing.T) {
@@ -31,7 +32,7 @@ func TestBudgetIsChecked(t *testing.T) {
 			_, err := messages.DecodeTask([]byte(`{"input":"x","limits":` + tc.in + `}`))
 			wantField(t, "limits."+tc.field, err)
 			var d messages.Definition
-			err = messages.Decode([]byte(`{"name":"a","budget":`+tc.in+`}`), &d)
+			err = strict.Decode([]byte(`{"name":"a","budget":`+tc.in+`}`), &d)
 			if err == nil {
 				d.SetDefaults()
 				err = d.Validate()
@@ -66,7 +67,7 @@ func wantField(t *testing.T, field string, err error) {
 func TestTasksNarrow(t *testing.T) {
 	t.Parallel()
 	caps := func(in string) (c messages.Caps) {
-		if err := messages.Decode([]byte(in), &c); err != nil {
+		if err := strict.Decode([]byte(in), &c); err != nil {
 			t.Fatal(err)
 		}
 		return c

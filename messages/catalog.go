@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/json"
+	"github.com/longshore-run/longshore/messages/strict"
 	"time"
 )
 
@@ -120,23 +121,23 @@ type PromptVerdict struct {
 
 // Check returns a *FieldError when a name is not valid or by is too long.
 func (r CatalogDelete) Check() error {
-	if err := checkToken("name", r.Name); err != nil {
+	if err := strict.CheckToken("name", r.Name); err != nil {
 		return err
 	}
-	return checkText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, maxAuthor)
 }
 
 // Check returns a *FieldError when the agent or by is not right. Defaults must have been filled.
 func (r *AgentApply) Check() error {
 	if err := r.Agent.Validate(); err != nil {
-		return under("agent", err)
+		return strict.Under("agent", err)
 	}
-	return checkText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, maxAuthor)
 }
 
 // Check returns a *FieldError when the vars are not an object or too large.
 func (r *PromptRender) Check() error {
-	if err := checkToken("id", r.ID); err != nil {
+	if err := strict.CheckToken("id", r.ID); err != nil {
 		return err
 	}
 	return checkObject("vars", r.Vars, maxVars)

@@ -1,6 +1,9 @@
 package messages
 
-import "strings"
+import (
+	"github.com/longshore-run/longshore/messages/strict"
+	"strings"
+)
 
 // Cause is why a run waits until its model may be called again: the last error of the call.
 type Cause struct {
@@ -22,10 +25,10 @@ func (c *Cause) Text() string {
 	return text
 }
 
-// shown is the cause as events hold it; nil stays nil.
-func (c *Cause) shown() *Cause {
+// Shown is the cause as events hold it; nil stays nil.
+func (c *Cause) Shown() *Cause {
 	if c == nil {
 		return nil
 	}
-	return &Cause{Code: c.Code, Message: brief(c.Message, maxEventArgs), Provider: named(c.Provider), Attempt: c.Attempt}
+	return &Cause{Code: c.Code, Message: strict.Brief(c.Message, maxEventArgs), Provider: named(c.Provider), Attempt: c.Attempt}
 }

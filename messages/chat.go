@@ -111,13 +111,13 @@ func (r *ToolResult) Shown() string {
 	for _, b := range r.Content {
 		s.WriteString(b.Text)
 		if b.Image != nil {
-			s.WriteString(b.Image.shown())
+			s.WriteString(b.Image.Shown())
 		}
 	}
 	return s.String()
 }
 
-func (i *Image) shown() string {
+func (i *Image) Shown() string {
 	if i.URL != "" {
 		return "[image]"
 	}

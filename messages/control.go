@@ -43,11 +43,11 @@ type ResultRequest struct {
 func (r *ResultRequest) Check() error {
 	switch {
 	case r.Format != "" && r.Format != FormatTaskResult:
-		return &FieldError{"format", "must be " + FormatTaskResult}
+		return &FieldError{Field: "format", Reason: "must be " + FormatTaskResult}
 	case r.Format != "" && r.Transcript:
-		return &FieldError{"transcript", "does not go with format"}
+		return &FieldError{Field: "transcript", Reason: "does not go with format"}
 	case r.After != "" && !r.Transcript:
-		return &FieldError{"after", "is only for a transcript"}
+		return &FieldError{Field: "after", Reason: "is only for a transcript"}
 	}
 	_, err := ParseTranscriptPlace(r.After)
 	return err

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/json"
+	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
 	"time"
 )
@@ -116,18 +117,18 @@ func (f *DeadFilter) Check() error {
 	switch f.Kind {
 	case "", DeadRun, DeadMessage, DeadWebhook:
 	default:
-		return &FieldError{"kind", "must be run, message or webhook"}
+		return &FieldError{Field: "kind", Reason: "must be run, message or webhook"}
 	}
-	if f.Agent != "" && !ValidToken(f.Agent) {
-		return checkToken("agent", f.Agent)
+	if f.Agent != "" && !strict.ValidToken(f.Agent) {
+		return strict.CheckToken("agent", f.Agent)
 	}
-	return checkText("code", string(f.Code), maxToken)
+	return strict.CheckText("code", string(f.Code), strict.MaxToken)
 }
 
 // Check fills the tenant's default, and says which field is wrong.
 func (r *DeadRequest) Check() error {
 	if r.Seq == 0 {
-		return &FieldError{"seq", "is missing"}
+		return &FieldError{Field: "seq", Reason: "is missing"}
 	}
 	return checkDeadTenant(&r.Tenant, r.Unaddressed)
 }
@@ -136,15 +137,15 @@ func (r *DeadRequest) Check() error {
 func checkDeadTenant(tenant *string, unaddressed bool) error {
 	switch {
 	case unaddressed && *tenant != "":
-		return &FieldError{"unaddressed", "such letters are no tenant's: give no tenant"}
+		return &FieldError{Field: "unaddressed", Reason: "such letters are no tenant's: give no tenant"}
 	case unaddressed:
 		return nil
 	case *tenant == "":
 		*tenant = DefaultTenant
 	case *tenant == NoRun:
-		return &FieldError{"tenant", "_ stands for none: ask for unaddressed letters"}
+		return &FieldError{Field: "tenant", Reason: "_ stands for none: ask for unaddressed letters"}
 	}
-	return checkToken("tenant", *tenant)
+	return strict.CheckToken("tenant", *tenant)
 }
 
 // Fits reports whether a letter is meant, but for its tenant and time.

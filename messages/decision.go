@@ -1,6 +1,9 @@
 package messages
 
-import "time"
+import (
+	"github.com/longshore-run/longshore/messages/strict"
+	"time"
+)
 
 // Subjects of the requests about what runs wait for.
 const (
@@ -31,11 +34,11 @@ type DecisionRequest struct {
 
 // Validate returns a *FieldError for the first field that is wrong; run and tenant are checked by Ref.
 func (r *DecisionRequest) Validate() error {
-	if err := checkText("call", r.Call, maxCallID); err != nil {
+	if err := strict.CheckText("call", r.Call, maxCallID); err != nil {
 		return err
 	}
 	if len(r.Hash) != 0 && !isHash(r.Hash) {
-		return &FieldError{"hash", "must be a SHA-256 in lower-case hex"}
+		return &FieldError{Field: "hash", Reason: "must be a SHA-256 in lower-case hex"}
 	}
 	return checkSaid(r.By, r.Reason, r.Control)
 }
@@ -50,16 +53,16 @@ func isHash(s string) bool {
 }
 
 func checkSaid(by, reason, control string) error {
-	if err := checkText("by", by, maxSaid); err != nil {
+	if err := strict.CheckText("by", by, maxSaid); err != nil {
 		return err
 	}
-	if err := checkText("reason", reason, maxSaid); err != nil {
+	if err := strict.CheckText("reason", reason, maxSaid); err != nil {
 		return err
 	}
 	if control == "" {
 		return nil
 	}
-	return checkToken("control", control)
+	return strict.CheckToken("control", control)
 }
 
 // AnswerRequest answers the question that a run waits with.
@@ -75,10 +78,10 @@ type AnswerRequest struct {
 
 // Validate returns a *FieldError for the first field that is wrong; run and tenant are checked by Ref.
 func (r *AnswerRequest) Validate() error {
-	if err := checkText("call", r.Call, maxCallID); err != nil {
+	if err := strict.CheckText("call", r.Call, maxCallID); err != nil {
 		return err
 	}
-	if err := checkText("text", r.Text, maxAnswer); err != nil {
+	if err := strict.CheckText("text", r.Text, maxAnswer); err != nil {
 		return err
 	}
 	return checkSaid(r.By, "", r.Control)
@@ -98,12 +101,12 @@ func (r ApprovalsRequest) Check() (ApprovalsRequest, error) {
 	if r.Tenant == "" {
 		r.Tenant = DefaultTenant
 	}
-	if err := checkToken("tenant", r.Tenant); err != nil {
+	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
 		return r, err
 	}
 	switch {
 	case r.Limit < 0 || r.Limit > MaxApprovals:
-		return r, &FieldError{"limit", "must be 1 to 1000"}
+		return r, &FieldError{Field: "limit", Reason: "must be 1 to 1000"}
 	case r.Limit == 0:
 		r.Limit = 100
 	}

@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"slices"
 	"strings"
@@ -144,44 +145,44 @@ func (d *Definition) Steps(l *Limits) int {
 
 // Validate returns a *FieldError for the first field that is wrong.
 func (d *Definition) Validate() error {
-	if err := checkToken("name", d.Name); err != nil {
+	if err := strict.CheckToken("name", d.Name); err != nil {
 		return err
 	}
 	if !slices.Contains(planners(), d.Planner) {
-		return &FieldError{"planner", fmt.Sprintf("%q is not a planner; known: %s", shown(d.Planner), strings.Join(planners(), ", "))}
+		return &FieldError{Field: "planner", Reason: fmt.Sprintf("%q is not a planner; known: %s", strict.Shown(d.Planner), strings.Join(planners(), ", "))}
 	}
-	if err := checkText("description", d.Description, maxDescription); err != nil {
+	if err := strict.CheckText("description", d.Description, maxDescription); err != nil {
 		return err
 	}
-	if err := checkText("instructions", d.Instructions, MaxInput); err != nil {
+	if err := strict.CheckText("instructions", d.Instructions, MaxInput); err != nil {
 		return err
 	}
 	if err := d.Prompt.check("prompt"); err != nil {
 		return err
 	}
-	if err := checkText("model", d.Model, maxModel); err != nil {
+	if err := strict.CheckText("model", d.Model, maxModel); err != nil {
 		return err
 	}
 	if err := d.checkModels(); err != nil {
 		return err
 	}
 	if d.MaxSteps < 1 || d.MaxSteps > maxStepsOf {
-		return &FieldError{"maxSteps", fmt.Sprintf("must be 1 to %d", maxStepsOf)}
+		return &FieldError{Field: "maxSteps", Reason: fmt.Sprintf("must be 1 to %d", maxStepsOf)}
 	}
 	if d.MaxTokens < 1 {
-		return &FieldError{"maxTokens", "must be at least 1"}
+		return &FieldError{Field: "maxTokens", Reason: "must be at least 1"}
 	}
 	if t := d.Temperature; t != nil && (*t < 0 || *t > 2 || math.IsNaN(*t)) {
-		return &FieldError{"temperature", "must be 0 to 2"}
+		return &FieldError{Field: "temperature", Reason: "must be 0 to 2"}
 	}
 	if d.Cache && (d.Temperature == nil || *d.Temperature != 0) {
-		return &FieldError{"cache", "needs temperature 0"}
+		return &FieldError{Field: "cache", Reason: "needs temperature 0"}
 	}
 	if d.OnToolError != OnErrorModel && d.OnToolError != OnErrorFail {
-		return &FieldError{"onToolError", "must be model or fail"}
+		return &FieldError{Field: "onToolError", Reason: "must be model or fail"}
 	}
 	if d.Reasoning != "" && d.Reasoning != ReasoningDrop && d.Reasoning != ReasoningKeep && d.Reasoning != ReasoningEcho {
-		return &FieldError{"reasoning", "must be drop, keep or echo"}
+		return &FieldError{Field: "reasoning", Reason: "must be drop, keep or echo"}
 	}
 	if err := d.checkLoop(); err != nil {
 		return err
@@ -200,14 +201,14 @@ func (d *Definition) Validate() error {
 		return err
 	}
 	if len(d.Tools) > maxTools {
-		return &FieldError{"tools", fmt.Sprintf("more than %d", maxTools)}
+		return &FieldError{Field: "tools", Reason: fmt.Sprintf("more than %d", maxTools)}
 	}
 	for i, name := range d.Tools {
-		if err := checkToken(fmt.Sprintf("tools[%d]", i), name); err != nil {
+		if err := strict.CheckToken(fmt.Sprintf("tools[%d]", i), name); err != nil {
 			return err
 		}
 		if slices.Index(d.Tools, name) != i {
-			return &FieldError{fmt.Sprintf("tools[%d]", i), "named twice"}
+			return &FieldError{Field: fmt.Sprintf("tools[%d]", i), Reason: "named twice"}
 		}
 	}
 	if err := d.checkPlanning(); err != nil {
@@ -218,24 +219,24 @@ func (d *Definition) Validate() error {
 
 func (d *Definition) checkModels() error {
 	if p := d.MaxPrice; p != nil && (*p < 0 || math.IsNaN(*p) || math.IsInf(*p, 0)) {
-		return &FieldError{"maxPrice", "must be 0 or more"}
+		return &FieldError{Field: "maxPrice", Reason: "must be 0 or more"}
 	}
 	if len(d.Models) > 0 && d.Model != "" {
-		return &FieldError{"models", "model is set too: name all models here, or one there"}
+		return &FieldError{Field: "models", Reason: "model is set too: name all models here, or one there"}
 	}
 	if len(d.Models) > maxModels {
-		return &FieldError{"models", fmt.Sprintf("more than %d", maxModels)}
+		return &FieldError{Field: "models", Reason: fmt.Sprintf("more than %d", maxModels)}
 	}
 	for i, name := range d.Models {
 		field := fmt.Sprintf("models[%d]", i)
-		if err := checkText(field, name, maxModel); err != nil {
+		if err := strict.CheckText(field, name, maxModel); err != nil {
 			return err
 		}
 		if name == "" {
-			return &FieldError{field, "is empty"}
+			return &FieldError{Field: field, Reason: "is empty"}
 		}
 		if slices.Index(d.Models, name) != i {
-			return &FieldError{field, "named twice"}
+			return &FieldError{Field: field, Reason: "named twice"}
 		}
 	}
 	return nil

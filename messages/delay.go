@@ -19,7 +19,7 @@ func (t *Task) Delay(now time.Time) time.Duration {
 // CheckDelay returns a *FieldError when the task is to begin too far ahead.
 func (t *Task) CheckDelay(now time.Time) error {
 	if t.Delay(now) > MaxDelay {
-		return &FieldError{"notBefore", "is more than a year ahead"}
+		return &FieldError{Field: "notBefore", Reason: "is more than a year ahead"}
 	}
 	return nil
 }
@@ -29,9 +29,9 @@ func (t *Task) checkNotBefore() error {
 	case at == nil:
 		return nil
 	case at.Year() < 1 || at.Year() > 9999:
-		return &FieldError{"notBefore", "is out of range"}
+		return &FieldError{Field: "notBefore", Reason: "is out of range"}
 	case t.Deadline != nil && !at.Before(*t.Deadline):
-		return &FieldError{"notBefore", "is not before the deadline"}
+		return &FieldError{Field: "notBefore", Reason: "is not before the deadline"}
 	default:
 		return nil
 	}

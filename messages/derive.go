@@ -1,12 +1,10 @@
 package messages
 
 import (
-	"encoding/json"
-	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"iter"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 )
 
 // Sizes of what an event may show, in bytes as JSON, so that no event exceeds MaxPayload; the log has the whole.
@@ -119,25 +117,25 @@ func textRoom(content []Block) int {
 	return min(n, maxEventText)
 }
 
-func (r *Claimed) resumed() any { return &RunWaiting{Reason: brief(r.Resumes, maxEventArgs)} }
+func (r *Claimed) resumed() any { return &RunWaiting{Reason: strict.Brief(r.Resumes, maxEventArgs)} }
 
 func (r *StepStarted) data() any { return &Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step} }
 
 func (r *StepEnded) data() any {
-	return &Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step, Status: r.Status, Reason: brief(r.Reason, maxEventArgs)}
+	return &Step{StepID: stepIn(r.Step, r.StepID), Step: r.Step, Status: r.Status, Reason: strict.Brief(r.Reason, maxEventArgs)}
 }
 
 func (r *Parked) waits() any {
 	return &RunWaiting{
-		Reason: brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: brief(r.Question, maxEventArgs),
-		Cause: r.Cause.shown(),
+		Reason: strict.Brief(r.Reason, maxEventArgs), CallID: named(r.Call), Until: r.Until, Limit: named(r.Limit), Question: strict.Brief(r.Question, maxEventArgs),
+		Cause: r.Cause.Shown(),
 	}
 }
 
 func (r *Expired) data() any { return &ApprovalDecided{CallID: named(r.Call), Decision: Lapsed} }
 
 func (r *CancelRequested) data() any {
-	return &CancelAsked{brief(r.By, maxEventArgs), brief(r.Reason, maxEventArgs)}
+	return &CancelAsked{strict.Brief(r.By, maxEventArgs), strict.Brief(r.Reason, maxEventArgs)}
 }
 
 func (r *BudgetWarned) data() any {
@@ -151,7 +149,7 @@ func (r *Finished) turn() any {
 func (r *Started) queued() any {
 	return &RunQueued{
 		Agent: r.Task.Agent, Priority: r.Task.Priority, Session: r.Task.Session, Labels: r.Task.Labels,
-		Input: brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt, By: named(r.Task.By),
+		Input: strict.Brief(r.Task.Input.Text(), maxEventArgs), QueuedAt: r.QueuedAt, By: named(r.Task.By),
 	}
 }
 
@@ -168,21 +166,21 @@ func (r *Started) begun() any {
 
 func (r *ModelFailed) data() any {
 	return &ErrorData{
-		StepID: stepID(r.Step), Message: brief(r.Error.Message, maxEventArgs),
+		StepID: stepID(r.Step), Message: strict.Brief(r.Error.Message, maxEventArgs),
 		Code: r.Error.Code, Retryable: r.Error.Code.Retryable(), Fallback: r.Fallback,
 		Provider: named(r.Provider),
 	}
 }
 
 func (r *ToolStarted) data() any {
-	args, cut := fit(r.Call.Arguments, maxEventText)
+	args, cut := strict.Fit(r.Call.Arguments, maxEventText)
 	return &ToolExecution{
 		StepID: stepIn(r.Step, r.StepID), CallID: named(r.Call.ID), ToolName: named(r.Call.Name), Arguments: args, Truncated: cut,
 	}
 }
 
 func (r *ToolReturned) data() any {
-	text, cut := fit(r.Result.Shown(), maxEventText)
+	text, cut := strict.Fit(r.Result.Shown(), maxEventText)
 	meta := r.Meta
 	if len(meta) > MaxMeta { // no worker writes it
 		meta, cut = nil, true
@@ -200,7 +198,7 @@ func (r *Finished) data(run Ref, h *Head) any {
 }
 
 func (r *HookFailed) data() any {
-	f := &HookFailure{On: r.On, Hook: named(r.Hook), CallID: named(r.Call), Reason: brief(r.Reason, maxEventArgs), Fatal: r.Fatal}
+	f := &HookFailure{On: r.On, Hook: named(r.Hook), CallID: named(r.Call), Reason: strict.Brief(r.Reason, maxEventArgs), Fatal: r.Fatal}
 	if r.Step > 0 {
 		f.StepID = stepID(r.Step)
 	}
@@ -223,16 +221,16 @@ func (r *ModelReplied) data() any {
 		Provider: named(r.Provider), Model: named(r.Model), Millis: r.Millis, Cached: r.Cached, Cost: r.Cost,
 		FirstTokenMillis: r.FirstTokenMillis,
 	}
-	m.Text, m.Truncated = fit(r.Message.Text(), maxEventText)
+	m.Text, m.Truncated = strict.Fit(r.Message.Text(), maxEventText)
 	var cut bool
-	m.Reasoning, cut = fit(r.Message.reasoning(), maxEventText)
+	m.Reasoning, cut = strict.Fit(r.Message.reasoning(), maxEventText)
 	m.Truncated = m.Truncated || cut
 	for _, c := range r.Message.Calls() {
 		if len(m.ToolCalls) == maxEventList {
 			m.Truncated = true
 			break
 		}
-		args, cut := fit(c.Arguments, maxEventArgs)
+		args, cut := strict.Fit(c.Arguments, maxEventArgs)
 		m.ToolCalls = append(m.ToolCalls, ToolCall{named(c.ID), named(c.Name), args})
 		m.Truncated = m.Truncated || cut
 	}
@@ -243,26 +241,26 @@ func (r *ModelReplied) data() any {
 func (r *AgentResult) shorten(run Ref) {
 	var cut bool
 	if s, ok := r.Result.(string); ok {
-		r.Result, cut = fit(s, maxEventText)
-	} else if r.Result != nil && tooLarge(r.Result, maxEventText) {
+		r.Result, cut = strict.Fit(s, maxEventText)
+	} else if r.Result != nil && strict.Larger(r.Result, maxEventText) {
 		r.Result, cut = nil, true
 	}
 	if r.Error != nil {
-		r.Error = &RunError{Message: brief(r.Error.Message, maxEventArgs), Code: r.Error.Code}
+		r.Error = &RunError{Message: strict.Brief(r.Error.Message, maxEventArgs), Code: r.Error.Code}
 	}
-	if m := r.Metrics; m != nil && tooLarge(m.ToolLatencyMs, maxEventText) {
+	if m := r.Metrics; m != nil && strict.Larger(m.ToolLatencyMs, maxEventText) {
 		r.Metrics, cut = &Metrics{DurationMs: m.DurationMs}, true
 	}
-	if s, shortened := fit(r.Summary, maxEventText); shortened {
+	if s, shortened := strict.Fit(r.Summary, maxEventText); shortened {
 		r.Summary, cut = s, true
 	}
-	if len(r.Outputs) > 0 && tooLarge(r.Outputs, maxEventText) {
+	if len(r.Outputs) > 0 && strict.Larger(r.Outputs, maxEventText) {
 		r.Outputs, cut = nil, true
 	}
 	if len(r.Output) > maxEventText {
 		r.Output, cut = nil, true
 	}
-	if p := r.Provenance; p != nil && tooLarge(p, maxEventText) {
+	if p := r.Provenance; p != nil && strict.Larger(p, maxEventText) {
 		r.Provenance, cut = &Provenance{Agent: named(p.Agent), Revision: p.Revision, Planner: named(p.Planner)}, true
 	}
 	r.Truncated = cut || len(r.Actions) > 0 || len(r.ModelCalls) > 0
@@ -273,68 +271,4 @@ func (r *AgentResult) shorten(run Ref) {
 	}
 }
 
-// Clip shortens s to n bytes, at a rune boundary, and then says by how much.
-func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return clipped(s, cutAt(s, n))
-}
-
-func clipped(s string, cut int) string {
-	return fmt.Sprintf("%s… (%d more bytes)", s[:cut], len(s)-cut)
-}
-
-// fit is Clip to n bytes as JSON, which writes some characters as six bytes.
-func fit(s string, n int) (_ string, cut bool) {
-	if len(s) <= n/len(`\u0000`) {
-		return s, false
-	}
-	for i, r := range s {
-		if n -= sizeInJSON(r); n < 0 {
-			return clipped(s, i), true
-		}
-	}
-	return s, false
-}
-
-func sizeInJSON(r rune) int {
-	switch {
-	case r < ' ', r == '<', r == '>', r == '&', r == utf8.RuneError, r == '\u2028', r == '\u2029', r == 0x7f:
-		return len(`\u0000`)
-	case r == '"', r == '\\':
-		return 2
-	default:
-		return utf8.RuneLen(r)
-	}
-}
-
-func brief(s string, n int) string {
-	s, _ = fit(s, n)
-	return s
-}
-
-func named(s string) string { return brief(s, maxEventName) }
-
-// tooLarge reports whether what a result holds is larger than limit as JSON.
-func tooLarge(v any, limit int) bool {
-	if millis, ok := v.(map[string]int64); ok {
-		most := 0
-		for name := range millis {
-			most += 6*len(name) + 24 // a character is escaped with six
-		}
-		if most <= limit {
-			return false
-		}
-	}
-	b, err := json.Marshal(v)
-	return err != nil || len(b) > limit
-}
-
-// cutAt is the last rune boundary of s up to n, which is less than its length.
-func cutAt(s string, n int) int {
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return n
-}
+func named(s string) string { return strict.Brief(s, maxEventName) }

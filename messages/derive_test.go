@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func TestEventsAreTheSameTwice(t *testing.T) {
@@ -162,7 +163,7 @@ func TestClip(t *testing.T) {
 		{"😀", 0, "… (4 more bytes)"},
 		{"\x80\x80", 1, "… (2 more bytes)"},
 	} {
-		if diff := cmp.Diff(tc.want, messages.Clip(tc.in, tc.n)); diff != "" || !utf8.ValidString(tc.want) {
+		if diff := cmp.Diff(tc.want, strict.Clip(tc.in, tc.n)); diff != "" || !utf8.ValidString(tc.want) {
 			t.Errorf("%q: %s", tc.in, diff)
 		}
 	}
@@ -211,7 +212,7 @@ func TestCodes(t *testing.T) {
 
 func decode(t *testing.T, data []byte, v any) {
 	t.Helper()
-	if err := messages.Decode(data, v); err != nil {
+	if err := strict.Decode(data, v); err != nil {
 		t.Fatal(err)
 	}
 }

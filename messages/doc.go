@@ -6,7 +6,7 @@
 // can be read without opening it. [Events] derives from an entry what the world may see of it. [AgentResult] is how
 // a run ended.
 //
-// Everything that comes from outside is decoded by [Decode], which is stricter than encoding/json: unknown, doubled
+// Everything that comes from outside is decoded by [strict.Decode], which is stricter than encoding/json: unknown, doubled
 // and other-case keys, null, invalid UTF-8 and trailing data are errors that name the field ([FieldError]).
 //
 // The package links only the standard library and does no I/O.

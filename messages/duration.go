@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"errors"
+	"github.com/longshore-run/longshore/messages/strict"
 	"time"
 )
 
@@ -17,7 +18,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 // UnmarshalJSON reads the text.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var s string
-	if err := Decode(data, &s); err != nil {
+	if err := strict.Decode(data, &s); err != nil {
 		return errors.New(`must be a text such as "90s" or "1h30m"`)
 	}
 	v, err := time.ParseDuration(s)

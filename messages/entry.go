@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
 )
@@ -211,17 +212,17 @@ func DecodeRecords(data []byte) ([]Record, error) {
 		Kind Kind            `json:"kind"`
 		Data json.RawMessage `json:"data"`
 	}
-	if err := decodeNamed("records", data, &wire); err != nil {
+	if err := strict.DecodeDepth("records", strict.MaxDepth, data, &wire); err != nil {
 		return nil, err
 	}
 	out := make([]Record, len(wire))
 	for i, w := range wire {
 		r := newRecord(w.Kind)
 		if r == nil {
-			return nil, &FieldError{fmt.Sprintf("records[%d].kind", i), fmt.Sprintf("%q is unknown", shown(string(w.Kind)))}
+			return nil, &FieldError{Field: fmt.Sprintf("records[%d].kind", i), Reason: fmt.Sprintf("%q is unknown", strict.Shown(string(w.Kind)))}
 		}
-		if err := Decode(w.Data, r); err != nil {
-			return nil, under(fmt.Sprintf("records[%d].data", i), err)
+		if err := strict.Decode(w.Data, r); err != nil {
+			return nil, strict.Under(fmt.Sprintf("records[%d].data", i), err)
 		}
 		out[i] = r
 	}
@@ -246,11 +247,11 @@ func DecodeHead(s string) (Head, error) {
 	case h.Version > Version: // whatever err says: a field may have changed its type
 		return h, ErrNewerVersion
 	case err != nil:
-		return Head{}, &FieldError{"head", shown(err.Error())}
+		return Head{}, &FieldError{Field: "head", Reason: strict.Shown(err.Error())}
 	case h.ID == "" || h.Version < 1 || h.FirstEvent == 0 || len(h.Kinds) == 0:
-		return Head{}, &FieldError{"head", "id, version, kinds or firstEvent is missing"}
+		return Head{}, &FieldError{Field: "head", Reason: "id, version, kinds or firstEvent is missing"}
 	case h.Attempt < 0 || h.Events < 0:
-		return Head{}, &FieldError{"head", "attempt or events is negative"}
+		return Head{}, &FieldError{Field: "head", Reason: "attempt or events is negative"}
 	}
 	return h, nil
 }

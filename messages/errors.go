@@ -4,18 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // ErrUnknownAgent means that a task names an agent that nobody defined.
 var ErrUnknownAgent = errors.New("unknown agent")
 
-// FieldError says which field of an input is wrong and why. Field is a path such as "limits.maxSteps" or
-// "labels[3].name"; it is "task" or the like when the whole input is meant.
-type FieldError struct {
-	Field, Reason string
-}
-
-func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
+// FieldError says which field of an input is wrong and why.
+type FieldError = strict.FieldError
 
 // Code is the closed list of reasons why a run or a request failed.
 type Code string

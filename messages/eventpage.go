@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"time"
 )
@@ -48,7 +49,7 @@ func (r *EventsRequest) Check() error {
 		r.Limit = MaxEventPage
 	}
 	if r.Limit < 0 || r.Limit > MaxEventPage {
-		return &FieldError{"limit", "must be 1 to 256"}
+		return &FieldError{Field: "limit", Reason: "must be 1 to 256"}
 	}
 	if err := checkAfter(r.After); err != nil {
 		return err
@@ -59,13 +60,13 @@ func (r *EventsRequest) Check() error {
 	if r.ID != "" {
 		return Ref{r.Tenant, r.ID}.Check()
 	}
-	return checkToken("tenant", r.Tenant)
+	return strict.CheckToken("tenant", r.Tenant)
 }
 
 // checkAfter refuses what is no sequence of a stream: the one after it might be the first.
 func checkAfter(after uint64) error {
 	if after > math.MaxInt64 {
-		return &FieldError{"after", fmt.Sprintf("must be 0 to %d", int64(math.MaxInt64))}
+		return &FieldError{Field: "after", Reason: fmt.Sprintf("must be 0 to %d", int64(math.MaxInt64))}
 	}
 	return nil
 }
@@ -74,7 +75,7 @@ func checkAfter(after uint64) error {
 func checkSince(t *time.Time) error {
 	const last = 2261
 	if t != nil && t.UTC().Year() > last {
-		return &FieldError{"since", "must be before the year 2262"}
+		return &FieldError{Field: "since", Reason: "must be before the year 2262"}
 	}
 	return nil
 }

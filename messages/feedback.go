@@ -1,6 +1,9 @@
 package messages
 
-import "time"
+import (
+	"github.com/longshore-run/longshore/messages/strict"
+	"time"
+)
 
 // Subjects of what people think of runs.
 const (
@@ -36,22 +39,22 @@ type FeedbackRequest struct {
 // Validate returns a *FieldError for the first field that is wrong; run and tenant are checked by Ref.
 func (r *FeedbackRequest) Validate() error {
 	if r.Score == nil && r.Comment == "" && len(r.Labels) == 0 {
-		return &FieldError{"score", "is missing, and so are comment and labels"}
+		return &FieldError{Field: "score", Reason: "is missing, and so are comment and labels"}
 	}
 	if r.Score != nil && !(*r.Score >= -1 && *r.Score <= 1) {
-		return &FieldError{"score", "must be -1 to 1"}
+		return &FieldError{Field: "score", Reason: "must be -1 to 1"}
 	}
 	if r.Step < 0 || r.Step > maxStepsOf {
-		return &FieldError{"step", "must be the number of a step, from 1"}
+		return &FieldError{Field: "step", Reason: "must be the number of a step, from 1"}
 	}
-	if err := checkText("comment", r.Comment, maxComment); err != nil {
+	if err := strict.CheckText("comment", r.Comment, maxComment); err != nil {
 		return err
 	}
 	if err := checkLabels(r.Labels); err != nil {
 		return err
 	}
-	if tooLarge(r.Labels, maxFeedbackLabels) {
-		return &FieldError{"labels", "larger than 4096 bytes as JSON"}
+	if strict.Larger(r.Labels, maxFeedbackLabels) {
+		return &FieldError{Field: "labels", Reason: "larger than 4096 bytes as JSON"}
 	}
 	return checkSaid(r.By, "", r.Control)
 }

@@ -1,5 +1,7 @@
 package messages
 
+import "github.com/longshore-run/longshore/messages/strict"
+
 // Origin names the run that another one was forked from.
 type Origin struct {
 	Run  string `json:"run"`  // of the same tenant
@@ -56,23 +58,23 @@ type ForkRequest struct {
 // Check returns a *FieldError for the first field that is wrong.
 func (r *ForkRequest) Check() error {
 	if r.At < 1 || r.At > maxStepsOf {
-		return &FieldError{"at", "must be the number of a step, from 1"}
+		return &FieldError{Field: "at", Reason: "must be the number of a step, from 1"}
 	}
 	for _, f := range []struct{ name, value string }{{"agent", r.Agent}, {"newId", r.NewID}} {
 		if f.value == "" {
 			continue
 		}
-		if err := checkToken(f.name, f.value); err != nil {
+		if err := strict.CheckToken(f.name, f.value); err != nil {
 			return err
 		}
 	}
 	if r.NewID == NoRun {
-		return &FieldError{"newId", "_ is taken: it stands for no run"}
+		return &FieldError{Field: "newId", Reason: "_ is taken: it stands for no run"}
 	}
 	if r.Revision != 0 && r.Agent == "" {
-		return &FieldError{"revision", "needs the name of an agent"}
+		return &FieldError{Field: "revision", Reason: "needs the name of an agent"}
 	}
-	return checkText("model", r.Model, maxModel)
+	return strict.CheckText("model", r.Model, maxModel)
 }
 
 // ForkReply answers a fork.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func FuzzDecodeTask(f *testing.F) {
@@ -20,7 +21,7 @@ func FuzzDecodeTask(f *testing.F) {
 			wantFieldError(t, "task", err)
 			return
 		}
-		if task.ID != "" && task.Ref().Check() != nil || !messages.ValidToken(task.Tenant) || !messages.ValidToken(task.Agent) {
+		if task.ID != "" && task.Ref().Check() != nil || !strict.ValidToken(task.Tenant) || !strict.ValidToken(task.Agent) {
 			t.Errorf("a task may be decoded that names no run: %v", task.Ref())
 		}
 		again, err := messages.DecodeTask(task.Encode())

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"net/textproto"
 	"net/url"
@@ -68,7 +69,7 @@ func (h *Hook) Name() string {
 }
 
 func shownURL(u *url.URL) string {
-	return Clip((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), maxEventName)
+	return strict.Clip((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), maxEventName)
 }
 
 // OnHookFailure is what a hook of the point does by default when it fails.
@@ -94,7 +95,7 @@ func (d *Definition) setHookDefaults() {
 
 func (d *Definition) checkHooks() error {
 	if len(d.Hooks) > MaxHooks {
-		return &FieldError{"hooks", fmt.Sprintf("more than %d", MaxHooks)}
+		return &FieldError{Field: "hooks", Reason: fmt.Sprintf("more than %d", MaxHooks)}
 	}
 	for i := range d.Hooks {
 		if err := d.Hooks[i].check(fmt.Sprintf("hooks[%d].", i)); err != nil {
@@ -107,13 +108,13 @@ func (d *Definition) checkHooks() error {
 func (h *Hook) check(at string) error {
 	switch {
 	case !slices.Contains(HookPoints(), h.On):
-		return &FieldError{at + "on", fmt.Sprintf("%q is not a hook point; known: %s", shown(string(h.On)), pointNames())}
+		return &FieldError{Field: at + "on", Reason: fmt.Sprintf("%q is not a hook point; known: %s", strict.Shown(string(h.On)), pointNames())}
 	case h.Timeout < 0 || time.Duration(h.Timeout) > MaxHookTimeout:
-		return &FieldError{at + "timeout", fmt.Sprintf("must be above 0s and at most %s", MaxHookTimeout)}
+		return &FieldError{Field: at + "timeout", Reason: fmt.Sprintf("must be above 0s and at most %s", MaxHookTimeout)}
 	case h.OnFailure != "" && h.OnFailure != HookIgnore && h.OnFailure != HookFail:
-		return &FieldError{at + "onFailure", "must be ignore or fail"}
+		return &FieldError{Field: at + "onFailure", Reason: "must be ignore or fail"}
 	case h.On == HookOnTokens && h.OnFailure == HookFail:
-		return &FieldError{at + "onFailure", "must be ignore for on_tokens: the run does not wait for it"}
+		return &FieldError{Field: at + "onFailure", Reason: "must be ignore for on_tokens: the run does not wait for it"}
 	}
 	if err := checkAddress(at+"url", h.URL); err != nil {
 		return err
@@ -123,24 +124,24 @@ func (h *Hook) check(at string) error {
 
 func (h *Hook) checkHeaders(at string) error {
 	if len(h.Headers) > maxHookHeaders {
-		return &FieldError{at, fmt.Sprintf("more than %d", maxHookHeaders)}
+		return &FieldError{Field: at, Reason: fmt.Sprintf("more than %d", maxHookHeaders)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
-		field := at + "." + shown(name)
+		field := at + "." + strict.Shown(name)
 		switch canonical := textproto.CanonicalMIMEHeaderKey(name); {
 		case !isHeaderName(name):
-			return &FieldError{field, "is not the name of a header"}
+			return &FieldError{Field: field, Reason: "is not the name of a header"}
 		case slices.Contains(ownHeaders(), canonical) || strings.HasPrefix(canonical, "Longshore-"):
-			return &FieldError{field, "is set by the worker"}
+			return &FieldError{Field: field, Reason: "is set by the worker"}
 		case carriesSecret(canonical):
-			return &FieldError{field, "carries credentials, which must not be stored with a run; hooks are signed with LONGSHORE_HOOK_SECRET instead"}
+			return &FieldError{Field: field, Reason: "carries credentials, which must not be stored with a run; hooks are signed with LONGSHORE_HOOK_SECRET instead"}
 		}
 		value := h.Headers[name]
-		if err := checkText(field, value, maxHookHeader); err != nil {
+		if err := strict.CheckText(field, value, maxHookHeader); err != nil {
 			return err
 		}
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return &FieldError{field, "holds a control character"}
+			return &FieldError{Field: field, Reason: "holds a control character"}
 		}
 	}
 	return nil
@@ -165,7 +166,7 @@ func carriesSecret(name string) bool {
 }
 
 func isHeaderName(s string) bool {
-	if s == "" || len(s) > maxShown {
+	if s == "" || len(s) > strict.MaxShown {
 		return false
 	}
 	for _, c := range []byte(s) {
@@ -230,7 +231,7 @@ func (a HookAnswer) Refusal() string {
 	if a.Reason == "" {
 		return "Refused by a hook."
 	}
-	return "Refused by a hook: " + Clip(strings.ToValidUTF8(a.Reason, "\uFFFD"), maxHookReason)
+	return "Refused by a hook: " + strict.Clip(strings.ToValidUTF8(a.Reason, "\uFFFD"), maxHookReason)
 }
 
 // Validate returns a *FieldError when the answer is none.
@@ -239,12 +240,12 @@ func (a HookAnswer) Validate() error {
 	case "", HookAllow, HookDeny:
 		return nil
 	default:
-		return &FieldError{"decision", "must be allow or deny"}
+		return &FieldError{Field: "decision", Reason: "must be allow or deny"}
 	}
 }
 
 // ShownOutput is a tool's output as a hook is told it.
-func ShownOutput(r *ToolResult) string { return Clip(r.Shown(), MaxPayload) }
+func ShownOutput(r *ToolResult) string { return strict.Clip(r.Shown(), MaxPayload) }
 
 // Short is the copy of a result that hooks are told and events show.
 func (r AgentResult) Short(run Ref) AgentResult {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func TestHookDefaults(t *testing.T) {
@@ -57,7 +58,7 @@ func TestHooksAreChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var d messages.Definition
-			err := messages.Decode([]byte(`{"name":"a","hooks":[`+tt.json+`]}`), &d)
+			err := strict.Decode([]byte(`{"name":"a","hooks":[`+tt.json+`]}`), &d)
 			if err == nil {
 				d.SetDefaults()
 				err = d.Validate()

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
 	"time"
 )
@@ -18,7 +19,7 @@ func WakeLane() Lane { return Lane{Priority: wake} }
 // LaneOf is the lane of a tenant's messages at a priority. Ok is false when there is none.
 func LaneOf(p Priority, tenant string) (l Lane, ok bool) {
 	switch {
-	case !ValidToken(tenant):
+	case !strict.ValidToken(tenant):
 		return Lane{}, false
 	case p.Wakes():
 		return WakeLane(), true
@@ -83,7 +84,7 @@ func (r *LanesRequest) Check() error {
 	if r.Tenant == "" {
 		return nil
 	}
-	return checkToken("tenant", r.Tenant)
+	return strict.CheckToken("tenant", r.Tenant)
 }
 
 // MaxLanes bounds a list of lanes.

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"strings"
 	"time"
@@ -24,11 +25,11 @@ type Concurrency struct {
 }
 
 func (c *Concurrency) check() error {
-	if err := checkToken("concurrency.key", c.Key); err != nil {
+	if err := strict.CheckToken("concurrency.key", c.Key); err != nil {
 		return err
 	}
 	if c.Limit < 0 || c.Limit > MaxPlaces {
-		return &FieldError{"concurrency.limit", fmt.Sprintf("must be 1 to %d", MaxPlaces)}
+		return &FieldError{Field: "concurrency.limit", Reason: fmt.Sprintf("must be 1 to %d", MaxPlaces)}
 	}
 	return nil
 }
@@ -67,11 +68,11 @@ func CheckLine(line string) error {
 		return nil
 	}
 	parts := strings.Split(line, ".")
-	ok := !slices.ContainsFunc(parts, func(p string) bool { return !ValidToken(p) })
+	ok := !slices.ContainsFunc(parts, func(p string) bool { return !strict.ValidToken(p) })
 	if _, quota := QuotaOfLine(line); ok && (quota || IsKeyLine(line) && len(parts) == 3) {
 		return nil
 	}
-	return &FieldError{"line", "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME, people or worker"}
+	return &FieldError{Field: "line", Reason: "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME, people or worker"}
 }
 
 // Line is who has the places of a line.

@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"slices"
 	"strings"
@@ -51,29 +52,29 @@ const maxLiveText = 1 << 20
 func DecodeLive(run Ref, data []byte) (Live, error) {
 	var l Live
 	if err := json.Unmarshal(data, &l); err != nil {
-		return Live{}, &FieldError{wholeBody, "is not a live message"}
+		return Live{}, &FieldError{Field: strict.Body, Reason: "is not a live message"}
 	}
 	for _, number := range []struct {
 		field string
 		value int
 	}{{"step", l.Step}, {"attempt", l.Attempt}, {"try", l.Try}, {"n", l.N}} {
 		if number.value < 1 || number.value > math.MaxInt32 {
-			return Live{}, &FieldError{number.field, fmt.Sprintf("must be 1 to %d", math.MaxInt32)}
+			return Live{}, &FieldError{Field: number.field, Reason: fmt.Sprintf("must be 1 to %d", math.MaxInt32)}
 		}
 	}
 	switch {
 	case l.Type != TypeLive:
-		return Live{}, &FieldError{"type", "must be " + TypeLive}
+		return Live{}, &FieldError{Field: "type", Reason: "must be " + TypeLive}
 	case l.Run != run.Run:
-		return Live{}, &FieldError{"run", "is another one than in the subject"}
+		return Live{}, &FieldError{Field: "run", Reason: "is another one than in the subject"}
 	case l.Dropped < 0:
-		return Live{}, &FieldError{"dropped", "must not be negative"}
-	case !ValidToken(string(l.Kind)):
-		return Live{}, checkToken("kind", string(l.Kind))
+		return Live{}, &FieldError{Field: "dropped", Reason: "must not be negative"}
+	case !strict.ValidToken(string(l.Kind)):
+		return Live{}, strict.CheckToken("kind", string(l.Kind))
 	case len(l.CallID) > maxEventName || len(l.Tool) > maxEventName:
-		return Live{}, &FieldError{"callId", fmt.Sprintf("this or toolName is larger than %d bytes", maxEventName)}
+		return Live{}, &FieldError{Field: "callId", Reason: fmt.Sprintf("this or toolName is larger than %d bytes", maxEventName)}
 	case len(l.Text) > maxLiveText:
-		return Live{}, &FieldError{"text", fmt.Sprintf("larger than %d bytes", maxLiveText)}
+		return Live{}, &FieldError{Field: "text", Reason: fmt.Sprintf("larger than %d bytes", maxLiveText)}
 	}
 	return l, nil
 }

@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"math"
 	"slices"
@@ -29,7 +30,7 @@ func (l LogLevel) rank() int {
 // Check returns a *FieldError for what is no level.
 func (l LogLevel) Check() error {
 	if l.rank() < 0 {
-		return &FieldError{"level", "must be debug, info, warn or error"}
+		return &FieldError{Field: "level", Reason: "must be debug, info, warn or error"}
 	}
 	return nil
 }
@@ -93,7 +94,7 @@ func (e *LogEntry) Bounded() LogEntry {
 
 // soundText is s as JSON of about n bytes at most, without what not every consumer could read.
 func soundText(s string, n int) string {
-	return brief(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD"), n)
+	return strict.Brief(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD"), n)
 }
 
 // soundValue is a value that is strict JSON of bounded size: itself, or the beginning of its text.
@@ -106,7 +107,7 @@ func soundValue(v any) (_ any, size int) {
 	if !isText && len(raw) <= maxLogValue {
 		var free any
 		// Two levels are open around it.
-		if (&decoder{data: raw, name: "data", limit: maxDepth - 2}).decode(&free) == nil {
+		if strict.DecodeDepth("data", strict.MaxDepth-2, raw, &free) == nil {
 			return json.RawMessage(raw), len(raw)
 		}
 	}
@@ -133,7 +134,7 @@ func EncodeLogEntry(e LogEntry) ([]byte, error) {
 		return nil, fmt.Errorf("encode log entry: %w", err)
 	}
 	if len(data) > maxLogLine {
-		return nil, &FieldError{wholeBody, fmt.Sprintf("larger than %d bytes", maxLogLine)}
+		return nil, &FieldError{Field: strict.Body, Reason: fmt.Sprintf("larger than %d bytes", maxLogLine)}
 	}
 	return data, nil
 }
@@ -143,9 +144,9 @@ func EncodeLogEntry(e LogEntry) ([]byte, error) {
 func DecodeLogEntry(run Ref, data []byte) (LogEntry, error) {
 	var e LogEntry
 	if len(data) > maxLogLine {
-		return LogEntry{}, &FieldError{wholeBody, fmt.Sprintf("larger than %d bytes", maxLogLine)}
+		return LogEntry{}, &FieldError{Field: strict.Body, Reason: fmt.Sprintf("larger than %d bytes", maxLogLine)}
 	}
-	if err := Decode(data, &e); err != nil {
+	if err := strict.Decode(data, &e); err != nil {
 		return LogEntry{}, err
 	}
 	if err := e.check(run); err != nil {
@@ -169,25 +170,25 @@ func (e *LogEntry) check(run Ref) error {
 		{"component", e.Component, 2 * maxLogName, true}, {"message", e.Message, 2 * maxLogMessage, true}, {"worker", e.Worker, 2 * maxLogName, false},
 	} {
 		if text.needed && text.value == "" {
-			return &FieldError{text.field, "is missing"}
+			return &FieldError{Field: text.field, Reason: "is missing"}
 		}
-		if err := checkText(text.field, text.value, text.limit); err != nil {
+		if err := strict.CheckText(text.field, text.value, text.limit); err != nil {
 			return err
 		}
 	}
 	switch {
 	case e.Timestamp.IsZero():
-		return &FieldError{"timestamp", "is missing"}
+		return &FieldError{Field: "timestamp", Reason: "is missing"}
 	case e.Timestamp.Year() > 9999 || e.Timestamp.Year() < 0:
-		return &FieldError{"timestamp", "is no time that can be written"}
+		return &FieldError{Field: "timestamp", Reason: "is no time that can be written"}
 	case e.Tenant != run.Tenant:
-		return &FieldError{"tenant", "is another one than in the subject"}
+		return &FieldError{Field: "tenant", Reason: "is another one than in the subject"}
 	case e.Run != run.Run:
-		return &FieldError{"run", "is another one than in the subject"}
+		return &FieldError{Field: "run", Reason: "is another one than in the subject"}
 	case e.Step < 0 || e.Step > math.MaxInt32:
-		return &FieldError{"step", fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
+		return &FieldError{Field: "step", Reason: fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
 	case e.Attempt < 0 || e.Attempt > math.MaxInt32:
-		return &FieldError{"attempt", fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
+		return &FieldError{Field: "attempt", Reason: fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
 	}
 	return nil
 }

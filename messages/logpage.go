@@ -16,7 +16,7 @@ type LogRequest struct {
 // Check says which field is wrong.
 func (r *LogRequest) Check() error {
 	if r.Offset < 0 {
-		return &FieldError{"offset", "is negative"}
+		return &FieldError{Field: "offset", Reason: "is negative"}
 	}
 	return checkAfter(r.After)
 }

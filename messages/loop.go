@@ -1,9 +1,9 @@
 package messages
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"slices"
 	"strings"
@@ -83,32 +83,32 @@ func (d *Definition) RepeatsAllowed() int {
 func (d *Definition) checkLoop() error {
 	switch {
 	case d.OnInvalidOutput != "" && d.OnInvalidOutput != OnErrorModel && d.OnInvalidOutput != OnErrorFail:
-		return &FieldError{"onInvalidOutput", "must be model or fail"}
+		return &FieldError{Field: "onInvalidOutput", Reason: "must be model or fail"}
 	case d.OnTruncated != "" && d.OnTruncated != TruncatedFail && d.OnTruncated != TruncatedContinue:
-		return &FieldError{"onTruncated", "must be fail or continue"}
+		return &FieldError{Field: "onTruncated", Reason: "must be fail or continue"}
 	case d.ToolTimeout != 0 && (d.ToolTimeout < minToolTimeout || d.ToolTimeout > maxToolTimeout):
-		return &FieldError{"toolTimeout", "must be 1ms to 24h, or 0 for what the worker and the tool say"}
+		return &FieldError{Field: "toolTimeout", Reason: "must be 1ms to 24h, or 0 for what the worker and the tool say"}
 	case d.Parallel < 0 || d.Parallel > maxParallel:
-		return &FieldError{"parallel", fmt.Sprintf("must be 1 to %d", maxParallel)}
+		return &FieldError{Field: "parallel", Reason: fmt.Sprintf("must be 1 to %d", maxParallel)}
 	case d.RepeatsAllowed() < 0 || d.RepeatsAllowed() > maxRepeatLimit:
-		return &FieldError{"repeatLimit", fmt.Sprintf("must be 0 to %d", maxRepeatLimit)}
+		return &FieldError{Field: "repeatLimit", Reason: fmt.Sprintf("must be 0 to %d", maxRepeatLimit)}
 	}
 	known := prompts()
 	for _, name := range slices.Sorted(maps.Keys(d.Prompts)) {
-		at := "prompts." + shown(name)
+		at := "prompts." + strict.Shown(name)
 		must, ok := known[name]
 		if !ok {
-			return &FieldError{at, "is unknown; known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
+			return &FieldError{Field: at, Reason: "is unknown; known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
 		}
-		if err := checkText(at, d.Prompts[name], maxPrompt); err != nil {
+		if err := strict.CheckText(at, d.Prompts[name], maxPrompt); err != nil {
 			return err
 		}
 		if d.Prompts[name] == "" {
-			return &FieldError{at, "is empty"}
+			return &FieldError{Field: at, Reason: "is empty"}
 		}
 		for _, place := range must {
 			if !strings.Contains(d.Prompts[name], place) {
-				return &FieldError{at, "must hold " + place}
+				return &FieldError{Field: at, Reason: "must hold " + place}
 			}
 		}
 	}
@@ -121,29 +121,10 @@ func checkOutputSchema(schema json.RawMessage) error {
 	case len(schema) == 0:
 		return nil
 	case len(schema) > maxOutputSchema:
-		return &FieldError{"outputSchema", fmt.Sprintf("larger than %d bytes", maxOutputSchema)}
+		return &FieldError{Field: "outputSchema", Reason: fmt.Sprintf("larger than %d bytes", maxOutputSchema)}
 	case schema[0] != '{':
-		return &FieldError{"outputSchema", "must be an object"}
+		return &FieldError{Field: "outputSchema", Reason: "must be an object"}
 	}
 	var free json.RawMessage // what was not decoded may hold anything
-	d := decoder{data: schema, name: wholeBody, limit: maxTaskDepth - 1}
-	return under("outputSchema", d.decode(&free))
-}
-
-// canonical is free JSON with its keys sorted and without spacing; what is not JSON stays as it is.
-func canonical(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return raw
-	}
-	var v any
-	in := json.NewDecoder(bytes.NewReader(raw))
-	in.UseNumber() // large numbers that differ must not become the same
-	if in.Decode(&v) != nil {
-		return raw
-	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return raw
-	}
-	return out
+	return strict.Under("outputSchema", strict.DecodeDepth(strict.Body, maxTaskDepth-1, schema, &free))
 }

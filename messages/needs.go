@@ -64,7 +64,7 @@ func (n *Needs) MissingFrom(workers []WorkerStatus) string {
 
 func checkRequires(l Labels) error {
 	if len(l) > maxRequires {
-		return &FieldError{"requires", fmt.Sprintf("has more than %d labels", maxRequires)}
+		return &FieldError{Field: "requires", Reason: fmt.Sprintf("has more than %d labels", maxRequires)}
 	}
 	return l.Check("requires")
 }

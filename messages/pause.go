@@ -1,5 +1,7 @@
 package messages
 
+import "github.com/longshore-run/longshore/messages/strict"
+
 // Requests about pauses, of the dispatcher's micro service.
 const (
 	SubjectPauses = "longshore.pauses" // {} -> PauseList
@@ -20,12 +22,12 @@ func (r *PauseRequest) Check() error {
 		return err
 	}
 	if len(r.By)+len(r.Reason) > maxPauseText {
-		return &FieldError{"reason", "is too long"}
+		return &FieldError{Field: "reason", Reason: "is too long"}
 	}
-	if err := checkText("by", r.By, maxPauseText); err != nil {
+	if err := strict.CheckText("by", r.By, maxPauseText); err != nil {
 		return err
 	}
-	return checkText("reason", r.Reason, maxPauseText)
+	return strict.CheckText("reason", r.Reason, maxPauseText)
 }
 
 // PausedThing is a tenant, an agent or a provider that is paused.

@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func (p *Plan) Find(id string) *PlanStep {
 // Validate returns a *FieldError for the first field that is wrong. Which tools there are it does not know.
 func (p *Plan) Validate() error {
 	if n := len(p.Steps); n < 1 || n > MaxPlanSteps {
-		return &FieldError{"steps", fmt.Sprintf("must be 1 to %d steps, not %d", MaxPlanSteps, n)}
+		return &FieldError{Field: "steps", Reason: fmt.Sprintf("must be 1 to %d steps, not %d", MaxPlanSteps, n)}
 	}
 	if err := checkSeconds("estimatedDuration", p.EstimatedDuration); err != nil {
 		return err
@@ -66,26 +67,26 @@ func (p *Plan) Validate() error {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if err := s.check(); err != nil {
-			return under(fmt.Sprintf("steps[%d]", i), err)
+			return strict.Under(fmt.Sprintf("steps[%d]", i), err)
 		}
 		if j, twice := at[s.ID]; twice {
-			return &FieldError{fmt.Sprintf("steps[%d].id", i), fmt.Sprintf("%q is the id of steps[%d] already", s.ID, j)}
+			return &FieldError{Field: fmt.Sprintf("steps[%d].id", i), Reason: fmt.Sprintf("%q is the id of steps[%d] already", s.ID, j)}
 		}
 		at[s.ID] = i
 	}
 	if len(p.RequiredApprovals) > len(p.Steps) {
-		return &FieldError{"requiredApprovals", "more than there are steps"}
+		return &FieldError{Field: "requiredApprovals", Reason: "more than there are steps"}
 	}
 	for i, id := range p.RequiredApprovals {
 		if _, ok := at[id]; !ok {
-			return &FieldError{fmt.Sprintf("requiredApprovals[%d]", i), fmt.Sprintf("no step has the id %q", shown(id))}
+			return &FieldError{Field: fmt.Sprintf("requiredApprovals[%d]", i), Reason: fmt.Sprintf("no step has the id %q", strict.Shown(id))}
 		}
 	}
 	if err := p.checkGraph(at); err != nil {
 		return err
 	}
-	if tooLarge(p, maxPlan) {
-		return &FieldError{"steps", fmt.Sprintf("the plan is larger than %d bytes as JSON", maxPlan)}
+	if strict.Larger(p, maxPlan) {
+		return &FieldError{Field: "steps", Reason: fmt.Sprintf("the plan is larger than %d bytes as JSON", maxPlan)}
 	}
 	return nil
 }
@@ -101,8 +102,8 @@ func (p *Plan) CheckTools(allowed []string) error {
 			known = "none"
 		}
 		return &FieldError{
-			fmt.Sprintf("steps[%d].tool", i),
-			fmt.Sprintf("Tool %q not found. Allowed tools: %s", shown(p.Steps[i].Tool), known),
+			Field:  fmt.Sprintf("steps[%d].tool", i),
+			Reason: fmt.Sprintf("Tool %q not found. Allowed tools: %s", strict.Shown(p.Steps[i].Tool), known),
 		}
 	}
 	return nil
@@ -110,30 +111,30 @@ func (p *Plan) CheckTools(allowed []string) error {
 
 // check looks at a step by itself.
 func (s *PlanStep) check() error {
-	if err := checkToken("id", s.ID); err != nil {
+	if err := strict.CheckToken("id", s.ID); err != nil {
 		return err
 	}
 	if strings.TrimSpace(s.Description) == "" {
-		return &FieldError{"description", "is empty"}
+		return &FieldError{Field: "description", Reason: "is empty"}
 	}
-	if err := checkText("description", s.Description, maxDescription); err != nil {
+	if err := strict.CheckText("description", s.Description, maxDescription); err != nil {
 		return err
 	}
-	if err := checkToken("tool", s.Tool); err != nil {
+	if err := strict.CheckToken("tool", s.Tool); err != nil {
 		return err
 	}
 	if err := s.checkArgs(); err != nil {
 		return err
 	}
 	if len(s.RequiredApprovals) > maxApprovals {
-		return &FieldError{"requiredApprovals", fmt.Sprintf("more than %d", maxApprovals)}
+		return &FieldError{Field: "requiredApprovals", Reason: fmt.Sprintf("more than %d", maxApprovals)}
 	}
 	for i, a := range s.RequiredApprovals {
 		field := fmt.Sprintf("requiredApprovals[%d]", i)
 		if a == "" {
-			return &FieldError{field, "is empty"}
+			return &FieldError{Field: field, Reason: "is empty"}
 		}
-		if err := checkText(field, a, maxLabel); err != nil {
+		if err := strict.CheckText(field, a, maxLabel); err != nil {
 			return err
 		}
 	}
@@ -145,19 +146,18 @@ func (s *PlanStep) checkArgs() error {
 	case len(s.Args) == 0:
 		return nil
 	case len(s.Args) > maxPlanArgs:
-		return &FieldError{"args", fmt.Sprintf("larger than %d bytes", maxPlanArgs)}
+		return &FieldError{Field: "args", Reason: fmt.Sprintf("larger than %d bytes", maxPlanArgs)}
 	case s.Args[0] != '{':
-		return &FieldError{"args", "must be an object"}
+		return &FieldError{Field: "args", Reason: "must be an object"}
 	}
 	// A plan that was not decoded may hold anything.
 	var free json.RawMessage
-	d := decoder{data: s.Args, name: wholeBody, limit: maxTaskDepth}
-	return under("args", d.decode(&free))
+	return strict.Under("args", strict.DecodeDepth(strict.Body, maxTaskDepth, s.Args, &free))
 }
 
 func checkSeconds(field string, s float64) error {
 	if s < 0 || s > maxPlanTime || math.IsNaN(s) {
-		return &FieldError{field, fmt.Sprintf("must be 0 to %d seconds", maxPlanTime)}
+		return &FieldError{Field: field, Reason: fmt.Sprintf("must be 0 to %d seconds", maxPlanTime)}
 	}
 	return nil
 }
@@ -170,16 +170,16 @@ func (p *Plan) checkGraph(at map[string]int) error {
 			field := fmt.Sprintf("steps[%d].dependsOn[%d]", i, j)
 			switch _, ok := at[id]; {
 			case !ok:
-				return &FieldError{field, fmt.Sprintf("no step has the id %q", shown(id))}
+				return &FieldError{Field: field, Reason: fmt.Sprintf("no step has the id %q", strict.Shown(id))}
 			case slices.Index(s.DependsOn, id) != j:
-				return &FieldError{field, fmt.Sprintf("%q is named twice", id)}
+				return &FieldError{Field: field, Reason: fmt.Sprintf("%q is named twice", id)}
 			}
 		}
 	}
 	if cycle := p.cycle(at); cycle != nil {
 		return &FieldError{
-			fmt.Sprintf("steps[%d].dependsOn", at[cycle[0]]),
-			Clip("the steps wait for each other: "+strings.Join(cycle, " -> "), maxPath),
+			Field:  fmt.Sprintf("steps[%d].dependsOn", at[cycle[0]]),
+			Reason: strict.Clip("the steps wait for each other: "+strings.Join(cycle, " -> "), strict.MaxPath),
 		}
 	}
 	for i := range p.Steps {
@@ -228,7 +228,7 @@ func (p *Plan) checkReferences(i int, at map[string]int) error {
 	s := &p.Steps[i]
 	ids, err := s.References()
 	if err != nil {
-		return under(fmt.Sprintf("steps[%d]", i), err)
+		return strict.Under(fmt.Sprintf("steps[%d]", i), err)
 	}
 	if len(ids) == 0 {
 		return nil
@@ -247,9 +247,9 @@ func (p *Plan) checkReferences(i int, at map[string]int) error {
 		field := fmt.Sprintf("steps[%d].args", i)
 		switch _, ok := at[id]; {
 		case !ok:
-			return &FieldError{field, fmt.Sprintf("${steps.%s.output}: no step has the id %q", shown(id), shown(id))}
+			return &FieldError{Field: field, Reason: fmt.Sprintf("${steps.%s.output}: no step has the id %q", strict.Shown(id), strict.Shown(id))}
 		case !before[id]:
-			return &FieldError{field, fmt.Sprintf("${steps.%s.output}: the step must depend on %q to use its output", shown(id), shown(id))}
+			return &FieldError{Field: field, Reason: fmt.Sprintf("${steps.%s.output}: the step must depend on %q to use its output", strict.Shown(id), strict.Shown(id))}
 		}
 	}
 	return nil
@@ -259,9 +259,9 @@ func (p *Plan) checkReferences(i int, at map[string]int) error {
 func DecodePlan(data []byte) (*Plan, error) {
 	var p Plan
 	if len(data) > maxPlan {
-		return nil, &FieldError{"plan", fmt.Sprintf("larger than %d bytes", maxPlan)}
+		return nil, &FieldError{Field: "plan", Reason: fmt.Sprintf("larger than %d bytes", maxPlan)}
 	}
-	if err := (&decoder{data: data, name: "plan", limit: maxTaskDepth}).decode(&p); err != nil {
+	if err := strict.DecodeDepth("plan", maxTaskDepth, data, &p); err != nil {
 		return nil, err
 	}
 	return &p, p.Validate()

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/json"
+	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"slices"
 )
@@ -84,7 +85,7 @@ const maxPlanShown = 32 << 10
 
 func (r *Planned) data() any {
 	d := PlanData{Decision: r.Decision, Fallback: r.Fallback}
-	d.Reason, d.Truncated = fit(r.Reason, maxEventArgs)
+	d.Reason, d.Truncated = strict.Fit(r.Reason, maxEventArgs)
 	if r.Plan == nil {
 		return d
 	}
@@ -97,8 +98,8 @@ func (r *Planned) data() any {
 			RequiredApprovals: s.RequiredApprovals,
 		}
 		var cut bool
-		item.Description, cut = fit(s.Description, maxEventName)
-		switch args := canonical(s.Args); {
+		item.Description, cut = strict.Fit(s.Description, maxEventName)
+		switch args := strict.Canonical(s.Args); {
 		case len(args) <= len(`{}`):
 		case len(args) > maxEventArgs || !json.Valid(args):
 			cut = true

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 )
 
@@ -36,29 +37,29 @@ func (d *Definition) checkPlanning() error {
 		{"onNetworkError", d.OnNetworkError, []string{NetworkPark, NetworkRetry, NetworkAbort}},
 	} {
 		if f.value != "" && !slices.Contains(f.known, f.value) {
-			return &FieldError{f.name, fmt.Sprintf("%q is not one of %q", shown(f.value), f.known)}
+			return &FieldError{Field: f.name, Reason: fmt.Sprintf("%q is not one of %q", strict.Shown(f.value), f.known)}
 		}
 	}
 	if n := d.ModelRetries; n != nil && (*n < 0 || *n > MaxModelRetries) {
-		return &FieldError{"modelRetries", fmt.Sprintf("must be 0 to %d", MaxModelRetries)}
+		return &FieldError{Field: "modelRetries", Reason: fmt.Sprintf("must be 0 to %d", MaxModelRetries)}
 	}
 	switch {
 	case len(d.OutputSchema) == 0:
 	case d.Planner == PlannerPlan:
-		return &FieldError{"outputSchema", noSchemaOfPlan}
+		return &FieldError{Field: "outputSchema", Reason: noSchemaOfPlan}
 	default:
 		if err := checkAnswers(d.OutputSchema); err != nil {
-			return under("outputSchema", err)
+			return strict.Under("outputSchema", err)
 		}
 	}
 	if d.Plan == nil {
 		return nil
 	}
 	if d.Planner != PlannerPlan {
-		return &FieldError{"plan", fmt.Sprintf("needs planner %s, not %s", PlannerPlan, d.Planner)}
+		return &FieldError{Field: "plan", Reason: fmt.Sprintf("needs planner %s, not %s", PlannerPlan, d.Planner)}
 	}
 	if err := d.Plan.Validate(); err != nil {
-		return under("plan", err)
+		return strict.Under("plan", err)
 	}
-	return under("plan", d.Plan.CheckTools(d.Tools))
+	return strict.Under("plan", d.Plan.CheckTools(d.Tools))
 }

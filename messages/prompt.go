@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
 )
@@ -60,36 +61,36 @@ func (p *Prompt) SetDefaults() {
 
 // Validate returns a *FieldError for the first field that is wrong. It does not read the text as a template.
 func (p *Prompt) Validate() error {
-	if err := checkToken("id", p.ID); err != nil {
+	if err := strict.CheckToken("id", p.ID); err != nil {
 		return err
 	}
 	if !slices.Contains(Engines(), p.Engine) {
-		return &FieldError{"engine", fmt.Sprintf("%q is not an engine; known: fstring, mustache, handlebars, liquid", shown(p.Engine))}
+		return &FieldError{Field: "engine", Reason: fmt.Sprintf("%q is not an engine; known: fstring, mustache, handlebars, liquid", strict.Shown(p.Engine))}
 	}
 	if p.Text == "" {
-		return &FieldError{"text", "is empty"}
+		return &FieldError{Field: "text", Reason: "is empty"}
 	}
 	for _, f := range []struct {
 		name, text string
 		limit      int
 	}{{"text", p.Text, MaxPromptText}, {"name", p.Name, maxLabel}, {"author", p.Author, maxAuthor}} {
-		if err := checkText(f.name, f.text, f.limit); err != nil {
+		if err := strict.CheckText(f.name, f.text, f.limit); err != nil {
 			return err
 		}
 	}
 	if len(p.RequiredVars) > maxPromptVars {
-		return &FieldError{"requiredVars", fmt.Sprintf("more than %d", maxPromptVars)}
+		return &FieldError{Field: "requiredVars", Reason: fmt.Sprintf("more than %d", maxPromptVars)}
 	}
 	for i, v := range p.RequiredVars {
-		if err := checkToken(fmt.Sprintf("requiredVars[%d]", i), v); err != nil {
+		if err := strict.CheckToken(fmt.Sprintf("requiredVars[%d]", i), v); err != nil {
 			return err
 		}
 	}
 	if len(p.Tags) > maxPromptTags {
-		return &FieldError{"tags", fmt.Sprintf("more than %d", maxPromptTags)}
+		return &FieldError{Field: "tags", Reason: fmt.Sprintf("more than %d", maxPromptTags)}
 	}
 	for i, t := range p.Tags {
-		if err := checkToken(fmt.Sprintf("tags[%d]", i), t); err != nil {
+		if err := strict.CheckToken(fmt.Sprintf("tags[%d]", i), t); err != nil {
 			return err
 		}
 	}
@@ -102,9 +103,9 @@ func checkObject(field string, data json.RawMessage, limit int) error {
 	case len(data) == 0:
 		return nil
 	case len(data) > limit:
-		return &FieldError{field, fmt.Sprintf("larger than %d bytes", limit)}
+		return &FieldError{Field: field, Reason: fmt.Sprintf("larger than %d bytes", limit)}
 	case data[0] != '{':
-		return &FieldError{field, "must be an object"}
+		return &FieldError{Field: field, Reason: "must be an object"}
 	}
 	return nil
 }
@@ -120,7 +121,7 @@ func (p *PromptRef) check(field string) error {
 	if p == nil {
 		return nil
 	}
-	if err := checkToken(field+".id", p.ID); err != nil {
+	if err := strict.CheckToken(field+".id", p.ID); err != nil {
 		return err
 	}
 	return checkObject(field+".vars", p.Vars, maxVars)

@@ -1,6 +1,9 @@
 package messages
 
-import "time"
+import (
+	"github.com/longshore-run/longshore/messages/strict"
+	"time"
+)
 
 // SubjectQueued is the request for the tasks of a tenant that no worker has begun: QueuedRequest -> QueuedList.
 const SubjectQueued = "longshore.queued"
@@ -37,7 +40,7 @@ func (r *QueuedRequest) Check() error {
 		r.Limit = MaxQueuedList
 	}
 	if r.Limit < 0 || r.Limit > MaxQueuedList {
-		return &FieldError{"limit", "must be 1 to 500"}
+		return &FieldError{Field: "limit", Reason: "must be 1 to 500"}
 	}
 	if err := checkAfter(r.After); err != nil {
 		return err
@@ -45,7 +48,7 @@ func (r *QueuedRequest) Check() error {
 	if err := checkSince(r.Since); err != nil {
 		return err
 	}
-	return checkToken("tenant", r.Tenant)
+	return strict.CheckToken("tenant", r.Tenant)
 }
 
 // Fits reports whether a task is meant, but for its tenant and time. What cannot be read is an empty task.

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"strings"
 	"time"
@@ -26,9 +27,9 @@ type QuotaRef struct {
 func (r QuotaRef) Check() error {
 	switch {
 	case r.Kind != QuotaTenant && r.Kind != QuotaAgent && r.Kind != QuotaProvider:
-		return &FieldError{"kind", "must be tenant, agent or provider"}
-	case !ValidToken(r.Name):
-		return &FieldError{"name", "must be 1 to 64 of A-Z a-z 0-9 _ -"}
+		return &FieldError{Field: "kind", Reason: "must be tenant, agent or provider"}
+	case !strict.ValidToken(r.Name):
+		return &FieldError{Field: "name", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
 	return nil
 }
@@ -86,11 +87,11 @@ func (q *Quota) Validate(of QuotaKind) error {
 	for _, c := range counts {
 		switch {
 		case c.value < 0:
-			return &FieldError{c.field, "must not be negative"}
+			return &FieldError{Field: c.field, Reason: "must not be negative"}
 		case c.value > c.most:
-			return &FieldError{c.field, "is too large"}
+			return &FieldError{Field: c.field, Reason: "is too large"}
 		case c.value != 0 && !strings.Contains(c.kinds, string(of)):
-			return &FieldError{c.field, "is not for a quota of this kind: " + string(of)}
+			return &FieldError{Field: c.field, Reason: "is not for a quota of this kind: " + string(of)}
 		}
 	}
 	costs := []struct {
@@ -100,13 +101,13 @@ func (q *Quota) Validate(of QuotaKind) error {
 	for _, c := range costs {
 		switch {
 		case math.IsNaN(c.value) || c.value < 0 || c.value > maxQuotaCost:
-			return &FieldError{c.field, "must be an amount of US dollars"}
+			return &FieldError{Field: c.field, Reason: "must be an amount of US dollars"}
 		case c.value != 0 && of != QuotaTenant:
-			return &FieldError{c.field, "is not for a quota of this kind: " + string(of)}
+			return &FieldError{Field: c.field, Reason: "is not for a quota of this kind: " + string(of)}
 		}
 	}
 	if q.Paused != nil && len(q.Paused.By)+len(q.Paused.Reason) > maxPauseText {
-		return &FieldError{"paused", "is too long"}
+		return &FieldError{Field: "paused", Reason: "is too long"}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"time"
 )
 
@@ -57,9 +58,9 @@ func (r *QuotaPut) Check() error {
 		return err
 	}
 	if err := r.Quota.Validate(r.Kind); err != nil {
-		return under("quota", err)
+		return strict.Under("quota", err)
 	}
-	return checkText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, maxAuthor)
 }
 
 // QuotaDelete takes all limits away. A pause stays.
@@ -74,7 +75,7 @@ func (r *QuotaDelete) Check() error {
 	if err := r.QuotaRef.Check(); err != nil {
 		return err
 	}
-	return checkText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, maxAuthor)
 }
 
 // QuotaChange answers QuotaPut and QuotaDelete.
@@ -95,7 +96,7 @@ type AdmitRequest struct {
 // Check returns a *FieldError for the first field that is wrong.
 func (r AdmitRequest) Check() error {
 	if r.ID == "" {
-		return checkToken("tenant", r.Tenant)
+		return strict.CheckToken("tenant", r.Tenant)
 	}
 	return Ref{Tenant: r.Tenant, Run: r.ID}.Check()
 }

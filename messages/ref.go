@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"github.com/longshore-run/longshore/messages/strict"
 	"strconv"
 	"strings"
 )
@@ -14,38 +15,12 @@ type Ref struct {
 // DefaultTenant is the tenant of a task that names none.
 const DefaultTenant = "default"
 
-// maxToken is the length limit of a token in bytes.
-const maxToken = 64
-
-// ValidToken reports whether s may be a tenant, run id, session or agent name: one subject token,
-// [A-Za-z0-9_-]{1,64}. Nothing else may ever reach a subject or a filter: `*` and `>` there mean other people's runs.
-func ValidToken(s string) bool {
-	if s == "" || len(s) > maxToken {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
-// checkToken is ValidToken as an error that names the field.
-func checkToken(field, s string) error {
-	if ValidToken(s) {
-		return nil
-	}
-	return &FieldError{Field: field, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
-}
-
 // Check returns a *FieldError when tenant or run is not a valid token.
 func (r Ref) Check() error {
-	if err := checkToken("tenant", r.Tenant); err != nil {
+	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
 		return err
 	}
-	return checkToken("id", r.Run)
+	return strict.CheckToken("id", r.Run)
 }
 
 // String is tenant/run.

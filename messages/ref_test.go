@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func TestValidToken(t *testing.T) {
@@ -15,7 +16,7 @@ func TestValidToken(t *testing.T) {
 		"": false, strings.Repeat("x", 65): false, "*": false, ">": false, "a.b": false, "a b": false, "a/b": false,
 		"ä": false, "a\x00": false, "a\n": false, "\xff": false, "a@b": false, "a[": false, "a`": false, "a{": false, "a:": false,
 	} {
-		if got := messages.ValidToken(token); got != want {
+		if got := strict.ValidToken(token); got != want {
 			t.Errorf("ValidToken(%q) = %v", token, got)
 		}
 	}
@@ -108,7 +109,7 @@ func TestNewID(t *testing.T) {
 	for i := range 1000 {
 		at := time.UnixMilli(1_500_000_000_000 + int64(i)*1_000_003)
 		id := messages.NewID(at)
-		if len(id) != 26 || !messages.ValidToken(id) || id[0] > '7' {
+		if len(id) != 26 || !strict.ValidToken(id) || id[0] > '7' {
 			t.Fatalf("%q is not a ULID", id)
 		}
 		if id <= last {

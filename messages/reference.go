@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func (s *PlanStep) Resolve(output func(id string) (text string, ok bool)) (strin
 	in.UseNumber()
 	var tree any
 	if err := in.Decode(&tree); err != nil {
-		return "", &FieldError{"args", "not valid JSON"}
+		return "", &FieldError{Field: "args", Reason: "not valid JSON"}
 	}
 	tree, err := replaceIn("args", tree, output)
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *PlanStep) Resolve(output func(id string) (text string, ok bool)) (strin
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
 	if err := out.Encode(tree); err != nil {
-		return "", &FieldError{"args", "not valid JSON"}
+		return "", &FieldError{Field: "args", Reason: "not valid JSON"}
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
@@ -67,7 +68,7 @@ func replaceIn(at string, v any, output func(string) (string, bool)) (any, error
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) { // so that the first error is always the same
-			if v[key], err = replaceIn(at+"."+shown(key), v[key], output); err != nil {
+			if v[key], err = replaceIn(at+"."+strict.Shown(key), v[key], output); err != nil {
 				return nil, err
 			}
 		}
@@ -88,12 +89,12 @@ func replaceText(at, s string, output func(string) (string, bool)) (string, erro
 			n++
 		}
 		id := rest[:n]
-		if !ValidToken(id) || !strings.HasPrefix(rest[n:], refClose) {
-			return "", &FieldError{Clip(at, maxPath), fmt.Sprintf("%q is no reference; write ${steps.ID.output}", shown(refOpen+Clip(rest, 32)))}
+		if !strict.ValidToken(id) || !strings.HasPrefix(rest[n:], refClose) {
+			return "", &FieldError{Field: strict.Clip(at, strict.MaxPath), Reason: fmt.Sprintf("%q is no reference; write ${steps.ID.output}", strict.Shown(refOpen+strict.Clip(rest, 32)))}
 		}
 		text, ok := output(id)
 		if !ok {
-			return "", &FieldError{Clip(at, maxPath), fmt.Sprintf("${steps.%s.output}: the step has no output", id)}
+			return "", &FieldError{Field: strict.Clip(at, strict.MaxPath), Reason: fmt.Sprintf("${steps.%s.output}: the step has no output", id)}
 		}
 		b.WriteString(text)
 		s = rest[n+len(refClose):]

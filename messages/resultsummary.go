@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
 )
 
@@ -46,7 +47,7 @@ func (r *AgentResult) Summarise() {
 		fmt.Fprintf(&s, " (%d failed)", failed)
 	}
 	if r.Error != nil {
-		fmt.Fprintf(&s, ": %s", Clip(r.Error.Message, maxSummaryWhy))
+		fmt.Fprintf(&s, ": %s", strict.Clip(r.Error.Message, maxSummaryWhy))
 		if r.Error.Code != "" && r.Error.Code != CodeCancelled {
 			fmt.Fprintf(&s, " (%s)", r.Error.Code)
 		}

@@ -1,6 +1,9 @@
 package messages
 
-import "time"
+import (
+	"github.com/longshore-run/longshore/messages/strict"
+	"time"
+)
 
 // Requests about many runs, answered from an index of the events.
 const (
@@ -52,26 +55,26 @@ func (r *RunsRequest) Check() error {
 		r.Limit = MaxRunPage
 	}
 	if r.Limit < 0 || r.Limit > MaxRunPage {
-		return &FieldError{"limit", "must be 1 to 1000"}
+		return &FieldError{Field: "limit", Reason: "must be 1 to 1000"}
 	}
 	if len(r.Statuses) > 6 {
-		return &FieldError{"statuses", "are more than there are"}
+		return &FieldError{Field: "statuses", Reason: "are more than there are"}
 	}
 	if len(r.Labels) > maxRunLabels {
-		return &FieldError{"labels", "are more than 16"}
+		return &FieldError{Field: "labels", Reason: "are more than 16"}
 	}
 	if len(r.Search) > maxSearch {
-		return &FieldError{"search", "is longer than 256 bytes"}
+		return &FieldError{Field: "search", Reason: "is longer than 256 bytes"}
 	}
 	for _, f := range []struct{ name, value string }{{"after", r.After}, {"id", r.ID}, {"prefix", r.Prefix}} {
 		if f.value == "" {
 			continue
 		}
-		if err := checkToken(f.name, f.value); err != nil {
+		if err := strict.CheckToken(f.name, f.value); err != nil {
 			return err
 		}
 	}
-	return checkToken("tenant", r.Tenant)
+	return strict.CheckToken("tenant", r.Tenant)
 }
 
 // IndexLag says what an answer does not know yet: it is empty of one that knows every event that was stored when it was asked for.
@@ -113,7 +116,7 @@ func (r *StatsRequest) Check() error {
 	switch r.By {
 	case "", StatsByAgent, StatsByModel, StatsByCode, StatsByDay, StatsByStatus, StatsByTool:
 	default:
-		return &FieldError{"by", "must be agent, model, code, day, status or tool"}
+		return &FieldError{Field: "by", Reason: "must be agent, model, code, day, status or tool"}
 	}
 	return r.RunsRequest.Check()
 }

@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"time"
 )
@@ -81,11 +82,11 @@ type ScheduleRef struct {
 
 // Check returns a *FieldError when a part is not valid.
 func (r ScheduleRef) Check() error {
-	if err := checkToken("tenant", r.Tenant); err != nil {
+	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
 		return err
 	}
-	if !ValidToken(r.Name) || len(r.Name) > maxScheduleName {
-		return &FieldError{"name", fmt.Sprintf("must be 1 to %d characters of A-Z a-z 0-9 _ -", maxScheduleName)}
+	if !strict.ValidToken(r.Name) || len(r.Name) > maxScheduleName {
+		return &FieldError{Field: "name", Reason: fmt.Sprintf("must be 1 to %d characters of A-Z a-z 0-9 _ -", maxScheduleName)}
 	}
 	return nil
 }
@@ -148,27 +149,27 @@ func (s *Schedule) Validate() error {
 	if err := s.Ref().Check(); err != nil {
 		return err
 	}
-	if err := checkText("description", s.Description, maxDescription); err != nil {
+	if err := strict.CheckText("description", s.Description, maxDescription); err != nil {
 		return err
 	}
 	every := time.Duration(s.Every)
 	switch {
 	case (s.Cron == "") == (every == 0):
-		return &FieldError{"cron", "give either cron or every"}
+		return &FieldError{Field: "cron", Reason: "give either cron or every"}
 	case len(s.Cron) > maxCron:
-		return &FieldError{"cron", fmt.Sprintf("longer than %d characters", maxCron)}
+		return &FieldError{Field: "cron", Reason: fmt.Sprintf("longer than %d characters", maxCron)}
 	case s.Cron == "" && s.TimeZone != "":
-		return &FieldError{"timeZone", "is for cron only"}
-	case len(s.TimeZone) > maxToken:
-		return &FieldError{"timeZone", fmt.Sprintf("longer than %d characters", maxToken)}
+		return &FieldError{Field: "timeZone", Reason: "is for cron only"}
+	case len(s.TimeZone) > strict.MaxToken:
+		return &FieldError{Field: "timeZone", Reason: fmt.Sprintf("longer than %d characters", strict.MaxToken)}
 	case every != 0 && (every < minEvery || every > maxEvery || every%time.Second != 0):
-		return &FieldError{"every", "must be whole seconds, 10s to 8784h"}
+		return &FieldError{Field: "every", Reason: "must be whole seconds, 10s to 8784h"}
 	case s.CatchUp != CatchUpOne && s.CatchUp != CatchUpNone:
-		return &FieldError{"catchUp", "must be one or none"}
+		return &FieldError{Field: "catchUp", Reason: "must be one or none"}
 	case s.Overlap != OverlapSkip && s.Overlap != OverlapAllow && s.Overlap != OverlapReplace:
-		return &FieldError{"overlap", "must be skip, allow or replace"}
+		return &FieldError{Field: "overlap", Reason: "must be skip, allow or replace"}
 	case s.Until != nil && (s.Until.Year() < 1 || s.Until.Year() > 9999):
-		return &FieldError{"until", "is out of range"}
+		return &FieldError{Field: "until", Reason: "is out of range"}
 	}
 	return s.checkTask()
 }
@@ -181,15 +182,15 @@ func (s *Schedule) checkTask() error {
 		{"id", s.Task.ID != ""}, {"tenant", s.Task.Tenant != ""}, {"deadline", s.Task.Deadline != nil}, {"notBefore", s.Task.NotBefore != nil},
 	} {
 		if f.given {
-			return &FieldError{"task." + f.name, "is given to each run"}
+			return &FieldError{Field: "task." + f.name, Reason: "is given to each run"}
 		}
 	}
 	t := s.TaskAt(time.Unix(0, 0))
 	if err := t.Validate(); err != nil {
-		return under("task", err)
+		return strict.Under("task", err)
 	}
 	if body, err := json.Marshal(s.Task); err != nil || len(body) > maxTemplate {
-		return &FieldError{"task", fmt.Sprintf("larger than %d bytes as JSON", maxTemplate)}
+		return &FieldError{Field: "task", Reason: fmt.Sprintf("larger than %d bytes as JSON", maxTemplate)}
 	}
 	return nil
 }
@@ -234,11 +235,11 @@ func (r *ScheduleRequest) Check(one bool) error {
 	if r.Tenant == "" {
 		r.Tenant = DefaultTenant
 	}
-	if err := checkText("by", r.By, maxAuthor); err != nil {
+	if err := strict.CheckText("by", r.By, maxAuthor); err != nil {
 		return err
 	}
 	if !one {
-		return checkToken("tenant", r.Tenant)
+		return strict.CheckToken("tenant", r.Tenant)
 	}
 	return r.ScheduleRef.Check()
 }

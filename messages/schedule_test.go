@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // The id of an occurrence fits into a token however long the name is, and is another one for another second.
@@ -47,7 +48,7 @@ func FuzzSchedule(f *testing.F) {
 	f.Add([]byte(`{"name":"n","every":"1h","task":{"input":"x"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s messages.Schedule
-		if messages.Decode(data, &s) != nil {
+		if strict.Decode(data, &s) != nil {
 			return
 		}
 		s.SetDefaults()
@@ -59,7 +60,7 @@ func FuzzSchedule(f *testing.F) {
 		}
 		again, err := json.Marshal(s)
 		var read messages.Schedule
-		if err != nil || messages.Decode(again, &read) != nil || read.Timing() != s.Timing() {
+		if err != nil || strict.Decode(again, &read) != nil || read.Timing() != s.Timing() {
 			t.Errorf("%s cannot be read again", again)
 		}
 	})

@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"regexp"
 	"slices"
@@ -54,13 +55,13 @@ func keywords() map[string]keyword {
 func checkAnswers(schema json.RawMessage) error {
 	var tree map[string]any
 	if err := json.Unmarshal(schema, &tree); err != nil {
-		return &FieldError{wholeBody, "must be an object"}
+		return &FieldError{Field: strict.Body, Reason: "must be an object"}
 	}
 	if at := reference("", tree); at != "" {
-		return &FieldError{at, "is not supported: write the schema out"}
+		return &FieldError{Field: at, Reason: "is not supported: write the schema out"}
 	}
 	if tree["type"] != "object" {
-		return &FieldError{"type", `must be "object": no provider takes another`}
+		return &FieldError{Field: "type", Reason: `must be "object": no provider takes another`}
 	}
 	return checkKeywords("", tree, keywords())
 }
@@ -89,9 +90,9 @@ func reference(path string, v any) string {
 
 func step(path, key string) string {
 	if path == "" {
-		return shown(key)
+		return strict.Shown(key)
 	}
-	return path + "." + shown(key)
+	return path + "." + strict.Shown(key)
 }
 
 func checkKeywords(path string, schema map[string]any, known map[string]keyword) error {
@@ -119,7 +120,7 @@ func checkSubschema(path string, v any, known map[string]keyword) error {
 }
 
 func wrongKeyword(path, want string) error {
-	return &FieldError{Clip(path, maxPath), "must be " + want}
+	return &FieldError{Field: strict.Clip(path, strict.MaxPath), Reason: "must be " + want}
 }
 
 func checkKeyword(path string, v any, kind keyword, known map[string]keyword) error {

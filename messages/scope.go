@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
 )
 
@@ -29,19 +30,19 @@ func TenantOf(subject string) (tenant string, ok bool) {
 		return "", false
 	}
 	tenant, _, ok = strings.Cut(rest, ".")
-	return tenant, ok && ValidToken(tenant) && tenant != NoRun
+	return tenant, ok && strict.ValidToken(tenant) && tenant != NoRun
 }
 
 // BindTenant returns a request's body with its tenant, who may be named in it already. Another one is a *Problem with
 // CodeForbidden; a body that is no object is a *FieldError.
 func BindTenant(body []byte, tenant string) ([]byte, error) {
 	var req map[string]json.RawMessage
-	if err := Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	if named, ok := req["tenant"]; ok {
 		var is string
-		if err := decodeNamed("tenant", named, &is); err != nil {
+		if err := strict.DecodeDepth("tenant", strict.MaxDepth, named, &is); err != nil {
 			return nil, err
 		}
 		if is != "" && is != tenant {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func TestBindTenant(t *testing.T) {
@@ -50,7 +51,7 @@ func TestBindTenant(t *testing.T) {
 		})
 	}
 	var req messages.RunRequest
-	if err := messages.Decode([]byte(`{"Tenant":"other","tenant":"acme"}`), &req); err == nil {
+	if err := strict.Decode([]byte(`{"Tenant":"other","tenant":"acme"}`), &req); err == nil {
 		t.Error("a field in other case is read")
 	}
 }

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
 )
@@ -109,11 +110,11 @@ func (d *Definition) SessionPolicy() SessionPolicy {
 func (p *SessionPolicy) check() error {
 	switch {
 	case p.MaxMessages < 0 || p.MaxMessages > maxSessionMessages:
-		return &FieldError{"session.maxMessages", fmt.Sprintf("must be 1 to %d", maxSessionMessages)}
+		return &FieldError{Field: "session.maxMessages", Reason: fmt.Sprintf("must be 1 to %d", maxSessionMessages)}
 	case p.MaxTokens < 0 || p.MaxTokens > maxSessionTokens:
-		return &FieldError{"session.maxTokens", fmt.Sprintf("must be 1 to %d", maxSessionTokens)}
+		return &FieldError{Field: "session.maxTokens", Reason: fmt.Sprintf("must be 1 to %d", maxSessionTokens)}
 	case p.Summary != "" && p.Summary != SummaryOff && p.Summary != SummaryOn:
-		return &FieldError{"session.summary", "must be off or on"}
+		return &FieldError{Field: "session.summary", Reason: "must be off or on"}
 	}
 	return nil
 }
@@ -136,13 +137,13 @@ func (r *SessionRequest) Check(one bool) error {
 	if r.Tenant == "" {
 		r.Tenant = DefaultTenant
 	}
-	if err := checkToken("tenant", r.Tenant); err != nil {
+	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
 		return err
 	}
 	if !one {
 		return nil
 	}
-	return checkToken("name", r.Name)
+	return strict.CheckToken("name", r.Name)
 }
 
 // SessionStatus is what is known about a session.

@@ -1,5 +1,7 @@
 package messages
 
+import "github.com/longshore-run/longshore/messages/strict"
+
 // SubjectSteer is where a run is told something. SteerRequest -> RunStatus; conflict when it has ended or not begun.
 const SubjectSteer = "longshore.steer"
 
@@ -25,9 +27,9 @@ type SteerRequest struct {
 // Validate returns a *FieldError for the first field that is wrong; run and tenant are checked by Ref.
 func (r *SteerRequest) Validate() error {
 	if r.Message == "" {
-		return &FieldError{"message", "is empty"}
+		return &FieldError{Field: "message", Reason: "is empty"}
 	}
-	if err := checkText("message", r.Message, MaxSteer); err != nil {
+	if err := strict.CheckText("message", r.Message, MaxSteer); err != nil {
 		return err
 	}
 	return checkSaid(r.By, "", r.Control)
@@ -52,7 +54,7 @@ type SteeredData struct {
 }
 
 func (r *Steered) data() any {
-	d := SteeredData{ID: named(r.ID), By: brief(r.By, maxEventArgs)}
-	d.Message, d.Truncated = fit(r.Message, maxEventText)
+	d := SteeredData{ID: named(r.ID), By: strict.Brief(r.By, maxEventArgs)}
+	d.Message, d.Truncated = strict.Fit(r.Message, maxEventText)
 	return d
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // inner is embedded in outer: its fields stand beside the others.
@@ -64,7 +65,7 @@ func TestDecodeFillsEveryType(t *testing.T) {
 		"raw": { "b":[null, 1e999] } , "any":{"a":[null,true,1.5,"s"]}, "time":"2026-01-02T03:04:05Z",
 		"until":"2026-01-02T03:04:05Z", "input":[{"text":"a"},{"text":"b"}], "inputs":["a",[]], "Untagged":"u"}` + "\n\t"
 	var got outer
-	if err := messages.Decode([]byte(in), &got); err != nil {
+	if err := strict.Decode([]byte(in), &got); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(outer{})); diff != "" {
@@ -75,7 +76,7 @@ func TestDecodeFillsEveryType(t *testing.T) {
 func TestDecodeAllowsNullWhereTheEncoderWritesIt(t *testing.T) {
 	t.Parallel()
 	got := outer{Kept: []inner{{}}, Price: new(float64)}
-	if err := messages.Decode([]byte(`{"price":null,"kept":null,"any":null,"raw":[null]}`), &got); err != nil {
+	if err := strict.Decode([]byte(`{"price":null,"kept":null,"any":null,"raw":[null]}`), &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Price != nil || got.Kept != nil || got.Any != nil {
@@ -175,7 +176,7 @@ func TestDecodeRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := messages.Decode([]byte(tc.in), new(outer))
+			err := strict.Decode([]byte(tc.in), new(outer))
 			fe, ok := errors.AsType[*messages.FieldError](err)
 			if !ok {
 				t.Fatalf("got %v, want a *FieldError", err)
@@ -190,7 +191,7 @@ func TestDecodeRefuses(t *testing.T) {
 func TestDecodeOfDepthLimit(t *testing.T) {
 	t.Parallel()
 	var v any
-	if err := messages.Decode([]byte(strings.Repeat("[", 64)+strings.Repeat("]", 64)), &v); err != nil {
+	if err := strict.Decode([]byte(strings.Repeat("[", 64)+strings.Repeat("]", 64)), &v); err != nil {
 		t.Error(err)
 	}
 }
@@ -202,7 +203,7 @@ func TestDecodeIntoWhatCannotHoldJSON(t *testing.T) {
 		"nil": nil, "no pointer": messages.Task{}, "a nil pointer": nothing, "a channel": new(chan int), "a map of ints": new(map[int]int),
 	} {
 		for _, in := range []string{`{"a":1}`, `1`} {
-			wantFieldError(t, name, messages.Decode([]byte(in), v))
+			wantFieldError(t, name, strict.Decode([]byte(in), v))
 		}
 	}
 }
@@ -231,7 +232,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			var v messages.Task
-			if err := messages.Decode(data, &v); err != nil {
+			if err := strict.Decode(data, &v); err != nil {
 				b.Fatal(err)
 			}
 		}

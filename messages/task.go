@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
 )
@@ -38,6 +40,10 @@ const (
 	maxContext    = 256 << 10
 	maxStepsOf    = 10_000
 )
+
+// maxTaskDepth is how deep the arrays and objects of a task may be nested: what wraps it, as a record does, must still be
+// readable.
+const maxTaskDepth = 32
 
 // Task asks for work. It is what any NATS client may publish, as JSON, on Ref.TaskSubject.
 type Task struct {
@@ -97,19 +103,22 @@ func (in Input) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads both forms, strictly.
 func (in *Input) UnmarshalJSON(data []byte) error {
-	d := decoder{data: data, name: wholeBody, limit: maxDepth}
-	switch d.peek() {
+	var first byte
+	if len(data) > 0 {
+		first = data[0]
+	}
+	switch first {
 	case '"':
 		var s string
-		if err := d.decode(&s); err != nil {
+		if err := strict.Decode(data, &s); err != nil {
 			return err
 		}
 		*in = TextInput(s)
 		return nil
 	case '[', 'n': // null has an error of its own
-		return d.decode((*[]Block)(in))
+		return strict.Decode(data, (*[]Block)(in))
 	default:
-		return d.mismatch("a string or an array")
+		return strict.Mismatch(data, "a string or an array")
 	}
 }
 
@@ -149,7 +158,7 @@ func DecodeTaskFor(run Ref, p Priority, data []byte) (*Task, error) {
 		{"id", t.ID, run.Run}, {"tenant", t.Tenant, run.Tenant}, {"priority", string(t.Priority), string(p)},
 	} {
 		if f.body != "" && f.body != f.subject {
-			return nil, &FieldError{f.name, fmt.Sprintf("is %q, but the task was published for %q", Clip(f.body, maxToken), f.subject)}
+			return nil, &FieldError{Field: f.name, Reason: fmt.Sprintf("is %q, but the task was published for %q", strict.Clip(f.body, strict.MaxToken), f.subject)}
 		}
 	}
 	t.ID, t.Tenant, t.Priority = run.Run, run.Tenant, p
@@ -165,8 +174,8 @@ func parseTask(data []byte) (*Task, error) {
 		Task
 		Description Input `json:"description,omitempty"`
 	}
-	if err := (&decoder{data: data, name: "task", limit: maxTaskDepth}).decode(&wire); err != nil {
-		if fe, ok := asFieldError(err); ok && unbuilt[fe.Field] {
+	if err := strict.DecodeDepth("task", maxTaskDepth, data, &wire); err != nil {
+		if fe, ok := errors.AsType[*FieldError](err); ok && unbuilt[fe.Field] {
 			fe.Reason = "not supported by this version"
 		}
 		return nil, err
@@ -174,7 +183,7 @@ func parseTask(data []byte) (*Task, error) {
 	t := wire.Task
 	if wire.Description != nil {
 		if t.Input != nil {
-			return nil, &FieldError{"description", "give either input or description, not both"}
+			return nil, &FieldError{Field: "description", Reason: "give either input or description, not both"}
 		}
 		t.Input = wire.Description
 	}
@@ -206,18 +215,18 @@ func (t *Task) Validate() error {
 		if f.optional && f.value == "" {
 			continue
 		}
-		if err := checkToken(f.name, f.value); err != nil {
+		if err := strict.CheckToken(f.name, f.value); err != nil {
 			return err
 		}
 	}
 	if t.ID == NoRun {
-		return &FieldError{"id", "_ is taken: it stands for no run"}
+		return &FieldError{Field: "id", Reason: "_ is taken: it stands for no run"}
 	}
 	if t.Tenant == NoRun {
-		return &FieldError{"tenant", "_ is taken: it stands for no tenant"}
+		return &FieldError{Field: "tenant", Reason: "_ is taken: it stands for no tenant"}
 	}
 	if !t.Priority.valid() {
-		return &FieldError{"priority", "must be high, normal or low"}
+		return &FieldError{Field: "priority", Reason: "must be high, normal or low"}
 	}
 	if err := t.Input.check(); err != nil {
 		return err
@@ -229,7 +238,7 @@ func (t *Task) Validate() error {
 		return err
 	}
 	if t.Limits != nil && (t.Limits.MaxSteps < 0 || t.Limits.MaxSteps > maxStepsOf) {
-		return &FieldError{"limits.maxSteps", fmt.Sprintf("must be 1 to %d", maxStepsOf)}
+		return &FieldError{Field: "limits.maxSteps", Reason: fmt.Sprintf("must be 1 to %d", maxStepsOf)}
 	}
 	if err := checkOutputSchema(t.OutputSchema); err != nil {
 		return err
@@ -245,22 +254,22 @@ func (t *Task) Validate() error {
 		}
 	}
 	if d := t.Deadline; d != nil && (d.Year() < 1 || d.Year() > 9999) {
-		return &FieldError{"deadline", "is out of range"}
+		return &FieldError{Field: "deadline", Reason: "is out of range"}
 	}
 	if err := t.checkNotBefore(); err != nil {
 		return err
 	}
 	if t.Plan != nil {
 		if err := t.Plan.Validate(); err != nil {
-			return under("plan", err)
+			return strict.Under("plan", err)
 		}
 		if len(t.OutputSchema) > 0 {
-			return &FieldError{"outputSchema", noSchemaOfPlan}
+			return &FieldError{Field: "outputSchema", Reason: noSchemaOfPlan}
 		}
 	}
 	if len(t.OutputSchema) > 0 {
 		if err := checkAnswers(t.OutputSchema); err != nil {
-			return under("outputSchema", err)
+			return strict.Under("outputSchema", err)
 		}
 	}
 	if t.Concurrency != nil {
@@ -271,7 +280,7 @@ func (t *Task) Validate() error {
 	if err := checkRequires(t.Requires); err != nil {
 		return err
 	}
-	if err := checkText("by", t.By, maxAuthor); err != nil {
+	if err := strict.CheckText("by", t.By, maxAuthor); err != nil {
 		return err
 	}
 	return checkTraceparent(t.Traceparent)
@@ -280,7 +289,7 @@ func (t *Task) Validate() error {
 // CheckInput refuses an input of more bytes than a fleet takes; 0 is the limit of every fleet, MaxInput.
 func (t *Task) CheckInput(most int) error {
 	if most > 0 && len(t.Input.Text()) > most {
-		return &FieldError{"input", fmt.Sprintf("larger than %d bytes, which LONGSHORE_MAX_INPUT allows", most)}
+		return &FieldError{Field: "input", Reason: fmt.Sprintf("larger than %d bytes, which LONGSHORE_MAX_INPUT allows", most)}
 	}
 	return nil
 }
@@ -289,18 +298,18 @@ func (in Input) check() error {
 	size := 0
 	for i, b := range in {
 		if b != (Block{Text: b.Text}) {
-			return &FieldError{fmt.Sprintf("input[%d]", i), "only text blocks are allowed"}
+			return &FieldError{Field: fmt.Sprintf("input[%d]", i), Reason: "only text blocks are allowed"}
 		}
 		size += len(b.Text)
-		if err := checkText("input", b.Text, MaxInput); err != nil {
+		if err := strict.CheckText("input", b.Text, MaxInput); err != nil {
 			return err
 		}
 	}
 	switch {
 	case size == 0:
-		return &FieldError{"input", "is empty"}
+		return &FieldError{Field: "input", Reason: "is empty"}
 	case size > MaxInput:
-		return &FieldError{"input", fmt.Sprintf("larger than %d bytes", MaxInput)}
+		return &FieldError{Field: "input", Reason: fmt.Sprintf("larger than %d bytes", MaxInput)}
 	}
 	return nil
 }
@@ -310,33 +319,32 @@ func checkContext(context json.RawMessage) error {
 	case len(context) == 0:
 		return nil
 	case len(context) > maxContext:
-		return &FieldError{"context", fmt.Sprintf("larger than %d bytes", maxContext)}
+		return &FieldError{Field: "context", Reason: fmt.Sprintf("larger than %d bytes", maxContext)}
 	case context[0] != '{':
-		return &FieldError{"context", "must be an object"}
+		return &FieldError{Field: "context", Reason: "must be an object"}
 	}
 	// A task that was not decoded may hold anything.
 	var free json.RawMessage
-	d := decoder{data: context, name: wholeBody, limit: maxTaskDepth - 1}
-	return under("context", d.decode(&free))
+	return strict.Under("context", strict.DecodeDepth(strict.Body, maxTaskDepth-1, context, &free))
 }
 
 func checkLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
-		return &FieldError{"labels", fmt.Sprintf("more than %d", maxLabels)}
+		return &FieldError{Field: "labels", Reason: fmt.Sprintf("more than %d", maxLabels)}
 	}
 	for k, v := range labels {
 		if k == "" {
-			return &FieldError{"labels", "an empty name"}
+			return &FieldError{Field: "labels", Reason: "an empty name"}
 		}
-		if err := checkText("labels."+shown(k), k, maxLabel); err != nil {
+		if err := strict.CheckText("labels."+strict.Shown(k), k, maxLabel); err != nil {
 			return err
 		}
-		if err := checkText("labels."+shown(k), v, maxLabel); err != nil {
+		if err := strict.CheckText("labels."+strict.Shown(k), v, maxLabel); err != nil {
 			return err
 		}
 	}
-	if tooLarge(labels, maxLabelsSize) {
-		return &FieldError{"labels", fmt.Sprintf("larger than %d bytes as JSON", maxLabelsSize)}
+	if strict.Larger(labels, maxLabelsSize) {
+		return &FieldError{Field: "labels", Reason: fmt.Sprintf("larger than %d bytes as JSON", maxLabelsSize)}
 	}
 	return nil
 }
@@ -350,12 +358,12 @@ func (t *Task) Fingerprint() string {
 	if c.Limits != nil && *c.Limits == (Limits{}) {
 		c.Limits = nil
 	}
-	c.Context, c.OutputSchema = canonical(c.Context), canonical(c.OutputSchema)
+	c.Context, c.OutputSchema = strict.Canonical(c.Context), strict.Canonical(c.OutputSchema)
 	if c.Plan != nil {
 		p := *c.Plan
 		p.Steps = slices.Clone(p.Steps)
 		for i := range p.Steps {
-			p.Steps[i].Args = canonical(p.Steps[i].Args)
+			p.Steps[i].Args = strict.Canonical(p.Steps[i].Args)
 		}
 		c.Plan = &p
 	}

@@ -3,6 +3,7 @@ package messages
 import (
 	"cmp"
 	"encoding/json"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // FormatTaskResult is the ResultRequest.Format that asks for a TaskResult.
@@ -41,7 +42,7 @@ func (t *TaskResult) Fit(n int) {
 	rest := *t
 	rest.Logs = []LogEntry{}
 	if size(&rest) > n/2 {
-		t.Summary = Clip(t.Summary, n/2/len(`\u0000`))
+		t.Summary = strict.Clip(t.Summary, n/2/len(`\u0000`))
 		rest.Summary = t.Summary
 	}
 	if size(&rest) > n/2 {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
 )
 
@@ -99,11 +100,11 @@ func checkTraceparent(s string) error {
 	if s == "" {
 		return nil
 	}
-	if err := checkText("traceparent", s, maxTraceparent); err != nil {
+	if err := strict.CheckText("traceparent", s, maxTraceparent); err != nil {
 		return err
 	}
 	if _, err := ParseTraceparent(s); err != nil {
-		return &FieldError{"traceparent", err.Error()}
+		return &FieldError{Field: "traceparent", Reason: err.Error()}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"iter"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func ParseTranscriptPlace(s string) (p TranscriptPlace, err error) {
 		p.N, err = strconv.Atoi(n)
 	}
 	if err != nil || p.N < 1 || p.Seq == 0 {
-		return TranscriptPlace{}, &FieldError{"after", "must be the next, or the at of a message, of a transcript"}
+		return TranscriptPlace{}, &FieldError{Field: "after", Reason: "must be the next, or the at of a message, of a transcript"}
 	}
 	return p, nil
 }
@@ -139,12 +140,12 @@ func (m *TranscriptMessage) Fit(n int) {
 func shownBlocks(in []Block, n int) (out []Block, cut bool) {
 	clip := func(s string) string {
 		cut = cut || len(s) > n
-		return Clip(s, n)
+		return strict.Clip(s, n)
 	}
 	for _, b := range in {
 		switch {
 		case b.Image != nil:
-			out = append(out, Block{Text: b.Image.shown()})
+			out = append(out, Block{Text: b.Image.Shown()})
 		case b.Reasoning != nil:
 			out = append(out, Block{Reasoning: &Reasoning{Family: b.Reasoning.Family, Text: clip(b.Reasoning.Text)}})
 		case b.ToolCall != nil:

@@ -1,5 +1,7 @@
 package messages
 
+import "github.com/longshore-run/longshore/messages/strict"
+
 // KindUnverified is the kind of Unverified.
 const KindUnverified Kind = "unverified"
 
@@ -27,7 +29,7 @@ func (*Unverified) Kind() Kind { return KindUnverified }
 
 // unverified is what stands for a record of a kind.
 func unverified(k Kind) *Unverified {
-	return &Unverified{Of: Kind(Clip(string(k), maxToken)), Told: k == KindDecided || k == KindCancelRequested || k == KindSteered}
+	return &Unverified{Of: Kind(strict.Clip(string(k), strict.MaxToken)), Told: k == KindDecided || k == KindCancelRequested || k == KindSteered}
 }
 
 // DecisionIgnored is the data of decision_ignored.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,9 +33,9 @@ func (w *Webhook) Check(at string, ended ...string) error {
 		field := fmt.Sprintf("%sevents[%d]", at, i)
 		switch {
 		case !slices.Contains(ended, e):
-			return &FieldError{field, "must be one of " + strings.Join(ended, ", ")}
+			return &FieldError{Field: field, Reason: "must be one of " + strings.Join(ended, ", ")}
 		case slices.Contains(w.Events[:i], e):
-			return &FieldError{field, "is given twice"}
+			return &FieldError{Field: field, Reason: "is given twice"}
 		}
 	}
 	return nil
@@ -51,19 +52,19 @@ func batchEnds() []string {
 
 // checkAddress wants an HTTP address that may be stored with a run.
 func checkAddress(field, address string) error {
-	if err := checkText(field, address, maxHookURL); err != nil {
+	if err := strict.CheckText(field, address, maxHookURL); err != nil {
 		return err
 	}
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.Scheme != "http" && u.Scheme != "https":
-		return &FieldError{field, "must be an address such as https://hooks.example.com/longshore"}
+		return &FieldError{Field: field, Reason: "must be an address such as https://hooks.example.com/longshore"}
 	case u.User != nil:
-		return &FieldError{field, "must not hold a user or password: it is stored with every run"}
+		return &FieldError{Field: field, Reason: "must not hold a user or password: it is stored with every run"}
 	case u.Fragment != "":
-		return &FieldError{field, "must not have a fragment"}
+		return &FieldError{Field: field, Reason: "must not have a fragment"}
 	case strings.Contains(u.Hostname(), "%"): // the zone of an address
-		return &FieldError{field, "must not have a zone"}
+		return &FieldError{Field: field, Reason: "must not have a zone"}
 	}
 	return nil
 }
@@ -110,15 +111,15 @@ func webhookJob(j WebhookJob) WebhookJob {
 // Check returns a *FieldError when the job names nothing that may stand in a subject, or no address.
 func (j *WebhookJob) Check() error {
 	for _, f := range []struct{ name, value string }{{"tenant", j.Tenant}, {"name", j.Name}, {"key", j.Key}} {
-		if err := checkToken(f.name, f.value); err != nil {
+		if err := strict.CheckToken(f.name, f.value); err != nil {
 			return err
 		}
 	}
 	if j.Of != WebhookRun && j.Of != WebhookBatch {
-		return &FieldError{"of", "must be run or batch"}
+		return &FieldError{Field: "of", Reason: "must be run or batch"}
 	}
-	if j.ID == "" || len(j.ID) > maxToken || !ValidToken(j.ID) {
-		return &FieldError{"id", "must be one token"}
+	if j.ID == "" || len(j.ID) > strict.MaxToken || !strict.ValidToken(j.ID) {
+		return &FieldError{Field: "id", Reason: "must be one token"}
 	}
 	return checkAddress("url", j.URL)
 }

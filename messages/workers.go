@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"slices"
 	"strings"
@@ -60,9 +61,9 @@ type WorkerDrain struct {
 // Check returns a *FieldError when the worker cannot be one.
 func (r WorkerDrain) Check() error {
 	if r.Worker == "" {
-		return &FieldError{"worker", "is missing"}
+		return &FieldError{Field: "worker", Reason: "is missing"}
 	}
-	return checkText("worker", r.Worker, maxSaid)
+	return strict.CheckText("worker", r.Worker, maxSaid)
 }
 
 // Bounds of what a worker says of itself.
@@ -84,10 +85,10 @@ func ParseLabels(text string) (Labels, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 		if !ok || key == "" {
-			return nil, fmt.Errorf("%q is not KEY=VALUE", shown(part))
+			return nil, fmt.Errorf("%q is not KEY=VALUE", strict.Shown(part))
 		}
 		if _, twice := out[key]; twice {
-			return nil, fmt.Errorf("%q is there twice", shown(key))
+			return nil, fmt.Errorf("%q is there twice", strict.Shown(key))
 		}
 		out[key] = value
 	}
@@ -109,13 +110,13 @@ func (l Labels) String() string {
 // Check returns a *FieldError that names the key.
 func (l Labels) Check(field string) error {
 	if len(l) > MaxWorkerLabels {
-		return &FieldError{field, fmt.Sprintf("has more than %d labels", MaxWorkerLabels)}
+		return &FieldError{Field: field, Reason: fmt.Sprintf("has more than %d labels", MaxWorkerLabels)}
 	}
 	for k, v := range l {
-		if err := checkToken(field+"."+shown(k), k); err != nil {
+		if err := strict.CheckToken(field+"."+strict.Shown(k), k); err != nil {
 			return err
 		}
-		if err := checkToken(field+"."+k, v); err != nil {
+		if err := strict.CheckToken(field+"."+k, v); err != nil {
 			return err
 		}
 	}
@@ -125,17 +126,17 @@ func (l Labels) Check(field string) error {
 // Check returns a *FieldError when it cannot be what a worker says of itself.
 func (w *WorkerStatus) Check() error {
 	switch {
-	case !ValidToken(w.ID):
-		return &FieldError{"id", "must be a token"}
+	case !strict.ValidToken(w.ID):
+		return &FieldError{Field: "id", Reason: "must be a token"}
 	case len(w.Name) > maxWorkerName || len(w.Host) > maxWorkerName || len(w.Version) > maxWorkerName:
-		return &FieldError{"name", fmt.Sprintf("name, host and version must be at most %d bytes", maxWorkerName)}
+		return &FieldError{Field: "name", Reason: fmt.Sprintf("name, host and version must be at most %d bytes", maxWorkerName)}
 	case len(w.Tools) > MaxWorkerTools:
-		return &FieldError{"tools", fmt.Sprintf("has more than %d", MaxWorkerTools)}
+		return &FieldError{Field: "tools", Reason: fmt.Sprintf("has more than %d", MaxWorkerTools)}
 	case w.Every < 0 || w.Trials < 0 || w.Explained < 0:
-		return &FieldError{"every", "every, trials and explained must not be negative"}
+		return &FieldError{Field: "every", Reason: "every, trials and explained must not be negative"}
 	}
 	for i, t := range w.Tools {
-		if err := checkToken(fmt.Sprintf("tools[%d]", i), t); err != nil {
+		if err := strict.CheckToken(fmt.Sprintf("tools[%d]", i), t); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/policy"
 )
@@ -74,7 +75,7 @@ func TestLinesAreEntries(t *testing.T) {
 			log, out := newLogger(t, observability.LogConfig{})
 			tc.say(log)
 			var got messages.LogEntry
-			if err := messages.Decode(out.Bytes(), &got); err != nil {
+			if err := strict.Decode(out.Bytes(), &got); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if got.Timestamp.IsZero() {

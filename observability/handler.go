@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // readyTimeout bounds a probe, which comes every few seconds.
@@ -101,7 +102,7 @@ func reasons(err error) []string {
 	lines := strings.SplitN(err.Error(), "\n", maxReasons+1)
 	lines = lines[:min(len(lines), maxReasons)]
 	for i, line := range lines {
-		lines[i] = messages.Clip(line, maxReasonSize)
+		lines[i] = strict.Clip(line, maxReasonSize)
 	}
 	return lines
 }

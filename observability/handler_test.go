@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -132,7 +132,7 @@ func TestReasonsAreBounded(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatal(err)
 	}
-	if want := messages.Clip(strings.Repeat("é", 500), 200); len(body.Reasons) != 16 || body.Reasons[15] != want {
+	if want := strict.Clip(strings.Repeat("é", 500), 200); len(body.Reasons) != 16 || body.Reasons[15] != want {
 		t.Errorf("%d reasons, the last %q", len(body.Reasons), body.Reasons[len(body.Reasons)-1])
 	}
 }

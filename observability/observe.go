@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Observe counts an event. One that is not ours, or cannot be ours, is counted as such and changes nothing else. Again
@@ -60,7 +61,7 @@ func (m *Events) count(name string, e messages.Event) error {
 
 func decoded[T any](e messages.Event, use func(T) error) error {
 	var data T
-	if err := messages.DecodePeer(e.Data, &data); err != nil {
+	if err := strict.DecodePeer(e.Data, &data); err != nil {
 		return fmt.Errorf("decode event: %w", err)
 	}
 	return use(data)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -122,7 +123,7 @@ func (p *parked) take(f *bus.Fed) {
 		return
 	}
 	var d messages.RunWaiting
-	if messages.DecodePeer(e.Data, &d) != nil {
+	if strict.DecodePeer(e.Data, &d) != nil {
 		return // it is counted as malformed elsewhere
 	}
 	p.mu.Lock()

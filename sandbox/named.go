@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Waits between looks whether a shared workspace is free.
@@ -25,7 +26,7 @@ const locks = ".locks"
 // same root folder; those that use another one have other files. Who waited longest is not always next.
 func (w *Workspaces) Named(ctx context.Context, tenant, name string) (*Workspace, error) {
 	if err := (messages.Ref{Tenant: tenant, Run: name}).Check(); err != nil {
-		return nil, fmt.Errorf("open workspace %q: %w", messages.Clip(name, 64), err)
+		return nil, fmt.Errorf("open workspace %q: %w", strict.Clip(name, 64), err)
 	}
 	lock, err := w.lock(ctx, tenant+"."+name)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxOutput is how many bytes of text one call may tell a model.
@@ -30,7 +31,7 @@ var errTimeout = errors.New("the tool's time is up")
 func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	m := s.members[name]
 	if m == nil {
-		return Result{}, fmt.Errorf("tool %q is unknown; known: %s", messages.Clip(name, maxShown), orNone(s.names))
+		return Result{}, fmt.Errorf("tool %q is unknown; known: %s", strict.Clip(name, maxShown), orNone(s.names))
 	}
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -127,7 +128,7 @@ func (r Result) normal() Result {
 		text := strings.ToValidUTF8(b.Text, "\uFFFD")
 		if len(text) > left {
 			rest := messages.Message{Content: r.Content[i:]} // so that the note counts all text that is gone
-			content = append(content, messages.Block{Text: messages.Clip(strings.ToValidUTF8(rest.Text(), "\uFFFD"), left)})
+			content = append(content, messages.Block{Text: strict.Clip(strings.ToValidUTF8(rest.Text(), "\uFFFD"), left)})
 			break
 		}
 		left -= len(text)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -34,7 +35,7 @@ func (s *Set) Check(c messages.ToolCall, allowed []messages.ToolSpec) (json.RawM
 		}
 	}
 	if !slices.Contains(names, c.Name) {
-		return nil, invalid(fmt.Sprintf("Tool %q not found. Allowed tools: %s", messages.Clip(c.Name, maxShown), orNone(names)))
+		return nil, invalid(fmt.Sprintf("Tool %q not found. Allowed tools: %s", strict.Clip(c.Name, maxShown), orNone(names)))
 	}
 	args, problems := s.members[c.Name].schema.check(c.Arguments)
 	if problems != nil {
@@ -51,14 +52,14 @@ func (s *schema) check(arguments string) (json.RawMessage, []string) {
 		arguments = "{}" // which does not fit when something is required
 	}
 	var raw json.RawMessage
-	if err := messages.Decode([]byte(arguments), &raw); err != nil {
+	if err := strict.Decode([]byte(arguments), &raw); err != nil {
 		return nil, []string{undecodable(err)}
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var tree any
 	if err := dec.Decode(&tree); err != nil {
-		return nil, []string{"not valid JSON: " + messages.Clip(err.Error(), maxExpected)}
+		return nil, []string{"not valid JSON: " + strict.Clip(err.Error(), maxExpected)}
 	}
 	var f finder
 	tree = f.numbers("", tree)
@@ -74,7 +75,7 @@ func undecodable(err error) string {
 	fe, ok := errors.AsType[*messages.FieldError](err)
 	switch {
 	case !ok:
-		return "they must be one JSON object: " + messages.Clip(err.Error(), maxExpected)
+		return "they must be one JSON object: " + strict.Clip(err.Error(), maxExpected)
 	case fe.Field == "body":
 		return "they must be one JSON object: " + fe.Reason
 	default:
@@ -140,7 +141,7 @@ func (f *finder) compare(path string, s *jsonschema.Schema, v any) {
 	case string:
 		if s.Enum != nil && !slices.Contains(s.Enum, any(v)) {
 			offered, _ := json.Marshal(s.Enum)
-			f.add(path, "must be one of %s", messages.Clip(string(offered), maxExpected))
+			f.add(path, "must be one of %s", strict.Clip(string(offered), maxExpected))
 		}
 	}
 }
@@ -162,7 +163,7 @@ func (f *finder) object(path string, s *jsonschema.Schema, v map[string]any) {
 }
 
 func knownOf(s *jsonschema.Schema) string {
-	return messages.Clip(orNone(slices.Sorted(maps.Keys(s.Properties))), maxExpected)
+	return strict.Clip(orNone(slices.Sorted(maps.Keys(s.Properties))), maxExpected)
 }
 
 // validate is the last word: the whole schema.
@@ -187,11 +188,11 @@ func written(s *jsonschema.Schema) string {
 	if err != nil {
 		return "the tool's schema"
 	}
-	return messages.Clip(string(b), maxExpected)
+	return strict.Clip(string(b), maxExpected)
 }
 
 func below(path, key string) string {
-	key = messages.Clip(key, maxShown)
+	key = strict.Clip(key, maxShown)
 	if path == "" {
 		return key
 	}

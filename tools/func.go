@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Func makes a Tool of a function whose arguments are a struct. A spec without a schema gets the one of In: fields
@@ -68,7 +69,7 @@ func (t function[In]) Call(ctx context.Context, c Call) (Result, error) {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return *invalid(fmt.Sprintf("Invalid arguments for %s: %q must not be %s.", t.spec.Name, e.Field, e.Value)), nil
 		}
-		return *invalid(fmt.Sprintf("Invalid arguments for %s: %s.", t.spec.Name, messages.Clip(err.Error(), maxExpected))), nil
+		return *invalid(fmt.Sprintf("Invalid arguments for %s: %s.", t.spec.Name, strict.Clip(err.Error(), maxExpected))), nil
 	}
 	return t.f(ctx, c, in)
 }

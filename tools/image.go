@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Limits of the images in one result.
@@ -24,7 +25,7 @@ func (r *imageRoom) take(i *messages.Image) messages.Block {
 	case kindOf(i.Data) == "":
 		return noImage("it is not PNG, JPEG, GIF or WebP")
 	case i.MediaType != kindOf(i.Data):
-		return noImage(fmt.Sprintf("it is %s and said to be %q", kindOf(i.Data), messages.Clip(i.MediaType, maxShown)))
+		return noImage(fmt.Sprintf("it is %s and said to be %q", kindOf(i.Data), strict.Clip(i.MediaType, maxShown)))
 	case r.count == maxImages:
 		return noImage(fmt.Sprintf("a result has at most %d", maxImages))
 	case r.bytes+len(i.Data) > maxImageBytes:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // schema checks arguments. It holds no references, so the work of a check is bounded by the size of the schema times
@@ -24,7 +24,7 @@ const draft = "https://json-schema.org/draft/2020-12/schema"
 
 func newSchema(data json.RawMessage) (*schema, error) {
 	var raw json.RawMessage
-	if err := messages.Decode(data, &raw); err != nil {
+	if err := strict.Decode(data, &raw); err != nil {
 		return nil, err
 	}
 	var tree any

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Set is the choice of tools that a worker offers. Safe for concurrent use.
@@ -44,7 +45,7 @@ func NewSet(ts ...Tool) (*Set, error) {
 		}
 		m, err := newMember(t)
 		if err != nil {
-			return nil, fmt.Errorf("tool %q: %w", messages.Clip(t.Spec().Name, maxShown), err)
+			return nil, fmt.Errorf("tool %q: %w", strict.Clip(t.Spec().Name, maxShown), err)
 		}
 		if s.members[m.spec.Name] != nil {
 			return nil, fmt.Errorf("tool %q: the name is taken by another tool", m.spec.Name)
@@ -57,7 +58,7 @@ func NewSet(ts ...Tool) (*Set, error) {
 
 func newMember(t Tool) (*member, error) {
 	m := &member{tool: t, spec: t.Spec()}
-	if !messages.ValidToken(m.spec.Name) {
+	if !strict.ValidToken(m.spec.Name) {
 		return nil, errors.New("the name must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 	}
 	if strings.TrimSpace(m.spec.Description) == "" {
@@ -87,7 +88,7 @@ func (s *Set) Specs(names []string) ([]messages.ToolSpec, error) {
 	for i, name := range names {
 		m := s.members[name]
 		if m == nil {
-			return nil, fmt.Errorf("tool %q is unknown; known: %s", messages.Clip(name, maxShown), orNone(s.names))
+			return nil, fmt.Errorf("tool %q is unknown; known: %s", strict.Clip(name, maxShown), orNone(s.names))
 		}
 		specs[i] = m.spec
 	}

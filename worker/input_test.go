@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker"
 )
 
@@ -114,7 +115,7 @@ func (h *house) letter(ctx context.Context, js jetstream.JetStream, subject stri
 	for {
 		m, err := iter.Next(jetstream.NextContext(ctx))
 		if err != nil {
-			h.t.Fatalf("no dead letter for %s: %v", messages.Clip(subject, 80), err)
+			h.t.Fatalf("no dead letter for %s: %v", strict.Clip(subject, 80), err)
 		}
 		var d messages.Dead
 		if err := json.Unmarshal(m.Data(), &d); err != nil {

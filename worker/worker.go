@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/lanes"
 	"github.com/longshore-run/longshore/worker/runner"
 )
@@ -319,7 +320,7 @@ func (w *Worker) read(ctx context.Context, d *bus.Delivery, slot *slot) *runner.
 	}
 	if priority.Wakes() {
 		var wake messages.Wake
-		err := messages.Decode(d.Data, &wake)
+		err := strict.Decode(d.Data, &wake)
 		if err == nil && wake.Errand == "" && wake.After == 0 {
 			err = &messages.FieldError{Field: "after", Reason: "is missing"}
 		}
@@ -460,7 +461,7 @@ func (w *Worker) bury(ctx context.Context, stored string, seq uint64, body []byt
 		w.cfg.Log.WarnContext(ctx, "bury a task", "err", err)
 		return false
 	}
-	w.cfg.Log.WarnContext(ctx, "task refused", "subject", messages.Clip(subject, 200), "err", why)
+	w.cfg.Log.WarnContext(ctx, "task refused", "subject", strict.Clip(subject, 200), "err", why)
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/dispatcher/webhook"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // webhookKeyCommand is `longshore webhook-key`. It needs the secret of the dispatchers in its environment, and no fleet.
@@ -28,7 +29,7 @@ func (p *Process) webhookKeyCommand() *cobra.Command {
 			switch {
 			case s.WebhookSecret == "":
 				return settings.Errorf("LONGSHORE_WEBHOOK_SECRET is missing: the secret of the dispatchers")
-			case !messages.ValidToken(tenant):
+			case !strict.ValidToken(tenant):
 				return cli.Usagef("--tenant: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 			}
 			key := webhook.Key(s.WebhookSecret, tenant)

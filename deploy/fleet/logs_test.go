@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // A run whose model is overloaded at first, and whose tools fail and panic, tells of it.
@@ -94,7 +95,7 @@ func TestLogsOfARun(t *testing.T) {
 	// Each line that a process writes is an entry too.
 	for _, line := range worker.log() {
 		var e messages.LogEntry
-		if err := messages.Decode([]byte(line), &e); err != nil {
+		if err := strict.Decode([]byte(line), &e); err != nil {
 			t.Errorf("%v: %s", err, line)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Audit is the environment of `longshore audit run`. Its flags say the same.
@@ -30,7 +30,7 @@ func (s *Audit) Check() error {
 		return Errorf("LONGSHORE_AUDIT_DIR is missing: the folder of the audit, or --dir")
 	case s.KeyFile == "":
 		return Errorf("LONGSHORE_AUDIT_KEY_FILE is missing: the key that signs, or --key; `longshore audit key FILE` makes one")
-	case s.Store != "" && !messages.ValidToken(s.Store):
+	case s.Store != "" && !strict.ValidToken(s.Store):
 		return Errorf("LONGSHORE_AUDIT_STORE: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 	case s.Retention < 0:
 		return Errorf("LONGSHORE_AUDIT_RETENTION: must not be below 0")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of a providers file.
@@ -43,7 +44,7 @@ func ParseProviders(data []byte) (*ProvidersFile, error) {
 		return nil, errors.New(oneLine(err.Error()))
 	}
 	var f ProvidersFile
-	if err := messages.Decode(asJSON, &f); err != nil {
+	if err := strict.Decode(asJSON, &f); err != nil {
 		return nil, err
 	}
 	if len(f.Providers) == 0 {
@@ -66,7 +67,7 @@ func ParseProviders(data []byte) (*ProvidersFile, error) {
 }
 
 // oneLine is text as an error may show it.
-func oneLine(s string) string { return messages.Clip(strings.Join(strings.Fields(s), " "), 300) }
+func oneLine(s string) string { return strict.Clip(strings.Join(strings.Fields(s), " "), 300) }
 
 // wrong is an error about a field of the provider.
 func (p *Provider) wrong(field, format string, args ...any) error {
@@ -74,7 +75,7 @@ func (p *Provider) wrong(field, format string, args ...any) error {
 }
 
 func (p *Provider) check() error {
-	if !messages.ValidToken(p.Name) {
+	if !strict.ValidToken(p.Name) {
 		return p.wrong("name", "must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 	}
 	switch p.Kind {
@@ -84,7 +85,7 @@ func (p *Provider) check() error {
 	case "":
 		return p.wrong("kind", "is missing: openai, anthropic or scripted")
 	default:
-		return p.wrong("kind", "%q is not openai, anthropic or scripted", messages.Clip(p.Kind, 64))
+		return p.wrong("kind", "%q is not openai, anthropic or scripted", strict.Clip(p.Kind, 64))
 	}
 	if err := p.checkAuth(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Error says that settings are missing or contradict each other.
@@ -64,7 +64,7 @@ func parseProblem(v any, vars map[string]string, err error) error {
 	if pe, ok := errors.AsType[env.ParseError](err); ok {
 		for _, f := range fields(v) {
 			if f.field == pe.Name {
-				return Errorf("%s: must be %s, got %q", f.name, f.must(), messages.Clip(vars[f.name], 64))
+				return Errorf("%s: must be %s, got %q", f.name, f.must(), strict.Clip(vars[f.name], 64))
 			}
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // APIVersion and Kind of a definition.
@@ -77,7 +78,7 @@ func Parse(data []byte) ([]messages.Definition, error) {
 
 func parse(asJSON []byte) (messages.Definition, error) {
 	var doc file
-	if err := messages.Decode(asJSON, &doc); err != nil {
+	if err := strict.Decode(asJSON, &doc); err != nil {
 		return messages.Definition{}, err
 	}
 	switch {
@@ -88,7 +89,7 @@ func parse(asJSON []byte) (messages.Definition, error) {
 	}
 	var d messages.Definition
 	if len(doc.Spec) > 0 {
-		if err := messages.Decode(doc.Spec, &d); err != nil {
+		if err := strict.Decode(doc.Spec, &d); err != nil {
 			return messages.Definition{}, within(err)
 		}
 	}

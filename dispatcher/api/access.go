@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Access says who may ask for what. Without one, everybody may ask for everything, and for any tenant.
@@ -193,7 +194,7 @@ func (q *query) audit(p *messages.Problem) {
 	if from := remote(q.r); from.IsValid() {
 		d.Remote = from.String()
 	}
-	if asked := q.r.Header.Get(control.HeaderTenant); messages.ValidToken(asked) {
+	if asked := q.r.Header.Get(control.HeaderTenant); strict.ValidToken(asked) {
 		d.Tenant = asked
 	}
 	if q.who != nil {

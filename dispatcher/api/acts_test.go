@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // told are the events of a name, as "tenant action target outcome", with who it was.
@@ -24,7 +25,7 @@ func (g *guarded) told(tenant string) (acts []string, who map[string]messages.Ac
 			continue
 		}
 		var a messages.Acted
-		if err := messages.Decode(e.Data, &a); err != nil {
+		if err := strict.Decode(e.Data, &a); err != nil {
 			g.t.Fatal(err)
 		}
 		text := a.Action + " " + a.Target + " " + a.Outcome

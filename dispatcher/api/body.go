@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -68,7 +69,7 @@ func (b *incoming) Read(p []byte) (int, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		b.err = problemf(http.StatusBadRequest, messages.CodeInvalidInput, "the body was cut")
 	default:
-		b.err = problemf(http.StatusBadRequest, messages.CodeInvalidInput, "the body cannot be read: "+messages.Clip(err.Error(), 128))
+		b.err = problemf(http.StatusBadRequest, messages.CodeInvalidInput, "the body cannot be read: "+strict.Clip(err.Error(), 128))
 	}
 	return n, b.err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // LiteRequest is the body of /run-lite.
@@ -229,7 +230,7 @@ func (q *query) abandon(ctx context.Context, run messages.Ref, why error) {
 	if !errors.Is(why, context.Canceled) {
 		reason = "/run-lite does not wait any longer: " + problemOf(q.liteEnd(why)).Detail
 	}
-	_, err := q.api.cfg.Client.Cancel(ctx, run, messages.Clip(reason, maxReason))
+	_, err := q.api.cfg.Client.Cancel(ctx, run, strict.Clip(reason, maxReason))
 	if err != nil && !errors.Is(err, dispatcher.ErrEnded) && !errors.Is(err, dispatcher.ErrNotFound) {
 		q.api.cfg.Log.WarnContext(ctx, "cancel a run without a caller", "task_id", run.Run, "tenant", run.Tenant, "err", err)
 	}

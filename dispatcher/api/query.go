@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // query is a request that is being answered.
@@ -40,7 +41,7 @@ func (q *query) check() error {
 		i := slices.IndexFunc(q.op.query, func(p control.Parameter) bool { return p.Name == name })
 		switch {
 		case i < 0:
-			return &messages.FieldError{Field: messages.Clip(name, 64), Reason: "is no parameter of this request"}
+			return &messages.FieldError{Field: strict.Clip(name, 64), Reason: "is no parameter of this request"}
 		case len(values) > 1 && !q.op.query[i].Many:
 			return &messages.FieldError{Field: name, Reason: "is given twice"}
 		case slices.ContainsFunc(values, func(v string) bool { return strings.Trim(v, ", ") == "" }):
@@ -61,7 +62,7 @@ func unreadable(query string) error {
 	for part := range strings.SplitSeq(query, "&") {
 		if _, err := url.ParseQuery(part); err != nil {
 			name, _, _ := strings.Cut(part, "=")
-			return &messages.FieldError{Field: messages.Clip(name, 64), Reason: "cannot be read: " + messages.Clip(err.Error(), 128)}
+			return &messages.FieldError{Field: strict.Clip(name, 64), Reason: "cannot be read: " + strict.Clip(err.Error(), 128)}
 		}
 	}
 	return &messages.FieldError{Field: "query", Reason: "has too many parameters"}
@@ -73,7 +74,7 @@ func (q *query) tenant() (string, error) {
 	if len(q.r.Header.Values(control.HeaderTenant)) > 1 {
 		return "", &messages.FieldError{Field: control.HeaderTenant, Reason: "is given twice"}
 	}
-	if t != "" && !messages.ValidToken(t) {
+	if t != "" && !strict.ValidToken(t) {
 		return "", &messages.FieldError{Field: control.HeaderTenant, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 	}
 	return tenantOf(q.who, t)
@@ -167,5 +168,5 @@ func (q *query) read(v any) error {
 	case len(data) == 0:
 		return &messages.FieldError{Field: "body", Reason: "is missing"}
 	}
-	return messages.Decode(data, v)
+	return strict.Decode(data, v)
 }

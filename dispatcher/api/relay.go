@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // controlled are the operations that control describes. Each is relayed as the request that it would be over NATS.
@@ -63,7 +64,7 @@ func (q *query) parts(o *control.Operation) (p control.Parts, err error) {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			name = strings.TrimSuffix(name, "}")
 			v := q.r.PathValue(name)
-			if !messages.ValidToken(v) && o.Tag != "workers" { // those may have any name
+			if !strict.ValidToken(v) && o.Tag != "workers" { // those may have any name
 				return p, &messages.FieldError{Field: name, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 			}
 			p.Path[name] = v
@@ -102,7 +103,7 @@ func (q *query) parts(o *control.Operation) (p control.Parts, err error) {
 	}
 	switch {
 	case len(p.Body) > 0:
-		return p, messages.Decode(p.Body, reflect.New(reflect.TypeOf(o.Body)).Interface()) // as what it is, to name what is wrong
+		return p, strict.Decode(p.Body, reflect.New(reflect.TypeOf(o.Body)).Interface()) // as what it is, to name what is wrong
 	case o.Optional:
 		p.Body = nil
 		return p, nil

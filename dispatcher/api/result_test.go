@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -186,7 +187,7 @@ func TestTaskResultHasTheStoredLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	var overNATS, overHTTP messages.TaskResult
-	if err := messages.Decode(reply.Data, &overNATS); err != nil {
+	if err := strict.Decode(reply.Data, &overNATS); err != nil {
 		t.Fatalf("%v: %s", err, reply.Data)
 	}
 	h.do("GET", "/v1/tasks/r1/result?format=task-result", "", 200, &overHTTP)

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Submitted answers a submit.
@@ -100,7 +101,7 @@ func (q *query) task(data []byte) (*messages.Task, error) {
 // keyID is the id of an idempotency key: the key itself where it can be one.
 func keyID(key string) string {
 	key = strings.Trim(key, `"`) // a structured field is quoted
-	if messages.ValidToken(key) && key != "_" {
+	if strict.ValidToken(key) && key != "_" {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
@@ -242,7 +243,7 @@ func listTasks(ctx context.Context, q *query) (any, error) {
 	if f.Limit, err = q.limit(maxListed); err != nil {
 		return nil, err
 	}
-	if f.After = q.text("after"); f.After != "" && !messages.ValidToken(f.After) {
+	if f.After = q.text("after"); f.After != "" && !strict.ValidToken(f.After) {
 		return nil, &messages.FieldError{Field: "after", Reason: "must be the id of a task"}
 	}
 	return q.api.cfg.Client.Runs(ctx, f)

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/contract"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // formatAGUI is the AG-UI protocol: frames of data alone, as its clients expect them.
@@ -91,7 +92,7 @@ func eventTypes(names []string) (map[string]bool, error) {
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return nil, &messages.FieldError{
-				Field: "types", Reason: messages.Clip(strconv.Quote(name), 64) + " is no event; they are " + strings.Join(known, ", "),
+				Field: "types", Reason: strict.Clip(strconv.Quote(name), 64) + " is no event; they are " + strings.Join(known, ", "),
 			}
 		}
 		types[name] = true

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -23,7 +24,7 @@ func TestWebhooks(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var e messages.Event
-		if err := messages.Decode(body, &e); err != nil || r.Header.Get("webhook-signature") == "" {
+		if err := strict.Decode(body, &e); err != nil || r.Header.Get("webhook-signature") == "" {
 			t.Errorf("%v: %s", err, body)
 		}
 		came <- e

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Errors of an Authenticator.
@@ -45,9 +46,9 @@ type Principal struct {
 // String names a principal in records and events: "key:abc123 (ci)", "jwt:ann@example.com".
 func (p *Principal) String() string {
 	const most = 128 // bytes of each part
-	s := string(p.Kind) + ":" + messages.Clip(p.ID, most)
+	s := string(p.Kind) + ":" + strict.Clip(p.ID, most)
 	if p.Name != "" {
-		s += " (" + messages.Clip(p.Name, most/2) + ")"
+		s += " (" + strict.Clip(p.Name, most/2) + ")"
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // What the commands about agents and those about prompts share.
@@ -34,7 +35,7 @@ func oneName(what string) cobra.PositionalArgs {
 }
 
 func checkName(what, name string) error {
-	if !messages.ValidToken(name) {
+	if !strict.ValidToken(name) {
 		return usagef("%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", what)
 	}
 	return nil
@@ -85,7 +86,7 @@ func pair(history []messages.Change, args []string) (from, to uint64, err error)
 	for _, a := range args {
 		n, err := strconv.ParseUint(a, 10, 64)
 		if err != nil || n == 0 {
-			return 0, 0, usagef("%q is not a revision", messages.Clip(a, 32))
+			return 0, 0, usagef("%q is not a revision", strict.Clip(a, 32))
 		}
 		numbers = append(numbers, n)
 	}

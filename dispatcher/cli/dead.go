@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // graveyard is what the flags of the commands for dead letters say.
@@ -58,7 +59,7 @@ func (g *graveyard) request(now time.Time) (messages.DeadListRequest, error) {
 func (g *graveyard) one(arg string) (messages.DeadRequest, error) {
 	seq, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || seq == 0 {
-		return messages.DeadRequest{}, usagef("%q is not the number of a dead letter: see `longshore dead list`", messages.Clip(arg, 64))
+		return messages.DeadRequest{}, usagef("%q is not the number of a dead letter: see `longshore dead list`", strict.Clip(arg, 64))
 	}
 	r := messages.DeadRequest{Seq: seq, Unaddressed: g.unaddressed}
 	if !g.unaddressed {

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/evaluation"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // OpenFleet opens a client of a fleet, or starts one with the agents of a folder; the function it returns ends what it
@@ -57,7 +58,7 @@ func Eval(open OpenFleet, options Options) *cobra.Command {
 
 func (f *evalFlags) check(cmd *cobra.Command) error {
 	for name, value := range map[string]string{"agent": f.options.Agent, "tenant": f.tenant} {
-		if cmd.Flags().Changed(name) && !messages.ValidToken(value) {
+		if cmd.Flags().Changed(name) && !strict.ValidToken(value) {
 			return usagef("--%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", name)
 		}
 	}

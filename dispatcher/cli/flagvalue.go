@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // flagValue is the error of a flag whose value cannot be read, in words of ours: those of the library that reads numbers
@@ -22,7 +22,7 @@ func flagValue(err error) error {
 		return fmt.Errorf("--%s: needs a value", bare.GetFlag().Name)
 	}
 	if bad, ok := errors.AsType[*pflag.InvalidSyntaxError](err); ok {
-		return fmt.Errorf("%q is not a flag: flags are written as --name or --name=value", messages.Clip(bad.GetSpecifiedFlag(), 64))
+		return fmt.Errorf("%q is not a flag: flags are written as --name or --name=value", strict.Clip(bad.GetSpecifiedFlag(), 64))
 	}
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -45,5 +45,5 @@ func flagValue(err error) error {
 	if must == "" { // the flag's own words
 		must = errors.Unwrap(bad).Error()
 	}
-	return fmt.Errorf("--%s: %s, got %q", bad.GetFlag().Name, must, messages.Clip(bad.GetValue(), 64))
+	return fmt.Errorf("--%s: %s, got %q", bad.GetFlag().Name, must, strict.Clip(bad.GetValue(), 64))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // fleet is a real one without workers: a server, its streams and a dispatcher.
@@ -182,7 +183,7 @@ func TestSubmit(t *testing.T) {
 	if want := "watch it with `longshore watch other --tenant acme`\n"; stderr != want {
 		t.Errorf("got %q, want %q", stderr, want)
 	}
-	if id, _ := f.run(t, "submit", "x"); !messages.ValidToken(strings.TrimSpace(id)) {
+	if id, _ := f.run(t, "submit", "x"); !strict.ValidToken(strings.TrimSpace(id)) {
 		t.Errorf("the new id is %q", id)
 	}
 }
@@ -284,17 +285,17 @@ func TestWatchAndResultOfCompletedRun(t *testing.T) {
 	}
 	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--format", "task-result")
 	var short messages.TaskResult
-	if err := messages.Decode([]byte(stdout), &short); err != nil || short.Status != messages.StatusCompleted || short.Summary != long || short.Logs == nil {
+	if err := strict.Decode([]byte(stdout), &short); err != nil || short.Status != messages.StatusCompleted || short.Summary != long || short.Logs == nil {
 		t.Errorf("a task result: %v %q", err, stdout)
 	}
 	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--transcript", "-o", "json")
 	var said messages.AgentResult
-	if err := messages.Decode([]byte(stdout), &said); err != nil || said.Transcript == nil || len(said.Transcript.Messages) != 3 || said.Transcript.Next != "" {
+	if err := strict.Decode([]byte(stdout), &said); err != nil || said.Transcript == nil || len(said.Transcript.Messages) != 3 || said.Transcript.Next != "" {
 		t.Errorf("a transcript as JSON: %v %+v", err, said.Transcript)
 	}
 	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "-o", "json")
 	var result messages.AgentResult
-	if err := messages.Decode([]byte(stdout), &result); err != nil || result.Result != long {
+	if err := strict.Decode([]byte(stdout), &result); err != nil || result.Result != long {
 		t.Errorf("result as JSON: %v", err)
 	}
 }

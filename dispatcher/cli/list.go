@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -84,7 +85,7 @@ func (f *filter) check() error {
 		switch messages.Status(s) {
 		case messages.StatusQueued, messages.StatusRunning, messages.StatusWaiting, messages.StatusCompleted, messages.StatusFailed, messages.StatusCancelled:
 		default:
-			return usagef("--status: %q is none of queued, running, waiting, completed, failed, cancelled", messages.Clip(s, 64))
+			return usagef("--status: %q is none of queued, running, waiting, completed, failed, cancelled", strict.Clip(s, 64))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func (c *commands) logs() *cobra.Command {
@@ -83,7 +84,7 @@ func (c *commands) logLine(e *messages.LogEntry) string {
 	}
 	b.WriteString(" " + e.Message)
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
-		b.WriteString(" " + key + "=" + messages.Clip(logValue(e.Data[key]), maxLogValue))
+		b.WriteString(" " + key + "=" + strict.Clip(logValue(e.Data[key]), maxLogValue))
 	}
 	return visible(b.String())
 }

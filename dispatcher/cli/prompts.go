@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // promptsCommand groups what one does with prompts.
@@ -285,7 +286,7 @@ func parseVars(given []string, object string) (json.RawMessage, error) {
 	for _, v := range given {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
-			return nil, usagef("--var: %q is not name=text", messages.Clip(v, 64))
+			return nil, usagef("--var: %q is not name=text", strict.Clip(v, 64))
 		}
 		vars[name], _ = json.Marshal(value) // a text always encodes
 	}

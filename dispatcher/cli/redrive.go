@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // mending is what the flags of dead redrive say.
@@ -111,7 +112,7 @@ func setFields(body []byte, set []string) (json.RawMessage, error) {
 		name, value, ok := strings.Cut(s, "=")
 		switch {
 		case !ok || name == "":
-			return nil, usagef("--set: %q is not field=value", messages.Clip(s, 64))
+			return nil, usagef("--set: %q is not field=value", strict.Clip(s, 64))
 		case value == "null":
 			delete(fields, name)
 		case json.Valid([]byte(value)):

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func (c *commands) retry() *cobra.Command {
@@ -22,7 +23,7 @@ func (c *commands) retry() *cobra.Command {
 			"run. It begins anew: `longshore fork` keeps the steps that were done.",
 		Args: s.one(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("id") && !messages.ValidToken(id) {
+			if cmd.Flags().Changed("id") && !strict.ValidToken(id) {
 				return usagef("--id: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 			}
 			return c.withRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func TestSchedules(t *testing.T) {
@@ -36,7 +37,7 @@ func TestSchedules(t *testing.T) {
 	}
 	out, _ = f.run(t, "schedules", "run", "nightly")
 	id := strings.TrimSpace(out)
-	if !messages.ValidToken(id) {
+	if !strict.ValidToken(id) {
 		t.Errorf("run: %q", out)
 	}
 	f.fails(t, "schedule nightly: the schedule was not run: run "+id+" goes on", "schedules", "run", "nightly")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func (c *commands) sessions() *cobra.Command {
@@ -105,7 +106,7 @@ func oneSession(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usagef("needs the name of one session, got %d arguments", len(args))
 	}
-	if !messages.ValidToken(args[0]) {
+	if !strict.ValidToken(args[0]) {
 		return usagef("the name of a session is 1 to 64 characters of A-Z a-z 0-9 _ -")
 	}
 	return nil

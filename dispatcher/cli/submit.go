@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // fromInput as the text of a task means that it is on the standard input.
@@ -105,7 +106,7 @@ func (o *order) fill(cmd *cobra.Command) error {
 	for _, f := range []struct{ name, value string }{
 		{"tenant", o.tenant}, {"id", o.task.ID}, {"agent", o.task.Agent}, {"session", o.task.Session},
 	} {
-		if cmd.Flags().Changed(f.name) && !messages.ValidToken(f.value) {
+		if cmd.Flags().Changed(f.name) && !strict.ValidToken(f.value) {
 			return usagef("--%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", f.name)
 		}
 	}
@@ -147,10 +148,10 @@ func parseLabels(given []string) (map[string]string, error) {
 	for _, l := range given {
 		key, value, ok := strings.Cut(l, "=")
 		if !ok || key == "" {
-			return nil, usagef("--label: %q is not key=value", messages.Clip(l, 64))
+			return nil, usagef("--label: %q is not key=value", strict.Clip(l, 64))
 		}
 		if _, twice := labels[key]; twice {
-			return nil, usagef("--label: %q is given twice", messages.Clip(key, 64))
+			return nil, usagef("--label: %q is given twice", strict.Clip(key, 64))
 		}
 		labels[key] = value
 	}

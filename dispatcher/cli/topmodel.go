@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of what `top` remembers, whatever a fleet does.
@@ -142,7 +143,7 @@ func (m *topModel) event(e *messages.Event, now time.Time) {
 	case messages.EventToolExecutionStart:
 		var d messages.ToolExecution
 		_ = json.Unmarshal(e.Data, &d)
-		m.works(e, now, func(r *topRun) { r.does(messages.Clip(d.ToolName, topMessage), e.Number()) })
+		m.works(e, now, func(r *topRun) { r.does(strict.Clip(d.ToolName, topMessage), e.Number()) })
 	case messages.EventMessageEnd:
 		var d messages.MessageEnd
 		if json.Unmarshal(e.Data, &d) == nil {
@@ -200,7 +201,7 @@ func (m *topModel) finished(e *messages.Event, run messages.Ref, second *topSeco
 			f.Agent = r.Provenance.Agent
 		}
 		if r.Error != nil {
-			f.Code, f.Message = r.Error.Code, messages.Clip(r.Error.Message, topMessage)
+			f.Code, f.Message = r.Error.Code, strict.Clip(r.Error.Message, topMessage)
 		}
 		m.failures = slices.Insert(m.failures, 0, f)
 		m.failures = m.failures[:min(topFailures, len(m.failures))]
@@ -288,7 +289,7 @@ func topProblem(err error) string {
 	case errors.Is(err, dispatcher.ErrBound):
 		return "not for a user that is bound to a tenant"
 	default:
-		return messages.Clip(explain(err, messages.Ref{}).Error(), topMessage)
+		return strict.Clip(explain(err, messages.Ref{}).Error(), topMessage)
 	}
 }
 

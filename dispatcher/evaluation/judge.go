@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxReason bounds what a reason shows of a result, in bytes.
@@ -26,16 +27,16 @@ func (e *Expect) Judge(r *messages.AgentResult) []string {
 	}
 	text, _ := r.Result.(string)
 	if e.Equals != nil && strings.TrimSpace(text) != strings.TrimSpace(*e.Equals) {
-		no("equals: %q, want %q", messages.Clip(text, maxReason), messages.Clip(*e.Equals, maxReason))
+		no("equals: %q, want %q", strict.Clip(text, maxReason), strict.Clip(*e.Equals, maxReason))
 	}
 	for _, part := range e.Contains {
 		if !strings.Contains(text, part) {
-			no("contains: %q is not in %q", messages.Clip(part, maxReason), messages.Clip(text, maxReason))
+			no("contains: %q is not in %q", strict.Clip(part, maxReason), strict.Clip(text, maxReason))
 		}
 	}
 	for _, part := range e.NotContains {
 		if strings.Contains(text, part) {
-			no("notContains: %q is in %q", messages.Clip(part, maxReason), messages.Clip(text, maxReason))
+			no("notContains: %q is in %q", strict.Clip(part, maxReason), strict.Clip(text, maxReason))
 		}
 	}
 	why = append(why, e.judgeJSON(text)...)
@@ -46,7 +47,7 @@ func because(err *messages.RunError) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%s: %s)", err.Code, messages.Clip(err.Message, maxReason))
+	return fmt.Sprintf(" (%s: %s)", err.Code, strict.Clip(err.Message, maxReason))
 }
 
 func (e *Expect) judgeJSON(text string) (why []string) {
@@ -55,7 +56,7 @@ func (e *Expect) judgeJSON(text string) (why []string) {
 	}
 	v, err := decodeJSON([]byte(text))
 	if err != nil {
-		return []string{fmt.Sprintf("json: the result is not JSON: %q", messages.Clip(text, maxReason))}
+		return []string{fmt.Sprintf("json: the result is not JSON: %q", strict.Clip(text, maxReason))}
 	}
 	for i := range e.JSON {
 		if reason := e.JSON[i].judge(v); reason != "" {
@@ -65,10 +66,10 @@ func (e *Expect) judgeJSON(text string) (why []string) {
 	if e.schema != nil {
 		var plain any // the validator wants Go's numbers
 		if err := json.Unmarshal([]byte(text), &plain); err != nil {
-			return append(why, "schema: "+messages.Clip(err.Error(), maxReason))
+			return append(why, "schema: "+strict.Clip(err.Error(), maxReason))
 		}
 		if err := e.schema.Validate(plain); err != nil {
-			why = append(why, "schema: "+messages.Clip(err.Error(), maxReason))
+			why = append(why, "schema: "+strict.Clip(err.Error(), maxReason))
 		}
 	}
 	return why
@@ -104,7 +105,7 @@ func (a *AtPath) judge(v any) string {
 	}
 	want, err := decodeJSON(a.Equals)
 	if err != nil || !sameJSON(want, found) {
-		return fmt.Sprintf("%s, want %s", asJSON(found), messages.Clip(string(a.Equals), maxReason))
+		return fmt.Sprintf("%s, want %s", asJSON(found), strict.Clip(string(a.Equals), maxReason))
 	}
 	return ""
 }
@@ -144,7 +145,7 @@ func asJSON(v any) string {
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return messages.Clip(string(b), maxReason)
+	return strict.Clip(string(b), maxReason)
 }
 
 // judgeUse looks at what a run did and used.
@@ -159,7 +160,7 @@ func (e *Expect) judgeUse(r *messages.AgentResult) (why []string) {
 		case r.Truncated && len(called) == 0 && len(*e.Tools) > 0:
 			why = append(why, "tools: the result is too large to tell which were called")
 		case !slices.Equal(called, *e.Tools):
-			why = append(why, fmt.Sprintf("tools: [%s], want [%s]", messages.Clip(strings.Join(called, ", "), maxReason), strings.Join(*e.Tools, ", ")))
+			why = append(why, fmt.Sprintf("tools: [%s], want [%s]", strict.Clip(strings.Join(called, ", "), maxReason), strings.Join(*e.Tools, ", ")))
 		}
 	}
 	if e.MaxSteps > 0 && r.Steps > e.MaxSteps {

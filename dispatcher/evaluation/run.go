@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // cancelTimeout bounds the cancel of a run that took too long.
@@ -138,7 +139,7 @@ func runCase(ctx context.Context, client *dispatcher.Client, s *Suite, c *Case, 
 		out.Why = []string{fmt.Sprintf("it took more than %s and was cancelled", time.Duration(s.Timeout))}
 		giveUp(ctx, client, t.Ref())
 	default:
-		out.Why = []string{messages.Clip(err.Error(), maxReason)}
+		out.Why = []string{strict.Clip(err.Error(), maxReason)}
 	}
 	return out, nil
 }

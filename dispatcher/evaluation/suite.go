@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // APIVersion and Kind of a suite.
@@ -112,7 +113,7 @@ func Parse(data []byte) (*Suite, error) {
 		return nil, err
 	}
 	var doc file
-	if err := messages.Decode(asJSON, &doc); err != nil {
+	if err := strict.Decode(asJSON, &doc); err != nil {
 		return nil, err
 	}
 	switch {
@@ -120,13 +121,13 @@ func Parse(data []byte) (*Suite, error) {
 		return nil, &messages.FieldError{Field: "apiVersion", Reason: "must be " + APIVersion}
 	case doc.Kind != Kind:
 		return nil, &messages.FieldError{Field: "kind", Reason: "must be " + Kind}
-	case !messages.ValidToken(doc.Metadata.Name):
+	case !strict.ValidToken(doc.Metadata.Name):
 		return nil, &messages.FieldError{Field: "metadata.name", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 	case len(doc.Spec) == 0:
 		return nil, &messages.FieldError{Field: "spec", Reason: "is missing"}
 	}
 	var s Suite
-	if err := messages.Decode(doc.Spec, &s); err != nil {
+	if err := strict.Decode(doc.Spec, &s); err != nil {
 		return nil, within("spec", err)
 	}
 	s.Name, s.Description = doc.Metadata.Name, doc.Metadata.Description
@@ -191,7 +192,7 @@ func (s *Suite) prepareCases() error {
 	for i := range s.Cases {
 		c := &s.Cases[i]
 		at := fmt.Sprintf("cases[%d]", i)
-		if !messages.ValidToken(c.Name) {
+		if !strict.ValidToken(c.Name) {
 			return &messages.FieldError{Field: at + ".name", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 		}
 		if first, twice := names[c.Name]; twice {
@@ -277,7 +278,7 @@ func (e *Expect) resolve() error {
 		return nil
 	}
 	bad := func(err error) error {
-		return &messages.FieldError{Field: "schema", Reason: messages.Clip(err.Error(), 200)}
+		return &messages.FieldError{Field: "schema", Reason: strict.Clip(err.Error(), 200)}
 	}
 	if v, err := decodeJSON(e.Schema); err != nil || refers(v) {
 		return &messages.FieldError{Field: "schema", Reason: "must be a schema without references"}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // APIVersion and Kind of a schedule.
@@ -54,7 +55,7 @@ func Parse(data []byte) (messages.Schedule, error) {
 		return messages.Schedule{}, err
 	}
 	var doc file
-	if err := messages.Decode(asJSON, &doc); err != nil {
+	if err := strict.Decode(asJSON, &doc); err != nil {
 		return messages.Schedule{}, err
 	}
 	switch {
@@ -66,7 +67,7 @@ func Parse(data []byte) (messages.Schedule, error) {
 		return messages.Schedule{}, &messages.FieldError{Field: "spec", Reason: "is missing"}
 	}
 	var s messages.Schedule
-	if err := messages.Decode(doc.Spec, &s); err != nil {
+	if err := strict.Decode(doc.Spec, &s); err != nil {
 		return messages.Schedule{}, within(err)
 	}
 	if s.Name != "" || s.Description != "" || s.Tenant != "" || s.Revision != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -29,7 +30,7 @@ func withCaller(ctx context.Context, req micro.Request) context.Context {
 	}
 	var c messages.Caller
 	_ = json.Unmarshal([]byte(text), &c) // of a newer client, or nonsense: what can be read counts
-	c.Who, c.Remote = messages.Clip(c.Who, maxCallerText), messages.Clip(c.Remote, maxCallerText)
+	c.Who, c.Remote = strict.Clip(c.Who, maxCallerText), strict.Clip(c.Remote, maxCallerText)
 	return context.WithValue(ctx, callerKey{}, c)
 }
 

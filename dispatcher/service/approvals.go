@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxAsking bounds the runs that one list looks at: of more runs that wait, those that have waited longest are left out.
@@ -17,7 +18,7 @@ const maxAsking = 10_000
 // their logs say. It costs what waits, not what has ended.
 func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 	var req messages.ApprovalsRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	req, err := req.Check()

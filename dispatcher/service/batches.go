@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxBatchMoves bounds how often a change of a batch races with another.
@@ -46,14 +47,14 @@ func (s *Service) changeBatch(ctx context.Context, ref messages.BatchRef, fresh 
 // openBatch begins a batch or an attempt to go on with one. A batch whose lines are all there is returned as it is.
 func (s *Service) openBatch(ctx context.Context, body []byte) (any, error) {
 	var req messages.BatchOpen
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	now := s.cfg.Keeper.Now()
 	if err := errors.Join(req.BatchRef.Check(), req.BatchSettings.Check(now), s.checkWebhook(req.Webhook)); err != nil {
 		return nil, err
 	}
-	if !messages.ValidToken(req.Submitter) {
+	if !strict.ValidToken(req.Submitter) {
 		return nil, &messages.FieldError{Field: "submitter", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 	}
 	return s.changeBatch(ctx, req.BatchRef, true, func(b *messages.Batch) (bool, error) {
@@ -80,7 +81,7 @@ func (s *Service) openBatch(ctx context.Context, body []byte) (any, error) {
 // sealBatch begins to run a batch whose lines are all stored, or ends one with wrong lines.
 func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
 	var req messages.BatchSeal
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	if err := req.Check(); err != nil {
@@ -91,7 +92,7 @@ func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
 		return nil, &messages.FieldError{Field: "lines", Reason: fmt.Sprintf("must be 0 to %d", messages.MaxBatchLines)}
 	case req.Lines+req.Invalid == 0:
 		return nil, &messages.FieldError{Field: "lines", Reason: "are none"}
-	case !messages.ValidToken(req.Digest):
+	case !strict.ValidToken(req.Digest):
 		return nil, &messages.FieldError{Field: "digest", Reason: "must be one token"}
 	}
 	stored, err := s.cfg.Bus.CountLines(ctx, req.BatchRef, req.Lines)
@@ -165,7 +166,7 @@ func (s *Service) countOutcomes(ctx context.Context, head *messages.Batch) error
 // batchList is what heads say; the newest outcomes are not in it.
 func (s *Service) batchList(ctx context.Context, body []byte) (any, error) {
 	var req messages.BatchListRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	if req.Tenant == "" {
@@ -212,7 +213,7 @@ func newest(list *messages.BatchList, limit int) {
 // cancelBatch records that a batch is to stop. The pump does it.
 func (s *Service) cancelBatch(ctx context.Context, body []byte) (any, error) {
 	var req messages.CancelRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Batch()
@@ -255,7 +256,7 @@ func stopBatch(b *messages.Batch, as messages.BatchStatus, why string) {
 
 func batchOf(body []byte) (messages.BatchRef, error) {
 	var req messages.RunRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return messages.BatchRef{}, err
 	}
 	return req.Batch()

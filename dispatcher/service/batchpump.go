@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -270,7 +271,7 @@ func (*Service) endedRuns(b *messages.Batch) int { return min(b.Counts.Ended(), 
 // moveLine submits a line or gives it up. A line that cannot be a task has failed; the error is one that may pass.
 func (s *Service) moveLine(ctx context.Context, head *messages.Batch, stored bus.StoredLine) error {
 	var l messages.BatchLine
-	if err := messages.Decode(stored.Body, &l); err != nil || l.Task.ID != stored.Task || l.Task.Tenant != head.Tenant {
+	if err := strict.Decode(stored.Body, &l); err != nil || l.Task.ID != stored.Task || l.Task.Tenant != head.Tenant {
 		l.Task.ID = stored.Task
 		return s.putGiven(ctx, head, given(&l, messages.BatchFailed, messages.CodeInvalidInput, "the stored line cannot be read"))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // bound adds the subjects of clients that are bound to a tenant.
@@ -47,7 +48,7 @@ func (s *Service) refused(subject string, p *messages.Problem) {
 	if !ok {
 		tenant = messages.DefaultTenant
 	}
-	s.cfg.Denied(tenant, messages.AuthDenied{Code: p.Code, Reason: p.Detail, Operation: messages.Clip(subject, maxDeniedSubject)})
+	s.cfg.Denied(tenant, messages.AuthDenied{Code: p.Code, Reason: p.Detail, Operation: strict.Clip(subject, maxDeniedSubject)})
 }
 
 // maxDeniedSubject bounds what an event says of a subject that anybody may have made up, in bytes.

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // A user of a tenant cannot say whose key it was: he may be believed about by, which is what he says of himself.
@@ -35,7 +36,7 @@ func TestTenantsDoNotNameTheCaller(t *testing.T) {
 		if e.Name() != messages.EventActed {
 			continue
 		}
-		if err := messages.Decode(e.Data, &a); err != nil {
+		if err := strict.Decode(e.Data, &a); err != nil {
 			t.Fatal(err)
 		}
 		found = true

@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxCancelText bounds what a person may say about a cancel, in bytes.
@@ -14,7 +15,7 @@ const maxCancelText = 1 << 10
 // cancel records the request and tells the worker. A run that nobody has begun is ended here and now.
 func (s *Service) cancel(ctx context.Context, body []byte) (any, error) {
 	var req messages.CancelRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
@@ -31,7 +32,7 @@ func (s *Service) cancel(ctx context.Context, body []byte) (any, error) {
 
 // cancelRun is cancel for the dispatcher's own reasons.
 func (s *Service) cancelRun(ctx context.Context, ref messages.Ref, reason string) error {
-	reason = messages.Clip(reason, maxCancelText)
+	reason = strict.Clip(reason, maxCancelText)
 	_, err := s.cancelWith(ctx, ref, &messages.CancelRequested{ID: s.cfg.Keeper.NewID(), Reason: reason})
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/prompt"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // catalog are the requests about agents and prompts.
@@ -31,7 +32,7 @@ func (s *Service) catalog() map[string]answerFunc {
 func asked[Request any](do func(context.Context, Request) (any, error)) answerFunc {
 	return func(ctx context.Context, body []byte) (any, error) {
 		var req Request
-		if err := messages.Decode(body, &req); err != nil {
+		if err := strict.Decode(body, &req); err != nil {
 			return nil, err
 		}
 		return do(ctx, req)
@@ -61,7 +62,7 @@ func noAgent(err error) error {
 func missing(code messages.Code, err error) *messages.Problem {
 	return &messages.Problem{
 		Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound, Code: code,
-		Detail: messages.Clip(err.Error(), 1024),
+		Detail: strict.Clip(err.Error(), 1024),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxDeadLooked bounds how many letters one request looks at, whatever fits.
@@ -72,16 +73,16 @@ func (s *Service) listDead(ctx context.Context, req messages.DeadListRequest) (a
 // letterOf is a letter without its body.
 func letterOf(d *bus.StoredDead) messages.DeadLetter {
 	l := messages.DeadLetter{
-		Seq: d.Seq, Kind: d.Of.Kind, Tenant: d.Of.Tenant, Agent: d.Of.Agent, Error: d.Error, Subject: messages.Clip(d.Subject, maxDeadText),
+		Seq: d.Seq, Kind: d.Of.Kind, Tenant: d.Of.Tenant, Agent: d.Of.Agent, Error: d.Error, Subject: strict.Clip(d.Subject, maxDeadText),
 		Attempts: d.Attempts, Time: d.Time, Size: len(d.Task),
 	}
-	l.Error.Message = messages.Clip(l.Error.Message, maxDeadText)
+	l.Error.Message = strict.Clip(l.Error.Message, maxDeadText)
 	switch d.Of.Kind {
 	case messages.DeadRun:
 		l.Run = d.Of.Name
 	case messages.DeadWebhook:
 		var j messages.WebhookJob
-		if messages.Decode(d.Task, &j) != nil {
+		if strict.Decode(d.Task, &j) != nil {
 			break
 		}
 		l.Host = hostOf(j.URL)
@@ -196,7 +197,7 @@ func (s *Service) redriveWebhook(ctx context.Context, d *bus.StoredDead, req *me
 		return "", &messages.FieldError{Field: "webhook", Reason: noWebhooks}
 	}
 	var j messages.WebhookJob
-	if err := messages.Decode(d.Task, &j); err != nil {
+	if err := strict.Decode(d.Task, &j); err != nil {
 		return "", err
 	}
 	if err := j.Check(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // approve lets the call be made that a run waits with, or the run go beyond its budget.
@@ -23,7 +24,7 @@ func (s *Service) deny(ctx context.Context, body []byte) (any, error) {
 
 func (s *Service) decide(ctx context.Context, body []byte, denied bool) (any, error) {
 	var req messages.DecisionRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
@@ -48,7 +49,7 @@ func (s *Service) decide(ctx context.Context, body []byte, denied bool) (any, er
 	asked := w.asked()
 	switch {
 	case req.Call == "" && asked != nil:
-		return nil, &messages.FieldError{Field: "call", Reason: fmt.Sprintf("the run waits for an approval of call %q: name it", messages.Clip(w.parked.Call, 128))}
+		return nil, &messages.FieldError{Field: "call", Reason: fmt.Sprintf("the run waits for an approval of call %q: name it", strict.Clip(w.parked.Call, 128))}
 	case req.Call == "":
 		return nil, conflict("the run waits for no approval")
 	case asked == nil || w.parked.Call != req.Call:
@@ -146,7 +147,7 @@ func (s *Service) decidedBefore(
 // answerQuestion answers the question that a run waits with.
 func (s *Service) answerQuestion(ctx context.Context, body []byte) (any, error) {
 	var req messages.AnswerRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
@@ -213,7 +214,7 @@ func told(r messages.Record, at time.Time) string {
 		what, who = "the run was asked to stop", r.By
 	}
 	if who != "" {
-		what += " by " + messages.Clip(who, 128)
+		what += " by " + strict.Clip(who, 128)
 	}
 	return what + " at " + at.UTC().Format(time.RFC3339)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // due takes an occurrence. It may come again, and is one run all the same. Each occurrence before it has been submitted
@@ -105,9 +106,9 @@ func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence
 	case failed != nil && !lasting && !o.planned:
 		return st, failed
 	case failed != nil && !lasting:
-		ledger.Refused = messages.Clip(failed.Error(), maxStateReason)
+		ledger.Refused = strict.Clip(failed.Error(), maxStateReason)
 	case failed != nil:
-		st.Outcome, st.Reason = messages.OutcomeFailed, messages.Clip(failed.Error(), maxStateReason)
+		st.Outcome, st.Reason = messages.OutcomeFailed, strict.Clip(failed.Error(), maxStateReason)
 		s.cfg.Log.WarnContext(ctx, "schedule refused", "tenant", sc.Tenant, "schedule", sc.Name, "err", failed)
 		if o.planned {
 			ledger.Skipped = append(ledger.Skipped, messages.Skipped{At: o.at, Count: 1, Reason: "refused: " + st.Reason})

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // answerFunc answers a request's body.
@@ -260,7 +261,7 @@ func (s *Service) accept(ctx context.Context, t *messages.Task, fresh bool) (dup
 // verify tells a client whether the run of an id is the one of its task.
 func (s *Service) verify(ctx context.Context, body []byte) (any, error) {
 	var req messages.VerifyRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
@@ -415,7 +416,7 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 
 func runOf(body []byte) (messages.Ref, error) {
 	var req messages.RunRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return messages.Ref{}, err
 	}
 	return req.Ref()

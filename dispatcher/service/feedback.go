@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // feedback stores what somebody thinks of a run as an event that is not one of the run's: nothing may come after the end
 // of those, and nobody who works the run need know.
 func (s *Service) feedback(ctx context.Context, body []byte) (any, error) {
 	var req messages.FeedbackRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxPrefix bounds what a fork keeps of another run, in bytes as records.
@@ -17,7 +18,7 @@ const maxPrefix = 16 << 20
 // fork makes a run that begins with what another one has done.
 func (s *Service) fork(ctx context.Context, body []byte) (any, error) {
 	var req messages.ForkRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	from, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
@@ -130,7 +131,7 @@ func (c *cut) result() (*messages.Started, error) {
 		return nil, &messages.FieldError{Field: "at", Reason: fmt.Sprintf("the run has not begun step %d; the last one is %d", c.step, c.last)}
 	}
 	if call := unreturned(c.started.Prefix); call != "" {
-		return nil, &messages.FieldError{Field: "at", Reason: fmt.Sprintf("the call %s still went on when step %d began", messages.Clip(call, 64), c.step)}
+		return nil, &messages.FieldError{Field: "at", Reason: fmt.Sprintf("the call %s still went on when step %d began", strict.Clip(call, 64), c.step)}
 	}
 	data, err := messages.EncodeRecords(c.started.Prefix)
 	if err != nil {

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func (s *Service) lanes(ctx context.Context, body []byte) (any, error) {
 	var req messages.LanesRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	if err := req.Check(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of a page of a log.
@@ -19,7 +20,7 @@ const (
 // log answers with a page of a run's log. Clients may not read the stream; this is how they see it.
 func (s *Service) log(ctx context.Context, body []byte) (any, error) {
 	var req messages.LogRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()

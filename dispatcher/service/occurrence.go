@@ -10,6 +10,7 @@ import (
 	"github.com/netresearch/go-cron"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // shownNext is how many occurrences a status shows.
@@ -78,7 +79,7 @@ func whatIsWrong(parser *cron.Parser, spec string) string {
 	const form = "five fields (minute, hour, day, month, weekday) such as 30 8 * * mon-fri, six with seconds first, or a word such as @daily"
 	given := strings.Fields(spec)
 	if strings.HasPrefix(spec, "@") {
-		return fmt.Sprintf("%q is no word for a time: use @hourly, @daily, @weekly, @monthly or @yearly", messages.Clip(spec, 64))
+		return fmt.Sprintf("%q is no word for a time: use @hourly, @daily, @weekly, @monthly or @yearly", strict.Clip(spec, 64))
 	}
 	most := len(cronFields)
 	if len(given) < most-1 || len(given) > most {
@@ -89,7 +90,7 @@ func whatIsWrong(parser *cron.Parser, spec string) string {
 		alone[i] = given[i]
 		if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {
 			return fmt.Sprintf("the field for the %s, %q, cannot be read: it must be %s, *, a range such as 1-5, a list such as 1,3 or steps such as */5",
-				f.name, messages.Clip(given[i], 64), f.values)
+				f.name, strict.Clip(given[i], 64), f.values)
 		}
 	}
 	return "cannot be read: it must have " + form

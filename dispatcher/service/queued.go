@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of one request for queued tasks.
@@ -71,6 +72,6 @@ func (s *Service) listQueued(ctx context.Context, req messages.QueuedRequest) (a
 func queuedSummary(ref messages.Ref, p messages.Priority, t *messages.Task, at time.Time) messages.RunSummary {
 	return messages.RunSummary{
 		Tenant: ref.Tenant, ID: ref.Run, Agent: t.Agent, Status: messages.StatusQueued, Priority: p, Session: t.Session,
-		Labels: t.Labels, Queued: &at, Input: messages.Clip(t.Input.Text(), maxQueuedInput),
+		Labels: t.Labels, Queued: &at, Input: strict.Clip(t.Input.Text(), maxQueuedInput),
 	}
 }

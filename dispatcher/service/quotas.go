@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // quotas are the requests about what operators grant, and the one that every submit makes.
@@ -131,7 +132,7 @@ func (s *Service) changeQuota(
 		case err != nil:
 			return nil, err
 		}
-		s.cfg.Log.InfoContext(ctx, "quota changed", "kind", string(of.Kind), "name", of.Name, "by", messages.Clip(by, 128), "revision", done.Revision)
+		s.cfg.Log.InfoContext(ctx, "quota changed", "kind", string(of.Kind), "name", of.Name, "by", strict.Clip(by, 128), "revision", done.Revision)
 		return done, nil
 	}
 	return nil, conflict("others change the quota all the time")

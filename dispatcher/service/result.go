@@ -7,12 +7,13 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // result answers with the result of a run that has ended.
 func (s *Service) result(ctx context.Context, body []byte) (any, error) {
 	var req messages.ResultRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
@@ -93,12 +94,12 @@ func fitting(r *messages.AgentResult, room int) *messages.AgentResult {
 	}
 	most := room / shortTexts / len(`\u0000`)
 	if text, ok := short.Result.(string); ok {
-		short.Result = messages.Clip(text, most)
+		short.Result = strict.Clip(text, most)
 	}
-	short.Summary, short.Outputs, short.Attachments, short.Output = messages.Clip(short.Summary, most), nil, nil, nil
+	short.Summary, short.Outputs, short.Attachments, short.Output = strict.Clip(short.Summary, most), nil, nil, nil
 	if short.Error != nil {
 		e := *short.Error
-		e.Message = messages.Clip(e.Message, most)
+		e.Message = strict.Clip(e.Message, most)
 		short.Error = &e
 	}
 	return &short

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // patience is how long a test waits for what must come.
@@ -394,7 +395,7 @@ func TestScheduleIsRefused(t *testing.T) {
 		s.Every, s.Cron = 0, cron
 		var field *messages.FieldError
 		if _, err := h.client.PutSchedule(ctx, s, "", nil); cron[0] != '1' && (!errors.As(err, &field) || field.Field != "cron") {
-			t.Errorf("%q: %v", messages.Clip(cron, 20), err)
+			t.Errorf("%q: %v", strict.Clip(cron, 20), err)
 		}
 	}
 	for _, zone := range []string{"Mars/Phobos", "Local", "../../etc/passwd", "/etc/passwd", "Europe/Berlin\x00", strings.Repeat("z", 65)} {

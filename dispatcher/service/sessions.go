@@ -7,11 +7,12 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func sessionOf(body []byte, one bool) (messages.SessionRequest, error) {
 	var req messages.SessionRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return req, err
 	}
 	return req, req.Check(one)

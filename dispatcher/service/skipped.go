@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -52,7 +53,7 @@ func (s *Service) settle(ctx context.Context, sc *messages.Schedule, ledger *bus
 			if !isLasting(err) {
 				return err
 			}
-			reason = "refused: " + messages.Clip(err.Error(), maxStateReason)
+			reason = "refused: " + strict.Clip(err.Error(), maxStateReason)
 		}
 	}
 	if reason != "" {

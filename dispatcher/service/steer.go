@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // talk are the requests with which people speak to runs and about them.
@@ -19,7 +20,7 @@ func (s *Service) talk() map[string]answerFunc {
 // steer records what a run is told. Its owner meets the record at its next append: nothing need be aborted for it.
 func (s *Service) steer(ctx context.Context, body []byte) (any, error) {
 	var req messages.SteerRequest
-	if err := messages.Decode(body, &req); err != nil {
+	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
 	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()

@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // told is a webhook as it came.
@@ -194,11 +195,11 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 	run := o.end("loud", &messages.Webhook{URL: o.url, Events: []string{"completed"}}, messages.StatusCompleted)
 	got := o.next()
 	var e messages.Event
-	if err := messages.Decode(got.body, &e); err != nil {
+	if err := strict.Decode(got.body, &e); err != nil {
 		t.Fatal(err)
 	}
 	var d messages.RunFinished
-	if err := messages.Decode(e.Data, &d); err != nil {
+	if err := strict.Decode(e.Data, &d); err != nil {
 		t.Fatal(err)
 	}
 	if e.Name() != messages.EventRunFinished || e.Ref() != run || !d.Result.Success || !d.Webhook {
@@ -428,7 +429,7 @@ func TestTheEndOfABatchIsTold(t *testing.T) {
 	got := o.next()
 	var e messages.Event
 	var d messages.BatchFinished
-	if err := errors.Join(messages.Decode(got.body, &e), messages.Decode(e.Data, &d)); err != nil {
+	if err := errors.Join(strict.Decode(got.body, &e), strict.Decode(e.Data, &d)); err != nil {
 		t.Fatal(err)
 	}
 	if e.Type != messages.TypeBatchFinished || e.Subject != ref.ID || d.Status != messages.BatchCompleted || d.Counts.Completed != 1 || d.Ended == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // workforce are the requests about workers.
@@ -52,7 +53,7 @@ func (s *Service) drainWorker(ctx context.Context, req messages.WorkerDrain) (an
 		return nil, noWorker(req.Worker)
 	case 1:
 	default:
-		return nil, conflict(fmt.Sprintf("%d workers have the name %s: say the id of one", len(ids), messages.Clip(req.Worker, 128)))
+		return nil, conflict(fmt.Sprintf("%d workers have the name %s: say the id of one", len(ids), strict.Clip(req.Worker, 128)))
 	}
 	w, err := s.cfg.Bus.DrainWorker(ctx, ids[0])
 	if errors.Is(err, bus.ErrNoWorker) { // it has gone meanwhile
@@ -67,5 +68,5 @@ func (s *Service) drainWorker(ctx context.Context, req messages.WorkerDrain) (an
 }
 
 func noWorker(name string) *messages.Problem {
-	return missing(messages.CodeNotFound, fmt.Errorf("no worker answers to %s", messages.Clip(name, 128)))
+	return missing(messages.CodeNotFound, fmt.Errorf("no worker answers to %s", strict.Clip(name, 128)))
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -185,7 +186,7 @@ func failure(err error) *messages.WebhookError {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	f := &messages.WebhookError{Reason: messages.Clip(err.Error(), 512), Final: errors.Is(err, errGuarded)}
+	f := &messages.WebhookError{Reason: strict.Clip(err.Error(), 512), Final: errors.Is(err, errGuarded)}
 	if errors.Is(err, context.DeadlineExceeded) {
 		f.Reason = "no answer in time"
 	}

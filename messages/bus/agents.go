@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -100,7 +101,7 @@ func isRemoved(m stored) bool {
 // Agent is the current definition of an agent, at most two seconds old. The built-in ones are there unless the bucket has
 // its own. With messages.ErrUnknownAgent come the names that there are.
 func (b *Bus) Agent(ctx context.Context, name string) (messages.Definition, error) {
-	if !messages.ValidToken(name) {
+	if !strict.ValidToken(name) {
 		return messages.Definition{}, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
 	}
 	if def, ok := b.agents.get(name); ok {
@@ -159,11 +160,11 @@ func (b *Bus) readAgent(ctx context.Context, subject string) (def messages.Defin
 
 // decodeAgent reads a revision of an agent.
 func decodeAgent(name string, m stored) (def messages.Definition, err error) {
-	if err := messages.Decode(m.data, &def); err != nil {
+	if err := strict.Decode(m.data, &def); err != nil {
 		return def, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
 	}
 	if def.Name != name {
-		return def, fmt.Errorf("%w %s: its name is %q", errBadAgent, name, messages.Clip(def.Name, 64))
+		return def, fmt.Errorf("%w %s: its name is %q", errBadAgent, name, strict.Clip(def.Name, 64))
 	}
 	def.SetDefaults()
 	def.Revision = m.seq
@@ -205,7 +206,7 @@ func (b *Bus) Agents(ctx context.Context) ([]messages.Definition, error) {
 // is not kept any more. A deleted one comes without its definition.
 func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messages.AgentRevision, error) {
 	var out messages.AgentRevision
-	if !messages.ValidToken(name) {
+	if !strict.ValidToken(name) {
 		return out, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
 	}
 	def, builtin := messages.Builtin(name)
@@ -234,7 +235,7 @@ func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messag
 
 // AgentHistory is what is kept of the revisions of an agent, newest first; messages.ErrUnknownAgent: it never was.
 func (b *Bus) AgentHistory(ctx context.Context, name string) ([]messages.Change, error) {
-	if !messages.ValidToken(name) {
+	if !strict.ValidToken(name) {
 		return nil, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
 	}
 	changes, err := b.history(ctx, agentsBucket, name)

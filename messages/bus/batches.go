@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // StreamBatches holds the heads, lines and outcomes of batches.
@@ -54,7 +55,7 @@ func (b *Bus) Batch(ctx context.Context, ref messages.BatchRef) (head *messages.
 
 func decodeBatch(ref messages.BatchRef, data []byte) (*messages.Batch, error) {
 	var head messages.Batch
-	if err := messages.Decode(data, &head); err != nil {
+	if err := strict.Decode(data, &head); err != nil {
 		return nil, fmt.Errorf("read batch %s: %v", ref, err) //nolint:errorlint // not a field of who asks
 	}
 	if head.BatchRef != ref {
@@ -145,7 +146,7 @@ func (b *Bus) BatchLine(ctx context.Context, ref messages.BatchRef, task string)
 		return nil, false, err
 	}
 	line = &messages.BatchLine{}
-	if err := messages.Decode(m.data, line); err != nil {
+	if err := strict.Decode(m.data, line); err != nil {
 		return nil, false, fmt.Errorf("read line %s: %v", task, err) //nolint:errorlint // not a field of who asks
 	}
 	return line, true, nil
@@ -233,7 +234,7 @@ func (b *Bus) BatchOutcome(ctx context.Context, ref messages.BatchRef, task stri
 		return nil, false, err
 	}
 	o = &messages.BatchOutcome{}
-	if err := messages.Decode(m.data, o); err != nil {
+	if err := strict.Decode(m.data, o); err != nil {
 		return nil, false, fmt.Errorf("read outcome %s: %v", task, err) //nolint:errorlint // not a field of who asks
 	}
 	return o, true, nil
@@ -250,7 +251,7 @@ func (b *Bus) BatchOutcomes(ctx context.Context, ref messages.BatchRef, after ui
 		for m, err := range b.batch(ctx, StreamBatches, ref.OutcomeSubject("*"), after+1) {
 			o := StoredOutcome{Seq: m.seq}
 			if err == nil {
-				err = messages.Decode(m.data, &o.BatchOutcome)
+				err = strict.Decode(m.data, &o.BatchOutcome)
 			}
 			if err != nil {
 				yield(StoredOutcome{}, fmt.Errorf("read the outcomes of batch %s: %w", ref, err))

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Sizes of a blob, in bytes.
@@ -32,7 +33,7 @@ type blobRef struct {
 func (r blobRef) String() string { return fmt.Sprintf("%s/%d/%d", r.hash, r.parts, r.size) }
 
 func parseBlobRef(s string) (blobRef, error) {
-	bad := fmt.Errorf("header %s is not hash/parts/size: %q", headerBlob, messages.Clip(s, 128))
+	bad := fmt.Errorf("header %s is not hash/parts/size: %q", headerBlob, strict.Clip(s, 128))
 	f := strings.Split(s, "/")
 	if len(f) != 3 {
 		return blobRef{}, bad

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // ErrNoLetter means that there is no such dead letter, or it is somebody else's.
@@ -60,7 +61,7 @@ func (b *Bus) Dead(ctx context.Context, tenant string, after uint64, since *time
 // dead reads a letter; what is none is counted.
 func (b *Bus) dead(m stored) (d StoredDead, ok bool) {
 	d = StoredDead{Seq: m.seq, Stored: m.time}
-	if d.Of, ok = messages.ParseDeadSubject(m.subject); !ok || messages.Decode(m.data, &d.Dead) != nil {
+	if d.Of, ok = messages.ParseDeadSubject(m.subject); !ok || strict.Decode(m.data, &d.Dead) != nil {
 		b.skipped.Add(1)
 		return d, false
 	}

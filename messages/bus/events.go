@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // EveryEvent matches the events of all runs.
@@ -73,6 +74,6 @@ func (b *Bus) event(m stored) (messages.Event, bool) {
 
 // isOf reports whether an event is one of a run and has a name.
 func isOf(e *messages.Event, run messages.Ref, name string) bool {
-	return run.Check() == nil && messages.ValidToken(name) && e.Number() > 0 && e.Source == "/tenants/"+run.Tenant &&
+	return run.Check() == nil && strict.ValidToken(name) && e.Number() > 0 && e.Source == "/tenants/"+run.Tenant &&
 		e.Subject == run.Run && e.Type == "longshore."+name+".v1"
 }

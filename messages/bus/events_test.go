@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // event is the n-th event of a run.
@@ -314,7 +315,7 @@ func TestEventsOverARestart(t *testing.T) {
 	}
 	all := <-got
 	if diff := cmp.Diff(append(events(run1(), 1, n-1), event(run1(), n, messages.EventRunFinished)), all); diff != "" {
-		t.Errorf("watched: %s", messages.Clip(diff, 4000))
+		t.Errorf("watched: %s", strict.Clip(diff, 4000))
 	}
 	for e := range ends {
 		if e.Ref() == run1() {

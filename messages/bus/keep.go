@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // keepWait is how long the owner of a run has to answer. One that is stopped does not, and one that is dead is known to be
@@ -54,7 +55,7 @@ type Owner interface {
 
 // ServeOwner answers for a worker until ctx ends.
 func (b *Bus) ServeOwner(ctx context.Context, life string, ackWait time.Duration, o Owner) error {
-	if !messages.ValidToken(life) {
+	if !strict.ValidToken(life) {
 		return &messages.FieldError{Field: "id", Reason: "must be a token"}
 	}
 	promised := map[uint64]time.Time{} // by ticket: since when a worker that asked knows that it is ours
@@ -113,7 +114,7 @@ func decodeKeep(m *nats.Msg) (r keepRequest, err error) {
 	if m.Reply == "" {
 		return r, errors.New("it wants no answer")
 	}
-	if err := messages.Decode(m.Data, &r); err != nil {
+	if err := strict.Decode(m.Data, &r); err != nil {
 		return r, fmt.Errorf("read it: %w", err)
 	}
 	if err := r.ref().Check(); err != nil {
@@ -163,7 +164,7 @@ func (d *Delivery) handTo(ctx context.Context, life string, req keepRequest) (bo
 }
 
 func (b *Bus) askOwner(ctx context.Context, life string, req keepRequest) (bool, error) {
-	if !messages.ValidToken(life) {
+	if !strict.ValidToken(life) {
 		return false, ErrSilent
 	}
 	body, err := json.Marshal(req)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // BucketKeys has the hashes of API keys.
@@ -57,7 +58,7 @@ func (b *Bus) Key(ctx context.Context, id string) (k messages.StoredKey, ok bool
 	if !ok || isRemoved(m) {
 		return k, false, nil
 	}
-	if err := messages.Decode(m.data, &k); err != nil || k.ID != id {
+	if err := strict.Decode(m.data, &k); err != nil || k.ID != id {
 		return messages.StoredKey{}, false, fmt.Errorf("unreadable key %s: %v", id, err) //nolint:errorlint // not a field of who asks
 	}
 	return k, true, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // StreamLines has the places of each line, and a message for each run that waits for one, in their order.
@@ -44,7 +45,7 @@ func (b *Bus) Line(ctx context.Context, line string) (l messages.Line, revision 
 	if err != nil || !ok {
 		return l, 0, err
 	}
-	if err := messages.Decode(m.data, &l); err != nil {
+	if err := strict.Decode(m.data, &l); err != nil {
 		return messages.Line{}, 0, fmt.Errorf("it is unreadable: %w", err)
 	}
 	return l, m.seq, nil
@@ -118,7 +119,7 @@ func (b *Bus) Standing(ctx context.Context, line, tenant string) iter.Seq2[Stand
 			yield(Standing{}, err)
 			return
 		}
-		if !messages.ValidToken(tenant) {
+		if !strict.ValidToken(tenant) {
 			yield(Standing{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
 			return
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // outOfOrder are the events of a run as they may be stored after a restart of the server.
@@ -55,7 +56,7 @@ func TestWatchersOfEventsStoredOutOfOrder(t *testing.T) {
 					publishRaw(t, nc, run, stored[150:]...)
 				}
 				if diff := cmp.Diff(all, <-got); diff != "" {
-					t.Errorf("%s, %s, stored before: %t: %s", name, order, before, messages.Clip(diff, 2000))
+					t.Errorf("%s, %s, stored before: %t: %s", name, order, before, strict.Clip(diff, 2000))
 				}
 			}
 		}

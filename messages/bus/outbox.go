@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // window is how many events of one run may be on their way.
@@ -205,7 +206,7 @@ func (o *outbox) letter(e *messages.Event) (letter, error) {
 		return letter{}, err
 	}
 	name := e.Name()
-	if !messages.ValidToken(name) {
+	if !strict.ValidToken(name) {
 		return letter{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
 	}
 	body := o.bus.events.get()

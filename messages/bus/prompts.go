@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -45,7 +46,7 @@ func stamped(p messages.Prompt, c messages.Change) messages.Prompt {
 // Prompt returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt: there is none, it was deleted,
 // or the version is not kept any more.
 func (b *Bus) Prompt(ctx context.Context, id string, version uint64) (messages.Prompt, error) {
-	if !messages.ValidToken(id) {
+	if !strict.ValidToken(id) {
 		return messages.Prompt{}, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)
 	}
 	m, ok, err := b.at(ctx, promptsBucket, id, version)
@@ -59,11 +60,11 @@ func (b *Bus) Prompt(ctx context.Context, id string, version uint64) (messages.P
 		return messages.Prompt{}, fmt.Errorf("%w %s", messages.ErrUnknownPrompt, id)
 	}
 	var p messages.Prompt
-	if err := messages.Decode(m.data, &p); err != nil {
+	if err := strict.Decode(m.data, &p); err != nil {
 		return p, fmt.Errorf("unreadable prompt %s: %v", id, err) //nolint:errorlint // not a field of who asks
 	}
 	if p.ID != id {
-		return p, fmt.Errorf("unreadable prompt %s: its id is %q", id, messages.Clip(p.ID, 64))
+		return p, fmt.Errorf("unreadable prompt %s: its id is %q", id, strict.Clip(p.ID, 64))
 	}
 	return stamped(p, changeOf(id, m)), nil
 }
@@ -85,7 +86,7 @@ func (b *Bus) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.
 			continue
 		}
 		var p messages.Prompt
-		if err := messages.Decode(m.data, &p); err != nil {
+		if err := strict.Decode(m.data, &p); err != nil {
 			b.log.WarnContext(ctx, "prompt skipped", "err", err)
 			continue
 		}
@@ -104,7 +105,7 @@ func (b *Bus) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.
 // PromptHistory is what is kept of the versions of a prompt, newest first. It fails with messages.ErrUnknownPrompt
 // when there never was one.
 func (b *Bus) PromptHistory(ctx context.Context, id string) ([]messages.Change, error) {
-	if !messages.ValidToken(id) {
+	if !strict.ValidToken(id) {
 		return nil, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)
 	}
 	changes, err := b.history(ctx, promptsBucket, id)

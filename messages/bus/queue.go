@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Wake implements runlog.Queue. It never expects an empty subject: the wake-up must be stored although the ticket
@@ -45,7 +46,7 @@ func (b *Bus) CancelTimer(ctx context.Context, run messages.Ref, park uint64) er
 
 // Net implements runlog.Queue.
 func (b *Bus) Net(ctx context.Context, run messages.Ref, control string, at time.Time) error {
-	if !messages.ValidToken(control) {
+	if !strict.ValidToken(control) {
 		return &messages.FieldError{Field: "control", Reason: "must be a token"}
 	}
 	return b.schedule(ctx, run, run.NetSubject(control), at, messages.Wake{Errand: messages.ErrandNet})
@@ -80,7 +81,7 @@ func (b *Bus) Bury(ctx context.Context, run messages.Ref, agent string, d messag
 	if err := run.Check(); err != nil {
 		return err
 	}
-	if !messages.ValidToken(agent) {
+	if !strict.ValidToken(agent) {
 		agent = "_"
 	}
 	if d.Ticket != 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // QueuedTasks yields the tasks of a tenant that were stored in the queue after a sequence, or since a time if that is not
@@ -14,7 +15,7 @@ import (
 // missing. What a worker has in hand is among them. An error ends it.
 func (b *Bus) QueuedTasks(ctx context.Context, tenant string, delayed bool, after uint64, since time.Time) iter.Seq2[Queued, error] {
 	return func(yield func(Queued, error) bool) {
-		if !messages.ValidToken(tenant) {
+		if !strict.ValidToken(tenant) {
 			yield(Queued{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const quotasPrefix = "$KV." + BucketQuotas + "."
@@ -28,7 +29,7 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 		b.grants.saw(of, g, messages.Quota{}, top.seq)
 		return q, 0, nil
 	}
-	if err := messages.Decode(m.data, &q); err != nil {
+	if err := strict.Decode(m.data, &q); err != nil {
 		q, first := b.grants.insteadOf(of, g, m, top.seq)
 		if first {
 			b.log.WarnContext(ctx, "a quota cannot be read: what was granted before counts, or it is paused", "quota", of.String(), "revision", m.seq, "err", err)

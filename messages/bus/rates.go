@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // StreamRates counts the tasks of tenants by minute: rates.<tenant>.<submits|starts>.<minute>.
@@ -84,7 +84,7 @@ func (b *Bus) count(ctx context.Context, subject string) (int, error) {
 // A task has its turn in the minute in which it was published, as if it had been counted then. When more were published in
 // that minute, it takes a place in the first minute from now on that has one; that place is its own.
 func (b *Bus) Turn(ctx context.Context, tenant string, perMinute int, published, now time.Time) (at time.Time, sure bool, err error) {
-	if !messages.ValidToken(tenant) || perMinute < 1 {
+	if !strict.ValidToken(tenant) || perMinute < 1 {
 		return at, false, errors.New("take a turn: of no tenant, or of none")
 	}
 	this := minuteOf(now)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // StreamRoster keeps the newest announcement of each worker for some minutes, so that one that starts knows those that
@@ -124,7 +125,7 @@ func (r *Roster) load(ctx context.Context) error {
 func (r *Roster) hear(subject string, data []byte, age time.Duration) {
 	status, err := decodeWorker(data)
 	if err != nil || messages.SeenPrefix+status.ID != subject {
-		r.bus.log.Debug("an announcement is left out", "subject", messages.Clip(subject, maxSubjectShown), "err", err)
+		r.bus.log.Debug("an announcement is left out", "subject", strict.Clip(subject, maxSubjectShown), "err", err)
 		return
 	}
 	r.mu.Lock()

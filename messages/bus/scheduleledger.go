@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // headerOccurrences has what a Ledger holds beside the state. It stands in a header, not in the body, so that it changes
@@ -34,7 +35,7 @@ func (b *Bus) ScheduleLedger(ctx context.Context, ref messages.ScheduleRef) (l L
 		return l, 0, nil
 	}
 	var st messages.ScheduleState
-	if messages.Decode(m.data, &st) != nil {
+	if strict.Decode(m.data, &st) != nil {
 		return l, m.seq, nil //nolint:nilerr // the next occurrence writes it anew
 	}
 	// Not strictly: a newer dispatcher may write fields that this one does not know.

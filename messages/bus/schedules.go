@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // BucketSchedules has the schedules, as <tenant>.<name>, and what became of each, as state.<tenant>.<name>.
@@ -60,7 +61,7 @@ func (b *Bus) Schedule(ctx context.Context, ref messages.ScheduleRef) (*messages
 		return nil, ErrNoSchedule
 	}
 	var s messages.Schedule
-	err = messages.Decode(m.data, &s)
+	err = strict.Decode(m.data, &s)
 	if err == nil {
 		s.SetDefaults()
 		err = s.Validate()
@@ -117,7 +118,7 @@ func (b *Bus) ScheduleNames(ctx context.Context, tenant string) ([]messages.Sche
 	filter := tenant
 	if filter == "" {
 		filter = "*"
-	} else if !messages.ValidToken(tenant) {
+	} else if !strict.ValidToken(tenant) {
 		return nil, &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
 	var refs []messages.ScheduleRef
@@ -149,7 +150,7 @@ func (b *Bus) Armed(ctx context.Context, ref messages.ScheduleRef) (a Armed, err
 	}
 	if ok {
 		a.Seq = m.seq
-		if messages.Decode(m.data, &a.Due) != nil || m.header.Get(headerScheduleTo) != ref.DueSubject() {
+		if strict.Decode(m.data, &a.Due) != nil || m.header.Get(headerScheduleTo) != ref.DueSubject() {
 			a.Due = messages.Due{} // nothing that would ever be due: without a timing it is replaced
 		}
 	}
@@ -227,7 +228,7 @@ func (b *Bus) Dues(ctx context.Context, take func(context.Context, messages.Due)
 
 func (b *Bus) takeDue(ctx context.Context, m jetstream.Msg, take func(context.Context, messages.Due) error) {
 	var d messages.Due
-	err := messages.Decode(m.Data(), &d)
+	err := strict.Decode(m.Data(), &d)
 	if err != nil || d.Check() != nil || m.Subject() != d.DueSubject() || m.Headers().Get(jetstream.SchedulerHeader) != d.NextSubject() {
 		b.skipped.Add(1)
 		_ = m.Ack() // whoever published it is none of us

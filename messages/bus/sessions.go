@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -63,7 +64,7 @@ func (b *Bus) Session(ctx context.Context, tenant, name string) (messages.Sessio
 		found, err := b.findSessions(ctx, "runs."+tenant+".*.log", name)
 		return runlog.RebuildSession(found[[2]string{tenant, name}]), m.seq, err
 	}
-	if err := messages.Decode(m.data, &s); err != nil {
+	if err := strict.Decode(m.data, &s); err != nil {
 		return s, 0, fmt.Errorf("session %s is unreadable: %w", name, err)
 	}
 	return s, m.seq, nil
@@ -90,7 +91,7 @@ func (b *Bus) PutSession(ctx context.Context, tenant, name string, revision uint
 
 // Sessions are the sessions of a tenant by name, at most SessionLimit; more tells that there are others.
 func (b *Bus) Sessions(ctx context.Context, tenant string) (list []messages.SessionStatus, more bool, err error) {
-	if !messages.ValidToken(tenant) {
+	if !strict.ValidToken(tenant) {
 		return nil, false, &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
 	for subject, err := range b.subjects(ctx, streamSessions, sessionPrefix+tenant+".*") {
@@ -143,7 +144,7 @@ func (b *Bus) findSessions(ctx context.Context, filter, name string) (map[[2]str
 			return nil, err
 		}
 		s := last.Head.Session
-		if !ok || !messages.ValidToken(s) || name != "" && s != name {
+		if !ok || !strict.ValidToken(s) || name != "" && s != name {
 			continue
 		}
 		key := [2]string{t[1], s}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // StreamSpend counts what tenants spend, in nano US dollars: spend.<tenant>.<yyyymm>.<dd>.
@@ -69,7 +70,7 @@ func (o *outbox) Spend(ctx context.Context, seq uint64, at time.Time, nanos int6
 // Spent is what the model calls of a tenant have cost in the day and month of now, in US dollars, at most a second ago and
 // what this process spent since.
 func (b *Bus) Spent(ctx context.Context, tenant string, now time.Time) (today, month float64, err error) {
-	if !messages.ValidToken(tenant) {
+	if !strict.ValidToken(tenant) {
 		return 0, 0, &messages.FieldError{Field: "tenant", Reason: "must be a token"}
 	}
 	if s, ok := b.spent.get(tenant, now); ok {

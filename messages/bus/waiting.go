@@ -9,12 +9,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // TasksOf is how many tasks of a tenant are in the queue's stream: those that wait for a worker and those that one has in
 // hand. The answer of a replica may be some milliseconds old. It takes the server about 40 ms for 100,000 of them.
 func (b *Bus) TasksOf(ctx context.Context, tenant string) (int, error) {
-	if !messages.ValidToken(tenant) {
+	if !strict.ValidToken(tenant) {
 		return 0, &messages.FieldError{Field: "tenant", Reason: "must be a token"}
 	}
 	total := 0

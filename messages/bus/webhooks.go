@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // StreamWebhooks holds the webhooks that are to be delivered.
@@ -108,7 +109,7 @@ func (b *Bus) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(con
 		b.log.WarnContext(ctx, "take a webhook", "err", err)
 		return
 	}
-	if err := messages.Decode(m.Data(), &d.WebhookJob); err != nil || d.Check() != nil || d.Subject() != m.Subject() {
+	if err := strict.Decode(m.Data(), &d.WebhookJob); err != nil || d.Check() != nil || d.Subject() != m.Subject() {
 		b.refuseWebhook(ctx, m, meta.Timestamp)
 		return
 	}

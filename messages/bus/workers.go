@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -28,7 +29,7 @@ var ErrNoWorker = errors.New("no such worker")
 // ServeWorker answers for a worker, until ctx ends: what it is doing, and, by its id, a request to drain, of which drain
 // is told before it is answered.
 func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages.WorkerStatus, drain func()) error {
-	if !messages.ValidToken(id) {
+	if !strict.ValidToken(id) {
 		return &messages.FieldError{Field: "id", Reason: "must be a token"}
 	}
 	answer := func(m *nats.Msg) {
@@ -91,7 +92,7 @@ func (b *Bus) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 
 // DrainWorker asks the worker with an id to drain. ErrNoWorker: nobody answers to it.
 func (b *Bus) DrainWorker(ctx context.Context, id string) (messages.WorkerStatus, error) {
-	if !messages.ValidToken(id) {
+	if !strict.ValidToken(id) {
 		return messages.WorkerStatus{}, &messages.FieldError{Field: "worker", Reason: "must be a token"}
 	}
 	in, err := b.askWorkers(messages.DrainPrefix+id, controlRoom)

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Headers of requests over HTTP.
@@ -252,7 +253,7 @@ func (o *Operation) Request(p Parts) (map[string]json.RawMessage, error) {
 			continue
 		case inBody:
 			if body == nil && p.Body != nil {
-				if err := messages.Decode(p.Body, &body); err != nil {
+				if err := strict.Decode(p.Body, &body); err != nil {
 					return nil, err
 				}
 			}
@@ -297,7 +298,7 @@ func (o *Operation) name(p Parts) (json.RawMessage, error) {
 			continue
 		}
 		var body map[string]json.RawMessage
-		if err := messages.Decode(p.Body, &body); err != nil {
+		if err := strict.Decode(p.Body, &body); err != nil {
 			return nil, err
 		}
 		if said := plain(body[name]); said != "" && said != p.Path[name] {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func ExampleOperation_Parts() {
@@ -99,7 +100,7 @@ func TestRequestsTravelOverHTTP(t *testing.T) {
 		}
 		got, _ := json.Marshal(fields)
 		again := reflect.New(reflect.TypeOf(op.Asks))
-		if err := messages.Decode(got, again.Interface()); err != nil {
+		if err := strict.Decode(got, again.Interface()); err != nil {
 			t.Errorf("%s: %v in %s", op.Subject, err, got)
 		}
 		want, _ := json.Marshal(request.Interface())

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // parseFString reads {name}. Two braces are one; anything else in braces is an error, for an expression that is shown
@@ -35,8 +35,8 @@ func parseFString(text string) (*template, error) {
 		switch {
 		case !closed:
 			return nil, errors.New("a { is not closed; two are one")
-		case !messages.ValidToken(name):
-			return nil, fmt.Errorf("{%s} is not a variable; write {{ for a brace", messages.Clip(name, 32))
+		case !strict.ValidToken(name):
+			return nil, fmt.Errorf("{%s} is not a variable; write {{ for a brace", strict.Clip(name, 32))
 		}
 		parts = append(parts, part{name: name})
 		text = rest

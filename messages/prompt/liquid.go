@@ -15,7 +15,7 @@ import (
 	"github.com/osteele/liquid/render"
 	"github.com/osteele/liquid/tags"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // tagTurn is put into every loop, so that the budget sees each turn.
@@ -108,7 +108,7 @@ func (t *template) liquid(text string) (string, error) {
 			t.liquidNames(token.Args, bound, loops > 0)
 			continue
 		case !slices.Contains(liquidTags(), token.Name):
-			return "", fmt.Errorf("the tag %s is not one that a prompt may use", messages.Clip(token.Name, 32))
+			return "", fmt.Errorf("the tag %s is not one that a prompt may use", strict.Clip(token.Name, 32))
 		}
 		switch token.Name {
 		case "raw", "comment":

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Limits of what goes in and comes out, in bytes.
@@ -37,8 +38,8 @@ func ParseVars(field string, data json.RawMessage) (Vars, error) {
 	if len(data) > maxVars {
 		return nil, &messages.FieldError{Field: field, Reason: fmt.Sprintf("larger than %d bytes", maxVars)}
 	}
-	var strict any // for what encoding/json lets pass
-	if err := messages.Decode(data, &strict); err != nil {
+	var free any // for what encoding/json lets pass
+	if err := strict.Decode(data, &free); err != nil {
 		return nil, &messages.FieldError{Field: field, Reason: err.Error()}
 	}
 	var vars Vars
@@ -191,7 +192,7 @@ func broken(err error) error {
 		return field
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
-	return &messages.FieldError{Field: "text", Reason: messages.Clip(line, 256)}
+	return &messages.FieldError{Field: "text", Reason: strict.Clip(line, 256)}
 }
 
 func sorted(names []string) []string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Errors of a Keeper that callers branch on.
@@ -183,7 +184,7 @@ func (k *Keeper) SettleMute(ctx context.Context, run messages.Ref, attempts int,
 		return err
 	}
 	res := messages.AgentResult{
-		Error:     &messages.RunError{Code: messages.CodeInternal, Message: messages.Clip("its events could not be stored: "+why.Error(), maxWhy)},
+		Error:     &messages.RunError{Code: messages.CodeInternal, Message: strict.Clip("its events could not be stored: "+why.Error(), maxWhy)},
 		RetryInfo: &messages.RetryInfo{Attempts: attempts},
 	}
 	if err := k.bury(ctx, run, &last, &messages.Finished{Result: res}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
@@ -58,7 +59,7 @@ func (c *comparer) once(ctx context.Context, run messages.Ref, through bool) (*C
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		out.Outcome, out.Reason = OutcomeUnreadable, messages.Clip(err.Error(), maxReason)
+		out.Outcome, out.Reason = OutcomeUnreadable, strict.Clip(err.Error(), maxReason)
 		return out, nil
 	case out.Entries == 0:
 		out.Outcome = OutcomeGone
@@ -193,7 +194,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func tenantToken(subject string) string {
 	t := strings.Split(subject, ".")
 	const tokens = 4
-	if len(t) != tokens || !messages.ValidToken(t[1]) {
+	if len(t) != tokens || !strict.ValidToken(t[1]) {
 		return ""
 	}
 	return t[1]

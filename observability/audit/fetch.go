@@ -15,7 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // ErrObject means that an object of a store is no segment as an auditor has put it there.
@@ -115,7 +115,7 @@ func fetchOnce(ctx context.Context, store jetstream.ObjectStore, full, name stri
 func parseName(name string) (chain string, segment uint64, ok bool) {
 	chain, file := path.Split(name)
 	chain = strings.TrimSuffix(chain, "/")
-	if tenant := tenantOf(chain); chain != headsChain && (!messages.ValidToken(tenant) || chainOf(tenant) != chain) {
+	if tenant := tenantOf(chain); chain != headsChain && (!strict.ValidToken(tenant) || chainOf(tenant) != chain) {
 		return "", 0, false
 	}
 	segment, err := strconv.ParseUint(strings.TrimSuffix(file, extension), 10, 64)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Config is fixed for the life of an Index.
@@ -389,7 +390,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 func (x *Index) Status(ctx context.Context) (messages.IndexStatus, error) {
 	s := messages.IndexStatus{Kind: x.db.kind, Leads: x.leads.Load()}
 	if err := x.failure(); err != nil {
-		s.Error = messages.Clip(err.Error(), 512)
+		s.Error = strict.Clip(err.Error(), 512)
 	}
 	state, err := x.cfg.Bus.EventsState(ctx)
 	if err != nil {

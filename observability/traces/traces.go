@@ -18,8 +18,8 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // errMalformed means that an event is not what its name says. It becomes no span.
@@ -86,7 +86,7 @@ func (x *Exporter) export(ctx context.Context, events []bus.TracedEvent) (again 
 			spans = append(spans, of...)
 		case errors.Is(err, errMalformed):
 			x.cfg.Bus.Foreign()
-			x.cfg.Log.WarnContext(ctx, "an event becomes no span", "err", messages.Clip(err.Error(), 512))
+			x.cfg.Log.WarnContext(ctx, "an event becomes no span", "err", strict.Clip(err.Error(), 512))
 		case errors.Is(err, errNotYet):
 			again = append(again, i)
 		default:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // What a result repeats of the log, which has the whole. A run of any length must be able to end: its result is one entry of the
@@ -60,7 +61,7 @@ func shorten(all []messages.ActionResult) (limit int) {
 	}
 	for i := range all {
 		a := &all[i]
-		a.Input, a.Output = messages.Clip(a.Input, limit), messages.Clip(a.Output, limit)
+		a.Input, a.Output = strict.Clip(a.Input, limit), strict.Clip(a.Output, limit)
 	}
 	return limit
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Price is what a model call with this usage costs, in US dollars; false: it is unknown. With an empty provider the
@@ -217,7 +218,7 @@ func (s *State) modelName() string {
 	if name == "" {
 		return "the worker's default model"
 	}
-	return "model " + strconv.Quote(messages.Clip(name, 128))
+	return "model " + strconv.Quote(strict.Clip(name, 128))
 }
 
 // How tokens are estimated.
@@ -322,7 +323,7 @@ func (s *State) more(r *messages.Answered) bool {
 	case r.IsError:
 		text := p.Question + "; more was denied"
 		if r.By != "" {
-			text += " by " + messages.Clip(r.By, 128)
+			text += " by " + strict.Clip(r.By, 128)
 		}
 		s.Failure = &messages.RunError{Code: messages.CodeBudget, Message: text, Info: map[string]any{"limit": p.Limit}}
 	case said == "" || strings.EqualFold(said, messages.AnswerContinue):

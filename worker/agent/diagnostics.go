@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of what a run's result tells about how it went.
@@ -35,12 +36,12 @@ func (s *State) warn(format string, args ...any) {
 		s.Trouble.More++
 		return
 	}
-	s.Trouble.Warnings = append(s.Trouble.Warnings, messages.Clip(fmt.Sprintf(format, args...), maxWarning))
+	s.Trouble.Warnings = append(s.Trouble.Warnings, strict.Clip(fmt.Sprintf(format, args...), maxWarning))
 }
 
 // outlived notes an error after which the run goes on.
 func (s *State) outlived(text string) {
-	s.Trouble.Last = messages.Clip(text, maxWarning)
+	s.Trouble.Last = strict.Clip(text, maxWarning)
 }
 
 // lostWorker notes that the owner before is gone, if there is one that has not let go of the run.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // JSONProtocol is the planner of models without tool calling: each reply is one JSON object that makes one call or
@@ -52,7 +53,7 @@ func (JSONProtocol) Interpret(s *State, text string, m messages.Message) Reading
 	}
 	r, err := parseProtocol(text)
 	if err != nil {
-		return broken(messages.Clip(err.Error(), maxWrong))
+		return broken(strict.Clip(err.Error(), maxWrong))
 	}
 	if r.Type == "tool" {
 		args := string(r.Args)
@@ -62,7 +63,7 @@ func (JSONProtocol) Interpret(s *State, text string, m messages.Message) Reading
 		return Reading{Calls: []messages.ToolCall{{ID: fmt.Sprintf("json-%d", s.Step), Name: *r.Name, Arguments: args}}}
 	}
 	var answer string
-	if err := messages.Decode(r.Content, &answer); err == nil {
+	if err := strict.Decode(r.Content, &answer); err == nil {
 		return Reading{Answer: answer}
 	}
 	if len(s.OutputSchema()) == 0 {
@@ -87,7 +88,7 @@ type protocolReply struct {
 // parseProtocol reads a reply, strictly: unknown or doubled fields and fields of the other type are errors.
 func parseProtocol(text string) (*protocolReply, error) {
 	var r protocolReply
-	if err := messages.Decode([]byte(strings.TrimSpace(text)), &r); err != nil {
+	if err := strict.Decode([]byte(strings.TrimSpace(text)), &r); err != nil {
 		return nil, fmt.Errorf("not the JSON that is expected: %w", err)
 	}
 	switch r.Type {

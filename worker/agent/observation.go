@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // readPlan reads the plan in a reply.
@@ -28,10 +29,10 @@ type decision struct {
 // readDecision reads the decision in a reply.
 func (r *planRun) readDecision(text string) (*Decide, error) {
 	var d decision
-	if err := messages.Decode([]byte(strings.TrimSpace(text)), &d); err != nil {
+	if err := strict.Decode([]byte(strings.TrimSpace(text)), &d); err != nil {
 		return nil, err
 	}
-	planned := &messages.Planned{Step: r.Step, Decision: d.Decision, Reason: messages.Clip(d.Reasoning, maxReason)}
+	planned := &messages.Planned{Step: r.Step, Decision: d.Decision, Reason: strict.Clip(d.Reasoning, maxReason)}
 	switch d.Decision {
 	case messages.DecisionAdapt:
 		return r.adapt(&d, planned)
@@ -58,7 +59,7 @@ func (r *planRun) adapt(d *decision, planned *messages.Planned) (*Decide, error)
 		field := fmt.Sprintf("insert[%d].id", i)
 		switch old := next.Find(step.ID); {
 		case inserted[step.ID]:
-			return nil, &messages.FieldError{Field: field, Reason: fmt.Sprintf("%q is inserted twice", messages.Clip(step.ID, 64))}
+			return nil, &messages.FieldError{Field: field, Reason: fmt.Sprintf("%q is inserted twice", strict.Clip(step.ID, 64))}
 		case old == nil:
 			next.Steps = append(next.Steps, step)
 		case r.p.Steps[step.ID].Status == messages.StepCompleted:
@@ -85,7 +86,7 @@ func (r *planRun) adapt(d *decision, planned *messages.Planned) (*Decide, error)
 		field := fmt.Sprintf("skip[%d]", i)
 		switch {
 		case next.Find(id) == nil:
-			return nil, &messages.FieldError{Field: field, Reason: fmt.Sprintf("no step has the id %q", messages.Clip(id, 64))}
+			return nil, &messages.FieldError{Field: field, Reason: fmt.Sprintf("no step has the id %q", strict.Clip(id, 64))}
 		case inserted[id]:
 			return nil, &messages.FieldError{Field: field, Reason: fmt.Sprintf("%q is inserted too", id)}
 		case slices.Index(d.Skip, id) != i:

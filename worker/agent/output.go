@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // maxWrong bounds what the model and the result are told of an answer that does not fit, in bytes.
@@ -41,7 +42,7 @@ func CheckOutputSchema(t *messages.Task, d *messages.Definition) error {
 		return &messages.FieldError{Field: "outputSchema", Reason: fmt.Sprintf("the planner %s does not check answers", d.Planner)}
 	}
 	if _, err := resolve(schema); err != nil {
-		return &messages.FieldError{Field: "outputSchema", Reason: messages.Clip(err.Error(), maxWrong)}
+		return &messages.FieldError{Field: "outputSchema", Reason: strict.Clip(err.Error(), maxWrong)}
 	}
 	return nil
 }
@@ -88,18 +89,18 @@ func refers(v any) bool {
 func checkOutput(schema json.RawMessage, answer string) string {
 	r, err := resolve(schema)
 	if err != nil {
-		return messages.Clip(err.Error(), maxWrong) // of a run that another version began
+		return strict.Clip(err.Error(), maxWrong) // of a run that another version began
 	}
 	var raw json.RawMessage
-	if err := messages.Decode([]byte(answer), &raw); err != nil {
-		return "it is not JSON: " + messages.Clip(err.Error(), maxWrong)
+	if err := strict.Decode([]byte(answer), &raw); err != nil {
+		return "it is not JSON: " + strict.Clip(err.Error(), maxWrong)
 	}
 	v, err := decoded(raw)
 	if err == nil {
 		err = r.Validate(v)
 	}
 	if err != nil {
-		return messages.Clip(err.Error(), maxWrong)
+		return strict.Clip(err.Error(), maxWrong)
 	}
 	return ""
 }
@@ -123,7 +124,7 @@ func numbers(v any) (_ any, err error) {
 		}
 		n, err := v.Float64()
 		if err != nil {
-			return nil, fmt.Errorf("%s is a number out of range", messages.Clip(v.String(), 64))
+			return nil, fmt.Errorf("%s is a number out of range", strict.Clip(v.String(), 64))
 		}
 		return n, nil
 	case []any:

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Planning is how far a run with a plan is. It is folded from records alone; what a reply meant is in a Planned.
@@ -56,7 +57,7 @@ type PlanAction struct {
 }
 
 func (p *Planning) made(a PlanAction) {
-	a.After, a.Reason = len(p.Calls), messages.Clip(a.Reason, maxReason)
+	a.After, a.Reason = len(p.Calls), strict.Clip(a.Reason, maxReason)
 	p.Made = append(p.Made, a)
 }
 
@@ -131,7 +132,7 @@ func (s *State) planned(r *messages.Planned) {
 	made := PlanAction{Step: r.Step, Name: string(r.Decision), Reason: r.Reason}
 	if r.Plan != nil {
 		if b, err := json.Marshal(r.Plan); err == nil {
-			made.Plan = messages.Clip(string(b), maxPlanInput)
+			made.Plan = strict.Clip(string(b), maxPlanInput)
 		}
 	}
 	p.made(made)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // PlanFirst is the planner that makes a plan and then works it: the steps that wait for nothing run together, the
@@ -168,7 +169,7 @@ func (r *planRun) ends() (out []messages.Record) {
 		end := &messages.StepEnded{Step: r.Step, StepID: c.Call.ID, Status: messages.StepCompleted}
 		if c.Result.IsError {
 			m := messages.Message{Content: c.Result.Content}
-			end.Status, end.Reason = messages.StepFailed, messages.Clip(m.Text(), maxReason)
+			end.Status, end.Reason = messages.StepFailed, strict.Clip(m.Text(), maxReason)
 			if code := r.Codes[CallKey(r.Step, c.Call.ID)]; code == messages.CodeApprovalDenied || code == messages.CodeApprovalExpired {
 				end.Status = messages.StepSkipped
 			}
@@ -265,14 +266,14 @@ func (r *planRun) begin(step *messages.PlanStep) (started messages.Record, size 
 	args, err := r.p.arguments(step)
 	if err != nil {
 		return &messages.StepEnded{
-			Step: r.Step + 1, StepID: step.ID, Status: messages.StepFailed, Reason: messages.Clip(err.Error(), maxReason),
+			Step: r.Step + 1, StepID: step.ID, Status: messages.StepFailed, Reason: strict.Clip(err.Error(), maxReason),
 		}, 0
 	}
 	return &messages.StepStarted{Step: r.Step + 1, StepID: step.ID}, len(args)
 }
 
 func (r *planRun) skipped(id, why string) messages.Record {
-	return &messages.StepEnded{Step: r.Step, StepID: id, Status: messages.StepSkipped, Reason: messages.Clip(why, maxReason)}
+	return &messages.StepEnded{Step: r.Step, StepID: id, Status: messages.StepSkipped, Reason: strict.Clip(why, maxReason)}
 }
 
 // rest ends all steps that have not ended and have no result.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Templates that are built in. An agent's `prompts` take their place; the format of the reply is always added, so a
@@ -137,7 +138,7 @@ func (r *planRun) progress() string {
 		if step.IsCritical() {
 			b.WriteString(", critical")
 		}
-		fmt.Fprintf(&b, "): %s", messages.Clip(step.Description, maxReason))
+		fmt.Fprintf(&b, "): %s", strict.Clip(step.Description, maxReason))
 		if at.Reason != "" {
 			fmt.Fprintf(&b, " [%s]", at.Reason)
 		}
@@ -184,7 +185,7 @@ func (r *planRun) outputs(ids []string) string {
 		if text == "" {
 			text = at.Reason
 		}
-		fmt.Fprintf(&b, "%s (%s): %s\n", id, r.status(id), messages.Clip(text, each))
+		fmt.Fprintf(&b, "%s (%s): %s\n", id, r.status(id), strict.Clip(text, each))
 	}
 	return b.String()
 }

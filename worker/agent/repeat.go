@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // repeated finds loops in the results of a step, which are those of the open calls: the same call with the same result
@@ -30,7 +31,7 @@ func (s *State) repeated(results []messages.Block) {
 		case n >= 2*limit && !s.last(): // at the limit of steps that is what ends it
 			s.fail(messages.CodeMaxSteps, fmt.Sprintf(
 				"the model goes in circles: %d times in a row the same call of %s with the same result (repeatLimit is %d)",
-				n, messages.Clip(call.Name, 64), limit))
+				n, strict.Clip(call.Name, 64), limit))
 		case n >= limit:
 			told := *res
 			told.Content = append(slices.Clone(res.Content), messages.Block{Text: fmt.Sprintf(

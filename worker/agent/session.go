@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // JoinSession asks for the run's turn in its session, and for the conversation so far.
@@ -118,11 +119,11 @@ func summaryChat(older []messages.Message, p messages.SessionPolicy) []messages.
 		for _, c := range m.Content {
 			switch {
 			case c.Text != "":
-				fmt.Fprintf(&b, "%s: %s\n\n", m.Role, messages.Clip(c.Text, share))
+				fmt.Fprintf(&b, "%s: %s\n\n", m.Role, strict.Clip(c.Text, share))
 			case c.ToolCall != nil:
-				fmt.Fprintf(&b, "%s calls %s: %s\n\n", m.Role, c.ToolCall.Name, messages.Clip(c.ToolCall.Arguments, share))
+				fmt.Fprintf(&b, "%s calls %s: %s\n\n", m.Role, c.ToolCall.Name, strict.Clip(c.ToolCall.Arguments, share))
 			case c.ToolResult != nil:
-				fmt.Fprintf(&b, "result: %s\n\n", messages.Clip(c.ToolResult.Shown(), share))
+				fmt.Fprintf(&b, "result: %s\n\n", strict.Clip(c.ToolResult.Shown(), share))
 			}
 		}
 	}
@@ -225,7 +226,7 @@ func trimmed(in []messages.Message, p messages.SessionPolicy) []messages.Message
 				t.Content = append(t.Content, b)
 			case p.KeepTools && b.ToolResult != nil:
 				r := *b.ToolResult
-				r.Content = messages.TextContent(messages.Clip(r.Shown(), maxToolText))
+				r.Content = messages.TextContent(strict.Clip(r.Shown(), maxToolText))
 				t.Content = append(t.Content, messages.Block{ToolResult: &r})
 			}
 		}
@@ -240,7 +241,7 @@ func trimmed(in []messages.Message, p messages.SessionPolicy) []messages.Message
 func clipped(in []messages.Block, n int) []messages.Block {
 	out := slices.Clone(in)
 	for i, b := range out {
-		out[i].Text = messages.Clip(b.Text, n)
+		out[i].Text = strict.Clip(b.Text, n)
 		if b.ToolCall != nil && len(b.ToolCall.Arguments) > n {
 			c := *b.ToolCall
 			c.Arguments = "{}"

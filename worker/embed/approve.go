@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Approve lets a call be made that the run asks an approval for, and Run goes on. ErrNotWaiting: it asks for none of
@@ -25,7 +26,7 @@ func (s *Session) decide(ctx context.Context, call string, denied bool, reason s
 		return err
 	}
 	if park.Approval == nil || park.Call != call {
-		return fmt.Errorf("call %s: %w", messages.Clip(call, 128), ErrNotWaiting)
+		return fmt.Errorf("call %s: %w", strict.Clip(call, 128), ErrNotWaiting)
 	}
 	_, err = s.keeper.Control(ctx, s.run, &messages.Decided{
 		ID: s.keeper.NewID(), Park: seq, Step: park.Approval.Step, Call: call, Hash: park.Approval.Hash,

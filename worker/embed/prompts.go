@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/prompt"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // PromptStore has the prompts that agents name. A *dispatcher.Client is one, of a fleet's prompts; so is a MemoryPrompts.
@@ -43,7 +44,7 @@ var _ PromptStore = (*MemoryPrompts)(nil)
 func (m *MemoryPrompts) Put(p messages.Prompt) (messages.Prompt, error) {
 	p.SetDefaults()
 	if v := prompt.Validate(p, nil); !v.OK {
-		return messages.Prompt{}, fmt.Errorf("prompt %s: %s", messages.Clip(p.ID, 128), strings.Join(v.Errors, "; "))
+		return messages.Prompt{}, fmt.Errorf("prompt %s: %s", strict.Clip(p.ID, 128), strings.Join(v.Errors, "; "))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,5 +67,5 @@ func (m *MemoryPrompts) Prompt(_ context.Context, id string, version uint64) (me
 			return p, nil
 		}
 	}
-	return messages.Prompt{}, fmt.Errorf("%w %s", messages.ErrUnknownPrompt, messages.Clip(id, 128))
+	return messages.Prompt{}, fmt.Errorf("%w %s", messages.ErrUnknownPrompt, strict.Clip(id, 128))
 }

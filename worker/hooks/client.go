@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Headers of a request. The signature is "t=<unix seconds>,v1=<hex>", the HMAC-SHA256 of "<unix seconds>.<body>".
@@ -128,7 +129,7 @@ func answer(r io.Reader) (a messages.HookAnswer, _ error) {
 	case len(bytes.TrimSpace(data)) == 0:
 		return a, nil
 	}
-	if err := messages.Decode(data, &a); err != nil {
+	if err := strict.Decode(data, &a); err != nil {
 		return messages.HookAnswer{}, fmt.Errorf("the answer is none: %w", err)
 	}
 	return a, a.Validate()
@@ -172,5 +173,5 @@ func headerText(s string) string {
 			return '_'
 		}
 		return r
-	}, messages.Clip(s, 512))
+	}, strict.Clip(s, 512))
 }

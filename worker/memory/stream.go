@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of the streams of a run.
@@ -18,7 +19,7 @@ const (
 var errStreams = fmt.Errorf("run has %d streams already", MaxStreams)
 
 // Append adds an entry at the end of a stream of the run and waits for Redis. On an error it may have been added all
-// the same. The stream's name is a token as messages.ValidToken wants it.
+// the same. The stream's name is a token as strict.ValidToken wants it.
 func (s *ShortTerm) Append(ctx context.Context, run messages.Ref, stream string, entry []byte) error {
 	err := checkStream(run, stream)
 	if err == nil && len(entry) > MaxEntry {
@@ -86,7 +87,7 @@ func checkStream(run messages.Ref, stream string) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
-	if !messages.ValidToken(stream) {
+	if !strict.ValidToken(stream) {
 		return &messages.FieldError{Field: "stream", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Endpoint is a provider as agents name it.
@@ -195,7 +196,7 @@ func (r *Router) selected(ctx context.Context, req *Request, usable []Candidate)
 	}
 	e := &Error{Class: NoProvider, Detail: "the model selector leaves no model for this request, of those offered: " + strings.Join(offered, ", ")}
 	if len(unknown) > 0 {
-		e.Detail += "; it named " + messages.Clip(strings.Join(unknown, ", "), maxNamed) + ", which was not offered"
+		e.Detail += "; it named " + strict.Clip(strings.Join(unknown, ", "), maxNamed) + ", which was not offered"
 	}
 	return nil, e
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -123,14 +124,14 @@ func recorded(r messages.Record) (string, bool) {
 	case *messages.StepStarted:
 		switch {
 		case r.StepID != "":
-			return fmt.Sprintf("begin %q of the plan in step %d", messages.Clip(r.StepID, maxText), r.Step), true
+			return fmt.Sprintf("begin %q of the plan in step %d", strict.Clip(r.StepID, maxText), r.Step), true
 		case r.Purpose != "":
 			return fmt.Sprintf("begin step %d: %s", r.Step, r.Purpose), true
 		}
 		return fmt.Sprintf("begin step %d", r.Step), true
 	case *messages.StepEnded:
 		if r.StepID != "" {
-			return fmt.Sprintf("end %q of the plan: %s", messages.Clip(r.StepID, maxText), r.Status), true
+			return fmt.Sprintf("end %q of the plan: %s", strict.Clip(r.StepID, maxText), r.Status), true
 		}
 		return fmt.Sprintf("end step %d: %s", r.Step, r.Status), true
 	case *messages.Planned:
@@ -140,7 +141,7 @@ func recorded(r messages.Record) (string, bool) {
 	case *messages.Parked:
 		return "park for " + r.Reason, true
 	case *messages.Finished:
-		return "end: " + messages.Clip(ending(&r.Result), maxText), true
+		return "end: " + strict.Clip(ending(&r.Result), maxText), true
 	case *messages.BudgetWarned:
 		return "warn", true
 	default:
@@ -252,7 +253,7 @@ func sameEnd(f *agent.Finish, r *messages.AgentResult) bool {
 }
 
 func call(c messages.ToolCall) string {
-	return messages.Clip(c.Name, maxText) + " " + messages.Clip(c.Arguments, maxText)
+	return strict.Clip(c.Name, maxText) + " " + strict.Clip(c.Arguments, maxText)
 }
 
 // describe is an action in words.
@@ -270,7 +271,7 @@ func describe(s *agent.State, a agent.Action) string {
 			text, _ := recorded(r)
 			all = append(all, text)
 		}
-		return messages.Clip(strings.Join(all, ", "), maxText)
+		return strict.Clip(strings.Join(all, ", "), maxText)
 	case *agent.CallTools:
 		for _, o := range s.Open {
 			switch {
@@ -287,7 +288,7 @@ func describe(s *agent.State, a agent.Action) string {
 	case *agent.Park:
 		return "park for " + a.Parked.Reason
 	case *agent.Finish:
-		return "end: " + messages.Clip(ending(&messages.AgentResult{Status: a.Status, Error: a.Err, Result: a.Result}), maxText)
+		return "end: " + strict.Clip(ending(&messages.AgentResult{Status: a.Status, Error: a.Err, Result: a.Result}), maxText)
 	default:
 		return fmt.Sprintf("%T", a)
 	}

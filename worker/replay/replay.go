@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -282,7 +283,7 @@ func (t *teller) cut(s string) string {
 	if t.full {
 		return s
 	}
-	return messages.Clip(s, maxText)
+	return strict.Clip(s, maxText)
 }
 
 // ending is how a run ended, in words.

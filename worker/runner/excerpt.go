@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/tools"
 )
 
@@ -41,7 +42,7 @@ func (x *execution) excerpt(call tools.Call, content []messages.Block) []message
 	if call.Workspace != nil {
 		key := sha256.Sum256([]byte(call.Key))
 		name := fmt.Sprintf("tool-results/%x.txt", key[:8])
-		if call.Workspace.Write(name, []byte(messages.Clip(whole, maxKept))) == nil {
+		if call.Workspace.Write(name, []byte(strict.Clip(whole, maxKept))) == nil {
 			note = fmt.Sprintf("\n(The result has %d bytes; this is its beginning. All of it is in the file %s: read on with offset %d.)", len(whole), name, told)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -230,7 +231,7 @@ func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (repor
 
 func (x *execution) hookFailed(c messages.HookCall, h Hook, err error) *messages.HookFailed {
 	r := &messages.HookFailed{
-		On: c.On, Hook: x.cfg.Redact(h.Name), Step: c.Step, Reason: messages.Clip(x.cfg.Redact(err.Error()), maxHookFailure),
+		On: c.On, Hook: x.cfg.Redact(h.Name), Step: c.Step, Reason: strict.Clip(x.cfg.Redact(err.Error()), maxHookFailure),
 		Fatal: h.OnFailure == messages.HookFail,
 	}
 	if c.Tool != nil {

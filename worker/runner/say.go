@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -42,7 +43,7 @@ func (x *execution) says(ctx context.Context, level slog.Level) bool {
 
 // said is a text as the log may show it.
 func (x *execution) said(key, text string) slog.Attr {
-	return slog.String(key, messages.Clip(x.cfg.Redact(strings.ToValidUTF8(text, "\uFFFD")), maxSaid))
+	return slog.String(key, strict.Clip(x.cfg.Redact(strings.ToValidUTF8(text, "\uFFFD")), maxSaid))
 }
 
 // recount logs what became true with an entry of this owner.
@@ -143,7 +144,7 @@ func (x *execution) setback(ctx context.Context, live LiveReply) func(model.Retr
 
 // retryText is a setback in a sentence for those who watch.
 func (x *execution) retryText(r model.Retried) string {
-	text := messages.Clip(x.cfg.Redact(strings.ToValidUTF8(r.Err.Error(), "\uFFFD")), maxSaid) + " (" + string(r.Err.Code()) + ")"
+	text := strict.Clip(x.cfg.Redact(strings.ToValidUTF8(r.Err.Error(), "\uFFFD")), maxSaid) + " (" + string(r.Err.Code()) + ")"
 	if r.Wait == 0 {
 		return text + "; another model is asked"
 	}

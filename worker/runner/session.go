@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -46,7 +47,7 @@ func (x *execution) conversation(ctx context.Context, ended []string) (from stri
 		return "", nil, nil
 	}
 	if _, by, data, ok := x.cfg.Talks.Load(ctx, x.talk()); ok && by == ended[len(ended)-1] {
-		if err := messages.Decode(data, &said); err == nil && !slices.ContainsFunc(said, isStrange) {
+		if err := strict.Decode(data, &said); err == nil && !slices.ContainsFunc(said, isStrange) {
 			return by, said, nil
 		}
 		x.cfg.Log.WarnContext(ctx, "cached conversation ignored", "tenant", x.run.Tenant, "session", x.state.Task.Session)

@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/cli"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/observability/audit"
 )
@@ -57,7 +57,7 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 			if err := settings.Read(&s, environ()); err != nil {
 				return err
 			}
-			if store = cmp.Or(store, s.Store, audit.Bucket); !messages.ValidToken(store) {
+			if store = cmp.Or(store, s.Store, audit.Bucket); !strict.ValidToken(store) {
 				return cli.Usagef("--store: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 			}
 			if dir == "" {

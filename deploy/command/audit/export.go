@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/dispatcher/cli"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
@@ -45,7 +45,7 @@ func exportCommand(environ func() []string) *cobra.Command {
 				return err
 			}
 			for _, token := range []struct{ flag, text string }{{"--run", f.run}, {"--tenant", f.tenant}} {
-				if token.text != "" && !messages.ValidToken(token.text) {
+				if token.text != "" && !strict.ValidToken(token.text) {
 					return cli.Usagef("%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", token.flag)
 				}
 			}
@@ -133,7 +133,7 @@ func told(tenant string, e *audit.Entry) string {
 // about is who did what, where an event says so.
 func about(e *audit.Entry) string {
 	if e.Kind != audit.KindEvent {
-		return messages.Clip(string(e.Body), 256)
+		return strict.Clip(string(e.Body), 256)
 	}
 	var event struct {
 		Data map[string]any `json:"data"`
@@ -144,7 +144,7 @@ func about(e *audit.Entry) string {
 	var parts []string
 	for _, key := range []string{"by", "who", "action", "target", "name", "decision", "outcome", "operation", "agent", "toolName", "callId", "code", "reason"} {
 		if text, ok := event.Data[key].(string); ok && text != "" {
-			parts = append(parts, key+"="+messages.Clip(text, 128))
+			parts = append(parts, key+"="+strict.Clip(text, 128))
 		}
 	}
 	return strings.Join(parts, " ")

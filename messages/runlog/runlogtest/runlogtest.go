@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // long is the size of a log that no single answer holds.
@@ -99,7 +100,7 @@ func read(t *testing.T, log runlog.Log, run messages.Ref, after, through uint64)
 func equal(t *testing.T, what string, want, got []messages.Entry) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, messages.Clip(diff, 4<<10))
+		t.Errorf("%s (-want +got):\n%s", what, strict.Clip(diff, 4<<10))
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Sizes of what an error shows, in bytes.
@@ -37,5 +37,5 @@ func (r redactor) clip(s string, n int) string {
 		}
 		return c
 	}, s)
-	return messages.Clip(strings.TrimSpace(s), n)
+	return strict.Clip(strings.TrimSpace(s), n)
 }

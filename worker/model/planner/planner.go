@@ -19,6 +19,7 @@ import (
 	"strconv"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -151,7 +152,7 @@ func (p *provider) modelError(err error) error {
 }
 
 func (p *provider) failure(class model.Class, text string) *model.Error {
-	return &model.Error{Class: class, Detail: "planner " + p.cfg.Name + ": " + messages.Clip(text, maxDetail)}
+	return &model.Error{Class: class, Detail: "planner " + p.cfg.Name + ": " + strict.Clip(text, maxDetail)}
 }
 
 // maxDetail bounds what is told of a planner's error, in bytes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Version of the file format.
@@ -97,7 +98,7 @@ func Parse(data []byte) (*File, error) {
 		}
 	}
 	var f File
-	if err := messages.Decode(asJSON, &f); err != nil {
+	if err := strict.Decode(asJSON, &f); err != nil {
 		return nil, err
 	}
 	f.Date = strings.TrimSuffix(f.Date, "T00:00:00Z") // what YAML makes of a day without quotes

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -49,7 +50,7 @@ func decode(hash string, data []byte) (*model.Reply, error) {
 		return nil, fmt.Errorf("larger than %d bytes", MaxValue)
 	}
 	var v value
-	if err := messages.Decode(data, &v); err != nil {
+	if err := strict.Decode(data, &v); err != nil {
 		return nil, fmt.Errorf("read reply: %w", err)
 	}
 	if v.Version != version || v.Hash != hash {

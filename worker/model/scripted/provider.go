@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -105,8 +106,8 @@ func placeholdersOf(r model.Request, t *turn) *strings.Replacer {
 		return strings.NewReplacer()
 	}
 	return strings.NewReplacer(
-		"${lastToolResult}", messages.Clip(lastToolResult(r.Messages), maxFilled),
-		"${task}", messages.Clip(firstUserText(r.Messages), maxFilled),
+		"${lastToolResult}", strict.Clip(lastToolResult(r.Messages), maxFilled),
+		"${task}", strict.Clip(firstUserText(r.Messages), maxFilled),
 	)
 }
 

@@ -1,8 +1,9 @@
-package messages
+package strict
 
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -29,7 +30,7 @@ type segment struct {
 
 // fail is the error of the place where the decoder is.
 func (d *decoder) fail(format string, args ...any) error {
-	return &FieldError{d.where(), fmt.Sprintf(format, args...)}
+	return &FieldError{Field: d.where(), Reason: fmt.Sprintf(format, args...)}
 }
 
 func (d *decoder) where() string {
@@ -42,12 +43,12 @@ func (d *decoder) where() string {
 		case s.key == nil:
 			fmt.Fprintf(&b, "[%d]", s.index)
 		case i > 0:
-			b.WriteString("." + shown(*s.key))
+			b.WriteString("." + Shown(*s.key))
 		default:
-			b.WriteString(shown(*s.key))
+			b.WriteString(Shown(*s.key))
 		}
 	}
-	return Clip(b.String(), maxPath)
+	return Clip(b.String(), MaxPath)
 }
 
 func (d *decoder) decode(v any) error {
@@ -145,11 +146,11 @@ func (d *decoder) own(u json.Unmarshaler) error {
 	if _, ok := u.(*time.Time); ok {
 		return d.fail("must be a time such as 2026-01-02T15:04:05Z")
 	}
-	fe, ok := asFieldError(err)
+	fe, ok := errors.AsType[*FieldError](err)
 	if !ok {
-		return d.fail("%s", shown(err.Error()))
+		return d.fail("%s", Shown(err.Error()))
 	}
-	return under(d.where(), fe)
+	return Under(d.where(), fe)
 }
 
 func (d *decoder) fields(v reflect.Value) error {

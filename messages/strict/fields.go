@@ -1,4 +1,4 @@
-package messages
+package strict
 
 import (
 	"encoding/json"
