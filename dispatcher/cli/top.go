@@ -3,10 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/dispatcher"
@@ -20,7 +25,6 @@ const (
 	topAskRuns       = 5 * time.Second // between two times: approvals and running runs are looked up for each tenant
 	topApprovalsMost = 50              // of a tenant
 	topRunsMost      = 200             // of a tenant, from the index
-	topLook          = 100 * time.Millisecond
 )
 
 type topFlags struct {
@@ -57,114 +61,168 @@ func (c *commands) top() *cobra.Command {
 	return cmd
 }
 
-// topping is `top` while it runs.
+// topping is `top` while it runs: a program of Bubble Tea, which draws it and reads keys. Its fields are of that program's loop,
+// but those that never change.
 type topping struct {
 	client *dispatcher.Client
 	flags  *topFlags
 	model  *topModel
 	now    func() time.Time
+	poll   func(tenants []string, runs bool)             // asks the fleet; the answer comes as a *topPoll
+	tell   func(now time.Time) (picture string, _ error) // shows the model, or returns what the screen shows of it
 
-	events chan messages.Event
-	failed chan error
-	polls  chan *topPoll
-	asked  time.Time // for runs and approvals, last
-	asks   bool      // a poll is on its way
+	asked         time.Time // for runs and approvals, last
+	asks          bool      // a poll is on its way
+	told          bool
+	width, height int    // of the screen; 0: it is not known yet, or there is none
+	picture       string // on the screen
+	err           error  // that it ended with
 }
 
+// Messages to the loop, besides events and answers.
+type (
+	topTick  struct{}
+	topEnded struct{ err error }
+)
+
 func (c *commands) runTop(cmd *cobra.Command, client *dispatcher.Client, f *topFlags) error {
-	tell := func(m *topModel, now time.Time) error { return c.writeJSON(cmd, m.shot(now)) }
-	var screen *topScreen
-	switch {
-	case f.output.json || c.options.Raw || !c.options.Terminal && !f.once:
-	case f.once:
-		tell = func(m *topModel, now time.Time) error {
-			const all = 1000 // lines: it scrolls by itself
-			lines := m.render(c.options.Width(), all, c.options.Color, now)
-			return write(cmd.OutOrStdout(), strings.Join(lines[:len(lines)-topFooter], "\n")+"\n")
-		}
-	default:
-		var err error
-		if screen, err = openTopScreen(cmd.InOrStdin(), cmd.OutOrStdout(), c.options); err != nil {
-			return err
-		}
-		defer screen.close()
-		tell = screen.draw
-	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	t := &topping{
-		client: client, flags: f, model: newTopModel(f.tenant, c.options.Now()), now: c.options.Now,
-		events: make(chan messages.Event), failed: make(chan error, 1), polls: make(chan *topPoll, 1),
+	t := &topping{client: client, flags: f, model: newTopModel(f.tenant, c.options.Now()), now: c.options.Now}
+	program := tea.NewProgram(t, c.showTop(cmd, t)...)
+	t.poll = func(tenants []string, runs bool) { all.Go(func() { program.Send(t.ask(ctx, tenants, runs)) }) }
+	all.Go(func() { t.follow(ctx, program) })
+	all.Go(func() { t.tick(ctx, program) })
+	if _, err := program.Run(); err != nil {
+		return fmt.Errorf("show the fleet: %w", err)
 	}
-	all.Go(func() { t.follow(ctx) })
-	return t.run(ctx, &all, screen, tell)
+	return t.err
+}
+
+// showTop sets how the model is shown: on the whole of a terminal, once as a text, or as JSON.
+func (c *commands) showTop(cmd *cobra.Command, t *topping) []tea.ProgramOption {
+	options := []tea.ProgramOption{tea.WithoutSignalHandler()} // main has one, which ends the context
+	switch {
+	case t.flags.output.json || c.options.Raw || !c.options.Terminal && !t.flags.once:
+		t.tell = func(now time.Time) (string, error) { return "", c.writeJSON(cmd, t.model.shot(now)) }
+	case t.flags.once:
+		t.tell = func(now time.Time) (string, error) {
+			const all = 1000 // lines: the terminal scrolls by itself
+			lines := t.model.render(c.options.Width(), all, c.options.Color, now)
+			return "", write(cmd.OutOrStdout(), strings.Join(lines[:len(lines)-topFooter], "\n")+"\n")
+		}
+	default:
+		t.tell = func(now time.Time) (string, error) {
+			if t.width == 0 {
+				return "", nil
+			}
+			return strings.Join(t.model.render(t.width, t.height, c.options.Color, now), "\n"), nil
+		}
+		colors := colorprofile.Ascii
+		if c.options.Color {
+			colors = colorprofile.ANSI
+		}
+		options = append(options, tea.WithOutput(cmd.OutOrStdout()), tea.WithColorProfile(colors))
+		if in, ok := cmd.InOrStdin().(*os.File); ok && isTerminal(in) { // else the keys are those of the terminal that the process has
+			options = append(options, tea.WithInput(in))
+		}
+		return options
+	}
+	return append(options, tea.WithoutRenderer(), tea.WithInput(nil))
 }
 
 // follow hands on the events until ctx ends.
-func (t *topping) follow(ctx context.Context) {
+func (t *topping) follow(ctx context.Context, program *tea.Program) {
 	for e, err := range t.client.Follow(ctx, t.flags.tenant) {
+		if ctx.Err() != nil {
+			return
+		}
 		if err != nil {
-			t.failed <- err
+			program.Send(topEnded{err})
 			return
 		}
-		select {
-		case t.events <- e:
-		case <-ctx.Done():
-			return
-		}
+		program.Send(e)
 	}
 }
 
-// run gathers and tells until somebody has seen enough.
-func (t *topping) run(ctx context.Context, all *sync.WaitGroup, screen *topScreen, tell func(*topModel, time.Time) error) error {
-	tick, look := time.NewTicker(t.flags.interval), time.NewTicker(topLook)
+// tick looks again from time to time. It ends the program when ctx ends.
+func (t *topping) tick(ctx context.Context, program *tea.Program) {
+	tick := time.NewTicker(t.flags.interval)
 	defer tick.Stop()
-	defer look.Stop()
-	t.poll(ctx, all)
-	told := false
 	for {
-		due := false
 		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-t.failed:
-			if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-				return nil
-			}
-			return explain(err, messages.Ref{Tenant: t.flags.tenant})
-		case e := <-t.events:
-			t.model.event(&e, t.now())
-		case p := <-t.polls:
-			t.asks = false
-			t.model.answer(p, t.now())
-			due = !told && !t.flags.once // the first picture is there as soon as it can be
 		case <-tick.C:
-			t.poll(ctx, all)
-			due = !t.model.polled.IsZero() // what is not known is not told
-		case key := <-screen.keys():
-			if !t.model.key(key, t.now()) {
-				return nil
-			}
-			due = true
-		case <-look.C:
-			due = screen.resized()
-		}
-		if !due {
-			continue
-		}
-		if err := tell(t.model, t.now()); err != nil {
-			return err
-		}
-		if told = true; t.flags.once {
-			return nil
+			program.Send(topTick{})
+		case <-ctx.Done():
+			program.Send(topEnded{})
+			return
 		}
 	}
 }
 
-// poll asks the fleet, unless it is being asked.
-func (t *topping) poll(ctx context.Context, all *sync.WaitGroup) {
+// Init implements tea.Model.
+func (t *topping) Init() tea.Cmd {
+	t.askAgain()
+	return nil
+}
+
+// Update implements tea.Model.
+func (t *topping) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case messages.Event:
+		t.model.event(&msg, t.now())
+		return t, nil
+	case *topPoll:
+		t.asks = false
+		t.model.answer(msg, t.now())
+		if t.told || t.flags.once { // the first picture is there as soon as it can be
+			return t, nil
+		}
+	case topTick:
+		t.askAgain()
+		if t.model.polled.IsZero() { // what is not known is not told
+			return t, nil
+		}
+	case tea.WindowSizeMsg:
+		t.width, t.height = msg.Width, msg.Height
+		if !t.told {
+			return t, nil
+		}
+	case tea.KeyPressMsg:
+		if !t.model.key(msg.String(), t.now()) {
+			return t, tea.Quit
+		}
+	case topEnded:
+		t.err = explainTop(msg.err, t.flags.tenant)
+		return t, tea.Quit
+	default:
+		return t, nil
+	}
+	t.picture, t.err = t.tell(t.now())
+	if t.told = true; t.err != nil || t.flags.once {
+		return t, tea.Quit
+	}
+	return t, nil
+}
+
+// View implements tea.Model. What it returns changes only when there is something to tell, however many events come.
+func (t *topping) View() tea.View {
+	v := tea.NewView(t.picture)
+	v.AltScreen = true
+	return v
+}
+
+func explainTop(err error, tenant string) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return explain(err, messages.Ref{Tenant: tenant})
+}
+
+// askAgain asks the fleet, unless it is being asked.
+func (t *topping) askAgain() {
 	if t.asks {
 		return
 	}
@@ -174,8 +232,7 @@ func (t *topping) poll(ctx context.Context, all *sync.WaitGroup) {
 	if runs {
 		t.asked = now
 	}
-	tenants := append([]string(nil), t.model.tenants...)
-	all.Go(func() { t.polls <- t.ask(ctx, tenants, runs) }) // there is room: one is on its way at a time
+	t.poll(slices.Clone(t.model.tenants), runs)
 }
 
 func (t *topping) ask(ctx context.Context, tenants []string, runs bool) *topPoll {

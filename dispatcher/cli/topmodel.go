@@ -371,42 +371,32 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// Keys of `top`.
-const (
-	keyNone = iota
-	keyQuit
-	keyPause
-	keyNext
-	keyPrevious
-	keyUp
-	keyDown
-)
-
-// key does what a key asks for. It is false when top is to end.
-func (m *topModel) key(key int, now time.Time) bool {
+// key does what a key asks for, by the name that Bubble Tea gives it. It is false when top is to end.
+func (m *topModel) key(name string, now time.Time) bool {
 	const sections = 5
-	switch {
-	case key == keyPause && m.held == nil:
-		m.hold(now)
-		return true
-	case key == keyPause:
-		m.selected, m.offset, m.held = m.held.selected, m.held.offset, nil
-		return true
-	case m.held != nil:
-		return m.held.key(key, now)
-	}
-	switch key {
-	case keyQuit:
+	switch name {
+	case "q", "Q", "ctrl+c", "ctrl+d":
 		return false
-	case keyNext:
+	case "p", "space":
+		if m.held == nil {
+			m.hold(now)
+		} else {
+			m.selected, m.offset, m.held = m.held.selected, m.held.offset, nil
+		}
+		return true
+	}
+	if m.held != nil {
+		return m.held.key(name, now)
+	}
+	switch name {
+	case "tab", "right":
 		m.selected, m.offset = (m.selected+1)%(sections+1), 0
-	case keyPrevious:
+	case "shift+tab", "left":
 		m.selected, m.offset = (m.selected+sections)%(sections+1), 0
-	case keyDown:
-		m.offset++ // who draws it knows where the end is
-	case keyUp:
+	case "j", "down":
+		m.offset++ // render knows where the end is
+	case "k", "up":
 		m.offset = max(m.offset-1, 0)
-	default:
 	}
 	return true
 }

@@ -92,12 +92,12 @@ func TestTopScreens(t *testing.T) {
 		"narrow": {width: 40, height: 14},
 		"tiny":   {width: 9, height: 4},
 		"selected": {width: 80, height: 24, change: func(m *topModel, now time.Time) {
-			for _, k := range []int{keyNext, keyNext, keyNext, keyDown, keyDown} {
+			for _, k := range []string{"tab", "tab", "tab", "down", "down"} {
 				m.key(k, now)
 			}
 		}},
 		"paused": {width: 80, height: 24, change: func(m *topModel, now time.Time) {
-			m.key(keyPause, now)
+			m.key("p", now)
 			m.failures, m.workers = nil, nil
 			clear(m.runs)
 		}},
@@ -168,8 +168,8 @@ func FuzzTopScreen(f *testing.F) {
 		m.answer(&topPoll{workers: []messages.WorkerStatus{{Name: name, Slots: len(text) - 3, Busy: -len(name)}}}, topStart())
 		m.event(topEvent(t, "a", "b", messages.EventToolExecutionStart, messages.ToolExecution{ToolName: text}), topStart())
 		m.event(topEvent(t, "a", "c", messages.EventRunFinished, ended("", messages.Code(name), text)), topStart())
-		m.key(keyNext, topStart())
-		m.key(keyDown, topStart())
+		m.key("tab", topStart())
+		m.key("down", topStart())
 		checkScreen(t, m.render(width, height, true, topStart()), max(width, 0), max(height, 0))
 	})
 }
@@ -249,18 +249,39 @@ func TestTopPassesOverWhatIsNoEventOfARun(t *testing.T) {
 	}
 }
 
+// Each key does the same as its siblings.
 func TestTopKeys(t *testing.T) {
-	for in, want := range map[string][]int{
-		"":              nil,
-		"q":             {keyQuit},
-		"\x03":          {keyQuit},
-		"xyz\x1b":       nil,
-		"pj\x1b[Ak":     {keyPause, keyDown, keyUp, keyUp},
-		"\t\x1b[Z":      {keyNext, keyPrevious},
-		"\x1b[5~\x1bOB": {keyDown},
+	for name, tt := range map[string]struct {
+		keys             []string
+		selected, offset int
+		held             bool
+	}{
+		"none of ours":   {keys: []string{"x", "esc", "pgup", "Tab"}},
+		"next":           {keys: []string{"tab", "right"}, selected: 2},
+		"around":         {keys: []string{"tab", "tab", "tab", "tab", "tab", "tab"}},
+		"previous":       {keys: []string{"shift+tab", "left"}, selected: 4},
+		"down":           {keys: []string{"tab", "j", "down", "j", "k"}, selected: 1, offset: 2},
+		"up at the top":  {keys: []string{"tab", "up", "k"}, selected: 1},
+		"held":           {keys: []string{"p", "tab"}, selected: 1, held: true},
+		"no longer held": {keys: []string{"p", "tab", "down", "space"}, selected: 1, offset: 1},
 	} {
-		if got := keysOf([]byte(in)); !slices.Equal(got, want) {
-			t.Errorf("%q: %v, want %v", in, got, want)
+		m := newTopModel("", topStart())
+		for _, key := range tt.keys {
+			if !m.key(key, topStart()) {
+				t.Errorf("%s: %s ends it", name, key)
+			}
+		}
+		shown := m
+		if m.held != nil {
+			shown = m.held
+		}
+		if shown.selected != tt.selected || shown.offset != tt.offset || (m.held != nil) != tt.held {
+			t.Errorf("%s: section %d, offset %d, held %t", name, shown.selected, shown.offset, m.held != nil)
+		}
+		for _, key := range []string{"q", "Q", "ctrl+c", "ctrl+d"} {
+			if m.key(key, topStart()) {
+				t.Errorf("%s: %s does not end it", name, key)
+			}
 		}
 	}
 }

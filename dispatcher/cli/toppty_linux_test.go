@@ -3,11 +3,16 @@ package cli_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/vt"
 	"golang.org/x/term"
 
 	"github.com/longshore-run/longshore/dispatcher/cli"
@@ -17,12 +22,13 @@ import (
 // pty is a terminal of a test.
 type pty struct {
 	*ptytest.PTY
-	t *testing.T
+	t             *testing.T
+	width, height int
 }
 
 func newPTY(t *testing.T) *pty {
 	t.Helper()
-	return &pty{ptytest.Open(t), t}
+	return &pty{PTY: ptytest.Open(t), t: t, width: 80, height: 24}
 }
 
 func (p *pty) state() *term.State {
@@ -38,14 +44,39 @@ func (p *pty) state() *term.State {
 	return s
 }
 
-// waitFor waits until the newest picture satisfies the test.
+// shows returns what a terminal of a size shows after it was sent something, with control sequences for colors alone.
+func shows(t *testing.T, width, height int, sent string) string {
+	t.Helper()
+	e := vt.NewEmulator(width, height)
+	answers := make(chan error, 1)
+	go func() { _, err := io.Copy(io.Discard, e); answers <- err }() // to questions about the terminal
+	if _, err := e.WriteString(sent); err != nil {
+		t.Fatal(err)
+	}
+	picture := e.Render()
+	if err := e.InputPipe().(io.Closer).Close(); err != nil { // the emulator's own Close must not be called during a read
+		t.Fatal(err)
+	}
+	<-answers
+	return picture
+}
+
+// waitFor waits until the terminal shows something.
 func (p *pty) waitFor(what string, is func(picture string) bool) {
 	p.t.Helper()
 	p.Wait("picture with "+what, func(all string) bool {
-		last := strings.LastIndex(all, "\x1b[J") // before the last line of a picture
-		first := strings.LastIndex(all[:max(last, 0)], "\x1b[H")
-		return last >= 0 && first >= 0 && is(all[first:])
+		return is(shows(p.t, p.width, p.height, all))
 	})
+}
+
+// resize changes the size and says so, as a terminal does to its foreground process.
+func (p *pty) resize(width, height int) {
+	p.t.Helper()
+	p.width, p.height = width, height
+	p.Resize(uint16(width), uint16(height))
+	if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // waitForLines waits until so many lines were shown.
@@ -86,8 +117,13 @@ func TestTopOnATerminal(t *testing.T) {
 	p.waitFor(has("PAUSED"))
 	p.Press("p\t")
 	p.waitFor(has("\x1b[7m> WORKERS"))
-	p.Resize(40, 6)
-	p.waitFor("six lines", func(picture string) bool { return strings.Count(picture, "\r\n") == 5 })
+	p.Press("\x1b[B\x1b[C")
+	p.waitFor(has("\x1b[7m> LANES"))
+	p.resize(40, 6)
+	p.waitFor("six lines", func(picture string) bool {
+		lines := strings.Split(picture, "\n")
+		return len(lines) == 6 && strings.Contains(lines[0], "longshore top") && strings.Contains(lines[5], "APPROVALS") && strings.Contains(lines[5], "…")
+	})
 	p.Press("q")
 	p.ends(done, before)
 }
@@ -125,7 +161,17 @@ func (p *pty) ends(done <-chan error, before *term.State) {
 	if was, is := fmt.Sprintf("%+v", before), fmt.Sprintf("%+v", p.state()); was != is {
 		p.t.Errorf("the terminal was %s, and is %s", was, is)
 	}
-	if all := p.Close(); !strings.HasPrefix(all, "\x1b[?1049h") || !strings.HasSuffix(all, "\x1b[?25h\x1b[?1049l") {
-		p.t.Errorf("the terminal is left as %q … %q", all[:min(20, len(all))], all[max(0, len(all)-20):])
+	all := p.Close()
+	for _, mode := range regexp.MustCompile("\x1b\\[\\?([0-9]+)h").FindAllStringSubmatch(all, -1) {
+		on, off := "\x1b[?"+mode[1]+"h", "\x1b[?"+mode[1]+"l"
+		if mode[1] == "25" || mode[1] == "7" { // the cursor is shown, and long lines are wrapped
+			on, off = off, on
+		}
+		if strings.LastIndex(all, on) > strings.LastIndex(all, off) {
+			p.t.Errorf("the terminal is left with mode %s", mode[1])
+		}
+	}
+	if picture := shows(p.t, p.width, p.height, "before"+all); !strings.HasPrefix(picture, "before") || strings.Contains(picture, "WORKERS") {
+		p.t.Errorf("after it the terminal shows %q", picture)
 	}
 }
