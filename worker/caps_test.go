@@ -428,7 +428,7 @@ func TestWhy(t *testing.T) {
 		})
 		return reason == messages.ParkPaused
 	})
-	if y := h.why(kept); !strings.HasPrefix(y.Text, "It waits: agent else was paused by ann at ") || !strings.HasSuffix(y.Text, " because: too dear.") {
+	if y := h.why(kept); !strings.HasPrefix(y.Text, "It waits for the end of a pause: agent else was paused by ann at ") || !strings.HasSuffix(y.Text, " because: too dear.") {
 		t.Errorf("%+v", y)
 	}
 	close(m.holds)

@@ -204,7 +204,7 @@ func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.R
 		}
 	case messages.ParkModel:
 		if y.Cause = p.Cause; p.Cause != nil {
-			y.Text = fmt.Sprintf("It waits until its model is called again, after attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
+			y.Text += fmt.Sprintf("; attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
 		}
 	default:
 		if p.Question != "" {
@@ -271,6 +271,7 @@ func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref
 }
 
 func (s *Service) whyPaused(ctx context.Context, y *messages.Why, line string) error {
+	text := y.Text
 	y.Text = "What kept it was resumed, and it is about to be woken"
 	of, ok := messages.QuotaOfLine(line)
 	if !ok {
@@ -280,6 +281,6 @@ func (s *Service) whyPaused(ctx context.Context, y *messages.Why, line string) e
 	if err != nil || p == nil {
 		return err
 	}
-	y.Paused, y.Text = p, "It waits: "+pausedText(p)
+	y.Paused, y.Text = p, text+": "+pausedText(p)
 	return nil
 }

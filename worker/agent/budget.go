@@ -16,42 +16,47 @@ import (
 // model is the name that an agent gives, which may be empty too.
 type Price func(provider, model string, u messages.Usage) (usd float64, ok bool)
 
-// Within holds a planner's action against what the run may use. It returns the action itself; or, when the time of the
-// run is over or the action may exceed a cap of its budget, the end or the question that takes its place; and the
-// warnings that are due. An end passes: it uses nothing.
+// Overdue is the end of a run whose time is over, or whose conversation has grown too large; nil: it may go on.
+func (s *State) Overdue(now time.Time) *Finish {
+	f := s.late(now)
+	if f == nil {
+		f = s.outgrown()
+	}
+	if f != nil {
+		s.leave(f)
+	}
+	return f
+}
+
+// Afford holds an action that does not end the run against the caps of its budget. It returns the action itself, or, when
+// the action may exceed a cap, the end or the question that takes its place; and the warnings that are due.
 //
 // What a model call uses is estimated: the size of its input, by what the last reply said it was, and as much output as
 // the agent allows. An estimate is no promise: the one call that was let through may still exceed a cap.
-func (s *State) Within(next Action, now time.Time, price Price) (Action, []*messages.BudgetWarned) {
-	a, warned := s.within(next, now, price)
-	if f, ends := a.(*Finish); ends && a != next {
-		s.leave(f)
-	}
-	return a, warned
-}
-
-func (s *State) within(next Action, now time.Time, price Price) (Action, []*messages.BudgetWarned) {
-	if _, ends := next.(*Finish); ends {
-		return next, nil
-	}
-	if f := s.late(now); f != nil {
-		return f, nil
-	}
-	if f := s.outgrown(); f != nil {
-		return f, nil
-	}
+func (s *State) Afford(next Action, now time.Time, price Price) (instead Action, warned []*messages.BudgetWarned) {
 	caps := s.Agent.Caps(s.Task.Limits)
 	if caps == (messages.Caps{}) {
 		return next, nil
 	}
-	warned := s.warnings(caps, now)
+	warned = s.warnings(caps, now)
 	switch a := next.(type) {
 	case *CallModel:
-		return s.model(a, caps, price), warned
+		instead = s.model(a, caps, price)
 	case *CallTools:
-		return s.tools(a, caps), warned
+		instead = s.tools(a, caps)
 	default:
 		return next, warned
+	}
+	if f, ends := instead.(*Finish); ends {
+		s.leave(f)
+	}
+	return instead, warned
+}
+
+// UntilEnd lets no park outlast the time of the run.
+func (s *State) UntilEnd(p *messages.Parked) {
+	if at, _, ok := s.Ends(); ok && (p.Until == nil || at.Before(*p.Until)) {
+		p.Until = new(at.UTC())
 	}
 }
 

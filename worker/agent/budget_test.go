@@ -27,6 +27,17 @@ func ask(park uint64, limit string) []messages.Record {
 	return []messages.Record{&messages.Parked{Reason: messages.ReasonBudget, Limit: limit, Question: limit + ": all used"}}
 }
 
+// within asks what a run may still do, as its owner does: its time first, then its budget.
+func within(s *agent.State, next agent.Action, now time.Time, price agent.Price) (agent.Action, []*messages.BudgetWarned) {
+	if _, ends := next.(*agent.Finish); ends {
+		return next, nil
+	}
+	if f := s.Overdue(now); f != nil {
+		return f, nil
+	}
+	return s.Afford(next, now, price)
+}
+
 func TestWithin(t *testing.T) {
 	one := []messages.Record{&messages.StepStarted{Step: 1}, paid(1, 100, "a"), &messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "a"}}, returned(1, "a", "A")}
 	wants := []messages.Record{&messages.StepStarted{Step: 1}, paid(1, 100, "a", "b")}
@@ -96,7 +107,7 @@ func TestWithin(t *testing.T) {
 			s := state(t, messages.Definition{Model: tc.model, Budget: &tc.budget}, task, tc.records...)
 			s.StartedAt = begun
 			before := encode(t, s)
-			action, warned := s.Within(agent.ToolCalling{}.Plan(s), begun.Add(tc.after), cent)
+			action, warned := within(s, agent.ToolCalling{}.Plan(s), begun.Add(tc.after), cent)
 			got := said(action)
 			for _, w := range warned {
 				got = fmt.Sprintf("%s +%s %v/%v", got, w.Limit, w.Spent, w.Allowed)
@@ -150,7 +161,7 @@ func TestEnds(t *testing.T) {
 			if code != tc.want || ok != (tc.want != "") || ok && !at.Equal(begun.Add(time.Minute)) {
 				t.Errorf("ends %v %s %v", at, code, ok)
 			}
-			action, _ := s.Within(&agent.CallModel{Step: 1}, begun.Add(2*time.Minute), nil)
+			action, _ := within(s, &agent.CallModel{Step: 1}, begun.Add(2*time.Minute), nil)
 			if f, late := action.(*agent.Finish); late != ok || late && f.Err.Code != tc.want {
 				t.Errorf("then: %s", said(action))
 			}
@@ -165,7 +176,7 @@ func TestEstimateIsCalibrated(t *testing.T) {
 		messages.Task{Input: messages.TextInput(text)})
 	need := func() (n int64) {
 		s.Agent.Budget.Cost = new(1.0)
-		s.Within(&agent.CallModel{Messages: s.Transcript}, begun, func(_, _ string, u messages.Usage) (float64, bool) {
+		within(s, &agent.CallModel{Messages: s.Transcript}, begun, func(_, _ string, u messages.Usage) (float64, bool) {
 			n = u.Input
 			return 0, true
 		})

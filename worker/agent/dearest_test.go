@@ -33,7 +33,7 @@ func TestEstimateGoesByModelsThatMayBeAsked(t *testing.T) {
 		s := state(t, messages.Definition{
 			Models: tc.models, MaxPrice: tc.ceiling, MaxTokens: 1000, Budget: &messages.Budget{Caps: messages.Caps{Cost: new(0.1)}},
 		}, messages.Task{Input: messages.TextInput("hi")})
-		a, _ := s.Within(&agent.CallModel{Step: 1}, begun, price)
+		a, _ := within(s, &agent.CallModel{Step: 1}, begun, price)
 		f, ends := a.(*agent.Finish)
 		if ends != (tc.fails != "") || ends && !strings.Contains(f.Err.Message, tc.fails) {
 			t.Errorf("%s: got %+v, want a failure with %q", name, a, tc.fails)

@@ -61,7 +61,7 @@ func (p *play) run(t *testing.T) []string {
 	add(&messages.Claimed{Claim: "c"})
 	for range 400 {
 		before := encode(t, s)
-		action, _ := s.Within(agent.Planners()[messages.PlannerPlan].Plan(s), time.Time{}, nil)
+		action, _ := within(s, agent.Planners()[messages.PlannerPlan].Plan(s), time.Time{}, nil)
 		if diff := cmp.Diff(string(before), string(encode(t, s))); diff != "" {
 			t.Fatalf("planning changed the state: %s", diff)
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -51,11 +50,4 @@ func (x *execution) bound(abort context.CancelCauseFunc) (end func()) {
 	}
 	timer := time.AfterFunc(at.Sub(x.now()), func() { abort(errHeed) })
 	return func() { timer.Stop() }
-}
-
-// untilEnd lets no park outlast the time of its run.
-func untilEnd(s *agent.State, p *messages.Parked) {
-	if at, _, ok := s.Ends(); ok && (p.Until == nil || at.Before(*p.Until)) {
-		p.Until = new(at.UTC())
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
 )
 
 // execution is one ticket being worked. One goroutine owns it; hint, abort, interrupt and position are for others.
@@ -38,16 +39,9 @@ type execution struct {
 	args    map[string]json.RawMessage // of calls that may be made, by call id
 	flying  map[string]bool            // tool calls on their way, by call id
 	parks   map[string]*tools.Park     // wishes of calls to wait, by call id
-	waits   bool                       // it has no turn in its session
-	refused *messages.RunError         // why it can have none
-	later   *messages.Parked           // the wish of the model call to be made later
 	outages int                        // rounds of attempts in a row that did not reach the model
-	hold    *messages.Parked           // until a quota of its tenant allows it to go on
-
-	fits     bool   // this worker has all that it needs
-	placed   bool   // it has its places in lines
-	waitsIn  string // the line that has none for it
-	withheld string // the paused provider without which it cannot go on
+	limits  limits.Set                 // what may hold it back
+	gates   limits.Gates               // the same in order
 
 	succeeds bool // an owner before was lost: it neither ended nor parked the run, nor handed it back
 	repeats  bool // and may have made the model call that is to be made next
@@ -76,11 +70,33 @@ type execution struct {
 }
 
 func (r *Runner) newExecution(t Ticket) *execution {
-	return &execution{
+	x := &execution{
 		r: r, cfg: &r.cfg, log: r.cfg.Keeper.Log, run: t.Run, ticket: t, claimID: r.newClaim(),
 		out: r.cfg.Keeper.Events.Open(t.Run), state: &agent.State{}, args: map[string]json.RawMessage{},
 		flying: map[string]bool{}, parks: map[string]*tools.Park{}, left: make(chan struct{}), since: time.Now(),
 	}
+	x.hold()
+	return x
+}
+
+// hold makes the gates, which may hold the run back.
+func (x *execution) hold() {
+	cfg, k := x.cfg, x.cfg.Keeper
+	l := &x.limits
+	l.Deadline.Now = x.now
+	l.Budget = limits.Budget{Now: x.now, Price: x.price}
+	l.NotBefore = limits.NotBefore{Now: x.now, Quota: &l.Quota}
+	l.Fit = limits.Fit{Has: cfg.Tools.Has, Labels: cfg.Labels}
+	if x.ticket.Elsewhere != nil {
+		l.Fit.Roster = x.ticket.Elsewhere
+	}
+	l.Quota = limits.Quota{Quotas: cfg.Quotas, Run: x.run, Now: x.now, Log: cfg.Log}
+	l.Semaphore = limits.Semaphore{Permits: k, Flying: func() bool { return len(x.flying) > 0 }}
+	l.Hooks = limits.Func(x.beforeHooks)
+	l.Provider = limits.Provider{Now: x.now, Redact: cfg.Redact, LongWait: cfg.LongWait, Key: x.key}
+	l.Approval = limits.Func(x.beforeCalls)
+	l.Session.Turns = k
+	x.gates = l.InOrder()
 }
 
 func (x *execution) now() time.Time { return x.cfg.Keeper.Now() }
@@ -171,7 +187,9 @@ func (x *execution) drive(ctx context.Context) error {
 			if x.draining() {
 				return ErrShutdown
 			}
-			action, err = x.joinLines(ctx, a)
+			if err = x.limits.Semaphore.Join(ctx, x.run, x.state, a.Lines); err == nil {
+				action, err = x.commit(ctx)
+			}
 		default:
 			return fmt.Errorf("perform %T: unknown action", action)
 		}
@@ -313,9 +331,14 @@ func (x *execution) entry(prev *messages.Head, rs []messages.Record) *messages.E
 // decide plans on a state and advances it by all that needs no effect, until an action is left that has one, or that
 // ends the work. The records say what was decided.
 func (x *execution) decide(s *agent.State) (decisions []messages.Record, action agent.Action, err error) {
-	add := func(r messages.Record) error {
-		decisions = append(decisions, r)
-		return s.Advance(r)
+	add := func(rs ...messages.Record) error {
+		for _, r := range rs {
+			decisions = append(decisions, r)
+			if err := s.Advance(r); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if x.planner == nil {
 		if x.planner = x.r.planners[s.Agent.Planner]; x.planner == nil {
@@ -323,27 +346,21 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		}
 	}
 	for {
-		var warned []*messages.BudgetWarned
-		action, warned = s.Within(x.plan(s), x.now(), x.price)
-		if park := x.tooEarly(s, action); park != nil {
-			return decisions, park, add(&park.Parked)
+		action, v := x.gates.Before(s, x.plan(s))
+		if err := add(v.Records...); err != nil {
+			return nil, nil, err
 		}
-		if park := x.misfit(s, action); park != nil {
-			return decisions, park, add(&park.Parked)
-		}
-		for _, w := range warned {
-			if err := add(w); err != nil {
-				return nil, nil, err
+		switch held := v.Instead.(type) {
+		case nil:
+			if !v.Passes() {
+				continue
 			}
-		}
-		if park := x.held(s, action); park != nil {
-			return decisions, park, add(&park.Parked)
-		}
-		calls := x.due(s, action)
-		if line := x.inLine(s, action); line != nil && (!x.placed || len(calls) == 0) {
-			action = line
-		} else if len(calls) > 0 {
-			return decisions, &agent.AskHooks{Calls: calls}, nil
+		case *agent.Park:
+			return decisions, held, add(&held.Parked)
+		case *agent.Finish:
+			return decisions, held, add(x.finished(s, held))
+		default: // it is asked for what it lacks
+			return decisions, held, nil
 		}
 		entailed := s.Entails(action)
 		for _, r := range entailed {
@@ -353,44 +370,10 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 		}
 		switch a := action.(type) {
 		case *agent.CallModel:
-			switch {
-			case len(entailed) > 0:
-			case x.later != nil:
-				untilEnd(s, x.later)
-				return decisions, &agent.Park{Parked: *x.later}, add(x.later)
-			default:
+			if len(entailed) == 0 {
 				return decisions, a, nil
 			}
-		case *agent.CallTools:
-			rs, park := x.admit(s)
-			for _, r := range rs {
-				if err := add(r); err != nil {
-					return nil, nil, err
-				}
-			}
-			switch {
-			case park != nil:
-				untilEnd(s, &park.Parked)
-				return decisions, park, add(&park.Parked)
-			case len(rs) == 0:
-				return decisions, a, nil
-			}
-		case *agent.JoinSession:
-			switch {
-			case x.refused != nil:
-				f := &agent.Finish{Status: messages.StatusFailed, Err: x.refused}
-				return decisions, f, add(x.finished(s, f))
-			case x.waits:
-				park := &agent.Park{Parked: messages.Parked{Reason: messages.ParkSession}}
-				untilEnd(s, &park.Parked)
-				return decisions, park, add(&park.Parked)
-			default:
-				return decisions, a, nil
-			}
-		case *agent.JoinLines:
-			if r := x.lined(a); r != nil {
-				return decisions, a, add(r)
-			}
+		case *agent.CallTools, *agent.JoinSession:
 			return decisions, a, nil
 		case *agent.Decide:
 		case *agent.Park:
@@ -398,7 +381,7 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 				until := x.now().Add(a.For)
 				a.Parked.Until = &until
 			}
-			untilEnd(s, &a.Parked)
+			s.UntilEnd(&a.Parked)
 			return decisions, a, add(&a.Parked)
 		case *agent.Finish:
 			if s.StartedAt.IsZero() {

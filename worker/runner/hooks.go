@@ -7,6 +7,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
 )
 
 // hooking is what an execution knows of the hooks of its run. A hook that was asked by an owner before is asked again,
@@ -54,6 +55,14 @@ func (x *execution) plan(s *agent.State) agent.Action {
 		return a
 	}
 	return &agent.Finish{Status: messages.StatusFailed, Err: x.hooking.denied}
+}
+
+// beforeHooks is the gate of hooks.
+func (x *execution) beforeHooks(s *agent.State, next agent.Action) (v limits.Verdict) {
+	if calls := x.due(s, next); len(calls) > 0 {
+		v.Instead = &agent.AskHooks{Calls: calls}
+	}
+	return v
 }
 
 // due are the calls of hooks that come before an action.

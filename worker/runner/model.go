@@ -17,7 +17,7 @@ import (
 
 // callModel makes the call and commits its reply. A control record that changes the plan aborts the call.
 func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Action, error) {
-	if x.holdCall(ctx) {
+	if x.limits.Quota.Call(ctx) {
 		return x.commit(ctx)
 	}
 	call, abort := context.WithCancelCause(ctx)
@@ -122,7 +122,7 @@ func (x *execution) replied(
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):
 		return x.replan(ctx)
-	case errors.As(err, &failed) && x.withhold(failed):
+	case errors.As(err, &failed) && x.withheld(failed):
 		x.say(ctx, slog.LevelInfo, "provider is paused", slog.String("provider", failed.Paused))
 		return x.commit(ctx)
 	case errors.As(err, &failed):
@@ -188,4 +188,43 @@ func uniqueIDs(m *messages.Message) {
 		}
 		seen[c.ID] = true
 	}
+}
+
+// withheld reports whether a call was not begun because a provider is paused; the run then waits for the end of that.
+func (x *execution) withheld(e *model.Error) bool {
+	return e.Paused != "" && x.cfg.Keeper.Lines != nil && x.limits.Semaphore.Withhold(x.state.Task, e.Paused)
+}
+
+// modelFailed commits what follows from a model call that failed. What the agent wants goes first; the wait that a
+// provider or an open circuit asks for comes after it.
+func (x *execution) modelFailed(ctx context.Context, step int, e *model.Error) (agent.Action, error) {
+	network := e.Class == model.Network
+	fallback := agent.Fallback(x.state, e.Code(), network)
+	if fallback == "" || fallback == messages.FallbackPark {
+		if x.outlives(ctx, step, e) {
+			return x.commit(ctx)
+		}
+	}
+	return x.commit(ctx, &messages.ModelFailed{
+		Step: step, Error: messages.RunError{Code: e.Code(), Message: x.cfg.Redact(e.Error())}, Fallback: fallback, Provider: e.Provider,
+	})
+}
+
+// outlives reports whether the same call is made again, at once or after a park, without a record of its failure.
+func (x *execution) outlives(ctx context.Context, step int, e *model.Error) bool {
+	why := []slog.Attr{slog.String("code", string(e.Code())), x.said("err", e.Error())}
+	on := x.state.Agent.OnNetworkError
+	if e.Class == model.Network && (on == messages.NetworkAbort || on == messages.NetworkRetry) {
+		if on == messages.NetworkAbort || x.state.Purpose != "" || x.outages >= agent.MaxNetworkRetries { // a planner counts its own
+			return false
+		}
+		x.outages++
+		x.say(ctx, slog.LevelWarn, "model cannot be reached and is called again", append(why, slog.Int("try", x.outages))...)
+		return true
+	}
+	later := x.limits.Provider.Postpone(x.state, step, e)
+	if later {
+		x.say(ctx, slog.LevelWarn, "model asks to be called later", why...)
+	}
+	return later
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/policy"
 )
@@ -63,13 +64,24 @@ type Config struct {
 	// messages.ErrUnknownPrompt, fails the run.
 	Prompt func(ctx context.Context, def *messages.Definition, task *messages.Task) error
 
-	Quotas Quotas          // hold back runs of tenants; default: nobody is
+	Quotas limits.Quotas   // hold back runs of tenants; default: nobody is
 	Fleet  Fleet           // the other workers; default: nothing is known of them
 	Labels messages.Labels // of this worker, for tasks that require them
 }
 
 // DefaultMaxAttempts is how often a run is claimed without progress before it is taken for poison.
 const DefaultMaxAttempts = 5
+
+// DefaultLongWait is the longest wait for a model that is spent in a slot.
+const DefaultLongWait = 30 * time.Second
+
+// Elsewhere is the workers that have what this one lacks.
+type Elsewhere interface {
+	limits.Roster
+	// Pass gives the ticket's message to one that fits and has a free slot. If it returns true the message must not be
+	// touched any longer.
+	Pass(ctx context.Context, n *messages.Needs) (bool, error)
+}
 
 // Ticket is a task message that may own a run: a start ticket (After 0) or a wake-up named by a log entry.
 type Ticket struct {

@@ -17,15 +17,11 @@ import (
 // joinSession asks for the run's turn. With it comes the conversation so far, which becomes a record; without it the
 // run parks.
 func (x *execution) joinSession(ctx context.Context) (agent.Action, error) {
-	turn, ended, err := x.cfg.Keeper.JoinSession(ctx, x.run, x.state.Task.Session)
+	turn, ended, err := x.limits.Session.Join(ctx, x.run, x.state.Task.Session)
 	switch {
-	case errors.Is(err, runlog.ErrSessionFull):
-		x.refused = &messages.RunError{Code: messages.CodeConflict, Message: "session: " + err.Error() + "; submit it again later"}
-		return x.commit(ctx)
 	case err != nil:
-		return nil, fmt.Errorf("join session: %w", err)
+		return nil, err
 	case !turn:
-		x.waits = true
 		return x.commit(ctx)
 	}
 	from, conversation, err := x.conversation(ctx, ended)
@@ -103,7 +99,7 @@ func (x *execution) summarised(ctx context.Context, millis int64, reply *model.R
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):
 		return x.replan(ctx)
-	case errors.As(err, &failed) && x.withhold(failed):
+	case errors.As(err, &failed) && x.withheld(failed):
 		return x.commit(ctx)
 	case errors.As(err, &failed):
 		if x.outlives(ctx, 0, failed) {

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
 )
 
 // claim judges the ticket and, if it may own the run, claims it. Owned false: the outcome is final.
@@ -171,7 +172,7 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 		x.trial = trial
 		return false, 0, runlog.ErrConflict // judge again: the wait may have been long
 	}
-	if h.Needs != nil && x.ticket.Elsewhere != nil && !h.Cancel && x.lacks(h.Needs) != "" {
+	if h.Needs != nil && x.ticket.Elsewhere != nil && !h.Cancel && x.limits.Fit.Lacks(h.Needs) != "" {
 		if passed, err := x.ticket.Elsewhere.Pass(ctx, h.Needs); passed || err != nil {
 			return false, Kept, err
 		}
@@ -204,8 +205,8 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	} else {
 		x.say(ctx, slog.LevelInfo, "run goes on after another claim", slog.Int("without_progress", h.Attempt), slog.Int("delivery", c.Delivery))
 	}
-	if x.hold = nil; x.state.Unturned { // what began with this ticket may have lost the race for it
-		x.holdStart(ctx, x.now())
+	if x.limits.Quota.Clear(); x.state.Unturned { // what began with this ticket may have lost the race for it
+		x.limits.Quota.Start(ctx, x.now())
 	}
 	return true, 0, nil
 }
@@ -264,12 +265,12 @@ func (x *execution) begin(ctx context.Context) (bool, Outcome, error) {
 		}
 		return x.refuse(ctx, started, re)
 	}
-	if n := needs(&started.Agent, &started.Task, started.Tools); x.ticket.Elsewhere != nil && x.lacks(n) != "" {
+	if n := limits.Needs(&started.Agent, &started.Task, started.Tools); x.ticket.Elsewhere != nil && x.limits.Fit.Lacks(n) != "" {
 		if passed, err := x.ticket.Elsewhere.Pass(ctx, n); passed || err != nil {
 			return false, Kept, err
 		}
 	}
-	x.holdStart(ctx, x.ticket.Queued)
+	x.limits.Quota.Start(ctx, x.ticket.Queued)
 	if _, err := x.commitAt(ctx, started, x.newClaim()); err != nil {
 		return false, Return, err
 	}
@@ -317,7 +318,7 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 		def.Planner = messages.PlannerPlan // it uses the agent's tools and nothing more
 	}
 	started.Agent = def
-	lacks := x.lacks(needs(&started.Agent, task, nil))
+	lacks := x.limits.Fit.Lacks(limits.Needs(&started.Agent, task, nil))
 	switch specs, err := x.cfg.Tools.Specs(def.Tools); {
 	case lacks == "":
 		started.Tools = specs
@@ -331,4 +332,12 @@ func (x *execution) open(ctx context.Context) (*messages.Started, error) {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
 	}
 	return started, nil
+}
+
+// unfit is why a run that can be worked by no other worker fails.
+func unfit(def *messages.Definition, lacks string, err error) *messages.RunError {
+	if err != nil {
+		return &messages.RunError{Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err)}
+	}
+	return &messages.RunError{Code: messages.CodeInvalidInput, Message: "requires: this worker, the only one, does not have " + lacks}
 }

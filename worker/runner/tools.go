@@ -14,7 +14,33 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
 )
+
+// beforeCalls is the gate of calls that wait for a person, or for what they asked to wait for. What is decided about calls
+// without any effect is recorded first.
+func (x *execution) beforeCalls(s *agent.State, next agent.Action) (v limits.Verdict) {
+	if _, calls := next.(*agent.CallTools); !calls {
+		return v
+	}
+	rs, park := x.admit(s)
+	if v.Records = rs; len(rs) == 0 && park != nil {
+		s.UntilEnd(&park.Parked)
+		v.Instead = park
+	}
+	return v
+}
+
+// unapproved reports whether a call waits for a person to agree to it.
+func unapproved(c *agent.OpenCall) bool { return c.Approve && c.Answer == nil }
+
+// parkForApproval asks for a call that must not begin before a person has agreed.
+func (x *execution) parkForApproval(s *agent.State, c messages.ToolCall) *agent.Park {
+	until := x.now().Add(s.Agent.ApprovalExpires())
+	asked := messages.NewApproval(s.Agent.Name, s.Step, s.StepID(c.ID), c)
+	asked.Arguments = x.cfg.Redact(asked.Arguments)
+	return &agent.Park{Parked: messages.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked}}
+}
 
 // admit decides about the open calls what needs no effect: what is refused, what was answered while the run was
 // parked, what cannot be known any more, which calls begin now. A park is returned when nothing is left to do but to

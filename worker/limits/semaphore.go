@@ -1,0 +1,116 @@
+package limits
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/agent"
+)
+
+// Permits keeps who has a permit of each semaphore, a line in the log's words, and who waits for one. Safe for concurrent use.
+type Permits interface {
+	// LinesOf are the semaphores of which a run must hold a permit while it works, in the order in which all runs ask.
+	LinesOf(t *messages.Task) []string
+	// PausedFor is the line of the pause that keeps a run from its next step; empty: there is none. Provider, unless it is
+	// empty, is one without which the run cannot go on.
+	PausedFor(t *messages.Task, provider string) string
+	// JoinLines asks for a permit of each, for the claim at a sequence. It returns the first that has none, where the run
+	// waits from now on; empty: it has them all.
+	JoinLines(ctx context.Context, run messages.Ref, claim uint64, lines []string, limit int) (waits string, err error)
+}
+
+// Semaphore parks a run that has no permit under a cap of its tenant, its agent or its concurrency key, or that is paused. A
+// pause is a semaphore without permits. Caps are looked at once in each claim, before its first call; pauses before each call
+// of a model too.
+type Semaphore struct {
+	Permits Permits
+	Flying  func() bool // reports whether tool calls are on their way; what flies is waited for first
+
+	placed   bool   // written by Before and Join: the run has its permits
+	waitsIn  string // written by Join: the line that has none for it
+	withheld string // written by Withhold and Join: the paused provider without which the run cannot go on
+}
+
+// Before implements Gate, for the permits that a claim needs.
+func (g *Semaphore) Before(s *agent.State, next agent.Action) Verdict {
+	if g.placed || g.Flying() {
+		return Verdict{}
+	}
+	switch next.(type) {
+	case *agent.CallModel, *agent.CallTools:
+	default:
+		return Verdict{}
+	}
+	if v := g.paused(s); !v.Passes() {
+		return v
+	}
+	if lines := g.Permits.LinesOf(s.Task); len(lines) > 0 {
+		return join(s, lines)
+	}
+	g.placed = true // it needs none
+	return Verdict{}
+}
+
+// pause is the Gate of a run that has its permits.
+func (g *Semaphore) pause(s *agent.State, next agent.Action) Verdict {
+	if _, calls := next.(*agent.CallModel); !calls || !g.placed || g.Flying() {
+		return Verdict{}
+	}
+	return g.paused(s)
+}
+
+// paused holds a run that waits in a line, or is to ask whether it must.
+func (g *Semaphore) paused(s *agent.State) Verdict {
+	if g.waitsIn != "" {
+		reason := messages.ParkLine
+		if messages.IsPausedLine(g.waitsIn) {
+			reason = messages.ParkPaused
+		}
+		return park(s, messages.Parked{Reason: reason, Line: g.waitsIn})
+	}
+	if line := g.Permits.PausedFor(s.Task, g.withheld); line != "" {
+		return join(s, []string{line})
+	}
+	return Verdict{}
+}
+
+// join is to be done next. That the run asks for permits is recorded before it does, unless its log says so already: so they
+// are given back however it ends.
+func join(s *agent.State, lines []string) Verdict {
+	v := Verdict{Instead: &agent.JoinLines{Lines: lines}}
+	known := func(line string) bool { return slices.Contains(s.Head.Lines, line) }
+	if fresh := slices.DeleteFunc(slices.Clone(lines), known); len(fresh) > 0 {
+		v.Records = []messages.Record{&messages.Lined{Lines: fresh}}
+	}
+	return v
+}
+
+// Join asks for permits, as an agent.JoinLines says. Without them the run parks next.
+func (g *Semaphore) Join(ctx context.Context, run messages.Ref, s *agent.State, lines []string) error {
+	limit := 0
+	if c := s.Task.Concurrency; c != nil {
+		limit = max(c.Limit, 1)
+	}
+	waits, err := g.Permits.JoinLines(ctx, run, s.Head.ClaimSeq, lines, limit)
+	if err != nil {
+		return fmt.Errorf("ask for a place: %w", err)
+	}
+	g.waitsIn = waits
+	if waits == "" {
+		g.placed = g.placed || !messages.IsPausedLine(lines[0])
+		g.withheld = ""
+	}
+	return nil
+}
+
+// Withhold reports whether the run waits for the end of the pause of a provider, because of which its call was not begun.
+func (g *Semaphore) Withhold(t *messages.Task, provider string) bool {
+	resumed := g.Permits.PausedFor(t, provider) == ""
+	if again := g.withheld == provider; resumed && again { // the router does not agree with our caps
+		return false
+	}
+	g.withheld = provider
+	return true
+}
