@@ -121,12 +121,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err != nil {
 		return err
 	}
-	front, hub, err := frontDoor(nc, b, svc, api.Config{
+	front, hub := frontDoor(nc, b, svc, api.Config{
 		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"),
 	})
-	if err != nil {
-		return err
-	}
 	watch, err := watching(ctx, metrics, b, svc, hub, log)
 	if err != nil {
 		return err
@@ -163,10 +160,9 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 }
 
 // frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
-func frontDoor(nc *nats.Conn, b *bus.Bus, svc *service.Service, cfg api.Config) (*api.API, *bus.Hub, error) {
+func frontDoor(nc *nats.Conn, b *bus.Bus, svc *service.Service, cfg api.Config) (*api.API, *bus.Hub) {
 	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewWithin(nc, b, svc), b.NewHub(), b
-	front, err := api.New(cfg)
-	return front, cfg.Hub, err
+	return api.New(cfg), cfg.Hub
 }
 
 // beside serves probes and scrapes at their paths, and everything else by the API. Probes are open to everybody.

@@ -337,10 +337,7 @@ func (g *guarded) another(recheck time.Duration, clock func() time.Time) string 
 	}
 	access := &api.Access{Authenticator: auth.Any{Keys: apikey.New(b, clock)}, Recheck: recheck}
 	hub := b.NewHub()
-	front, err := api.New(api.Config{Client: g.client, Hub: hub, Runs: b, Access: access})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	front := api.New(api.Config{Client: g.client, Hub: hub, Runs: b, Access: access})
 	ctx, stop := context.WithCancel(context.WithoutCancel(g.t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = hub.Run(ctx) })

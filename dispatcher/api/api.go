@@ -49,7 +49,6 @@ const (
 type API struct {
 	cfg     Config
 	mux     *http.ServeMux
-	openapi []byte
 	lite    turns // of /run-lite
 	deltas  *deltas
 	origins http.CrossOriginProtection
@@ -59,7 +58,7 @@ type API struct {
 }
 
 // New returns the API.
-func New(cfg Config) (*API, error) {
+func New(cfg Config) *API {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -73,10 +72,6 @@ func New(cfg Config) (*API, error) {
 		cfg.LiteTimeout = defaultLiteTimeout
 	}
 	a := &API{cfg: cfg, mux: http.NewServeMux(), drain: make(chan struct{}), deltas: newDeltas(cfg.Client)}
-	var err error
-	if a.openapi, err = document(operations(), cfg.Version); err != nil {
-		return nil, err
-	}
 	paths := map[string][]string{}
 	for _, op := range operations() {
 		a.mux.Handle(op.method+" "+op.path, a.serve(op))
@@ -85,17 +80,11 @@ func New(cfg Config) (*API, error) {
 	for path, methods := range paths {
 		a.mux.HandleFunc(path, wrongMethod(methods))
 	}
-	a.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(a.openapi)
-	})
-	if err := a.serveContract(); err != nil {
-		return nil, err
-	}
+	a.serveContract()
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, problemf(http.StatusNotFound, "not_found", "there is no such path; GET /openapi.json lists them"))
 	})
-	return a, nil
+	return a
 }
 
 // ServeHTTP implements http.Handler.

@@ -44,10 +44,7 @@ func (h *hall) attacked(cfg api.Config) string {
 	if cfg.Client, err = dispatcher.New(h.t.Context(), nc); err != nil {
 		h.t.Fatal(err)
 	}
-	front, err := api.New(cfg)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	front := api.New(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = cfg.Hub.Run(ctx) })

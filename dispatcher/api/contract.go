@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -10,37 +11,61 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/contract"
 )
 
-// serveContract serves the AsyncAPI document and the JSON Schemas of what travels.
-func (a *API) serveContract() error {
-	async, err := contract.AsyncAPI(a.cfg.Version)
-	if err != nil {
-		return err
-	}
-	schemas, err := contract.Schemas()
-	if err != nil {
-		return err
-	}
-	if schemas["agent"], err = agents.Schema(); err != nil {
-		return err
-	}
-	a.mux.HandleFunc("GET /asyncapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(async)
-	})
-	a.mux.HandleFunc("GET /schemas/{file}", func(w http.ResponseWriter, r *http.Request) {
-		name, ok := strings.CutSuffix(r.PathValue("file"), ".json")
-		body := schemas[strings.TrimSuffix(name, ".schema")]
-		if !ok || body == nil {
-			writeProblem(w, problemf(http.StatusNotFound, "not_found", "there is no such schema, such as task.json; GET /asyncapi.json has them all"))
-			return
-		}
-		w.Header().Set("Content-Type", "application/schema+json")
-		_, _ = w.Write(body)
-	})
-	return nil
+// contracts are the documents that say what the dispatcher takes and gives.
+type contracts struct {
+	openapi, asyncapi []byte
+	schemas           map[string][]byte // by name, such as task
 }
 
-// describeContract adds what serveContract serves to the OpenAPI document. Nobody needs a key for it.
+func newContracts(version string) (*contracts, error) {
+	var c contracts
+	var err error
+	if c.openapi, err = document(operations(), version); err != nil {
+		return nil, err
+	}
+	if c.asyncapi, err = contract.AsyncAPI(version); err != nil {
+		return nil, err
+	}
+	if c.schemas, err = contract.Schemas(); err != nil {
+		return nil, err
+	}
+	c.schemas["agent"], err = agents.Schema()
+	return &c, err
+}
+
+// serveContract serves the OpenAPI and the AsyncAPI document and the JSON Schemas of what travels. They are made when the
+// first is asked for: that takes longer than the rest of a dispatcher's start, and few are ever asked.
+func (a *API) serveContract() {
+	made := sync.OnceValues(func() (*contracts, error) { return newContracts(a.cfg.Version) })
+	serve := func(pattern, media string, body func(*contracts, *http.Request) []byte) {
+		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			c, err := made()
+			if err != nil {
+				a.cfg.Log.ErrorContext(r.Context(), "describe the API", "err", err)
+				writeProblem(w, problemOf(err))
+				return
+			}
+			b := body(c, r)
+			if b == nil {
+				writeProblem(w, problemf(http.StatusNotFound, "not_found", "there is no such schema, such as task.json; GET /asyncapi.json has them all"))
+				return
+			}
+			w.Header().Set("Content-Type", media)
+			_, _ = w.Write(b)
+		})
+	}
+	serve("GET /openapi.json", "application/json", func(c *contracts, _ *http.Request) []byte { return c.openapi })
+	serve("GET /asyncapi.json", "application/json", func(c *contracts, _ *http.Request) []byte { return c.asyncapi })
+	serve("GET /schemas/{file}", "application/schema+json", func(c *contracts, r *http.Request) []byte {
+		name, ok := strings.CutSuffix(r.PathValue("file"), ".json")
+		if !ok {
+			return nil
+		}
+		return c.schemas[strings.TrimSuffix(name, ".schema")]
+	})
+}
+
+// describeContract adds what serveContract serves to the OpenAPI document. It needs no key.
 func describeContract(doc *huma.OpenAPI) {
 	add := func(path, id, summary, media string, params ...*huma.Param) {
 		doc.Paths[path] = &huma.PathItem{Get: &huma.Operation{
