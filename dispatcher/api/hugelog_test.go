@@ -56,9 +56,9 @@ func (r *reads) most(run string) int {
 	return most
 }
 
-// The log of a run with an answer of several MiB comes whole at every door, and no entry is fetched anew for each of its parts.
+// The log of a run with an answer of some MiB, more than one message, comes whole at every door, and no entry is fetched anew for each of its parts.
 func TestLogOfAHugeAnswer(t *testing.T) {
-	const size = 4_000_000
+	const size = 2_000_000
 	said := strings.Repeat("the tide. ", size/10)
 	h := openWith(t, monologue{said})
 	nc, err := nats.Connect(h.dev.NATS)

@@ -335,7 +335,7 @@ func appendSomewhere(ctx context.Context, log runlog.Log, run messages.Ref, id s
 func testLarge(t *testing.T, log runlog.Log) {
 	t.Helper()
 	run := Ref("large")
-	text := strings.Repeat("Schöne Grüße aus dem Hafen. ", 3<<20/30)
+	text := strings.Repeat("Schöne Grüße aus dem Hafen. ", 1<<20/28) // more than a message may have
 	large := entry("01", &messages.ToolReturned{Step: 1, Name: "read_file", Result: messages.ToolResult{
 		CallID: "c", Content: messages.TextContent(text),
 	}})
