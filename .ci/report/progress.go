@@ -13,7 +13,7 @@ import (
 // quiet is how long nothing may be printed before a line says what goes on.
 const quiet = 15 * time.Second
 
-// progress knows the packages that are tested, and says what goes on while nothing else is printed.
+// progress knows the packages that are tested, each once for every command, and says what goes on while nothing else is printed.
 type progress struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -79,13 +79,21 @@ func (p *progress) take(e *event) {
 	switch e.Action {
 	case "start":
 		p.running[e.Package] = time.Now()
+		p.begun(e.Package)
 	case "pass", "skip", "fail":
+		if _, ran := p.running[e.Package]; !ran { // it could not be built
+			p.begun(e.Package)
+		}
 		delete(p.running, e.Package)
 		p.done++
-	default:
-		return
 	}
-	p.waiting = slices.DeleteFunc(p.waiting, func(name string) bool { return name == e.Package })
+}
+
+// begun takes a package off those that wait, once: another command may test it too. The caller holds mu.
+func (p *progress) begun(name string) {
+	if i := slices.Index(p.waiting, name); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+	}
 }
 
 func (p *progress) said() {
