@@ -17,6 +17,7 @@ const module = "github.com/longshore-run/longshore/"
 var forbidden = map[string][]string{
 	"messages/strict":    {"!std"},
 	"messages":           {"!std"},
+	"messages/record":    {"!own", "messages/control", "net/http"},
 	"messages/runlog":    {"!own", "net/http"},
 	"messages/control":   {"!own", "net/http"},
 	"messages/bus":       {"worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server", "github.com/spf13", "net/http/httptest"},
@@ -64,7 +65,7 @@ func TestImportsPointInwards(t *testing.T) {
 }
 
 // breaks reports whether a dependency is against a rule: a prefix of a path of ours or of others, "!std" for anything
-// beyond the standard library and messages/strict, "!own" for anything but those and our messages.
+// beyond the standard library and messages/strict, "!own" for anything but those, our messages and their records.
 func breaks(dep, pkg, rule string) bool {
 	own, isOwn := strings.CutPrefix(dep, module)
 	std := !strings.Contains(strings.SplitN(dep, "/", 2)[0], ".")
@@ -72,7 +73,7 @@ func breaks(dep, pkg, rule string) bool {
 	case "!std":
 		return !std && own != pkg && own != "messages/strict"
 	case "!own":
-		return !std && own != pkg && own != "messages" && own != "messages/strict"
+		return !std && own != pkg && own != "messages" && own != "messages/strict" && own != "messages/record"
 	default:
 		if isOwn {
 			return own == rule || strings.HasPrefix(own, rule+"/")

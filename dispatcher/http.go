@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -222,7 +223,7 @@ func (r *remote) byHand(ctx context.Context, o *control.Operation, request json.
 		}
 		return r.json(ctx, run)
 	case messages.SubjectLog:
-		var req messages.LogRequest
+		var req record.LogRequest
 		if err := json.Unmarshal(request, &req); err != nil {
 			return nil, fmt.Errorf("encode request: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -18,10 +19,10 @@ var ErrNotBegun = errors.New("the run has not begun")
 
 // Log yields the entries of a run's log, oldest first, up to what there was when the last page was read. It ends with
 // the first error. ErrNotFound: nobody knows the run. ErrNotBegun: it is queued.
-func (c *Client) Log(ctx context.Context, run messages.Ref) iter.Seq2[messages.Entry, error] {
-	return func(yield func(messages.Entry, error) bool) {
+func (c *Client) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Entry, error] {
+	return func(yield func(record.Entry, error) bool) {
 		for l, err := range c.logAfter(ctx, run, 0) {
-			var e messages.Entry
+			var e record.Entry
 			if err == nil {
 				e, err = l.Entry()
 			}
@@ -34,9 +35,9 @@ func (c *Client) Log(ctx context.Context, run messages.Ref) iter.Seq2[messages.E
 
 // LogPage returns entries of a run's log with a sequence above after, as they are stored: at most limit of them, and no
 // more after some 4 MiB.
-func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*messages.LogPage, error) {
+func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*record.LogPage, error) {
 	const enough = 4 << 20
-	page, size := &messages.LogPage{Entries: []messages.EntryCopy{}}, 0
+	page, size := &record.LogPage{Entries: []record.EntryCopy{}}, 0
 	for l, err := range c.logAfter(ctx, run, after) {
 		if err != nil {
 			return nil, err
@@ -52,17 +53,17 @@ func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, li
 }
 
 // logAfter yields the entries with a sequence above after.
-func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[messages.EntryCopy, error] {
-	return func(yield func(messages.EntryCopy, error) bool) {
+func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[record.EntryCopy, error] {
+	return func(yield func(record.EntryCopy, error) bool) {
 		for more := true; more; {
-			page, err := c.page(ctx, messages.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after})
+			page, err := c.page(ctx, record.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after})
 			if err != nil {
-				yield(messages.EntryCopy{}, err)
+				yield(record.EntryCopy{}, err)
 				return
 			}
 			for _, l := range page.Entries {
 				if l.Seq <= after {
-					yield(messages.EntryCopy{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
+					yield(record.EntryCopy{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
 					return
 				}
 				if after = l.Seq; !yield(l, nil) {
@@ -75,13 +76,13 @@ func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) i
 }
 
 // page asks for a page, and for all of an entry that comes in parts.
-func (c *Client) page(ctx context.Context, req messages.LogRequest) (*messages.LogPage, error) {
+func (c *Client) page(ctx context.Context, req record.LogRequest) (*record.LogPage, error) {
 	var (
 		whole []byte
-		first *messages.LogPart
+		first *record.LogPart
 	)
 	for {
-		var page messages.LogPage
+		var page record.LogPage
 		if err := c.request(ctx, messages.SubjectLog, req, &page); err != nil {
 			return nil, conflictAs(err, ErrNotBegun)
 		}
@@ -98,11 +99,11 @@ func (c *Client) page(ctx context.Context, req messages.LogRequest) (*messages.L
 		}
 		whole = append(whole, p.Data...)
 		if len(whole) == p.Size {
-			var l messages.EntryCopy
+			var l record.EntryCopy
 			if err := strict.DecodePeer(whole, &l); err != nil {
 				return nil, fmt.Errorf("read log: entry %d: %w", p.Seq, err)
 			}
-			page.Entries, page.Part = []messages.EntryCopy{l}, nil
+			page.Entries, page.Part = []record.EntryCopy{l}, nil
 			return &page, nil
 		}
 		req.Offset = len(whole)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Summary is a run in a few words: by the dispatcher's index, else by the beginning of its log, which knows the task and
@@ -52,13 +53,13 @@ func (c *Client) Task(ctx context.Context, run messages.Ref) (*messages.Task, er
 }
 
 // begun is the first record of a run's log.
-func (c *Client) begun(ctx context.Context, run messages.Ref) (*messages.Started, error) {
+func (c *Client) begun(ctx context.Context, run messages.Ref) (*record.Started, error) {
 	for e, err := range c.Log(ctx, run) {
 		if err != nil {
 			return nil, err
 		}
 		if len(e.Records) > 0 {
-			if s, ok := e.Records[0].(*messages.Started); ok {
+			if s, ok := e.Records[0].(*record.Started); ok {
 				return s, nil
 			}
 		}

@@ -2,8 +2,9 @@ package messages
 
 import (
 	"encoding/json"
-	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // EventActed says that somebody asked a dispatcher to change something, for what has no event of its own. It is about no
@@ -61,7 +62,7 @@ func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 	}
 	for _, part := range []string{r.Kind, name, r.Schedule.Name, r.ID, r.Worker, r.Seq.String()} {
 		if part != "" {
-			parts = append(parts, named(part))
+			parts = append(parts, strict.Brief(part, MaxEventName))
 		}
 	}
 	tenant = r.Tenant
@@ -71,5 +72,5 @@ func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 	if !strict.ValidToken(tenant) {
 		tenant = ""
 	}
-	return Acted{Action: strings.TrimPrefix(subject, "longshore."), Target: strings.Join(parts, "/"), By: named(r.By)}, tenant
+	return Acted{Action: strings.TrimPrefix(subject, "longshore."), Target: strings.Join(parts, "/"), By: strict.Brief(r.By, MaxEventName)}, tenant
 }

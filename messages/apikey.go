@@ -2,8 +2,9 @@ package messages
 
 import (
 	"encoding/hex"
-	"github.com/longshore-run/longshore/messages/strict"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about the API keys of HTTP. A client makes the key itself and sends its hash: the dispatcher never sees it.

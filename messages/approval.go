@@ -5,9 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Approve says which calls of an agent wait until somebody agrees to them. Calls of destructive tools do unless it says
@@ -105,7 +106,7 @@ type Approval struct {
 // NewApproval asks for a call.
 func NewApproval(agent string, step int, stepID string, c ToolCall) *Approval {
 	return &Approval{
-		Agent: agent, Step: step, StepID: stepID, Tool: c.Name, Arguments: strict.Clip(c.Arguments, maxEventText), Hash: HashArguments(c.Arguments),
+		Agent: agent, Step: step, StepID: stepID, Tool: c.Name, Arguments: strict.Clip(c.Arguments, MaxEventText), Hash: HashArguments(c.Arguments),
 	}
 }
 
@@ -115,55 +116,12 @@ func HashArguments(arguments string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Decided is what somebody said about a call that waits for an approval. It counts for that call with these arguments in
-// this park, and once.
-type Decided struct {
-	ID     string `json:"id"`   // control id: a record of the same id is the same decision
-	Park   uint64 `json:"park"` // sequence of the Parked entry that asks
-	Step   int    `json:"step"`
-	Call   string `json:"call"`
-	Hash   string `json:"hash"`             // of the arguments
-	Denied bool   `json:"denied,omitempty"` // else it is approved
-	By     string `json:"by,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	// Until is when the park expires: a decision is not recorded any more then.
-	Until *time.Time `json:"until,omitempty"`
-}
-
-// Kind implements Record.
-func (*Decided) Kind() Kind { return KindDecided }
-
-// Late reports whether it is too late to record the decision.
-func (d *Decided) Late(now time.Time) bool { return d.Until != nil && !now.Before(*d.Until) }
-
-// Matches reports whether the decision is about what a park asks for.
-func (d *Decided) Matches(p *Parked) bool {
-	a := p.Approval
-	return a != nil && d.Call == p.Call && d.Step == a.Step && d.Hash == a.Hash
-}
-
 // What became of an approval, in events.
 const (
 	Approved = "approved"
 	Denied   = "denied"
 	Lapsed   = "expired"
 )
-
-// Outcome is Approved or Denied.
-func (d *Decided) Outcome() string {
-	if d.Denied {
-		return Denied
-	}
-	return Approved
-}
-
-// Text says a refusal in a sentence, for a model.
-func (d *Decided) Text() string {
-	if d.Reason == "" {
-		return TextDenied
-	}
-	return TextDenied + ": " + d.Reason
-}
 
 // What a model is told about a call that was not made.
 const (
@@ -192,18 +150,3 @@ type (
 		Reason   string `json:"reason,omitempty"`
 	}
 )
-
-func (p *Parked) asks() any {
-	a := p.Approval
-	d := ApprovalRequested{
-		StepID: stepIn(a.Step, a.StepID), Agent: named(a.Agent), CallID: named(p.Call), ToolName: named(a.Tool), Hash: named(a.Hash), Until: p.Until,
-	}
-	d.Arguments, d.Truncated = strict.Fit(a.Arguments, maxEventText)
-	return d
-}
-
-func (d *Decided) data() any {
-	return ApprovalDecided{
-		CallID: named(d.Call), Decision: d.Outcome(), By: strict.Brief(d.By, maxEventArgs), Reason: strict.Brief(d.Reason, maxEventArgs),
-	}
-}

@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"math"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // BatchStatus is what a batch is up to.

@@ -3,9 +3,10 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"regexp"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // MaxBatchTemplate bounds a template, in bytes.

@@ -2,8 +2,9 @@ package messages
 
 import (
 	"encoding/json"
-	"github.com/longshore-run/longshore/messages/strict"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about agents and prompts, which are kept with their history. They are answered by the dispatcher, so that a

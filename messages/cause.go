@@ -1,8 +1,9 @@
 package messages
 
 import (
-	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Cause is why a run waits until its model may be called again: the last error of the call.
@@ -30,5 +31,5 @@ func (c *Cause) Shown() *Cause {
 	if c == nil {
 		return nil
 	}
-	return &Cause{Code: c.Code, Message: strict.Brief(c.Message, maxEventArgs), Provider: named(c.Provider), Attempt: c.Attempt}
+	return &Cause{Code: c.Code, Message: strict.Brief(c.Message, MaxEventArgs), Provider: strict.Brief(c.Provider, MaxEventName), Attempt: c.Attempt}
 }

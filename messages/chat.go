@@ -36,8 +36,8 @@ func (m *Message) Text() string {
 	return s.String()
 }
 
-// reasoning joins what the model thought, as far as it can be read.
-func (m *Message) reasoning() string {
+// ReasoningText joins what the model thought, as far as it can be read.
+func (m *Message) ReasoningText() string {
 	var s strings.Builder
 	for _, b := range m.Content {
 		if b.Reasoning != nil {

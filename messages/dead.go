@@ -2,9 +2,10 @@ package messages
 
 import (
 	"encoding/json"
-	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Subjects of the micro service's endpoints for dead letters.
@@ -111,7 +112,7 @@ func (f *DeadFilter) Check() error {
 	if err := checkDeadTenant(&f.Tenant, f.Unaddressed); err != nil {
 		return err
 	}
-	if err := checkSince(f.Since); err != nil {
+	if err := CheckSince(f.Since); err != nil {
 		return err
 	}
 	switch f.Kind {
@@ -162,7 +163,7 @@ type DeadListRequest struct {
 
 // Check fills the default, and says which field is wrong.
 func (r *DeadListRequest) Check() error {
-	if err := checkAfter(r.After); err != nil {
+	if err := CheckAfter(r.After); err != nil {
 		return err
 	}
 	return r.DeadFilter.Check()

@@ -3,10 +3,11 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // DefaultAgent works a task that names none.

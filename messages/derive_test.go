@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -17,7 +18,7 @@ func TestEventsAreTheSameTwice(t *testing.T) {
 	t.Parallel()
 	for name, entries := range stories(t) {
 		for _, e := range entries {
-			noDiff(t, name, messages.Events(ref, e), messages.Events(ref, e))
+			noDiff(t, name, record.Events(ref, e), record.Events(ref, e))
 		}
 	}
 }
@@ -27,7 +28,7 @@ func TestEventsAreNumberedWithoutGaps(t *testing.T) {
 	for name, entries := range stories(t) {
 		n := uint64(0)
 		for _, e := range entries {
-			events := messages.Events(ref, e)
+			events := record.Events(ref, e)
 			if len(events) != e.Head.Events {
 				t.Errorf("%s, entry %d: %d events, and its head says %d", name, e.Seq, len(events), e.Head.Events)
 			}
@@ -40,13 +41,13 @@ func TestEventsAreNumberedWithoutGaps(t *testing.T) {
 					t.Errorf("%s: %+v is not of %v at %v", name, ev, ref, e.Head.Time)
 				}
 			}
-			if len(events) > 0 && e.Head.Phase == messages.PhaseFinished {
+			if len(events) > 0 && e.Head.Phase == record.PhaseFinished {
 				last := events[len(events)-1]
 				if last.Name() != messages.EventRunFinished {
 					t.Errorf("%s: the last event is %s", name, last.Name())
 				}
-				end, _ := e.Records[len(e.Records)-1].(*messages.Finished)
-				noDiff(t, name, last, messages.FinishedEvent(ref, &e.Head, end))
+				end, _ := e.Records[len(e.Records)-1].(*record.Finished)
+				noDiff(t, name, last, record.FinishedEvent(ref, &e.Head, end))
 			}
 		}
 	}
@@ -55,9 +56,9 @@ func TestEventsAreNumberedWithoutGaps(t *testing.T) {
 func TestNoEventFollowsTheEnd(t *testing.T) {
 	t.Parallel()
 	s := story{t: t}
-	s.add(&messages.Started{}, &messages.Finished{})
-	s.add(&messages.CancelRequested{ID: "late"})
-	if events := messages.Events(ref, s.entries[1]); len(events) != 0 {
+	s.add(&record.Started{}, &record.Finished{})
+	s.add(&record.CancelRequested{ID: "late"})
+	if events := record.Events(ref, s.entries[1]); len(events) != 0 {
 		t.Errorf("got %d events after run_finished", len(events))
 	}
 }
@@ -65,8 +66,8 @@ func TestNoEventFollowsTheEnd(t *testing.T) {
 func TestEventsDoNotTrustAHead(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{-1, 1 << 62} {
-		e := messages.Entry{Head: messages.Head{Events: n, FirstEvent: 1}, Records: []messages.Record{&messages.StepStarted{Step: 1}}}
-		if got := len(messages.Events(ref, e)); got != 1 {
+		e := record.Entry{Head: record.Head{Events: n, FirstEvent: 1}, Records: []record.Record{&record.StepStarted{Step: 1}}}
+		if got := len(record.Events(ref, e)); got != 1 {
 			t.Errorf("got %d events, want 1", got)
 		}
 	}
@@ -101,23 +102,23 @@ func TestEventsStaySmall(t *testing.T) {
 		result.Summary, result.Output, result.Provenance.Models = huge, json.RawMessage(`"`+strings.Repeat("x", 100_000)+`"`), []string{huge}
 		free := fullResult()
 		free.Result = []any{huge}
-		for _, r := range []messages.Record{
-			&messages.Started{Task: task, Agent: agent},
-			&messages.Claimed{Resumes: huge},
-			&messages.ModelReplied{Message: messages.Message{Role: messages.RoleAssistant, Content: content}, Provider: huge, Model: huge},
-			&messages.ModelFailed{Error: messages.RunError{Message: huge, Info: huge}},
-			&messages.ToolStarted{Call: call},
-			&messages.ToolReturned{Name: huge, Result: messages.ToolResult{CallID: huge, Content: content}},
-			&messages.ToolReturned{Result: messages.ToolResult{Content: []messages.Block{
+		for _, r := range []record.Record{
+			&record.Started{Task: task, Agent: agent},
+			&record.Claimed{Resumes: huge},
+			&record.ModelReplied{Message: messages.Message{Role: messages.RoleAssistant, Content: content}, Provider: huge, Model: huge},
+			&record.ModelFailed{Error: messages.RunError{Message: huge, Info: huge}},
+			&record.ToolStarted{Call: call},
+			&record.ToolReturned{Name: huge, Result: messages.ToolResult{CallID: huge, Content: content}},
+			&record.ToolReturned{Result: messages.ToolResult{Content: []messages.Block{
 				{Text: huge}, {Image: &messages.Image{MediaType: huge, Data: []byte(huge)}},
 			}}},
-			&messages.Parked{Reason: huge, Call: huge},
-			&messages.CancelRequested{By: huge, Reason: huge},
-			&messages.Finished{Result: result},
-			&messages.Finished{Result: free},
+			&record.Parked{Reason: huge, Call: huge},
+			&record.CancelRequested{By: huge, Reason: huge},
+			&record.Finished{Result: result},
+			&record.Finished{Result: free},
 		} {
-			h := messages.Follow(ref, messages.Head{}, r)
-			for _, e := range messages.Events(ref, messages.Entry{Head: h, Records: []messages.Record{r}}) {
+			h := record.Follow(ref, record.Head{}, r)
+			for _, e := range record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}}) {
 				b, err := json.Marshal(e)
 				if err != nil {
 					t.Fatal(err)
@@ -134,10 +135,10 @@ func TestEventTextIsCutBetweenRunes(t *testing.T) {
 	t.Parallel()
 	for shift := range 4 {
 		text := strings.Repeat("x", shift) + strings.Repeat("😀", 8<<10)
-		r := &messages.ModelReplied{Message: messages.Message{Content: messages.TextContent(text)}}
-		h := messages.Follow(ref, messages.Head{}, r)
+		r := &record.ModelReplied{Message: messages.Message{Content: messages.TextContent(text)}}
+		h := record.Follow(ref, record.Head{}, r)
 		var got messages.MessageEnd
-		decode(t, messages.Events(ref, messages.Entry{Head: h, Records: []messages.Record{r}})[0].Data, &got)
+		decode(t, record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})[0].Data, &got)
 		kept, more, ok := strings.Cut(got.Text, "… (")
 		if !ok || !got.Truncated || !strings.HasPrefix(text, kept) || len(kept) > 8<<10 || len(kept) < 8<<10-3 {
 			t.Errorf("%d: kept %d bytes and %q, truncated %v", shift, len(kept), more, got.Truncated)
@@ -171,10 +172,10 @@ func TestClip(t *testing.T) {
 
 func TestEventOfFinishedHidesWhatOnlyTheOwnerMaySee(t *testing.T) {
 	t.Parallel()
-	r := &messages.Finished{Result: fullResult()}
+	r := &record.Finished{Result: fullResult()}
 	before := fullResult()
-	h := messages.Follow(ref, messages.Head{}, r)
-	events := messages.Events(ref, messages.Entry{Head: h, Records: []messages.Record{r}})
+	h := record.Follow(ref, record.Head{}, r)
+	events := record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})
 	var got messages.RunFinished
 	decode(t, events[1].Data, &got)
 	want := fullResult()

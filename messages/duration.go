@@ -3,8 +3,9 @@ package messages
 import (
 	"encoding/json"
 	"errors"
-	"github.com/longshore-run/longshore/messages/strict"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Duration is a time.Duration that is written as text such as "90s" or "1h30m".

@@ -11,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // prior is the head of a run that ticket 7 has claimed twice, after some parks.
-func prior(p messages.Phase) messages.Head {
-	return messages.Head{
-		ID: "h", Version: 1, Time: noon, Kinds: []messages.Kind{messages.KindClaimed}, Phase: p, Claim: "k", Ticket: 7,
+func prior(p record.Phase) record.Head {
+	return record.Head{
+		ID: "h", Version: 1, Time: noon, Kinds: []record.Kind{record.KindClaimed}, Phase: p, Claim: "k", Ticket: 7,
 		ClaimSeq: 40, ParkSeq: 30, Attempt: 2, Waits: "approval", FirstEvent: 5, Events: 2, EventsThrough: 20,
 	}
 }
@@ -24,66 +25,66 @@ func prior(p messages.Phase) messages.Head {
 // TestFollow has one line for each phase and record: what the record does to a head of that phase.
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	phases := []messages.Phase{"", messages.PhaseActive, messages.PhaseParked, messages.PhaseReady, messages.PhaseFinished}
-	keep := func(*messages.Head) {}
-	attempt0 := func(h *messages.Head) { h.Attempt = 0 }
-	ready := func(h *messages.Head) { h.Phase = messages.PhaseReady }
-	only := func(p messages.Phase, change func(*messages.Head)) func(*messages.Head) {
-		return func(h *messages.Head) {
+	phases := []record.Phase{"", record.PhaseActive, record.PhaseParked, record.PhaseReady, record.PhaseFinished}
+	keep := func(*record.Head) {}
+	attempt0 := func(h *record.Head) { h.Attempt = 0 }
+	ready := func(h *record.Head) { h.Phase = record.PhaseReady }
+	only := func(p record.Phase, change func(*record.Head)) func(*record.Head) {
+		return func(h *record.Head) {
 			if h.Phase == p {
 				change(h)
 			}
 		}
 	}
 	for name, tc := range map[string]struct {
-		record messages.Record
+		record record.Record
 		events int
-		change func(*messages.Head) // to every phase but finished
+		change func(*record.Head) // to every phase but finished
 	}{
-		"started":       {&messages.Started{}, 2, keep},
-		"step started":  {&messages.StepStarted{Step: 1}, 1, keep},
-		"model replied": {&messages.ModelReplied{}, 1, attempt0},
-		"model failed":  {&messages.ModelFailed{}, 1, attempt0},
-		"tool started":  {&messages.ToolStarted{}, 1, keep},
-		"tool returned": {&messages.ToolReturned{}, 1, attempt0},
-		"step ended":    {&messages.StepEnded{}, 1, keep},
-		"planned":       {&messages.Planned{}, 1, keep},
-		"claimed": {&messages.Claimed{Claim: "k2", Ticket: 9}, 0, func(h *messages.Head) {
-			h.Phase, h.Claim, h.Ticket, h.ClaimSeq, h.Attempt, h.Waits = messages.PhaseActive, "k2", 9, 0, 3, ""
+		"started":       {&record.Started{}, 2, keep},
+		"step started":  {&record.StepStarted{Step: 1}, 1, keep},
+		"model replied": {&record.ModelReplied{}, 1, attempt0},
+		"model failed":  {&record.ModelFailed{}, 1, attempt0},
+		"tool started":  {&record.ToolStarted{}, 1, keep},
+		"tool returned": {&record.ToolReturned{}, 1, attempt0},
+		"step ended":    {&record.StepEnded{}, 1, keep},
+		"planned":       {&record.Planned{}, 1, keep},
+		"claimed": {&record.Claimed{Claim: "k2", Ticket: 9}, 0, func(h *record.Head) {
+			h.Phase, h.Claim, h.Ticket, h.ClaimSeq, h.Attempt, h.Waits = record.PhaseActive, "k2", 9, 0, 3, ""
 		}},
-		"claimed to resume": {&messages.Claimed{Claim: "k2", Ticket: 9, Resumes: "approval"}, 1, func(h *messages.Head) {
-			h.Phase, h.Claim, h.Ticket, h.ClaimSeq, h.Attempt, h.Waits = messages.PhaseActive, "k2", 9, 0, 3, ""
+		"claimed to resume": {&record.Claimed{Claim: "k2", Ticket: 9, Resumes: "approval"}, 1, func(h *record.Head) {
+			h.Phase, h.Claim, h.Ticket, h.ClaimSeq, h.Attempt, h.Waits = record.PhaseActive, "k2", 9, 0, 3, ""
 		}},
-		"parked": {&messages.Parked{Reason: "answer"}, 1, func(h *messages.Head) {
-			h.Phase, h.ParkSeq, h.Attempt, h.Waits = messages.PhaseParked, 0, 0, "answer"
+		"parked": {&record.Parked{Reason: "answer"}, 1, func(h *record.Head) {
+			h.Phase, h.ParkSeq, h.Attempt, h.Waits = record.PhaseParked, 0, 0, "answer"
 		}},
-		"released":              {&messages.Released{}, 0, func(h *messages.Head) { h.Attempt = 1 }},
-		"released but spent":    {&messages.Released{Spent: true}, 0, keep},
-		"lost":                  {&messages.Lost{Ticket: 7}, 0, only(messages.PhaseActive, ready)},
-		"lost another ticket":   {&messages.Lost{Ticket: 8}, 0, keep},
-		"answered":              {&messages.Answered{Park: 30}, 0, only(messages.PhaseParked, ready)},
-		"answered another park": {&messages.Answered{Park: 29}, 0, keep},
-		"expired":               {&messages.Expired{Park: 30}, 0, only(messages.PhaseParked, ready)},
-		"expired another park":  {&messages.Expired{Park: 31}, 0, keep},
-		"cancel": {&messages.CancelRequested{ID: "x"}, 1, func(h *messages.Head) {
+		"released":              {&record.Released{}, 0, func(h *record.Head) { h.Attempt = 1 }},
+		"released but spent":    {&record.Released{Spent: true}, 0, keep},
+		"lost":                  {&record.Lost{Ticket: 7}, 0, only(record.PhaseActive, ready)},
+		"lost another ticket":   {&record.Lost{Ticket: 8}, 0, keep},
+		"answered":              {&record.Answered{Park: 30}, 0, only(record.PhaseParked, ready)},
+		"answered another park": {&record.Answered{Park: 29}, 0, keep},
+		"expired":               {&record.Expired{Park: 30}, 0, only(record.PhaseParked, ready)},
+		"expired another park":  {&record.Expired{Park: 31}, 0, keep},
+		"cancel": {&record.CancelRequested{ID: "x"}, 1, func(h *record.Head) {
 			h.Cancel = true
-			if h.Phase != messages.PhaseActive {
+			if h.Phase != record.PhaseActive {
 				ready(h)
 			}
 		}},
-		"finished": {&messages.Finished{}, 2, func(h *messages.Head) { h.Phase, h.Waits = messages.PhaseFinished, "" }},
+		"finished": {&record.Finished{}, 2, func(h *record.Head) { h.Phase, h.Waits = record.PhaseFinished, "" }},
 	} {
 		for _, phase := range phases {
 			want := prior(phase)
 			want.ID, want.Time, want.EventsThrough = "", time.Time{}, 0
-			want.Kinds, want.FirstEvent, want.Events = []messages.Kind{tc.record.Kind()}, 7, tc.events
-			if phase == messages.PhaseFinished {
+			want.Kinds, want.FirstEvent, want.Events = []record.Kind{tc.record.Kind()}, 7, tc.events
+			if phase == record.PhaseFinished {
 				want.Events = 0
 			} else {
 				tc.change(&want)
 			}
 			before := prior(phase)
-			got := messages.Follow(ref, before, tc.record)
+			got := record.Follow(ref, before, tc.record)
 			noDiff(t, fmt.Sprintf("%s after %q", name, phase), want, got)
 			noDiff(t, "the head before", prior(phase), before)
 		}
@@ -92,34 +93,34 @@ func TestFollow(t *testing.T) {
 
 func TestFollowCountsAttempts(t *testing.T) {
 	t.Parallel()
-	claim, release := &messages.Claimed{}, &messages.Released{}
+	claim, release := &record.Claimed{}, &record.Released{}
 	for name, tc := range map[string]struct {
-		records []messages.Record
+		records []record.Record
 		want    int
 	}{
-		"none":                   {[]messages.Record{&messages.Started{}}, 0},
-		"one":                    {[]messages.Record{&messages.Started{}, claim}, 1},
-		"three crashes":          {[]messages.Record{claim, claim, claim}, 3},
-		"given back":             {[]messages.Record{claim, claim, release}, 1},
-		"given back and claimed": {[]messages.Record{claim, release, claim, release, claim}, 1},
-		"spent":                  {[]messages.Record{claim, &messages.Released{Spent: true}, claim}, 2},
-		"a reply is progress":    {[]messages.Record{claim, claim, &messages.ModelReplied{}, claim}, 1},
-		"a failure is progress":  {[]messages.Record{claim, &messages.ModelFailed{}}, 0},
-		"a result is progress":   {[]messages.Record{claim, claim, &messages.ToolReturned{}}, 0},
-		"a park is progress":     {[]messages.Record{claim, claim, &messages.Parked{}, claim}, 1},
-		"an intent is none":      {[]messages.Record{claim, &messages.ToolStarted{}, claim}, 2},
-		"a step is none":         {[]messages.Record{claim, &messages.StepStarted{}, claim}, 2},
-		"never below zero":       {[]messages.Record{claim, &messages.ModelReplied{}, release, claim}, 1},
-		"lost is no progress":    {[]messages.Record{claim, &messages.Lost{}, claim}, 2},
+		"none":                   {[]record.Record{&record.Started{}}, 0},
+		"one":                    {[]record.Record{&record.Started{}, claim}, 1},
+		"three crashes":          {[]record.Record{claim, claim, claim}, 3},
+		"given back":             {[]record.Record{claim, claim, release}, 1},
+		"given back and claimed": {[]record.Record{claim, release, claim, release, claim}, 1},
+		"spent":                  {[]record.Record{claim, &record.Released{Spent: true}, claim}, 2},
+		"a reply is progress":    {[]record.Record{claim, claim, &record.ModelReplied{}, claim}, 1},
+		"a failure is progress":  {[]record.Record{claim, &record.ModelFailed{}}, 0},
+		"a result is progress":   {[]record.Record{claim, claim, &record.ToolReturned{}}, 0},
+		"a park is progress":     {[]record.Record{claim, claim, &record.Parked{}, claim}, 1},
+		"an intent is none":      {[]record.Record{claim, &record.ToolStarted{}, claim}, 2},
+		"a step is none":         {[]record.Record{claim, &record.StepStarted{}, claim}, 2},
+		"never below zero":       {[]record.Record{claim, &record.ModelReplied{}, release, claim}, 1},
+		"lost is no progress":    {[]record.Record{claim, &record.Lost{}, claim}, 2},
 	} {
-		var h messages.Head
+		var h record.Head
 		for _, r := range tc.records {
-			h = messages.Follow(ref, h, r)
+			h = record.Follow(ref, h, r)
 		}
 		if h.Attempt != tc.want {
 			t.Errorf("%s: attempt %d, want %d", name, h.Attempt, tc.want)
 		}
-		if together := messages.Follow(ref, messages.Head{}, tc.records...); together.Attempt != tc.want {
+		if together := record.Follow(ref, record.Head{}, tc.records...); together.Attempt != tc.want {
 			t.Errorf("%s, in one entry: attempt %d, want %d", name, together.Attempt, tc.want)
 		}
 	}
@@ -127,33 +128,33 @@ func TestFollowCountsAttempts(t *testing.T) {
 
 func TestAtNamesClaimAndPark(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[messages.Kind]messages.Head{
-		messages.KindClaimed: {ClaimSeq: 50, ParkSeq: 30},
-		messages.KindParked:  {ClaimSeq: 40, ParkSeq: 50},
-		messages.KindLost:    {ClaimSeq: 40, ParkSeq: 30},
+	for kind, want := range map[record.Kind]record.Head{
+		record.KindClaimed: {ClaimSeq: 50, ParkSeq: 30},
+		record.KindParked:  {ClaimSeq: 40, ParkSeq: 50},
+		record.KindLost:    {ClaimSeq: 40, ParkSeq: 30},
 	} {
-		want.Kinds = []messages.Kind{messages.KindStepEnded, kind}
-		e := messages.Entry{Head: messages.Head{Kinds: want.Kinds, ClaimSeq: 40, ParkSeq: 30}}
-		noDiff(t, string(kind), messages.Entry{Seq: 50, Head: want}, e.At(50))
-		noDiff(t, string(kind)+", again", messages.Entry{Seq: 50, Head: want}, e.At(50).At(50))
+		want.Kinds = []record.Kind{record.KindStepEnded, kind}
+		e := record.Entry{Head: record.Head{Kinds: want.Kinds, ClaimSeq: 40, ParkSeq: 30}}
+		noDiff(t, string(kind), record.Entry{Seq: 50, Head: want}, e.At(50))
+		noDiff(t, string(kind)+", again", record.Entry{Seq: 50, Head: want}, e.At(50).At(50))
 	}
 }
 
 func TestEveryRecordReadsItself(t *testing.T) {
 	t.Parallel()
-	for what, records := range map[string][]messages.Record{"full": fullRecords(), "empty": emptyRecords()} {
-		seen := map[messages.Kind]bool{}
+	for what, records := range map[string][]record.Record{"full": fullRecords(), "empty": emptyRecords()} {
+		seen := map[record.Kind]bool{}
 		for _, r := range records {
 			seen[r.Kind()] = true
-			b, err := messages.EncodeRecords([]messages.Record{r})
+			b, err := record.EncodeRecords([]record.Record{r})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := messages.DecodeRecords(b)
+			got, err := record.DecodeRecords(b)
 			if err != nil {
 				t.Fatalf("%s %s: %v", what, r.Kind(), err)
 			}
-			again, err := messages.EncodeRecords(got)
+			again, err := record.EncodeRecords(got)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +171,7 @@ func TestEveryRecordReadsItself(t *testing.T) {
 }
 
 // wantNoZeroField makes sure that "full" stays true when a record grows.
-func wantNoZeroField(t *testing.T, r messages.Record) {
+func wantNoZeroField(t *testing.T, r record.Record) {
 	t.Helper()
 	v := reflect.ValueOf(r).Elem()
 	for f, value := range v.Fields() {
@@ -201,7 +202,7 @@ func TestDecodeRecordsRefuses(t *testing.T) {
 		`[{"kind":"lost","data":{"a":1,"a":1}}]`: {Field: "records[0].data.a", Reason: "given twice"},
 		`[{"kind":"lost","data":{},"x":1}]`:      {Field: "records[0].x", Reason: "unknown field"},
 	} {
-		_, err := messages.DecodeRecords([]byte(in))
+		_, err := record.DecodeRecords([]byte(in))
 		wantFieldError(t, in, err)
 		noDiff(t, in, error(&want), err)
 	}
@@ -209,13 +210,13 @@ func TestDecodeRecordsRefuses(t *testing.T) {
 
 func TestDecodeHead(t *testing.T) {
 	t.Parallel()
-	full := prior(messages.PhaseActive)
+	full := prior(record.PhaseActive)
 	full.Cancel, full.Snapshot, full.Status = true, 3, messages.StatusCompleted
-	s, err := messages.EncodeHead(&full)
+	s, err := record.EncodeHead(&full)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := messages.DecodeHead(s)
+	got, err := record.DecodeHead(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestDecodeHead(t *testing.T) {
 		"negative attempt":  `{"id":"a","version":1,"kinds":["lost"],"firstEvent":1,"attempt":-1}`,
 		"a very wrong type": `{"id":` + strings.Repeat("9", 5000) + `}`,
 	} {
-		_, err := messages.DecodeHead(in)
+		_, err := record.DecodeHead(in)
 		wantFieldError(t, name, err)
 	}
 }
@@ -241,12 +242,12 @@ func TestDecodeHeadOfNewerVersion(t *testing.T) {
 		"a field taken":    `{"version":2,"ticket":7,"phase":"active"}`,
 		"an unknown phase": `{"id":"a","version":2,"ticket":7,"phase":"dreaming"}`,
 	} {
-		h, err := messages.DecodeHead(in)
-		if !errors.Is(err, messages.ErrNewerVersion) {
+		h, err := record.DecodeHead(in)
+		if !errors.Is(err, record.ErrNewerVersion) {
 			t.Errorf("%s: got %v, want ErrNewerVersion", name, err)
 		}
 		if h.Ticket != 7 || h.Phase == "" {
-			t.Errorf("%s: what is known was not read: %s", name, cmp.Diff(messages.Head{}, h))
+			t.Errorf("%s: what is known was not read: %s", name, cmp.Diff(record.Head{}, h))
 		}
 	}
 }

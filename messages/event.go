@@ -43,11 +43,24 @@ const (
 	EventHookFailed         = "hook_failed"        // anywhere
 )
 
+// Sizes of what an event may show, in bytes as JSON, so that no event exceeds MaxPayload; the log has the whole.
+const (
+	MaxEventText = 8 << 10
+	MaxEventArgs = 1 << 10
+	MaxEventName = 256 // what others named: a tool, a call, a model
+)
+
 const (
 	typePrefix   = "longshore."
 	typeSuffix   = ".v1"
 	sourcePrefix = "/tenants/"
 )
+
+// EventType is the type of our events of a name.
+func EventType(name string) string { return typePrefix + name + typeSuffix }
+
+// EventSource is the source of the events of a tenant.
+func EventSource(tenant string) string { return sourcePrefix + tenant }
 
 // Name of the event, such as "run_finished"; the whole type when it is not one of ours.
 func (e *Event) Name() string {
@@ -192,4 +205,34 @@ type (
 		Result  AgentResult `json:"result"`            // shortened
 		Webhook bool        `json:"webhook,omitempty"` // the task asks for a POST now
 	}
+)
+
+// AppendJSON appends the event as JSON.
+func (e *Event) AppendJSON(b []byte) []byte {
+	text, err := json.Marshal(e)
+	if err != nil { // its data is not JSON
+		of := *e
+		of.Data = nil
+		text, _ = json.Marshal(&of) //nolint:errchkjson // nothing else of it can fail
+	}
+	return append(b, text...)
+}
+
+// EventDecisionIgnored is the event of a decision that does not count, because no one whom the reader trusts has signed it.
+const EventDecisionIgnored = "decision_ignored"
+
+// DecisionIgnored is the data of decision_ignored.
+type DecisionIgnored struct {
+	Kind   string `json:"kind"` // cancel_requested, decided or steered
+	Reason string `json:"reason"`
+}
+
+// StepStatus is how a step ended.
+type StepStatus string
+
+// Step statuses.
+const (
+	StepCompleted StepStatus = "completed"
+	StepFailed    StepStatus = "failed"
+	StepSkipped   StepStatus = "skipped"
 )

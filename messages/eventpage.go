@@ -3,9 +3,10 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // SubjectEvents is the request for stored events of a tenant: EventsRequest -> EventPage. Who may read no stream follows
@@ -51,10 +52,10 @@ func (r *EventsRequest) Check() error {
 	if r.Limit < 0 || r.Limit > MaxEventPage {
 		return &FieldError{Field: "limit", Reason: "must be 1 to 256"}
 	}
-	if err := checkAfter(r.After); err != nil {
+	if err := CheckAfter(r.After); err != nil {
 		return err
 	}
-	if err := checkSince(r.Since); err != nil {
+	if err := CheckSince(r.Since); err != nil {
 		return err
 	}
 	if r.ID != "" {
@@ -63,16 +64,16 @@ func (r *EventsRequest) Check() error {
 	return strict.CheckToken("tenant", r.Tenant)
 }
 
-// checkAfter refuses what is no sequence of a stream: the one after it might be the first.
-func checkAfter(after uint64) error {
+// CheckAfter refuses what is no sequence of a stream: the one after it might be the first.
+func CheckAfter(after uint64) error {
 	if after > math.MaxInt64 {
 		return &FieldError{Field: "after", Reason: fmt.Sprintf("must be 0 to %d", int64(math.MaxInt64))}
 	}
 	return nil
 }
 
-// checkSince refuses a time that the message store cannot count in nanoseconds: it would take it for one long ago.
-func checkSince(t *time.Time) error {
+// CheckSince refuses a time that the message store cannot count in nanoseconds: it would take it for one long ago.
+func CheckSince(t *time.Time) error {
 	const last = 2261
 	if t != nil && t.UTC().Year() > last {
 		return &FieldError{Field: "since", Reason: "must be before the year 2262"}

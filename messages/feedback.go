@@ -1,8 +1,9 @@
 package messages
 
 import (
-	"github.com/longshore-run/longshore/messages/strict"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Subjects of what people think of runs.

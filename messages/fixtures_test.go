@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 var (
@@ -131,62 +132,62 @@ func fullResult() messages.AgentResult {
 }
 
 // fullRecords has every kind of record with every field set.
-func fullRecords() []messages.Record {
+func fullRecords() []record.Record {
 	call := messages.ToolCall{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`}
 	until := noon.Add(time.Hour)
-	return []messages.Record{
-		&messages.Started{
+	return []record.Record{
+		&record.Started{
 			Task: fullTask(), Agent: fullDefinition(), QueuedAt: noon, Raw: []byte{0xff, 0},
-			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Prefix: messages.Records{&messages.StepStarted{Step: 1}},
+			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Prefix: record.Records{&record.StepStarted{Step: 1}},
 			Tools: []messages.ToolSpec{{
 				Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(`{"type":"object"}`),
 				Effect: messages.EffectRead, Destructive: true,
 			}},
 		},
-		&messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval", Tools: []messages.ToolSpec{{Name: "read_file"}}},
-		&messages.StepStarted{Step: 1, StepID: "a", Purpose: messages.PurposeObserve},
-		&messages.ModelReplied{
+		&record.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval", Tools: []messages.ToolSpec{{Name: "read_file"}}},
+		&record.StepStarted{Step: 1, StepID: "a", Purpose: messages.PurposeObserve},
+		&record.ModelReplied{
 			Step: 1, Message: messages.Message{
 				Role: messages.RoleAssistant, Content: []messages.Block{{Text: "Let me look."}, {ToolCall: &call}},
 			},
 			Stop: messages.StopToolCalls, Usage: fullUsage(), Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true,
 			Cost: new(0.0125), FirstTokenMillis: 120,
 		},
-		&messages.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: messages.FallbackPark, Provider: "openai/gpt-4o"},
-		&messages.ToolStarted{Step: 1, Call: call, StepID: "a"},
-		&messages.ToolReturned{
+		&record.ModelFailed{Step: 1, Error: messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Fallback: record.FallbackPark, Provider: "openai/gpt-4o"},
+		&record.ToolStarted{Step: 1, Call: call, StepID: "a"},
+		&record.ToolReturned{
 			Step: 1, Name: "read_file", Result: messages.ToolResult{
 				CallID: "c1", Content: messages.TextContent("not found"), IsError: true,
 			},
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"}, Meta: json.RawMessage(`{"bytes":9}`),
 		},
-		&messages.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&messages.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme", Cause: fullCause(), Needs: fullNeeds()},
-		&messages.Released{Reason: "drain", Spent: true},
-		&messages.Lost{Ticket: 7},
-		&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
-		&messages.Answered{ID: "x2", Park: 9, By: "ann", Content: messages.TextContent("yes"), IsError: true},
-		&messages.Expired{Park: 9, Call: "c1"},
-		&messages.Finished{Result: fullResult(), Dead: true},
-		&messages.Planned{
-			Step: 1, Decision: messages.DecisionAdapt, Reason: "b failed", Plan: fullPlan(), Renewed: []string{"b"}, Fallback: true,
+		&record.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
+		&record.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme", Cause: fullCause(), Needs: fullNeeds()},
+		&record.Released{Reason: "drain", Spent: true},
+		&record.Lost{Ticket: 7},
+		&record.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
+		&record.Answered{ID: "x2", Park: 9, By: "ann", Content: messages.TextContent("yes"), IsError: true},
+		&record.Expired{Park: 9, Call: "c1"},
+		&record.Finished{Result: fullResult(), Dead: true},
+		&record.Planned{
+			Step: 1, Decision: record.DecisionAdapt, Reason: "b failed", Plan: fullPlan(), Renewed: []string{"b"}, Fallback: true,
 			Approvals: []string{"b"}, Means: map[string]float64{"b": 0.25},
 		},
-		&messages.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
-		&messages.Decided{
+		&record.BudgetWarned{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
+		&record.Decided{
 			ID: "x3", Park: 9, Step: 1, Call: "c1", Hash: messages.HashArguments(`{"path":"a.go"}`), Denied: true, By: "ann", Reason: "not now",
 			Until: &until,
 		},
-		&messages.SessionGranted{Park: 9},
-		&messages.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2},
-		&messages.Summarised{
+		&record.SessionGranted{Park: 9},
+		&record.Recalled{From: "r-1", Messages: conversation(), Older: 1, Dropped: 2},
+		&record.Summarised{
 			Text: "Two greeted.", Error: &messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Usage: fullUsage(),
 			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
 		},
-		&messages.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
-		&messages.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
-		&messages.Lined{Lines: []string{messages.KeyLine(ref.Tenant, "deploy"), messages.TenantLine(ref.Tenant)}},
-		&messages.Unverified{Of: messages.KindDecided, Told: true},
+		&record.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
+		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
+		&record.Lined{Lines: []string{messages.KeyLine(ref.Tenant, "deploy"), messages.TenantLine(ref.Tenant)}},
+		&record.Unverified{Of: record.KindDecided, Told: true},
 	}
 }
 
@@ -195,17 +196,17 @@ func fullNeeds() *messages.Needs {
 }
 
 // emptyRecords has every kind of record with no field set.
-func emptyRecords() []messages.Record {
-	return []messages.Record{
-		&messages.Started{}, &messages.Claimed{}, &messages.StepStarted{}, &messages.ModelReplied{}, &messages.ModelFailed{},
-		&messages.ToolStarted{}, &messages.ToolReturned{}, &messages.StepEnded{}, &messages.Parked{}, &messages.Released{},
-		&messages.Lost{}, &messages.CancelRequested{}, &messages.Answered{}, &messages.Expired{}, &messages.Finished{},
-		&messages.Planned{},
-		&messages.BudgetWarned{},
-		&messages.HookFailed{},
-		&messages.Decided{},
-		&messages.SessionGranted{}, &messages.Recalled{}, &messages.Summarised{},
-		&messages.Steered{}, &messages.Lined{}, &messages.Unverified{},
+func emptyRecords() []record.Record {
+	return []record.Record{
+		&record.Started{}, &record.Claimed{}, &record.StepStarted{}, &record.ModelReplied{}, &record.ModelFailed{},
+		&record.ToolStarted{}, &record.ToolReturned{}, &record.StepEnded{}, &record.Parked{}, &record.Released{},
+		&record.Lost{}, &record.CancelRequested{}, &record.Answered{}, &record.Expired{}, &record.Finished{},
+		&record.Planned{},
+		&record.BudgetWarned{},
+		&record.HookFailed{},
+		&record.Decided{},
+		&record.SessionGranted{}, &record.Recalled{}, &record.Summarised{},
+		&record.Steered{}, &record.Lined{}, &record.Unverified{},
 	}
 }
 
@@ -220,20 +221,20 @@ func conversation() []messages.Message {
 // story builds a log as workers and dispatcher would.
 type story struct {
 	t       *testing.T
-	entries []messages.Entry
+	entries []record.Entry
 	turns   bool // it is of a time when heads name the session
 	traced  bool // it is of a time when heads name the trace
 }
 
 // add appends an entry and returns its sequence. Sequences have gaps, for many runs share a stream.
-func (s *story) add(records ...messages.Record) uint64 {
+func (s *story) add(records ...record.Record) uint64 {
 	s.t.Helper()
 	n := len(s.entries)
-	var prev messages.Head
+	var prev record.Head
 	if n > 0 {
 		prev = s.entries[n-1].Head
 	}
-	h := messages.Follow(ref, prev, records...)
+	h := record.Follow(ref, prev, records...)
 	if !s.turns {
 		h.Session = ""
 	}
@@ -246,7 +247,7 @@ func (s *story) add(records ...messages.Record) uint64 {
 		h.EventsThrough = s.entries[n-2].Seq
 	}
 	seq := uint64(11 + 3*n)
-	s.entries = append(s.entries, messages.Entry{Head: h, Records: records}.At(seq))
+	s.entries = append(s.entries, record.Entry{Head: h, Records: records}.At(seq))
 	return seq
 }
 

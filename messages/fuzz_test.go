@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -32,11 +33,11 @@ func FuzzDecodeTask(f *testing.F) {
 		if task.Fingerprint() != again.Fingerprint() {
 			t.Error("the fingerprint changed on the way")
 		}
-		b, err := messages.EncodeRecords([]messages.Record{&messages.Started{Task: *task}})
+		b, err := record.EncodeRecords([]record.Record{&record.Started{Task: *task}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := messages.DecodeRecords(b); err != nil {
+		if _, err := record.DecodeRecords(b); err != nil {
 			t.Errorf("a record of the task cannot be read: %v", err)
 		}
 	})
@@ -44,34 +45,34 @@ func FuzzDecodeTask(f *testing.F) {
 
 func FuzzDecodeRecords(f *testing.F) {
 	seed(f, "testdata/golden/record_*.json")
-	for _, records := range [][]messages.Record{fullRecords(), emptyRecords()} {
-		b, err := messages.EncodeRecords(records)
+	for _, records := range [][]record.Record{fullRecords(), emptyRecords()} {
+		b, err := record.EncodeRecords(records)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		records, err := messages.DecodeRecords(data)
+		records, err := record.DecodeRecords(data)
 		if err != nil {
 			wantFieldError(t, "records", err)
 			return
 		}
-		b, err := messages.EncodeRecords(records)
+		b, err := record.EncodeRecords(records)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := messages.DecodeRecords(b)
+		again, err := record.DecodeRecords(b)
 		if err != nil {
 			t.Fatalf("what was decoded cannot be decoded again: %v", err)
 		}
-		c, err := messages.EncodeRecords(again)
+		c, err := record.EncodeRecords(again)
 		if err != nil {
 			t.Fatal(err)
 		}
 		noDiff(t, "encoded", string(b), string(c))
-		h := messages.Follow(ref, messages.Head{}, records...)
-		if got := len(messages.Events(ref, messages.Entry{Head: h, Records: records})); got != h.Events {
+		h := record.Follow(ref, record.Head{}, records...)
+		if got := len(record.Events(ref, record.Entry{Head: h, Records: records})); got != h.Events {
 			t.Errorf("%d events, and the head says %d", got, h.Events)
 		}
 	})
@@ -80,35 +81,35 @@ func FuzzDecodeRecords(f *testing.F) {
 func FuzzDecodeHead(f *testing.F) {
 	f.Add(`{"id":"a","version":2}`)
 	f.Add(`null`)
-	for _, phase := range []messages.Phase{"", messages.PhaseActive, messages.PhaseFinished} {
+	for _, phase := range []record.Phase{"", record.PhaseActive, record.PhaseFinished} {
 		h := prior(phase)
-		s, err := messages.EncodeHead(&h)
+		s, err := record.EncodeHead(&h)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		h, err := messages.DecodeHead(s)
+		h, err := record.DecodeHead(s)
 		switch {
-		case errors.Is(err, messages.ErrNewerVersion):
+		case errors.Is(err, record.ErrNewerVersion):
 			return
 		case err != nil:
 			wantFieldError(t, "head", err)
 			return
 		}
-		s, err = messages.EncodeHead(&h)
+		s, err = record.EncodeHead(&h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := messages.DecodeHead(s)
+		again, err := record.DecodeHead(s)
 		if err != nil {
 			t.Fatalf("what was decoded cannot be decoded again: %v", err)
 		}
 		noDiff(t, "head", h, again)
-		e := messages.Entry{Head: h, Records: []messages.Record{&messages.Claimed{}, &messages.Parked{}}}.At(9)
-		messages.Events(ref, e)
-		messages.Follow(ref, h, e.Records...)
+		e := record.Entry{Head: h, Records: []record.Record{&record.Claimed{}, &record.Parked{}}}.At(9)
+		record.Events(ref, e)
+		record.Follow(ref, h, e.Records...)
 	})
 }
 

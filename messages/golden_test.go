@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -23,7 +24,7 @@ func wire() map[string]any {
 	until := noon
 	task := fullTask()
 	minimal := messages.Task{Input: messages.TextInput("do it")}
-	head := prior(messages.PhaseActive)
+	head := prior(record.PhaseActive)
 	head.Cancel, head.Snapshot, head.Status = true, 3, messages.StatusCompleted
 	head.Session, head.Turn, head.Webhook = "s-1", true, true
 	head.Lines = []string{"key.acme.deploy", "tenant.acme"}
@@ -170,11 +171,11 @@ func wire() map[string]any {
 		messages.EventRunResumed:      messages.RunWaiting{Reason: "approval"},
 		messages.EventCancelRequested: messages.CancelAsked{By: "ann", Reason: "too slow"},
 		messages.EventError: messages.ErrorData{
-			StepID: "step-1", Message: "busy", Code: messages.CodeModelOverloaded, Retryable: true, Fallback: messages.FallbackPark, Provider: "openai/gpt-4o",
+			StepID: "step-1", Message: "busy", Code: messages.CodeModelOverloaded, Retryable: true, Fallback: record.FallbackPark, Provider: "openai/gpt-4o",
 		},
-		messages.EventPlan: messages.PlanData{
-			Decision: messages.DecisionAdapt, Reason: "b failed", Fallback: true, Truncated: true,
-			Steps: []messages.PlanItem{{
+		messages.EventPlan: record.PlanData{
+			Decision: record.DecisionAdapt, Reason: "b failed", Fallback: true, Truncated: true,
+			Steps: []record.PlanItem{{
 				ID: "b", Description: "Read b.go.", Tool: "read_file", DependsOn: []string{"a"}, Critical: true, EstimatedDuration: 1.5,
 				Args: json.RawMessage(`{"path":"b.go"}`), RequiredApprovals: []string{"ops"},
 			}},
@@ -196,7 +197,7 @@ func wire() map[string]any {
 			Hash: messages.HashArguments(`{"path":"x"}`), Until: &until,
 		},
 		messages.EventApprovalDecided: messages.ApprovalDecided{CallID: "c1", Decision: messages.Denied, By: "ann", Reason: "not now"},
-		messages.EventDecisionIgnored: messages.DecisionIgnored{Kind: messages.KindDecided, Reason: "no valid signature"},
+		messages.EventDecisionIgnored: messages.DecisionIgnored{Kind: string(record.KindDecided), Reason: "no valid signature"},
 		messages.EventBudgetWarning:   messages.BudgetWarning{Limit: messages.CapCost, Spent: 0.4, Allowed: 0.5},
 		messages.EventSteered:         messages.SteeredData{ID: "x4", By: "ann", Message: "Skip b.go.", Truncated: true},
 	} {
@@ -228,8 +229,8 @@ func fullFeedback() *messages.Feedback {
 	}
 }
 
-func first() messages.Head {
-	h := messages.Follow(ref, messages.Head{}, &messages.Started{}, &messages.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2})
+func first() record.Head {
+	h := record.Follow(ref, record.Head{}, &record.Started{}, &record.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2})
 	h.ID, h.Time = ref.Run, noon
 	return h
 }
@@ -254,16 +255,16 @@ func TestGoldenWire(t *testing.T) {
 	}
 	for _, r := range fullRecords() {
 		name := "record_" + string(r.Kind())
-		b, err := messages.EncodeRecords([]messages.Record{r})
+		b, err := record.EncodeRecords([]record.Record{r})
 		if err != nil {
 			t.Fatal(err)
 		}
 		all[name] = r
-		got, err := messages.DecodeRecords(golden(t, name, b))
+		got, err := record.DecodeRecords(golden(t, name, b))
 		if err != nil {
 			t.Fatal(err)
 		}
-		noDiff(t, name, []messages.Record{r}, got)
+		noDiff(t, name, []record.Record{r}, got)
 	}
 	task, err := messages.DecodeTask(golden(t, "task", encode(t, all["task"])))
 	if err != nil {
@@ -279,8 +280,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 	all := wire()
 	seen := map[string]bool{}
 	for _, r := range fullRecords() {
-		h := messages.Follow(ref, messages.Head{}, r)
-		for _, e := range messages.Events(ref, messages.Entry{Head: h, Records: []messages.Record{r}}) {
+		h := record.Follow(ref, record.Head{}, r)
+		for _, e := range record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}}) {
 			seen[e.Name()] = true
 			want, ok := all["event_"+e.Name()].(*eventOf)
 			if !ok {

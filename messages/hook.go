@@ -2,13 +2,14 @@ package messages
 
 import (
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // HookPoint is a place in a run where hooks are called.
@@ -69,7 +70,7 @@ func (h *Hook) Name() string {
 }
 
 func shownURL(u *url.URL) string {
-	return strict.Clip((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), maxEventName)
+	return strict.Clip((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), MaxEventName)
 }
 
 // OnHookFailure is what a hook of the point does by default when it fails.
@@ -249,6 +250,6 @@ func ShownOutput(r *ToolResult) string { return strict.Clip(r.Shown(), MaxPayloa
 
 // Short is the copy of a result that hooks are told and events show.
 func (r AgentResult) Short(run Ref) AgentResult {
-	r.shorten(run)
+	r.Shorten(run)
 	return r
 }

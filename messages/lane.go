@@ -1,9 +1,10 @@
 package messages
 
 import (
-	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Lane names a share of the queue: the tasks of one tenant at one priority, or all wake-ups and errands, of whichever

@@ -2,10 +2,11 @@ package messages
 
 import (
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // A line has a number of places. The runs that have one may work; the others wait, first come, first served.
@@ -102,11 +103,3 @@ func (l *Line) Of(run Ref) int {
 	name := PlaceOf(run)
 	return slices.IndexFunc(l.Places, func(p Place) bool { return p.Run == name })
 }
-
-// Lined says that the run is about to ask for places in lines. It gives them back when it parks or ends.
-type Lined struct {
-	Lines []string `json:"lines"`
-}
-
-// Kind implements Record.
-func (*Lined) Kind() Kind { return KindLined }

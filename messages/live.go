@@ -3,11 +3,12 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // TypeLive is the type of a live message, beside those of events.
@@ -71,8 +72,8 @@ func DecodeLive(run Ref, data []byte) (Live, error) {
 		return Live{}, &FieldError{Field: "dropped", Reason: "must not be negative"}
 	case !strict.ValidToken(string(l.Kind)):
 		return Live{}, strict.CheckToken("kind", string(l.Kind))
-	case len(l.CallID) > maxEventName || len(l.Tool) > maxEventName:
-		return Live{}, &FieldError{Field: "callId", Reason: fmt.Sprintf("this or toolName is larger than %d bytes", maxEventName)}
+	case len(l.CallID) > MaxEventName || len(l.Tool) > MaxEventName:
+		return Live{}, &FieldError{Field: "callId", Reason: fmt.Sprintf("this or toolName is larger than %d bytes", MaxEventName)}
 	case len(l.Text) > maxLiveText:
 		return Live{}, &FieldError{Field: "text", Reason: fmt.Sprintf("larger than %d bytes", maxLiveText)}
 	}

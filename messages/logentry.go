@@ -3,12 +3,13 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // LogLevel says how much an entry matters.

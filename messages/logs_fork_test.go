@@ -4,21 +4,22 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // forked is a run that was forked from another at its second step, before and after which it has calls.
-func forked(t *testing.T) []messages.Entry {
+func forked(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	read := call("c1", "read_file", `{"path":"a.go"}`)
 	first := startedWith(func(*messages.Definition) {})
 	first.Agent.Model = "other-model"
 	first.ForkedFrom = &messages.Origin{Run: "run-0", Seq: 9, Step: 2}
-	for _, r := range []messages.Record{
-		stepStarted(1), replied(1, "", read), &messages.ToolStarted{Step: 1, Call: read}, returned(1, read, "package a", ""),
+	for _, r := range []record.Record{
+		stepStarted(1), replied(1, "", read), &record.ToolStarted{Step: 1, Call: read}, returned(1, read, "package a", ""),
 		stepEnded(1, messages.StepCompleted),
 	} {
-		kept, ok := messages.Forked(r)
+		kept, ok := record.Forked(r)
 		if !ok {
 			t.Fatalf("%s stays behind", r.Kind())
 		}
@@ -34,23 +35,23 @@ func forked(t *testing.T) []messages.Entry {
 // What says who owned a run, or what was asked of it, stays behind; what a reply cost was paid by the other run.
 func TestForked(t *testing.T) {
 	t.Parallel()
-	stay := map[messages.Kind]bool{
-		messages.KindStarted: true, messages.KindClaimed: true, messages.KindReleased: true, messages.KindLost: true,
-		messages.KindParked: true, messages.KindAnswered: true, messages.KindExpired: true, messages.KindCancelRequested: true,
-		messages.KindBudgetWarned: true, messages.KindFinished: true, messages.KindDecided: true, messages.KindSessionGranted: true,
-		messages.KindHookFailed: true, messages.KindLined: true, messages.KindUnverified: true,
+	stay := map[record.Kind]bool{
+		record.KindStarted: true, record.KindClaimed: true, record.KindReleased: true, record.KindLost: true,
+		record.KindParked: true, record.KindAnswered: true, record.KindExpired: true, record.KindCancelRequested: true,
+		record.KindBudgetWarned: true, record.KindFinished: true, record.KindDecided: true, record.KindSessionGranted: true,
+		record.KindHookFailed: true, record.KindLined: true, record.KindUnverified: true,
 	}
 	for _, r := range fullRecords() {
-		kept, ok := messages.Forked(r)
-		f, failed := r.(*messages.ModelFailed)
-		again := failed && (f.Fallback == messages.FallbackPark || f.Fallback == messages.FallbackRetry)
+		kept, ok := record.Forked(r)
+		f, failed := r.(*record.ModelFailed)
+		again := failed && (f.Fallback == record.FallbackPark || f.Fallback == record.FallbackRetry)
 		if ok == (stay[r.Kind()] || again) {
 			t.Errorf("%s: kept %t", r.Kind(), ok)
 		}
-		if m, is := kept.(*messages.ModelReplied); is && (!m.Cached || m.Usage != (messages.Usage{}) || m.Cost == nil || *m.Cost != 0) {
+		if m, is := kept.(*record.ModelReplied); is && (!m.Cached || m.Usage != (messages.Usage{}) || m.Cost == nil || *m.Cost != 0) {
 			t.Errorf("%+v", m)
 		}
-		if m, is := kept.(*messages.Summarised); is && (!m.Cached || m.Usage != (messages.Usage{}) || m.Cost == nil || *m.Cost != 0) {
+		if m, is := kept.(*record.Summarised); is && (!m.Cached || m.Usage != (messages.Usage{}) || m.Cost == nil || *m.Cost != 0) {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -80,7 +81,7 @@ func TestLogEntries(t *testing.T) {
 	t.Parallel()
 	for name, entries := range stories(t) {
 		for _, e := range entries {
-			l, err := messages.NewEntryCopy(e)
+			l, err := record.NewEntryCopy(e)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +92,7 @@ func TestLogEntries(t *testing.T) {
 			noDiff(t, name, e, got)
 		}
 	}
-	for _, l := range []messages.EntryCopy{{}, {Seq: 1, Head: []byte("7")}, {Seq: 1, Head: []byte("{}"), Records: []byte("[]")}} {
+	for _, l := range []record.EntryCopy{{}, {Seq: 1, Head: []byte("7")}, {Seq: 1, Head: []byte("{}"), Records: []byte("[]")}} {
 		if _, err := l.Entry(); err == nil {
 			t.Errorf("%+v is an entry", l)
 		}

@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // startedWith is the first record of a run of an agent with the settings of the loop.
-func startedWith(change func(d *messages.Definition)) *messages.Started {
+func startedWith(change func(d *messages.Definition)) *record.Started {
 	s := started()
 	s.Agent.OnInvalidOutput, s.Agent.OnTruncated = messages.OnErrorModel, messages.TruncatedFail
 	s.Agent.Parallel, s.Agent.RepeatLimit, s.Task.Limits = 8, new(3), nil
@@ -18,7 +19,7 @@ func startedWith(change func(d *messages.Definition)) *messages.Started {
 
 // protocol is a run of the planner "json": a reply of another form, an unknown tool, a call, an answer that does not
 // fit the output schema and one that does.
-func protocol(t *testing.T) []messages.Entry {
+func protocol(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	s.add(startedWith(func(d *messages.Definition) {
@@ -32,7 +33,7 @@ func protocol(t *testing.T) []messages.Entry {
 	s.add(returned(2, call("json-2", "rm", `{}`), `Tool "rm" not found. Allowed tools: read_file, send_mail`, messages.CodeInvalidInput),
 		stepEnded(2, messages.StepCompleted), stepStarted(3))
 	read := call("json-3", "read_file", `{"path":"a.go"}`)
-	s.add(replied(3, ` {"type":"tool","name":"read_file","args":{"path":"a.go"}} `), &messages.ToolStarted{Step: 3, Call: read})
+	s.add(replied(3, ` {"type":"tool","name":"read_file","args":{"path":"a.go"}} `), &record.ToolStarted{Step: 3, Call: read})
 	s.add(returned(3, read, "package a", ""), stepEnded(3, messages.StepCompleted), stepStarted(4))
 	s.add(replied(4, `{"type":"final","content":"one"}`), stepEnded(4, messages.StepCompleted), stepStarted(5))
 	s.add(replied(5, `{"type":"final","content":{"n":1}}`), stepEnded(5, messages.StepCompleted), finished(5, `{"n":1}`, nil))
@@ -41,7 +42,7 @@ func protocol(t *testing.T) []messages.Entry {
 
 // limits is a native run with a reply that is cut within a call and goes on, an image, and a call that is repeated
 // until it ends the run; what the model thought is kept.
-func limits(t *testing.T) []messages.Entry {
+func limits(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	s.add(startedWith(func(d *messages.Definition) {
@@ -57,7 +58,7 @@ func limits(t *testing.T) []messages.Entry {
 		thought.Message.Content = append([]messages.Block{
 			{Reasoning: &messages.Reasoning{Family: "scripted", Text: "A picture?", Signature: "s"}},
 		}, thought.Message.Content...)
-		s.add(thought, &messages.ToolStarted{Step: step, Call: read})
+		s.add(thought, &record.ToolStarted{Step: step, Call: read})
 		seen := returned(step, read, "A picture: ", "")
 		seen.Result.Content = append(seen.Result.Content, messages.Block{
 			Image: &messages.Image{MediaType: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")},

@@ -6,23 +6,24 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // steered is a run that is told something while the model is called, and something else while it waits: the first
 // answer is not the last word, for the model had not heard of it.
-func steered(t *testing.T) []messages.Entry {
+func steered(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t, turns: true}
 	s.add(startedWith(func(*messages.Definition) {}), claimed("k1", "w1", 7), stepStarted(1))
-	s.add(&messages.Steered{ID: "x1", By: "ann", Message: "Skip b.go."})
+	s.add(&record.Steered{ID: "x1", By: "ann", Message: "Skip b.go."})
 	a := call("c1", "send_mail", `{"path":"a.go"}`)
 	s.add(replied(1, "", a))
-	park := s.add(&messages.Parked{Reason: messages.ParkAnswer, Call: "c1"})
-	s.add(&messages.Steered{ID: "x2", Message: "Be brief."})
-	s.add(&messages.Answered{ID: "x3", Park: park, By: "ann", Content: messages.TextContent("yes")})
-	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 20, Delivery: 1, Resumes: messages.ParkAnswer})
+	park := s.add(&record.Parked{Reason: messages.ParkAnswer, Call: "c1"})
+	s.add(&record.Steered{ID: "x2", Message: "Be brief."})
+	s.add(&record.Answered{ID: "x3", Park: park, By: "ann", Content: messages.TextContent("yes")})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 20, Delivery: 1, Resumes: messages.ParkAnswer})
 	s.add(returned(1, a, "yes", ""), stepEnded(1, messages.StepCompleted), stepStarted(2))
-	s.add(&messages.Steered{ID: "x4", By: "ann", Message: "In French."})
+	s.add(&record.Steered{ID: "x4", By: "ann", Message: "In French."})
 	s.add(replied(2, "Done."), stepEnded(2, messages.StepCompleted), stepStarted(3))
 	s.add(replied(3, "Fini."), stepEnded(3, messages.StepCompleted), finished(3, "Fini.", nil))
 	return s.entries

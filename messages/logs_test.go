@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // agent is written out: the defaults of today are not those of when these logs were written.
@@ -37,9 +38,9 @@ func taskThen() messages.Task {
 	return t
 }
 
-func started() *messages.Started {
+func started() *record.Started {
 	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
-	return &messages.Started{
+	return &record.Started{
 		Task: taskThen(), Agent: agent(), QueuedAt: noon.Add(-time.Second),
 		Tools: []messages.ToolSpec{
 			{Name: "read_file", Description: "Reads a file.", InputSchema: schema, Effect: messages.EffectRead},
@@ -48,16 +49,16 @@ func started() *messages.Started {
 	}
 }
 
-func claimed(claim, worker string, ticket uint64) *messages.Claimed {
-	return &messages.Claimed{Claim: claim, Worker: worker, Ticket: ticket, Delivery: 1}
+func claimed(claim, worker string, ticket uint64) *record.Claimed {
+	return &record.Claimed{Claim: claim, Worker: worker, Ticket: ticket, Delivery: 1}
 }
 
 func call(id, name, args string) messages.ToolCall {
 	return messages.ToolCall{ID: id, Name: name, Arguments: args}
 }
 
-func replied(step int, text string, calls ...messages.ToolCall) *messages.ModelReplied {
-	r := &messages.ModelReplied{
+func replied(step int, text string, calls ...messages.ToolCall) *record.ModelReplied {
+	r := &record.ModelReplied{
 		Step: step, Message: messages.Message{Role: messages.RoleAssistant}, Stop: messages.StopEnd,
 		Usage:    messages.Usage{Input: int64(100 * step), Output: 20, Total: int64(100*step + 20)},
 		Provider: "scripted", Model: "script-1", Millis: 40,
@@ -72,8 +73,8 @@ func replied(step int, text string, calls ...messages.ToolCall) *messages.ModelR
 	return r
 }
 
-func returned(step int, c messages.ToolCall, text string, code messages.Code) *messages.ToolReturned {
-	r := &messages.ToolReturned{
+func returned(step int, c messages.ToolCall, text string, code messages.Code) *record.ToolReturned {
+	r := &record.ToolReturned{
 		Step: step, Name: c.Name, Result: messages.ToolResult{CallID: c.ID, Content: messages.TextContent(text)}, Millis: 5,
 	}
 	if code != "" {
@@ -82,13 +83,13 @@ func returned(step int, c messages.ToolCall, text string, code messages.Code) *m
 	return r
 }
 
-func stepStarted(n int) *messages.StepStarted { return &messages.StepStarted{Step: n} }
+func stepStarted(n int) *record.StepStarted { return &record.StepStarted{Step: n} }
 
-func stepEnded(n int, s messages.StepStatus) *messages.StepEnded {
-	return &messages.StepEnded{Step: n, Status: s}
+func stepEnded(n int, s messages.StepStatus) *record.StepEnded {
+	return &record.StepEnded{Step: n, Status: s}
 }
 
-func finished(steps int, text string, failure *messages.RunError) *messages.Finished {
+func finished(steps int, text string, failure *messages.RunError) *record.Finished {
 	res := messages.AgentResult{
 		ID: ref.Run, Success: failure == nil, Result: text, Error: failure, StartedAt: noon, FinishedAt: noon.Add(time.Minute),
 		Status: messages.StatusCompleted, SessionID: "s-1", Steps: steps,
@@ -102,13 +103,13 @@ func finished(steps int, text string, failure *messages.RunError) *messages.Fini
 			res.Status, res.Aborted = messages.StatusCancelled, true
 		}
 	}
-	return &messages.Finished{Result: res}
+	return &record.Finished{Result: res}
 }
 
 // stories are the golden logs by file name. What is in a file must fold for ever: add stories, never change one.
-func stories(t *testing.T) map[string][]messages.Entry {
+func stories(t *testing.T) map[string][]record.Entry {
 	t.Helper()
-	return map[string][]messages.Entry{
+	return map[string][]record.Entry{
 		"simple": simple(t), "crash_refusal_park": crashRefusalPark(t), "cancelled": cancelled(t), "refused": refused(t),
 		"plan":     planStory(t),
 		"protocol": protocol(t), "limits": limits(t),
@@ -123,7 +124,7 @@ func stories(t *testing.T) map[string][]messages.Entry {
 }
 
 // simple is a run of two steps with two tool calls.
-func simple(t *testing.T) []messages.Entry {
+func simple(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	a, b := call("c1", "read_file", `{"path":"a.go"}`), call("c2", "read_file", `{"path":"b.go"}`)
@@ -140,24 +141,24 @@ func simple(t *testing.T) []messages.Entry {
 
 // crashRefusalPark is a run whose first worker dies after the intent of a call that must not be made twice; then a
 // call of an unknown tool is refused, and a call waits for an answer that another worker takes up after a drain.
-func crashRefusalPark(t *testing.T) []messages.Entry {
+func crashRefusalPark(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	mail, unknown, ask := call("c1", "send_mail", `{"path":"x"}`), call("c2", "rm", `{}`), call("c3", "send_mail", `{"path":"y"}`)
 	s.add(started(), claimed("k1", "w1", 7))
 	s.add(stepStarted(1))
 	s.add(replied(1, "", mail, unknown))
-	s.add(&messages.ToolStarted{Step: 1, Call: mail})
+	s.add(&record.ToolStarted{Step: 1, Call: mail})
 	s.add(claimed("k2", "w2", 7))
 	s.add(returned(1, mail, "it is unknown whether the mail was sent", messages.CodeToolUnknownOutcome))
 	s.add(returned(1, unknown, `Tool "rm" not found. Allowed tools: read_file, send_mail`, messages.CodeInvalidInput))
 	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
 	s.add(replied(2, "I must ask.", ask))
 	until := noon.Add(time.Hour)
-	park := s.add(&messages.Parked{Reason: "approval", Call: "c3", Until: &until})
-	s.add(&messages.Answered{ID: "x1", Park: park, By: "ann", Content: messages.TextContent("Go ahead.")})
-	s.add(&messages.Claimed{Claim: "k3", Worker: "w3", Ticket: 90, Resumes: "approval"})
-	s.add(&messages.Released{Reason: "drain"})
+	park := s.add(&record.Parked{Reason: "approval", Call: "c3", Until: &until})
+	s.add(&record.Answered{ID: "x1", Park: park, By: "ann", Content: messages.TextContent("Go ahead.")})
+	s.add(&record.Claimed{Claim: "k3", Worker: "w3", Ticket: 90, Resumes: "approval"})
+	s.add(&record.Released{Reason: "drain"})
 	s.add(claimed("k4", "w4", 90))
 	s.add(returned(2, ask, "Go ahead.", ""))
 	s.add(stepEnded(2, messages.StepCompleted), stepStarted(3))
@@ -168,19 +169,19 @@ func crashRefusalPark(t *testing.T) []messages.Entry {
 
 // cancelled is a run that loses its worker and its ticket, and then is asked to stop while a park waits; the timer
 // of the park comes too late.
-func cancelled(t *testing.T) []messages.Entry {
+func cancelled(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	ask := call("c1", "send_mail", `{"path":"x"}`)
 	s.add(started(), claimed("k1", "w1", 7))
-	s.add(&messages.Lost{Ticket: 7})
+	s.add(&record.Lost{Ticket: 7})
 	s.add(claimed("k2", "w2", 50))
 	s.add(stepStarted(1))
 	s.add(replied(1, "", ask))
-	park := s.add(&messages.Parked{Reason: "approval", Call: "c1"})
-	s.add(&messages.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"})
-	s.add(&messages.Expired{Park: park})
-	s.add(&messages.Claimed{Claim: "k3", Worker: "w1", Ticket: 60, Resumes: "approval"})
+	park := s.add(&record.Parked{Reason: "approval", Call: "c1"})
+	s.add(&record.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"})
+	s.add(&record.Expired{Park: park})
+	s.add(&record.Claimed{Claim: "k3", Worker: "w1", Ticket: 60, Resumes: "approval"})
 	s.add(stepEnded(1, messages.StepSkipped), finished(1, "", &messages.RunError{
 		Message: "cancelled by ann: too slow", Code: messages.CodeCancelled,
 	}))
@@ -188,7 +189,7 @@ func cancelled(t *testing.T) []messages.Entry {
 }
 
 // approvals is a run of three calls that wait for an approval: one is approved, one denied, one too late.
-func approvals(t *testing.T) []messages.Entry {
+func approvals(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	first := started()
@@ -198,18 +199,18 @@ func approvals(t *testing.T) []messages.Entry {
 	a, b, c := call("c1", "send_mail", `{"path":"x"}`), call("c2", "send_mail", `{"path":"y"}`), call("c3", "send_mail", `{"path":"z"}`)
 	s.add(replied(1, "", a, b, c))
 	until := noon.Add(time.Hour)
-	park := func(c messages.ToolCall) (uint64, *messages.Decided) {
+	park := func(c messages.ToolCall) (uint64, *record.Decided) {
 		asked := messages.NewApproval("reviewer", 1, "", c)
-		seq := s.add(&messages.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked})
-		return seq, &messages.Decided{ID: "x-" + c.ID, Park: seq, Step: 1, Call: c.ID, Hash: asked.Hash, By: "ann", Until: &until}
+		seq := s.add(&record.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked})
+		return seq, &record.Decided{ID: "x-" + c.ID, Park: seq, Step: 1, Call: c.ID, Hash: asked.Hash, By: "ann", Until: &until}
 	}
 	resumed := func(claim string, ticket uint64) {
-		s.add(&messages.Claimed{Claim: claim, Worker: "w2", Ticket: ticket, Delivery: 1, Resumes: messages.ParkApproval})
+		s.add(&record.Claimed{Claim: claim, Worker: "w2", Ticket: ticket, Delivery: 1, Resumes: messages.ParkApproval})
 	}
 	_, yes := park(a)
 	s.add(yes)
 	resumed("k2", 20)
-	s.add(&messages.ToolStarted{Step: 1, Call: a})
+	s.add(&record.ToolStarted{Step: 1, Call: a})
 	s.add(returned(1, a, "sent", ""))
 	_, no := park(b)
 	no.Denied, no.Reason = true, "not to them"
@@ -217,7 +218,7 @@ func approvals(t *testing.T) []messages.Entry {
 	resumed("k3", 30)
 	s.add(returned(1, b, "User denied approval: not to them", messages.CodeApprovalDenied))
 	seq, _ := park(c)
-	s.add(&messages.Expired{Park: seq, Call: "c3"})
+	s.add(&record.Expired{Park: seq, Call: "c3"})
 	resumed("k4", 40)
 	s.add(returned(1, c, messages.TextLapsed, messages.CodeApprovalExpired))
 	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
@@ -227,17 +228,17 @@ func approvals(t *testing.T) []messages.Entry {
 }
 
 // refused is a body that is no task.
-func refused(t *testing.T) []messages.Entry {
+func refused(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	f := finished(0, "", &messages.RunError{Message: "task: not valid JSON at byte 0", Code: messages.CodeInvalidInput})
 	f.Dead = true
-	s.add(&messages.Started{Task: messages.Task{ID: ref.Run, Tenant: ref.Tenant, Input: messages.Input{}}, QueuedAt: noon, Raw: []byte("do it")}, f)
+	s.add(&record.Started{Task: messages.Task{ID: ref.Run, Tenant: ref.Tenant, Input: messages.Input{}}, QueuedAt: noon, Raw: []byte("do it")}, f)
 	return s.entries
 }
 
 // budget is a run that is warned of its budget, asks for more, gets it once and is then denied it.
-func budget(t *testing.T) []messages.Entry {
+func budget(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t}
 	begin := started()
@@ -245,27 +246,27 @@ func budget(t *testing.T) []messages.Entry {
 	begin.Agent.Budget = &messages.Budget{
 		Caps: messages.Caps{ModelCalls: 1, Cost: new(0.5)}, Soft: 0.8, OnBudget: messages.OnBudgetAsk,
 	}
-	asks := func() *messages.Parked {
-		return &messages.Parked{
+	asks := func() *record.Parked {
+		return &record.Parked{
 			Reason: messages.ReasonBudget, Until: begin.Task.Deadline, Limit: messages.CapModelCalls,
 			Question: "modelCalls: 1 of 1 used, and the next model call needs 1",
 		}
 	}
 	a, b := call("c1", "read_file", `{"path":"a.go"}`), call("c2", "read_file", `{"path":"b.go"}`)
-	priced := func(r *messages.ModelReplied) *messages.ModelReplied { r.Cost = new(0.0125); return r }
+	priced := func(r *record.ModelReplied) *record.ModelReplied { r.Cost = new(0.0125); return r }
 	s.add(begin, claimed("k1", "w1", 7))
 	s.add(stepStarted(1))
-	s.add(priced(replied(1, "", a)), &messages.ToolStarted{Step: 1, Call: a})
+	s.add(priced(replied(1, "", a)), &record.ToolStarted{Step: 1, Call: a})
 	s.add(returned(1, a, "package a", ""))
-	park := s.add(&messages.BudgetWarned{Limit: messages.CapModelCalls, Spent: 1, Allowed: 1}, asks())
-	s.add(&messages.Answered{ID: "x1", Park: park, By: "ann", Content: messages.TextContent(messages.AnswerContinue)})
-	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ReasonBudget})
+	park := s.add(&record.BudgetWarned{Limit: messages.CapModelCalls, Spent: 1, Allowed: 1}, asks())
+	s.add(&record.Answered{ID: "x1", Park: park, By: "ann", Content: messages.TextContent(messages.AnswerContinue)})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ReasonBudget})
 	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
 	s.add(replied(2, "", b))
 	s.add(returned(2, b, "package b", ""))
 	park = s.add(asks())
-	s.add(&messages.Answered{ID: "x2", Park: park, By: "ann", Content: messages.TextContent("no"), IsError: true})
-	s.add(&messages.Claimed{Claim: "k3", Worker: "w1", Ticket: 60, Resumes: messages.ReasonBudget})
+	s.add(&record.Answered{ID: "x2", Park: park, By: "ann", Content: messages.TextContent("no"), IsError: true})
+	s.add(&record.Claimed{Claim: "k3", Worker: "w1", Ticket: 60, Resumes: messages.ReasonBudget})
 	s.add(stepEnded(2, messages.StepFailed), finished(2, "", &messages.RunError{
 		Message: "modelCalls: 2 of 2 used, and the next model call needs 1; more was denied by ann", Code: messages.CodeBudget,
 	}))
@@ -273,17 +274,17 @@ func budget(t *testing.T) []messages.Entry {
 }
 
 // session is a run that waits for its turn, and then has what is older than its window summed up.
-func session(t *testing.T) []messages.Entry {
+func session(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t, turns: true}
 	begin := started()
 	begin.Agent.Session = &messages.SessionPolicy{MaxMessages: 1, Summary: messages.SummaryOn}
 	s.add(begin, claimed("k1", "w1", 7))
-	park := s.add(&messages.Parked{Reason: messages.ParkSession})
-	s.add(&messages.SessionGranted{Park: park})
-	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkSession})
-	s.add(&messages.Recalled{From: "r-1", Messages: conversation(), Older: 2})
-	s.add(&messages.Summarised{
+	park := s.add(&record.Parked{Reason: messages.ParkSession})
+	s.add(&record.SessionGranted{Park: park})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkSession})
+	s.add(&record.Recalled{From: "r-1", Messages: conversation(), Older: 2})
+	s.add(&record.Summarised{
 		Text: "Two greeted.", Usage: messages.Usage{Input: 30, Output: 5, Total: 35}, Provider: "scripted", Model: "script-1", Millis: 40,
 	}, stepStarted(1))
 	s.add(replied(1, "Goodbye."), stepEnded(1, messages.StepCompleted), finished(1, "Goodbye.", nil))
@@ -291,37 +292,37 @@ func session(t *testing.T) []messages.Entry {
 }
 
 // elsewhere is a run that began on a worker without its tools, and waits for one that has them.
-func elsewhere(t *testing.T) []messages.Entry {
+func elsewhere(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t, turns: true}
 	begin := started()
 	specs := begin.Tools
 	begin.Tools = nil
 	needs := &messages.Needs{Tools: begin.Agent.Tools, Labels: messages.Labels{"gpu": "true"}}
-	s.add(begin, claimed("k1", "w1", 7), &messages.Parked{Reason: messages.ParkWorker, Question: "no worker has the tool read_file", Needs: needs})
-	s.add(&messages.SessionGranted{Park: s.entries[0].Seq})
-	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkWorker, Tools: specs}, stepStarted(1))
+	s.add(begin, claimed("k1", "w1", 7), &record.Parked{Reason: messages.ParkWorker, Question: "no worker has the tool read_file", Needs: needs})
+	s.add(&record.SessionGranted{Park: s.entries[0].Seq})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkWorker, Tools: specs}, stepStarted(1))
 	s.add(replied(1, "Two empty packages."), stepEnded(1, messages.StepCompleted), finished(1, "Two empty packages.", nil))
 	return s.entries
 }
 
 // modelWait is a run whose model cannot be reached for a while.
-func modelWait(t *testing.T) []messages.Entry {
+func modelWait(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t, turns: true}
 	s.add(started(), claimed("k1", "w1", 7), stepStarted(1))
 	until := noon.Add(time.Minute)
-	park := s.add(&messages.Parked{Reason: messages.ParkModel, Until: &until, Cause: &messages.Cause{
+	park := s.add(&record.Parked{Reason: messages.ParkModel, Until: &until, Cause: &messages.Cause{
 		Code: messages.CodeModelUnreachable, Message: "model: network: connection refused", Provider: "openai/gpt-4o", Attempt: 1,
 	}})
-	s.add(&messages.Expired{Park: park})
-	s.add(&messages.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkModel})
+	s.add(&record.Expired{Park: park})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkModel})
 	s.add(replied(1, "Goodbye."), stepEnded(1, messages.StepCompleted), finished(1, "Goodbye.", nil))
 	return s.entries
 }
 
 // traced is a run whose submitter gave a traceparent.
-func traced(t *testing.T) []messages.Entry {
+func traced(t *testing.T) []record.Entry {
 	t.Helper()
 	s := story{t: t, turns: true, traced: true}
 	s.add(started(), claimed("k1", "w1", 7))
@@ -360,26 +361,26 @@ func TestGoldenLogs(t *testing.T) {
 }
 
 // followLog checks that every head is what Follow says, and the events of the last entry.
-func followLog(t *testing.T, name string, entries []messages.Entry) {
+func followLog(t *testing.T, name string, entries []record.Entry) {
 	t.Helper()
-	var prev messages.Head
+	var prev record.Head
 	for _, e := range entries {
-		want := messages.Entry{Head: messages.Follow(ref, prev, e.Records...), Records: e.Records}.At(e.Seq)
+		want := record.Entry{Head: record.Follow(ref, prev, e.Records...), Records: e.Records}.At(e.Seq)
 		if e.Head.Session == "" { // it was written before heads had it
 			want.Head.Session = ""
 		}
 		if e.Head.Trace == "" { // likewise
 			want.Head.Trace = ""
 		}
-		if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(messages.Head{}, "ID", "Time", "EventsThrough")); diff != "" {
+		if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(record.Head{}, "ID", "Time", "EventsThrough")); diff != "" {
 			t.Errorf("%s, entry %d (-follow +file):\n%s", name, e.Seq, diff)
 		}
-		if got := messages.Events(ref, e); len(got) != e.Head.Events {
+		if got := record.Events(ref, e); len(got) != e.Head.Events {
 			t.Errorf("%s, entry %d: %d events", name, e.Seq, len(got))
 		}
 		prev = e.Head
 	}
-	if prev.Phase != messages.PhaseFinished {
+	if prev.Phase != record.PhaseFinished {
 		t.Errorf("%s ends %s", name, prev.Phase)
 	}
 }
@@ -389,7 +390,7 @@ func TestEventsOfGoldenLogs(t *testing.T) {
 	for name, entries := range stories(t) {
 		var all bytes.Buffer
 		for _, e := range entries {
-			for _, ev := range messages.Events(ref, e) {
+			for _, ev := range record.Events(ref, e) {
 				all.Write(append(encode(t, ev), '\n'))
 			}
 		}
@@ -405,15 +406,15 @@ func TestEventsOfGoldenLogs(t *testing.T) {
 	}
 }
 
-func writeLog(t *testing.T, path string, entries []messages.Entry) {
+func writeLog(t *testing.T, path string, entries []record.Entry) {
 	t.Helper()
 	var out bytes.Buffer
 	for _, e := range entries {
-		head, err := messages.EncodeHead(&e.Head)
+		head, err := record.EncodeHead(&e.Head)
 		if err != nil {
 			t.Fatal(err)
 		}
-		records, err := messages.EncodeRecords(e.Records)
+		records, err := record.EncodeRecords(e.Records)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -429,30 +430,30 @@ func writeFile(t *testing.T, path string, data []byte) {
 	}
 }
 
-func readLog(t *testing.T, path string) []messages.Entry {
+func readLog(t *testing.T, path string) []record.Entry {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	var out []messages.Entry
+	var out []record.Entry
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var l line
 		decode(t, lines.Bytes(), &l)
-		head, err := messages.DecodeHead(string(l.Head))
+		head, err := record.DecodeHead(string(l.Head))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var strict messages.Head // DecodeHead itself is not strict
+		var strict record.Head // DecodeHead itself is not strict
 		decode(t, l.Head, &strict)
-		records, err := messages.DecodeRecords(l.Records)
+		records, err := record.DecodeRecords(l.Records)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, messages.Entry{Seq: l.Seq, Head: head, Records: records})
+		out = append(out, record.Entry{Seq: l.Seq, Head: head, Records: records})
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)

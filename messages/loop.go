@@ -3,11 +3,12 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Defaults of how an agent's loop goes.
@@ -128,3 +129,13 @@ func checkOutputSchema(schema json.RawMessage) error {
 	var free json.RawMessage // what was not decoded may hold anything
 	return strict.Under("outputSchema", strict.DecodeDepth(strict.Body, maxTaskDepth-1, schema, &free))
 }
+
+// Purpose says what a model call is for. The empty one is a turn of native tool calling.
+type Purpose string
+
+// Purposes of the calls of planner "plan".
+const (
+	PurposePlan    Purpose = "plan"
+	PurposeObserve Purpose = "observe"
+	PurposeSummary Purpose = "summary"
+)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // step is a step that is right in itself, as JSON.
@@ -144,13 +145,13 @@ func TestPlanEventIsBounded(t *testing.T) {
 		}
 		p.Steps = append(p.Steps, s)
 	}
-	r := &messages.Planned{Decision: messages.DecisionReady, Reason: strings.Repeat("\x01", 99_999), Plan: p}
-	h := messages.Follow(ref, messages.Head{}, r)
-	events := messages.Events(ref, messages.Entry{Head: h, Records: []messages.Record{r}})
+	r := &record.Planned{Decision: record.DecisionReady, Reason: strings.Repeat("\x01", 99_999), Plan: p}
+	h := record.Follow(ref, record.Head{}, r)
+	events := record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})
 	if len(events) != 1 || len(events[0].AppendJSON(nil)) > messages.MaxPayload {
 		t.Fatalf("%d events, the first of %d bytes", len(events), len(events[0].AppendJSON(nil)))
 	}
-	var d messages.PlanData
+	var d record.PlanData
 	decode(t, events[0].Data, &d)
 	if !d.Truncated || len(d.Steps) == 0 {
 		t.Errorf("truncated %v, %d steps", d.Truncated, len(d.Steps))
@@ -236,10 +237,10 @@ func TestPlanDuration(t *testing.T) {
 		"as planned":                    {messages.Plan{EstimatedDuration: 7, Steps: []messages.PlanStep{step("a", 1)}}, nil, 7},
 		"a ring ends":                   {messages.Plan{Steps: []messages.PlanStep{step("a", 1, "b"), step("b", 1, "a")}}, nil, 4},
 	} {
-		r := &messages.Planned{Decision: messages.DecisionReady, Plan: &tc.plan, Means: tc.means}
-		h := messages.Follow(ref, messages.Head{}, r)
-		var d messages.PlanData
-		decode(t, messages.Events(ref, messages.Entry{Head: h, Records: []messages.Record{r}})[0].Data, &d)
+		r := &record.Planned{Decision: record.DecisionReady, Plan: &tc.plan, Means: tc.means}
+		h := record.Follow(ref, record.Head{}, r)
+		var d record.PlanData
+		decode(t, record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})[0].Data, &d)
 		if d.EstimatedDuration != tc.want {
 			t.Errorf("%s: %v, want %v", name, d.EstimatedDuration, tc.want)
 		}

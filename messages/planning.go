@@ -2,8 +2,9 @@ package messages
 
 import (
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Values of Definition.Observe.

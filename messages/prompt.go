@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // ErrUnknownPrompt means that a prompt, or the version of it that was asked for, is not in the store.

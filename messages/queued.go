@@ -1,8 +1,9 @@
 package messages
 
 import (
-	"github.com/longshore-run/longshore/messages/strict"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // SubjectQueued is the request for the tasks of a tenant that no worker has begun: QueuedRequest -> QueuedList.
@@ -42,10 +43,10 @@ func (r *QueuedRequest) Check() error {
 	if r.Limit < 0 || r.Limit > MaxQueuedList {
 		return &FieldError{Field: "limit", Reason: "must be 1 to 500"}
 	}
-	if err := checkAfter(r.After); err != nil {
+	if err := CheckAfter(r.After); err != nil {
 		return err
 	}
-	if err := checkSince(r.Since); err != nil {
+	if err := CheckSince(r.Since); err != nil {
 		return err
 	}
 	return strict.CheckToken("tenant", r.Tenant)

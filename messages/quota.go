@@ -1,10 +1,11 @@
 package messages
 
 import (
-	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // QuotaKind says what a quota is about.

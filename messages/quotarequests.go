@@ -2,8 +2,9 @@ package messages
 
 import (
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about quotas.
@@ -148,26 +149,5 @@ func spentOf(spent, ceiling float64, when string) string {
 	return fmt.Sprintf("%s of %s are spent %s (UTC)", Money(RoundCost(spent)), Money(ceiling), when)
 }
 
-// Spent is what the model calls in an entry cost, in nano US dollars. Calls of unknown price and those that another run
-// made count nothing.
-func (e Entry) Spent() (nanos int64) {
-	for _, r := range e.Records {
-		switch r := r.(type) {
-		case *ModelReplied:
-			nanos += nano(r.Cost)
-		case *Summarised:
-			nanos += nano(r.Cost)
-		}
-	}
-	return nanos
-}
-
 // Nano is a billionth of a dollar, in which spending is counted.
 const Nano = 1e-9
-
-func nano(usd *float64) int64 {
-	if usd == nil || !(*usd > 0) || *usd > maxQuotaCost/1e6 {
-		return 0
-	}
-	return int64(*usd/Nano + 0.5)
-}

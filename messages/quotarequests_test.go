@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 func TestCeiling(t *testing.T) {
@@ -37,14 +38,14 @@ func TestCeiling(t *testing.T) {
 
 func TestSpent(t *testing.T) {
 	usd := func(f float64) *float64 { return &f }
-	e := messages.Entry{Records: []messages.Record{
-		&messages.Started{Prefix: messages.Records{&messages.ModelReplied{Cost: usd(100)}}}, // another run paid that
-		&messages.ModelReplied{Cost: usd(0.000000001)},
-		&messages.ModelReplied{}, // unknown
-		&messages.ModelReplied{Cost: usd(math.NaN())},
-		&messages.ModelReplied{Cost: usd(-3)},
-		&messages.ModelReplied{Cost: usd(math.Inf(1))},
-		&messages.Summarised{Cost: usd(0.25)},
+	e := record.Entry{Records: []record.Record{
+		&record.Started{Prefix: record.Records{&record.ModelReplied{Cost: usd(100)}}}, // another run paid that
+		&record.ModelReplied{Cost: usd(0.000000001)},
+		&record.ModelReplied{}, // unknown
+		&record.ModelReplied{Cost: usd(math.NaN())},
+		&record.ModelReplied{Cost: usd(-3)},
+		&record.ModelReplied{Cost: usd(math.Inf(1))},
+		&record.Summarised{Cost: usd(0.25)},
 	}}
 	if got := e.Spent(); got != 250_000_001 {
 		t.Errorf("spent %d", got)

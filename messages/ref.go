@@ -1,9 +1,10 @@
 package messages
 
 import (
-	"github.com/longshore-run/longshore/messages/strict"
 	"strconv"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Ref names a run everywhere: in subjects, keys, logs and folders. A valid Ref has two valid tokens.

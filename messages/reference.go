@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // A reference stands in a text of a step's args for what another step has answered: ${steps.ID.output}.

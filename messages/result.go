@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Status of a task on the outside.
@@ -146,4 +148,38 @@ type RetryInfo struct {
 type Metrics struct {
 	DurationMs    int64            `json:"durationMs"`
 	ToolLatencyMs map[string]int64 `json:"toolLatencyMs,omitempty"` // total by tool
+}
+
+// Shorten makes a copy of a result fit an event.
+func (r *AgentResult) Shorten(run Ref) {
+	var cut bool
+	if s, ok := r.Result.(string); ok {
+		r.Result, cut = strict.Fit(s, MaxEventText)
+	} else if r.Result != nil && strict.Larger(r.Result, MaxEventText) {
+		r.Result, cut = nil, true
+	}
+	if r.Error != nil {
+		r.Error = &RunError{Message: strict.Brief(r.Error.Message, MaxEventArgs), Code: r.Error.Code}
+	}
+	if m := r.Metrics; m != nil && strict.Larger(m.ToolLatencyMs, MaxEventText) {
+		r.Metrics, cut = &Metrics{DurationMs: m.DurationMs}, true
+	}
+	if s, shortened := strict.Fit(r.Summary, MaxEventText); shortened {
+		r.Summary, cut = s, true
+	}
+	if len(r.Outputs) > 0 && strict.Larger(r.Outputs, MaxEventText) {
+		r.Outputs, cut = nil, true
+	}
+	if len(r.Output) > MaxEventText {
+		r.Output, cut = nil, true
+	}
+	if p := r.Provenance; p != nil && strict.Larger(p, MaxEventText) {
+		r.Provenance, cut = &Provenance{Agent: strict.Brief(p.Agent, MaxEventName), Revision: p.Revision, Planner: strict.Brief(p.Planner, MaxEventName)}, true
+	}
+	r.Truncated = cut || len(r.Actions) > 0 || len(r.ModelCalls) > 0
+	// Not the last two: an event is the same whoever was killed.
+	r.Actions, r.ModelCalls, r.Attachments, r.Transcript, r.RetryInfo, r.Diagnostics = nil, nil, nil, nil, nil, nil
+	if run != (Ref{}) {
+		r.EventStream = run.EventFilter()
+	}
 }

@@ -2,8 +2,9 @@ package messages
 
 import (
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Bounds of a summary that we write.

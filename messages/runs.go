@@ -1,8 +1,9 @@
 package messages
 
 import (
-	"github.com/longshore-run/longshore/messages/strict"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about many runs, answered from an index of the events.

@@ -3,9 +3,10 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about schedules, of the dispatcher's micro service.

@@ -3,10 +3,11 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"regexp"
 	"slices"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // A schema that no worker could check an answer by must not get as far as a worker. Whether it is one is found here, with

@@ -3,8 +3,9 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests have a second subject for clients that are bound to one tenant, "longshore.t.<tenant>.<request>": what a user

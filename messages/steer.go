@@ -35,26 +35,10 @@ func (r *SteerRequest) Validate() error {
 	return checkSaid(r.By, "", r.Control)
 }
 
-// Steered is a message to a run that goes on or waits. It does not end a wait.
-type Steered struct {
-	ID      string `json:"id"` // control id: a record of the same id is the same message
-	By      string `json:"by,omitempty"`
-	Message string `json:"message"`
-}
-
-// Kind implements Record.
-func (*Steered) Kind() Kind { return KindSteered }
-
 // SteeredData is the data of steered.
 type SteeredData struct {
 	ID        string `json:"id"` // of the message
 	By        string `json:"by,omitempty"`
 	Message   string `json:"message"`
 	Truncated bool   `json:"truncated,omitempty"` // the message is
-}
-
-func (r *Steered) data() any {
-	d := SteeredData{ID: named(r.ID), By: strict.Brief(r.By, maxEventArgs)}
-	d.Message, d.Truncated = strict.Fit(r.Message, maxEventText)
-	return d
 }

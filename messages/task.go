@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Priority of a task.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 func TestDecodeTaskFillsDefaults(t *testing.T) {
@@ -173,11 +174,11 @@ func TestDecodeTaskAcceptsTheLargest(t *testing.T) {
 	noDiff(t, "task", &want, got)
 
 	// A record that holds it can be read, however deep its context is.
-	b, err := messages.EncodeRecords([]messages.Record{&messages.Started{Task: want}})
+	b, err := record.EncodeRecords([]record.Record{&record.Started{Task: want}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := messages.DecodeRecords(b); err != nil {
+	if _, err := record.DecodeRecords(b); err != nil {
 		t.Error(err)
 	}
 }

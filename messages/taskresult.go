@@ -3,6 +3,7 @@ package messages
 import (
 	"cmp"
 	"encoding/json"
+
 	"github.com/longshore-run/longshore/messages/strict"
 )
 

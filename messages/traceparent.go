@@ -4,8 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"github.com/longshore-run/longshore/messages/strict"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // HeaderTraceparent is the header of messages that carries a trace context. NATS compares names of headers as they

@@ -3,11 +3,11 @@ package messages
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Transcript is what was said in a run, oldest first: the instructions and the task, what the session recalled, what the
@@ -51,70 +51,6 @@ func ParseTranscriptPlace(s string) (p TranscriptPlace, err error) {
 		return TranscriptPlace{}, &FieldError{Field: "after", Reason: "must be the next, or the at of a message, of a transcript"}
 	}
 	return p, nil
-}
-
-// Said yields the messages of an entry with their places.
-func Said(e *Entry) iter.Seq2[TranscriptPlace, TranscriptMessage] {
-	return func(yield func(TranscriptPlace, TranscriptMessage) bool) {
-		at := TranscriptPlace{Seq: e.Seq}
-		each := func(m TranscriptMessage) bool {
-			at.N++
-			m.At, m.Time = at.String(), e.Head.Time
-			return yield(at, m)
-		}
-		for _, r := range e.Records {
-			if !saidBy(r, each) {
-				return
-			}
-		}
-	}
-}
-
-// saidBy passes the messages of a record on; false: no more are wanted.
-func saidBy(r Record, each func(TranscriptMessage) bool) bool {
-	switch r := r.(type) {
-	case *Started:
-		return r.said(each)
-	case *Recalled:
-		for _, m := range r.Messages {
-			if !each(TranscriptMessage{Message: m, Recalled: true}) {
-				return false
-			}
-		}
-	case *Summarised:
-		return r.Text == "" || each(TranscriptMessage{Message: Message{Role: RoleUser, Content: TextContent(r.Text)}, Recalled: true})
-	case *ModelReplied:
-		return each(TranscriptMessage{Step: r.Step, Message: r.Message})
-	case *ToolStarted:
-		if r.StepID != "" { // a step of a plan: no reply has its call
-			return each(TranscriptMessage{Step: r.Step, Message: Message{Role: RoleAssistant, Content: []Block{{ToolCall: &r.Call}}}})
-		}
-	case *ToolReturned:
-		return each(TranscriptMessage{Step: r.Step, Message: Message{Role: RoleTool, Content: []Block{{ToolResult: &r.Result}}}})
-	case *Steered:
-		return each(TranscriptMessage{Message: Message{Role: RoleUser, Content: TextContent(r.Message)}})
-	default:
-	}
-	return true
-}
-
-func (r *Started) said(each func(TranscriptMessage) bool) bool {
-	if r.Agent.Instructions != "" && !each(TranscriptMessage{Message: Message{Role: RoleSystem, Content: TextContent(r.Agent.Instructions)}}) {
-		return false
-	}
-	ask := append([]Block{}, r.Task.Input...)
-	if len(r.Task.Context) > 0 {
-		ask = append(ask, Block{Text: string(r.Task.Context)})
-	}
-	if len(ask) > 0 && !each(TranscriptMessage{Message: Message{Role: RoleUser, Content: ask}}) {
-		return false
-	}
-	for _, before := range r.Prefix {
-		if !saidBy(before, each) {
-			return false
-		}
-	}
-	return true
 }
 
 // Fit shortens the message to n bytes as JSON, at most. Images are told of, and what only a provider can read is left out.

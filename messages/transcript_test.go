@@ -5,18 +5,19 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // The calls of a plan's steps are said too, though no reply has them.
 func TestSaidInARunWithAPlan(t *testing.T) {
 	t.Parallel()
-	e := messages.Entry{Seq: 7, Records: []messages.Record{
-		&messages.ToolStarted{Step: 1, StepID: "a", Call: messages.ToolCall{ID: "a", Name: "look", Arguments: `{}`}},
-		&messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "b", Name: "look", Arguments: `{}`}}, // its reply has it
-		&messages.ToolReturned{Step: 1, Result: messages.ToolResult{CallID: "a", Content: messages.TextContent("seen")}},
+	e := record.Entry{Seq: 7, Records: []record.Record{
+		&record.ToolStarted{Step: 1, StepID: "a", Call: messages.ToolCall{ID: "a", Name: "look", Arguments: `{}`}},
+		&record.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "b", Name: "look", Arguments: `{}`}}, // its reply has it
+		&record.ToolReturned{Step: 1, Result: messages.ToolResult{CallID: "a", Content: messages.TextContent("seen")}},
 	}}
 	var got []string
-	for at, m := range messages.Said(&e) {
+	for at, m := range record.Said(&e) {
 		got = append(got, at.String()+" "+string(m.Role))
 	}
 	noDiff(t, "said", []string{"7.1 assistant", "7.2 tool"}, got)

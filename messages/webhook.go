@@ -3,12 +3,14 @@ package messages
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Webhook asks for a POST once a task or a batch has ended. It names no secret: requests are signed with a key of the
@@ -158,9 +160,13 @@ func (b *Batch) Finished() Event {
 		BatchRef: b.BatchRef, Name: b.Name, Status: b.Status, Reason: b.Reason, Counts: b.Counts, Usage: b.Usage, Cost: b.Cost,
 		Unpriced: b.Unpriced, Created: b.Created, Ended: b.Ended,
 	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		raw = json.RawMessage(`{}`) // our own data types always encode
+	}
 	e := Event{
 		SpecVersion: "1.0", ID: b.ID + "." + string(b.Status), Source: sourcePrefix + b.Tenant, Type: TypeBatchFinished,
-		Subject: b.ID, Time: b.Created, DataContentType: "application/json", Sequence: "1", Data: appendData(nil, data),
+		Subject: b.ID, Time: b.Created, DataContentType: "application/json", Sequence: "1", Data: raw,
 	}
 	if b.Ended != nil {
 		e.Time = *b.Ended

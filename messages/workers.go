@@ -2,11 +2,12 @@ package messages
 
 import (
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Requests about the workers of the fleet.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -24,38 +25,38 @@ var (
 )
 
 // run is what the events of a run are derived from, as a worker does.
-func run(t *testing.T, records ...messages.Record) []messages.Event {
+func run(t *testing.T, records ...record.Record) []messages.Event {
 	t.Helper()
-	head := messages.Follow(ref, messages.Head{}, records...)
+	head := record.Follow(ref, record.Head{}, records...)
 	head.ID, head.Time = "e1", noon
-	return messages.Events(ref, messages.Entry{Seq: 1, Head: head, Records: records})
+	return record.Events(ref, record.Entry{Seq: 1, Head: head, Records: records})
 }
 
 func wholeRun(t *testing.T) []messages.Event {
 	t.Helper()
 	usage := messages.Usage{Input: 100, Output: 20, CacheRead: 50, Reasoning: 5, Total: 120}
 	return run(t,
-		&messages.Started{
+		&record.Started{
 			Task:  messages.Task{Agent: "reviewer", Input: messages.Input{{Text: "Hello."}}},
 			Agent: messages.Definition{Name: "reviewer", Revision: 1}, QueuedAt: noon.Add(-40 * time.Millisecond),
 		},
-		&messages.StepStarted{Step: 1},
-		&messages.ModelReplied{
+		&record.StepStarted{Step: 1},
+		&record.ModelReplied{
 			Step: 1, Message: messages.Message{Role: messages.RoleAssistant}, Stop: messages.StopToolCalls, Usage: usage,
 			Provider: "openai", Model: "gpt-4o", Millis: 900, FirstTokenMillis: 300, Cost: new(0.25),
 		},
-		&messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "c1", Name: "read_file", Arguments: "{}"}},
-		&messages.ToolReturned{Step: 1, Name: "read_file", Result: messages.ToolResult{CallID: "c1"}, Millis: 30},
-		&messages.ToolReturned{
+		&record.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "c1", Name: "read_file", Arguments: "{}"}},
+		&record.ToolReturned{Step: 1, Name: "read_file", Result: messages.ToolResult{CallID: "c1"}, Millis: 30},
+		&record.ToolReturned{
 			Step: 1, Name: "read_file", Result: messages.ToolResult{CallID: "c2", IsError: true}, Code: messages.CodeToolFailed,
 		},
-		&messages.ToolReturned{Step: 1, Name: "made_up", Result: messages.ToolResult{CallID: "c3", IsError: true}},
-		&messages.Parked{Reason: "approval", Call: "c4"},
-		&messages.Claimed{Claim: "k2", Worker: "w1", Resumes: "approval"},
-		&messages.CancelRequested{By: "ann"},
-		&messages.ModelFailed{Step: 2, Error: messages.RunError{Code: messages.CodeModelTimeout, Message: "no answer"}},
-		&messages.StepEnded{Step: 1, Status: "failed"},
-		&messages.Finished{Result: messages.AgentResult{
+		&record.ToolReturned{Step: 1, Name: "made_up", Result: messages.ToolResult{CallID: "c3", IsError: true}},
+		&record.Parked{Reason: "approval", Call: "c4"},
+		&record.Claimed{Claim: "k2", Worker: "w1", Resumes: "approval"},
+		&record.CancelRequested{By: "ann"},
+		&record.ModelFailed{Step: 2, Error: messages.RunError{Code: messages.CodeModelTimeout, Message: "no answer"}},
+		&record.StepEnded{Step: 1, Status: "failed"},
+		&record.Finished{Result: messages.AgentResult{
 			ID: ref.Run, Status: messages.StatusFailed, Error: &messages.RunError{Code: messages.CodeModelTimeout},
 			StartedAt: noon, FinishedAt: noon.Add(3 * time.Second), Steps: 2,
 			Provenance: &messages.Provenance{Agent: "reviewer", Revision: 1},

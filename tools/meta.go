@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // leftOut is the key of Meta that says how many others were left out.
@@ -18,7 +18,7 @@ func soundMeta(in map[string]any) map[string]any {
 		return nil
 	}
 	const around = 8 // bytes of a key and a value in JSON: quotes, colon, comma
-	out, room := make(map[string]any, len(in)), messages.MaxMeta-64
+	out, room := make(map[string]any, len(in)), record.MaxMeta-64
 	left := 0
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		name, err := json.Marshal(key)

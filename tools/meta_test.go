@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 )
 
@@ -35,7 +36,7 @@ func TestMetaIsBoundedJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := json.Marshal(r.Meta)
-	if err != nil || len(b) > messages.MaxMeta || r.Meta["_leftOut"] != 4 {
+	if err != nil || len(b) > record.MaxMeta || r.Meta["_leftOut"] != 4 {
 		t.Errorf("%d bytes, %v left out, %v", len(b), r.Meta["_leftOut"], err)
 	}
 	for _, key := range []string{"a", "b", "many"} {

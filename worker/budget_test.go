@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
 	"github.com/longshore-run/longshore/worker"
@@ -113,7 +114,7 @@ func (h *house) reply(run messages.Ref, text string, isError bool) {
 	if err != nil || !ok {
 		h.t.Fatalf("read %s: %v", run, err)
 	}
-	_, err = keeper(h.bus).Control(h.t.Context(), run, &messages.Answered{
+	_, err = keeper(h.bus).Control(h.t.Context(), run, &record.Answered{
 		ID: "x", Park: last.Head.ParkSeq, By: "ann", Content: messages.TextContent(text), IsError: isError,
 	})
 	if err != nil {

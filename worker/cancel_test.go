@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/model"
@@ -204,7 +205,7 @@ scenes:
 			if err != nil {
 				h.t.Fatal(err)
 			}
-			answer := &messages.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("blue")}
+			answer := &record.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("blue")}
 			if _, err := keeper(h.bus).Control(h.t.Context(), run, answer); err != nil {
 				h.t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -73,7 +74,7 @@ func (h *house) workedBy(run messages.Ref) (name string) {
 			h.t.Fatal(err)
 		}
 		for _, r := range e.Records {
-			if c, ok := r.(*messages.Claimed); ok {
+			if c, ok := r.(*record.Claimed); ok {
 				name = c.Worker
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -223,7 +224,7 @@ func TestUnpinnedToolsArePinnedFirst(t *testing.T) {
 	agent := lifter("crane_b")
 	agent.SetDefaults()
 	k := keeper(h.bus)
-	if _, err := k.Begin(t.Context(), run, &messages.Started{Task: task, Agent: agent}, &messages.Claimed{Claim: "dead-1", Worker: "dead", Ticket: 1 << 40}); err != nil {
+	if _, err := k.Begin(t.Context(), run, &record.Started{Task: task, Agent: agent}, &record.Claimed{Claim: "dead-1", Worker: "dead", Ticket: 1 << 40}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Sweep(t.Context(), func(yield func(messages.Ref, error) bool) { yield(run, nil) }); err != nil {

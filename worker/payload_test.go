@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
@@ -57,7 +58,7 @@ scenes:
 		}
 		entries++
 		for _, r := range e.Records {
-			if ret, ok := r.(*messages.ToolReturned); ok {
+			if ret, ok := r.(*record.ToolReturned); ok {
 				if shown := ret.Result.Content[0].Text; !strings.HasPrefix(shown, text[:64<<10]) || !strings.Contains(shown, "The result has 640000 bytes") {
 					t.Errorf("the model is told %d bytes of the tool's output: …%q", len(shown), shown[len(shown)-200:])
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker"
 )
 
@@ -222,7 +223,7 @@ func (h *house) owners(run messages.Ref) (out []string) {
 			h.t.Fatal(err)
 		}
 		for _, r := range e.Records {
-			if c, ok := r.(*messages.Claimed); ok {
+			if c, ok := r.(*record.Claimed); ok {
 				out = append(out, c.Worker)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/memory"
 	"github.com/longshore-run/longshore/worker/model"
@@ -340,8 +341,8 @@ func TestSessionIsFull(t *testing.T) {
 	if err := h.bus.PutSession(t.Context(), messages.DefaultTenant, "s", 0, full); err != nil {
 		t.Fatal(err)
 	}
-	first := messages.Entry{Records: []messages.Record{&messages.StepStarted{Step: 1}}} // else all are taken out as gone
-	first.Head = messages.Head{ID: "x", Version: 1, Time: time.Now(), Kinds: []messages.Kind{messages.KindStepStarted}, Phase: messages.PhaseActive, FirstEvent: 1}
+	first := record.Entry{Records: []record.Record{&record.StepStarted{Step: 1}}} // else all are taken out as gone
+	first.Head = record.Head{ID: "x", Version: 1, Time: time.Now(), Kinds: []record.Kind{record.KindStepStarted}, Phase: record.PhaseActive, FirstEvent: 1}
 	if _, err := h.bus.Append(t.Context(), messages.Ref{Tenant: messages.DefaultTenant, Run: full.Runs[0]}, 0, first); err != nil {
 		t.Fatal(err)
 	}

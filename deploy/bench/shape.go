@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // shape is what one run writes, in counts and bytes. The floor writes the same.
@@ -70,7 +71,7 @@ func shapeOf(ctx context.Context, nc *nats.Conn, run messages.Ref) (shape, error
 	}
 	for _, e := range entries {
 		header := e.Header.Get("Longshore-Head")
-		head, err := messages.DecodeHead(header)
+		head, err := record.DecodeHead(header)
 		if err != nil {
 			return s, fmt.Errorf("read the log of a run: %w", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -28,7 +29,7 @@ const watchRounds = 5
 type crowd struct {
 	hall  *hall
 	runs  []messages.Ref
-	heads []messages.Head
+	heads []record.Head
 	out   []runlog.Outbox
 
 	conns   []net.Conn
@@ -112,18 +113,18 @@ func (c *crowd) begin(ctx context.Context, runs int) error {
 			return err
 		}
 		run := dispatcher.Run(t.ID)
-		c.runs, c.heads, c.out = append(c.runs, run), append(c.heads, messages.Head{}), append(c.out, house.Open(run))
+		c.runs, c.heads, c.out = append(c.runs, run), append(c.heads, record.Head{}), append(c.out, house.Open(run))
 	}
-	return c.publish(ctx, 1, &messages.Started{Task: task(), Agent: agents()[0]}, &messages.Claimed{Claim: "c", Worker: "w", Ticket: 1})
+	return c.publish(ctx, 1, &record.Started{Task: task(), Agent: agents()[0]}, &record.Claimed{Claim: "c", Worker: "w", Ticket: 1})
 }
 
 // publish publishes the events of an entry with records, for each run.
-func (c *crowd) publish(ctx context.Context, seq uint64, records ...messages.Record) error {
+func (c *crowd) publish(ctx context.Context, seq uint64, records ...record.Record) error {
 	for i, run := range c.runs {
-		h := messages.Follow(run, c.heads[i], records...)
+		h := record.Follow(run, c.heads[i], records...)
 		h.Time = time.Now()
 		c.heads[i] = h
-		runlog.Publish(ctx, run, &messages.Entry{Seq: seq, Head: h, Records: records}, c.out[i])
+		runlog.Publish(ctx, run, &record.Entry{Seq: seq, Head: h, Records: records}, c.out[i])
 	}
 	return c.flush(ctx)
 }
@@ -138,7 +139,7 @@ func (c *crowd) flush(ctx context.Context) error {
 }
 
 func (c *crowd) step(ctx context.Context, n int) error {
-	return c.publish(ctx, uint64(n)+1, &messages.StepStarted{Step: n})
+	return c.publish(ctx, uint64(n)+1, &record.StepStarted{Step: n})
 }
 
 // join connects watchers; deaf ones read nothing.
@@ -220,10 +221,10 @@ func (c *crowd) await(ctx context.Context, n int) error {
 // finish ends all runs, and with them the streams.
 func (c *crowd) finish(ctx context.Context) error {
 	for i, run := range c.runs {
-		end := &messages.Finished{Result: messages.AgentResult{ID: run.Run, Success: true, Status: messages.StatusCompleted}}
-		h := messages.Follow(run, c.heads[i], end)
+		end := &record.Finished{Result: messages.AgentResult{ID: run.Run, Success: true, Status: messages.StatusCompleted}}
+		h := record.Follow(run, c.heads[i], end)
 		h.Time = time.Now()
-		events := messages.Events(run, messages.Entry{Seq: watchRounds + 2, Head: h, Records: []messages.Record{end}})
+		events := record.Events(run, record.Entry{Seq: watchRounds + 2, Head: h, Records: []record.Record{end}})
 		c.out[i].Publish(ctx, watchRounds+2, slices.Values(events[:1]))
 		if err := c.out[i].Finish(ctx, events[1]); err != nil {
 			return fmt.Errorf("publish events: %w", err)

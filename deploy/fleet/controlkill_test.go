@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // asksAgent asks a person.
@@ -28,10 +29,10 @@ spec: {tools: [ask_human]}
 // order is what somebody asks of a run.
 type order struct {
 	agent  string
-	later  bool          // the run waits for its time; otherwise for a person
-	fork   bool          // the run is none yet, but the fork of one that has ended
-	record messages.Kind // that the log has once the order counts
-	wakes  bool          // the record has a wake-up
+	later  bool        // the run waits for its time; otherwise for a person
+	fork   bool        // the run is none yet, but the fork of one that has ended
+	record record.Kind // that the log has once the order counts
+	wakes  bool        // the record has a wake-up
 	ask    func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error
 	says   string // the run's result
 	status messages.Status
@@ -45,44 +46,44 @@ func orders() map[string]order {
 	done := func(_ any, err error) error { return err }
 	return map[string]order{
 		"cancel": {
-			agent: "careful", record: messages.KindCancelRequested, wakes: true, status: messages.StatusCancelled,
+			agent: "careful", record: record.KindCancelRequested, wakes: true, status: messages.StatusCancelled,
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				return done(c.Cancel(ctx, run, "enough"))
 			},
 		},
 		"cancel before its time": {
-			later: true, record: messages.KindCancelRequested, status: messages.StatusCancelled,
+			later: true, record: record.KindCancelRequested, status: messages.StatusCancelled,
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				return done(c.Cancel(ctx, run, "enough"))
 			},
 		},
 		"approve": {
-			agent: "careful", record: messages.KindDecided, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
+			agent: "careful", record: record.KindDecided, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				return done(c.Approve(ctx, run, dispatcher.Decision{Call: "call_0", Control: control}))
 			},
 		},
 		"deny": {
-			agent: "careful", record: messages.KindDecided, wakes: true, status: messages.StatusCompleted, says: "not today",
+			agent: "careful", record: record.KindDecided, wakes: true, status: messages.StatusCompleted, says: "not today",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				return done(c.Deny(ctx, run, dispatcher.Decision{Call: "call_0", Reason: "not today", Control: control}))
 			},
 		},
 		"answer": {
-			agent: "asks", record: messages.KindAnswered, wakes: true, status: messages.StatusCompleted, says: "Done: blue",
+			agent: "asks", record: record.KindAnswered, wakes: true, status: messages.StatusCompleted, says: "Done: blue",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				return done(c.Answer(ctx, run, messages.AnswerRequest{Text: "blue", Control: control}))
 			},
 		},
 		"fork": {
-			fork: true, record: messages.KindStarted, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
+			fork: true, record: record.KindStarted, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				old := messages.Ref{Tenant: run.Tenant, Run: strings.TrimSuffix(run.Run, forked)}
 				return done(c.Fork(ctx, old, messages.ForkRequest{At: 2, NewID: run.Run}))
 			},
 		},
 		"steer": {
-			agent: "careful", record: messages.KindSteered,
+			agent: "careful", record: record.KindSteered,
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				return done(c.Steer(ctx, run, messages.SteerRequest{Message: "be brief", Control: control}))
 			},
@@ -292,9 +293,9 @@ func (h *controlHall) waiting(o order) messages.Ref {
 		h.t.Fatal(err)
 	}
 	run := task.Ref()
-	until := messages.PhaseParked
+	until := record.PhaseParked
 	if o.fork {
-		until = messages.PhaseFinished
+		until = record.PhaseFinished
 	}
 	if !o.later {
 		eventually(h.t, "the run is "+string(until), func() bool {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // longAckWait is far from patience: a run that goes on before we give up was handed back.
@@ -92,7 +93,7 @@ func (w *town) isReleased(run messages.Ref) {
 	}
 	released := 0
 	for _, e := range w.log(run) {
-		if e.Head.Has(messages.KindReleased) {
+		if e.Head.Has(record.KindReleased) {
 			released++
 			if e.Head.Attempt != 0 {
 				w.t.Errorf("attempt %d after the release, want 0", e.Head.Attempt)

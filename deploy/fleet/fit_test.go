@@ -19,6 +19,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // kinds starts workers of two kinds. The model server knows a kind by its key.
@@ -173,10 +174,10 @@ func (w *town) blameless(run messages.Ref) (parks int) {
 	w.t.Helper()
 	before, now := 0, 0
 	for _, e := range w.log(run) {
-		if slices.Contains(e.Head.Kinds, messages.KindClaimed) {
+		if slices.Contains(e.Head.Kinds, record.KindClaimed) {
 			before = now
 		}
-		if now = e.Head.Attempt; e.Head.Has(messages.KindParked) && e.Head.Waits == messages.ParkWorker {
+		if now = e.Head.Attempt; e.Head.Has(record.KindParked) && e.Head.Waits == messages.ParkWorker {
 			if parks++; now > before {
 				w.t.Errorf("%s: attempt %d after a park for another worker, %d before its claim", run, now, before)
 			}
@@ -219,7 +220,7 @@ func TestKillBeforeWakeUpOfFit(t *testing.T) {
 		t.Fatal("the run does not wait")
 	}
 	line := newTap(t, w.nats, func(m published) verdict {
-		if m.isAppend(string(messages.KindSessionGranted)) {
+		if m.isAppend(string(record.KindSessionGranted)) {
 			return cutAfter
 		}
 		return pass

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -272,9 +273,9 @@ func (w *town) once(run messages.Ref) {
 }
 
 // log reads a run's log.
-func (w *town) log(run messages.Ref) []messages.Entry {
+func (w *town) log(run messages.Ref) []record.Entry {
 	w.t.Helper()
-	var out []messages.Entry
+	var out []record.Entry
 	for e, err := range w.bus.Read(w.t.Context(), run, 0, runlog.Tail) {
 		if err != nil {
 			w.t.Fatal(err)
@@ -298,7 +299,7 @@ func (w *town) owners(run messages.Ref) []string {
 	var out []string
 	for _, e := range w.log(run) {
 		for _, r := range e.Records {
-			if c, ok := r.(*messages.Claimed); ok {
+			if c, ok := r.(*record.Claimed); ok {
 				out = append(out, c.Worker)
 			}
 		}

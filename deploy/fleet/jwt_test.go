@@ -28,6 +28,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // identity is an identity provider with one key.
@@ -226,7 +227,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 		by := ""
 		for _, e := range h.log(messages.Ref{Tenant: messages.DefaultTenant, Run: "r1"}) {
 			for _, r := range e.Records {
-				if d, ok := r.(*messages.Decided); ok {
+				if d, ok := r.(*record.Decided); ok {
 					by = d.By
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 const (
@@ -160,14 +161,14 @@ func TestKillBetweenSteps(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
-		kind   messages.Kind // of a record in the append at which the worker dies
+		kind   record.Kind // of a record in the append at which the worker dies
 		cut    verdict
 		owners []string
 	}{
-		{"reply stored", messages.KindModelReplied, cutAfter, []string{"first", "second"}},
-		{"step ended", messages.KindStepEnded, cutAfter, []string{"first", "second"}},
-		{"step end lost", messages.KindStepEnded, cutBefore, []string{"first", "second"}},
-		{"run ended and not settled", messages.KindFinished, cutAfter, []string{"first"}},
+		{"reply stored", record.KindModelReplied, cutAfter, []string{"first", "second"}},
+		{"step ended", record.KindStepEnded, cutAfter, []string{"first", "second"}},
+		{"step end lost", record.KindStepEnded, cutBefore, []string{"first", "second"}},
+		{"run ended and not settled", record.KindFinished, cutAfter, []string{"first"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

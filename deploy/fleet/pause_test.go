@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 )
 
@@ -144,7 +145,7 @@ func (w *town) claims(run messages.Ref) (out []claim) {
 	}
 	for _, e := range w.log(run) {
 		for _, r := range e.Records {
-			if c, ok := r.(*messages.Claimed); ok {
+			if c, ok := r.(*record.Claimed); ok {
 				m, err := runs.GetMsg(w.t.Context(), e.Seq)
 				if err != nil {
 					w.t.Fatal(err)

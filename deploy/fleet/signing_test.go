@@ -19,10 +19,11 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // forge appends a record as a worker could who was taken over: it has the permissions for it, and no key.
-func (f *guardedFleet) forge(ctx context.Context, t *testing.T, run messages.Ref, r messages.Record) {
+func (f *guardedFleet) forge(ctx context.Context, t *testing.T, run messages.Ref, r record.Record) {
 	t.Helper()
 	b, err := bus.Open(ctx, f.g.connect("worker"), bus.Config{})
 	if err != nil {
@@ -32,7 +33,7 @@ func (f *guardedFleet) forge(ctx context.Context, t *testing.T, run messages.Ref
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := messages.Entry{Head: messages.Follow(run, last.Head, r), Records: []messages.Record{r}}
+	e := record.Entry{Head: record.Follow(run, last.Head, r), Records: []record.Record{r}}
 	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
 	seq, err := b.Append(ctx, run, last.Seq, e)
 	if err == nil {
@@ -77,8 +78,8 @@ func TestForgedApproval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.forge(ctx, t, run, &messages.Decided{ID: "x", Park: parked.Head.ParkSeq, Step: first.Step, Call: first.Call, Hash: first.Hash, By: "ann"})
-	f.forge(ctx, t, run, &messages.CancelRequested{ID: "y", By: "ann"})
+	f.forge(ctx, t, run, &record.Decided{ID: "x", Park: parked.Head.ParkSeq, Step: first.Step, Call: first.Call, Hash: first.Hash, By: "ann"})
+	f.forge(ctx, t, run, &record.CancelRequested{ID: "y", By: "ann"})
 	if err := f.idle(ctx); err != nil { // the wake-ups were looked at
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestForgedCancel(t *testing.T) {
 	}
 	run := dispatcher.Run(id)
 	call := <-f.model.held
-	f.forge(ctx, t, run, &messages.CancelRequested{ID: "y", By: "ann"})
+	f.forge(ctx, t, run, &record.CancelRequested{ID: "y", By: "ann"})
 	b, err := bus.Open(ctx, f.g.connect("dispatcher"), bus.Config{})
 	if err == nil {
 		err = b.Nudge(ctx, run)

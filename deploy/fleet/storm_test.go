@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // storm is workers that are killed one after the other under runs.
@@ -137,7 +138,7 @@ func (w *town) gaps(run messages.Ref, died map[string]time.Time) (out []gap) {
 	owner, progress := "", false
 	for _, e := range w.log(run) {
 		for _, r := range e.Records {
-			c, ok := r.(*messages.Claimed)
+			c, ok := r.(*record.Claimed)
 			if !ok {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // timerSkew is how much too early the server may be by the clock of the test.
@@ -29,7 +30,7 @@ spec: {tools: [write_file], approve: {always: [write_file], expires: 1s}}
 func TestKilledAroundATimer(t *testing.T) {
 	t.Parallel()
 	timer := func(m published) bool { return strings.HasPrefix(m.Subject, "sched.timer.") }
-	expired := func(m published) bool { return m.isAppend(string(messages.KindExpired)) }
+	expired := func(m published) bool { return m.isAppend(string(record.KindExpired)) }
 	wakeUp := func(m published) bool { return strings.HasPrefix(m.Subject, "tasks.wake.default.") }
 	for name, tc := range map[string]struct {
 		at  func(published) bool
@@ -70,7 +71,7 @@ func TestKilledAroundATimer(t *testing.T) {
 			over := 0
 			for _, e := range w.log(run) {
 				for _, r := range e.Records {
-					if r.Kind() == messages.KindExpired {
+					if r.Kind() == record.KindExpired {
 						over++
 					}
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // TestZombie stops a worker in a model call for so long that another one takes its run over, and lets it go on while
@@ -48,7 +49,7 @@ func TestZombie(t *testing.T) {
 	zombie.signal(syscall.SIGCONT)
 	own := line.await(t, before, func(m published) bool { return m.Subject == run.LogSubject() })
 	zombie.line("another worker owns the run")
-	if !own.isAppend(string(messages.KindModelReplied)) {
+	if !own.isAppend(string(record.KindModelReplied)) {
 		t.Errorf("the zombie's append: %q", own.Body)
 	}
 

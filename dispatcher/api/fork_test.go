@@ -4,17 +4,18 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 func TestForkAndLog(t *testing.T) {
 	h := open(t)
 	h.do("POST", "/v1/tasks?wait=30s", `{"id":"one","input":"hi"}`, 200, nil)
-	var page messages.LogPage
+	var page record.LogPage
 	h.do("GET", "/v1/tasks/one/log?limit=1", "", 200, &page)
 	if len(page.Entries) != 1 || !page.More {
 		t.Errorf("%+v", page)
 	}
-	if e, err := page.Entries[0].Entry(); err != nil || e.Head.Kinds[0] != messages.KindStarted {
+	if e, err := page.Entries[0].Entry(); err != nil || e.Head.Kinds[0] != record.KindStarted {
 		t.Errorf("%+v, %v", e, err)
 	}
 	var fork messages.ForkReply

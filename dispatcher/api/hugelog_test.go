@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -101,10 +102,10 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 	}
 	check("Client.Log", answer.String())
 
-	var page messages.LogPage
+	var page record.LogPage
 	answer.Reset()
 	for after, more := uint64(0), true; more; more = page.More {
-		page = messages.LogPage{}
+		page = record.LogPage{}
 		h.do("GET", fmt.Sprintf("/v1/tasks/huge/log?after=%d", after), "", 200, &page)
 		for _, l := range page.Entries {
 			answer.WriteString(replied(entry(t, l)))
@@ -115,7 +116,7 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 
 	answer.Reset()
 	parts := 0
-	req := messages.LogRequest{ID: "huge"}
+	req := record.LogRequest{ID: "huge"}
 	var whole []byte
 	for more := true; more; more = page.More {
 		body, err := json.Marshal(req)
@@ -126,7 +127,7 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 		if err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
 			t.Fatalf("%s: %.200v, %v", body, m, err)
 		}
-		page = messages.LogPage{}
+		page = record.LogPage{}
 		if err := json.Unmarshal(m.Data, &page); err != nil {
 			t.Fatal(err)
 		}
@@ -136,11 +137,11 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 				req.Offset = len(whole)
 				continue
 			}
-			var l messages.EntryCopy
+			var l record.EntryCopy
 			if err := json.Unmarshal(whole, &l); err != nil {
 				t.Fatal(err)
 			}
-			page.Entries, whole = []messages.EntryCopy{l}, nil
+			page.Entries, whole = []record.EntryCopy{l}, nil
 		}
 		for _, l := range page.Entries {
 			answer.WriteString(replied(entry(t, l)))
@@ -153,7 +154,7 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 	}
 }
 
-func entry(t *testing.T, l messages.EntryCopy) messages.Entry {
+func entry(t *testing.T, l record.EntryCopy) record.Entry {
 	t.Helper()
 	e, err := l.Entry()
 	if err != nil {
@@ -163,10 +164,10 @@ func entry(t *testing.T, l messages.EntryCopy) messages.Entry {
 }
 
 // replied is what the model said in an entry.
-func replied(e messages.Entry) string {
+func replied(e record.Entry) string {
 	var b strings.Builder
 	for _, r := range e.Records {
-		if said, ok := r.(*messages.ModelReplied); ok {
+		if said, ok := r.(*record.ModelReplied); ok {
 			b.WriteString(said.Message.Text())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -268,12 +269,12 @@ func (q *query) steps(ctx context.Context, run messages.Ref, r *messages.AgentRe
 		if err != nil {
 			return nil, fmt.Errorf("read log: %w", err)
 		}
-		for _, record := range e.Records {
-			switch record := record.(type) {
-			case *messages.ToolStarted:
-				args[call{record.Step, record.Call.ID}] = record.Call.Arguments
-			case *messages.ToolReturned:
-				results[call{record.Step, record.Result.CallID}] = record.Result.Shown()
+		for _, r := range e.Records {
+			switch r := r.(type) {
+			case *record.ToolStarted:
+				args[call{r.Step, r.Call.ID}] = r.Call.Arguments
+			case *record.ToolReturned:
+				results[call{r.Step, r.Result.CallID}] = r.Result.Shown()
 			}
 		}
 	}

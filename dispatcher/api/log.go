@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // forkOperations are those on the log of a run.
@@ -18,7 +19,7 @@ func logOperations(run string) []operation {
 				{Name: "after", Text: "Only entries with a higher sequence: that of the last entry of the page before.", Kind: "integer"},
 				{Name: "limit", Text: "At most so many, 1000 at most; 100 by default.", Kind: "integer"},
 			},
-			reply: messages.LogPage{}, answer: getLog,
+			reply: record.LogPage{}, answer: getLog,
 		},
 	}
 }

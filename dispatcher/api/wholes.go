@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -19,8 +20,8 @@ type wholes struct {
 
 // reply is the reply of a step; nil: it is not there.
 func (w wholes) reply(step int) (m *messages.Message) {
-	w.find(func(r messages.Record) bool {
-		if r, ok := r.(*messages.ModelReplied); ok && r.Step == step {
+	w.find(func(r record.Record) bool {
+		if r, ok := r.(*record.ModelReplied); ok && r.Step == step {
 			m = &r.Message
 		}
 		return m != nil
@@ -30,14 +31,14 @@ func (w wholes) reply(step int) (m *messages.Message) {
 
 // arguments are those of a call, which may have been refused.
 func (w wholes) arguments(d messages.ToolExecution) (args string) {
-	w.find(func(r messages.Record) bool {
+	w.find(func(r record.Record) bool {
 		switch r := r.(type) {
-		case *messages.ToolStarted:
+		case *record.ToolStarted:
 			if r.Call.ID == d.CallID && isStep(d.StepID, r.Step, r.StepID) {
 				args = r.Call.Arguments
 				return true
 			}
-		case *messages.ModelReplied:
+		case *record.ModelReplied:
 			for _, c := range r.Message.Calls() {
 				if c.ID == d.CallID && isStep(d.StepID, r.Step, "") {
 					args = c.Arguments
@@ -52,8 +53,8 @@ func (w wholes) arguments(d messages.ToolExecution) (args string) {
 
 // result is that of a call; nil: it is not there.
 func (w wholes) result(d messages.ToolExecution) (res *messages.ToolResult) {
-	w.find(func(r messages.Record) bool {
-		returned, ok := r.(*messages.ToolReturned)
+	w.find(func(r record.Record) bool {
+		returned, ok := r.(*record.ToolReturned)
 		if ok && returned.Result.CallID == d.CallID && isStep(d.StepID, returned.Step, returned.StepID) {
 			res = &returned.Result
 		}
@@ -70,7 +71,7 @@ func isStep(id string, step int, plan string) bool {
 	return stepNumber(id) == step
 }
 
-func (w wholes) find(is func(messages.Record) bool) {
+func (w wholes) find(is func(record.Record) bool) {
 	for e, err := range w.log.Read(w.ctx, w.run, *w.after, runlog.Tail) {
 		if err != nil {
 			return

@@ -12,15 +12,16 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // park makes a run that waits for an approval, as a worker would have left it.
-func (f *fleet) park(t *testing.T, id string, p *messages.Parked) messages.Ref {
+func (f *fleet) park(t *testing.T, id string, p *record.Parked) messages.Ref {
 	t.Helper()
 	run := messages.Ref{Tenant: messages.DefaultTenant, Run: id}
-	started := &messages.Started{Task: messages.Task{ID: id, Tenant: run.Tenant, Agent: messages.DefaultAgent, Input: messages.TextInput("x")}, QueuedAt: time.Now().UTC()}
-	e, err := f.keeper.Begin(t.Context(), run, started, &messages.Claimed{Claim: "k", Worker: "w", Ticket: 1}, p)
+	started := &record.Started{Task: messages.Task{ID: id, Tenant: run.Tenant, Agent: messages.DefaultAgent, Input: messages.TextInput("x")}, QueuedAt: time.Now().UTC()}
+	e, err := f.keeper.Begin(t.Context(), run, started, &record.Claimed{Claim: "k", Worker: "w", Ticket: 1}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +33,10 @@ func (f *fleet) park(t *testing.T, id string, p *messages.Parked) messages.Ref {
 	return run
 }
 
-func wrecks(call string) *messages.Parked {
+func wrecks(call string) *record.Parked {
 	until := time.Now().Add(time.Hour).UTC()
 	c := messages.ToolCall{ID: call, Name: "wreck", Arguments: `{"path":"shed"}`}
-	return &messages.Parked{Reason: messages.ParkApproval, Call: call, Until: &until, Approval: messages.NewApproval("wrecker", 1, "", c)}
+	return &record.Parked{Reason: messages.ParkApproval, Call: call, Until: &until, Approval: messages.NewApproval("wrecker", 1, "", c)}
 }
 
 func TestApprovalCommands(t *testing.T) {
@@ -45,8 +46,8 @@ func TestApprovalCommands(t *testing.T) {
 	}
 	f.park(t, "r1", wrecks("c1"))
 	f.park(t, "r2", wrecks("c 2"))
-	f.park(t, "r3", &messages.Parked{Reason: messages.ParkAnswer, Call: "c3", Question: "Why?"})
-	f.park(t, "r4", &messages.Parked{Reason: messages.ReasonBudget, Limit: messages.CapTokens, Question: "More?"})
+	f.park(t, "r3", &record.Parked{Reason: messages.ParkAnswer, Call: "c3", Question: "Why?"})
+	f.park(t, "r4", &record.Parked{Reason: messages.ReasonBudget, Limit: messages.CapTokens, Question: "More?"})
 	out, _ := f.run(t, "approvals")
 	for _, want := range []string{"RUN", "r1", "c1", "wreck shed", "r2", "'c 2'"} {
 		if !strings.Contains(out, want) {
@@ -90,7 +91,7 @@ func TestApprovalCommands(t *testing.T) {
 }
 
 // asked runs a task whose worker is this test: it parks at once, and ends the run when it was decided.
-func (f *fleet) asked(t *testing.T, p *messages.Parked, options cli.Options) (steps string, err error) {
+func (f *fleet) asked(t *testing.T, p *record.Parked, options cli.Options) (steps string, err error) {
 	t.Helper()
 	run := f.park(t, "r1", p)
 	client, done, err := f.connect(t.Context())
@@ -121,7 +122,7 @@ func (f *fleet) finish(ctx context.Context, t *testing.T, client *dispatcher.Cli
 	t.Helper()
 	for ctx.Err() == nil {
 		last, ok, err := f.keeper.Log.Last(ctx, run)
-		if err != nil || !ok || last.Head.Phase != messages.PhaseReady {
+		if err != nil || !ok || last.Head.Phase != record.PhaseReady {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -132,9 +133,9 @@ func (f *fleet) finish(ctx context.Context, t *testing.T, client *dispatcher.Cli
 		}
 		said := "?"
 		switch r := r.(type) {
-		case *messages.Decided:
+		case *record.Decided:
 			said = r.Outcome() + " " + r.Reason
-		case *messages.Answered:
+		case *record.Answered:
 			said = r.Content[0].Text
 		}
 		now := time.Now().UTC()
@@ -150,16 +151,16 @@ func (f *fleet) finish(ctx context.Context, t *testing.T, client *dispatcher.Cli
 	}
 }
 
-func endOf(run messages.Ref, last messages.Entry, k *runlog.Keeper, res messages.AgentResult) messages.Entry {
-	end := &messages.Finished{Result: res}
-	h := messages.Follow(run, last.Head, end)
+func endOf(run messages.Ref, last record.Entry, k *runlog.Keeper, res messages.AgentResult) record.Entry {
+	end := &record.Finished{Result: res}
+	h := record.Follow(run, last.Head, end)
 	h.ID, h.Time = k.NewID(), k.Now().UTC()
-	return messages.Entry{Head: h, Records: []messages.Record{end}}
+	return record.Entry{Head: h, Records: []record.Record{end}}
 }
 
 func TestRunAsksOnATerminal(t *testing.T) {
 	for name, tc := range map[string]struct {
-		park  *messages.Parked
+		park  *record.Parked
 		typed string
 		want  string // of the run's error, which here says what was decided
 	}{
@@ -168,7 +169,7 @@ func TestRunAsksOnATerminal(t *testing.T) {
 		"neither":  {wrecks("c1"), "ok\nsure\nyes please\ny\n", "approved"},
 		"a reason": {wrecks("c1"), "no, not today\n", "denied not today"},
 		"a question": {
-			&messages.Parked{Reason: messages.ParkAnswer, Call: "c1", Question: "Which?"}, "\nthe blue one\n", "the blue one",
+			&record.Parked{Reason: messages.ParkAnswer, Call: "c1", Question: "Which?"}, "\nthe blue one\n", "the blue one",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,13 +188,13 @@ func TestRunAsksOnATerminal(t *testing.T) {
 func TestRunAsksNobody(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ask  *cli.Asker
-		park *messages.Parked
+		park *record.Parked
 		want string
 	}{
 		"no terminal":         {nil, wrecks("c1"), "run r1 waits for approval, and there is no terminal to ask on: `longshore approve r1 c1`; so it is"},
 		"the input ends":      {cli.NewAsker(strings.NewReader("")), wrecks("c1"), "`longshore approve r1 c1`; so it is"},
-		"a question":          {nil, &messages.Parked{Reason: messages.ParkAnswer, Call: "c1"}, "`longshore answer r1 TEXT`; so it is"},
-		"a budget":            {nil, &messages.Parked{Reason: messages.ReasonBudget}, "`longshore approve r1`; so it is"},
+		"a question":          {nil, &record.Parked{Reason: messages.ParkAnswer, Call: "c1"}, "`longshore answer r1 TEXT`; so it is"},
+		"a budget":            {nil, &record.Parked{Reason: messages.ReasonBudget}, "`longshore approve r1`; so it is"},
 		"a hostile call's id": {nil, wrecks("c1; rm\x1b"), "approve r1 'c1; rm"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -149,12 +150,12 @@ func (f *fleet) work(t *testing.T, run messages.Ref, result messages.AgentResult
 	now := time.Now()
 	result.ID, result.StartedAt, result.FinishedAt, result.Steps = run.Run, now, now, 1
 	if _, err := f.keeper.Begin(t.Context(), run,
-		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
-		&messages.Claimed{Claim: "c", Worker: "w", Ticket: 1},
-		&messages.StepStarted{Step: 1},
-		&messages.ModelReplied{Step: 1, Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent("Hello.")}, Stop: messages.StopEnd},
-		&messages.StepEnded{Step: 1, Status: messages.StepCompleted},
-		&messages.Finished{Result: result},
+		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
+		&record.Claimed{Claim: "c", Worker: "w", Ticket: 1},
+		&record.StepStarted{Step: 1},
+		&record.ModelReplied{Step: 1, Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent("Hello.")}, Stop: messages.StopEnd},
+		&record.StepEnded{Step: 1, Status: messages.StepCompleted},
+		&record.Finished{Result: result},
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +497,7 @@ func TestSteerAndFeedback(t *testing.T) {
 	task := messages.Task{ID: run.Run, Input: messages.TextInput("x")}
 	task.SetDefaults()
 	if _, err := f.keeper.Begin(t.Context(), run,
-		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()}, &messages.Claimed{Claim: "c", Worker: "w", Ticket: 1},
+		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()}, &record.Claimed{Claim: "c", Worker: "w", Ticket: 1},
 	); err != nil {
 		t.Fatal(err)
 	}

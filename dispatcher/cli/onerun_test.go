@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Ids as they are generated, of which two begin alike.
@@ -122,7 +123,7 @@ func TestInbox(t *testing.T) {
 	if stdout, stderr := f.run(t, "inbox"); stdout != "" || stderr != "nothing of tenant default waits for a person\n" {
 		t.Errorf("%q, told %q", stdout, stderr)
 	}
-	f.park(t, "curious", &messages.Parked{Reason: messages.ParkAnswer, Call: "c3", Question: "Which berth?"})
+	f.park(t, "curious", &record.Parked{Reason: messages.ParkAnswer, Call: "c3", Question: "Which berth?"})
 	f.park(t, "careful", wrecks("c1"))
 	stdout, _ := f.run(t, "inbox")
 	if !strings.Contains(stdout, "Which berth?") || !strings.Contains(stdout, "longshore answer curious TEXT\n") || !strings.Contains(stdout, "longshore approve careful c1\n") || !strings.HasPrefix(stdout, "KIND") {

@@ -5,26 +5,27 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // planned tells of the plan and of what is decided about it.
-func (r *run) planned(d messages.PlanData) line {
+func (r *run) planned(d record.PlanData) line {
 	l := line{mark: info}
 	switch d.Decision {
-	case messages.DecisionReady, messages.DecisionAdapt:
+	case record.DecisionReady, record.DecisionAdapt:
 		ids := make([]string, len(d.Steps))
 		for i, s := range d.Steps {
 			ids[i] = visible(s.ID)
 		}
 		l.text = "plan: " + strings.Join(ids, ", ")
-		if d.Decision == messages.DecisionAdapt {
+		if d.Decision == record.DecisionAdapt {
 			l.text = "plan changed: " + strings.Join(ids, ", ")
 		}
 		if d.Truncated {
 			l.text += " …"
 		}
-	case messages.DecisionContinue, messages.DecisionComplete, messages.DecisionAbort:
-		l.text, l.minor = "plan: "+string(d.Decision), d.Decision == messages.DecisionContinue && !d.Fallback
+	case record.DecisionContinue, record.DecisionComplete, record.DecisionAbort:
+		l.text, l.minor = "plan: "+string(d.Decision), d.Decision == record.DecisionContinue && !d.Fallback
 	default:
 		return line{}
 	}

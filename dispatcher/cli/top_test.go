@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // topShot is what top prints of what these tests look at.
@@ -68,15 +69,15 @@ func (f *fleet) begin(t *testing.T, run messages.Ref) {
 	task := messages.Task{ID: run.Run, Tenant: run.Tenant, Agent: "writer", Input: messages.TextInput("x")}
 	task.SetDefaults()
 	entry, err := f.keeper.Begin(t.Context(), run,
-		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()},
-		&messages.Claimed{Claim: "c", Worker: "w", Ticket: 1},
-		&messages.StepStarted{Step: 1},
+		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()},
+		&record.Claimed{Claim: "c", Worker: "w", Ticket: 1},
+		&record.StepStarted{Step: 1},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := f.keeper.Events.Open(run)
-	out.Publish(t.Context(), entry.Seq, slices.Values(messages.Events(run, entry)))
+	out.Publish(t.Context(), entry.Seq, slices.Values(record.Events(run, entry)))
 	if err := out.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // named is a type that travels, by the name of its schema.
@@ -25,7 +26,7 @@ func types() []named {
 		in[messages.Task]("task"), out[messages.AgentResult]("agent-result"), out[messages.TaskResult]("task-result"), out[messages.Problem]("problem"), out[messages.Live]("live"),
 		out[messages.SubmitReply]("submit-reply"), in[messages.RunRequest]("run-request"), in[messages.ResultRequest]("result-request"), out[messages.RunStatus]("run-status"),
 		in[messages.CancelRequest]("cancel-request"), in[messages.VerifyRequest]("verify-request"),
-		in[messages.LogRequest]("log-request"), out[messages.LogPage]("log-page"),
+		in[record.LogRequest]("log-request"), out[record.LogPage]("log-page"),
 		in[messages.ForkRequest]("fork-request"), out[messages.ForkReply]("fork-reply"),
 		in[messages.SteerRequest]("steer-request"),
 		in[messages.FeedbackRequest]("feedback-request"), out[messages.Feedback]("feedback"), out[messages.FeedbackList]("feedback-list"),
@@ -97,7 +98,7 @@ func events() []event {
 		data[messages.ToolExecution](messages.EventToolExecutionStart, "A tool call begins."),
 		data[messages.ToolExecution](messages.EventToolExecutionEnd, "A tool call has returned, or was refused."),
 		data[messages.Step](messages.EventStepEnd, "A step has ended."),
-		data[messages.PlanData](messages.EventPlan, "The plan, and how to go on with it."),
+		data[record.PlanData](messages.EventPlan, "The plan, and how to go on with it."),
 		data[messages.RunWaiting](messages.EventRunWaiting, "The run waits."),
 		data[messages.RunWaiting](messages.EventRunResumed, "The run goes on."),
 		data[messages.ApprovalRequested](messages.EventApprovalRequested, "A call waits for an approval."),

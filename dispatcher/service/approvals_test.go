@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -55,9 +56,9 @@ func (a *asker) park(id string, until time.Time) (messages.Ref, *messages.Approv
 	call := messages.ToolCall{ID: "c1", Name: "load", Arguments: `{}`}
 	asks := messages.NewApproval(task.Agent, 1, "", call)
 	_, err := a.keeper.Begin(a.t.Context(), run,
-		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()},
-		&messages.Claimed{Claim: "k", Worker: "w", Ticket: 1},
-		&messages.Parked{Reason: messages.ParkApproval, Call: call.ID, Until: &until, Approval: asks},
+		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()},
+		&record.Claimed{Claim: "k", Worker: "w", Ticket: 1},
+		&record.Parked{Reason: messages.ParkApproval, Call: call.ID, Until: &until, Approval: asks},
 	)
 	if err == nil {
 		err = a.keeper.Settle(a.t.Context(), run)
@@ -91,7 +92,7 @@ func (a *asker) ended(n int) {
 	}
 	for i := range n {
 		run := messages.Ref{Tenant: messages.DefaultTenant, Run: fmt.Sprint("old", i)}
-		e := messages.FinishedEvent(run, &messages.Head{ID: "h", Time: time.Now(), FirstEvent: 1, Events: 9}, &messages.Finished{})
+		e := record.FinishedEvent(run, &record.Head{ID: "h", Time: time.Now(), FirstEvent: 1, Events: 9}, &record.Finished{})
 		body, err := json.Marshal(e)
 		if err != nil {
 			a.t.Fatal(err)
@@ -183,7 +184,7 @@ func TestApprovalsAreMended(t *testing.T) {
 	}
 	careless := *a.keeper
 	careless.Asks = nil // it dies before it takes the run out
-	if _, err := careless.Control(t.Context(), run, &messages.Decided{ID: "d", Park: parkOf(a, run), Step: 1, Call: "c1", Hash: asks.Hash}); err != nil {
+	if _, err := careless.Control(t.Context(), run, &record.Decided{ID: "d", Park: parkOf(a, run), Step: 1, Call: "c1", Hash: asks.Hash}); err != nil {
 		t.Fatal(err)
 	}
 	if ids, _ := a.list(); len(ids) != 0 {

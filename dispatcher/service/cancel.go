@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -27,22 +28,22 @@ func (s *Service) cancel(ctx context.Context, body []byte) (any, error) {
 			return nil, &messages.FieldError{Field: f.name, Reason: "is too long"}
 		}
 	}
-	return s.cancelWith(ctx, ref, &messages.CancelRequested{ID: s.cfg.Keeper.NewID(), By: req.By, Reason: req.Reason})
+	return s.cancelWith(ctx, ref, &record.CancelRequested{ID: s.cfg.Keeper.NewID(), By: req.By, Reason: req.Reason})
 }
 
 // cancelRun is cancel for the dispatcher's own reasons.
 func (s *Service) cancelRun(ctx context.Context, ref messages.Ref, reason string) error {
 	reason = strict.Clip(reason, maxCancelText)
-	_, err := s.cancelWith(ctx, ref, &messages.CancelRequested{ID: s.cfg.Keeper.NewID(), Reason: reason})
+	_, err := s.cancelWith(ctx, ref, &record.CancelRequested{ID: s.cfg.Keeper.NewID(), Reason: reason})
 	return err
 }
 
-func (s *Service) cancelWith(ctx context.Context, ref messages.Ref, record *messages.CancelRequested) (any, error) {
+func (s *Service) cancelWith(ctx context.Context, ref messages.Ref, ask *record.CancelRequested) (any, error) {
 	for {
-		head, err := s.cfg.Keeper.Control(ctx, ref, record)
+		head, err := s.cfg.Keeper.Control(ctx, ref, ask)
 		switch {
 		case errors.Is(err, runlog.ErrNotFound):
-			st, err := s.cancelQueued(ctx, ref, record)
+			st, err := s.cancelQueued(ctx, ref, ask)
 			if errors.Is(err, runlog.ErrConflict) {
 				continue // a worker has just begun it
 			}
@@ -53,12 +54,12 @@ func (s *Service) cancelWith(ctx context.Context, ref messages.Ref, record *mess
 		if err := s.cfg.Bus.Nudge(ctx, ref); err != nil {
 			s.cfg.Log.DebugContext(ctx, "nudge", "task_id", ref.Run, "err", err) // a hint: the heartbeat sees it too
 		}
-		return s.statusOf(ctx, ref, messages.Entry{Head: head})
+		return s.statusOf(ctx, ref, record.Entry{Head: head})
 	}
 }
 
 // cancelQueued ends a run that is only queued. ErrConflict: it has a log by now.
-func (s *Service) cancelQueued(ctx context.Context, ref messages.Ref, record *messages.CancelRequested) (any, error) {
+func (s *Service) cancelQueued(ctx context.Context, ref messages.Ref, ask *record.CancelRequested) (any, error) {
 	q, ok, err := s.queued(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -67,9 +68,9 @@ func (s *Service) cancelQueued(ctx context.Context, ref messages.Ref, record *me
 		return nil, runlog.ErrNotFound
 	}
 	started := s.begun(ref, q)
-	why := &messages.RunError{Code: messages.CodeCancelled, Message: record.Text()}
+	why := &messages.RunError{Code: messages.CodeCancelled, Message: ask.Text()}
 	res := messages.EndedResult(ref, &started.Task, messages.StatusCancelled, why, q.at, s.cfg.Keeper.Now())
-	last, err := s.cfg.Keeper.Begin(ctx, ref, started, record, &messages.Finished{Result: res})
+	last, err := s.cfg.Keeper.Begin(ctx, ref, started, ask, &record.Finished{Result: res})
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +83,8 @@ func (s *Service) cancelQueued(ctx context.Context, ref messages.Ref, record *me
 	return s.statusOf(ctx, ref, last)
 }
 
-func (s *Service) begun(ref messages.Ref, q queued) *messages.Started {
-	started := &messages.Started{QueuedAt: q.at}
+func (s *Service) begun(ref messages.Ref, q queued) *record.Started {
+	started := &record.Started{QueuedAt: q.at}
 	if t, err := messages.DecodeTaskFor(ref, q.priority, q.body); err == nil {
 		started.Task = *t
 		started.Agent.Name = t.Agent

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -44,7 +45,7 @@ func (s *Service) decide(ctx context.Context, body []byte, denied bool) (any, er
 		if !denied {
 			text = messages.TextContent("")
 		}
-		return s.control(ctx, ref, w, &messages.Answered{ID: id, Park: w.park, By: req.By, Content: text, IsError: denied})
+		return s.control(ctx, ref, w, &record.Answered{ID: id, Park: w.park, By: req.By, Content: text, IsError: denied})
 	}
 	asked := w.asked()
 	switch {
@@ -57,7 +58,7 @@ func (s *Service) decide(ctx context.Context, body []byte, denied bool) (any, er
 	case req.Hash != "" && req.Hash != asked.Hash:
 		return nil, conflict("the call waits with other arguments than those that were decided about; look at them again")
 	}
-	return s.control(ctx, ref, w, &messages.Decided{
+	return s.control(ctx, ref, w, &record.Decided{
 		ID: id, Park: w.park, Step: asked.Step, Call: req.Call, Hash: asked.Hash, Denied: denied, By: req.By, Reason: req.Reason,
 		Until: w.parked.Until,
 	})
@@ -65,9 +66,9 @@ func (s *Service) decide(ctx context.Context, body []byte, denied bool) (any, er
 
 // waits is what a run waited for last.
 type waits struct {
-	last   messages.Entry
-	park   uint64           // sequence of the park
-	parked *messages.Parked // nil: it never waited, or is only queued
+	last   record.Entry
+	park   uint64         // sequence of the park
+	parked *record.Parked // nil: it never waited, or is only queued
 }
 
 // asked is the approval that was asked for in that park.
@@ -89,7 +90,7 @@ func (s *Service) waiting(ctx context.Context, ref messages.Ref) (w waits, err e
 }
 
 // control writes the answer to a park. Of two answers the first counts, and the second is told whose that was.
-func (s *Service) control(ctx context.Context, ref messages.Ref, w waits, r messages.Record) (any, error) {
+func (s *Service) control(ctx context.Context, ref messages.Ref, w waits, r record.Record) (any, error) {
 	head, err := s.cfg.Keeper.Control(ctx, ref, r)
 	switch {
 	case errors.Is(err, runlog.ErrLate):
@@ -104,10 +105,10 @@ func (s *Service) control(ctx context.Context, ref messages.Ref, w waits, r mess
 	case by == nil:
 		return nil, conflict("the run no longer waits for this")
 	case controlID(by) == controlID(r) && same(by, r):
-		if head.Phase == "" || head.Phase == messages.PhaseFinished {
+		if head.Phase == "" || head.Phase == record.PhaseFinished {
 			return s.afterwards(ctx, ref)
 		}
-		return s.statusOf(ctx, ref, messages.Entry{Head: head})
+		return s.statusOf(ctx, ref, record.Entry{Head: head})
 	default:
 		return nil, conflict(told(by, at))
 	}
@@ -170,16 +171,16 @@ func (s *Service) answerQuestion(ctx context.Context, body []byte) (any, error) 
 	case req.Text == "" && p.Reason != messages.ReasonBudget:
 		return nil, &messages.FieldError{Field: "text", Reason: "is empty"}
 	}
-	return s.control(ctx, ref, w, &messages.Answered{
+	return s.control(ctx, ref, w, &record.Answered{
 		ID: cmp.Or(req.Control, s.cfg.Keeper.NewID()), Park: w.park, By: req.By, Content: messages.TextContent(req.Text), IsError: req.Deny,
 	})
 }
 
-func controlID(r messages.Record) string {
+func controlID(r record.Record) string {
 	switch r := r.(type) {
-	case *messages.Answered:
+	case *record.Answered:
 		return r.ID
-	case *messages.Decided:
+	case *record.Decided:
 		return r.ID
 	default:
 		return ""
@@ -187,13 +188,13 @@ func controlID(r messages.Record) string {
 }
 
 // same reports whether two records of one control id say the same.
-func same(a, b messages.Record) bool {
+func same(a, b record.Record) bool {
 	switch a := a.(type) {
-	case *messages.Answered:
-		b, ok := b.(*messages.Answered)
+	case *record.Answered:
+		b, ok := b.(*record.Answered)
 		return ok && a.IsError == b.IsError
-	case *messages.Decided:
-		b, ok := b.(*messages.Decided)
+	case *record.Decided:
+		b, ok := b.(*record.Decided)
 		return ok && a.Denied == b.Denied && a.Hash == b.Hash
 	default:
 		return false
@@ -201,16 +202,16 @@ func same(a, b messages.Record) bool {
 }
 
 // told says in a sentence who was first.
-func told(r messages.Record, at time.Time) string {
+func told(r record.Record, at time.Time) string {
 	what, who := "it was answered", ""
 	switch r := r.(type) {
-	case *messages.Answered:
+	case *record.Answered:
 		who = r.By
-	case *messages.Decided:
+	case *record.Decided:
 		what, who = "it was "+r.Outcome(), r.By
-	case *messages.Expired:
+	case *record.Expired:
 		what = "it is too late: the time for it was over"
-	case *messages.CancelRequested:
+	case *record.CancelRequested:
 		what, who = "the run was asked to stop", r.By
 	}
 	if who != "" {

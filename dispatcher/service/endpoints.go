@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -185,7 +186,7 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such dead letter"
 	case errors.Is(err, runlog.ErrEnded):
 		p.Status, p.Code, p.Detail = http.StatusConflict, messages.CodeConflict, "the run has ended"
-	case errors.Is(err, messages.ErrNewerVersion):
+	case errors.Is(err, record.ErrNewerVersion):
 		p.Status, p.Detail = http.StatusNotImplemented, "the log was written by a newer version than this dispatcher's"
 	case errors.Is(err, nats.ErrMaxPayload):
 		p.Status, p.Detail = http.StatusRequestEntityTooLarge, "the answer is larger than the server's max_payload"
@@ -295,7 +296,7 @@ func (s *Service) task(ctx context.Context, ref messages.Ref, again bool) (*mess
 		if err != nil {
 			return nil, err
 		}
-		started, ok := e.Records[0].(*messages.Started)
+		started, ok := e.Records[0].(*record.Started)
 		if !ok {
 			return nil, fmt.Errorf("the log of %s does not begin with its task", ref)
 		}
@@ -353,7 +354,7 @@ func (s *Service) status(ctx context.Context, body []byte) (any, error) {
 		return messages.RunStatus{Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusQueued, Updated: q.at, NotBefore: q.later}, nil
 	default:
 		st, err := s.statusOf(ctx, ref, last)
-		if err == nil && last.Head.Webhook && last.Head.Phase == messages.PhaseFinished {
+		if err == nil && last.Head.Webhook && last.Head.Phase == record.PhaseFinished {
 			st.Webhook, err = s.webhookOf(ctx, ref, st.Status)
 		}
 		return st, err
@@ -362,7 +363,7 @@ func (s *Service) status(ctx context.Context, body []byte) (any, error) {
 
 // find returns the newest entry of a run's log or, if it has none, its queued task. With neither it is
 // runlog.ErrNotFound.
-func (s *Service) find(ctx context.Context, ref messages.Ref) (last messages.Entry, q *queued, err error) {
+func (s *Service) find(ctx context.Context, ref messages.Ref) (last record.Entry, q *queued, err error) {
 	for range 2 { // a short run may begin and end between the two looks
 		last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
 		if err != nil || ok {
@@ -377,18 +378,18 @@ func (s *Service) find(ctx context.Context, ref messages.Ref) (last messages.Ent
 }
 
 // statusOf reads a status off the newest entry.
-func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.Entry) (messages.RunStatus, error) {
+func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last record.Entry) (messages.RunStatus, error) {
 	h := last.Head
 	st := messages.RunStatus{
 		Tenant: ref.Tenant, ID: ref.Run, Attempt: h.Attempt, Updated: h.Time, Waits: h.Waits, Status: messages.StatusRunning,
 		Sequence: h.FirstEvent + uint64(h.Events) - 1,
-		Cancel:   h.Cancel && h.Phase != messages.PhaseFinished,
-		Ignored:  h.Has(messages.KindUnverified),
+		Cancel:   h.Cancel && h.Phase != record.PhaseFinished,
+		Ignored:  h.Has(record.KindUnverified),
 	}
 	switch {
-	case h.Phase == messages.PhaseFinished && h.Status.Ended():
+	case h.Phase == record.PhaseFinished && h.Status.Ended():
 		st.Status = h.Status
-	case h.Phase == messages.PhaseFinished: // by an earlier version, which had it in the result alone
+	case h.Phase == record.PhaseFinished: // by an earlier version, which had it in the result alone
 		r, err := s.resultOf(ctx, ref, last)
 		if err != nil {
 			return st, err
@@ -396,7 +397,7 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 		st.Status = r.Status
 	case h.Waits != "":
 		st.Status = messages.StatusWaiting
-		if (h.Waits == messages.ParkModel || h.Waits == messages.ParkWorker) && h.Phase == messages.PhaseParked {
+		if (h.Waits == messages.ParkModel || h.Waits == messages.ParkWorker) && h.Phase == record.PhaseParked {
 			p, _, err := s.cfg.Keeper.Park(ctx, ref, last)
 			if err != nil {
 				return st, err
@@ -408,7 +409,7 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last messages.
 				}
 			}
 		}
-	case h.ClaimSeq == 0 && h.Phase == messages.PhaseReady:
+	case h.ClaimSeq == 0 && h.Phase == record.PhaseReady:
 		st.Status = messages.StatusQueued // a fork that no worker has taken up
 	}
 	return st, nil

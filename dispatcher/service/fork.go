@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/prompt"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -57,7 +58,7 @@ func (s *Service) fork(ctx context.Context, body []byte) (any, error) {
 }
 
 // upTo is the beginning of a run that has done what another one did before a step.
-func (s *Service) upTo(ctx context.Context, from messages.Ref, step int) (*messages.Started, error) {
+func (s *Service) upTo(ctx context.Context, from messages.Ref, step int) (*record.Started, error) {
 	if err := s.hasLog(ctx, from); err != nil {
 		return nil, err
 	}
@@ -77,16 +78,16 @@ func (s *Service) upTo(ctx context.Context, from messages.Ref, step int) (*messa
 type cut struct {
 	run     string
 	step    int
-	started *messages.Started
+	started *record.Started
 	last    int  // the last step that was begun
 	done    bool // the step was found
 	seq     uint64
 }
 
 // entry takes an entry; true: no more is wanted.
-func (c *cut) entry(e messages.Entry) bool {
+func (c *cut) entry(e record.Entry) bool {
 	for _, r := range e.Records {
-		if first, ok := r.(*messages.Started); ok {
+		if first, ok := r.(*record.Started); ok {
 			c.start(first)
 			continue
 		}
@@ -99,31 +100,31 @@ func (c *cut) entry(e messages.Entry) bool {
 }
 
 // start takes the first record. What that run had kept of yet another one is kept as well.
-func (c *cut) start(first *messages.Started) {
+func (c *cut) start(first *record.Started) {
 	own := *first
 	own.Prefix = nil
 	c.started = &own
 	_ = slices.ContainsFunc(first.Prefix, c.record) // until the step is found
 }
 
-func (c *cut) record(r messages.Record) bool {
-	if b, ok := r.(*messages.StepStarted); ok {
+func (c *cut) record(r record.Record) bool {
+	if b, ok := r.(*record.StepStarted); ok {
 		c.last = max(c.last, b.Step)
 		c.done = c.done || b.Step == c.step
 	}
 	if c.done || c.started == nil {
 		return c.done
 	}
-	if _, given := r.(*messages.Planned); given && c.last == 0 { // another agent may bring another plan
+	if _, given := r.(*record.Planned); given && c.last == 0 { // another agent may bring another plan
 		return false
 	}
-	if kept, ok := messages.Forked(r); ok {
+	if kept, ok := record.Forked(r); ok {
 		c.started.Prefix = append(c.started.Prefix, kept)
 	}
 	return false
 }
 
-func (c *cut) result() (*messages.Started, error) {
+func (c *cut) result() (*record.Started, error) {
 	switch {
 	case !c.done && c.last == 0:
 		return nil, &messages.FieldError{Field: "at", Reason: "the run has not begun any step"}
@@ -133,7 +134,7 @@ func (c *cut) result() (*messages.Started, error) {
 	if call := unreturned(c.started.Prefix); call != "" {
 		return nil, &messages.FieldError{Field: "at", Reason: fmt.Sprintf("the call %s still went on when step %d began", strict.Clip(call, 64), c.step)}
 	}
-	data, err := messages.EncodeRecords(c.started.Prefix)
+	data, err := record.EncodeRecords(c.started.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +146,13 @@ func (c *cut) result() (*messages.Started, error) {
 }
 
 // unreturned is a call that was begun and has no result, empty if there is none.
-func unreturned(rs []messages.Record) string {
+func unreturned(rs []record.Record) string {
 	open := map[string]bool{}
 	for _, r := range rs {
 		switch r := r.(type) {
-		case *messages.ToolStarted:
+		case *record.ToolStarted:
 			open[r.Call.ID] = true
-		case *messages.ToolReturned:
+		case *record.ToolReturned:
 			delete(open, r.Result.CallID)
 		}
 	}
@@ -162,7 +163,7 @@ func unreturned(rs []messages.Record) string {
 }
 
 // choose puts another agent or model in place of the run's. The kept steps must mean the same to it.
-func (s *Service) choose(ctx context.Context, started *messages.Started, req *messages.ForkRequest) error {
+func (s *Service) choose(ctx context.Context, started *record.Started, req *messages.ForkRequest) error {
 	if req.Agent != "" {
 		def, err := s.definition(ctx, req.Agent, req.Revision)
 		if err != nil {
@@ -207,12 +208,12 @@ func (s *Service) instruct(ctx context.Context, def *messages.Definition, task *
 }
 
 // fits tells why an agent cannot go on with what was begun.
-func fits(started *messages.Started, def *messages.Definition) error {
+func fits(started *record.Started, def *messages.Definition) error {
 	bad := func(format string, args ...any) error {
 		return &messages.FieldError{Field: "agent", Reason: fmt.Sprintf(format, args...)}
 	}
 	was := &started.Agent
-	begun := slices.ContainsFunc(started.Prefix, func(r messages.Record) bool { return r.Kind() == messages.KindStepStarted })
+	begun := slices.ContainsFunc(started.Prefix, func(r record.Record) bool { return r.Kind() == record.KindStepStarted })
 	switch {
 	case begun && was.Planner != def.Planner:
 		return bad("its planner is %s; that of the steps that are kept is %s: fork at step 1", def.Planner, was.Planner)
@@ -250,7 +251,7 @@ func (s *Service) definition(ctx context.Context, name string, revision uint64) 
 
 // renew makes the task that of a new run. It takes no part in the conversation of the old one, tells nobody of its
 // end, and does not begin after its own deadline.
-func (s *Service) renew(started *messages.Started, run messages.Ref) {
+func (s *Service) renew(started *record.Started, run messages.Ref) {
 	now := s.cfg.Keeper.Now()
 	started.QueuedAt = now
 	t := &started.Task

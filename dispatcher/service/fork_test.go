@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -48,10 +49,10 @@ func TestForkToAnotherAgent(t *testing.T) {
 	task.SetDefaults()
 	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	_, err = k.Begin(ctx, run,
-		&messages.Started{Task: task, Agent: planner, Tools: []messages.ToolSpec{{Name: "look", InputSchema: []byte(`{}`)}}, QueuedAt: time.Now()},
-		&messages.Claimed{Claim: "k", Worker: "w", Ticket: 1},
-		&messages.Planned{Decision: messages.DecisionReady, Plan: planner.Plan},
-		&messages.StepStarted{Step: 1, StepID: "one"},
+		&record.Started{Task: task, Agent: planner, Tools: []messages.ToolSpec{{Name: "look", InputSchema: []byte(`{}`)}}, QueuedAt: time.Now()},
+		&record.Claimed{Claim: "k", Worker: "w", Ticket: 1},
+		&record.Planned{Decision: record.DecisionReady, Plan: planner.Plan},
+		&record.StepStarted{Step: 1, StepID: "one"},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func TestForkToAnotherAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, ok := e.Records[0].(*messages.Started)
+		first, ok := e.Records[0].(*record.Started)
 		if !ok || first.Agent.Instructions != "Be polite." || first.Agent.Prompt.Version == 0 || len(first.Prefix) != 0 {
 			t.Errorf("%+v", e.Records[0])
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -19,7 +20,7 @@ const (
 
 // log answers with a page of a run's log. Clients may not read the stream; this is how they see it.
 func (s *Service) log(ctx context.Context, body []byte) (any, error) {
-	var req messages.LogRequest
+	var req record.LogRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
@@ -48,20 +49,20 @@ func (s *Service) hasLog(ctx context.Context, ref messages.Ref) error {
 	}
 }
 
-func (s *Service) page(ctx context.Context, ref messages.Ref, req messages.LogRequest) (*messages.LogPage, error) {
+func (s *Service) page(ctx context.Context, ref messages.Ref, req record.LogRequest) (*record.LogPage, error) {
 	room := min(maxPageBytes, int(s.cfg.Conn.MaxPayload())-pageRoom)
 	if req.Offset > 0 {
 		if e, ok := s.parts.find(ref, req.After); ok {
 			return s.partOf(req.Offset, e, room)
 		}
 	}
-	page := &messages.LogPage{Entries: []messages.EntryCopy{}}
+	page := &record.LogPage{Entries: []record.EntryCopy{}}
 	size := 0
 	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, req.After, runlog.Tail) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := messages.NewEntryCopy(e)
+		l, err := record.NewEntryCopy(e)
 		if err != nil {
 			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
 		}
@@ -84,7 +85,7 @@ func (s *Service) page(ctx context.Context, ref messages.Ref, req messages.LogRe
 
 // partOf is the part of an entry from an offset that fits a message, where it is in base64. The entry is kept until its last
 // part was asked for.
-func (s *Service) partOf(offset int, e *keptEntry, room int) (*messages.LogPage, error) {
+func (s *Service) partOf(offset int, e *keptEntry, room int) (*record.LogPage, error) {
 	if offset >= len(e.data) {
 		return nil, &messages.FieldError{Field: "offset", Reason: fmt.Sprintf("entry %d has %d bytes", e.seq, len(e.data))}
 	}
@@ -94,8 +95,8 @@ func (s *Service) partOf(offset int, e *keptEntry, room int) (*messages.LogPage,
 	} else {
 		s.parts.drop(e)
 	}
-	return &messages.LogPage{
-		Entries: []messages.EntryCopy{}, More: true,
-		Part: &messages.LogPart{Seq: e.seq, Offset: offset, Size: len(e.data), Data: e.data[offset:end]},
+	return &record.LogPage{
+		Entries: []record.EntryCopy{}, More: true,
+		Part: &record.LogPart{Seq: e.seq, Offset: offset, Size: len(e.data), Data: e.data[offset:end]},
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -27,7 +28,7 @@ func (s *Service) result(ctx context.Context, body []byte) (any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case q != nil || last.Head.Phase != messages.PhaseFinished:
+	case q != nil || last.Head.Phase != record.PhaseFinished:
 		return nil, conflict("the run has not ended")
 	}
 	r, err := s.resultOf(ctx, ref, last)
@@ -65,12 +66,12 @@ func (s *Service) taskResult(ctx context.Context, ref messages.Ref, r *messages.
 }
 
 // resultOf is the result in the last entry of a run that has ended.
-func (s *Service) resultOf(ctx context.Context, ref messages.Ref, last messages.Entry) (*messages.AgentResult, error) {
+func (s *Service) resultOf(ctx context.Context, ref messages.Ref, last record.Entry) (*messages.AgentResult, error) {
 	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, last.Seq-1, last.Seq) {
 		if err != nil {
 			return nil, err
 		}
-		if f, ok := e.Records[len(e.Records)-1].(*messages.Finished); ok {
+		if f, ok := e.Records[len(e.Records)-1].(*record.Finished); ok {
 			return &f.Result, nil
 		}
 	}
@@ -122,7 +123,7 @@ func (s *Service) transcript(ctx context.Context, ref messages.Ref, after messag
 		if err != nil {
 			return nil, err
 		}
-		for at, m := range messages.Said(&e) {
+		for at, m := range record.Said(&e) {
 			if at.Seq == after.Seq && at.N <= after.N {
 				continue
 			}

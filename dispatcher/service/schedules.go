@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -134,7 +135,7 @@ func (s *Service) goesOn(ctx context.Context, run messages.Ref) (bool, error) {
 	case err != nil:
 		return false, err
 	default:
-		return queued != nil || last.Head.Phase != messages.PhaseFinished, nil
+		return queued != nil || last.Head.Phase != record.PhaseFinished, nil
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -30,7 +31,7 @@ func (s *Service) steer(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.cfg.Keeper.Steer(ctx, ref, &messages.Steered{
+	e, err := s.cfg.Keeper.Steer(ctx, ref, &record.Steered{
 		ID: cmp.Or(req.Control, s.cfg.Keeper.NewID()), By: req.By, Message: req.Message,
 	})
 	switch {

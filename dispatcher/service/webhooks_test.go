@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/webhook"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -124,7 +125,7 @@ func (o *office) endTask(task *messages.Task, status messages.Status) {
 	result := messages.EndedResult(task.Ref(), task, status, nil, now, now)
 	result.Success = status == messages.StatusCompleted
 	_, err := o.keeper.Begin(o.t.Context(), task.Ref(),
-		&messages.Started{Task: *task, Agent: messages.BuiltinAgent(), QueuedAt: now}, &messages.Finished{Result: result})
+		&record.Started{Task: *task, Agent: messages.BuiltinAgent(), QueuedAt: now}, &record.Finished{Result: result})
 	if err == nil {
 		err = o.keeper.Settle(o.t.Context(), task.Ref())
 	}
@@ -493,12 +494,12 @@ func TestTheEndOfARunStoredOutOfOrderIsTold(t *testing.T) {
 		task := messages.Task{ID: name, Input: messages.TextInput("Go."), Webhook: &messages.Webhook{URL: o.url}}
 		task.SetDefaults()
 		now := time.Now().UTC()
-		entry, err := o.keeper.Begin(t.Context(), task.Ref(), &messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
-			&messages.Finished{Result: messages.EndedResult(task.Ref(), &task, messages.StatusCompleted, nil, now, now)})
+		entry, err := o.keeper.Begin(t.Context(), task.Ref(), &record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
+			&record.Finished{Result: messages.EndedResult(task.Ref(), &task, messages.StatusCompleted, nil, now, now)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := messages.Events(task.Ref(), entry)
+		all := record.Events(task.Ref(), entry)
 		end := all[len(all)-1].AppendJSON(nil)
 		for _, e := range order(all) {
 			if _, err := o.nc.Request(task.Ref().EventSubject(e.Name()), e.AppendJSON(nil), patience); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -35,17 +36,17 @@ func (s *Service) why(ctx context.Context, body []byte) (any, error) {
 	y.Status, y.Waits, y.Attempt, y.Since = st.Status, st.Waits, st.Attempt, st.Updated
 	h := last.Head
 	switch {
-	case h.Phase == messages.PhaseFinished:
+	case h.Phase == record.PhaseFinished:
 		return y, s.whyEnded(ctx, y, ref, last)
-	case h.Phase == messages.PhaseActive:
+	case h.Phase == record.PhaseActive:
 		return y, s.whyWorks(ctx, y, ref, last)
-	case h.Phase == messages.PhaseReady && h.Cancel:
+	case h.Phase == record.PhaseReady && h.Cancel:
 		y.Text = "It was asked to stop, and waits for a worker that ends it."
 		return y, nil
-	case h.Phase == messages.PhaseReady && h.Waits == "":
+	case h.Phase == record.PhaseReady && h.Waits == "":
 		y.Text = "It waits for a worker that takes it up."
 		return y, nil
-	case h.Phase == messages.PhaseReady:
+	case h.Phase == record.PhaseReady:
 		y.Text = fmt.Sprintf("Its wait (%s) is over, and it waits for a worker that goes on with it.", h.Waits)
 		return y, nil
 	default:
@@ -102,7 +103,7 @@ func pausedText(p *messages.PausedThing) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-func (s *Service) whyEnded(ctx context.Context, y *messages.Why, ref messages.Ref, last messages.Entry) error {
+func (s *Service) whyEnded(ctx context.Context, y *messages.Why, ref messages.Ref, last record.Entry) error {
 	if y.Status == messages.StatusCompleted { // its result may be large, and says no more
 		y.Text = "It has ended: completed."
 		return nil
@@ -124,24 +125,24 @@ func (s *Service) whyEnded(ctx context.Context, y *messages.Why, ref messages.Re
 }
 
 // whyWorks names the worker of the last claim, and the step that was begun last.
-func (s *Service) whyWorks(ctx context.Context, y *messages.Why, ref messages.Ref, last messages.Entry) error {
+func (s *Service) whyWorks(ctx context.Context, y *messages.Why, ref messages.Ref, last record.Entry) error {
 	steps := uint64(0)
 	for e, err := range s.cfg.Keeper.Log.Heads(ctx, ref, 0, runlog.Tail) {
 		if err != nil {
 			return err
 		}
-		if e.Head.Has(messages.KindStepStarted) {
+		if e.Head.Has(record.KindStepStarted) {
 			steps = e.Seq
 		}
 	}
-	err := s.each(ctx, ref, last.Head.ClaimSeq, func(r messages.Record, at time.Time) {
-		if r, ok := r.(*messages.Claimed); ok {
+	err := s.each(ctx, ref, last.Head.ClaimSeq, func(r record.Record, at time.Time) {
+		if r, ok := r.(*record.Claimed); ok {
 			y.Worker, y.Since = r.Worker, at
 		}
 	})
 	if err == nil && steps != 0 {
-		err = s.each(ctx, ref, steps, func(r messages.Record, at time.Time) {
-			if r, ok := r.(*messages.StepStarted); ok {
+		err = s.each(ctx, ref, steps, func(r record.Record, at time.Time) {
+			if r, ok := r.(*record.StepStarted); ok {
 				y.Step = r.Step
 				if steps > last.Head.ClaimSeq {
 					y.Since = at
@@ -161,7 +162,7 @@ func (s *Service) whyWorks(ctx context.Context, y *messages.Why, ref messages.Re
 }
 
 // each hands out the records of one entry.
-func (s *Service) each(ctx context.Context, ref messages.Ref, seq uint64, do func(r messages.Record, at time.Time)) error {
+func (s *Service) each(ctx context.Context, ref messages.Ref, seq uint64, do func(r record.Record, at time.Time)) error {
 	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, seq-1, seq) {
 		if err != nil {
 			return err
@@ -176,13 +177,13 @@ func (s *Service) each(ctx context.Context, ref messages.Ref, seq uint64, do fun
 	return nil
 }
 
-func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.Ref, last messages.Entry) error {
+func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.Ref, last record.Entry) error {
 	p, since, err := s.cfg.Keeper.Park(ctx, ref, last)
 	if err != nil {
 		return err
 	}
 	if p == nil {
-		p = &messages.Parked{Reason: last.Head.Waits}
+		p = &record.Parked{Reason: last.Head.Waits}
 	}
 	y.Until, y.Call = p.Until, p.Call
 	if !since.IsZero() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -24,7 +25,7 @@ func quickly() bus.Config {
 	return bus.Config{Answer: 250 * time.Millisecond, Budget: 10 * time.Second}
 }
 
-func mustAppend(tb testing.TB, b *bus.Bus, run messages.Ref, last uint64, e messages.Entry) uint64 {
+func mustAppend(tb testing.TB, b *bus.Bus, run messages.Ref, last uint64, e record.Entry) uint64 {
 	tb.Helper()
 	seq, err := b.Append(ctxFor(tb), run, last, e)
 	if err != nil {
@@ -302,14 +303,14 @@ func TestReadOfWhatIsNotOurs(t *testing.T) {
 func TestReadOfANewerVersion(t *testing.T) {
 	b, _ := openNew(t)
 	e := step("01", 1)
-	e.Head.Version = messages.Version + 1
+	e.Head.Version = record.Version + 1
 	mustAppend(t, b, run1(), 0, e)
 	got, ok, err := b.Last(ctxFor(t), run1())
-	if !ok || !errors.Is(err, messages.ErrNewerVersion) || got.Head.ID != "01" {
+	if !ok || !errors.Is(err, record.ErrNewerVersion) || got.Head.ID != "01" {
 		t.Errorf("last: got %+v, %v, %v", got, ok, err)
 	}
 	for got, err := range b.Read(ctxFor(t), run1(), 0, runlog.Tail) {
-		if !errors.Is(err, messages.ErrNewerVersion) || got.Head.ID != "01" {
+		if !errors.Is(err, record.ErrNewerVersion) || got.Head.ID != "01" {
 			t.Errorf("read: got %+v, %v", got, err)
 		}
 	}
@@ -318,8 +319,8 @@ func TestReadOfANewerVersion(t *testing.T) {
 // A blob is stored once however often it is put, and damage shows.
 func TestBlobs(t *testing.T) {
 	b, nc := openNew(t)
-	large := messages.Entry{Records: []messages.Record{&messages.CancelRequested{ID: "c", Reason: strings.Repeat("x", 600<<10)}}}
-	large.Head = messages.Follow(run1(), messages.Head{}, large.Records...)
+	large := record.Entry{Records: []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 600<<10)}}}
+	large.Head = record.Follow(run1(), record.Head{}, large.Records...)
 	large.Head.ID = "01"
 	first := mustAppend(t, b, run1(), 0, large)
 	large.Head.ID = "02"
@@ -348,8 +349,8 @@ func TestBlobs(t *testing.T) {
 func TestInlineIsASetting(t *testing.T) {
 	for inline, want := range map[int]uint64{0: 0, 4 << 10: 1} {
 		b, nc := open(t, startNATS(t), bus.Config{Inline: inline})
-		e := messages.Entry{Records: []messages.Record{&messages.CancelRequested{ID: "c", Reason: strings.Repeat("x", 8<<10)}}}
-		e.Head = messages.Follow(run1(), messages.Head{}, e.Records...)
+		e := record.Entry{Records: []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 8<<10)}}}
+		e.Head = record.Follow(run1(), record.Head{}, e.Records...)
 		e.Head.ID = "01"
 		mustAppend(t, b, run1(), 0, e)
 		if n := streamLength(t, nc, bus.StreamBlobs); n != want {

@@ -69,8 +69,6 @@ type Bus struct {
 	lull    lull
 	agents  agentCache
 	skipped atomic.Uint64
-	entries buffers
-	events  buffers // apart: they are small, and thousands may be on their way
 	grants  grants
 	spent   spentCache
 

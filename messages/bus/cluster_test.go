@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
 )
@@ -115,7 +116,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		for i := range 4 { // so that the replicas have something to lag behind with
 			others.Go(func() {
 				large := step("large", 1)
-				large.Records = []messages.Record{&messages.CancelRequested{ID: "c", Reason: strings.Repeat("x", 50<<10)}}
+				large.Records = []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 50<<10)}}
 				for last := uint64(0); ctx.Err() == nil; {
 					last, _ = b.Append(ctx, messages.Ref{Tenant: "acme", Run: fmt.Sprintf("other-%d", i)}, last, large)
 				}

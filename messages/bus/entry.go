@@ -9,26 +9,25 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Headers of an entry. What the entry expected of its log is kept by the stream too, in headerExpect.
 const (
-	headerHead = "Longshore-Head" // messages.EncodeHead
+	headerHead = "Longshore-Head" // record.EncodeHead
 	headerBlob = "Longshore-Blob" // where the records are when they are not in the body
 )
 
-// encodeEntry makes the message that appends an entry after last, maybe on the buffer, which may grow. Its blob, if it
-// needs one, is stored when this returns.
-func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e *messages.Entry, buf *[]byte) (*nats.Msg, error) {
-	head, err := messages.EncodeHead(&e.Head)
+// encodeEntry makes the message that appends an entry after last. Its blob, if it needs one, is stored when this returns.
+func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e *record.Entry) (*nats.Msg, error) {
+	head, err := record.EncodeHead(&e.Head)
 	if err != nil {
 		return nil, err
 	}
-	body, err := messages.AppendRecords((*buf)[:0], e.Records)
+	body, err := record.EncodeRecords(e.Records)
 	if err != nil {
-		return nil, fmt.Errorf("encode records: %w", err)
+		return nil, err
 	}
-	*buf = body
 	if b.sealer != nil {
 		if body, err = b.sealer.Seal(body, associated(run, last, head)); err != nil {
 			return nil, fmt.Errorf("seal: %w", err)
@@ -49,13 +48,13 @@ func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e 
 }
 
 // decodeHead reads the head of a message of a log. The entry of an error still has what could be read of it.
-func decodeHead(run messages.Ref, m stored) (messages.Entry, error) {
+func decodeHead(run messages.Ref, m stored) (record.Entry, error) {
 	header := m.header.Get(headerHead)
 	if header == "" {
-		return messages.Entry{Seq: m.seq}, badEntry(run, m, errors.New("it has no head"))
+		return record.Entry{Seq: m.seq}, badEntry(run, m, errors.New("it has no head"))
 	}
-	head, err := messages.DecodeHead(header)
-	e := messages.Entry{Head: head}.At(m.seq)
+	head, err := record.DecodeHead(header)
+	e := record.Entry{Head: head}.At(m.seq)
 	if err != nil {
 		return e, badEntry(run, m, err)
 	}
@@ -70,7 +69,7 @@ func badEntry(run messages.Ref, m stored, err error) error {
 }
 
 // decodeEntry reads a message of a log whole. The entry of an error still has what could be read of its head.
-func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (messages.Entry, error) {
+func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (record.Entry, error) {
 	e, err := decodeHead(run, m)
 	if err != nil {
 		return e, err
@@ -90,7 +89,7 @@ func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (mess
 			return e, badEntry(run, m, fmt.Errorf("open sealed records: %w", err))
 		}
 	}
-	if e.Records, err = messages.DecodeRecords(body); err != nil {
+	if e.Records, err = record.DecodeRecords(body); err != nil {
 		return e, badEntry(run, m, err)
 	}
 	if !e.Head.Matches(e.Records) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -31,7 +32,7 @@ func (d *dying) Net(ctx context.Context, run messages.Ref, control string, at ti
 	return errors.Join(d.dies("net"), d.Bus.Net(ctx, run, control, at))
 }
 
-func (d *dying) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+func (d *dying) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	if err := d.dies("append"); err != nil {
 		return 0, err
 	}
@@ -45,10 +46,10 @@ func (d *dying) Wake(ctx context.Context, run messages.Ref, after uint64) error 
 	return d.Bus.Wake(ctx, run, after)
 }
 
-func forkOf(run messages.Ref) *messages.Started {
-	return &messages.Started{
+func forkOf(run messages.Ref) *record.Started {
+	return &record.Started{
 		Task: *newTask(run), Agent: messages.BuiltinAgent(), QueuedAt: time.Now(), ForkedFrom: &messages.Origin{Run: "old", Seq: 7, Step: 2},
-		Prefix: messages.Records{&messages.StepStarted{Step: 1}, &messages.StepEnded{Step: 1, Status: messages.StepCompleted}},
+		Prefix: record.Records{&record.StepStarted{Step: 1}, &record.StepEnded{Step: 1, Status: messages.StepCompleted}},
 	}
 }
 
@@ -89,7 +90,7 @@ func TestForkThatIsKilled(t *testing.T) {
 			if err != nil || again != tt.stored {
 				t.Errorf("forked again: duplicate %t, %v", again, err)
 			}
-			if last, _, err = b.Last(ctx, run); err != nil || last.Head.Phase != messages.PhaseReady {
+			if last, _, err = b.Last(ctx, run); err != nil || last.Head.Phase != record.PhaseReady {
 				t.Errorf("%+v, %v", last.Head, err)
 			}
 			wantWake(t, b, run, last.Seq)

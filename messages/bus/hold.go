@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // HoldStart is the park of a task whose tenant has published more than it may submit; nil: it may begin now. The task
 // was stored when it was published.
-func (b *Bus) HoldStart(ctx context.Context, run messages.Ref, published, now time.Time) (*messages.Parked, error) {
+func (b *Bus) HoldStart(ctx context.Context, run messages.Ref, published, now time.Time) (*record.Parked, error) {
 	q, err := b.Granted(ctx, tenantQuota(run.Tenant))
 	if err != nil || q.PerMinute == 0 {
 		return nil, err
@@ -19,7 +20,7 @@ func (b *Bus) HoldStart(ctx context.Context, run messages.Ref, published, now ti
 	if err != nil || at.IsZero() {
 		return nil, err
 	}
-	return &messages.Parked{
+	return &record.Parked{
 		Reason: messages.ParkQuota, Limit: messages.QuotaPerMinute, Until: &at, Again: !sure,
 		Question: fmt.Sprintf("tenant %s may submit %d tasks in a minute", run.Tenant, q.PerMinute),
 	}, nil
@@ -27,12 +28,12 @@ func (b *Bus) HoldStart(ctx context.Context, run messages.Ref, published, now ti
 
 // HoldCall is the park of a run whose tenant has spent what its models may cost in this day or month; nil: the next model
 // call may be made. A tenant without a ceiling costs no request.
-func (b *Bus) HoldCall(ctx context.Context, run messages.Ref, now time.Time) (*messages.Parked, error) {
+func (b *Bus) HoldCall(ctx context.Context, run messages.Ref, now time.Time) (*record.Parked, error) {
 	limit, text, until, err := b.ceiling(ctx, run.Tenant, now)
 	if err != nil || limit == "" {
 		return nil, err
 	}
-	return &messages.Parked{
+	return &record.Parked{
 		Reason: messages.ParkQuota, Limit: limit, Until: &until, Question: "tenant " + run.Tenant + ": " + text,
 	}, nil
 }
@@ -52,7 +53,7 @@ func (b *Bus) ceiling(ctx context.Context, tenant string, now time.Time) (limit,
 
 // Freed reports whether a run that is parked for a quota may go on before its time, because the limit was raised or taken
 // away.
-func (b *Bus) Freed(ctx context.Context, run messages.Ref, p *messages.Parked, now time.Time) (bool, error) {
+func (b *Bus) Freed(ctx context.Context, run messages.Ref, p *record.Parked, now time.Time) (bool, error) {
 	if p.Limit == messages.QuotaPerMinute {
 		q, err := b.Granted(ctx, tenantQuota(run.Tenant))
 		return err == nil && q.PerMinute == 0, err

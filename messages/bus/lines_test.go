@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -50,7 +51,7 @@ func TestLineJoinedByMany(t *testing.T) {
 	}
 	// A worker that was cut off gets none.
 	ended := messages.Ref{Tenant: "t", Run: "old"}
-	sessionLog(t, b, ended, &messages.Finished{})
+	sessionLog(t, b, ended, &record.Finished{})
 	last, _, _ := b.Last(ctxFor(t), ended)
 	if _, err := k.JoinLines(ctxFor(t), ended, last.Head.ClaimSeq, []string{messages.KeyLine("t", "other")}, 1); err == nil {
 		t.Error("a run that has ended was given a place")

@@ -12,22 +12,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // Append implements runlog.Log. It is one request when all goes well. An answer that was lost costs a look at the
 // log for the entry's id before the entry is sent again; after the budget the error is the last one, and the entry
 // may be stored or not.
-func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	if err := run.Check(); err != nil {
 		return 0, err
 	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	buf := b.entries.get() // the connection copies what is sent
-	defer b.entries.put(buf)
-	m, err := b.encodeEntry(ctx, run, last, &e, buf)
+	m, err := b.encodeEntry(ctx, run, last, &e)
 	if err != nil {
 		return 0, err
 	}
@@ -97,8 +96,8 @@ func (a *appending) resolve(ctx context.Context) (uint64, error) {
 }
 
 func (a *appending) isOwn(m stored) bool {
-	head, err := messages.DecodeHead(m.header.Get(headerHead))
-	return (err == nil || errors.Is(err, messages.ErrNewerVersion)) && head.ID == a.id
+	head, err := record.DecodeHead(m.header.Get(headerHead))
+	return (err == nil || errors.Is(err, record.ErrNewerVersion)) && head.ID == a.id
 }
 
 // isShorter reports whether the stream refused the append because the log ends before last: it was purged, or the
@@ -116,32 +115,32 @@ func (a *appending) isShorter() bool {
 // Read implements runlog.Log. Entries come in pages from whichever replica answers; where it stops short of through,
 // and always for Tail, the stream's leader is asked for the rest.
 //
-// An error ends it. The entry that comes with messages.ErrNewerVersion has its head.
-func (b *Bus) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+// An error ends it. The entry that comes with record.ErrNewerVersion has its head.
+func (b *Bus) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
 	return b.read(ctx, run, after, through, b.decodeEntry)
 }
 
 // Heads implements runlog.Log: it fetches no blob, opens no seal and decodes no record.
-func (b *Bus) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+func (b *Bus) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
 	return b.read(ctx, run, after, through, headOnly)
 }
 
 // headOnly is the decoder of heads.
-func headOnly(_ context.Context, run messages.Ref, m stored) (messages.Entry, error) {
+func headOnly(_ context.Context, run messages.Ref, m stored) (record.Entry, error) {
 	return decodeHead(run, m)
 }
 
 // decoder reads a message of a log.
-type decoder func(ctx context.Context, run messages.Ref, m stored) (messages.Entry, error)
+type decoder func(ctx context.Context, run messages.Ref, m stored) (record.Entry, error)
 
-func (b *Bus) read(ctx context.Context, run messages.Ref, after, through uint64, decode decoder) iter.Seq2[messages.Entry, error] {
-	return func(yield func(messages.Entry, error) bool) {
+func (b *Bus) read(ctx context.Context, run messages.Ref, after, through uint64, decode decoder) iter.Seq2[record.Entry, error] {
+	return func(yield func(record.Entry, error) bool) {
 		if err := run.Check(); err != nil {
-			yield(messages.Entry{}, err)
+			yield(record.Entry{}, err)
 			return
 		}
 		if ctx.Err() != nil {
-			yield(messages.Entry{}, context.Cause(ctx))
+			yield(record.Entry{}, context.Cause(ctx))
 			return
 		}
 		r := reading{bus: b, decode: decode, run: run, at: after, is: after == 0}
@@ -158,11 +157,11 @@ type reading struct {
 	run    messages.Ref
 	at     uint64 // the entry that was yielded last
 	is     bool   // whether at is an entry of the log or its begin; else it is just a number below the rest
-	head   messages.Head
+	head   record.Head
 }
 
 // quick yields what a replica has. It is false when the caller has had enough, or an error.
-func (r *reading) quick(ctx context.Context, yield func(messages.Entry, error) bool) bool {
+func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) bool) bool {
 	for m, err := range r.bus.batch(ctx, StreamRuns, r.run.LogSubject(), r.at+1) {
 		if err != nil {
 			return true // the leader will do
@@ -178,17 +177,17 @@ func (r *reading) quick(ctx context.Context, yield func(messages.Entry, error) b
 }
 
 // slow yields what the leader has, up to through.
-func (r *reading) slow(ctx context.Context, through uint64, yield func(messages.Entry, error) bool) {
+func (r *reading) slow(ctx context.Context, through uint64, yield func(record.Entry, error) bool) {
 	for r.at < through {
 		m, ok, err := r.bus.get(ctx, StreamRuns, lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
 		switch {
 		case err != nil:
-			yield(messages.Entry{}, fmt.Errorf("read %s after %d: %w", r.run, r.at, err))
+			yield(record.Entry{}, fmt.Errorf("read %s after %d: %w", r.run, r.at, err))
 			return
 		case !ok:
 			return
 		case r.misses(m):
-			yield(messages.Entry{}, fmt.Errorf("read %s: entries between %d and %d are missing", r.run, r.at, m.seq))
+			yield(record.Entry{}, fmt.Errorf("read %s: entries between %d and %d are missing", r.run, r.at, m.seq))
 			return
 		case !r.yield(ctx, m, yield):
 			return
@@ -202,18 +201,18 @@ func (r *reading) misses(m stored) bool {
 	return err == nil && r.is && after != r.at
 }
 
-func (r *reading) yield(ctx context.Context, m stored, yield func(messages.Entry, error) bool) bool {
+func (r *reading) yield(ctx context.Context, m stored, yield func(record.Entry, error) bool) bool {
 	e, err := r.entry(ctx, m)
 	r.at, r.is, r.head = m.seq, true, e.Head
 	return yield(e, err) && err == nil
 }
 
-func (r *reading) entry(ctx context.Context, m stored) (messages.Entry, error) {
+func (r *reading) entry(ctx context.Context, m stored) (record.Entry, error) {
 	head, yes := r.bus.unsigned(r.run, m)
 	if !yes {
 		return r.decode(ctx, r.run, m)
 	}
-	var prev *messages.Head
+	var prev *record.Head
 	if r.is {
 		prev = &r.head
 	}
@@ -221,16 +220,16 @@ func (r *reading) entry(ctx context.Context, m stored) (messages.Entry, error) {
 }
 
 // Last implements runlog.Log; the stream's leader answers.
-func (b *Bus) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool, error) {
+func (b *Bus) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
 	if err := run.Check(); err != nil {
-		return messages.Entry{}, false, err
+		return record.Entry{}, false, err
 	}
 	m, ok, err := b.get(ctx, StreamRuns, lookup{Last: run.LogSubject()})
 	if err != nil {
-		return messages.Entry{}, false, fmt.Errorf("read last entry of %s: %w", run, err)
+		return record.Entry{}, false, fmt.Errorf("read last entry of %s: %w", run, err)
 	}
 	if !ok {
-		return messages.Entry{}, false, nil
+		return record.Entry{}, false, nil
 	}
 	if head, yes := b.unsigned(run, m); yes {
 		e, err := b.disregard(ctx, run, m, head, nil, headOnly)

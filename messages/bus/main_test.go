@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,9 +71,9 @@ func newTask(run messages.Ref) *messages.Task {
 }
 
 // step is a small entry.
-func step(id string, n int) messages.Entry {
-	e := messages.Entry{Records: []messages.Record{&messages.StepStarted{Step: n}}}
-	e.Head = messages.Follow(messages.Ref{}, messages.Head{}, e.Records...)
+func step(id string, n int) record.Entry {
+	e := record.Entry{Records: []record.Record{&record.StepStarted{Step: n}}}
+	e.Head = record.Follow(messages.Ref{}, record.Head{}, e.Records...)
 	e.Head.ID, e.Head.Time = id, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return e
 }

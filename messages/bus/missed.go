@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 const (
@@ -91,7 +92,7 @@ func (b *Bus) endedBefore(ctx context.Context, run messages.Ref, before time.Tim
 	if err != nil && !transient(err) {
 		return false, nil // a log that cannot be read is not known to have ended; doctor tells of it
 	}
-	return ok && last.Head.Phase == messages.PhaseFinished, err
+	return ok && last.Head.Phase == record.PhaseFinished, err
 }
 
 // storedBefore yields the subjects of the log entries that were stored before a time, oldest first, each as often as it

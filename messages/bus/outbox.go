@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -186,19 +185,9 @@ func (o *outbox) release() bool {
 // letter is an event, encoded once for all the times it may be sent.
 type letter struct {
 	subject, id string
-	body        *[]byte // to be released; nil: it has none
-	increment   string  // of a counter, which has no body
-	trace       string  // of an event
-}
-
-// envelope is about how much an event is longer than its data.
-const envelope = 352
-
-func (l *letter) data() []byte {
-	if l.body == nil {
-		return nil
-	}
-	return *l.body
+	body        []byte
+	increment   string // of a counter, which has no body
+	trace       string // of an event
 }
 
 func (o *outbox) letter(e *messages.Event) (letter, error) {
@@ -209,10 +198,8 @@ func (o *outbox) letter(e *messages.Event) (letter, error) {
 	if !strict.ValidToken(name) {
 		return letter{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
 	}
-	body := o.bus.events.get()
-	*body = e.AppendJSON(slices.Grow(*body, len(e.Data)+envelope))
 	return letter{
-		subject: o.run.EventSubject(name), id: o.run.MsgID() + "." + e.Sequence, body: body, trace: e.Traceparent,
+		subject: o.run.EventSubject(name), id: o.run.MsgID() + "." + e.Sequence, body: e.AppendJSON(nil), trace: e.Traceparent,
 	}, nil
 }
 
@@ -251,8 +238,7 @@ func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
 	if err != nil {
 		return err
 	}
-	defer o.bus.events.put(l.body)
-	m := &nats.Msg{Subject: l.subject, Data: l.data(), Header: nats.Header{headerMsgID: {l.id}}}
+	m := &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{headerMsgID: {l.id}}}
 	trace(m.Header, l.trace)
 	return o.bus.storeFirst(ctx, m)
 }
@@ -261,7 +247,6 @@ func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
 func (o *outbox) collect() {
 	n := 0
 	for n < len(o.flights) && o.flights[n].state.Load() == arrived {
-		o.bus.events.put(o.flights[n].body)
 		n++
 	}
 	if n > 0 {

@@ -15,19 +15,20 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // endRun writes a log of a claim and an end and, unless it is to be missed, the event of that end.
 func endRun(ctx context.Context, b *bus.Bus, run messages.Ref, missed bool) error {
 	var (
-		head messages.Head
+		head record.Head
 		last uint64
 	)
 	result := messages.EndedResult(run, nil, messages.StatusCompleted, nil, time.Now(), time.Now())
-	for i, r := range []messages.Record{&messages.Claimed{Claim: "c"}, &messages.Finished{Result: result}} {
-		head = messages.Follow(run, head, r)
+	for i, r := range []record.Record{&record.Claimed{Claim: "c"}, &record.Finished{Result: result}} {
+		head = record.Follow(run, head, r)
 		head.ID, head.Time = strconv.Itoa(i), time.Now()
-		e := messages.Entry{Head: head, Records: []messages.Record{r}}
+		e := record.Entry{Head: head, Records: []record.Record{r}}
 		var err error
 		if last, err = b.Append(ctx, run, last, e); err != nil {
 			return err
@@ -37,7 +38,7 @@ func endRun(ctx context.Context, b *bus.Bus, run messages.Ref, missed bool) erro
 	if missed {
 		return nil
 	}
-	events := messages.Events(run, messages.Entry{Head: head, Records: []messages.Record{&messages.Finished{Result: result}}})
+	events := record.Events(run, record.Entry{Head: head, Records: []record.Record{&record.Finished{Result: result}}})
 	return b.Open(run).Finish(ctx, events[len(events)-1])
 }
 
@@ -54,14 +55,14 @@ func TestRetain(t *testing.T) {
 	b, _ := openNew(t)
 	ended, goes := messages.Ref{Tenant: "acme", Run: "ended"}, messages.Ref{Tenant: "acme", Run: "goes-on"}
 	for _, run := range []messages.Ref{ended, goes} {
-		h := messages.Follow(run, messages.Head{}, &messages.Claimed{Claim: "c"})
+		h := record.Follow(run, record.Head{}, &record.Claimed{Claim: "c"})
 		h.ID, h.Time = "01", time.Now()
-		if _, err := b.Append(ctxFor(t), run, 0, messages.Entry{Head: h, Records: []messages.Record{&messages.Claimed{Claim: "c"}}}); err != nil {
+		if _, err := b.Append(ctxFor(t), run, 0, record.Entry{Head: h, Records: []record.Record{&record.Claimed{Claim: "c"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	finished := messages.Events(ended, messages.Entry{
-		Head: messages.Head{FirstEvent: 1, Events: 2, Time: time.Now()}, Records: []messages.Record{&messages.Finished{}},
+	finished := record.Events(ended, record.Entry{
+		Head: record.Head{FirstEvent: 1, Events: 2, Time: time.Now()}, Records: []record.Record{&record.Finished{}},
 	})[1]
 	if err := b.Open(ended).Finish(ctxFor(t), finished); err != nil {
 		t.Fatal(err)

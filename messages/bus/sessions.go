@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -132,15 +133,15 @@ func (b *Bus) rebuildSessions(ctx context.Context) error {
 
 // findSessions are the newest heads of all runs that name a session, by tenant and session. With a name it is that one
 // alone.
-func (b *Bus) findSessions(ctx context.Context, filter, name string) (map[[2]string]map[string]messages.Entry, error) {
-	found := map[[2]string]map[string]messages.Entry{}
+func (b *Bus) findSessions(ctx context.Context, filter, name string) (map[[2]string]map[string]record.Entry, error) {
+	found := map[[2]string]map[string]record.Entry{}
 	for subject, err := range b.subjects(ctx, StreamRuns, filter) {
 		if err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 		t := strings.Split(subject, ".")
 		last, ok, err := b.Last(ctx, messages.Ref{Tenant: t[1], Run: t[2]})
-		if err != nil && !errors.Is(err, messages.ErrNewerVersion) {
+		if err != nil && !errors.Is(err, record.ErrNewerVersion) {
 			return nil, err
 		}
 		s := last.Head.Session
@@ -149,7 +150,7 @@ func (b *Bus) findSessions(ctx context.Context, filter, name string) (map[[2]str
 		}
 		key := [2]string{t[1], s}
 		if found[key] == nil {
-			found[key] = map[string]messages.Entry{}
+			found[key] = map[string]record.Entry{}
 		}
 		found[key][t[2]] = last
 	}

@@ -12,16 +12,17 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // sessionLog makes a log whose newest head is that of a run of a session.
-func sessionLog(t *testing.T, b *bus.Bus, run messages.Ref, rs ...messages.Record) {
+func sessionLog(t *testing.T, b *bus.Bus, run messages.Ref, rs ...record.Record) {
 	t.Helper()
-	begin := &messages.Started{Task: messages.Task{ID: run.Run, Tenant: run.Tenant, Session: "s"}}
-	h := messages.Follow(run, messages.Head{}, append([]messages.Record{begin, &messages.Claimed{Claim: "k", Ticket: 1}}, rs...)...)
+	begin := &record.Started{Task: messages.Task{ID: run.Run, Tenant: run.Tenant, Session: "s"}}
+	h := record.Follow(run, record.Head{}, append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)...)
 	h.ID, h.Time = messages.NewID(time.Now()), time.Now().UTC()
-	if _, err := b.Append(ctxFor(t), run, 0, messages.Entry{Head: h, Records: append([]messages.Record{begin, &messages.Claimed{Claim: "k", Ticket: 1}}, rs...)}); err != nil {
+	if _, err := b.Append(ctxFor(t), run, 0, record.Entry{Head: h, Records: append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -76,17 +77,17 @@ func TestSessionRefuses(t *testing.T) {
 func TestSessionRebuilt(t *testing.T) {
 	b, _ := openNew(t)
 	run := func(id string) messages.Ref { return messages.Ref{Tenant: "t", Run: id} }
-	ended := &messages.Finished{Result: messages.AgentResult{Status: messages.StatusCompleted}}
-	wait := &messages.Parked{Reason: messages.ParkSession}
-	sessionLog(t, b, run("ended1"), &messages.Recalled{}, ended)
+	ended := &record.Finished{Result: messages.AgentResult{Status: messages.StatusCompleted}}
+	wait := &record.Parked{Reason: messages.ParkSession}
+	sessionLog(t, b, run("ended1"), &record.Recalled{}, ended)
 	sessionLog(t, b, run("refused"), ended) // without a turn
 	sessionLog(t, b, run("waits1"), wait)
-	sessionLog(t, b, run("approval"), &messages.Parked{Reason: "approval"}) // of before there were turns
-	sessionLog(t, b, run("turn"), &messages.Recalled{}, &messages.Parked{Reason: "approval"})
+	sessionLog(t, b, run("approval"), &record.Parked{Reason: "approval"}) // of before there were turns
+	sessionLog(t, b, run("turn"), &record.Recalled{}, &record.Parked{Reason: "approval"})
 	sessionLog(t, b, run("waits2"), wait)
-	sessionLog(t, b, run("cancelled"), wait, &messages.CancelRequested{ID: "x"})
-	sessionLog(t, b, run("ended2"), &messages.Recalled{}, ended)
-	sessionLog(t, b, messages.Ref{Tenant: "other", Run: "o"}, &messages.Recalled{})
+	sessionLog(t, b, run("cancelled"), wait, &record.CancelRequested{ID: "x"})
+	sessionLog(t, b, run("ended2"), &record.Recalled{}, ended)
+	sessionLog(t, b, messages.Ref{Tenant: "other", Run: "o"}, &record.Recalled{})
 	for range 2 { // it is stored the first time
 		s, revision, err := b.Session(ctxFor(t), "t", "s")
 		if err != nil || revision == 0 {

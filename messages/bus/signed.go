@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // headerSignature holds the signature of an entry that says what people decided.
@@ -32,7 +33,7 @@ func signed(run messages.Ref, last uint64, m *nats.Msg) []byte {
 }
 
 // sign signs an entry that says what people decided, if there is a key.
-func (b *Bus) sign(run messages.Ref, last uint64, head *messages.Head, m *nats.Msg) {
+func (b *Bus) sign(run messages.Ref, last uint64, head *record.Head, m *nats.Msg) {
 	if b.signer.key == nil || !head.Decides() {
 		return
 	}
@@ -41,13 +42,13 @@ func (b *Bus) sign(run messages.Ref, last uint64, head *messages.Head, m *nats.M
 
 // unsigned reports whether a message of a log says what people decided without a signature that counts here, and returns
 // its head then.
-func (b *Bus) unsigned(run messages.Ref, m stored) (messages.Head, bool) {
+func (b *Bus) unsigned(run messages.Ref, m stored) (record.Head, bool) {
 	if !b.keys.Any() {
-		return messages.Head{}, false
+		return record.Head{}, false
 	}
-	head, err := messages.DecodeHead(m.header.Get(headerHead))
+	head, err := record.DecodeHead(m.header.Get(headerHead))
 	if err != nil || !head.Decides() { // an error shows when the entry is read
-		return messages.Head{}, false
+		return record.Head{}, false
 	}
 	return head, !b.isSigned(run, m)
 }
@@ -70,9 +71,9 @@ func (b *Bus) isSigned(run messages.Ref, m stored) bool {
 }
 
 // disregard reads an entry that does not count. Prev is the head before it; nil: it is looked for.
-func (b *Bus) disregard(ctx context.Context, run messages.Ref, m stored, head messages.Head, prev *messages.Head, decode decoder) (messages.Entry, error) {
+func (b *Bus) disregard(ctx context.Context, run messages.Ref, m stored, head record.Head, prev *record.Head, decode decoder) (record.Entry, error) {
 	b.ignored.note(b, run, m.seq, &head)
-	if after, err := follows(m); err == nil && after == 0 && head.Has(messages.KindStarted) {
+	if after, err := follows(m); err == nil && after == 0 && head.Has(record.KindStarted) {
 		e, err := decode(ctx, run, m)
 		if err != nil {
 			return e, err
@@ -82,16 +83,16 @@ func (b *Bus) disregard(ctx context.Context, run messages.Ref, m stored, head me
 	if prev == nil {
 		before, err := b.headBefore(ctx, run, m.seq)
 		if err != nil {
-			return messages.Entry{Seq: m.seq}, err
+			return record.Entry{Seq: m.seq}, err
 		}
 		prev = &before
 	}
-	return messages.Entry{Seq: m.seq, Head: head}.Ignored(*prev), nil
+	return record.Entry{Seq: m.seq, Head: head}.Ignored(*prev), nil
 }
 
 // headBefore is the head that holds before a sequence of a log. It reads the log from its begin, for heads of entries
 // that do not count cannot be believed; there are none where nobody forges any.
-func (b *Bus) headBefore(ctx context.Context, run messages.Ref, seq uint64) (head messages.Head, err error) {
+func (b *Bus) headBefore(ctx context.Context, run messages.Ref, seq uint64) (head record.Head, err error) {
 	for e, err := range b.Heads(ctx, run, 0, seq-1) {
 		if err != nil {
 			return head, fmt.Errorf("read %s before %d: %w", run, seq, err)
@@ -114,7 +115,7 @@ type ignoredEntries struct {
 	total uint64
 }
 
-func (i *ignoredEntries) note(b *Bus, run messages.Ref, seq uint64, head *messages.Head) {
+func (i *ignoredEntries) note(b *Bus, run messages.Ref, seq uint64, head *record.Head) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, known := i.seen[seq]; known {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
 )
@@ -100,8 +101,8 @@ func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court 
 	}
 	c.reader = open(bus.Config{Keys: keys})
 	c.honest = keeperOf(open(bus.Config{Signer: signer, Keys: keys}))
-	c.append(c.forger, &messages.Started{Task: *newTask(c.run)}, &messages.Claimed{Claim: "a", Worker: "w", Ticket: 1}, &messages.StepStarted{Step: 1})
-	c.park = c.append(c.forger, &messages.Parked{Reason: messages.ParkApproval, Call: call, Approval: &messages.Approval{
+	c.append(c.forger, &record.Started{Task: *newTask(c.run)}, &record.Claimed{Claim: "a", Worker: "w", Ticket: 1}, &record.StepStarted{Step: 1})
+	c.park = c.append(c.forger, &record.Parked{Reason: messages.ParkApproval, Call: call, Approval: &messages.Approval{
 		Agent: "a", Step: 1, Tool: "x", Arguments: "{}", Hash: messages.HashArguments("{}"),
 	}})
 	return c
@@ -114,13 +115,13 @@ func keeperOf(b *bus.Bus) *runlog.Keeper {
 }
 
 // append appends as a worker does who does not verify.
-func (c *court) append(b *bus.Bus, rs ...messages.Record) uint64 {
+func (c *court) append(b *bus.Bus, rs ...record.Record) uint64 {
 	c.t.Helper()
 	last, _, err := b.Last(ctxFor(c.t), c.run)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	e := messages.Entry{Head: messages.Follow(c.run, last.Head, rs...), Records: rs}
+	e := record.Entry{Head: record.Follow(c.run, last.Head, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
 	seq, err := b.Append(ctxFor(c.t), c.run, last.Seq, e)
 	if err != nil {
@@ -129,21 +130,21 @@ func (c *court) append(b *bus.Bus, rs ...messages.Record) uint64 {
 	return seq
 }
 
-func (c *court) decided() *messages.Decided {
-	return &messages.Decided{ID: messages.NewID(time.Now()), Park: c.park, Step: 1, Call: call, Hash: messages.HashArguments("{}"), By: "ann"}
+func (c *court) decided() *record.Decided {
+	return &record.Decided{ID: messages.NewID(time.Now()), Park: c.park, Step: 1, Call: call, Hash: messages.HashArguments("{}"), By: "ann"}
 }
 
 // last is the newest head as those see it who verify. Reading from anywhere shows the same.
-func (c *court) last() messages.Head {
+func (c *court) last() record.Head {
 	c.t.Helper()
 	e, ok, err := c.reader.Last(ctxFor(c.t), c.run)
 	if err != nil || !ok {
 		c.t.Fatal(ok, err)
 	}
 	for after := range e.Seq {
-		for how, read := range map[string]func() (messages.Entry, int){
-			"Read":  func() (messages.Entry, int) { return c.tail(after, true) },
-			"Heads": func() (messages.Entry, int) { return c.tail(after, false) },
+		for how, read := range map[string]func() (record.Entry, int){
+			"Read":  func() (record.Entry, int) { return c.tail(after, true) },
+			"Heads": func() (record.Entry, int) { return c.tail(after, false) },
 		} {
 			if got, n := read(); n > 0 {
 				if diff := cmp.Diff(e.Head, got.Head); diff != "" {
@@ -155,7 +156,7 @@ func (c *court) last() messages.Head {
 	return e.Head
 }
 
-func (c *court) tail(after uint64, whole bool) (last messages.Entry, n int) {
+func (c *court) tail(after uint64, whole bool) (last record.Entry, n int) {
 	c.t.Helper()
 	read := c.reader.Heads
 	if whole {
@@ -177,20 +178,20 @@ func (c *court) tail(after uint64, whole bool) (last messages.Entry, n int) {
 // What was forged changes nothing, and what is decided after it counts.
 func TestForgedDecisions(t *testing.T) {
 	k := newKey(t)
-	for name, forge := range map[string]func(*court) []messages.Record{
-		"an approval": func(c *court) []messages.Record { return []messages.Record{c.decided()} },
-		"an answer": func(c *court) []messages.Record {
-			return []messages.Record{&messages.Answered{ID: "x", Park: c.park, Content: messages.TextContent("yes")}}
+	for name, forge := range map[string]func(*court) []record.Record{
+		"an approval": func(c *court) []record.Record { return []record.Record{c.decided()} },
+		"an answer": func(c *court) []record.Record {
+			return []record.Record{&record.Answered{ID: "x", Park: c.park, Content: messages.TextContent("yes")}}
 		},
-		"a cancel":         func(*court) []messages.Record { return []messages.Record{&messages.CancelRequested{ID: "x"}} },
-		"one among others": func(c *court) []messages.Record { return []messages.Record{c.decided(), &messages.Lost{Ticket: 1}} },
-		"one before an end": func(*court) []messages.Record {
-			return []messages.Record{&messages.CancelRequested{}, &messages.Finished{}}
+		"a cancel":         func(*court) []record.Record { return []record.Record{&record.CancelRequested{ID: "x"}} },
+		"one among others": func(c *court) []record.Record { return []record.Record{c.decided(), &record.Lost{Ticket: 1}} },
+		"one before an end": func(*court) []record.Record {
+			return []record.Record{&record.CancelRequested{}, &record.Finished{}}
 		},
-		"one that is a blob": func(c *court) []messages.Record {
+		"one that is a blob": func(c *court) []record.Record {
 			d := c.decided()
 			d.Reason = strings.Repeat("x", 100<<10)
-			return []messages.Record{d}
+			return []record.Record{d}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,10 +200,10 @@ func TestForgedDecisions(t *testing.T) {
 			c.append(c.forger, forge(c)...)
 			c.append(c.forger, forge(c)...) // twice in a row
 			after := c.last()
-			if after.Phase != messages.PhaseParked || after.ParkSeq != c.park || after.Cancel || after.Waits != before.Waits {
+			if after.Phase != record.PhaseParked || after.ParkSeq != c.park || after.Cancel || after.Waits != before.Waits {
 				t.Errorf("after it: %+v", after)
 			}
-			if !after.Has(messages.KindUnverified) || c.reader.Ignored() != 2 {
+			if !after.Has(record.KindUnverified) || c.reader.Ignored() != 2 {
 				t.Errorf("it is not told: %v, %d", after.Kinds, c.reader.Ignored())
 			}
 			if by, _, err := keeperOf(c.reader).Answer(ctxFor(t), c.run, c.park); by != nil || err != nil {
@@ -211,17 +212,17 @@ func TestForgedDecisions(t *testing.T) {
 
 			right := c.decided()
 			head, err := c.honest.Control(ctxFor(t), c.run, right)
-			if err != nil || head.Phase != messages.PhaseReady {
+			if err != nil || head.Phase != record.PhaseReady {
 				t.Fatalf("the right one: %+v, %v", head, err)
 			}
 			if diff := cmp.Diff(head, c.last()); diff != "" {
 				t.Error(diff)
 			}
 			by, _, err := keeperOf(c.reader).Answer(ctxFor(t), c.run, c.park)
-			if d, ok := by.(*messages.Decided); !ok || d.ID != right.ID || err != nil {
+			if d, ok := by.(*record.Decided); !ok || d.ID != right.ID || err != nil {
 				t.Errorf("answered by %v, %v", by, err)
 			}
-			if _, err := c.honest.Control(ctxFor(t), c.run, &messages.CancelRequested{ID: "y"}); err != nil || !c.last().Cancel {
+			if _, err := c.honest.Control(ctxFor(t), c.run, &record.CancelRequested{ID: "y"}); err != nil || !c.last().Cancel {
 				t.Errorf("cancel: %v, %t", err, c.last().Cancel)
 			}
 			var n uint64
@@ -229,7 +230,7 @@ func TestForgedDecisions(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, event := range messages.Events(c.run, e) {
+				for _, event := range record.Events(c.run, e) {
 					if n++; event.Number() != n {
 						t.Errorf("event %s has number %d, want %d", event.Name(), event.Number(), n)
 					}
@@ -274,7 +275,7 @@ func TestSignaturesAreBound(t *testing.T) {
 			m.Header.Set("Longshore-Head", strings.Replace(m.Header.Get("Longshore-Head"), `"phase":"ready"`, `"phase": "ready"`, 1))
 		}, false},
 		"another place": {func(c *court, m *nats.Msg) {
-			c.append(c.forger, &messages.Lost{Ticket: 99})
+			c.append(c.forger, &record.Lost{Ticket: 99})
 			last, _, err := c.forger.Last(ctxFor(c.t), c.run)
 			if err != nil {
 				c.t.Fatal(err)
@@ -298,7 +299,7 @@ func TestSignaturesAreBound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := last.Head.Phase == messages.PhaseReady; got != tc.counts || got == last.Head.Has(messages.KindUnverified) {
+			if got := last.Head.Phase == record.PhaseReady; got != tc.counts || got == last.Head.Has(record.KindUnverified) {
 				t.Errorf("phase %s, kinds %v; want it to count: %t", last.Head.Phase, last.Head.Kinds, tc.counts)
 			}
 		})
@@ -314,7 +315,7 @@ func TestSignaturesAreBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		last, _, err := c.reader.Last(ctxFor(t), other)
-		if err != nil || last.Head.Phase == messages.PhaseReady {
+		if err != nil || last.Head.Phase == record.PhaseReady {
 			t.Errorf("phase %s, %v", last.Head.Phase, err)
 		}
 	})
@@ -329,14 +330,14 @@ func TestKeysRotate(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		keys bus.ControlKeys
-		want messages.Phase
+		want record.Phase
 	}{
-		"the old key":  {keysOf(t, old), messages.PhaseReady},
-		"both":         {keysOf(t, fresh, old), messages.PhaseReady},
-		"the new one":  {keysOf(t, fresh), messages.PhaseParked},
-		"none at all":  {bus.ControlKeys{}, messages.PhaseReady},
-		"a third key":  {keysOf(t, newKey(t)), messages.PhaseParked},
-		"the old, new": {keysOf(t, old, fresh), messages.PhaseReady},
+		"the old key":  {keysOf(t, old), record.PhaseReady},
+		"both":         {keysOf(t, fresh, old), record.PhaseReady},
+		"the new one":  {keysOf(t, fresh), record.PhaseParked},
+		"none at all":  {bus.ControlKeys{}, record.PhaseReady},
+		"a third key":  {keysOf(t, newKey(t)), record.PhaseParked},
+		"the old, new": {keysOf(t, old, fresh), record.PhaseReady},
 	} {
 		b, err := bus.Open(ctxFor(t), c.nc, bus.Config{Keys: tc.keys})
 		if err != nil {
@@ -354,9 +355,9 @@ func TestForgedFirstEntry(t *testing.T) {
 	k := newKey(t)
 	c := newCourt(t, k, keysOf(t, k))
 	c.run = messages.Ref{Tenant: "t", Run: "first"}
-	c.append(c.forger, &messages.Started{Task: *newTask(c.run)}, &messages.CancelRequested{By: "ann"}, &messages.Finished{})
+	c.append(c.forger, &record.Started{Task: *newTask(c.run)}, &record.CancelRequested{By: "ann"}, &record.Finished{})
 	e, n := c.tail(0, true)
-	if n != 1 || e.Head.Phase != messages.PhaseFinished || e.Head.Has(messages.KindCancelRequested) || e.Records[1].Kind() != messages.KindUnverified {
+	if n != 1 || e.Head.Phase != record.PhaseFinished || e.Head.Has(record.KindCancelRequested) || e.Records[1].Kind() != record.KindUnverified {
 		t.Errorf("%d entries, %+v", n, e.Head)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Empty is a request that says nothing.
@@ -62,7 +63,7 @@ func runs() []Operation {
 		{Subject: messages.SubjectVerify, Summary: "Ask whether an id is taken by this very task", Asks: messages.VerifyRequest{}, Reply: messages.SubmitReply{}, Tenants: true},
 		{Subject: messages.SubjectStatus, Summary: "What a run is up to", Asks: messages.RunRequest{}, Reply: messages.RunStatus{}, Tenants: true},
 		{Subject: messages.SubjectResult, Summary: "The result of a run that has ended", Asks: messages.ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true},
-		{Subject: messages.SubjectLog, Summary: "The log of a run, in pages", Asks: messages.LogRequest{}, Reply: messages.LogPage{}, Tenants: true},
+		{Subject: messages.SubjectLog, Summary: "The log of a run, in pages", Asks: record.LogRequest{}, Reply: record.LogPage{}, Tenants: true},
 		{
 			Subject: messages.SubjectCancel, Asks: messages.CancelRequest{}, Reply: messages.RunStatus{}, Tenants: true,
 			ID: "cancelTask", Tag: "tasks", Summary: "Cancel a run", Needs: Submit, Method: "POST", Path: oneRun + "/cancel",

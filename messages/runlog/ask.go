@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // A run that waits for a person stands in the line messages.PeopleLine while it does, and one that waits for a worker in
@@ -13,11 +14,11 @@ import (
 // stand there for a moment after its park has ended.
 
 // listOf is the list that a run belongs in; empty: none.
-func listOf(h messages.Head) string {
+func listOf(h record.Head) string {
 	switch {
 	case AsksPerson(h):
 		return messages.PeopleLine
-	case h.Phase == messages.PhaseParked && h.Waits == messages.ParkWorker:
+	case h.Phase == record.PhaseParked && h.Waits == messages.ParkWorker:
 		return messages.WorkerLine
 	default:
 		return ""
@@ -25,14 +26,14 @@ func listOf(h messages.Head) string {
 }
 
 // AsksPerson reports whether a run is parked until a person decides or answers.
-func AsksPerson(h messages.Head) bool {
-	return h.Phase == messages.PhaseParked && (h.Waits == messages.ParkApproval || h.Waits == messages.ParkAnswer)
+func AsksPerson(h record.Head) bool {
+	return h.Phase == record.PhaseParked && (h.Waits == messages.ParkApproval || h.Waits == messages.ParkAnswer)
 }
 
 // Ask lists a run whose owner has just parked it for a person or a worker, before the world hears of that. It
 // gets a new position even if an earlier park of it is still listed: who takes that one out at this moment must not take
 // out this one. After an error Close sees to it.
-func (k *Keeper) Ask(ctx context.Context, run messages.Ref, h messages.Head) error {
+func (k *Keeper) Ask(ctx context.Context, run messages.Ref, h record.Head) error {
 	list := listOf(h)
 	if k.Asks == nil || list == "" {
 		return nil
@@ -48,7 +49,7 @@ func (k *Keeper) Ask(ctx context.Context, run messages.Ref, h messages.Head) err
 }
 
 // settleAsk lists a run that waits for a person or a worker unless it is listed.
-func (k *Keeper) settleAsk(ctx context.Context, run messages.Ref, h messages.Head) error {
+func (k *Keeper) settleAsk(ctx context.Context, run messages.Ref, h record.Head) error {
 	list := listOf(h)
 	if k.Asks == nil || list == "" {
 		return nil
@@ -69,7 +70,7 @@ func listed(err error, list string, run messages.Ref) error {
 
 // asked is where a run that waits for a person or a worker stands; 0: nowhere that matters. It must be asked before the record
 // that ends the park is appended: the next park may be listed right after.
-func (k *Keeper) asked(ctx context.Context, run messages.Ref, h messages.Head) uint64 {
+func (k *Keeper) asked(ctx context.Context, run messages.Ref, h record.Head) uint64 {
 	list := listOf(h)
 	if k.Asks == nil || list == "" {
 		return 0
@@ -90,7 +91,7 @@ func (k *Keeper) unask(ctx context.Context, list string, run messages.Ref, at ui
 
 // AsksAt is the newest entry of a run that stands at a position of messages.PeopleLine, without its records; ok is false
 // for a run that no longer waits for a person, which is taken out of the line.
-func (k *Keeper) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last messages.Entry, ok bool, err error) {
+func (k *Keeper) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last record.Entry, ok bool, err error) {
 	last, ok, err = k.Log.Last(ctx, run)
 	if err != nil {
 		return last, false, fmt.Errorf("read %s: %w", run, err)
@@ -120,7 +121,7 @@ func (k *Keeper) Recruit(ctx context.Context, run messages.Ref, at uint64, fits 
 		case last.Head.Needs == nil || !fits(last.Head.Needs):
 			return false, nil
 		}
-		last, err = k.appendListed(ctx, run, last, &messages.SessionGranted{Park: last.Head.ParkSeq})
+		last, err = k.appendListed(ctx, run, last, &record.SessionGranted{Park: last.Head.ParkSeq})
 		if errors.Is(err, ErrConflict) {
 			continue
 		}

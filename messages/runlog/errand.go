@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // earlyBy is how much earlier than its park's end a timer may fire and still count: clocks of two machines differ.
@@ -24,7 +25,7 @@ func (k *Keeper) Errand(ctx context.Context, run messages.Ref, w messages.Wake) 
 		if !ok {
 			return nil // purged
 		}
-		if w.Errand == messages.ErrandTimer && last.Head.Phase == messages.PhaseParked && last.Head.ParkSeq == w.After {
+		if w.Errand == messages.ErrandTimer && last.Head.Phase == record.PhaseParked && last.Head.ParkSeq == w.After {
 			last, err = k.expire(ctx, run, last)
 			if errors.Is(err, ErrConflict) {
 				continue
@@ -39,7 +40,7 @@ func (k *Keeper) Errand(ctx context.Context, run messages.Ref, w messages.Wake) 
 }
 
 // expire ends a park whose time is over, or sets its timer again when it is not.
-func (k *Keeper) expire(ctx context.Context, run messages.Ref, last messages.Entry) (messages.Entry, error) {
+func (k *Keeper) expire(ctx context.Context, run messages.Ref, last record.Entry) (record.Entry, error) {
 	p, _, err := k.Park(ctx, run, last)
 	if err != nil || p == nil || p.Until == nil {
 		return last, err
@@ -47,7 +48,7 @@ func (k *Keeper) expire(ctx context.Context, run messages.Ref, last messages.Ent
 	if k.Now().Add(earlyBy).Before(*p.Until) {
 		return last, k.armTimer(ctx, run, &last)
 	}
-	over := &messages.Expired{Park: last.Head.ParkSeq}
+	over := &record.Expired{Park: last.Head.ParkSeq}
 	if p.Approval != nil {
 		over.Call = p.Call
 	}
@@ -91,19 +92,19 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 		return false, err
 	}
 	switch last.Head.Phase {
-	case messages.PhaseActive:
+	case record.PhaseActive:
 		queued, err := k.Queue.Holds(ctx, last.Head.Ticket)
 		if err != nil || queued {
 			return false, err
 		}
-		e, err := k.append(ctx, run, last, &messages.Lost{Ticket: last.Head.Ticket})
+		e, err := k.append(ctx, run, last, &record.Lost{Ticket: last.Head.Ticket})
 		if err != nil {
 			return false, err
 		}
 		return true, k.wakeIfReady(ctx, run, &e)
-	case messages.PhaseReady:
+	case record.PhaseReady:
 		return true, k.wakeIfReady(ctx, run, &last)
-	case messages.PhaseParked:
+	case record.PhaseParked:
 		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
 			return false, err
 		}
@@ -117,7 +118,7 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 			return false, err
 		}
 		return false, k.armTimer(ctx, run, &last)
-	case messages.PhaseFinished:
+	case record.PhaseFinished:
 		return k.mendEnd(ctx, run, last)
 	default:
 		return false, nil
@@ -128,7 +129,7 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 const endsFor = time.Hour
 
 // mendEnd settles a run whose ticket and last events were lost together after it had ended.
-func (k *Keeper) mendEnd(ctx context.Context, run messages.Ref, last messages.Entry) (bool, error) {
+func (k *Keeper) mendEnd(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
 	if k.Now().Sub(last.Head.Time) > endsFor {
 		return false, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Fork makes the log of a run that begins with what another one has done, in one append, and publishes the wake-up
@@ -15,7 +16,7 @@ import (
 // made again: duplicate is true then, and the wake-up is published again. ErrConflict: the log is that of another run.
 //
 // It takes at most 4 s.
-func (k *Keeper) Fork(ctx context.Context, run messages.Ref, started *messages.Started) (duplicate bool, err error) {
+func (k *Keeper) Fork(ctx context.Context, run messages.Ref, started *record.Started) (duplicate bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	if err := k.Queue.Net(ctx, run, k.NewID(), k.Now().Add(netDelay)); err != nil {
@@ -32,12 +33,12 @@ func (k *Keeper) Fork(ctx context.Context, run messages.Ref, started *messages.S
 }
 
 // forkedAgain wakes a run that was forked before, if it is the same fork.
-func (k *Keeper) forkedAgain(ctx context.Context, run messages.Ref, started *messages.Started) error {
+func (k *Keeper) forkedAgain(ctx context.Context, run messages.Ref, started *record.Started) error {
 	first, err := k.first(ctx, run)
 	if err != nil {
 		return err
 	}
-	was, ok := first.Records[0].(*messages.Started)
+	was, ok := first.Records[0].(*record.Started)
 	if !ok || !sameFork(was, started) {
 		return ErrConflict
 	}
@@ -49,7 +50,7 @@ func (k *Keeper) forkedAgain(ctx context.Context, run messages.Ref, started *mes
 }
 
 // sameFork reports whether two forks have the same origin, task and agent. What was kept follows from the origin.
-func sameFork(a, b *messages.Started) bool {
+func sameFork(a, b *record.Started) bool {
 	if a.ForkedFrom == nil || b.ForkedFrom == nil || *a.ForkedFrom != *b.ForkedFrom || a.Task.Fingerprint() != b.Task.Fingerprint() {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -47,7 +48,7 @@ type Keeper struct {
 //
 // It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nothing can change the run. ErrNotWaiting: an answer to another park.
 // ErrLate: a decision after its park has expired. Whose of two answers counted, Answer tells.
-func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Record) (messages.Head, error) {
+func (k *Keeper) Control(ctx context.Context, run messages.Ref, r record.Record) (record.Head, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	netted := false
@@ -55,9 +56,9 @@ func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Recor
 		last, ok, err := k.Log.Last(ctx, run)
 		switch {
 		case err != nil:
-			return messages.Head{}, fmt.Errorf("read %s: %w", run, err)
+			return record.Head{}, fmt.Errorf("read %s: %w", run, err)
 		case !ok:
-			return messages.Head{}, ErrNotFound
+			return record.Head{}, ErrNotFound
 		}
 		if done, err := settled(last, r, k.Now()); done || err != nil {
 			if err == nil {
@@ -67,44 +68,44 @@ func (k *Keeper) Control(ctx context.Context, run messages.Ref, r messages.Recor
 		}
 		if !netted { // before the record: whoever dies after it leaves the net to send the wake-up
 			if err := k.Queue.Net(ctx, run, k.NewID(), k.Now().Add(netDelay)); err != nil {
-				return messages.Head{}, fmt.Errorf("schedule net of %s: %w", run, err)
+				return record.Head{}, fmt.Errorf("schedule net of %s: %w", run, err)
 			}
 			netted = true
 		}
 		e, err := k.append(ctx, run, last, r)
 		if errors.Is(err, ErrConflict) {
 			if err := pause(ctx, time.Duration(rand.Int64N(int64(5*time.Millisecond)))); err != nil {
-				return messages.Head{}, err
+				return record.Head{}, err
 			}
 			continue
 		}
 		if err != nil {
-			return messages.Head{}, err
+			return record.Head{}, err
 		}
 		return e.Head, k.wakeIfReady(ctx, run, &e)
 	}
-	return messages.Head{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
+	return record.Head{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }
 
 // settled reports whether a record would change nothing any more.
-func settled(last messages.Entry, r messages.Record, now time.Time) (bool, error) {
+func settled(last record.Entry, r record.Record, now time.Time) (bool, error) {
 	h := last.Head
-	if h.Phase == messages.PhaseFinished {
+	if h.Phase == record.PhaseFinished {
 		return false, ErrEnded
 	}
 	switch r := r.(type) {
-	case *messages.CancelRequested:
+	case *record.CancelRequested:
 		return h.Cancel, nil
-	case *messages.Answered:
-		if h.ParkSeq != r.Park || h.Phase == messages.PhaseActive {
+	case *record.Answered:
+		if h.ParkSeq != r.Park || h.Phase == record.PhaseActive {
 			return false, ErrNotWaiting
 		}
-		return h.Phase == messages.PhaseReady, nil
-	case *messages.Decided:
+		return h.Phase == record.PhaseReady, nil
+	case *record.Decided:
 		switch {
-		case h.ParkSeq != r.Park || h.Phase == messages.PhaseActive:
+		case h.ParkSeq != r.Park || h.Phase == record.PhaseActive:
 			return false, ErrNotWaiting
-		case h.Phase == messages.PhaseReady:
+		case h.Phase == record.PhaseReady:
 			return true, nil
 		case r.Late(now):
 			return false, ErrLate
@@ -116,29 +117,29 @@ func settled(last messages.Entry, r messages.Record, now time.Time) (bool, error
 }
 
 // append adds records after the last entry.
-func (k *Keeper) append(ctx context.Context, run messages.Ref, last messages.Entry, rs ...messages.Record) (messages.Entry, error) {
+func (k *Keeper) append(ctx context.Context, run messages.Ref, last record.Entry, rs ...record.Record) (record.Entry, error) {
 	asked := k.asked(ctx, run, last.Head)
 	e, err := k.appendListed(ctx, run, last, rs...)
-	if err == nil && e.Head.Phase != messages.PhaseParked {
+	if err == nil && e.Head.Phase != record.PhaseParked {
 		k.unask(ctx, listOf(last.Head), run, asked)
 	}
 	return e, err
 }
 
 // appendListed is append for a run that stays in the list of those that wait.
-func (k *Keeper) appendListed(ctx context.Context, run messages.Ref, last messages.Entry, rs ...messages.Record) (messages.Entry, error) {
-	h := messages.Follow(run, last.Head, rs...)
+func (k *Keeper) appendListed(ctx context.Context, run messages.Ref, last record.Entry, rs ...record.Record) (record.Entry, error) {
+	h := record.Follow(run, last.Head, rs...)
 	h.ID, h.Time, h.EventsThrough = k.NewID(), k.Now(), last.Head.EventsThrough
-	e := messages.Entry{Head: h, Records: rs}
+	e := record.Entry{Head: h, Records: rs}
 	seq, err := k.Log.Append(ctx, run, last.Seq, e)
 	if err != nil {
-		return messages.Entry{}, fmt.Errorf("append to %s: %w", run, err)
+		return record.Entry{}, fmt.Errorf("append to %s: %w", run, err)
 	}
 	return e.At(seq), nil
 }
 
-func (k *Keeper) wakeIfReady(ctx context.Context, run messages.Ref, last *messages.Entry) error {
-	if last.Head.Phase != messages.PhaseReady {
+func (k *Keeper) wakeIfReady(ctx context.Context, run messages.Ref, last *record.Entry) error {
+	if last.Head.Phase != record.PhaseReady {
 		return nil
 	}
 	if err := k.Queue.Wake(ctx, run, last.Seq); err != nil {
@@ -148,15 +149,15 @@ func (k *Keeper) wakeIfReady(ctx context.Context, run messages.Ref, last *messag
 }
 
 // Begin appends the first entry of a log, and ends the run with it when the records do. ErrConflict: there is a log.
-func (k *Keeper) Begin(ctx context.Context, run messages.Ref, rs ...messages.Record) (messages.Entry, error) {
-	return k.append(ctx, run, messages.Entry{}, rs...)
+func (k *Keeper) Begin(ctx context.Context, run messages.Ref, rs ...record.Record) (record.Entry, error) {
+	return k.append(ctx, run, record.Entry{}, rs...)
 }
 
 // Settle makes true whatever follows from the end of a run or from a park: its events, its timer, its dead letter.
 // It reads all it needs, so anybody may do it again. Only after it may the ticket be acked.
 func (k *Keeper) Settle(ctx context.Context, run messages.Ref) error {
 	last, ok, err := k.Log.Last(ctx, run)
-	if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
+	if err != nil || !ok || last.Head.Phase == record.PhaseActive {
 		return err // its owner will
 	}
 	out := k.Events.Open(run)
@@ -170,7 +171,7 @@ func (k *Keeper) Settle(ctx context.Context, run messages.Ref) error {
 // events only the end is published.
 func (k *Keeper) SettleBare(ctx context.Context, run messages.Ref) error {
 	last, ok, err := k.Log.Last(ctx, run)
-	if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
+	if err != nil || !ok || last.Head.Phase == record.PhaseActive {
 		return err
 	}
 	return k.close(ctx, run, last, k.Events.Open(run))
@@ -180,14 +181,14 @@ func (k *Keeper) SettleBare(ctx context.Context, run messages.Ref) error {
 // places and turns are seen to. A sweep tries a run that ended within the last hour once more.
 func (k *Keeper) SettleMute(ctx context.Context, run messages.Ref, attempts int, why error) error {
 	last, ok, err := k.Log.Last(ctx, run)
-	if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
+	if err != nil || !ok || last.Head.Phase == record.PhaseActive {
 		return err
 	}
 	res := messages.AgentResult{
 		Error:     &messages.RunError{Code: messages.CodeInternal, Message: strict.Clip("its events could not be stored: "+why.Error(), maxWhy)},
 		RetryInfo: &messages.RetryInfo{Attempts: attempts},
 	}
-	if err := k.bury(ctx, run, &last, &messages.Finished{Result: res}); err != nil {
+	if err := k.bury(ctx, run, &last, &record.Finished{Result: res}); err != nil {
 		return err
 	}
 	return k.close(ctx, run, last, mute{})
@@ -214,7 +215,7 @@ func (mute) Flush(context.Context) error { return nil }
 func (mute) Finish(context.Context, messages.Event) error { return nil }
 
 // close is Close after the last entry was read whole.
-func (k *Keeper) close(ctx context.Context, run messages.Ref, last messages.Entry, out Outbox) error {
+func (k *Keeper) close(ctx context.Context, run messages.Ref, last record.Entry, out Outbox) error {
 	last, err := k.entry(ctx, run, last.Seq)
 	if err != nil {
 		return err
@@ -223,12 +224,12 @@ func (k *Keeper) close(ctx context.Context, run messages.Ref, last messages.Entr
 }
 
 // entry reads one entry whole.
-func (k *Keeper) entry(ctx context.Context, run messages.Ref, seq uint64) (messages.Entry, error) {
+func (k *Keeper) entry(ctx context.Context, run messages.Ref, seq uint64) (record.Entry, error) {
 	return firstOf(k.Log.Read(ctx, run, seq-1, seq), run)
 }
 
 // Replay publishes again every event after the entry's mark, up to that entry, but for run_finished.
-func Replay(ctx context.Context, log Log, run messages.Ref, last messages.Entry, out Outbox) error {
+func Replay(ctx context.Context, log Log, run messages.Ref, last record.Entry, out Outbox) error {
 	for e, err := range log.Read(ctx, run, last.Head.EventsThrough, last.Seq) {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", run, err)
@@ -242,14 +243,14 @@ func Replay(ctx context.Context, log Log, run messages.Ref, last messages.Entry,
 }
 
 // Publish sends the events of an entry, but for run_finished, which only Close may send, and counts what the entry cost.
-func Publish(ctx context.Context, run messages.Ref, e *messages.Entry, out Outbox) {
+func Publish(ctx context.Context, run messages.Ref, e *record.Entry, out Outbox) {
 	if l, ok := out.(Ledger); ok {
 		if nanos := e.Spent(); nanos > 0 {
 			l.Spend(ctx, e.Seq, e.Head.Time, nanos)
 		}
 	}
 	out.Publish(ctx, e.Seq, func(yield func(messages.Event) bool) {
-		for event := range messages.EachEvent(run, e, func(name string) bool { return name != messages.EventRunFinished }) {
+		for event := range record.EachEvent(run, e, func(name string) bool { return name != messages.EventRunFinished }) {
 			if !yield(event) {
 				return
 			}
@@ -258,11 +259,11 @@ func Publish(ctx context.Context, run messages.Ref, e *messages.Entry, out Outbo
 }
 
 // Close is Settle for whoever has published all events of the run into out: last is the newest entry, a park or the end.
-func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Entry, out Outbox) error {
+func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *record.Entry, out Outbox) error {
 	switch last.Head.Phase {
-	case messages.PhaseFinished:
+	case record.PhaseFinished:
 		return k.closeFinished(ctx, run, last, out)
-	case messages.PhaseParked:
+	case record.PhaseParked:
 		if err := out.Flush(ctx); err != nil {
 			return fmt.Errorf("%w of %s: %w", ErrUnpublished, run, err)
 		}
@@ -276,24 +277,24 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *messages.Ent
 			return err
 		}
 		return k.armTimer(ctx, run, last)
-	case messages.PhaseReady:
+	case record.PhaseReady:
 		if err := out.Flush(ctx); err != nil {
 			return fmt.Errorf("%w of %s: %w", ErrUnpublished, run, err)
 		}
 		return k.wakeIfReady(ctx, run, last)
-	case messages.PhaseActive:
+	case record.PhaseActive:
 		return nil
 	default:
 		return nil
 	}
 }
 
-func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *messages.Entry, out Outbox) error {
+func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *record.Entry, out Outbox) error {
 	n := len(last.Records)
 	if n == 0 {
 		return fmt.Errorf("settle %s: its end has no records", run)
 	}
-	end, ok := last.Records[n-1].(*messages.Finished)
+	end, ok := last.Records[n-1].(*record.Finished)
 	if !ok {
 		return fmt.Errorf("settle %s: its last record is %s", run, last.Records[n-1].Kind())
 	}
@@ -308,14 +309,14 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *mess
 	if err := k.leaveLines(ctx, run, last.Head); err != nil {
 		return err
 	}
-	if err := out.Finish(ctx, messages.FinishedEvent(run, &last.Head, end)); err != nil {
+	if err := out.Finish(ctx, record.FinishedEvent(run, &last.Head, end)); err != nil {
 		return fmt.Errorf("%w of %s: %w", ErrUnpublished, run, err)
 	}
 	return nil
 }
 
 // bury puts the task of a finished run into the dead letters, as it came.
-func (k *Keeper) bury(ctx context.Context, run messages.Ref, last *messages.Entry, f *messages.Finished) error {
+func (k *Keeper) bury(ctx context.Context, run messages.Ref, last *record.Entry, f *record.Finished) error {
 	d := messages.Dead{Time: last.Head.Time}
 	if f.Result.Error != nil {
 		d.Error = *f.Result.Error
@@ -329,7 +330,7 @@ func (k *Keeper) bury(ctx context.Context, run messages.Ref, last *messages.Entr
 		return err
 	}
 	for _, r := range first.Records {
-		if s, ok := r.(*messages.Started); ok {
+		if s, ok := r.(*record.Started); ok {
 			agent, d.Subject = s.Task.Agent, run.TaskSubject(s.Task.Priority)
 			if d.Task = s.Raw; d.Task == nil {
 				d.Task = s.Task.Encode()
@@ -342,22 +343,22 @@ func (k *Keeper) bury(ctx context.Context, run messages.Ref, last *messages.Entr
 	return nil
 }
 
-func (k *Keeper) first(ctx context.Context, run messages.Ref) (messages.Entry, error) {
+func (k *Keeper) first(ctx context.Context, run messages.Ref) (record.Entry, error) {
 	return firstOf(k.Log.Read(ctx, run, 0, 1), run)
 }
 
-func firstOf(entries iter.Seq2[messages.Entry, error], run messages.Ref) (messages.Entry, error) {
+func firstOf(entries iter.Seq2[record.Entry, error], run messages.Ref) (record.Entry, error) {
 	for e, err := range entries {
 		if err != nil {
-			return messages.Entry{}, fmt.Errorf("read %s: %w", run, err)
+			return record.Entry{}, fmt.Errorf("read %s: %w", run, err)
 		}
 		return e, nil
 	}
-	return messages.Entry{}, fmt.Errorf("read %s: %w", run, ErrNotFound)
+	return record.Entry{}, fmt.Errorf("read %s: %w", run, ErrNotFound)
 }
 
 // armTimer schedules the end of a park, once.
-func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last *messages.Entry) error {
+func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last *record.Entry) error {
 	until, err := k.until(ctx, run, *last)
 	if err != nil || until == nil {
 		return err
@@ -369,7 +370,7 @@ func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last *messages.
 }
 
 // until is when the current park expires; nil: never.
-func (k *Keeper) until(ctx context.Context, run messages.Ref, last messages.Entry) (*time.Time, error) {
+func (k *Keeper) until(ctx context.Context, run messages.Ref, last record.Entry) (*time.Time, error) {
 	p, _, err := k.Park(ctx, run, last)
 	if err != nil || p == nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Lines keeps who has a place in each line and who waits for one. Safe for concurrent use. No read is stale.
@@ -233,7 +234,7 @@ func (k *Keeper) owns(ctx context.Context, run messages.Ref, claim uint64) error
 		return fmt.Errorf("read %s: %w", run, err)
 	}
 	h := last.Head
-	if !ok || claim != 0 && (h.ClaimSeq != claim || h.Phase != messages.PhaseActive) || claim == 0 && waitsIn(h) == nil {
+	if !ok || claim != 0 && (h.ClaimSeq != claim || h.Phase != record.PhaseActive) || claim == 0 && waitsIn(h) == nil {
 		return errGone
 	}
 	return nil
@@ -267,7 +268,7 @@ func (k *Keeper) changeLine(ctx context.Context, line string, change func(l *mes
 
 // leaveLines gives the places of a run back and passes them on. A park gives back only what its own claim used, or
 // nobody came for: a later claim may have the others by now.
-func (k *Keeper) leaveLines(ctx context.Context, run messages.Ref, h messages.Head) error {
+func (k *Keeper) leaveLines(ctx context.Context, run messages.Ref, h record.Head) error {
 	if k.Lines == nil {
 		return nil
 	}
@@ -285,11 +286,11 @@ func (k *Keeper) leaveLines(ctx context.Context, run messages.Ref, h messages.He
 	return nil
 }
 
-func (k *Keeper) leaveLine(ctx context.Context, run messages.Ref, h messages.Head, line string) error {
+func (k *Keeper) leaveLine(ctx context.Context, run messages.Ref, h record.Head, line string) error {
 	return k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
 		switch i := l.Of(run); {
 		case i < 0: // stored all the same, so that an earlier owner that is about to join fails
-		case h.Phase != messages.PhaseFinished && l.Places[i].Claim > h.ClaimSeq:
+		case h.Phase != record.PhaseFinished && l.Places[i].Claim > h.ClaimSeq:
 			return false, nil
 		default:
 			l.Places = slices.Delete(l.Places, i, i+1)
@@ -301,7 +302,7 @@ func (k *Keeper) leaveLine(ctx context.Context, run messages.Ref, h messages.Hea
 // settlePlaces is for a run that is parked: it gives its places back, unless it waits in a line, where whoever has a
 // place is to be woken. Its park is in the log by now, so either this sees that it has one, or whoever gives it sees
 // the park.
-func (k *Keeper) settlePlaces(ctx context.Context, run messages.Ref, h messages.Head) error {
+func (k *Keeper) settlePlaces(ctx context.Context, run messages.Ref, h record.Head) error {
 	if k.Lines == nil || len(h.Lines) == 0 {
 		return nil
 	}
@@ -325,7 +326,7 @@ func (k *Keeper) settlePlaces(ctx context.Context, run messages.Ref, h messages.
 }
 
 // waitsIn are the lines that a parked run may wait in, in their order.
-func waitsIn(h messages.Head) []string {
+func waitsIn(h record.Head) []string {
 	if h.Waits != messages.ParkLine && h.Waits != messages.ParkPaused {
 		return nil
 	}
@@ -378,11 +379,11 @@ func (k *Keeper) lookAt(ctx context.Context, line string, most int) error {
 }
 
 // mayWait reports whether a run can be one that waits in a line, or is about to.
-func mayWait(h messages.Head, line string) bool {
+func mayWait(h record.Head, line string) bool {
 	switch h.Phase {
-	case messages.PhaseFinished:
+	case record.PhaseFinished:
 		return false
-	case messages.PhaseParked:
+	case record.PhaseParked:
 		return slices.Contains(waitsIn(h), line)
 	default:
 		return true
@@ -432,8 +433,8 @@ func (k *Keeper) give(ctx context.Context, run messages.Ref) error {
 		if err != nil || !ok {
 			return err
 		}
-		if last.Head.Phase == messages.PhaseParked && waitsIn(last.Head) != nil {
-			last, err = k.append(ctx, run, last, &messages.SessionGranted{Park: last.Head.ParkSeq})
+		if last.Head.Phase == record.PhaseParked && waitsIn(last.Head) != nil {
+			last, err = k.append(ctx, run, last, &record.SessionGranted{Park: last.Head.ParkSeq})
 			if errors.Is(err, ErrConflict) {
 				continue
 			}
@@ -493,9 +494,9 @@ func (k *Keeper) sweepLine(ctx context.Context, line string) error {
 		}
 		h := last.Head
 		if !ok {
-			h.Phase = messages.PhaseFinished // purged
+			h.Phase = record.PhaseFinished // purged
 		}
-		if h.Phase != messages.PhaseFinished && (h.Phase != messages.PhaseParked || h.Waits == messages.ParkLine) {
+		if h.Phase != record.PhaseFinished && (h.Phase != record.PhaseParked || h.Waits == messages.ParkLine) {
 			continue
 		}
 		if err := k.leaveLine(ctx, run, h, line); err != nil {
@@ -506,7 +507,7 @@ func (k *Keeper) sweepLine(ctx context.Context, line string) error {
 }
 
 // mendPlaces is settlePlaces for a sweep, which leaves alone who waits as it should.
-func (k *Keeper) mendPlaces(ctx context.Context, run messages.Ref, h messages.Head) error {
+func (k *Keeper) mendPlaces(ctx context.Context, run messages.Ref, h record.Head) error {
 	if k.Lines == nil {
 		return nil
 	}

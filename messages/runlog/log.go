@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // ErrConflict means that the log does not end where the append expected; nothing was written.
@@ -22,14 +23,14 @@ type Log interface {
 	// The entry's Head.ID decides an ambiguous outcome: an append that was stored although its answer was lost is a
 	// success. ErrConflict: the log ends elsewhere and this entry is not in it. Any other error: the entry may be
 	// stored or not.
-	Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error)
+	Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error)
 	// Read yields the entries after a sequence, oldest first. It reaches at least through, if the log does; what
 	// lies beyond may be missing, for reads are answered by replicas that lag. With Tail nothing is missing.
-	Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error]
+	Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error]
 	// Heads is Read without the records: nothing of an entry is opened.
-	Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error]
+	Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error]
 	// Last is the newest entry without its records, never a stale one; ok is false for a run without a log.
-	Last(ctx context.Context, run messages.Ref) (e messages.Entry, ok bool, err error)
+	Last(ctx context.Context, run messages.Ref) (e record.Entry, ok bool, err error)
 }
 
 // Queue is the stream of task messages.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Memory is a Log in memory: for tests, simulations and programs that embed an agent. The zero value is empty.
@@ -18,13 +19,13 @@ type Memory struct {
 
 	mu   sync.Mutex
 	seq  uint64
-	runs map[messages.Ref][]messages.Entry
+	runs map[messages.Ref][]record.Entry
 }
 
 var _ Log = (*Memory)(nil)
 
 // Append implements Log.
-func (l *Memory) Append(_ context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+func (l *Memory) Append(_ context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entries := l.runs[run]
@@ -37,7 +38,7 @@ func (l *Memory) Append(_ context.Context, run messages.Ref, last uint64, e mess
 		return 0, ErrConflict
 	}
 	if l.runs == nil {
-		l.runs = map[messages.Ref][]messages.Entry{}
+		l.runs = map[messages.Ref][]record.Entry{}
 	}
 	l.seq++
 	l.runs[run] = append(entries, e.At(l.seq))
@@ -45,7 +46,7 @@ func (l *Memory) Append(_ context.Context, run messages.Ref, last uint64, e mess
 }
 
 // Read implements Log.
-func (l *Memory) Read(_ context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+func (l *Memory) Read(_ context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
 	l.mu.Lock()
 	entries := l.runs[run]
 	l.mu.Unlock()
@@ -56,7 +57,7 @@ func (l *Memory) Read(_ context.Context, run messages.Ref, after, through uint64
 		}
 		entries = entries[:n]
 	}
-	return func(yield func(messages.Entry, error) bool) {
+	return func(yield func(record.Entry, error) bool) {
 		at := sort.Search(len(entries), func(i int) bool { return entries[i].Seq > after })
 		for _, e := range entries[at:] {
 			if !yield(e, nil) {
@@ -67,8 +68,8 @@ func (l *Memory) Read(_ context.Context, run messages.Ref, after, through uint64
 }
 
 // Heads implements Log.
-func (l *Memory) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
-	return func(yield func(messages.Entry, error) bool) {
+func (l *Memory) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
+	return func(yield func(record.Entry, error) bool) {
 		for e, err := range l.Read(ctx, run, after, through) {
 			if e.Records = nil; !yield(e, err) {
 				return
@@ -78,12 +79,12 @@ func (l *Memory) Heads(ctx context.Context, run messages.Ref, after, through uin
 }
 
 // Last implements Log.
-func (l *Memory) Last(_ context.Context, run messages.Ref) (messages.Entry, bool, error) {
+func (l *Memory) Last(_ context.Context, run messages.Ref) (record.Entry, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entries := l.runs[run]
 	if len(entries) == 0 {
-		return messages.Entry{}, false, nil
+		return record.Entry{}, false, nil
 	}
 	last := entries[len(entries)-1]
 	last.Records = nil
@@ -91,7 +92,7 @@ func (l *Memory) Last(_ context.Context, run messages.Ref) (messages.Entry, bool
 }
 
 // Entries are all entries of a run.
-func (l *Memory) Entries(run messages.Ref) []messages.Entry {
+func (l *Memory) Entries(run messages.Ref) []record.Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.runs[run])
@@ -108,7 +109,7 @@ func (l *Memory) Runs() []messages.Ref {
 	return runs
 }
 
-func end(entries []messages.Entry) uint64 {
+func end(entries []record.Entry) uint64 {
 	if len(entries) == 0 {
 		return 0
 	}

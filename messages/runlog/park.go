@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Park is the last park of a run, and when it began; nil: it never parked. Last is the run's newest entry, or any
 // later than the park.
-func (k *Keeper) Park(ctx context.Context, run messages.Ref, last messages.Entry) (p *messages.Parked, since time.Time, err error) {
+func (k *Keeper) Park(ctx context.Context, run messages.Ref, last record.Entry) (p *record.Parked, since time.Time, err error) {
 	if last.Head.ParkSeq == 0 {
 		return nil, since, nil
 	}
@@ -21,7 +22,7 @@ func (k *Keeper) Park(ctx context.Context, run messages.Ref, last messages.Entry
 		}
 	}
 	for _, r := range e.Records {
-		if p, ok := r.(*messages.Parked); ok {
+		if p, ok := r.(*record.Parked); ok {
 			return p, e.Head.Time, nil
 		}
 	}
@@ -30,7 +31,7 @@ func (k *Keeper) Park(ctx context.Context, run messages.Ref, last messages.Entry
 
 // Answer is the record that ended a park: *Answered, *Decided, *Expired or *CancelRequested, and when it was written.
 // Nil: the park goes on.
-func (k *Keeper) Answer(ctx context.Context, run messages.Ref, park uint64) (by messages.Record, at time.Time, err error) {
+func (k *Keeper) Answer(ctx context.Context, run messages.Ref, park uint64) (by record.Record, at time.Time, err error) {
 	for e, err := range k.Log.Read(ctx, run, park, Tail) {
 		if err != nil {
 			return nil, at, fmt.Errorf("read %s: %w", run, err)
@@ -40,22 +41,22 @@ func (k *Keeper) Answer(ctx context.Context, run messages.Ref, park uint64) (by 
 				return r, e.Head.Time, nil
 			}
 		}
-		if e.Head.ParkSeq != park || e.Head.Phase == messages.PhaseActive || e.Head.Phase == messages.PhaseFinished {
+		if e.Head.ParkSeq != park || e.Head.Phase == record.PhaseActive || e.Head.Phase == record.PhaseFinished {
 			break
 		}
 	}
 	return nil, at, nil
 }
 
-func ends(r messages.Record, park uint64) bool {
+func ends(r record.Record, park uint64) bool {
 	switch r := r.(type) {
-	case *messages.Answered:
+	case *record.Answered:
 		return r.Park == park
-	case *messages.Decided:
+	case *record.Decided:
 		return r.Park == park
-	case *messages.Expired:
+	case *record.Expired:
 		return r.Park == park
-	case *messages.CancelRequested:
+	case *record.CancelRequested:
 		return true
 	default:
 		return false
@@ -63,12 +64,12 @@ func ends(r messages.Record, park uint64) bool {
 }
 
 // Decision is the newest decision about a call of a run; nil: there is none. It reads the whole log.
-func (k *Keeper) Decision(ctx context.Context, run messages.Ref, call string) (d *messages.Decided, at time.Time, err error) {
+func (k *Keeper) Decision(ctx context.Context, run messages.Ref, call string) (d *record.Decided, at time.Time, err error) {
 	for e, err := range k.Log.Heads(ctx, run, 0, Tail) {
 		switch {
 		case err != nil:
 			return nil, at, fmt.Errorf("read %s: %w", run, err)
-		case !e.Head.Has(messages.KindDecided):
+		case !e.Head.Has(record.KindDecided):
 			continue
 		}
 		whole, err := k.entry(ctx, run, e.Seq)
@@ -76,7 +77,7 @@ func (k *Keeper) Decision(ctx context.Context, run messages.Ref, call string) (d
 			return nil, at, err
 		}
 		for _, r := range whole.Records {
-			if r, ok := r.(*messages.Decided); ok && r.Call == call {
+			if r, ok := r.(*record.Decided); ok && r.Call == call {
 				d, at = r, e.Head.Time
 			}
 		}

@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Quotas knows whether a run that is parked for a quota may go on.
 type Quotas interface {
 	// Freed reports whether the limit of a park was raised, or taken away.
-	Freed(ctx context.Context, run messages.Ref, p *messages.Parked, now time.Time) (bool, error)
+	Freed(ctx context.Context, run messages.Ref, p *record.Parked, now time.Time) (bool, error)
 }
 
 // free ends the park of a run whose quota allows it to go on before its time.
-func (k *Keeper) free(ctx context.Context, run messages.Ref, last messages.Entry) (bool, error) {
+func (k *Keeper) free(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
 	if k.Quotas == nil || last.Head.Waits != messages.ParkQuota {
 		return false, nil
 	}
@@ -30,7 +31,7 @@ func (k *Keeper) free(ctx context.Context, run messages.Ref, last messages.Entry
 	if !freed {
 		return false, nil
 	}
-	e, err := k.append(ctx, run, last, &messages.Expired{Park: last.Head.ParkSeq})
+	e, err := k.append(ctx, run, last, &record.Expired{Park: last.Head.ParkSeq})
 	if err != nil {
 		return false, err
 	}

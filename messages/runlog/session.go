@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // ErrSessionFull means that too many runs wait for their turn in a session.
@@ -41,7 +42,7 @@ func (k *Keeper) JoinSession(ctx context.Context, run messages.Ref, name string)
 			if err != nil {
 				return false, fmt.Errorf("read %s: %w", run, err)
 			}
-			if ok && last.Head.Phase == messages.PhaseFinished {
+			if ok && last.Head.Phase == record.PhaseFinished {
 				return false, ErrEnded // while its owner was cut off
 			}
 			s.Ended = slices.Delete(s.Ended, j, j+1) // another run of that id, which is long gone
@@ -83,7 +84,7 @@ func (k *Keeper) changeSession(ctx context.Context, tenant, name string, change 
 }
 
 // leaveSession takes a run that has ended out of the order and gives the turn to the next one.
-func (k *Keeper) leaveSession(ctx context.Context, run messages.Ref, h messages.Head) error {
+func (k *Keeper) leaveSession(ctx context.Context, run messages.Ref, h record.Head) error {
 	if h.Session == "" || k.Sessions == nil {
 		return nil
 	}
@@ -132,7 +133,7 @@ func (k *Keeper) ForgetSession(ctx context.Context, tenant, name string) (messag
 
 // awaitTurn is for a run that is parked until its turn: it is in the order, and whoever is first in it has the turn.
 // Its park is in the log by now, so either this sees that the turn is its own, or whoever gives it sees the park.
-func (k *Keeper) awaitTurn(ctx context.Context, run messages.Ref, h messages.Head) error {
+func (k *Keeper) awaitTurn(ctx context.Context, run messages.Ref, h record.Head) error {
 	if h.Waits != messages.ParkSession || h.Session == "" || k.Sessions == nil {
 		return nil
 	}
@@ -158,13 +159,13 @@ func (k *Keeper) grantTurn(ctx context.Context, tenant, name string) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("read %s: %w", first, err)
-		case !ok || last.Head.Phase == messages.PhaseFinished:
+		case !ok || last.Head.Phase == record.PhaseFinished:
 			if err := k.removeFromSession(ctx, first, name, last.Head.Turn); err != nil {
 				return err
 			}
 			continue
-		case last.Head.Phase == messages.PhaseParked && last.Head.Waits == messages.ParkSession:
-			last, err = k.append(ctx, first, last, &messages.SessionGranted{Park: last.Head.ParkSeq})
+		case last.Head.Phase == record.PhaseParked && last.Head.Waits == messages.ParkSession:
+			last, err = k.append(ctx, first, last, &record.SessionGranted{Park: last.Head.ParkSeq})
 			if errors.Is(err, ErrConflict) {
 				continue
 			}
@@ -179,15 +180,15 @@ func (k *Keeper) grantTurn(ctx context.Context, tenant, name string) error {
 
 // RebuildSession is the order of a session by the newest heads of all runs that name it, by run id. It leaves out those
 // that are active and have had no turn: they join again by themselves.
-func RebuildSession(heads map[string]messages.Entry) messages.Session {
+func RebuildSession(heads map[string]record.Entry) messages.Session {
 	var s messages.Session
-	place := func(h messages.Head) int { // in the order; 0: none
+	place := func(h record.Head) int { // in the order; 0: none
 		switch {
-		case h.Phase == messages.PhaseFinished || h.Cancel && !h.Turn:
+		case h.Phase == record.PhaseFinished || h.Cancel && !h.Turn:
 			return 0
 		case h.Turn:
 			return 1
-		case h.Waits == messages.ParkSession && h.Phase == messages.PhaseReady:
+		case h.Waits == messages.ParkSession && h.Phase == record.PhaseReady:
 			return 2 // it was given the turn
 		case h.Waits == messages.ParkSession:
 			return 3
@@ -205,7 +206,7 @@ func RebuildSession(heads map[string]messages.Entry) messages.Session {
 		switch {
 		case place(h) > 0:
 			s.Runs = append(s.Runs, id)
-		case h.Phase == messages.PhaseFinished && h.Turn:
+		case h.Phase == record.PhaseFinished && h.Turn:
 			ended = append(ended, id)
 		}
 		if t := heads[id].Head.Time; t.After(s.Time) {
@@ -243,7 +244,7 @@ func (m *SessionsInMemory) Session(ctx context.Context, tenant, name string) (me
 		k.Runs, k.Ended = slices.Clone(k.Runs), slices.Clone(k.Ended)
 		return k.Session, k.revision, nil
 	}
-	heads := map[string]messages.Entry{}
+	heads := map[string]record.Entry{}
 	for _, run := range m.Log.Runs() {
 		last, ok, err := m.Log.Last(ctx, run)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Errors of Steer.
@@ -20,7 +21,7 @@ var (
 // the end. It wakes nobody: a run that waits goes on waiting.
 //
 // It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nobody will read it. ErrTold and ErrTooMuch.
-func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *messages.Steered) (messages.Entry, error) {
+func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *record.Steered) (record.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	told, seen := 0, uint64(0)
@@ -28,9 +29,9 @@ func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *messages.Steere
 		last, ok, err := k.Log.Last(ctx, run)
 		switch {
 		case err != nil:
-			return messages.Entry{}, fmt.Errorf("read %s: %w", run, err)
+			return record.Entry{}, fmt.Errorf("read %s: %w", run, err)
 		case !ok:
-			return messages.Entry{}, ErrNotFound
+			return record.Entry{}, ErrNotFound
 		}
 		n, done, err := k.told(ctx, run, seen, last.Seq, r)
 		if done || err != nil {
@@ -38,7 +39,7 @@ func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *messages.Steere
 		}
 		told, seen = told+n, last.Seq
 		switch {
-		case last.Head.Phase == messages.PhaseFinished:
+		case last.Head.Phase == record.PhaseFinished:
 			return last, ErrEnded
 		case told >= messages.MaxSteers:
 			return last, ErrTooMuch
@@ -48,20 +49,20 @@ func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *messages.Steere
 			return e, err
 		}
 		if err := pause(ctx, time.Duration(rand.Int64N(int64(5*time.Millisecond)))); err != nil {
-			return messages.Entry{}, err
+			return record.Entry{}, err
 		}
 	}
-	return messages.Entry{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
+	return record.Entry{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }
 
 // told counts the messages between two entries; done: this one is among them.
-func (k *Keeper) told(ctx context.Context, run messages.Ref, after, through uint64, r *messages.Steered) (n int, done bool, err error) {
+func (k *Keeper) told(ctx context.Context, run messages.Ref, after, through uint64, r *record.Steered) (n int, done bool, err error) {
 	var first, last uint64
 	for e, err := range k.Log.Heads(ctx, run, after, through) {
 		switch {
 		case err != nil:
 			return 0, false, fmt.Errorf("read %s: %w", run, err)
-		case e.Seq > through || !e.Head.Has(messages.KindSteered):
+		case e.Seq > through || !e.Head.Has(record.KindSteered):
 			continue
 		case first == 0:
 			first = e.Seq
@@ -79,7 +80,7 @@ func (k *Keeper) told(ctx context.Context, run messages.Ref, after, through uint
 			break
 		}
 		for _, old := range e.Records {
-			old, ok := old.(*messages.Steered)
+			old, ok := old.(*record.Steered)
 			switch {
 			case !ok:
 				continue

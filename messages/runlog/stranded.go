@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Awaited reports whether the queue has a message that makes somebody look at a run: its task, a wake-up, a timer or a
@@ -16,32 +17,32 @@ type Awaited func(ctx context.Context, run messages.Ref) (bool, error)
 // Stranded says why nothing will happen to a run that has not ended, or that nobody was told of its end; empty: somebody
 // or something will see to it. It finds what Sweep mends, changes nothing, and goes by the same log. What is on its way
 // at this moment may look stranded: a run whose last record is a few seconds old should be looked at again.
-func (k *Keeper) Stranded(ctx context.Context, run messages.Ref, awaited Awaited) (why string, last messages.Entry, err error) {
+func (k *Keeper) Stranded(ctx context.Context, run messages.Ref, awaited Awaited) (why string, last record.Entry, err error) {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok {
 		return "", last, err
 	}
 	switch last.Head.Phase {
-	case messages.PhaseActive:
+	case record.PhaseActive:
 		held, err := k.Queue.Holds(ctx, last.Head.Ticket)
 		if err != nil || held {
 			return "", last, err
 		}
 		return "it was being worked, and its ticket is no longer in the queue", last, nil
-	case messages.PhaseReady:
+	case record.PhaseReady:
 		queued, err := awaited(ctx, run)
 		if err != nil || queued {
 			return "", last, err
 		}
 		return "it may go on, and no wake-up is in the queue", last, nil
-	case messages.PhaseParked:
+	case record.PhaseParked:
 		queued, err := awaited(ctx, run)
 		if err != nil || queued {
 			return "", last, err
 		}
 		why, err := k.strandedPark(ctx, run, last)
 		return why, last, err
-	case messages.PhaseFinished:
+	case record.PhaseFinished:
 		if k.Now().Sub(last.Head.Time) > endsFor {
 			return "", last, nil
 		}
@@ -59,7 +60,7 @@ func (k *Keeper) Stranded(ctx context.Context, run messages.Ref, awaited Awaited
 }
 
 // strandedPark is for a parked run of which the queue knows nothing.
-func (k *Keeper) strandedPark(ctx context.Context, run messages.Ref, last messages.Entry) (string, error) {
+func (k *Keeper) strandedPark(ctx context.Context, run messages.Ref, last record.Entry) (string, error) {
 	until, err := k.until(ctx, run, last)
 	switch {
 	case err != nil:
@@ -79,7 +80,7 @@ func (k *Keeper) strandedPark(ctx context.Context, run messages.Ref, last messag
 	}
 }
 
-func (k *Keeper) strandedInLine(ctx context.Context, run messages.Ref, h messages.Head) (string, error) {
+func (k *Keeper) strandedInLine(ctx context.Context, run messages.Ref, h record.Head) (string, error) {
 	if k.Lines == nil {
 		return "", nil
 	}
@@ -105,7 +106,7 @@ func (k *Keeper) strandedUnlisted(ctx context.Context, run messages.Ref) (string
 	return "it waits for a worker that fits it, and is not in the list of those", nil
 }
 
-func (k *Keeper) strandedInSession(ctx context.Context, run messages.Ref, h messages.Head) (string, error) {
+func (k *Keeper) strandedInSession(ctx context.Context, run messages.Ref, h record.Head) (string, error) {
 	if k.Sessions == nil || h.Session == "" {
 		return "", nil
 	}
@@ -130,7 +131,7 @@ func (k *Keeper) strandedBehind(ctx context.Context, first messages.Ref, session
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", first, err)
 	}
-	if ok && last.Head.Phase != messages.PhaseFinished {
+	if ok && last.Head.Phase != record.PhaseFinished {
 		return "", nil
 	}
 	return fmt.Sprintf("it waits for its turn in session %s behind run %s, which has ended", session, first.Run), nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -15,7 +16,7 @@ func TestStrandedParks(t *testing.T) {
 	const tenant, session = "acme", "talk"
 	line := messages.TenantLine(tenant)
 	until := time.Now().Add(time.Hour).UTC()
-	turn, place := &messages.Parked{Reason: messages.ParkSession}, &messages.Parked{Reason: messages.ParkLine, Line: line}
+	turn, place := &record.Parked{Reason: messages.ParkSession}, &record.Parked{Reason: messages.ParkLine, Line: line}
 	order := func(runs ...string) func(*testing.T, *runlog.Keeper) {
 		return func(t *testing.T, k *runlog.Keeper) {
 			t.Helper()
@@ -25,14 +26,14 @@ func TestStrandedParks(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		park    *messages.Parked
+		park    *record.Parked
 		prepare func(*testing.T, *runlog.Keeper)
 		queued  bool
 		want    string // a part; empty: not stranded
 	}{
-		"a person":             {park: &messages.Parked{Reason: messages.ParkApproval}},
-		"a time":               {park: &messages.Parked{Reason: "timer", Until: &until}, want: "no timer is set"},
-		"a time that is set":   {park: &messages.Parked{Reason: "timer", Until: &until}, queued: true},
+		"a person":             {park: &record.Parked{Reason: messages.ParkApproval}},
+		"a time":               {park: &record.Parked{Reason: "timer", Until: &until}, want: "no timer is set"},
+		"a time that is set":   {park: &record.Parked{Reason: "timer", Until: &until}, queued: true},
 		"no line":              {park: place, want: "stands in no line: " + line},
 		"no line, but a wake":  {park: place, queued: true},
 		"no session":           {park: turn, want: "is not in its order"},
@@ -52,22 +53,22 @@ func TestStrandedParks(t *testing.T) {
 				Log: &runlog.Memory{}, Sessions: &runlog.SessionsInMemory{}, Lines: &runlog.LinesInMemory{},
 				Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 			}
-			begin := func(id string, more ...messages.Record) {
+			begin := func(id string, more ...record.Record) {
 				t.Helper()
 				task := messages.Task{ID: id, Tenant: tenant, Session: session, Input: messages.TextInput("x")}
-				records := append([]messages.Record{&messages.Started{Task: task}, &messages.Claimed{Claim: "c", Worker: "w", Ticket: 1}}, more...)
+				records := append([]record.Record{&record.Started{Task: task}, &record.Claimed{Claim: "c", Worker: "w", Ticket: 1}}, more...)
 				if _, err := k.Begin(t.Context(), messages.Ref{Tenant: tenant, Run: id}, records...); err != nil {
 					t.Fatal(err)
 				}
 			}
 			begin("works")
-			begin("ended", &messages.Finished{})
-			begin("x", &messages.Lined{Lines: []string{line}}, tt.park)
+			begin("ended", &record.Finished{})
+			begin("x", &record.Lined{Lines: []string{line}}, tt.park)
 			if tt.prepare != nil {
 				tt.prepare(t, k)
 			}
 			why, last, err := k.Stranded(t.Context(), messages.Ref{Tenant: tenant, Run: "x"}, func(context.Context, messages.Ref) (bool, error) { return tt.queued, nil })
-			if err != nil || last.Head.Phase != messages.PhaseParked || tt.want == "" && why != "" || !strings.Contains(why, tt.want) {
+			if err != nil || last.Head.Phase != record.PhaseParked || tt.want == "" && why != "" || !strings.Contains(why, tt.want) {
 				t.Errorf("%q, %v, %+v", why, err, last.Head)
 			}
 		})

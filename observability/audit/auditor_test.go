@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -43,18 +44,18 @@ func openPort(t *testing.T) *port {
 }
 
 // begin writes the log of a run that was cancelled before it began, and returns its events.
-func (p *port) begin(run messages.Ref) (messages.Entry, []messages.Event) {
+func (p *port) begin(run messages.Ref) (record.Entry, []messages.Event) {
 	p.Helper()
 	task := messages.Task{ID: run.Run, Tenant: run.Tenant, Agent: "default", Input: messages.TextInput("x")}
 	task.SetDefaults()
 	why := &messages.RunError{Code: messages.CodeCancelled, Message: "no"}
 	result := messages.EndedResult(run, &task, messages.StatusCancelled, why, p.keeper.Now(), p.keeper.Now())
-	e, err := p.keeper.Begin(p.Context(), run, &messages.Started{Task: task, QueuedAt: p.keeper.Now()},
-		&messages.CancelRequested{ID: "c", By: "ann", Reason: "no"}, &messages.Finished{Result: result})
+	e, err := p.keeper.Begin(p.Context(), run, &record.Started{Task: task, QueuedAt: p.keeper.Now()},
+		&record.CancelRequested{ID: "c", By: "ann", Reason: "no"}, &record.Finished{Result: result})
 	if err != nil {
 		p.Fatal(err)
 	}
-	return e, messages.Events(run, e)
+	return e, record.Events(run, e)
 }
 
 // publish stores events as a worker would.
@@ -203,16 +204,16 @@ func TestSweep(t *testing.T) {
 	p.publish(silent, events[:len(events)-1])
 	task := messages.Task{ID: active.Run, Tenant: active.Tenant, Agent: "default", Input: messages.TextInput("x")}
 	task.SetDefaults()
-	first, err := p.keeper.Begin(t.Context(), active, &messages.Started{Task: task, QueuedAt: p.keeper.Now()}, &messages.Claimed{Claim: "c"})
+	first, err := p.keeper.Begin(t.Context(), active, &record.Started{Task: task, QueuedAt: p.keeper.Now()}, &record.Claimed{Claim: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := messages.Follow(active, first.Head, &messages.CancelRequested{ID: "c"})
+	h := record.Follow(active, first.Head, &record.CancelRequested{ID: "c"})
 	h.ID, h.Time, h.EventsThrough = "e2", p.keeper.Now(), first.Seq // it says that the first two events are stored
-	if _, err := p.bus.Append(t.Context(), active, first.Seq, messages.Entry{Head: h, Records: []messages.Record{&messages.CancelRequested{ID: "c"}}}); err != nil {
+	if _, err := p.bus.Append(t.Context(), active, first.Seq, record.Entry{Head: h, Records: []record.Record{&record.CancelRequested{ID: "c"}}}); err != nil {
 		t.Fatal(err)
 	}
-	p.publish(active, messages.Events(active, first)[:1])
+	p.publish(active, record.Events(active, first)[:1])
 	entries := p.audit(dir, key, 20*time.Millisecond, func(_ Summary, entries []string) bool {
 		return len(kinds(entries, KindFinding)) == 2
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -119,7 +120,7 @@ func (c *comparer) derived(ctx context.Context, run messages.Ref, out *Compariso
 			break
 		}
 		out.Entries++
-		for _, event := range messages.Events(run, e) {
+		for _, event := range record.Events(run, e) {
 			text = event.AppendJSON(text[:0])
 			want[event.Number()] = sha256.Sum256(text)
 			out.Events++
@@ -158,7 +159,7 @@ func (c *comparer) sweep(ctx context.Context, settled time.Duration, found func(
 		if err != nil || !ok || time.Since(last.Head.Time) < settled {
 			continue // what cannot be read is found at the run's end
 		}
-		ended := last.Head.Phase == messages.PhaseFinished
+		ended := last.Head.Phase == record.PhaseFinished
 		if ended {
 			told, err := c.bus.Ended(ctx, run)
 			if err != nil {

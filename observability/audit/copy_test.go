@@ -164,7 +164,7 @@ func TestKilledCopies(t *testing.T) {
 func TestChangedCopies(t *testing.T) {
 	t.Parallel()
 	store, key := bucket(t), newKey(t)
-	dir := record(t, key)
+	dir := recorded(t, key)
 	s := openStore(t, StoreConfig{Dir: dir, Key: key, SegmentBytes: 2500, Now: newClock().Now})
 	c := NewCopier(CopyConfig{Dir: dir, Bucket: store})
 	copyNow(t, c, s)

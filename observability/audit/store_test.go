@@ -96,8 +96,8 @@ func openStore(t *testing.T, cfg StoreConfig) *Store {
 	return s
 }
 
-// record makes a folder with the sample in it.
-func record(t *testing.T, key Key) string {
+// recorded makes a folder with the sample in it.
+func recorded(t *testing.T, key Key) string {
 	t.Helper()
 	dir := t.TempDir()
 	s := openStore(t, StoreConfig{Dir: dir, Key: key, SegmentBytes: 2500, Now: newClock().Now})
@@ -132,7 +132,7 @@ func verified(t *testing.T, cfg VerifyConfig) ([]Finding, []string, Summary) {
 
 func TestRecord(t *testing.T) {
 	key := newKey(t)
-	dir := record(t, key)
+	dir := recorded(t, key)
 	keys := PublicKeys{key.Public()}
 	found, entries, sum := verified(t, VerifyConfig{Dir: dir, Keys: keys})
 	if found != nil || sum.Pending != 0 {
@@ -260,7 +260,7 @@ func (d *dying) remove(path string) error {
 // Killed again and again, each time a bit later, a store ends with each message once, in the same chains.
 func TestKilledAnywhere(t *testing.T) {
 	key := newKey(t)
-	_, want, _ := verified(t, VerifyConfig{Dir: record(t, key)})
+	_, want, _ := verified(t, VerifyConfig{Dir: recorded(t, key)})
 	stream := sample()
 	for step := 150; step < 9000; step = step*3/2 + 1 {
 		dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 // finding, but it is nothing that was verified.
 func TestUnsignedIsNotShown(t *testing.T) {
 	key := newKey(t)
-	base := record(t, key)
+	base := recorded(t, key)
 	cfg := VerifyConfig{Dir: base, Keys: PublicKeys{key.Public()}}
 	_, before, sumBefore := verified(t, cfg)
 	for name, do := range map[string]func(*attack){
@@ -50,7 +50,7 @@ func TestUnsignedIsNotShown(t *testing.T) {
 // Heads that are cut back leave entries without one. They pass for those of an auditor at work only while they are young.
 func TestHeadsCutBack(t *testing.T) {
 	key := newKey(t)
-	a := &attack{t, record(t, key)}
+	a := &attack{t, recorded(t, key)}
 	for range 2 {
 		if err := os.Remove(a.path(headsChain, -1)); err != nil {
 			t.Fatal(err)

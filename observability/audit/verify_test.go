@@ -79,7 +79,7 @@ const acme = "tenants/acme"
 
 func TestAttacks(t *testing.T) {
 	key, other := newKey(t), newKey(t)
-	base := record(t, key)
+	base := recorded(t, key)
 	for name, tc := range map[string]struct {
 		do   func(a *attack)
 		want Finding // the first one, without its detail
@@ -218,7 +218,7 @@ func TestAttacks(t *testing.T) {
 // Bytes all over a line: another one is found, and in the right place.
 func TestEachByte(t *testing.T) {
 	key := newKey(t)
-	base := record(t, key)
+	base := recorded(t, key)
 	for _, chain := range []string{acme, headsChain} {
 		a := &attack{t, copied(t, base)}
 		file := a.path(chain, 0)
@@ -248,7 +248,7 @@ func TestEachByte(t *testing.T) {
 // A damaged folder is not gone on with.
 func TestOpenDamaged(t *testing.T) {
 	key := newKey(t)
-	base := record(t, key)
+	base := recorded(t, key)
 	for name, do := range map[string]func(a *attack){
 		"the end of a chain": func(a *attack) { a.edit(acme, -1, func(l [][]byte) [][]byte { return l[:len(l)-1] }) },
 		"a tenant":           func(a *attack) { _ = os.RemoveAll(filepath.Join(a.dir, acme)) },

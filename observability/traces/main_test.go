@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/observability/traces"
 	"github.com/longshore-run/longshore/observability/traces/tracestest"
@@ -101,7 +102,7 @@ func (l *logs) String() string {
 type story struct {
 	h    *hall
 	run  messages.Ref
-	head messages.Head
+	head record.Head
 	n    int
 	out  runlog.Outbox
 	keep *[]messages.Event // instead of publishing
@@ -113,12 +114,12 @@ func (h *hall) story(run string) *story {
 }
 
 // add makes an entry, a second after the last, and waits until its events are stored.
-func (s *story) add(records ...messages.Record) {
+func (s *story) add(records ...record.Record) {
 	s.h.t.Helper()
-	s.head = messages.Follow(s.run, s.head, records...)
+	s.head = record.Follow(s.run, s.head, records...)
 	s.head.Time = noon().Add(time.Duration(s.n) * time.Second)
 	s.n++
-	events := messages.Events(s.run, messages.Entry{Seq: uint64(s.n), Head: s.head, Records: records})
+	events := record.Events(s.run, record.Entry{Seq: uint64(s.n), Head: s.head, Records: records})
 	if s.keep != nil {
 		*s.keep = append(*s.keep, events...)
 		return
@@ -138,8 +139,8 @@ func (s *story) add(records ...messages.Record) {
 	}
 }
 
-func (s *story) started(traceparent string) *messages.Started {
-	return &messages.Started{
+func (s *story) started(traceparent string) *record.Started {
+	return &record.Started{
 		Task:     messages.Task{ID: s.run.Run, Tenant: s.run.Tenant, Agent: "reviewer", Input: messages.TextInput(hush), Traceparent: traceparent},
 		Agent:    messages.Definition{Name: "reviewer", Revision: 4, Model: "gpt-4o"},
 		QueuedAt: noon().Add(-1500 * time.Millisecond),
@@ -149,12 +150,12 @@ func (s *story) started(traceparent string) *messages.Started {
 // hush is what no span may show.
 const hush = "a text that is nobody's business"
 
-func claimed(resumes string) *messages.Claimed {
-	return &messages.Claimed{Claim: "k", Worker: "w", Ticket: 7, Delivery: 1, Resumes: resumes}
+func claimed(resumes string) *record.Claimed {
+	return &record.Claimed{Claim: "k", Worker: "w", Ticket: 7, Delivery: 1, Resumes: resumes}
 }
 
-func replied(step int, calls ...string) *messages.ModelReplied {
-	r := &messages.ModelReplied{
+func replied(step int, calls ...string) *record.ModelReplied {
+	r := &record.ModelReplied{
 		Step: step, Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent(hush)}, Stop: messages.StopEnd,
 		Usage: messages.Usage{Input: 100, Output: 20, CacheRead: 60, Total: 120}, Provider: "openai", Model: "gpt-4o", Millis: 400, Cost: new(0.25),
 	}
@@ -169,22 +170,22 @@ func toolCall(id string) *messages.ToolCall {
 	return &messages.ToolCall{ID: id, Name: "read_file", Arguments: `{"path":"` + hush + `"}`}
 }
 
-func toolStarted(step int, id, planned string) *messages.ToolStarted {
-	return &messages.ToolStarted{Step: step, Call: *toolCall(id), StepID: planned}
+func toolStarted(step int, id, planned string) *record.ToolStarted {
+	return &record.ToolStarted{Step: step, Call: *toolCall(id), StepID: planned}
 }
 
-func returned(step int, id, planned string, code messages.Code) *messages.ToolReturned {
-	return &messages.ToolReturned{
+func returned(step int, id, planned string, code messages.Code) *record.ToolReturned {
+	return &record.ToolReturned{
 		Step: step, Name: "read_file", StepID: planned, Code: code, Millis: 200,
 		Result: messages.ToolResult{CallID: id, Content: messages.TextContent(hush), IsError: code != ""},
 	}
 }
 
-func ended(step int, status messages.StepStatus) *messages.StepEnded {
-	return &messages.StepEnded{Step: step, Status: status}
+func ended(step int, status messages.StepStatus) *record.StepEnded {
+	return &record.StepEnded{Step: step, Status: status}
 }
 
-func (s *story) finished(steps int, code messages.Code) *messages.Finished {
+func (s *story) finished(steps int, code messages.Code) *record.Finished {
 	r := messages.AgentResult{
 		ID: s.run.Run, Status: messages.StatusCompleted, Success: code == "", StartedAt: noon(), FinishedAt: noon().Add(time.Minute),
 		SessionID: "s-1", Steps: steps, Result: hush, CostEstimate: new(0.5), TokenUsage: messages.Usage{Input: 200, Output: 40, Total: 240},
@@ -193,7 +194,7 @@ func (s *story) finished(steps int, code messages.Code) *messages.Finished {
 	if code != "" {
 		r.Status, r.Error = messages.StatusFailed, &messages.RunError{Code: code, Message: hush}
 	}
-	return &messages.Finished{Result: r}
+	return &record.Finished{Result: r}
 }
 
 // lines is a text of several lines without the indentation it has in the source.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/observability/traces/tracestest"
 )
 
@@ -27,12 +28,12 @@ func TestTrees(t *testing.T) {
 	}{
 		"a crash in a tool call": {func(s *story) {
 			s.add(s.started(""), claimed(""))
-			s.add(&messages.StepStarted{Step: 1})
+			s.add(&record.StepStarted{Step: 1})
 			s.add(replied(1, "c1"))
 			s.add(toolStarted(1, "c1", ""))
 			s.add(claimed("")) // another worker
 			s.add(returned(1, "c1", "", ""))
-			s.add(ended(1, messages.StepCompleted), &messages.StepStarted{Step: 2})
+			s.add(ended(1, messages.StepCompleted), &record.StepStarted{Step: 2})
 			s.add(replied(2), ended(2, messages.StepCompleted), s.finished(2, ""))
 		}, `
 			invoke_agent reviewer
@@ -44,11 +45,11 @@ func TestTrees(t *testing.T) {
 			`},
 		"two waits": {func(s *story) {
 			s.add(s.started(""), claimed(""))
-			s.add(&messages.StepStarted{Step: 1})
-			s.add(&messages.Parked{Reason: messages.ParkModel})
+			s.add(&record.StepStarted{Step: 1})
+			s.add(&record.Parked{Reason: messages.ParkModel})
 			s.add(claimed(messages.ParkModel))
 			s.add(replied(1, "c1"))
-			s.add(&messages.Parked{Reason: "approval", Call: "c1"})
+			s.add(&record.Parked{Reason: "approval", Call: "c1"})
 			s.add(claimed("approval"))
 			s.add(returned(1, "c1", "", messages.CodeApprovalDenied), ended(1, messages.StepCompleted))
 			s.add(s.finished(1, ""))
@@ -62,7 +63,7 @@ func TestTrees(t *testing.T) {
 			`},
 		"the submitter's trace": {func(s *story) {
 			s.add(s.started(submitter), claimed(""))
-			s.add(&messages.StepStarted{Step: 1})
+			s.add(&record.StepStarted{Step: 1})
 			s.add(replied(1), ended(1, messages.StepCompleted), s.finished(1, ""))
 		}, `
 			(00f067aa0ba902b7) invoke_agent reviewer
@@ -71,13 +72,13 @@ func TestTrees(t *testing.T) {
 			`},
 		"a plan whose step is made anew": {func(s *story) {
 			s.add(s.started(""), claimed(""))
-			s.add(&messages.StepStarted{Step: 1, StepID: "step-7"}, toolStarted(1, "step-7", "step-7"))
-			s.add(returned(1, "step-7", "step-7", messages.CodeToolFailed), &messages.StepEnded{Step: 1, StepID: "step-7", Status: messages.StepFailed})
-			s.add(&messages.StepStarted{Step: 2, Purpose: "reflect"})
+			s.add(&record.StepStarted{Step: 1, StepID: "step-7"}, toolStarted(1, "step-7", "step-7"))
+			s.add(returned(1, "step-7", "step-7", messages.CodeToolFailed), &record.StepEnded{Step: 1, StepID: "step-7", Status: messages.StepFailed})
+			s.add(&record.StepStarted{Step: 2, Purpose: "reflect"})
 			s.add(replied(2), ended(2, messages.StepCompleted))
-			s.add(&messages.StepStarted{Step: 3, StepID: "step-7"}, toolStarted(3, "step-7", "step-7"))
-			s.add(returned(3, "step-7", "step-7", ""), &messages.StepEnded{Step: 3, StepID: "step-7", Status: messages.StepCompleted})
-			s.add(&messages.StepEnded{Step: 4, StepID: "tidy", Status: messages.StepSkipped}, s.finished(4, ""))
+			s.add(&record.StepStarted{Step: 3, StepID: "step-7"}, toolStarted(3, "step-7", "step-7"))
+			s.add(returned(3, "step-7", "step-7", ""), &record.StepEnded{Step: 3, StepID: "step-7", Status: messages.StepCompleted})
+			s.add(&record.StepEnded{Step: 4, StepID: "tidy", Status: messages.StepSkipped}, s.finished(4, ""))
 		}, `
 			invoke_agent reviewer
 			  step 7 !_OTHER
@@ -90,7 +91,7 @@ func TestTrees(t *testing.T) {
 			`},
 		"given up in a step": {func(s *story) {
 			s.add(s.started(""), claimed(""))
-			s.add(&messages.StepStarted{Step: 1})
+			s.add(&record.StepStarted{Step: 1})
 			s.add(replied(1, "c1"))
 			s.add(toolStarted(1, "c1", ""))
 			s.add(s.finished(1, messages.CodePoison))
@@ -101,9 +102,9 @@ func TestTrees(t *testing.T) {
 			`},
 		"cancelled while it waits": {func(s *story) {
 			s.add(s.started(""), claimed(""))
-			s.add(&messages.StepStarted{Step: 1})
-			s.add(&messages.Parked{Reason: "answer"})
-			s.add(&messages.CancelRequested{ID: "x"}, ended(1, messages.StepSkipped), s.finished(1, messages.CodeCancelled))
+			s.add(&record.StepStarted{Step: 1})
+			s.add(&record.Parked{Reason: "answer"})
+			s.add(&record.CancelRequested{ID: "x"}, ended(1, messages.StepSkipped), s.finished(1, messages.CodeCancelled))
 		}, `
 			invoke_agent reviewer !cancelled
 			  step 1
@@ -111,8 +112,8 @@ func TestTrees(t *testing.T) {
 			`},
 		"a model that fails": {func(s *story) {
 			s.add(s.started(""), claimed(""))
-			s.add(&messages.StepStarted{Step: 1})
-			s.add(&messages.ModelFailed{Step: 1, Error: messages.RunError{Code: messages.CodeModelTimeout, Message: hush}},
+			s.add(&record.StepStarted{Step: 1})
+			s.add(&record.ModelFailed{Step: 1, Error: messages.RunError{Code: messages.CodeModelTimeout, Message: hush}},
 				ended(1, messages.StepFailed), s.finished(1, messages.CodeModelTimeout))
 		}, `
 			invoke_agent reviewer !model_timeout
@@ -178,11 +179,11 @@ func TestTreesOfEventsStoredOutOfOrder(t *testing.T) {
 			var all []messages.Event
 			s.keep = &all
 			s.add(s.started(""), claimed(""))
-			s.add(&messages.StepStarted{Step: 1})
-			s.add(&messages.Parked{Reason: messages.ParkModel})
+			s.add(&record.StepStarted{Step: 1})
+			s.add(&record.Parked{Reason: messages.ParkModel})
 			s.add(claimed(messages.ParkModel))
 			s.add(replied(1, "c1"))
-			s.add(&messages.Parked{Reason: "approval", Call: "c1"})
+			s.add(&record.Parked{Reason: "approval", Call: "c1"})
 			s.add(claimed("approval"))
 			s.add(toolStarted(1, "c1", ""))
 			s.add(returned(1, "c1", "", ""), ended(1, messages.StepCompleted))
@@ -218,7 +219,7 @@ func TestAttributes(t *testing.T) {
 	h.export()
 	s := h.story("r-1")
 	s.add(s.started(submitter), claimed(""))
-	s.add(&messages.StepStarted{Step: 1})
+	s.add(&record.StepStarted{Step: 1})
 	s.add(replied(1, "c1"))
 	s.add(returned(1, "c1", "", ""), ended(1, messages.StepCompleted), s.finished(1, ""))
 	h.collector.Await(4)
@@ -309,7 +310,7 @@ func TestCollectorThatIsDownLosesNothing(t *testing.T) {
 	for _, run := range []string{"r-1", "r-2", "r-3"} {
 		s := h.story(run)
 		s.add(s.started(""), claimed(""))
-		s.add(&messages.StepStarted{Step: 1})
+		s.add(&record.StepStarted{Step: 1})
 		s.add(replied(1), ended(1, messages.StepCompleted), s.finished(1, ""))
 	}
 	h.collector.AwaitRefused(2)
@@ -334,11 +335,11 @@ func TestExporterGoesOnWhereAnotherStopped(t *testing.T) {
 	_, stop := h.export()
 	s := h.story("r-1")
 	s.add(s.started(""), claimed(""))
-	s.add(&messages.StepStarted{Step: 1})
+	s.add(&record.StepStarted{Step: 1})
 	s.add(replied(1))
 	h.collector.Await(1)
 	stop()
-	s.add(ended(1, messages.StepCompleted), &messages.StepStarted{Step: 2}) // nobody exports
+	s.add(ended(1, messages.StepCompleted), &record.StepStarted{Step: 2}) // nobody exports
 	h.export()
 	h.export()
 	s.add(replied(2), ended(2, messages.StepCompleted), s.finished(2, ""))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // asking is the open call that the run asks an approval for in this very park; nil: it asks for none.
@@ -16,7 +17,7 @@ func (s *State) asking(park uint64) *OpenCall {
 
 // decided takes a decision about the call that the run waits for. What was decided about another call, or about other
 // arguments, does not count, and the run asks again.
-func (s *State) decided(r *messages.Decided) {
+func (s *State) decided(r *record.Decided) {
 	c := s.asking(r.Park)
 	if c == nil || !c.Approve || c.Answer != nil || !r.Matches(s.Parked) || r.Hash != messages.HashArguments(c.Call.Arguments) {
 		return
@@ -29,7 +30,7 @@ func (s *State) decided(r *messages.Decided) {
 }
 
 // lapsed takes the end of the time for an approval; false: the park was for something else.
-func (s *State) lapsed(r *messages.Expired) bool {
+func (s *State) lapsed(r *record.Expired) bool {
 	c := s.asking(r.Park)
 	if c == nil {
 		return false

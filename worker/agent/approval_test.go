@@ -4,53 +4,54 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
 // parked is the state of a run that waits for an approval of a call.
-func parked(t *testing.T) (*agent.State, *messages.Decided) {
+func parked(t *testing.T) (*agent.State, *record.Decided) {
 	t.Helper()
 	d := messages.Definition{Name: "a", Tools: []string{"rm"}}
 	d.SetDefaults()
 	run := messages.Ref{Tenant: "t", Run: "r"}
 	call := messages.ToolCall{ID: "c1", Name: "rm", Arguments: `{"path":"x"}`}
 	asked := messages.NewApproval("a", 1, "", call)
-	records := []messages.Record{
-		&messages.Started{
+	records := []record.Record{
+		&record.Started{
 			Task: messages.Task{ID: "r", Tenant: "t", Input: messages.TextInput("x")}, Agent: d, Tools: []messages.ToolSpec{{Name: "rm", Destructive: true}},
 		},
-		&messages.Claimed{Claim: "k"},
-		&messages.StepStarted{Step: 1},
-		&messages.ModelReplied{Step: 1, Stop: messages.StopToolCalls, Message: messages.Message{
+		&record.Claimed{Claim: "k"},
+		&record.StepStarted{Step: 1},
+		&record.ModelReplied{Step: 1, Stop: messages.StopToolCalls, Message: messages.Message{
 			Role: messages.RoleAssistant, Content: []messages.Block{{ToolCall: &call}},
 		}},
-		&messages.Parked{Reason: messages.ParkApproval, Call: "c1", Approval: asked},
+		&record.Parked{Reason: messages.ParkApproval, Call: "c1", Approval: asked},
 	}
 	s := &agent.State{}
-	e := messages.Entry{Head: messages.Follow(run, messages.Head{}, records...), Records: records}
+	e := record.Entry{Head: record.Follow(run, record.Head{}, records...), Records: records}
 	if err := s.Apply(e.At(7)); err != nil {
 		t.Fatal(err)
 	}
-	return s, &messages.Decided{ID: "x", Park: 7, Step: 1, Call: "c1", Hash: asked.Hash}
+	return s, &record.Decided{ID: "x", Park: 7, Step: 1, Call: "c1", Hash: asked.Hash}
 }
 
 // Only a decision about this park, step, call and these arguments counts.
 func TestDecisionsThatCount(t *testing.T) {
 	for name, tc := range map[string]struct {
-		record  func(d *messages.Decided) messages.Record
+		record  func(d *record.Decided) record.Record
 		approve bool // it still waits
 		refused messages.Code
 	}{
-		"approved":        {func(d *messages.Decided) messages.Record { return d }, false, ""},
-		"denied":          {func(d *messages.Decided) messages.Record { d.Denied = true; return d }, true, messages.CodeApprovalDenied},
-		"another park":    {func(d *messages.Decided) messages.Record { d.Park = 6; return d }, true, ""},
-		"another step":    {func(d *messages.Decided) messages.Record { d.Step = 2; return d }, true, ""},
-		"another call":    {func(d *messages.Decided) messages.Record { d.Call = "c2"; return d }, true, ""},
-		"other arguments": {func(d *messages.Decided) messages.Record { d.Hash = messages.HashArguments("{}"); return d }, true, ""},
-		"no hash":         {func(d *messages.Decided) messages.Record { d.Hash = ""; return d }, true, ""},
-		"an answer":       {func(d *messages.Decided) messages.Record { return &messages.Answered{ID: "x", Park: d.Park} }, true, ""},
-		"too late":        {func(d *messages.Decided) messages.Record { return &messages.Expired{Park: d.Park, Call: "c1"} }, true, messages.CodeApprovalExpired},
-		"another's time":  {func(*messages.Decided) messages.Record { return &messages.Expired{Park: 3, Call: "c1"} }, true, ""},
+		"approved":        {func(d *record.Decided) record.Record { return d }, false, ""},
+		"denied":          {func(d *record.Decided) record.Record { d.Denied = true; return d }, true, messages.CodeApprovalDenied},
+		"another park":    {func(d *record.Decided) record.Record { d.Park = 6; return d }, true, ""},
+		"another step":    {func(d *record.Decided) record.Record { d.Step = 2; return d }, true, ""},
+		"another call":    {func(d *record.Decided) record.Record { d.Call = "c2"; return d }, true, ""},
+		"other arguments": {func(d *record.Decided) record.Record { d.Hash = messages.HashArguments("{}"); return d }, true, ""},
+		"no hash":         {func(d *record.Decided) record.Record { d.Hash = ""; return d }, true, ""},
+		"an answer":       {func(d *record.Decided) record.Record { return &record.Answered{ID: "x", Park: d.Park} }, true, ""},
+		"too late":        {func(d *record.Decided) record.Record { return &record.Expired{Park: d.Park, Call: "c1"} }, true, messages.CodeApprovalExpired},
+		"another's time":  {func(*record.Decided) record.Record { return &record.Expired{Park: 3, Call: "c1"} }, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, d := parked(t)
@@ -62,7 +63,7 @@ func TestDecisionsThatCount(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 			// The first counts: nothing that comes later changes it.
-			late := &messages.Decided{ID: "y", Park: 7, Step: 1, Call: "c1", Hash: messages.HashArguments(`{"path":"x"}`), Denied: tc.refused == ""}
+			late := &record.Decided{ID: "y", Park: 7, Step: 1, Call: "c1", Hash: messages.HashArguments(`{"path":"x"}`), Denied: tc.refused == ""}
 			if tc.approve && tc.refused == "" {
 				return
 			}

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
 // The result of a run of 2,400 steps of 8 calls of 8 KiB each is a few MiB, and says what it does not repeat.
 func TestResultIsBounded(t *testing.T) {
-	var records []messages.Record
+	var records []record.Record
 	text := strings.Repeat("x", 4<<10)
 	for n := 1; n <= 2400; n++ {
 		var ids []string
@@ -31,7 +32,7 @@ func TestResultIsBounded(t *testing.T) {
 	}
 	s := state(t, messages.Definition{}, hi, records...)
 	res := s.Conclude(messages.Ref{}, &agent.Finish{Status: messages.StatusCompleted, Result: "done"}, s.StartedAt)
-	b, err := messages.EncodeRecords([]messages.Record{&messages.Finished{Result: res}})
+	b, err := record.EncodeRecords([]record.Record{&record.Finished{Result: res}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -33,7 +34,7 @@ func (s *State) Overdue(now time.Time) *Finish {
 //
 // What a model call uses is estimated: the size of its input, by what the last reply said it was, and as much output as
 // the agent allows. An estimate is no promise: the one call that was let through may still exceed a cap.
-func (s *State) Afford(next Action, now time.Time, price Price) (instead Action, warned []*messages.BudgetWarned) {
+func (s *State) Afford(next Action, now time.Time, price Price) (instead Action, warned []*record.BudgetWarned) {
 	caps := s.Agent.Caps(s.Task.Limits)
 	if caps == (messages.Caps{}) {
 		return next, nil
@@ -54,7 +55,7 @@ func (s *State) Afford(next Action, now time.Time, price Price) (instead Action,
 }
 
 // UntilEnd lets no park outlast the time of the run.
-func (s *State) UntilEnd(p *messages.Parked) {
+func (s *State) UntilEnd(p *record.Parked) {
 	if at, _, ok := s.Ends(); ok && (p.Until == nil || at.Before(*p.Until)) {
 		p.Until = new(at.UTC())
 	}
@@ -177,7 +178,7 @@ func (s *State) stop(u *use, what string) Action {
 	text := fmt.Sprintf("%s: %s of %s used, and %s %s %s", u.limit,
 		amount(u.limit, u.spent), amount(u.limit, u.allowed), what, needs, amount(u.limit, u.needed))
 	if b := s.Agent.Budget; b != nil && b.OnBudget == messages.OnBudgetAsk {
-		return &Park{Parked: messages.Parked{Reason: messages.ReasonBudget, Limit: u.limit, Question: text}}
+		return &Park{Parked: record.Parked{Reason: messages.ReasonBudget, Limit: u.limit, Question: text}}
 	}
 	f := fail(messages.CodeBudget, text)
 	f.Err.Info = map[string]any{"limit": u.limit, "spent": u.spent, "needed": u.needed, "allowed": u.allowed}
@@ -280,14 +281,14 @@ func sizeOf(blocks []messages.Block) int {
 }
 
 // warnings are due for the caps of which the soft share is used and nobody was told yet.
-func (s *State) warnings(caps messages.Caps, now time.Time) []*messages.BudgetWarned {
+func (s *State) warnings(caps messages.Caps, now time.Time) []*record.BudgetWarned {
 	if s.Agent.Budget == nil || s.Agent.Budget.Soft == 0 {
 		return nil
 	}
-	var out []*messages.BudgetWarned
+	var out []*record.BudgetWarned
 	warn := func(limit string, spent, allowed float64) {
 		if allowed > 0 && spent >= s.Agent.Budget.Soft*allowed && !slices.Contains(s.Warned, limit) {
-			out = append(out, &messages.BudgetWarned{Limit: limit, Spent: spent, Allowed: allowed})
+			out = append(out, &record.BudgetWarned{Limit: limit, Spent: spent, Allowed: allowed})
 		}
 	}
 	warn(messages.CapModelCalls, float64(len(s.ModelCalls)), s.granted(messages.CapModelCalls, float64(caps.ModelCalls)))
@@ -318,7 +319,7 @@ func (s *State) costEstimate() *float64 {
 }
 
 // more takes an answer to the question whether the run may go beyond its budget; false: it answers something else.
-func (s *State) more(r *messages.Answered) bool {
+func (s *State) more(r *record.Answered) bool {
 	p := s.Parked
 	if p == nil || s.Head.ParkSeq != r.Park || p.Reason != messages.ReasonBudget || p.Call != "" {
 		return false

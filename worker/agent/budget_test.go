@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -16,19 +17,19 @@ var begun = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // cent is a price list on which every call costs a cent, except that of the model "mystery".
 func cent(_, model string, _ messages.Usage) (float64, bool) { return 0.01, model != "mystery" }
 
-func paid(step int, tokens int64, calls ...string) *messages.ModelReplied {
+func paid(step int, tokens int64, calls ...string) *record.ModelReplied {
 	r := replied(step, messages.StopToolCalls, "", calls...)
 	r.Usage = messages.Usage{Input: tokens, Total: tokens}
 	r.Cost = new(0.01)
 	return r
 }
 
-func ask(park uint64, limit string) []messages.Record {
-	return []messages.Record{&messages.Parked{Reason: messages.ReasonBudget, Limit: limit, Question: limit + ": all used"}}
+func ask(park uint64, limit string) []record.Record {
+	return []record.Record{&record.Parked{Reason: messages.ReasonBudget, Limit: limit, Question: limit + ": all used"}}
 }
 
 // within asks what a run may still do, as its owner does: its time first, then its budget.
-func within(s *agent.State, next agent.Action, now time.Time, price agent.Price) (agent.Action, []*messages.BudgetWarned) {
+func within(s *agent.State, next agent.Action, now time.Time, price agent.Price) (agent.Action, []*record.BudgetWarned) {
 	if _, ends := next.(*agent.Finish); ends {
 		return next, nil
 	}
@@ -39,13 +40,13 @@ func within(s *agent.State, next agent.Action, now time.Time, price agent.Price)
 }
 
 func TestWithin(t *testing.T) {
-	one := []messages.Record{&messages.StepStarted{Step: 1}, paid(1, 100, "a"), &messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "a"}}, returned(1, "a", "A")}
-	wants := []messages.Record{&messages.StepStarted{Step: 1}, paid(1, 100, "a", "b")}
-	began := []messages.Record{&messages.StepStarted{Step: 1}, paid(1, 100, "a", "b"), &messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "a"}}}
-	answered := func(limit, text string, isError bool) []messages.Record {
-		rs := append([]messages.Record{}, one...)
+	one := []record.Record{&record.StepStarted{Step: 1}, paid(1, 100, "a"), &record.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "a"}}, returned(1, "a", "A")}
+	wants := []record.Record{&record.StepStarted{Step: 1}, paid(1, 100, "a", "b")}
+	began := []record.Record{&record.StepStarted{Step: 1}, paid(1, 100, "a", "b"), &record.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "a"}}}
+	answered := func(limit, text string, isError bool) []record.Record {
+		rs := append([]record.Record{}, one...)
 		rs = append(rs, ask(0, limit)...)
-		return append(rs, &messages.Answered{By: "ann", Content: messages.TextContent(text), IsError: isError}, &messages.Claimed{Claim: "d", Resumes: messages.ReasonBudget})
+		return append(rs, &record.Answered{By: "ann", Content: messages.TextContent(text), IsError: isError}, &record.Claimed{Claim: "d", Resumes: messages.ReasonBudget})
 	}
 	budget := func(c messages.Caps) messages.Budget { return messages.Budget{Caps: c} }
 	asks := func(c messages.Caps) messages.Budget { return messages.Budget{Caps: c, OnBudget: messages.OnBudgetAsk} }
@@ -54,7 +55,7 @@ func TestWithin(t *testing.T) {
 		budget  messages.Budget
 		limits  messages.Limits
 		model   string
-		records []messages.Record
+		records []record.Record
 		after   time.Duration
 		want    string // the action and the sentence, then the warnings
 	}{
@@ -64,7 +65,7 @@ func TestWithin(t *testing.T) {
 		"the task has less":     {budget: budget(messages.Caps{ModelCalls: 9}), limits: messages.Limits{Caps: messages.Caps{ModelCalls: 1}}, records: one, want: "failed (budget) modelCalls: 1 of 1 used, and the next model call needs 1"},
 		"the task wants more":   {budget: budget(messages.Caps{ModelCalls: 1}), limits: messages.Limits{Caps: messages.Caps{ModelCalls: 9}}, records: one, want: "failed (budget) modelCalls: 1 of 1 used, and the next model call needs 1"},
 		"half of the calls":     {budget: soft(messages.Caps{ModelCalls: 2}), records: one, want: "model 2 +modelCalls 1/2"},
-		"warned once":           {budget: soft(messages.Caps{ModelCalls: 2}), records: append(one[:4:4], &messages.BudgetWarned{Limit: "modelCalls"}), want: "model 2"},
+		"warned once":           {budget: soft(messages.Caps{ModelCalls: 2}), records: append(one[:4:4], &record.BudgetWarned{Limit: "modelCalls"}), want: "model 2"},
 		"asks for a model call": {budget: asks(messages.Caps{ModelCalls: 1}), records: one, want: "park budget modelCalls: 1 of 1 used, and the next model call needs 1"},
 		"granted":               {budget: asks(messages.Caps{ModelCalls: 1}), records: answered("modelCalls", " Continue\n", false), want: "model 2"},
 		"granted without words": {budget: asks(messages.Caps{ModelCalls: 1}), records: answered("modelCalls", "", false), want: "model 2"},
@@ -81,7 +82,7 @@ func TestWithin(t *testing.T) {
 		"tokens left":     {budget: budget(messages.Caps{Tokens: 10_000}), records: one, want: "model 2"},
 		"too few tokens":  {budget: budget(messages.Caps{Tokens: 4_000}), records: one, want: "failed (budget) tokens: 100 of 4000 used, and the next model call may need"},
 		"tokens at first": {budget: budget(messages.Caps{Tokens: 4_000}), want: "failed (budget) tokens: 0 of 4000 used, and the next model call may need 4098"},
-		"half the tokens": {budget: soft(messages.Caps{Tokens: 10_000}), records: []messages.Record{&messages.StepStarted{Step: 1}, paid(1, 5_000, "a")}, want: "tools +tokens 5000/10000"},
+		"half the tokens": {budget: soft(messages.Caps{Tokens: 10_000}), records: []record.Record{&record.StepStarted{Step: 1}, paid(1, 5_000, "a")}, want: "tools +tokens 5000/10000"},
 		"asks for tokens": {budget: asks(messages.Caps{Tokens: 4_000}), records: one, want: "park budget tokens: 100 of 4000 used"},
 
 		"money left":            {budget: budget(messages.Caps{Cost: new(0.02)}), records: one, want: "model 2"},
@@ -92,7 +93,7 @@ func TestWithin(t *testing.T) {
 		"money granted":         {budget: asks(messages.Caps{Cost: new(0.01)}), records: answered("cost", "continue", false), want: "model 2"},
 		"an unknown price":      {budget: budget(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1.00 at most, and the price of model "mystery" is unknown; add it to LONGSHORE_PRICES`},
 		"nobody is asked":       {budget: asks(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1.00 at most, and the price of model "mystery" is unknown`},
-		"an unpriced reply":     {budget: budget(messages.Caps{Cost: new(1.0)}), records: []messages.Record{&messages.StepStarted{Step: 1}, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed (budget) cost: the run may cost $1.00 at most, and the price of"},
+		"an unpriced reply":     {budget: budget(messages.Caps{Cost: new(1.0)}), records: []record.Record{&record.StepStarted{Step: 1}, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed (budget) cost: the run may cost $1.00 at most, and the price of"},
 		"unknown and allowed":   {budget: messages.Budget{Caps: messages.Caps{Cost: new(1.0)}, UnknownPrice: messages.UnknownPriceAllow}, model: "mystery", want: "model 1"},
 
 		"time left":              {budget: budget(messages.Caps{WallTime: messages.Duration(time.Minute)}), records: one, after: 59 * time.Second, want: "model 2"},
@@ -100,7 +101,7 @@ func TestWithin(t *testing.T) {
 		"time never asks":        {budget: asks(messages.Caps{WallTime: messages.Duration(time.Minute)}), records: wants, after: time.Hour, want: "failed (budget) wallTime"},
 		"half the time":          {budget: soft(messages.Caps{WallTime: messages.Duration(time.Minute)}), records: wants, after: 40 * time.Second, want: "tools +wallTime 40/60"},
 		"the task has less time": {budget: budget(messages.Caps{WallTime: messages.Duration(time.Hour)}), limits: messages.Limits{Caps: messages.Caps{WallTime: messages.Duration(time.Second)}}, after: time.Second, want: "failed (budget) wallTime"},
-		"an answer is kept":      {budget: budget(messages.Caps{ModelCalls: 1, WallTime: messages.Duration(time.Second)}), records: []messages.Record{&messages.StepStarted{Step: 1}, replied(1, messages.StopEnd, "done")}, after: time.Hour, want: "completed done"},
+		"an answer is kept":      {budget: budget(messages.Caps{ModelCalls: 1, WallTime: messages.Duration(time.Second)}), records: []record.Record{&record.StepStarted{Step: 1}, replied(1, messages.StopEnd, "done")}, after: time.Hour, want: "completed done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			task := messages.Task{Input: messages.TextInput("hi"), Limits: &tc.limits}
@@ -185,7 +186,7 @@ func TestEstimateIsCalibrated(t *testing.T) {
 	if n := need(); n < 10_000 || n > 10_010 {
 		t.Errorf("at first %d tokens, want a quarter of the bytes", n)
 	}
-	for _, r := range []messages.Record{&messages.StepStarted{Step: 1}, paid(1, 20_000, "a"), returned(1, "a", text)} {
+	for _, r := range []record.Record{&record.StepStarted{Step: 1}, paid(1, 20_000, "a"), returned(1, "a", text)} {
 		if err := s.Advance(r); err != nil {
 			t.Fatal(err)
 		}
@@ -197,12 +198,12 @@ func TestEstimateIsCalibrated(t *testing.T) {
 
 // A cost is known only when that of every call is, and only one answer to a question counts.
 func TestCostAndAnswersAreSummedOnce(t *testing.T) {
-	s := state(t, messages.Definition{}, messages.Task{Input: messages.TextInput("hi")}, &messages.StepStarted{Step: 1}, paid(1, 1, "a"))
+	s := state(t, messages.Definition{}, messages.Task{Input: messages.TextInput("hi")}, &record.StepStarted{Step: 1}, paid(1, 1, "a"))
 	end := func() *float64 { return s.Conclude(messages.Ref{}, &agent.Finish{}, begun).CostEstimate }
 	if c := end(); c == nil || *c != 0.01 {
 		t.Errorf("cost %v", c)
 	}
-	for _, r := range append(ask(0, "tokens"), &messages.Answered{}, &messages.Answered{}) {
+	for _, r := range append(ask(0, "tokens"), &record.Answered{}, &record.Answered{}) {
 		if err := s.Advance(r); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -55,55 +56,55 @@ func (s *State) lostWorker() {
 }
 
 // note takes up what a record says about how the run goes.
-func (s *State) note(r messages.Record) {
+func (s *State) note(r record.Record) {
 	switch r := r.(type) {
-	case *messages.Claimed:
+	case *record.Claimed:
 		if r.Resumes == "" {
 			s.lostWorker()
 		}
 		s.Trouble.Worker = r.Worker
-	case *messages.Lost:
+	case *record.Lost:
 		s.lostWorker()
-	case *messages.Released:
+	case *record.Released:
 		s.Trouble.Worker = ""
 		s.outlived("the worker handed the run back: " + r.Reason)
-	case *messages.Parked:
+	case *record.Parked:
 		s.Trouble.Worker = ""
 		if r.Cause != nil && r.Reason == messages.ParkModel {
 			s.outlived(r.Cause.Message)
 			s.warn("step %d: it waited for its model %s: %s (%s)", s.Step, r.Cause.Provider, r.Cause.Message, r.Cause.Code)
 		}
-	case *messages.ModelFailed:
+	case *record.ModelFailed:
 		s.Trouble.Provider = r.Provider
 		if r.Fallback != "" {
 			s.outlived(r.Error.Message)
 		}
-		if r.Fallback != "" && r.Fallback != messages.FallbackPark { // of a park the next record tells
+		if r.Fallback != "" && r.Fallback != record.FallbackPark { // of a park the next record tells
 			s.warn("step %d: a model call failed: %s (%s); fallback: %s", r.Step, r.Error.Message, r.Error.Code, r.Fallback)
 		}
-	case *messages.ModelReplied:
+	case *record.ModelReplied:
 		if r.Stop == messages.StopLength {
 			s.warn("step %d: the reply was cut at the limit of %d tokens", r.Step, s.Agent.MaxTokens)
 		}
-	case *messages.ToolReturned:
+	case *record.ToolReturned:
 		if r.Code == messages.CodeToolUnknownOutcome {
 			s.warn("step %d: the outcome of call %s of %s is unknown", r.Step, r.Result.CallID, r.Name)
 		}
-	case *messages.BudgetWarned:
+	case *record.BudgetWarned:
 		s.warn("budget: %s of %s used of %s", amount(r.Limit, r.Spent), amount(r.Limit, r.Allowed), r.Limit)
-	case *messages.HookFailed:
+	case *record.HookFailed:
 		if !r.Fatal {
 			s.warn("hook %s at %s failed: %s", r.Hook, r.On, r.Reason)
 		}
-	case *messages.Recalled:
+	case *record.Recalled:
 		if r.Dropped > 0 {
 			s.warn("the first %d messages of the session no longer fit and were left out", r.Dropped)
 		}
-	case *messages.Summarised:
+	case *record.Summarised:
 		if r.Error != nil {
 			s.warn("the session could not be summed up: %s (%s)", r.Error.Message, r.Error.Code)
 		}
-	case *messages.Unverified:
+	case *record.Unverified:
 		s.warn("a record %s does not count: it has no valid signature", r.Of)
 	default:
 	}
@@ -166,7 +167,7 @@ func (s *State) informed(e *messages.RunError) *messages.RunError {
 }
 
 // told keeps what a tool said about its result, as long as there is room.
-func (s *State) told(r *messages.ToolReturned) {
+func (s *State) told(r *record.ToolReturned) {
 	switch {
 	case len(r.Meta) == 0:
 	case s.MetaBytes+len(r.Meta) > maxMetas:

@@ -11,18 +11,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
 // readLog reads a golden log of the contract.
-func readLog(t *testing.T, file string) []messages.Entry {
+func readLog(t *testing.T, file string) []record.Entry {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []messages.Entry
+	var out []record.Entry
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -34,15 +34,15 @@ func readLog(t *testing.T, file string) []messages.Entry {
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			t.Fatal(err)
 		}
-		head, err := messages.DecodeHead(string(line.Head))
+		head, err := record.DecodeHead(string(line.Head))
 		if err != nil {
 			t.Fatal(err)
 		}
-		records, err := messages.DecodeRecords(line.Records)
+		records, err := record.DecodeRecords(line.Records)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, messages.Entry{Head: head, Records: records}.At(line.Seq))
+		out = append(out, record.Entry{Head: head, Records: records}.At(line.Seq))
 	}
 	return out
 }
@@ -75,7 +75,7 @@ func TestGoldenLogsFold(t *testing.T) {
 	}
 }
 
-func fold(t *testing.T, s *agent.State, entries []messages.Entry) *agent.State {
+func fold(t *testing.T, s *agent.State, entries []record.Entry) *agent.State {
 	t.Helper()
 	for _, e := range entries {
 		if err := s.Apply(e); err != nil {
@@ -95,14 +95,14 @@ func encode(t *testing.T, s *agent.State) []byte {
 }
 
 // planned checks that a log which a planner of today could have written ends as it would end it.
-func planned(t *testing.T, whole *agent.State, entries []messages.Entry) {
+func planned(t *testing.T, whole *agent.State, entries []record.Entry) {
 	t.Helper()
 	if whole.Agent.OnTruncated == "" {
 		return // of before the settings of the loop
 	}
 	s := fold(t, &agent.State{}, entries[:len(entries)-1])
 	for _, r := range entries[len(entries)-1].Records {
-		if end, ok := r.(*messages.Finished); ok {
+		if end, ok := r.(*record.Finished); ok {
 			f, ok := agent.Planners()[s.Agent.Planner].Plan(s).(*agent.Finish)
 			if !ok || f.Status != end.Result.Status || f.Err == nil && f.Result != end.Result.Result {
 				t.Errorf("planned: %+v", f)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Interpreter is a Planner that reads replies itself while they are folded. Pure: the state and the reply alone decide.
@@ -34,7 +35,7 @@ const (
 )
 
 // interpret folds a reply as the planner reads it.
-func (s *State) interpret(in Interpreter, r *messages.ModelReplied) {
+func (s *State) interpret(in Interpreter, r *record.ModelReplied) {
 	m := r.Message
 	if r.Stop == messages.StopLength {
 		s.truncated(m)

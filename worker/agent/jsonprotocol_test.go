@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -16,27 +17,27 @@ var jsonAgent = messages.Definition{Planner: messages.PlannerJSON}
 
 func TestJSONProtocolPlans(t *testing.T) {
 	fails := messages.Definition{Planner: messages.PlannerJSON, OnInvalidOutput: messages.OnErrorFail, OnToolError: messages.OnErrorFail}
-	said := func(texts ...string) (out []messages.Record) {
+	said := func(texts ...string) (out []record.Record) {
 		for i, text := range texts {
 			out = append(out, step(i+1), replied(i+1, messages.StopEnd, text))
 		}
 		return out
 	}
 	const list = `{"type":"tool","name":"list_files","args":{}}`
-	back := func(n int, code messages.Code, text string) *messages.ToolReturned {
+	back := func(n int, code messages.Code, text string) *record.ToolReturned {
 		r := returned(n, "json-1", text)
 		r.Code, r.Result.IsError = code, code != ""
 		r.Name = "list_files"
 		return r
 	}
-	var seven []messages.Record
+	var seven []record.Record
 	for i := 1; i <= 6; i++ {
 		r := returned(i, "json-"+string(rune('0'+i)), string(rune('a'+i)))
 		seven = append(seven, step(i), replied(i, messages.StopEnd, list), r)
 	}
 	for name, tc := range map[string]struct {
 		def     messages.Definition
-		records []messages.Record
+		records []record.Record
 		want    string
 	}{
 		"at first it asks the model":  {jsonAgent, nil, "model 1"},
@@ -54,12 +55,12 @@ func TestJSONProtocolPlans(t *testing.T) {
 		"text in every step":          {jsonAgent, said("a", "b", "c", "d", "e", "f"), "failed (max_steps) Exceeded max iterations"},
 		"an unknown tool may end it":  {fails, append(said(list), back(1, messages.CodeInvalidInput, `Tool "x" not found. Allowed tools: a, b`)), `failed (model_invalid_output) Tool "x" not found. Allowed tools: a, b`},
 		"an unknown tool is told":     {jsonAgent, append(said(list), back(1, messages.CodeInvalidInput, `Tool "x" not found. Allowed tools: a, b`)), "model 2"},
-		"a failed tool may end it":    {fails, append(said(list), &messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "json-1"}}, back(1, messages.CodeToolFailed, "no such file")), "failed (tool_failed) no such file"},
-		"a cut reply is a failure":    {jsonAgent, []messages.Record{step(1), replied(1, messages.StopLength, list)}, "failed (model_truncated) the reply was cut at the limit of 4096 tokens; raise maxTokens of the agent"},
-		"a cut reply may be joined":   {messages.Definition{Planner: messages.PlannerJSON, OnTruncated: messages.TruncatedContinue}, []messages.Record{step(1), replied(1, messages.StopLength, `{"type":"final",`), step(2), replied(2, messages.StopEnd, `"content":"Done."}`)}, "completed Done."},
-		"a native call is not made":   {jsonAgent, []messages.Record{step(1), replied(1, messages.StopToolCalls, list, "a")}, "model 2"},
-		"nor beside an answer":        {fails, []messages.Record{step(1), replied(1, messages.StopToolCalls, `{"type":"final","content":"x"}`, "a")}, "failed (model_invalid_output) Invalid model output format"},
-		"a filtered reply":            {jsonAgent, []messages.Record{step(1), replied(1, messages.StopContentFilter, list)}, "failed (model_content_filter) the provider's content filter stopped the reply"},
+		"a failed tool may end it":    {fails, append(said(list), &record.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "json-1"}}, back(1, messages.CodeToolFailed, "no such file")), "failed (tool_failed) no such file"},
+		"a cut reply is a failure":    {jsonAgent, []record.Record{step(1), replied(1, messages.StopLength, list)}, "failed (model_truncated) the reply was cut at the limit of 4096 tokens; raise maxTokens of the agent"},
+		"a cut reply may be joined":   {messages.Definition{Planner: messages.PlannerJSON, OnTruncated: messages.TruncatedContinue}, []record.Record{step(1), replied(1, messages.StopLength, `{"type":"final",`), step(2), replied(2, messages.StopEnd, `"content":"Done."}`)}, "completed Done."},
+		"a native call is not made":   {jsonAgent, []record.Record{step(1), replied(1, messages.StopToolCalls, list, "a")}, "model 2"},
+		"nor beside an answer":        {fails, []record.Record{step(1), replied(1, messages.StopToolCalls, `{"type":"final","content":"x"}`, "a")}, "failed (model_invalid_output) Invalid model output format"},
+		"a filtered reply":            {jsonAgent, []record.Record{step(1), replied(1, messages.StopContentFilter, list)}, "failed (model_content_filter) the provider's content filter stopped the reply"},
 		"the limit of steps, exactly": {messages.Definition{Planner: messages.PlannerJSON, MaxSteps: 1}, said(`{"type":"final","content":"Done."}`), "completed Done."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,8 +117,8 @@ func TestJSONProtocolConversation(t *testing.T) {
 	failed.Result.IsError = true
 	shown := returned(1, "json-1", "a.png")
 	shown.Result.Content = append(shown.Result.Content, img)
-	for _, r := range []messages.Record{
-		&messages.Started{Task: hi, Agent: def, Tools: tools}, &messages.Claimed{Claim: "c"},
+	for _, r := range []record.Record{
+		&record.Started{Task: hi, Agent: def, Tools: tools}, &record.Claimed{Claim: "c"},
 		step(1), replied(1, messages.StopEnd, `{"type":"tool","name":"list_files","args":{}}`), shown,
 		step(2), replied(2, messages.StopEnd, `{"type":"tool","name":"read_file","args":{"filePath":"b"}}`), failed,
 	} {
@@ -197,7 +198,7 @@ func FuzzJSONProtocol(f *testing.F) {
 		if native {
 			m.Content = append(m.Content, messages.Block{ToolCall: &messages.ToolCall{ID: "a", Name: "x"}})
 		}
-		s := state(t, jsonAgent, hi, step(1), &messages.ModelReplied{Step: 1, Message: m, Stop: messages.StopEnd})
+		s := state(t, jsonAgent, hi, step(1), &record.ModelReplied{Step: 1, Message: m, Stop: messages.StopEnd})
 		_ = agent.JSONProtocol{}.Plan(s)
 		if len(s.Open) == 0 {
 			return

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -31,16 +32,16 @@ func lastText(s *agent.State) string { return s.Transcript[len(s.Transcript)-1].
 
 var hi = messages.Task{Input: messages.TextInput("hi")}
 
-func step(n int) messages.Record { return &messages.StepStarted{Step: n} }
+func step(n int) record.Record { return &record.StepStarted{Step: n} }
 
 // round is a step with one call, its arguments and its result.
-func round(n int, args, result string) []messages.Record {
+func round(n int, args, result string) []record.Record {
 	r := replied(n, messages.StopToolCalls, "", "a")
 	r.Message.Content[len(r.Message.Content)-1].ToolCall.Arguments = args
-	return []messages.Record{step(n), r, returned(n, "a", result)}
+	return []record.Record{step(n), r, returned(n, "a", result)}
 }
 
-func rounds(n int, f func(i int) (args, result string)) (out []messages.Record) {
+func rounds(n int, f func(i int) (args, result string)) (out []record.Record) {
 	for i := 1; i <= n; i++ {
 		args, result := f(i)
 		out = append(out, round(i, args, result)...)
@@ -90,7 +91,7 @@ func TestRecordsKeepTheResult(t *testing.T) {
 	records := rounds(3, func(int) (string, string) { return "{}", "R" })
 	state(t, messages.Definition{}, hi, records...)
 	for _, r := range records {
-		if r, ok := r.(*messages.ToolReturned); ok && r.Result.Shown() != "R" {
+		if r, ok := r.(*record.ToolReturned); ok && r.Result.Shown() != "R" {
 			t.Errorf("the record was changed: %q", r.Result.Shown())
 		}
 	}
@@ -99,9 +100,9 @@ func TestRecordsKeepTheResult(t *testing.T) {
 // A run of before the settings has none of them in its definition, and folds as it did.
 func TestOldDefinitionsFoldAsBefore(t *testing.T) {
 	old := messages.Definition{Name: "a", Planner: messages.PlannerTools, MaxSteps: 25, MaxTokens: 9, OnToolError: messages.OnErrorFail}
-	fold := func(records ...messages.Record) *agent.State {
+	fold := func(records ...record.Record) *agent.State {
 		s := &agent.State{}
-		for _, r := range append([]messages.Record{&messages.Started{Task: hi, Agent: old}, &messages.Claimed{Claim: "c"}}, records...) {
+		for _, r := range append([]record.Record{&record.Started{Task: hi, Agent: old}, &record.Claimed{Claim: "c"}}, records...) {
 			if err := s.Advance(r); err != nil {
 				t.Fatal(err)
 			}
@@ -130,16 +131,16 @@ func TestOldDefinitionsFoldAsBefore(t *testing.T) {
 
 func TestTruncatedReplies(t *testing.T) {
 	goesOn := messages.Definition{OnTruncated: messages.TruncatedContinue, MaxTokens: 7}
-	cut := func(n int, text string, calls ...string) []messages.Record {
-		return []messages.Record{step(n), replied(n, messages.StopLength, text, calls...)}
+	cut := func(n int, text string, calls ...string) []record.Record {
+		return []record.Record{step(n), replied(n, messages.StopLength, text, calls...)}
 	}
-	var six []messages.Record
+	var six []record.Record
 	for i := 1; i <= 6; i++ {
 		six = append(six, cut(i, "x")...)
 	}
 	for name, tc := range map[string]struct {
 		def     messages.Definition
-		records []messages.Record
+		records []record.Record
 		want    string
 	}{
 		"is a failure":                 {messages.Definition{MaxTokens: 7}, cut(1, "o"), "failed (model_truncated) the reply was cut at the limit of 7 tokens; raise maxTokens of the agent"},
@@ -187,7 +188,7 @@ const numberSchema = `{"type":"object","required":["n"],"properties":{"n":{"type
 
 func TestOutputSchema(t *testing.T) {
 	def := messages.Definition{OutputSchema: json.RawMessage(numberSchema)}
-	answers := func(texts ...string) (out []messages.Record) {
+	answers := func(texts ...string) (out []record.Record) {
 		for i, text := range texts {
 			out = append(out, step(i+1), replied(i+1, messages.StopEnd, text))
 		}
@@ -196,7 +197,7 @@ func TestOutputSchema(t *testing.T) {
 	for name, tc := range map[string]struct {
 		def     messages.Definition
 		task    json.RawMessage
-		records []messages.Record
+		records []record.Record
 		want    string
 	}{
 		"fits":                        {def, nil, answers(`{"n":1}`), `completed {"n":1}`},
@@ -213,12 +214,12 @@ func TestOutputSchema(t *testing.T) {
 		"in a fence of another":       {def, nil, answers("```yaml\n{\"n\":1}\n```"), "model 2"},
 		"with text before the fence":  {def, nil, answers("Here: ```json\n{\"n\":1}\n```"), "model 2"},
 		"no step is left":             {messages.Definition{MaxSteps: 1, OutputSchema: json.RawMessage(numberSchema)}, nil, answers("one"), "failed (output_schema)"},
-		"a refusal does not fit":      {def, nil, []messages.Record{step(1), replied(1, messages.StopRefusal, "no")}, "model 2"},
+		"a refusal does not fit":      {def, nil, []record.Record{step(1), replied(1, messages.StopRefusal, "no")}, "model 2"},
 		"nothing is no answer":        {def, nil, answers(""), "failed (model_invalid_output) the model answered with nothing"},
 		"calls come before":           {def, nil, append(round(1, "{}", "R"), step(2), replied(2, messages.StopEnd, `{"n":1}`)), `completed {"n":1}`},
 		"calls after a correction":    {def, nil, append(append(answers("one"), round(2, "{}", "R")...), step(3), replied(3, messages.StopEnd, `{"n":1}`)), `completed {"n":1}`},
-		"continued":                   {messages.Definition{OnTruncated: messages.TruncatedContinue, OutputSchema: json.RawMessage(numberSchema)}, nil, []messages.Record{step(1), replied(1, messages.StopLength, `{"n"`), step(2), replied(2, messages.StopEnd, `:1}`)}, `completed {"n":1}`},
-		"a filtered one is something": {def, nil, []messages.Record{step(1), replied(1, messages.StopContentFilter, "x")}, "failed (model_content_filter)"},
+		"continued":                   {messages.Definition{OnTruncated: messages.TruncatedContinue, OutputSchema: json.RawMessage(numberSchema)}, nil, []record.Record{step(1), replied(1, messages.StopLength, `{"n"`), step(2), replied(2, messages.StopEnd, `:1}`)}, `completed {"n":1}`},
+		"a filtered one is something": {def, nil, []record.Record{step(1), replied(1, messages.StopContentFilter, "x")}, "failed (model_content_filter)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			task := hi
@@ -271,16 +272,16 @@ func TestCheckOutputSchema(t *testing.T) {
 }
 
 func TestInvalidOutputMayEndTheRun(t *testing.T) {
-	refused := func(code messages.Code) *messages.ToolReturned {
+	refused := func(code messages.Code) *record.ToolReturned {
 		r := returned(1, "a", `Tool "t" not found. Allowed tools: none`)
 		r.Result.IsError, r.Code = true, code
 		return r
 	}
-	begun := &messages.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "a"}}
-	call := []messages.Record{step(1), replied(1, messages.StopToolCalls, "", "a")}
+	begun := &record.ToolStarted{Step: 1, Call: messages.ToolCall{ID: "a"}}
+	call := []record.Record{step(1), replied(1, messages.StopToolCalls, "", "a")}
 	for name, tc := range map[string]struct {
 		output, tool string
-		records      []messages.Record
+		records      []record.Record
 		want         string
 	}{
 		"the model is told":             {"", "", append(call[:2:2], refused(messages.CodeInvalidInput)), "model 2"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -20,7 +21,7 @@ func readPlan(text string, tools []string) (*messages.Plan, error) {
 
 // decision is how the model says to go on.
 type decision struct {
-	Decision  messages.Decision   `json:"decision"`
+	Decision  record.Decision     `json:"decision"`
 	Reasoning string              `json:"reasoning,omitempty"`
 	Insert    []messages.PlanStep `json:"insert,omitempty"` // of adapt: new steps; one with the id of a step that has not completed replaces it
 	Skip      []string            `json:"skip,omitempty"`   // of adapt: ids of steps that shall not be done
@@ -32,22 +33,22 @@ func (r *planRun) readDecision(text string) (*Decide, error) {
 	if err := strict.Decode([]byte(strings.TrimSpace(text)), &d); err != nil {
 		return nil, err
 	}
-	planned := &messages.Planned{Step: r.Step, Decision: d.Decision, Reason: strict.Clip(d.Reasoning, maxReason)}
+	planned := &record.Planned{Step: r.Step, Decision: d.Decision, Reason: strict.Clip(d.Reasoning, maxReason)}
 	switch d.Decision {
-	case messages.DecisionAdapt:
+	case record.DecisionAdapt:
 		return r.adapt(&d, planned)
-	case messages.DecisionContinue, messages.DecisionComplete, messages.DecisionAbort:
+	case record.DecisionContinue, record.DecisionComplete, record.DecisionAbort:
 		if len(d.Insert) > 0 || len(d.Skip) > 0 {
 			return nil, &messages.FieldError{Field: "decision", Reason: fmt.Sprintf("insert and skip are for adapt, not for %s", d.Decision)}
 		}
 		return decide(planned), nil
-	case messages.DecisionReady:
+	case record.DecisionReady:
 	}
 	return nil, &messages.FieldError{Field: "decision", Reason: "must be continue, adapt, complete or abort"}
 }
 
 // adapt makes the plan that a decision asks for.
-func (r *planRun) adapt(d *decision, planned *messages.Planned) (*Decide, error) {
+func (r *planRun) adapt(d *decision, planned *record.Planned) (*Decide, error) {
 	if len(d.Insert) == 0 && len(d.Skip) == 0 {
 		return nil, &messages.FieldError{Field: "decision", Reason: "adapt needs insert or skip"}
 	}

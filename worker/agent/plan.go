@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -22,13 +23,13 @@ type Planning struct {
 
 	Made []PlanAction `json:"made,omitempty"` // decisions, in order
 
-	Unseen   []string          `json:"unseen,omitempty"`   // ids of steps that have ended since the last decision
-	Decision messages.Decision `json:"decision,omitempty"` // the last
-	Reason   string            `json:"reason,omitempty"`   // of it
-	FellBack bool              `json:"fellBack,omitempty"` // the last call failed, and the run goes on without its reply
-	Outages  int               `json:"outages,omitempty"`  // calls in a row that did not reach the model
-	Pause    bool              `json:"pause,omitempty"`    // wait before the call is made again
-	Cause    *messages.Cause   `json:"cause,omitempty"`    // of that wait
+	Unseen   []string        `json:"unseen,omitempty"`   // ids of steps that have ended since the last decision
+	Decision record.Decision `json:"decision,omitempty"` // the last
+	Reason   string          `json:"reason,omitempty"`   // of it
+	FellBack bool            `json:"fellBack,omitempty"` // the last call failed, and the run goes on without its reply
+	Outages  int             `json:"outages,omitempty"`  // calls in a row that did not reach the model
+	Pause    bool            `json:"pause,omitempty"`    // wait before the call is made again
+	Cause    *messages.Cause `json:"cause,omitempty"`    // of that wait
 }
 
 // StepProgress is how far a step of the plan is.
@@ -50,7 +51,7 @@ type PlannedCall struct {
 type PlanAction struct {
 	After  int    `json:"after"` // how many of Calls were in by then
 	Step   int    `json:"step"`
-	Name   string `json:"name"`           // a messages.Decision, or messages.ActionPlannerSkip
+	Name   string `json:"name"`           // a record.Decision, or messages.ActionPlannerSkip
 	ID     string `json:"id,omitempty"`   // of the plan's step, of a skip
 	Plan   string `json:"plan,omitempty"` // the new one as JSON, shortened
 	Reason string `json:"reason,omitempty"`
@@ -108,13 +109,13 @@ func (p *Planning) replied(m *messages.Message) {
 	p.Reply, p.Outages = &text, 0
 }
 
-func (s *State) failed(r *messages.ModelFailed) {
+func (s *State) failed(r *record.ModelFailed) {
 	switch r.Fallback {
-	case messages.FallbackContinue:
+	case record.FallbackContinue:
 		s.Calling, s.planning().FellBack = false, true
-	case messages.FallbackRetry:
+	case record.FallbackRetry:
 		s.planning().Outages++
-	case messages.FallbackPark:
+	case record.FallbackPark:
 		p := s.planning()
 		p.Outages++
 		p.Pause = true
@@ -125,7 +126,7 @@ func (s *State) failed(r *messages.ModelFailed) {
 }
 
 // planned folds a decision.
-func (s *State) planned(r *messages.Planned) {
+func (s *State) planned(r *record.Planned) {
 	p := s.planning()
 	p.Reply, p.Rejected, p.Invalid, p.FellBack, p.Unseen = nil, "", 0, false, nil
 	p.Decision, p.Reason = r.Decision, r.Reason
@@ -143,7 +144,7 @@ func (s *State) planned(r *messages.Planned) {
 	for _, id := range r.Renewed {
 		delete(p.Steps, id)
 	}
-	if r.Decision != messages.DecisionAdapt {
+	if r.Decision != record.DecisionAdapt {
 		return
 	}
 	for id, step := range p.Steps {
@@ -155,7 +156,7 @@ func (s *State) planned(r *messages.Planned) {
 }
 
 // beginStep opens the call of a step of the plan.
-func (s *State) beginStep(r *messages.StepStarted) error {
+func (s *State) beginStep(r *record.StepStarted) error {
 	var step *messages.PlanStep
 	if s.Plan != nil && s.Plan.Plan != nil {
 		step = s.Plan.Plan.Find(r.StepID)
@@ -177,7 +178,7 @@ func (s *State) beginStep(r *messages.StepStarted) error {
 }
 
 // endStep takes the result of the step's call, if there is one.
-func (s *State) endStep(r *messages.StepEnded) error {
+func (s *State) endStep(r *record.StepEnded) error {
 	if s.Plan == nil {
 		return fmt.Errorf("the step %q is of no plan", r.StepID)
 	}

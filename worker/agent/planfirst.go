@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -36,16 +37,16 @@ func Fallback(s *State, code messages.Code, network bool) string {
 		return ""
 	case network && on == messages.NetworkRetry:
 		if outages < MaxNetworkRetries {
-			return messages.FallbackRetry
+			return record.FallbackRetry
 		}
 		return ""
 	case network:
 		if outages < maxNetworkParks {
-			return messages.FallbackPark
+			return record.FallbackPark
 		}
 		return ""
 	case code == messages.CodeModelTimeout && s.Purpose != messages.PurposePlan:
-		return messages.FallbackContinue
+		return record.FallbackContinue
 	default:
 		return ""
 	}
@@ -80,7 +81,7 @@ func (r *planRun) next() Action {
 	case r.Failure != nil:
 		return &Finish{Status: messages.StatusFailed, Err: r.Failure}
 	case r.Calling && p.Pause:
-		return &Park{Parked: messages.Parked{Reason: messages.ParkModel, Cause: p.Cause}, For: NetworkPause}
+		return &Park{Parked: record.Parked{Reason: messages.ParkModel, Cause: p.Cause}, For: NetworkPause}
 	case r.Calling:
 		return r.call(r.Step, r.Purpose)
 	case p.Reply != nil:
@@ -92,13 +93,13 @@ func (r *planRun) next() Action {
 	case p.FellBack && r.Purpose == messages.PurposeSummary:
 		return r.finish(r.joined())
 	case p.FellBack:
-		return decide(&messages.Planned{
-			Step: r.Step, Decision: messages.DecisionContinue, Fallback: true,
+		return decide(&record.Planned{
+			Step: r.Step, Decision: record.DecisionContinue, Fallback: true,
 			Reason: "the model did not answer in time; the plan is kept",
 		})
-	case p.Decision == messages.DecisionAbort:
+	case p.Decision == record.DecisionAbort:
 		return fail(messages.CodeToolFailed, "the plan was aborted: "+p.Reason)
-	case p.Decision == messages.DecisionComplete:
+	case p.Decision == record.DecisionComplete:
 		if skip := r.rest("the goal is achieved already"); skip != nil {
 			return decide(skip...)
 		}
@@ -120,7 +121,7 @@ func (r *planRun) prepare() Action {
 	if err := given.CheckTools(r.toolNames()); err != nil {
 		return fail(messages.CodeInvalidInput, "plan."+err.Error())
 	}
-	return decide(&messages.Planned{Decision: messages.DecisionReady, Reason: "the plan was given", Plan: given})
+	return decide(&record.Planned{Decision: record.DecisionReady, Reason: "the plan was given", Plan: given})
 }
 
 // given is the plan of the task or the agent; nil: the model makes one.
@@ -160,13 +161,13 @@ func (r *planRun) gather() Action {
 }
 
 // ends are the ends of the steps whose calls have a result.
-func (r *planRun) ends() (out []messages.Record) {
+func (r *planRun) ends() (out []record.Record) {
 	for i := range r.Open {
 		c := &r.Open[i]
 		if c.Result == nil {
 			continue
 		}
-		end := &messages.StepEnded{Step: r.Step, StepID: c.Call.ID, Status: messages.StepCompleted}
+		end := &record.StepEnded{Step: r.Step, StepID: c.Call.ID, Status: messages.StepCompleted}
 		if c.Result.IsError {
 			m := messages.Message{Content: c.Result.Content}
 			end.Status, end.Reason = messages.StepFailed, strict.Clip(m.Text(), maxReason)
@@ -234,7 +235,7 @@ func (r *planRun) advance() Action {
 			return r.maxSteps()
 		}
 		if r.StepOpen {
-			begin.Records = append([]messages.Record{&messages.StepEnded{Step: r.Step, Status: messages.StepCompleted}}, begin.Records...)
+			begin.Records = append([]record.Record{&record.StepEnded{Step: r.Step, Status: messages.StepCompleted}}, begin.Records...)
 		}
 		return begin
 	case waits: // a validated plan has no cycle, and a state out of a cache may hold anything
@@ -262,22 +263,22 @@ func (r *planRun) ready(step *messages.PlanStep) (why string, ready bool) {
 }
 
 // begin is the start of a step and the size of its arguments, or its end when its arguments cannot be made.
-func (r *planRun) begin(step *messages.PlanStep) (started messages.Record, size int) {
+func (r *planRun) begin(step *messages.PlanStep) (started record.Record, size int) {
 	args, err := r.p.arguments(step)
 	if err != nil {
-		return &messages.StepEnded{
+		return &record.StepEnded{
 			Step: r.Step + 1, StepID: step.ID, Status: messages.StepFailed, Reason: strict.Clip(err.Error(), maxReason),
 		}, 0
 	}
-	return &messages.StepStarted{Step: r.Step + 1, StepID: step.ID}, len(args)
+	return &record.StepStarted{Step: r.Step + 1, StepID: step.ID}, len(args)
 }
 
-func (r *planRun) skipped(id, why string) messages.Record {
-	return &messages.StepEnded{Step: r.Step, StepID: id, Status: messages.StepSkipped, Reason: strict.Clip(why, maxReason)}
+func (r *planRun) skipped(id, why string) record.Record {
+	return &record.StepEnded{Step: r.Step, StepID: id, Status: messages.StepSkipped, Reason: strict.Clip(why, maxReason)}
 }
 
 // rest ends all steps that have not ended and have no result.
-func (r *planRun) rest(why string) (out []messages.Record) {
+func (r *planRun) rest(why string) (out []record.Record) {
 	for i := range r.p.Plan.Steps {
 		id := r.p.Plan.Steps[i].ID
 		if c := r.open(id); r.p.Steps[id].Status == "" && (c == nil || c.Result == nil) {
@@ -379,7 +380,7 @@ func (r *planRun) read(purpose messages.Purpose, text string) (*Decide, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decide(&messages.Planned{Step: r.Step, Decision: messages.DecisionReady, Plan: plan}), nil
+	return decide(&record.Planned{Step: r.Step, Decision: record.DecisionReady, Plan: plan}), nil
 }
 
-func decide(records ...messages.Record) *Decide { return &Decide{Records: records} }
+func decide(records ...record.Record) *Decide { return &Decide{Records: records} }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -34,18 +35,18 @@ func (p *play) run(t *testing.T) []string {
 	if p.task.Input == nil {
 		p.task.Input = messages.TextInput("the goal")
 	}
-	started := &messages.Started{Task: p.task, Agent: p.def}
+	started := &record.Started{Task: p.task, Agent: p.def}
 	for _, name := range p.def.Tools {
 		started.Tools = append(started.Tools, messages.ToolSpec{Name: name, Description: "Tool " + name, InputSchema: json.RawMessage(`{"type":"object"}`)})
 	}
 	s := &agent.State{}
-	add := func(r messages.Record) {
+	add := func(r record.Record) {
 		t.Helper()
-		b, err := messages.EncodeRecords([]messages.Record{r})
+		b, err := record.EncodeRecords([]record.Record{r})
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := messages.DecodeRecords(b)
+		back, err := record.DecodeRecords(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func (p *play) run(t *testing.T) []string {
 		p.note(r)
 	}
 	add(started)
-	add(&messages.Claimed{Claim: "c"})
+	add(&record.Claimed{Claim: "c"})
 	for range 400 {
 		before := encode(t, s)
 		action, _ := within(s, agent.Planners()[messages.PlannerPlan].Plan(s), time.Time{}, nil)
@@ -79,10 +80,10 @@ func (p *play) run(t *testing.T) []string {
 			}
 		case *agent.Park:
 			add(&a.Parked)
-			add(&messages.Claimed{Claim: "c", Resumes: a.Parked.Reason})
+			add(&record.Claimed{Claim: "c", Resumes: a.Parked.Reason})
 		case *agent.CallTools:
 			for _, c := range s.Open {
-				r := &messages.ToolReturned{Step: s.Step, Name: c.Call.Name, StepID: c.Call.ID, Result: messages.ToolResult{CallID: c.Call.ID}}
+				r := &record.ToolReturned{Step: s.Step, Name: c.Call.Name, StepID: c.Call.ID, Result: messages.ToolResult{CallID: c.Call.ID}}
 				text, known := p.answers[c.Call.ID]
 				if !known {
 					text = c.Call.Name + " " + c.Call.Arguments
@@ -99,9 +100,9 @@ func (p *play) run(t *testing.T) []string {
 		case *agent.CallModel:
 			if !s.Calling {
 				if s.StepOpen {
-					add(&messages.StepEnded{Step: s.Step, Status: messages.StepCompleted})
+					add(&record.StepEnded{Step: s.Step, Status: messages.StepCompleted})
 				}
-				add(&messages.StepStarted{Step: a.Step, Purpose: a.Purpose})
+				add(&record.StepStarted{Step: a.Step, Purpose: a.Purpose})
 				continue
 			}
 			p.prompts = append(p.prompts, a.Messages[len(a.Messages)-1].Text())
@@ -109,7 +110,7 @@ func (p *play) run(t *testing.T) []string {
 				t.Fatalf("the model is asked once more: %s", p.prompts[len(p.prompts)-1])
 			}
 			if said := p.told[len(p.prompts)]; said != "" {
-				add(&messages.Steered{ID: "x", Message: said})
+				add(&record.Steered{ID: "x", Message: said})
 			}
 			text := p.replies[0]
 			p.replies = p.replies[1:]
@@ -118,7 +119,7 @@ func (p *play) run(t *testing.T) []string {
 				if why == "network" {
 					code = messages.CodeModelTimeout
 				}
-				add(&messages.ModelFailed{
+				add(&record.ModelFailed{
 					Step: a.Step, Error: messages.RunError{Code: code}, Fallback: agent.Fallback(s, code, why == "network"),
 				})
 				continue
@@ -127,7 +128,7 @@ func (p *play) run(t *testing.T) []string {
 			if text == "(cut)" {
 				stop = messages.StopLength
 			}
-			add(&messages.ModelReplied{Step: a.Step, Stop: stop, Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent(text)}})
+			add(&record.ModelReplied{Step: a.Step, Stop: stop, Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent(text)}})
 		default:
 			t.Fatalf("unknown action %T", a)
 		}
@@ -144,27 +145,27 @@ func code(e *messages.RunError) messages.Code {
 }
 
 // note keeps what a watcher would see.
-func (p *play) note(r messages.Record) {
+func (p *play) note(r record.Record) {
 	switch r := r.(type) {
-	case *messages.StepStarted:
+	case *record.StepStarted:
 		if r.StepID != "" {
 			p.trace = append(p.trace, "+"+r.StepID)
 		} else {
 			p.trace = append(p.trace, string(r.Purpose))
 		}
-	case *messages.StepEnded:
+	case *record.StepEnded:
 		if r.StepID != "" {
 			p.trace = append(p.trace, map[messages.StepStatus]string{"completed": "-", "failed": "!", "skipped": "~"}[r.Status]+r.StepID)
 		}
-	case *messages.ModelFailed:
+	case *record.ModelFailed:
 		p.trace = append(p.trace, "error:"+r.Fallback)
-	case *messages.Planned:
+	case *record.Planned:
 		word := string(r.Decision)
 		if r.Fallback {
 			word += "(fallback)"
 		}
 		p.trace = append(p.trace, word)
-	case *messages.Parked:
+	case *record.Parked:
 		p.trace = append(p.trace, "parked:"+r.Reason)
 	}
 }
@@ -509,8 +510,8 @@ func TestPlanMarksCallsThatNeedApproval(t *testing.T) {
 	plan.RequiredApprovals = []string{"a"}
 	plan.Steps[1].RequiredApprovals = []string{"ann"}
 	s := state(t, messages.Definition{Planner: messages.PlannerPlan}, messages.Task{Input: messages.TextInput("hi")},
-		&messages.Planned{Decision: messages.DecisionReady, Plan: plan},
-		&messages.StepStarted{Step: 1, StepID: "a"}, &messages.StepStarted{Step: 1, StepID: "b"}, &messages.StepStarted{Step: 1, StepID: "c"})
+		&record.Planned{Decision: record.DecisionReady, Plan: plan},
+		&record.StepStarted{Step: 1, StepID: "a"}, &record.StepStarted{Step: 1, StepID: "b"}, &record.StepStarted{Step: 1, StepID: "c"})
 	var got []bool
 	for _, c := range s.Open {
 		got = append(got, c.Approve)
@@ -522,9 +523,9 @@ func TestPlanMarksCallsThatNeedApproval(t *testing.T) {
 
 // A log that does not fit its plan is broken; it is never a panic.
 func TestPlanRecordsOutOfPlace(t *testing.T) {
-	for name, r := range map[string]messages.Record{
-		"a step without a plan":   &messages.StepStarted{Step: 1, StepID: "a"},
-		"an end without a plan":   &messages.StepEnded{Step: 1, StepID: "a"},
+	for name, r := range map[string]record.Record{
+		"a step without a plan":   &record.StepStarted{Step: 1, StepID: "a"},
+		"an end without a plan":   &record.StepEnded{Step: 1, StepID: "a"},
 		"a result without a call": returned(1, "a", "A"),
 	} {
 		s := state(t, messages.Definition{}, messages.Task{Input: messages.TextInput("hi")})
@@ -537,14 +538,14 @@ func TestPlanRecordsOutOfPlace(t *testing.T) {
 // Advancing a clone of a run with a plan leaves the original as it was.
 func TestPlanCloneIsApart(t *testing.T) {
 	s := state(t, messages.Definition{Planner: messages.PlannerPlan}, messages.Task{Input: messages.TextInput("hi")},
-		&messages.Planned{Decision: messages.DecisionReady, Plan: planOf("a", "b", "c<a")},
-		&messages.StepStarted{Step: 1, StepID: "a"}, &messages.StepStarted{Step: 1, StepID: "b"}, returned(1, "b", "B"))
+		&record.Planned{Decision: record.DecisionReady, Plan: planOf("a", "b", "c<a")},
+		&record.StepStarted{Step: 1, StepID: "a"}, &record.StepStarted{Step: 1, StepID: "b"}, returned(1, "b", "B"))
 	before := encode(t, s)
 	c := s.Clone()
-	for _, r := range []messages.Record{
-		&messages.StepEnded{Step: 1, StepID: "b", Status: messages.StepFailed}, returned(1, "a", "A"),
-		&messages.StepEnded{Step: 1, StepID: "a", Status: messages.StepCompleted},
-		&messages.Planned{Decision: messages.DecisionAdapt, Plan: planOf("a", "b"), Renewed: []string{"b"}},
+	for _, r := range []record.Record{
+		&record.StepEnded{Step: 1, StepID: "b", Status: messages.StepFailed}, returned(1, "a", "A"),
+		&record.StepEnded{Step: 1, StepID: "a", Status: messages.StepCompleted},
+		&record.Planned{Decision: record.DecisionAdapt, Plan: planOf("a", "b"), Renewed: []string{"b"}},
 	} {
 		if err := c.Advance(r); err != nil {
 			t.Fatal(err)

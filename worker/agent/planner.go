@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Planner decides what to do next. Pure: the same state always gives the same action.
@@ -29,7 +30,7 @@ type CallModel struct {
 
 // Decide has records appended that have no effect outside, and then plans again.
 type Decide struct {
-	Records []messages.Record
+	Records []record.Record
 }
 
 // Format asks for JSON, of a provider that can be asked for it.
@@ -43,7 +44,7 @@ type CallTools struct{}
 
 // Park waits for a record from outside, holding no worker.
 type Park struct {
-	Parked messages.Parked
+	Parked record.Parked
 	For    time.Duration // the wait expires so long from now; 0: when Parked says
 }
 
@@ -53,7 +54,7 @@ type Finish struct {
 	Result  string
 	Summary string // of what was done; may be empty
 	Err     *messages.RunError
-	Before  []messages.Record // that are appended with the end, such as the ends of a plan's steps
+	Before  []record.Record // that are appended with the end, such as the ends of a plan's steps
 }
 
 func (*CallModel) action() {}

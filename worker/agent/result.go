@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Conclude is the result of a run that ends now with f.
@@ -144,7 +145,7 @@ func (s *State) planActions() []messages.ActionResult {
 			made = made[1:]
 			out = append(out, messages.ActionResult{
 				Step: a.Step, Type: messages.ActionPlanner, CallID: a.ID, Name: a.Name, Input: a.Plan, Output: a.Reason,
-				OK: a.Name != string(messages.DecisionAbort),
+				OK: a.Name != string(record.DecisionAbort),
 			})
 		}
 		if i < len(s.Plan.Calls) {

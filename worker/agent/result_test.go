@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -33,12 +34,12 @@ func TestResultTellsWhatTheLogKnows(t *testing.T) {
 	one.Provider, one.Model = "openai", "m"
 	answer := replied(2, messages.StopEnd, `{ "n": 1 }`)
 	answer.Provider, answer.Model = "other", "m2"
-	s := state(t, def, task, &messages.Claimed{Claim: "c1", Worker: "w1"}, step(1),
-		&messages.Parked{Reason: messages.ParkModel, Cause: &messages.Cause{Code: messages.CodeModelUnreachable, Message: "refused", Provider: "openai/m"}},
-		&messages.Claimed{Claim: "c2", Worker: "w2", Resumes: messages.ParkModel},
-		&messages.Claimed{Claim: "c3", Worker: "w3"},
-		&messages.BudgetWarned{Limit: messages.CapTokens, Spent: 8, Allowed: 10},
-		&messages.HookFailed{On: messages.HookPreTool, Hook: "h", Reason: "down"},
+	s := state(t, def, task, &record.Claimed{Claim: "c1", Worker: "w1"}, step(1),
+		&record.Parked{Reason: messages.ParkModel, Cause: &messages.Cause{Code: messages.CodeModelUnreachable, Message: "refused", Provider: "openai/m"}},
+		&record.Claimed{Claim: "c2", Worker: "w2", Resumes: messages.ParkModel},
+		&record.Claimed{Claim: "c3", Worker: "w3"},
+		&record.BudgetWarned{Limit: messages.CapTokens, Spent: 8, Allowed: 10},
+		&record.HookFailed{On: messages.HookPreTool, Hook: "h", Reason: "down"},
 		one, said, step(2), answer)
 	r := conclude(s, &agent.Finish{Status: messages.StatusCompleted, Result: s.Answer})
 	if string(r.Output) != `{"n":1}` || r.Result != `{ "n": 1 }` {
@@ -74,25 +75,25 @@ func TestResultTellsWhatTheLogKnows(t *testing.T) {
 }
 
 func TestResultOfAFailure(t *testing.T) {
-	broken := &messages.ToolReturned{
+	broken := &record.ToolReturned{
 		Step: 1, Name: "t", Code: messages.CodeToolFailed,
 		Result: messages.ToolResult{CallID: "x", IsError: true, Content: messages.TextContent("broken")},
 	}
 	for name, tc := range map[string]struct {
 		def     messages.Definition
-		records []messages.Record
+		records []record.Record
 		info    map[string]any
 		summary string
 	}{
 		"a tool": {
 			messages.Definition{OnToolError: messages.OnErrorFail},
-			[]messages.Record{step(1), replied(1, messages.StopToolCalls, "", "x"), broken},
+			[]record.Record{step(1), replied(1, messages.StopToolCalls, "", "x"), broken},
 			map[string]any{"step": 1, "tool": "t", "callId": "x", "retryable": true},
 			"Failed after 1 step and 1 tool call (1 failed): broken (tool_failed).",
 		},
 		"a model": {
 			messages.Definition{},
-			[]messages.Record{step(1), &messages.ModelFailed{
+			[]record.Record{step(1), &record.ModelFailed{
 				Step: 1, Provider: "openai/m", Error: messages.RunError{Code: messages.CodeModelAuth, Message: "no such key"},
 			}},
 			map[string]any{"step": 1, "provider": "openai/m", "retryable": false},
@@ -100,13 +101,13 @@ func TestResultOfAFailure(t *testing.T) {
 		},
 		"a cancel": {
 			messages.Definition{},
-			[]messages.Record{&messages.CancelRequested{By: "ann", Reason: "too slow"}},
+			[]record.Record{&record.CancelRequested{By: "ann", Reason: "too slow"}},
 			map[string]any{"retryable": false},
 			"Cancelled before the first step: cancelled by ann: too slow.",
 		},
 		"steps": {
 			messages.Definition{MaxSteps: 1},
-			[]messages.Record{step(1), replied(1, messages.StopToolCalls, "", "x"), returned(1, "x", "X")},
+			[]record.Record{step(1), replied(1, messages.StopToolCalls, "", "x"), returned(1, "x", "X")},
 			map[string]any{"step": 1, "maxSteps": 1, "retryable": false},
 			"Failed after 1 step and 1 tool call: no final answer within the limit of steps, 1 (max_steps).",
 		},
@@ -161,10 +162,10 @@ func TestResultHasThePlannersSteps(t *testing.T) {
 		{ID: "a", Description: "A.", Tool: "t"}, {ID: "b", Description: "B.", Tool: "t", DependsOn: []string{"a"}},
 	}}
 	s := state(t, messages.Definition{Planner: messages.PlannerPlan, Tools: []string{"t"}}, hi,
-		&messages.Planned{Decision: messages.DecisionReady, Reason: "given", Plan: plan},
-		&messages.StepStarted{Step: 1, StepID: "a"}, returned(1, "a", "A"), &messages.StepEnded{Step: 1, StepID: "a", Status: messages.StepCompleted},
-		&messages.Planned{Step: 2, Decision: messages.DecisionComplete, Reason: "enough"},
-		&messages.StepEnded{Step: 2, StepID: "b", Status: messages.StepSkipped, Reason: "not needed"})
+		&record.Planned{Decision: record.DecisionReady, Reason: "given", Plan: plan},
+		&record.StepStarted{Step: 1, StepID: "a"}, returned(1, "a", "A"), &record.StepEnded{Step: 1, StepID: "a", Status: messages.StepCompleted},
+		&record.Planned{Step: 2, Decision: record.DecisionComplete, Reason: "enough"},
+		&record.StepEnded{Step: 2, StepID: "b", Status: messages.StepSkipped, Reason: "not needed"})
 	r := conclude(s, &agent.Finish{Status: messages.StatusCompleted, Summary: "All is well."})
 	var got []string
 	for _, a := range r.Actions {
@@ -181,12 +182,12 @@ func TestResultHasThePlannersSteps(t *testing.T) {
 
 // However much went wrong, and however much tools said, a result stays small and says what it left out.
 func TestResultBoundsWhatItAdds(t *testing.T) {
-	var records []messages.Record
+	var records []record.Record
 	for n := 1; n <= 100; n++ {
 		r := returned(n, "x", "X")
 		r.Meta = json.RawMessage(`{"k":"` + strings.Repeat("v", 3000) + `"}`)
 		r.Files = []string{strings.Repeat("f", 900) + string(rune('a'+n%26)) + string(rune('a'+n/26))}
-		records = append(records, step(n), &messages.HookFailed{Hook: "h", Reason: strings.Repeat("r", 5000)},
+		records = append(records, step(n), &record.HookFailed{Hook: "h", Reason: strings.Repeat("r", 5000)},
 			replied(n, messages.StopToolCalls, "", "x"), r)
 	}
 	s := state(t, messages.Definition{OutputSchema: json.RawMessage(`{"type":"object"}`)}, hi, records...)

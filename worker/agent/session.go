@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -74,12 +75,12 @@ func spoken(in []messages.Message) []messages.Message {
 	return out
 }
 
-func (s *State) recall(r *messages.Recalled) {
+func (s *State) recall(r *record.Recalled) {
 	s.Turn, s.Recalled, s.Older = true, r.Messages, min(max(r.Older, 0), len(r.Messages))
 }
 
 // summarised puts the summary in the place of what it sums up.
-func (s *State) summarised(r *messages.Summarised) {
+func (s *State) summarised(r *record.Summarised) {
 	rest := s.Recalled[s.Older:]
 	s.Older, s.ModelParks, s.Recalled = 0, 0, nil
 	if r.Text != "" {
@@ -169,9 +170,9 @@ func (s *State) Conversation() []messages.Message {
 }
 
 // Recall is the record that begins a run's turn with a conversation, as the policy wants it. Pure.
-func Recall(from string, conversation []messages.Message, p messages.SessionPolicy) *messages.Recalled {
+func Recall(from string, conversation []messages.Message, p messages.SessionPolicy) *record.Recalled {
 	all := trimmed(conversation, p)
-	r := &messages.Recalled{From: from, Messages: all}
+	r := &record.Recalled{From: from, Messages: all}
 	if begin(all, p.MaxMessages, p.MaxTokens) == 0 {
 		return r
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -68,7 +69,7 @@ func TestRecallWindow(t *testing.T) {
 func turn(t *testing.T, d messages.Definition, from []messages.Message, ask string) (shown, left []messages.Message, summaries int) {
 	t.Helper()
 	s := &agent.State{}
-	must := func(rs ...messages.Record) {
+	must := func(rs ...record.Record) {
 		for _, r := range rs {
 			if err := s.Advance(r); err != nil {
 				t.Fatal(err)
@@ -76,7 +77,7 @@ func turn(t *testing.T, d messages.Definition, from []messages.Message, ask stri
 		}
 	}
 	task := messages.Task{ID: "r", Tenant: "t", Session: "s", Input: messages.TextInput(ask)}
-	must(&messages.Started{Task: task, Agent: d}, &messages.Claimed{Claim: "k"})
+	must(&record.Started{Task: task, Agent: d}, &record.Claimed{Claim: "k"})
 	if _, ok := s.Next(agent.ToolCalling{}, true).(*agent.JoinSession); !ok {
 		t.Fatal("it does not join")
 	}
@@ -84,7 +85,7 @@ func turn(t *testing.T, d messages.Definition, from []messages.Message, ask stri
 	call, ok := s.Next(agent.ToolCalling{}, true).(*agent.CallModel)
 	if ok && call.Summary {
 		summaries++
-		must(&messages.Summarised{Text: "the summary", Usage: messages.Usage{Input: 3, Total: 3}, Cost: new(0.5)})
+		must(&record.Summarised{Text: "the summary", Usage: messages.Usage{Input: 3, Total: 3}, Cost: new(0.5)})
 		if s.Usage.Total != 3 || s.Cost != 0.5 || len(s.ModelCalls) != 1 {
 			t.Errorf("the summary costs nothing: %+v %v", s.Usage, s.Cost)
 		}
@@ -93,14 +94,14 @@ func turn(t *testing.T, d messages.Definition, from []messages.Message, ask stri
 	if !ok || call.Step != 1 {
 		t.Fatalf("planned: %+v", call)
 	}
-	must(&messages.StepStarted{Step: 1}, &messages.ModelReplied{
+	must(&record.StepStarted{Step: 1}, &record.ModelReplied{
 		Step: 1, Stop: messages.StopEnd, Message: spoken(messages.RoleAssistant, "answer to "+ask),
 	})
 	f, ok := s.Next(agent.ToolCalling{}, true).(*agent.Finish)
 	if !ok {
 		t.Fatal("it does not end")
 	}
-	must(&messages.Finished{Result: messages.AgentResult{Status: f.Status, Success: true, Result: f.Result}})
+	must(&record.Finished{Result: messages.AgentResult{Status: f.Status, Success: true, Result: f.Result}})
 	return call.Messages, s.Conversation(), summaries
 }
 
@@ -141,10 +142,10 @@ func TestSessionOfManyTurns(t *testing.T) {
 
 func TestConversationOfARunWithoutAnAnswer(t *testing.T) {
 	s := &agent.State{}
-	for _, r := range []messages.Record{
-		&messages.Started{Task: messages.Task{ID: "r", Session: "s", Input: messages.TextInput("ask")}},
-		&messages.Recalled{Messages: talk(1, "")},
-		&messages.Finished{Result: messages.AgentResult{Status: messages.StatusFailed, Error: &messages.RunError{Code: messages.CodeModelAuth}}},
+	for _, r := range []record.Record{
+		&record.Started{Task: messages.Task{ID: "r", Session: "s", Input: messages.TextInput("ask")}},
+		&record.Recalled{Messages: talk(1, "")},
+		&record.Finished{Result: messages.AgentResult{Status: messages.StatusFailed, Error: &messages.RunError{Code: messages.CodeModelAuth}}},
 	} {
 		if err := s.Advance(r); err != nil {
 			t.Fatal(err)
@@ -161,8 +162,8 @@ func TestOldRunOfASession(t *testing.T) {
 	s := &agent.State{}
 	d := messages.Definition{Name: "a"}
 	d.SetDefaults()
-	for _, r := range []messages.Record{
-		&messages.Started{Task: messages.Task{ID: "r", Session: "s", Input: messages.TextInput("ask")}, Agent: d}, &messages.StepStarted{Step: 1},
+	for _, r := range []record.Record{
+		&record.Started{Task: messages.Task{ID: "r", Session: "s", Input: messages.TextInput("ask")}, Agent: d}, &record.StepStarted{Step: 1},
 	} {
 		if err := s.Advance(r); err != nil {
 			t.Fatal(err)

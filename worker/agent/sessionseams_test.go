@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -16,13 +17,13 @@ func TestRecalledCallsWithoutTools(t *testing.T) {
 		d := messages.Definition{Name: "a", Planner: planner, Tools: []string{"look"}}
 		d.SetDefaults()
 		s := &agent.State{}
-		for _, r := range []messages.Record{
-			&messages.Started{
+		for _, r := range []record.Record{
+			&record.Started{
 				Task:  messages.Task{ID: "r", Tenant: "t", Session: "s", Input: messages.TextInput("And now?")},
 				Agent: d, Tools: []messages.ToolSpec{{Name: "look"}},
 			},
-			&messages.Claimed{Claim: "k"},
-			&messages.Recalled{From: "r0", Messages: []messages.Message{
+			&record.Claimed{Claim: "k"},
+			&record.Recalled{From: "r0", Messages: []messages.Message{
 				{Role: messages.RoleUser, Content: messages.TextContent("What is there?")},
 				{Role: messages.RoleAssistant, Content: []messages.Block{{ToolCall: &call}}},
 				{Role: messages.RoleTool, Content: []messages.Block{{ToolResult: &messages.ToolResult{CallID: "c1", Content: messages.TextContent("a cat")}}}},
@@ -61,21 +62,21 @@ func TestForkedStateGoesOn(t *testing.T) {
 	t.Parallel()
 	d := messages.Definition{Name: "a", Planner: messages.PlannerPlan}
 	d.SetDefaults()
-	first := &messages.Started{
+	first := &record.Started{
 		Task: messages.Task{ID: "r", Tenant: "t", Input: messages.TextInput("Go.")}, Agent: d, ForkedFrom: &messages.Origin{Run: "r0", Step: 2},
 	}
-	for _, r := range []messages.Record{
-		&messages.Recalled{From: "r-1", Messages: []messages.Message{{Role: messages.RoleUser, Content: messages.TextContent("Hello.")}}},
-		&messages.StepStarted{Step: 1, Purpose: messages.PurposePlan},
-		&messages.ModelFailed{Step: 1, Error: messages.RunError{Code: messages.CodeModelTimeout}, Fallback: messages.FallbackPark},
-		&messages.ModelReplied{Step: 1, Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent("no plan")}},
+	for _, r := range []record.Record{
+		&record.Recalled{From: "r-1", Messages: []messages.Message{{Role: messages.RoleUser, Content: messages.TextContent("Hello.")}}},
+		&record.StepStarted{Step: 1, Purpose: messages.PurposePlan},
+		&record.ModelFailed{Step: 1, Error: messages.RunError{Code: messages.CodeModelTimeout}, Fallback: record.FallbackPark},
+		&record.ModelReplied{Step: 1, Message: messages.Message{Role: messages.RoleAssistant, Content: messages.TextContent("no plan")}},
 	} {
-		if kept, ok := messages.Forked(r); ok {
+		if kept, ok := record.Forked(r); ok {
 			first.Prefix = append(first.Prefix, kept)
 		}
 	}
 	s := &agent.State{}
-	for _, r := range []messages.Record{first, &messages.Claimed{Claim: "k"}, &messages.StepStarted{Step: 2, Purpose: messages.PurposePlan}} {
+	for _, r := range []record.Record{first, &record.Claimed{Claim: "k"}, &record.StepStarted{Step: 2, Purpose: messages.PurposePlan}} {
 		if err := s.Advance(r); err != nil {
 			t.Fatal(err)
 		}

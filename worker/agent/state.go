@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // State is the fold of a run's log. Only Apply and Advance change it.
 type State struct {
-	Seq  uint64        `json:"seq"` // of the last entry folded; with Head.ID it says which log this is
-	Head messages.Head `json:"head"`
+	Seq  uint64      `json:"seq"` // of the last entry folded; with Head.ID it says which log this is
+	Head record.Head `json:"head"`
 
 	Task      *messages.Task       `json:"task"`
 	Agent     *messages.Definition `json:"agent"`
@@ -64,10 +65,10 @@ type State struct {
 	Heard    []string `json:"heard,omitempty"`    // and before, of a run with a plan; else it is in the Transcript
 	Unturned bool     `json:"unturned,omitempty"` // its tenant begins too many tasks: it asks for its turn when it goes on
 
-	Parked  *messages.Parked          `json:"parked,omitempty"` // set while it waits
-	Cancel  *messages.CancelRequested `json:"cancel,omitempty"`
-	Failure *messages.RunError        `json:"failure,omitempty"` // what ends the run
-	Result  *messages.AgentResult     `json:"result,omitempty"`  // set: the run has ended
+	Parked  *record.Parked          `json:"parked,omitempty"` // set while it waits
+	Cancel  *record.CancelRequested `json:"cancel,omitempty"`
+	Failure *messages.RunError      `json:"failure,omitempty"` // what ends the run
+	Result  *messages.AgentResult   `json:"result,omitempty"`  // set: the run has ended
 }
 
 // kept is the claim of a call that was begun in the run from which this one was forked.
@@ -86,7 +87,7 @@ type OpenCall struct {
 }
 
 // Apply folds one entry. An error means that the log is broken or newer than this code.
-func (s *State) Apply(e messages.Entry) error {
+func (s *State) Apply(e record.Entry) error {
 	if s.Seq != 0 && e.Seq <= s.Seq {
 		return fmt.Errorf("fold entry %d: it does not follow %d", e.Seq, s.Seq)
 	}
@@ -113,23 +114,23 @@ func (s *State) Clone() *State {
 }
 
 // Advance folds a record that is not in the log yet: what would be true after it.
-func (s *State) Advance(r messages.Record) error {
+func (s *State) Advance(r record.Record) error {
 	if s.Result != nil {
 		return nil // nothing after the end counts
 	}
-	if _, first := r.(*messages.Started); first != (s.Task == nil) {
+	if _, first := r.(*record.Started); first != (s.Task == nil) {
 		return fmt.Errorf("%s is out of place: a log begins with what it is about", r.Kind())
 	}
 	s.note(r)
 	switch r := r.(type) {
-	case *messages.Started:
+	case *record.Started:
 		s.start(r)
 		for _, before := range r.Prefix {
 			if err := s.Advance(before); err != nil {
 				return fmt.Errorf("what was kept of another run: %w", err)
 			}
 		}
-	case *messages.Claimed:
+	case *record.Claimed:
 		if r.Resumes == "" {
 			s.Attempts++
 		}
@@ -142,34 +143,34 @@ func (s *State) Advance(r messages.Record) error {
 		if len(s.Tools) == 0 {
 			s.Tools = r.Tools
 		}
-	case *messages.StepStarted:
+	case *record.StepStarted:
 		if r.StepID != "" {
 			return s.beginStep(r)
 		}
 		s.purpose(r.Purpose)
 		s.Step, s.StepOpen, s.Calling = r.Step, true, true
 		s.hear()
-	case *messages.ModelReplied:
+	case *record.ModelReplied:
 		s.reply(r)
-	case *messages.ModelFailed:
+	case *record.ModelFailed:
 		s.failed(r)
-	case *messages.Planned:
+	case *record.Planned:
 		s.planned(r)
-	case *messages.ToolStarted:
+	case *record.ToolStarted:
 		if c := s.open(r.Call.ID); c != nil {
 			if c.Started == "" {
 				s.ToolCalls++
 			}
 			c.Started = cmp.Or(s.Head.Claim, kept)
 		}
-	case *messages.ToolReturned:
+	case *record.ToolReturned:
 		return s.returned(r)
-	case *messages.StepEnded:
+	case *record.StepEnded:
 		if r.StepID != "" {
 			return s.endStep(r)
 		}
 		s.StepOpen = false
-	case *messages.Parked:
+	case *record.Parked:
 		s.Parked = r
 		if s.Plan != nil {
 			s.Plan.Pause, s.Plan.Cause = false, nil
@@ -178,44 +179,44 @@ func (s *State) Advance(r messages.Record) error {
 			s.ModelParks++
 		}
 		s.Unturned = r.Again
-	case *messages.BudgetWarned:
+	case *record.BudgetWarned:
 		s.Warned = append(s.Warned, r.Limit)
-	case *messages.Answered:
+	case *record.Answered:
 		if s.more(r) || s.asking(r.Park) != nil { // no answer agrees to a call
 			break
 		}
 		s.answer(r.Park, messages.ToolResult{Content: r.Content, IsError: r.IsError})
-	case *messages.Decided:
+	case *record.Decided:
 		s.decided(r)
-	case *messages.Expired:
+	case *record.Expired:
 		if s.lapsed(r) {
 			break
 		}
 		s.answer(r.Park, messages.ToolResult{Content: messages.TextContent("No answer came in time."), IsError: true})
-	case *messages.CancelRequested:
+	case *record.CancelRequested:
 		if s.Cancel == nil {
 			s.Cancel = r
 		}
-	case *messages.Finished:
+	case *record.Finished:
 		s.Result, s.Parked = &r.Result, nil
-	case *messages.HookFailed:
+	case *record.HookFailed:
 		if r.Fatal {
 			s.fail(messages.CodePolicy, fmt.Sprintf("hook %s at %s failed: %s", r.Hook, r.On, r.Reason))
 		}
-	case *messages.Recalled:
+	case *record.Recalled:
 		s.recall(r)
-	case *messages.Summarised:
+	case *record.Summarised:
 		s.summarised(r)
-	case *messages.Steered:
+	case *record.Steered:
 		s.Unheard = append(s.Unheard, r.Message)
-	case *messages.Released, *messages.Lost, *messages.SessionGranted, *messages.Lined, *messages.Unverified:
+	case *record.Released, *record.Lost, *record.SessionGranted, *record.Lined, *record.Unverified:
 	default:
 		return fmt.Errorf("unknown record %T", r)
 	}
 	return nil
 }
 
-func (s *State) start(r *messages.Started) {
+func (s *State) start(r *record.Started) {
 	s.Task, s.Agent, s.Tools = &r.Task, &r.Agent, r.Tools
 	system := r.Agent.Instructions
 	if r.Agent.Planner == messages.PlannerTools {
@@ -233,7 +234,7 @@ func (s *State) start(r *messages.Started) {
 	s.Transcript = append(s.Transcript, messages.Message{Role: messages.RoleUser, Content: ask})
 }
 
-func (s *State) reply(r *messages.ModelReplied) {
+func (s *State) reply(r *record.ModelReplied) {
 	s.Calling, s.Stop, s.ModelParks = false, r.Stop, 0
 	s.Usage = s.Usage.Add(r.Usage)
 	s.ModelCalls = append(s.ModelCalls, messages.ModelCall{
@@ -276,7 +277,7 @@ func (s *State) fail(code messages.Code, text string) {
 	}
 }
 
-func (s *State) returned(r *messages.ToolReturned) error {
+func (s *State) returned(r *record.ToolReturned) error {
 	c := s.open(r.Result.CallID)
 	if c == nil {
 		return fmt.Errorf("a result of call %q, which is not open", r.Result.CallID)

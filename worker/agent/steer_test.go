@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // cutText is what the model is asked to go on with.
 const cutText = "Your reply was cut at the token limit. A tool call in it was not made. Go on exactly where it stopped, " +
 	"without repeating anything; be brief."
 
-func told(text string) messages.Record { return &messages.Steered{ID: "x-" + text, Message: text} }
+func told(text string) record.Record { return &record.Steered{ID: "x-" + text, Message: text} }
 
 // roles is who said what, the task aside.
 func roles(ms []messages.Message) string {
@@ -24,49 +25,49 @@ func roles(ms []messages.Message) string {
 }
 
 func TestSteeredConversation(t *testing.T) {
-	resumed := &messages.Claimed{Claim: "c2", Resumes: messages.ParkModel}
+	resumed := &record.Claimed{Claim: "c2", Resumes: messages.ParkModel}
 	for name, tc := range map[string]struct {
 		agent   messages.Definition
-		records []messages.Record
+		records []record.Record
 		want    string // that the planner wants
 		said    string
 		unheard int
 	}{
 		"before the first call": {
-			records: []messages.Record{told("a"), told("b"), step(1)}, want: "model 1", said: "user a, user b",
+			records: []record.Record{told("a"), told("b"), step(1)}, want: "model 1", said: "user a, user b",
 		},
 		"a call that goes on does not know": {
-			records: []messages.Record{step(1), told("a")}, want: "model 1", unheard: 1,
+			records: []record.Record{step(1), told("a")}, want: "model 1", unheard: 1,
 		},
 		"a call that is made again after a crash neither": {
-			records: []messages.Record{step(1), told("a"), &messages.Claimed{Claim: "c2"}}, want: "model 1", unheard: 1,
+			records: []record.Record{step(1), told("a"), &record.Claimed{Claim: "c2"}}, want: "model 1", unheard: 1,
 		},
 		"the wait for the model was": {
-			records: []messages.Record{step(1), &messages.Parked{Reason: messages.ParkModel}, told("a"), resumed}, want: "model 1", said: "user a",
+			records: []record.Record{step(1), &record.Parked{Reason: messages.ParkModel}, told("a"), resumed}, want: "model 1", said: "user a",
 		},
 		"not between a call and its result": {
-			records: []messages.Record{step(1), replied(1, messages.StopToolCalls, "", "c"), told("a"), returned(1, "c", "R"), step(2)},
+			records: []record.Record{step(1), replied(1, messages.StopToolCalls, "", "c"), told("a"), returned(1, "c", "R"), step(2)},
 			want:    "model 2", said: "assistant , tool , user a",
 		},
 		"an answer without it is not the last word": {
-			records: []messages.Record{step(1), told("a"), replied(1, messages.StopEnd, "fine")}, want: "model 2", said: "assistant fine", unheard: 1,
+			records: []record.Record{step(1), told("a"), replied(1, messages.StopEnd, "fine")}, want: "model 2", said: "assistant fine", unheard: 1,
 		},
 		"unless no step is left": {
 			agent:   messages.Definition{MaxSteps: 1},
-			records: []messages.Record{step(1), told("a"), replied(1, messages.StopEnd, "fine")}, want: "completed fine", said: "assistant fine", unheard: 1,
+			records: []record.Record{step(1), told("a"), replied(1, messages.StopEnd, "fine")}, want: "completed fine", said: "assistant fine", unheard: 1,
 		},
 		"a failure is": {
-			records: []messages.Record{step(1), told("a"), replied(1, messages.StopContentFilter, "no")},
+			records: []record.Record{step(1), told("a"), replied(1, messages.StopContentFilter, "no")},
 			want:    "failed (model_content_filter) the provider's content filter stopped the reply", said: "assistant no", unheard: 1,
 		},
 		"a reply that is cut is heard out": {
 			agent:   messages.Definition{OnTruncated: messages.TruncatedContinue},
-			records: []messages.Record{step(1), told("a"), replied(1, messages.StopLength, "fi"), step(2)},
+			records: []record.Record{step(1), told("a"), replied(1, messages.StopLength, "fi"), step(2)},
 			want:    "model 2", said: "assistant fi, user " + cutText, unheard: 1,
 		},
 		"in text": {
 			agent:   messages.Definition{Planner: messages.PlannerJSON},
-			records: []messages.Record{step(1), told("a"), replied(1, messages.StopEnd, `{"type":"final","content":"fine"}`), step(2)},
+			records: []record.Record{step(1), told("a"), replied(1, messages.StopEnd, `{"type":"final","content":"fine"}`), step(2)},
 			want:    "model 2", said: `assistant {"type":"final","content":"fine"}, user a`,
 		},
 	} {

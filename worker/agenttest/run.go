@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/embed"
@@ -58,7 +59,7 @@ type Config struct {
 type Record struct {
 	Result messages.AgentResult
 	Events []messages.Event
-	Log    []messages.Entry
+	Log    []record.Entry
 }
 
 // Run works a task to its end and fails the test when it has none.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -28,7 +28,7 @@ func (s *Session) decide(ctx context.Context, call string, denied bool, reason s
 	if park.Approval == nil || park.Call != call {
 		return fmt.Errorf("call %s: %w", strict.Clip(call, 128), ErrNotWaiting)
 	}
-	_, err = s.keeper.Control(ctx, s.run, &messages.Decided{
+	_, err = s.keeper.Control(ctx, s.run, &record.Decided{
 		ID: s.keeper.NewID(), Park: seq, Step: park.Approval.Step, Call: call, Hash: park.Approval.Hash,
 		Denied: denied, Reason: reason, Until: park.Until,
 	})
@@ -36,12 +36,12 @@ func (s *Session) decide(ctx context.Context, call string, denied bool, reason s
 }
 
 // parked is what the run waits for, and its sequence. ErrNotWaiting: it waits for nothing.
-func (s *Session) parked(ctx context.Context) (uint64, *messages.Parked, error) {
+func (s *Session) parked(ctx context.Context) (uint64, *record.Parked, error) {
 	last, ok, err := s.log.Last(ctx, s.run)
 	if err != nil {
 		return 0, nil, err
 	}
-	if !ok || last.Head.Phase != messages.PhaseParked {
+	if !ok || last.Head.Phase != record.PhaseParked {
 		return 0, nil, ErrNotWaiting
 	}
 	park, _, err := s.keeper.Park(ctx, s.run, last)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agenttest"
 	"github.com/longshore-run/longshore/worker/embed"
@@ -94,7 +95,7 @@ func TestCloseDrains(t *testing.T) {
 	replied := false
 	for _, e := range s.Log() {
 		for _, r := range e.Records {
-			_, is := r.(*messages.ModelReplied)
+			_, is := r.(*record.ModelReplied)
 			replied = replied || is
 		}
 	}

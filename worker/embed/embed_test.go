@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agenttest"
 	"github.com/longshore-run/longshore/worker/embed"
@@ -210,7 +211,7 @@ func TestSeededRunsAreTheSame(t *testing.T) {
 		}
 		var heads strings.Builder
 		for _, e := range r.Log {
-			h, err := messages.EncodeHead(&e.Head)
+			h, err := record.EncodeHead(&e.Head)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Events yields every event of the run once and in order, from the first one, then as they come, and ends after
@@ -28,7 +29,7 @@ func (s *Session) Events(ctx context.Context) iter.Seq2[messages.Event, error] {
 					break
 				}
 				after = e.Seq
-				for event := range messages.EachEvent(s.run, &e, func(name string) bool { return name != messages.EventRunFinished }) {
+				for event := range record.EachEvent(s.run, &e, func(name string) bool { return name != messages.EventRunFinished }) {
 					if !yield(event, nil) {
 						return
 					}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/runner"
 )
@@ -103,11 +104,11 @@ func (s *Session) settle(ctx context.Context) error {
 // Result is how the run ended; false: it has not.
 func (s *Session) Result() (messages.AgentResult, bool) {
 	for _, e := range s.log.Entries(s.run) {
-		if e.Head.Phase != messages.PhaseFinished {
+		if e.Head.Phase != record.PhaseFinished {
 			continue
 		}
 		for _, r := range e.Records {
-			if f, ok := r.(*messages.Finished); ok {
+			if f, ok := r.(*record.Finished); ok {
 				return f.Result, true
 			}
 		}
@@ -116,17 +117,17 @@ func (s *Session) Result() (messages.AgentResult, bool) {
 }
 
 // Log is the log of the run so far.
-func (s *Session) Log() []messages.Entry { return s.log.Entries(s.run) }
+func (s *Session) Log() []record.Entry { return s.log.Entries(s.run) }
 
 // Abort asks the run to stop. What goes on is aborted, and Run returns the result, which is cancelled. Before the
 // first Run the run ends at once. ErrEnded: the run has ended.
 func (s *Session) Abort(ctx context.Context, reason string) error {
 	for {
-		record := &messages.CancelRequested{ID: s.keeper.NewID(), Reason: reason}
-		_, err := s.keeper.Control(ctx, s.run, record)
+		ask := &record.CancelRequested{ID: s.keeper.NewID(), Reason: reason}
+		_, err := s.keeper.Control(ctx, s.run, ask)
 		switch {
 		case errors.Is(err, runlog.ErrNotFound):
-			err = s.cancelUnbegun(ctx, record)
+			err = s.cancelUnbegun(ctx, ask)
 			if errors.Is(err, runlog.ErrConflict) {
 				continue // it has just begun
 			}
@@ -139,12 +140,12 @@ func (s *Session) Abort(ctx context.Context, reason string) error {
 	}
 }
 
-func (s *Session) cancelUnbegun(ctx context.Context, record *messages.CancelRequested) error {
+func (s *Session) cancelUnbegun(ctx context.Context, ask *record.CancelRequested) error {
 	now := s.now()
-	why := &messages.RunError{Code: messages.CodeCancelled, Message: record.Text()}
-	started := &messages.Started{Task: s.task, Agent: messages.Definition{Name: s.task.Agent}, QueuedAt: now}
+	why := &messages.RunError{Code: messages.CodeCancelled, Message: ask.Text()}
+	started := &record.Started{Task: s.task, Agent: messages.Definition{Name: s.task.Agent}, QueuedAt: now}
 	res := messages.EndedResult(s.run, &s.task, messages.StatusCancelled, why, now, now)
-	_, err := s.keeper.Begin(ctx, s.run, started, record, &messages.Finished{Result: res})
+	_, err := s.keeper.Begin(ctx, s.run, started, ask, &record.Finished{Result: res})
 	return err
 }
 
@@ -158,7 +159,7 @@ func (s *Session) Answer(ctx context.Context, text string, isError bool) error {
 	if park.Approval != nil {
 		return fmt.Errorf("the run asks for an approval: %w", ErrNotWaiting)
 	}
-	_, err = s.keeper.Control(ctx, s.run, &messages.Answered{
+	_, err = s.keeper.Control(ctx, s.run, &record.Answered{
 		ID: s.keeper.NewID(), Park: seq, Content: messages.TextContent(text), IsError: isError,
 	})
 	return err
@@ -171,10 +172,10 @@ func (s *Session) wait(ctx context.Context) error {
 			return ErrClosed
 		}
 		last, ok, err := s.log.Last(ctx, s.run)
-		if err != nil || !ok || last.Head.Phase == messages.PhaseActive {
+		if err != nil || !ok || last.Head.Phase == record.PhaseActive {
 			return err
 		}
-		if last.Head.Phase == messages.PhaseReady {
+		if last.Head.Phase == record.PhaseReady {
 			s.ticket = runner.Ticket{Run: s.run, Seq: s.ticket.Seq + 1, After: last.Seq, Priority: s.ticket.Priority, Queued: s.now()}
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Steer tells the run something, which the model reads before its next call; what goes on is not aborted, and a run that
@@ -13,6 +14,6 @@ func (s *Session) Steer(ctx context.Context, message string) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	_, err := s.keeper.Steer(ctx, s.run, &messages.Steered{ID: s.keeper.NewID(), Message: message})
+	_, err := s.keeper.Steer(ctx, s.run, &record.Steered{ID: s.keeper.NewID(), Message: message})
 	return err
 }

@@ -3,7 +3,7 @@ package limits
 import (
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -28,7 +28,7 @@ type Budget struct {
 	Now   func() time.Time
 	Price agent.Price
 
-	due []*messages.BudgetWarned // written by Before, for warn in the same round
+	due []*record.BudgetWarned // written by Before, for warn in the same round
 }
 
 // Before implements Gate.

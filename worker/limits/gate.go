@@ -10,7 +10,7 @@
 package limits
 
 import (
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -27,7 +27,7 @@ type Verdict struct {
 	Instead agent.Action
 	Amends  bool
 	// Records explain the verdict and come before Instead. Without an Instead the run is planned again after them.
-	Records []messages.Record
+	Records []record.Record
 }
 
 // Passes reports whether the verdict is neither an action nor a record.
@@ -110,7 +110,7 @@ func ends(a agent.Action) bool {
 }
 
 // park holds a run for a reason, no longer than until its time is over.
-func park(s *agent.State, p messages.Parked) Verdict {
+func park(s *agent.State, p record.Parked) Verdict {
 	s.UntilEnd(&p)
 	return Verdict{Instead: &agent.Park{Parked: p}}
 }

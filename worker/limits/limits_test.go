@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
@@ -22,7 +23,7 @@ var (
 
 // world is what gates ask, as a test has it.
 type world struct {
-	quota  *messages.Parked
+	quota  *record.Parked
 	lines  []string
 	paused string
 	waits  string
@@ -30,11 +31,11 @@ type world struct {
 	err    error
 }
 
-func (w *world) HoldStart(context.Context, messages.Ref, time.Time, time.Time) (*messages.Parked, error) {
+func (w *world) HoldStart(context.Context, messages.Ref, time.Time, time.Time) (*record.Parked, error) {
 	return w.quota, w.err
 }
 
-func (w *world) HoldCall(context.Context, messages.Ref, time.Time) (*messages.Parked, error) {
+func (w *world) HoldCall(context.Context, messages.Ref, time.Time) (*record.Parked, error) {
 	return w.quota, w.err
 }
 
@@ -97,7 +98,7 @@ func said(v limits.Verdict) string {
 func TestGates(t *testing.T) {
 	call, end, tools, session := &agent.CallModel{Step: 1}, &agent.Finish{}, &agent.CallTools{}, &agent.JoinSession{}
 	later := now.Add(time.Hour)
-	spent := &messages.Parked{Reason: messages.ParkQuota, Until: new(now.Add(2 * time.Hour))}
+	spent := &record.Parked{Reason: messages.ParkQuota, Until: new(now.Add(2 * time.Hour))}
 	line, pause := messages.TenantLine("acme"), messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"})
 	busy := &model.Error{Class: model.RateLimited, RetryAfter: time.Minute}
 	for name, tc := range map[string]struct {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -27,7 +28,7 @@ func (g *NotBefore) Before(s *agent.State, next agent.Action) Verdict {
 		return Verdict{} // it would not be asked for its turn again
 	}
 	again := hold != nil && hold.Again
-	return Verdict{Instead: &agent.Park{Parked: messages.Parked{
+	return Verdict{Instead: &agent.Park{Parked: record.Parked{
 		Reason: messages.ParkNotBefore, Until: new(s.Task.NotBefore.UTC()), Again: again,
 	}}}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -23,7 +24,7 @@ type Provider struct {
 	LongWait time.Duration                      // a wait for a model that is longer is waited for in a park
 	Key      func(step int, what string) string // the same for the same thing of the same run, over attempts
 
-	later *messages.Parked // written by Postpone: the wait for the call that failed
+	later *record.Parked // written by Postpone: the wait for the call that failed
 }
 
 // Postpone reports whether the call that failed is made again after a park; if not, the error counts. The state keeps that
@@ -33,7 +34,7 @@ func (g *Provider) Postpone(s *agent.State, step int, e *model.Error) bool {
 	return g.later != nil
 }
 
-func (g *Provider) postpone(s *agent.State, step int, e *model.Error) *messages.Parked {
+func (g *Provider) postpone(s *agent.State, step int, e *model.Error) *record.Parked {
 	wait := e.RetryAfter
 	if wait <= g.LongWait && e.Class == model.Network && s.Purpose == "" && s.Agent.OnNetworkError == messages.NetworkPark {
 		wait = agent.NetworkPause
@@ -45,7 +46,7 @@ func (g *Provider) postpone(s *agent.State, step int, e *model.Error) *messages.
 	// them, the parks must last until all had their turn.
 	wait = max(wait, min(wait*time.Duration(1+s.ModelParks), longestPark))
 	until := g.Now().Add(wait + spread(g.Key(step, "model"), wait))
-	return &messages.Parked{Reason: messages.ParkModel, Until: &until, Cause: &messages.Cause{
+	return &record.Parked{Reason: messages.ParkModel, Until: &until, Cause: &messages.Cause{
 		Code: e.Code(), Message: g.Redact(e.Error()), Provider: e.Provider, Attempt: s.ModelParks + 1,
 	}}
 }

@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
 // Quotas say what tenants were granted, and used. Safe for concurrent use.
 type Quotas interface {
 	// HoldStart is the park of a task that may not begin yet; nil: it may. published is when the task was stored.
-	HoldStart(ctx context.Context, run messages.Ref, published, now time.Time) (*messages.Parked, error)
+	HoldStart(ctx context.Context, run messages.Ref, published, now time.Time) (*record.Parked, error)
 	// HoldCall is the park of a run that may not make its next model call yet; nil: it may.
-	HoldCall(ctx context.Context, run messages.Ref, now time.Time) (*messages.Parked, error)
+	HoldCall(ctx context.Context, run messages.Ref, now time.Time) (*record.Parked, error)
 }
 
 // unknownHold is how long a run waits when it is unknown what its tenant has spent.
@@ -27,7 +28,7 @@ type Quota struct {
 	Now    func() time.Time
 	Log    *slog.Logger
 
-	hold *messages.Parked // written by Start, Call and Clear: the run parks until its quota lets it go on
+	hold *record.Parked // written by Start, Call and Clear: the run parks until its quota lets it go on
 }
 
 // Clear forgets what was learned: the run was claimed again.
@@ -57,7 +58,7 @@ func (g *Quota) Call(ctx context.Context) (held bool) {
 	if err != nil {
 		g.Log.WarnContext(ctx, "a run waits because it is unknown what its tenant has spent", "tenant", g.Run.Tenant, "task_id", g.Run.Run, "err", err)
 		until := g.Now().Add(unknownHold)
-		hold = &messages.Parked{Reason: messages.ParkQuota, Until: &until, Question: "it is unknown what the tenant has spent"}
+		hold = &record.Parked{Reason: messages.ParkQuota, Until: &until, Question: "it is unknown what the tenant has spent"}
 	}
 	g.hold = hold
 	return hold != nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
@@ -68,7 +69,7 @@ func (g *Semaphore) paused(s *agent.State) Verdict {
 		if messages.IsPausedLine(g.waitsIn) {
 			reason = messages.ParkPaused
 		}
-		return park(s, messages.Parked{Reason: reason, Line: g.waitsIn})
+		return park(s, record.Parked{Reason: reason, Line: g.waitsIn})
 	}
 	if line := g.Permits.PausedFor(s.Task, g.withheld); line != "" {
 		return join(s, []string{line})
@@ -82,7 +83,7 @@ func join(s *agent.State, lines []string) Verdict {
 	v := Verdict{Instead: &agent.JoinLines{Lines: lines}}
 	known := func(line string) bool { return slices.Contains(s.Head.Lines, line) }
 	if fresh := slices.DeleteFunc(slices.Clone(lines), known); len(fresh) > 0 {
-		v.Records = []messages.Record{&messages.Lined{Lines: fresh}}
+		v.Records = []record.Record{&record.Lined{Lines: fresh}}
 	}
 	return v
 }

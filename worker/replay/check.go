@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -34,7 +35,7 @@ type Difference struct {
 
 // Check plans again, wherever an owner of the run decided. What a fork has kept of another run was decided there and is
 // not checked. An error is one of entries, or of a log that does not fold any more.
-func Check(entries iter.Seq2[messages.Entry, error]) (Report, error) {
+func Check(entries iter.Seq2[record.Entry, error]) (Report, error) {
 	var c checker
 	err := walk(entries, c.visit)
 	return c.report, err
@@ -43,7 +44,7 @@ func Check(entries iter.Seq2[messages.Entry, error]) (Report, error) {
 // checker follows a log.
 type checker struct {
 	report Report
-	owed   []messages.Record // that were planned, and must be the next decisions
+	owed   []record.Record // that were planned, and must be the next decisions
 }
 
 func (c *checker) visit(p *point) (more bool) {
@@ -93,8 +94,8 @@ func (c *checker) judge(p *point) (v verdict, planned string) {
 		c.owed = c.owed[1:]
 	}
 	// An end that others decided is told of before it comes.
-	if _, ends := p.record.(*messages.StepEnded); v == differs && ends && slices.ContainsFunc(p.entry.Records, func(r messages.Record) bool {
-		_, end := r.(*messages.Finished)
+	if _, ends := p.record.(*record.StepEnded); v == differs && ends && slices.ContainsFunc(p.entry.Records, func(r record.Record) bool {
+		_, end := r.(*record.Finished)
 		return end && byOthers(p.state, r)
 	}) {
 		c.owed = nil
@@ -119,9 +120,9 @@ func verdictOf(ok bool) verdict {
 }
 
 // recorded is a decision in words; false: the record is none.
-func recorded(r messages.Record) (string, bool) {
+func recorded(r record.Record) (string, bool) {
 	switch r := r.(type) {
-	case *messages.StepStarted:
+	case *record.StepStarted:
 		switch {
 		case r.StepID != "":
 			return fmt.Sprintf("begin %q of the plan in step %d", strict.Clip(r.StepID, maxText), r.Step), true
@@ -129,20 +130,20 @@ func recorded(r messages.Record) (string, bool) {
 			return fmt.Sprintf("begin step %d: %s", r.Step, r.Purpose), true
 		}
 		return fmt.Sprintf("begin step %d", r.Step), true
-	case *messages.StepEnded:
+	case *record.StepEnded:
 		if r.StepID != "" {
 			return fmt.Sprintf("end %q of the plan: %s", strict.Clip(r.StepID, maxText), r.Status), true
 		}
 		return fmt.Sprintf("end step %d: %s", r.Step, r.Status), true
-	case *messages.Planned:
+	case *record.Planned:
 		return "go on with the plan: " + string(r.Decision), true
-	case *messages.ToolStarted:
+	case *record.ToolStarted:
 		return "call the tool " + call(r.Call), true
-	case *messages.Parked:
+	case *record.Parked:
 		return "park for " + r.Reason, true
-	case *messages.Finished:
+	case *record.Finished:
 		return "end: " + strict.Clip(ending(&r.Result), maxText), true
-	case *messages.BudgetWarned:
+	case *record.BudgetWarned:
 		return "warn", true
 	default:
 		return "", false
@@ -150,16 +151,16 @@ func recorded(r messages.Record) (string, bool) {
 }
 
 // sameDecision compares what two records mean. The wording of a reason may change.
-func sameDecision(planned, was messages.Record) bool {
+func sameDecision(planned, was record.Record) bool {
 	switch p := planned.(type) {
-	case *messages.StepStarted:
-		w, ok := was.(*messages.StepStarted)
+	case *record.StepStarted:
+		w, ok := was.(*record.StepStarted)
 		return ok && *p == *w
-	case *messages.StepEnded:
-		w, ok := was.(*messages.StepEnded)
+	case *record.StepEnded:
+		w, ok := was.(*record.StepEnded)
 		return ok && p.Step == w.Step && p.StepID == w.StepID && p.Status == w.Status
-	case *messages.Planned:
-		w, ok := was.(*messages.Planned)
+	case *record.Planned:
+		w, ok := was.(*record.Planned)
 		return ok && p.Step == w.Step && p.Decision == w.Decision && p.Fallback == w.Fallback &&
 			slices.Equal(p.Renewed, w.Renewed) && samePlan(p.Plan, w.Plan)
 	default:
@@ -174,28 +175,28 @@ func samePlan(a, b *messages.Plan) bool {
 }
 
 // judge reports whether an action that is to be performed is what was recorded.
-func judge(s *agent.State, a agent.Action, r messages.Record) verdict {
+func judge(s *agent.State, a agent.Action, r record.Record) verdict {
 	switch a := a.(type) {
 	case *agent.CallModel:
-		park, ok := r.(*messages.Parked)
+		park, ok := r.(*record.Parked)
 		return verdictOf(ok && park.Reason == messages.ParkModel)
 	case *agent.CallTools:
 		switch r := r.(type) {
-		case *messages.ToolStarted:
+		case *record.ToolStarted:
 			return verdictOf(opened(s, r.Call))
-		case *messages.Parked:
+		case *record.Parked:
 			return verdictOf(waits(s, r))
 		default:
 			return differs
 		}
 	case *agent.JoinSession:
-		park, ok := r.(*messages.Parked)
+		park, ok := r.(*record.Parked)
 		return verdictOf(ok && park.Reason == messages.ParkSession)
 	case *agent.Park:
-		park, ok := r.(*messages.Parked)
+		park, ok := r.(*record.Parked)
 		return verdictOf(ok && a.Parked.Reason == park.Reason && a.Parked.Call == park.Call)
 	case *agent.Finish:
-		end, ok := r.(*messages.Finished)
+		end, ok := r.(*record.Finished)
 		return verdictOf(ok && sameEnd(a, &end.Result))
 	default: // an action that this code cannot compare
 		return unknown
@@ -203,14 +204,14 @@ func judge(s *agent.State, a agent.Action, r messages.Record) verdict {
 }
 
 // byOthers reports whether the clock, prices or the platform decided, and not the planner.
-func byOthers(s *agent.State, r messages.Record) bool {
+func byOthers(s *agent.State, r record.Record) bool {
 	switch r := r.(type) {
-	case *messages.BudgetWarned:
+	case *record.BudgetWarned:
 		return true
-	case *messages.Parked:
+	case *record.Parked:
 		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkNotBefore || r.Reason == messages.ParkQuota ||
 			r.Reason == messages.ParkLine || r.Reason == messages.ParkPaused || r.Reason == messages.ParkWorker
-	case *messages.Finished:
+	case *record.Finished:
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead
 		}
@@ -233,7 +234,7 @@ func opened(s *agent.State, c messages.ToolCall) bool {
 }
 
 // waits reports whether the run may park for a call.
-func waits(s *agent.State, p *messages.Parked) bool {
+func waits(s *agent.State, p *record.Parked) bool {
 	return slices.ContainsFunc(s.Open, func(o agent.OpenCall) bool {
 		return o.Call.ID == p.Call && o.Result == nil && o.Approve == (p.Approval != nil)
 	})
@@ -263,7 +264,7 @@ func describe(s *agent.State, a agent.Action) string {
 		if s.Calling || a.Summary {
 			return fmt.Sprintf("wait for the reply of step %d", a.Step)
 		}
-		text, _ := recorded(&messages.StepStarted{Step: a.Step, Purpose: a.Purpose})
+		text, _ := recorded(&record.StepStarted{Step: a.Step, Purpose: a.Purpose})
 		return text
 	case *agent.Decide:
 		var all []string

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -49,7 +50,7 @@ type Decision struct {
 type Fact struct {
 	Seq    uint64              `json:"seq"`
 	At     time.Time           `json:"at"`
-	Kind   messages.Kind       `json:"kind"`
+	Kind   record.Kind         `json:"kind"`
 	Text   string              `json:"text,omitempty"`
 	Calls  []messages.ToolCall `json:"calls,omitempty"` // that the model wants
 	Usage  *messages.Usage     `json:"usage,omitempty"`
@@ -63,7 +64,7 @@ const maxText = 200
 
 // Steps yields the steps of a log, oldest first; full has every text whole, and what the model saw. It ends with the
 // first error: one of entries, or of a log that does not fold.
-func Steps(entries iter.Seq2[messages.Entry, error], full bool) iter.Seq2[Step, error] {
+func Steps(entries iter.Seq2[record.Entry, error], full bool) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		t := teller{full: full}
 		more := true
@@ -87,15 +88,15 @@ func Steps(entries iter.Seq2[messages.Entry, error], full bool) iter.Seq2[Step, 
 
 // point is a record in its place.
 type point struct {
-	entry  *messages.Entry
-	record messages.Record
+	entry  *record.Entry
+	record record.Record
 	kept   bool         // of the run from which this one was forked
 	state  *agent.State // before the record
 	after  func() (*agent.State, error)
 }
 
 // walk visits every record with the state before it, until visit is false. After advances that state, once.
-func walk(entries iter.Seq2[messages.Entry, error], visit func(*point) bool) error {
+func walk(entries iter.Seq2[record.Entry, error], visit func(*point) bool) error {
 	s := &agent.State{}
 	for e, err := range entries {
 		if err != nil {
@@ -134,10 +135,10 @@ func walk(entries iter.Seq2[messages.Entry, error], visit func(*point) bool) err
 }
 
 // flat yields records, and those that a fork has kept after the one that holds them.
-func flat(rs []messages.Record) iter.Seq2[messages.Record, bool] {
-	return func(yield func(messages.Record, bool) bool) {
+func flat(rs []record.Record) iter.Seq2[record.Record, bool] {
+	return func(yield func(record.Record, bool) bool) {
 		for _, r := range rs {
-			first, ok := r.(*messages.Started)
+			first, ok := r.(*record.Started)
 			if !ok || len(first.Prefix) == 0 {
 				if !yield(r, false) {
 					return
@@ -160,7 +161,7 @@ func flat(rs []messages.Record) iter.Seq2[messages.Record, bool] {
 
 // plan is what today's planner would do where something was decided; nil: there is nothing to plan on, or the planner is
 // unknown. Whether a run takes turns in its session, its log shows.
-func plan(s *agent.State, decided messages.Record) agent.Action {
+func plan(s *agent.State, decided record.Record) agent.Action {
 	if s.Task == nil || s.Agent == nil || len(s.Transcript) == 0 || s.Result != nil {
 		return nil
 	}
@@ -168,7 +169,7 @@ func plan(s *agent.State, decided messages.Record) agent.Action {
 	if p == nil {
 		return nil
 	}
-	park, waits := decided.(*messages.Parked)
+	park, waits := decided.(*record.Parked)
 	return s.Next(p, s.Turn || waits && park.Reason == messages.ParkSession)
 }
 
@@ -192,7 +193,7 @@ func (t *teller) tell(p *point) (done *Step) {
 		t.step.Decided = append(t.step.Decided, d)
 	}
 	switch r := p.record.(type) {
-	case *messages.StepStarted:
+	case *record.StepStarted:
 		done = t.step
 		t.step = &Step{Step: r.Step, Seq: seq, At: at, Kept: p.kept, Decided: t.decided, Came: t.early}
 		t.decided, t.early = nil, nil
@@ -200,13 +201,13 @@ func (t *teller) tell(p *point) (done *Step) {
 			t.step.Saw = t.saw(s)
 		}
 		decide(Decision{Action: "call_model"})
-	case *messages.ToolStarted:
+	case *record.ToolStarted:
 		decide(Decision{Action: "call_tool", Text: r.Call.Name, Call: t.call(r.Call)})
-	case *messages.Parked:
+	case *record.Parked:
 		decide(Decision{Action: "park", Text: r.Reason})
-	case *messages.Finished:
+	case *record.Finished:
 		decide(Decision{Action: "finish", Text: t.cut(ending(&r.Result))})
-	case *messages.StepEnded:
+	case *record.StepEnded:
 	default:
 		f := t.fact(p.record)
 		f.Seq, f.At, f.Kind = seq, at, p.record.Kind()
@@ -245,25 +246,25 @@ func (t *teller) saw(s *agent.State) *Saw {
 	return saw
 }
 
-func (t *teller) fact(r messages.Record) Fact {
+func (t *teller) fact(r record.Record) Fact {
 	switch r := r.(type) {
-	case *messages.Started:
+	case *record.Started:
 		text := fmt.Sprintf("agent %s, revision %d: %s", r.Agent.Name, r.Agent.Revision, r.Task.Input.Text())
 		if o := r.ForkedFrom; o != nil {
 			text = fmt.Sprintf("forked from run %s at step %d; %s", o.Run, o.Step, text)
 		}
 		return Fact{Text: t.cut(text)}
-	case *messages.Claimed:
+	case *record.Claimed:
 		return Fact{Text: "by " + r.Worker}
-	case *messages.ModelReplied:
+	case *record.ModelReplied:
 		f := Fact{Text: t.cut(r.Message.Text()), Usage: &r.Usage, Cost: r.Cost, Millis: r.Millis}
 		for _, c := range r.Message.Calls() {
 			f.Calls = append(f.Calls, *t.call(c))
 		}
 		return f
-	case *messages.ModelFailed:
+	case *record.ModelFailed:
 		return Fact{Text: t.cut(r.Error.Message), Code: r.Error.Code}
-	case *messages.ToolReturned:
+	case *record.ToolReturned:
 		return Fact{Text: t.cut(r.Name + ": " + r.Result.Shown()), Code: r.Code, Millis: r.Millis}
 	default: // whatever records there will be
 		b, err := json.Marshal(r)

@@ -16,19 +16,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/replay"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // goldenLogs are the golden logs of the contract by name.
-func goldenLogs(t *testing.T) map[string][]messages.Entry {
+func goldenLogs(t *testing.T) map[string][]record.Entry {
 	t.Helper()
 	files, err := filepath.Glob("../../messages/testdata/logs/*.jsonl")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden logs: %v", err)
 	}
-	logs := map[string][]messages.Entry{}
+	logs := map[string][]record.Entry{}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -38,7 +39,7 @@ func goldenLogs(t *testing.T) map[string][]messages.Entry {
 		lines := bufio.NewScanner(bytes.NewReader(data))
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			var l messages.EntryCopy
+			var l record.EntryCopy
 			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 				t.Fatal(err)
 			}
@@ -52,15 +53,15 @@ func goldenLogs(t *testing.T) map[string][]messages.Entry {
 	return logs
 }
 
-func each(entries []messages.Entry, then error) iter.Seq2[messages.Entry, error] {
-	return func(yield func(messages.Entry, error) bool) {
+func each(entries []record.Entry, then error) iter.Seq2[record.Entry, error] {
+	return func(yield func(record.Entry, error) bool) {
 		for _, e := range entries {
 			if !yield(e, nil) {
 				return
 			}
 		}
 		if then != nil {
-			yield(messages.Entry{}, then)
+			yield(record.Entry{}, then)
 		}
 	}
 }
@@ -117,28 +118,28 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 	// Each changes a record of a log when that is of its kind.
 	for name, tt := range map[string]struct {
 		log               string // default: simple
-		change            func(messages.Record)
+		change            func(record.Record)
 		recorded, planned string
 	}{
 		"the answer": {
-			change: func(r messages.Record) {
-				if f, ok := r.(*messages.Finished); ok {
+			change: func(r record.Record) {
+				if f, ok := r.(*record.Finished); ok {
 					f.Result.Result = "another answer"
 				}
 			},
 			recorded: "end: completed: another answer", planned: "end: completed: ",
 		},
 		"how it ended": {
-			change: func(r messages.Record) {
-				if f, ok := r.(*messages.Finished); ok {
+			change: func(r record.Record) {
+				if f, ok := r.(*record.Finished); ok {
 					f.Result.Status, f.Result.Error = messages.StatusFailed, &messages.RunError{Code: messages.CodeMaxSteps}
 				}
 			},
 			recorded: "end: failed", planned: "end: completed: ",
 		},
 		"fewer steps are allowed": {
-			change: func(r messages.Record) {
-				if s, ok := r.(*messages.Started); ok {
+			change: func(r record.Record) {
+				if s, ok := r.(*record.Started); ok {
 					s.Agent.MaxSteps = 1
 				}
 			},
@@ -146,8 +147,8 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 		},
 		"a call that nobody asked for": {
 			log: "protocol",
-			change: func(r messages.Record) {
-				if s, ok := r.(*messages.ToolStarted); ok {
+			change: func(r record.Record) {
+				if s, ok := r.(*record.ToolStarted); ok {
 					s.Call.Arguments = `{"path":"b.go"}`
 				}
 			},
@@ -155,8 +156,8 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 		},
 		"a step of the plan that waits for another": {
 			log: "plan",
-			change: func(r messages.Record) {
-				if p, ok := r.(*messages.Planned); ok && p.Plan != nil {
+			change: func(r record.Record) {
+				if p, ok := r.(*record.Planned); ok && p.Plan != nil {
 					p.Plan.Steps[1].DependsOn = []string{"one"}
 				}
 			},
@@ -164,17 +165,17 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 		},
 		"a decision about the plan": {
 			log: "plan",
-			change: func(r messages.Record) {
-				if p, ok := r.(*messages.Planned); ok && p.Decision == messages.DecisionComplete {
-					p.Decision = messages.DecisionContinue
+			change: func(r record.Record) {
+				if p, ok := r.(*record.Planned); ok && p.Decision == record.DecisionComplete {
+					p.Decision = record.DecisionContinue
 				}
 			},
 			recorded: "go on with the plan: continue", planned: "go on with the plan: complete",
 		},
 		"a step of the plan failed": {
 			log: "plan",
-			change: func(r messages.Record) {
-				if e, ok := r.(*messages.StepEnded); ok && e.StepID == "mail" {
+			change: func(r record.Record) {
+				if e, ok := r.(*record.StepEnded); ok && e.StepID == "mail" {
 					e.Status = messages.StepSkipped
 				}
 			},
@@ -182,8 +183,8 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 		},
 		"a step of the plan is passed over": {
 			log: "plan",
-			change: func(r messages.Record) {
-				if e, ok := r.(*messages.StepStarted); ok && e.StepID == "two" {
+			change: func(r record.Record) {
+				if e, ok := r.(*record.StepStarted); ok && e.StepID == "two" {
 					e.StepID = "more"
 				}
 			},
@@ -191,16 +192,16 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 		},
 		"a call that nobody has approved": {
 			log: "approvals",
-			change: func(r messages.Record) {
-				if d, ok := r.(*messages.Decided); ok {
+			change: func(r record.Record) {
+				if d, ok := r.(*record.Decided); ok {
 					d.Park++
 				}
 			},
 			recorded: "call the tool send_mail", planned: "ask for an approval of send_mail",
 		},
 		"a step is left out": {
-			change: func(r messages.Record) {
-				if s, ok := r.(*messages.StepStarted); ok && s.Step == 2 {
+			change: func(r record.Record) {
+				if s, ok := r.(*record.StepStarted); ok && s.Step == 2 {
 					s.Step = 3
 				}
 			},
@@ -231,7 +232,7 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 	broken := errors.New("broken")
 	whole := goldenLogs(t)["simple"]
 	for name, tt := range map[string]struct {
-		entries []messages.Entry
+		entries []record.Entry
 		then    error
 		want    string
 	}{

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -143,16 +144,16 @@ func TestSettleFailsAfterTheEnd(t *testing.T) {
 }
 
 // lose begins a run that has lost two workers in its first model call.
-func lose(t *testing.T, k *runlog.Keeper, log *runlog.Memory) messages.Entry {
+func lose(t *testing.T, k *runlog.Keeper, log *runlog.Memory) record.Entry {
 	t.Helper()
-	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+	start := &record.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
 	start.Agent.SetDefaults()
-	e, err := k.Begin(t.Context(), rrun, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &messages.StepStarted{Step: 1})
+	e, err := k.Begin(t.Context(), rrun, start, &record.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &record.StepStarted{Step: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := &messages.Claimed{Claim: "dead-2", Worker: "w1", Ticket: 7, Delivery: 1}
-	e = messages.Entry{Head: messages.Follow(rrun, e.Head, again), Records: []messages.Record{again}}
+	again := &record.Claimed{Claim: "dead-2", Worker: "w1", Ticket: 7, Delivery: 1}
+	e = record.Entry{Head: record.Follow(rrun, e.Head, again), Records: []record.Record{again}}
 	e.Head.ID = "again"
 	seq, err := log.Append(t.Context(), rrun, 1, e)
 	if err != nil {
@@ -224,9 +225,9 @@ func TestWaitingTicketIsNotKeptAlive(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = r.Run(context.Background(), tk) }()
 	<-waits
-	h := messages.Follow(rrun, e.Head, &messages.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3})
+	h := record.Follow(rrun, e.Head, &record.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3})
 	h.ID = "other"
-	if _, err := log.Append(context.Background(), rrun, e.Seq, messages.Entry{Head: h, Records: []messages.Record{&messages.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3}}}); err != nil {
+	if _, err := log.Append(context.Background(), rrun, e.Seq, record.Entry{Head: h, Records: []record.Record{&record.Claimed{Claim: "w2", Worker: "w2", Ticket: 7, Delivery: 3}}}); err != nil {
 		t.Fatal(err)
 	}
 	if ours, _ := r.Owns(context.Background(), rrun); ours {
@@ -241,9 +242,9 @@ type failingLog struct {
 	fail func(after, through uint64) error
 }
 
-func (l failingLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+func (l failingLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
 	if err := l.fail(after, through); err != nil {
-		return func(yield func(messages.Entry, error) bool) { yield(messages.Entry{}, err) }
+		return func(yield func(record.Entry, error) bool) { yield(record.Entry{}, err) }
 	}
 	return l.Memory.Read(ctx, run, after, through)
 }
@@ -260,9 +261,9 @@ func TestHydrateFailureIsReleased(t *testing.T) {
 		return nil
 	}
 	r, k := rnew(log, &rq{}, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
-	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+	start := &record.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
 	start.Agent.SetDefaults()
-	if _, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &messages.StepStarted{Step: 1}); err != nil {
+	if _, err := k.Begin(context.Background(), rrun, start, &record.Claimed{Claim: "dead", Worker: "w0", Ticket: 7}, &record.StepStarted{Step: 1}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := r.Run(context.Background(), rticket(2))
@@ -276,9 +277,9 @@ func TestHydrateFailureIsReleased(t *testing.T) {
 
 type ctxLog struct{ *runlog.Memory } // reads fail when their context has ended, as those of bus do
 
-func (l ctxLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+func (l ctxLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
 	if ctx.Err() != nil {
-		return func(yield func(messages.Entry, error) bool) { yield(messages.Entry{}, context.Cause(ctx)) }
+		return func(yield func(record.Entry, error) bool) { yield(record.Entry{}, context.Cause(ctx)) }
 	}
 	return l.Memory.Read(ctx, run, after, through)
 }
@@ -301,7 +302,7 @@ func TestSecondNudge(t *testing.T) {
 	done := make(chan res)
 	go func() { o, err := r.Run(context.Background(), rticket(1)); done <- res{o, err} }()
 	<-calling
-	if _, err := k.Control(context.Background(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
+	if _, err := k.Control(context.Background(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	r.Nudge(rrun)
@@ -321,9 +322,9 @@ type badLast struct {
 	bad messages.Ref
 }
 
-func (l badLast) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool, error) {
+func (l badLast) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
 	if run == l.bad {
-		return messages.Entry{}, true, messages.ErrNewerVersion
+		return record.Entry{}, true, record.ErrNewerVersion
 	}
 	return l.Memory.Last(ctx, run)
 }
@@ -333,8 +334,8 @@ func TestSweepGoesOnAfterABadLog(t *testing.T) {
 	mem := &runlog.Memory{}
 	q := &rq{}
 	_, k := rnew(badLast{mem, messages.Ref{Tenant: "t", Run: "bad"}}, q, &re{}, nil)
-	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
-	if _, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "c", Worker: "w0", Ticket: 7}, &messages.Lost{Ticket: 7}); err != nil {
+	start := &record.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+	if _, err := k.Begin(context.Background(), rrun, start, &record.Claimed{Claim: "c", Worker: "w0", Ticket: 7}, &record.Lost{Ticket: 7}); err != nil {
 		t.Fatal(err)
 	}
 	n, err := k.Sweep(context.Background(), func(yield func(messages.Ref, error) bool) {
@@ -350,8 +351,8 @@ func TestConflictIsKeptUntilBuried(t *testing.T) {
 	mem := &runlog.Memory{}
 	q := &rq{fail: errors.New("DEAD is full")}
 	r, k := rnew(mem, q, &re{}, nil)
-	start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("another")}}
-	if _, err := k.Begin(context.Background(), rrun, start, &messages.Claimed{Claim: "c", Worker: "w0", Ticket: 3}); err != nil {
+	start := &record.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("another")}}
+	if _, err := k.Begin(context.Background(), rrun, start, &record.Claimed{Claim: "c", Worker: "w0", Ticket: 3}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := r.Run(context.Background(), rticket(1))
@@ -366,14 +367,14 @@ type slowAppend struct {
 	once, first          *sync.Once
 }
 
-func (l slowAppend) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+func (l slowAppend) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
 	defer l.first.Do(func() { close(l.looked) })
 	return l.ctxLog.Heads(ctx, run, after, through)
 }
 
-func (l slowAppend) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+func (l slowAppend) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	seq, err := l.ctxLog.Append(ctx, run, last, e)
-	if e.Head.Has(messages.KindClaimed) {
+	if e.Head.Has(record.KindClaimed) {
 		l.once.Do(func() { close(l.stored); <-l.goOn })
 	}
 	return seq, err
@@ -395,7 +396,7 @@ func TestNudgeDuringClaim(t *testing.T) {
 	done := make(chan runner.Outcome)
 	go func() { o, _ := r.Run(context.Background(), rticket(1)); done <- o }()
 	<-l.stored
-	if _, err := k.Control(context.Background(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
+	if _, err := k.Control(context.Background(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	r.Nudge(rrun)
@@ -434,13 +435,13 @@ func TestCacheHoldsGarbage(t *testing.T) {
 				return say("ok"), nil
 			})
 			_, k := rnew(log, &rq{}, &re{}, m)
-			start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+			start := &record.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
 			start.Agent.Name = "a"
 			start.Agent.SetDefaults()
-			h := messages.Follow(rrun, messages.Head{}, start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1})
+			h := record.Follow(rrun, record.Head{}, start, &record.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1})
 			h.ID, h.Time = "one", time.Now()
-			seq, err := log.Append(context.Background(), rrun, 0, messages.Entry{Head: h, Records: []messages.Record{
-				start, &messages.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1},
+			seq, err := log.Append(context.Background(), rrun, 0, record.Entry{Head: h, Records: []record.Record{
+				start, &record.Claimed{Claim: "dead", Worker: "w0", Ticket: 7, Delivery: 1},
 			}})
 			if err != nil {
 				t.Fatal(err)
@@ -532,7 +533,7 @@ type slowLog struct{ *runlog.Memory }
 
 const appendTakes = 10 * time.Millisecond
 
-func (l slowLog) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+func (l slowLog) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	time.Sleep(appendTakes)
 	return l.Memory.Append(ctx, run, last, e)
 }
@@ -578,11 +579,11 @@ func TestFirstComeFirstCalled(t *testing.T) {
 func TestForeignEnd(t *testing.T) {
 	log := &runlog.Memory{}
 	_, k := rnew(log, &rq{}, &re{}, nil)
-	h := messages.Head{ID: "x", Version: 1, Time: time.Now(), Kinds: []messages.Kind{messages.KindFinished}, Phase: messages.PhaseFinished, FirstEvent: 1}
-	for _, records := range [][]messages.Record{nil, {&messages.Finished{}}, {&messages.StepEnded{}}} {
+	h := record.Head{ID: "x", Version: 1, Time: time.Now(), Kinds: []record.Kind{record.KindFinished}, Phase: record.PhaseFinished, FirstEvent: 1}
+	for _, records := range [][]record.Record{nil, {&record.Finished{}}, {&record.StepEnded{}}} {
 		run := messages.Ref{Tenant: "t", Run: fmt.Sprint("f", len(records), len(h.ID))}
 		h.ID += "x"
-		if _, err := log.Append(context.Background(), run, 0, messages.Entry{Head: h, Records: records}); err != nil {
+		if _, err := log.Append(context.Background(), run, 0, record.Entry{Head: h, Records: records}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := k.Sweep(context.Background(), func(yield func(messages.Ref, error) bool) { yield(run, nil) })
@@ -596,8 +597,8 @@ type stopLog struct {
 	stop func()
 }
 
-func (l stopLog) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
-	if e.Head.Has(messages.KindModelReplied) {
+func (l stopLog) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
+	if e.Head.Has(record.KindModelReplied) {
 		l.stop()
 	}
 	if ctx.Err() != nil {
@@ -613,7 +614,7 @@ func TestShutdownWhileAReplyIsRecorded(t *testing.T) {
 	r, _ := rnew(stopLog{mem, func() { stop(runner.ErrShutdown) }}, &rq{}, &re{},
 		func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
 	out, err := r.Run(ctx, rticket(1))
-	if last, _, _ := mem.Last(t.Context(), rrun); last.Head.Phase != messages.PhaseFinished {
+	if last, _, _ := mem.Last(t.Context(), rrun); last.Head.Phase != record.PhaseFinished {
 		t.Errorf("outcome %v (%v), and the log ends with %v: the reply is lost", out, err, last.Head.Kinds)
 	}
 }
@@ -634,8 +635,8 @@ func TestInputAboveTheLimitIsRefused(t *testing.T) {
 		t.Fatalf("%s, %v", out, err)
 	}
 	for e := range log.Read(t.Context(), rrun, 0, runlog.Tail) {
-		for _, record := range e.Records {
-			if f, ok := record.(*messages.Finished); ok {
+		for _, r := range e.Records {
+			if f, ok := r.(*record.Finished); ok {
 				if f.Result.Error == nil || f.Result.Error.Code != messages.CodeInvalidInput || !strings.Contains(f.Result.Error.Message, "input: larger than 4 bytes") {
 					t.Errorf("%+v", f.Result)
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -35,7 +36,7 @@ type execution struct {
 	shared  *sandbox.Workspace // the named one of the task, held until the ticket is done with
 
 	state   *agent.State
-	tip     *messages.Entry            // what this owner appended last; nil: nothing yet
+	tip     *record.Entry              // what this owner appended last; nil: nothing yet
 	args    map[string]json.RawMessage // of calls that may be made, by call id
 	flying  map[string]bool            // tool calls on their way, by call id
 	parks   map[string]*tools.Park     // wishes of calls to wait, by call id
@@ -211,7 +212,7 @@ func (x *execution) draining() bool {
 //
 // A report (a paid reply, a tool's result) stays true whatever others appended meanwhile: it is appended again after
 // them. A decision (an intent, a park, the end) is made anew on the state as it then is.
-func (x *execution) commit(ctx context.Context, reports ...messages.Record) (agent.Action, error) {
+func (x *execution) commit(ctx context.Context, reports ...record.Record) (agent.Action, error) {
 	for {
 		action, err := x.commitAt(ctx, reports...)
 		if !errors.Is(err, runlog.ErrConflict) {
@@ -225,7 +226,7 @@ func (x *execution) commit(ctx context.Context, reports ...messages.Record) (age
 
 // commitPaid is commit of a report that is in hand although the worker is told to stop at once, before or meanwhile: what
 // was paid for is recorded before the run is handed back.
-func (x *execution) commitPaid(reports ...messages.Record) (agent.Action, error) {
+func (x *execution) commitPaid(reports ...record.Record) (agent.Action, error) {
 	return x.commit(x.paid, reports...)
 }
 
@@ -248,7 +249,7 @@ func outlive(ctx context.Context) (_ context.Context, end func()) {
 }
 
 // commitAt is commit at the position that is known. ErrConflict: the log has grown.
-func (x *execution) commitAt(ctx context.Context, reports ...messages.Record) (agent.Action, error) {
+func (x *execution) commitAt(ctx context.Context, reports ...record.Record) (agent.Action, error) {
 	if err := x.enterTurn(ctx); err != nil {
 		return nil, err
 	}
@@ -306,23 +307,23 @@ func (x *execution) leaveTurn() {
 }
 
 // append is the owner's only append.
-func (x *execution) append(ctx context.Context, last uint64, prev *messages.Head, rs ...messages.Record) (*messages.Entry, error) {
+func (x *execution) append(ctx context.Context, last uint64, prev *record.Head, rs ...record.Record) (*record.Entry, error) {
 	e := x.entry(prev, rs)
 	seq, err := x.log.Append(ctx, x.run, last, *e)
 	if err != nil {
 		return nil, fmt.Errorf("append: %w", err)
 	}
-	x.moved(seq, e.Head.Has(messages.KindClaimed))
+	x.moved(seq, e.Head.Has(record.KindClaimed))
 	e.Place(seq)
 	return e, nil
 }
 
 // entry is what is appended after an entry with the head prev.
-func (x *execution) entry(prev *messages.Head, rs []messages.Record) *messages.Entry {
-	e := &messages.Entry{Head: messages.Follow(x.run, *prev, rs...), Records: rs}
+func (x *execution) entry(prev *record.Head, rs []record.Record) *record.Entry {
+	e := &record.Entry{Head: record.Follow(x.run, *prev, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = x.cfg.Keeper.NewID(), x.now()
 	e.Head.EventsThrough = max(prev.EventsThrough, x.out.Through())
-	if x.trial != nil && e.Head.Has(messages.KindClaimed) {
+	if x.trial != nil && e.Head.Has(record.KindClaimed) {
 		e.Head.Alone = x.trial.Alone
 	}
 	return e
@@ -330,8 +331,8 @@ func (x *execution) entry(prev *messages.Head, rs []messages.Record) *messages.E
 
 // decide plans on a state and advances it by all that needs no effect, until an action is left that has one, or that
 // ends the work. The records say what was decided.
-func (x *execution) decide(s *agent.State) (decisions []messages.Record, action agent.Action, err error) {
-	add := func(rs ...messages.Record) error {
+func (x *execution) decide(s *agent.State) (decisions []record.Record, action agent.Action, err error) {
+	add := func(rs ...record.Record) error {
 		for _, r := range rs {
 			decisions = append(decisions, r)
 			if err := s.Advance(r); err != nil {
@@ -394,8 +395,8 @@ func (x *execution) decide(s *agent.State) (decisions []messages.Record, action 
 	}
 }
 
-func (x *execution) finished(s *agent.State, f *agent.Finish) *messages.Finished {
-	return &messages.Finished{Result: s.Conclude(x.run, f, x.now())}
+func (x *execution) finished(s *agent.State, f *agent.Finish) *record.Finished {
+	return &record.Finished{Result: s.Conclude(x.run, f, x.now())}
 }
 
 // key is stable for the same thing in the same step of the same run, over attempts.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/model"
@@ -62,7 +63,7 @@ func TestFirstToken(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, rec := range e.Records {
-					if m, ok := rec.(*messages.ModelReplied); ok && (m.FirstTokenMillis != tc.want || m.Millis != int64(1000*len(tc.pieces))) {
+					if m, ok := rec.(*record.ModelReplied); ok && (m.FirstTokenMillis != tc.want || m.Millis != int64(1000*len(tc.pieces))) {
 						t.Errorf("first token after %d ms of %d, want %d", m.FirstTokenMillis, m.Millis, tc.want)
 					}
 				}
@@ -80,19 +81,19 @@ func anyAgent(context.Context, string) (messages.Definition, error) {
 // A run whose owner handed it back is no loss of a worker.
 func TestReclaimsAndRepeatedCalls(t *testing.T) {
 	for name, tc := range map[string]struct {
-		left               []messages.Record
+		left               []record.Record
 		reclaims, repeated uint64
 	}{
-		"in a model call":        {[]messages.Record{&messages.StepStarted{Step: 1}}, 1, 1},
+		"in a model call":        {[]record.Record{&record.StepStarted{Step: 1}}, 1, 1},
 		"before the first call":  {nil, 1, 0},
-		"handed back in a step":  {[]messages.Record{&messages.StepStarted{Step: 1}, &messages.Released{Reason: "stop"}}, 0, 0},
-		"handed back before one": {[]messages.Record{&messages.Released{Reason: "stop"}}, 0, 0},
+		"handed back in a step":  {[]record.Record{&record.StepStarted{Step: 1}, &record.Released{Reason: "stop"}}, 0, 0},
+		"handed back before one": {[]record.Record{&record.Released{Reason: "stop"}}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, k := rnew(&runlog.Memory{}, &rq{}, &re{}, func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil })
-			start := &messages.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
+			start := &record.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
 			start.Agent.SetDefaults()
-			records := append([]messages.Record{start, &messages.Claimed{Claim: "other", Worker: "w0", Ticket: 7}}, tc.left...)
+			records := append([]record.Record{start, &record.Claimed{Claim: "other", Worker: "w0", Ticket: 7}}, tc.left...)
 			if _, err := k.Begin(t.Context(), rrun, records...); err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -101,12 +101,12 @@ func (x *execution) catchUp(ctx context.Context, must bool) error {
 	x.mu.Lock()
 	x.interrupted = false
 	x.mu.Unlock()
-	var tail []messages.Entry
+	var tail []record.Entry
 	for e, err := range x.log.Read(ctx, x.run, x.state.Seq, runlog.Tail) {
 		if err != nil {
 			return fmt.Errorf("read log: %w", err)
 		}
-		if e.Head.Claim != x.claimID || e.Head.Phase != messages.PhaseActive {
+		if e.Head.Claim != x.claimID || e.Head.Phase != record.PhaseActive {
 			return errFenced
 		}
 		tail = append(tail, e)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
@@ -165,7 +166,7 @@ func (x *execution) ending(s *agent.State, f *agent.Finish) (out []messages.Hook
 }
 
 // owe remembers a result that is about to be recorded for the hooks that are told of it.
-func (x *execution) owe(call messages.ToolCall, r *messages.ToolReturned) {
+func (x *execution) owe(call messages.ToolCall, r *record.ToolReturned) {
 	if len(x.at(x.state, messages.HookPostTool)) == 0 {
 		return
 	}
@@ -196,7 +197,7 @@ func (x *execution) askHooks(ctx context.Context, a *agent.AskHooks) (agent.Acti
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	var reports []messages.Record
+	var reports []record.Record
 	for i, c := range a.Calls {
 		x.hooking.asked[c.ID] = true
 		reports = append(reports, x.judgeHooks(c, answers[i])...)
@@ -212,7 +213,7 @@ type hookAnswer struct {
 }
 
 // judgeHooks is what the hooks of one call made of it. The first refusal counts.
-func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (reports []messages.Record) {
+func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (reports []record.Record) {
 	for _, a := range answers {
 		if a.err != nil {
 			reports = append(reports, x.hookFailed(c, a.hook, a.err))
@@ -227,7 +228,7 @@ func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (repor
 		case messages.HookPreTask:
 			x.hooking.denied = &messages.RunError{Code: messages.CodePolicy, Message: refusal}
 		case messages.HookPreTool:
-			reports = append(reports, &messages.ToolReturned{
+			reports = append(reports, &record.ToolReturned{
 				Step: c.Step, Name: c.Tool.Name, Code: messages.CodePolicy, StepID: x.state.StepID(c.Tool.ID),
 				Result: messages.ToolResult{CallID: c.Tool.ID, Content: messages.TextContent(refusal), IsError: true},
 			})
@@ -238,8 +239,8 @@ func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (repor
 	return reports
 }
 
-func (x *execution) hookFailed(c messages.HookCall, h Hook, err error) *messages.HookFailed {
-	r := &messages.HookFailed{
+func (x *execution) hookFailed(c messages.HookCall, h Hook, err error) *record.HookFailed {
+	r := &record.HookFailed{
 		On: c.On, Hook: x.cfg.Redact(h.Name), Step: c.Step, Reason: strict.Clip(x.cfg.Redact(err.Error()), maxHookFailure),
 		Fatal: h.OnFailure == messages.HookFail,
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agenttest"
 	"github.com/longshore-run/longshore/worker/embed"
@@ -40,9 +41,9 @@ func TestHookRefusesAStepThatNeedsApproval(t *testing.T) {
 	for _, e := range s.Log() {
 		for _, r := range e.Records {
 			switch r := r.(type) {
-			case *messages.Parked:
+			case *record.Parked:
 				t.Errorf("somebody was asked: %+v", r)
-			case *messages.ToolReturned:
+			case *record.ToolReturned:
 				if returned = true; r.StepID != "one" || r.Code != messages.CodePolicy {
 					t.Errorf("%+v", r)
 				}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -34,7 +34,7 @@ func (x *execution) hydrate(ctx context.Context) error {
 		return fmt.Errorf("read log: it ends at %d, not at the claim %d", s.Seq, through)
 	}
 	x.state = s
-	return runlog.Replay(ctx, x.log, x.run, messages.Entry{Seq: s.Seq, Head: s.Head}, x.out)
+	return runlog.Replay(ctx, x.log, x.run, record.Entry{Seq: s.Seq, Head: s.Head}, x.out)
 }
 
 // replay folds the entries after a sequence into s. When s is from the cache the first of them must be the one that s

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -35,7 +35,7 @@ func (x *execution) prove(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err != nil:
 			return fmt.Errorf("prove ownership: %w", err)
-		case !ok || last.Head.Claim != x.claimID || last.Head.Phase != messages.PhaseActive:
+		case !ok || last.Head.Claim != x.claimID || last.Head.Phase != record.PhaseActive:
 			x.abort(errFenced)
 			return errFenced
 		}
@@ -51,7 +51,7 @@ func (x *execution) prove(ctx context.Context) error {
 func (x *execution) leased() bool { return x.ticket.Lease == nil || x.ticket.Lease() > 0 }
 
 // succeed takes over a run whose claim by this ticket is open, unless its owner is alive.
-func (x *execution) succeed(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
+func (x *execution) succeed(ctx context.Context, last record.Entry) (bool, Outcome, error) {
 	if x.ticket.Keeps != nil {
 		kept, err := x.ticket.Keeps(ctx, last.Head.Claim)
 		switch {
@@ -66,7 +66,7 @@ func (x *execution) succeed(ctx context.Context, last messages.Entry) (bool, Out
 
 // takeOver appends the claim of a run that others have worked. It is not stored after the ticket may have been given to
 // another worker, which then owns the run.
-func (x *execution) takeOver(ctx context.Context, last *messages.Entry, c *messages.Claimed) (*messages.Entry, error) {
+func (x *execution) takeOver(ctx context.Context, last *record.Entry, c *record.Claimed) (*record.Entry, error) {
 	if x.ticket.Lease == nil {
 		return x.append(ctx, last.Seq, &last.Head, c)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -24,19 +25,19 @@ func TestAPlaceBehindManyThatAreGone(t *testing.T) {
 		}
 	}
 	w.start()
-	if h := w.last().Head; h.Phase != messages.PhaseParked || h.Waits != messages.ParkLine {
+	if h := w.last().Head; h.Phase != record.PhaseParked || h.Waits != messages.ParkLine {
 		t.Fatalf("head %+v", h)
 	}
 	task := messages.Task{ID: holder.Run, Tenant: holder.Tenant, Agent: "a"}
-	_, err := w.keeper.Begin(ctx, holder, &messages.Started{Task: task}, &messages.Claimed{Claim: "c"}, &messages.Lined{Lines: []string{line}},
-		&messages.Finished{Result: messages.EndedResult(holder, &task, messages.StatusCompleted, nil, simTime, simTime)})
+	_, err := w.keeper.Begin(ctx, holder, &record.Started{Task: task}, &record.Claimed{Claim: "c"}, &record.Lined{Lines: []string{line}},
+		&record.Finished{Result: messages.EndedResult(holder, &task, messages.StatusCompleted, nil, simTime, simTime)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.keeper.Settle(ctx, holder); err != nil {
 		t.Fatal(err)
 	}
-	if h := w.last().Head; h.Phase != messages.PhaseReady || len(w.queue.wakes) != 1 {
+	if h := w.last().Head; h.Phase != record.PhaseReady || len(w.queue.wakes) != 1 {
 		t.Errorf("head %+v, wakes %v", h, w.queue.wakes)
 	}
 }

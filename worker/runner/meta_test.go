@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -56,17 +57,17 @@ func TestMetaOfACall(t *testing.T) {
 		}
 		for _, r := range e.Records {
 			switch r := r.(type) {
-			case *messages.ToolReturned:
+			case *record.ToolReturned:
 				if seen++; string(r.Meta) != want || r.Result.Shown() != "seen" {
 					t.Errorf("the record has %s, the model is told %q", r.Meta, r.Result.Shown())
 				}
-			case *messages.Finished:
+			case *record.Finished:
 				if seen++; string(r.Result.Actions[0].Meta) != want {
 					t.Errorf("the result has %s", r.Result.Actions[0].Meta)
 				}
 			}
 		}
-		for _, event := range messages.Events(rrun, e) {
+		for _, event := range record.Events(rrun, e) {
 			if event.Name() == messages.EventToolExecutionEnd && !strings.Contains(string(event.Data), `"meta":`+want) {
 				t.Errorf("the event has %s", event.Data)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -104,7 +105,7 @@ func (x *execution) stream(deltas iter.Seq2[model.Delta, error], live LiveReply)
 
 // replied commits what came of a model call, and of the hooks that were told of it.
 func (x *execution) replied(
-	ctx context.Context, step int, took timing, reply *model.Reply, err error, also ...messages.Record,
+	ctx context.Context, step int, took timing, reply *model.Reply, err error, also ...record.Record,
 ) (agent.Action, error) {
 	var failed *model.Error
 	switch {
@@ -117,7 +118,7 @@ func (x *execution) replied(
 		clear(x.parks)
 		x.outages = 0
 		x.checkAll(&msg)
-		return x.commitPaid(append([]messages.Record{x.paidReply(step, took, msg, reply)}, also...)...)
+		return x.commitPaid(append([]record.Record{x.paidReply(step, took, msg, reply)}, also...)...)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.Is(err, errHeed):
@@ -132,8 +133,8 @@ func (x *execution) replied(
 	}
 }
 
-func (x *execution) paidReply(step int, took timing, msg messages.Message, reply *model.Reply) *messages.ModelReplied {
-	return &messages.ModelReplied{
+func (x *execution) paidReply(step int, took timing, msg messages.Message, reply *model.Reply) *record.ModelReplied {
+	return &record.ModelReplied{
 		Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
 		Provider: reply.Provider, Model: reply.Model, Millis: took.all, Cached: reply.Cached,
 		Cost: x.cost(reply), FirstTokenMillis: took.first,
@@ -200,12 +201,12 @@ func (x *execution) withheld(e *model.Error) bool {
 func (x *execution) modelFailed(ctx context.Context, step int, e *model.Error) (agent.Action, error) {
 	network := e.Class == model.Network
 	fallback := agent.Fallback(x.state, e.Code(), network)
-	if fallback == "" || fallback == messages.FallbackPark {
+	if fallback == "" || fallback == record.FallbackPark {
 		if x.outlives(ctx, step, e) {
 			return x.commit(ctx)
 		}
 	}
-	return x.commit(ctx, &messages.ModelFailed{
+	return x.commit(ctx, &record.ModelFailed{
 		Step: step, Error: messages.RunError{Code: e.Code(), Message: x.cfg.Redact(e.Error())}, Fallback: fallback, Provider: e.Provider,
 	})
 }

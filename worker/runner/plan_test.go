@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -41,7 +42,7 @@ type mortal struct {
 
 var errKilled = errors.New("killed")
 
-func (m mortal) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+func (m mortal) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	if m.left != nil {
 		if *m.left == 0 {
 			return 0, errKilled
@@ -126,7 +127,7 @@ func (w *planWorld) call(ctx context.Context, name string, c tools.Call, in echo
 func (w *planWorld) finished() *messages.AgentResult {
 	for e := range w.log.Read(context.Background(), rrun, 0, runlog.Tail) {
 		for _, r := range e.Records {
-			if f, ok := r.(*messages.Finished); ok {
+			if f, ok := r.(*record.Finished); ok {
 				return &f.Result
 			}
 		}
@@ -134,9 +135,9 @@ func (w *planWorld) finished() *messages.AgentResult {
 	return nil
 }
 
-func (w *planWorld) last(t *testing.T) messages.Entry {
+func (w *planWorld) last(t *testing.T) record.Entry {
 	t.Helper()
-	var last messages.Entry
+	var last record.Entry
 	for e, err := range w.log.Read(context.Background(), rrun, 0, runlog.Tail) {
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +185,7 @@ func TestPlanSurvivesAKillAnywhere(t *testing.T) {
 		recorded := map[string]bool{}
 		for e := range w.log.Read(context.Background(), rrun, 0, runlog.Tail) {
 			for _, rec := range e.Records {
-				if ret, ok := rec.(*messages.ToolReturned); ok {
+				if ret, ok := rec.(*record.ToolReturned); ok {
 					recorded[ret.Result.CallID] = true
 				}
 			}
@@ -238,7 +239,7 @@ func TestPlanProgress(t *testing.T) {
 	}
 	var got []string
 	for e := range w.log.Read(context.Background(), rrun, 0, runlog.Tail) {
-		for _, ev := range messages.Events(rrun, e) {
+		for _, ev := range record.Events(rrun, e) {
 			var d struct {
 				StepID string `json:"stepId"`
 				Status string `json:"status"`
@@ -309,11 +310,11 @@ func TestPlanStepWaitsForApproval(t *testing.T) {
 				t.Fatal(out, err)
 			}
 			e := w.last(t)
-			park, ok := e.Records[len(e.Records)-1].(*messages.Parked)
+			park, ok := e.Records[len(e.Records)-1].(*record.Parked)
 			if !ok || park.Reason != "approval" || park.Call != "a" || w.calls["a"] != 0 || w.calls["b"] != 1 {
 				t.Fatalf("%v, calls %v", e.Head.Kinds, w.calls)
 			}
-			if _, err := k.Control(t.Context(), rrun, &messages.Decided{
+			if _, err := k.Control(t.Context(), rrun, &record.Decided{
 				ID: "x", Park: e.Seq, Step: park.Approval.Step, Call: "a", Hash: park.Approval.Hash, Denied: tc.refused,
 			}); err != nil {
 				t.Fatal(err)
@@ -343,8 +344,8 @@ func TestPlanWhenTheModelIsAway(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	e := w.last(t)
-	park, ok := e.Records[len(e.Records)-1].(*messages.Parked)
-	if !ok || park.Reason != "model" || park.Until == nil || e.Head.Phase != messages.PhaseParked {
+	park, ok := e.Records[len(e.Records)-1].(*record.Parked)
+	if !ok || park.Reason != "model" || park.Until == nil || e.Head.Phase != record.PhaseParked {
 		t.Fatalf("%v %+v", e.Head.Kinds, e.Head)
 	}
 

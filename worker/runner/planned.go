@@ -5,13 +5,14 @@ import (
 	"math"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
 // known is a record as it goes to the log: a plan without secrets, as the calls that models make have none, and with what
 // this worker knows of its steps.
-func (x *execution) known(s *agent.State, r messages.Record) messages.Record {
-	p, ok := r.(*messages.Planned)
+func (x *execution) known(s *agent.State, r record.Record) record.Record {
+	p, ok := r.(*record.Planned)
 	if !ok || p.Plan == nil {
 		return r
 	}

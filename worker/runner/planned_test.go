@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -66,14 +67,14 @@ func TestPlanEventShowsWhatIsKnown(t *testing.T) {
 	if out, err := r.Run(t.Context(), rticket(1)); out != runner.Done || err != nil {
 		t.Fatal(out, err)
 	}
-	var plan *messages.PlanData
+	var plan *record.PlanData
 	for e, err := range log.Read(t.Context(), rrun, 0, runlog.Tail) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, event := range messages.Events(rrun, e) {
+		for _, event := range record.Events(rrun, e) {
 			if event.Name() == messages.EventPlan && plan == nil {
-				plan = &messages.PlanData{}
+				plan = &record.PlanData{}
 				if err := json.Unmarshal(event.Data, plan); err != nil {
 					t.Fatal(err)
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -98,7 +99,7 @@ func (th *theatre) play(t *testing.T, turns ...string) {
 		if err := th.state.Apply(e); err != nil {
 			t.Fatal(err)
 		}
-		th.events = append(th.events, messages.Events(rrun, e)...)
+		th.events = append(th.events, record.Events(rrun, e)...)
 		cached, err := th.state.Encode() // another worker may go on at any point
 		if err != nil {
 			t.Fatal(err)
@@ -385,7 +386,7 @@ func TestReasoningInEvents(t *testing.T) {
 		}
 		got := false
 		for e := range log.Read(t.Context(), rrun, 0, runlog.Tail) {
-			for _, ev := range messages.Events(rrun, e) {
+			for _, ev := range record.Events(rrun, e) {
 				got = got || strings.Contains(string(ev.Data), `"reasoning":"because"`)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/runner"
@@ -52,9 +53,9 @@ func (w *waiting) start() {
 }
 
 // last is the end of the log, read whole.
-func (w *waiting) last() messages.Entry {
+func (w *waiting) last() record.Entry {
 	w.t.Helper()
-	var last messages.Entry
+	var last record.Entry
 	for e := range w.log.Read(w.t.Context(), rrun, 0, runlog.Tail) {
 		last = e
 	}
@@ -100,17 +101,17 @@ func TestLongWaitsPark(t *testing.T) {
 			last := w.last()
 			failed, _ := tc.err.(*model.Error)
 			if !tc.parks {
-				if last.Head.Phase != messages.PhaseFinished {
+				if last.Head.Phase != record.PhaseFinished {
 					t.Fatalf("phase %s", last.Head.Phase)
 				}
-				end, _ := last.Records[len(last.Records)-1].(*messages.Finished)
+				end, _ := last.Records[len(last.Records)-1].(*record.Finished)
 				if end.Result.Error == nil || end.Result.Error.Code != failed.Code() {
 					t.Errorf("result %+v", end.Result)
 				}
 				return
 			}
-			park, ok := last.Records[len(last.Records)-1].(*messages.Parked)
-			if !ok || last.Head.Phase != messages.PhaseParked || last.Head.Waits != messages.ParkModel || park.Until == nil {
+			park, ok := last.Records[len(last.Records)-1].(*record.Parked)
+			if !ok || last.Head.Phase != record.PhaseParked || last.Head.Waits != messages.ParkModel || park.Until == nil {
 				t.Fatalf("head %+v, records %v", last.Head, last.Records)
 			}
 			if d := park.Until.Sub(simTime); d < failed.RetryAfter || d > failed.RetryAfter*11/10 {
@@ -134,11 +135,11 @@ func TestParkedModelCallIsMadeAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{"t.r.1.model", "t.r.1.model", "t.r.1.model"}, w.keys); diff != "" {
 		t.Error(diff)
 	}
-	var kinds []messages.Kind
+	var kinds []record.Kind
 	for e := range w.log.Read(t.Context(), rrun, 0, runlog.Tail) {
 		kinds = append(kinds, e.Head.Kinds...)
 	}
-	want := []messages.Kind{
+	want := []record.Kind{
 		"started", "claimed", "step_started", "parked", "expired", "claimed", "parked", "expired", "claimed",
 		"model_replied", "step_ended", "finished",
 	}
@@ -152,12 +153,12 @@ func TestParksForTheModelAreBounded(t *testing.T) {
 	w := newWaiting(t, func(int) (*model.Reply, error) { return nil, limited(time.Minute) })
 	w.start()
 	for range 25 {
-		if w.last().Head.Phase == messages.PhaseFinished {
+		if w.last().Head.Phase == record.PhaseFinished {
 			break
 		}
 		w.wake()
 	}
-	end, ok := w.last().Records[len(w.last().Records)-1].(*messages.Finished)
+	end, ok := w.last().Records[len(w.last().Records)-1].(*record.Finished)
 	if !ok || end.Result.Error == nil || end.Result.Error.Code != messages.CodeModelRateLimited || len(w.keys) != 21 {
 		t.Errorf("after %d calls: %v", len(w.keys), w.last().Records)
 	}
@@ -167,13 +168,13 @@ func TestParksForTheModelAreBounded(t *testing.T) {
 func TestCancelBeforeTheParkWins(t *testing.T) {
 	var w *waiting
 	w = newWaiting(t, func(int) (*model.Reply, error) {
-		if _, err := w.keeper.Control(t.Context(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
+		if _, err := w.keeper.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
 			t.Error(err)
 		}
 		return nil, limited(time.Minute)
 	})
 	w.start()
-	end, ok := w.last().Records[len(w.last().Records)-1].(*messages.Finished)
+	end, ok := w.last().Records[len(w.last().Records)-1].(*record.Finished)
 	if !ok || end.Result.Status != messages.StatusCancelled {
 		t.Errorf("%v", w.last().Records)
 	}
@@ -185,7 +186,7 @@ func TestParksForTheModelGrow(t *testing.T) {
 	w.start()
 	var waits []time.Duration
 	for range 3 {
-		park, ok := w.last().Records[len(w.last().Records)-1].(*messages.Parked)
+		park, ok := w.last().Records[len(w.last().Records)-1].(*record.Parked)
 		if !ok {
 			t.Fatalf("%v", w.last().Records)
 		}
@@ -239,11 +240,11 @@ func TestAgentsFailureSettingsGoFirst(t *testing.T) {
 			for e := range w.log.Read(t.Context(), rrun, 0, runlog.Tail) {
 				for _, r := range e.Records {
 					switch r := r.(type) {
-					case *messages.ModelFailed:
+					case *record.ModelFailed:
 						if r.Fallback != "" {
 							fallback = r.Fallback
 						}
-					case *messages.Parked:
+					case *record.Parked:
 						got = "parked"
 						if r.Cause == nil || r.Cause.Attempt != 1 || r.Cause.Code == "" || r.Cause.Message == "" || r.Until == nil {
 							t.Errorf("park until %v for %+v", r.Until, r.Cause)
@@ -251,7 +252,7 @@ func TestAgentsFailureSettingsGoFirst(t *testing.T) {
 						if failed := tc.err.(*model.Error); r.Cause != nil && r.Cause.Provider != failed.Provider {
 							t.Errorf("provider %q", r.Cause.Provider)
 						}
-					case *messages.Finished:
+					case *record.Finished:
 						if got = string(r.Result.Status); r.Result.Error != nil {
 							got = string(r.Result.Error.Code)
 						}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -24,11 +25,11 @@ type limits struct {
 }
 
 type limitSaid struct {
-	hold *messages.Parked
+	hold *record.Parked
 	err  error
 }
 
-func next(from *[]limitSaid) (*messages.Parked, error) {
+func next(from *[]limitSaid) (*record.Parked, error) {
 	if len(*from) == 0 {
 		return nil, nil
 	}
@@ -37,16 +38,16 @@ func next(from *[]limitSaid) (*messages.Parked, error) {
 	return said.hold, said.err
 }
 
-func (l *limits) HoldStart(_ context.Context, _ messages.Ref, published, _ time.Time) (*messages.Parked, error) {
+func (l *limits) HoldStart(_ context.Context, _ messages.Ref, published, _ time.Time) (*record.Parked, error) {
 	l.asked = append(l.asked, published)
 	return next(&l.starts)
 }
 
-func (l *limits) HoldCall(context.Context, messages.Ref, time.Time) (*messages.Parked, error) {
+func (l *limits) HoldCall(context.Context, messages.Ref, time.Time) (*record.Parked, error) {
 	return next(&l.calls)
 }
 
-func (l *limits) Freed(context.Context, messages.Ref, *messages.Parked, time.Time) (bool, error) {
+func (l *limits) Freed(context.Context, messages.Ref, *record.Parked, time.Time) (bool, error) {
 	return l.freed, nil
 }
 
@@ -76,15 +77,15 @@ func limitedRun(t *testing.T, l *limits, answer func(call int) (*model.Reply, er
 	return w
 }
 
-func hold(limit string, again bool) *messages.Parked {
+func hold(limit string, again bool) *record.Parked {
 	until := simTime.Add(time.Hour)
-	return &messages.Parked{Reason: messages.ParkQuota, Limit: limit, Until: &until, Again: again}
+	return &record.Parked{Reason: messages.ParkQuota, Limit: limit, Until: &until, Again: again}
 }
 
 func says(int) (*model.Reply, error) { return say("Done."), nil }
 
 // kinds are the records of a log.
-func (w *waiting) kinds() (out []messages.Kind) {
+func (w *waiting) kinds() (out []record.Kind) {
 	for e := range w.log.Read(w.t.Context(), rrun, 0, runlog.Tail) {
 		for _, r := range e.Records {
 			out = append(out, r.Kind())
@@ -96,7 +97,7 @@ func (w *waiting) kinds() (out []messages.Kind) {
 func (w *waiting) completed() {
 	w.t.Helper()
 	last := w.last()
-	end, ok := last.Records[len(last.Records)-1].(*messages.Finished)
+	end, ok := last.Records[len(last.Records)-1].(*record.Finished)
 	if !ok || end.Result.Status != messages.StatusCompleted || end.Result.RetryInfo != nil {
 		w.t.Fatalf("the run ended so: %+v", last)
 	}
@@ -108,14 +109,14 @@ func TestATaskOverTheRateParks(t *testing.T) {
 	w := limitedRun(t, l, says)
 	w.start()
 	last := w.last()
-	if last.Head.Phase != messages.PhaseParked || last.Head.Waits != messages.ParkQuota || len(w.keys) != 0 {
+	if last.Head.Phase != record.PhaseParked || last.Head.Waits != messages.ParkQuota || len(w.keys) != 0 {
 		t.Fatalf("head %+v after %d calls", last.Head, len(w.keys))
 	}
 	w.wake()
 	w.completed()
-	want := []messages.Kind{
-		messages.KindStarted, messages.KindClaimed, messages.KindParked, messages.KindExpired, messages.KindClaimed,
-		messages.KindStepStarted, messages.KindModelReplied, messages.KindStepEnded, messages.KindFinished,
+	want := []record.Kind{
+		record.KindStarted, record.KindClaimed, record.KindParked, record.KindExpired, record.KindClaimed,
+		record.KindStepStarted, record.KindModelReplied, record.KindStepEnded, record.KindFinished,
 	}
 	if diff := cmp.Diff(want, w.kinds()); diff != "" {
 		t.Error(diff)
@@ -131,7 +132,7 @@ func TestATaskWithoutAPlaceAsksAgain(t *testing.T) {
 	w := limitedRun(t, l, says)
 	w.start()
 	w.wake()
-	if w.last().Head.Phase != messages.PhaseParked || len(l.asked) != 2 || !l.asked[1].Equal(simTime) {
+	if w.last().Head.Phase != record.PhaseParked || len(l.asked) != 2 || !l.asked[1].Equal(simTime) {
 		t.Fatalf("phase %s, asked %v", w.last().Head.Phase, l.asked)
 	}
 	w.wake()
@@ -154,11 +155,11 @@ func TestASpentCeilingParks(t *testing.T) {
 	l := &limits{calls: []limitSaid{over, over}}
 	w := limitedRun(t, l, says)
 	w.start()
-	if last := w.last(); last.Head.Phase != messages.PhaseParked || last.Head.Waits != messages.ParkQuota || len(w.keys) != 0 {
+	if last := w.last(); last.Head.Phase != record.PhaseParked || last.Head.Waits != messages.ParkQuota || len(w.keys) != 0 {
 		t.Fatalf("head %+v after %d calls", last.Head, len(w.keys))
 	}
 	w.wake() // the ceiling still holds
-	if w.last().Head.Phase != messages.PhaseParked || len(w.keys) != 0 {
+	if w.last().Head.Phase != record.PhaseParked || len(w.keys) != 0 {
 		t.Fatalf("phase %s after %d calls", w.last().Head.Phase, len(w.keys))
 	}
 	w.wake()
@@ -173,7 +174,7 @@ func TestAnUnknownSpendingWaits(t *testing.T) {
 	w := limitedRun(t, &limits{calls: []limitSaid{{err: errors.New("no counter")}}}, says)
 	w.start()
 	last := w.last()
-	park, ok := last.Records[len(last.Records)-1].(*messages.Parked)
+	park, ok := last.Records[len(last.Records)-1].(*record.Parked)
 	if !ok || park.Reason != messages.ParkQuota || park.Until.Sub(simTime) != time.Minute || last.Head.Attempt != 0 {
 		t.Fatalf("head %+v, records %v", last.Head, last.Records)
 	}
@@ -186,7 +187,7 @@ func TestCancelWhileAQuotaHolds(t *testing.T) {
 	over := limitSaid{hold: hold(messages.QuotaCostPerDay, false)}
 	w := limitedRun(t, &limits{calls: []limitSaid{over, over}}, says)
 	w.start()
-	if _, err := w.keeper.Control(t.Context(), rrun, &messages.CancelRequested{ID: "c"}); err != nil {
+	if _, err := w.keeper.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	w.seq++
@@ -195,7 +196,7 @@ func TestCancelWhileAQuotaHolds(t *testing.T) {
 		t.Fatalf("%s, %v", out, err)
 	}
 	last := w.last()
-	if end, ok := last.Records[len(last.Records)-1].(*messages.Finished); !ok || end.Result.Status != messages.StatusCancelled {
+	if end, ok := last.Records[len(last.Records)-1].(*record.Finished); !ok || end.Result.Status != messages.StatusCancelled {
 		t.Errorf("the run ended so: %+v", last)
 	}
 }
@@ -233,12 +234,12 @@ func TestADelayedTaskKeepsItsTurn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		notBefore time.Duration
 		again     bool
-		want      messages.Parked
+		want      record.Parked
 	}{
-		"turn later":          {time.Minute, false, messages.Parked{Reason: messages.ParkQuota, Until: new(simTime.Add(time.Hour))}},
-		"turn earlier":        {2 * time.Hour, false, messages.Parked{Reason: messages.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour))}},
-		"turn later, unsure":  {time.Minute, true, messages.Parked{Reason: messages.ParkQuota, Until: new(simTime.Add(time.Hour)), Again: true}},
-		"no turn till it may": {2 * time.Hour, true, messages.Parked{Reason: messages.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour)), Again: true}},
+		"turn later":          {time.Minute, false, record.Parked{Reason: messages.ParkQuota, Until: new(simTime.Add(time.Hour))}},
+		"turn earlier":        {2 * time.Hour, false, record.Parked{Reason: messages.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour))}},
+		"turn later, unsure":  {time.Minute, true, record.Parked{Reason: messages.ParkQuota, Until: new(simTime.Add(time.Hour)), Again: true}},
+		"no turn till it may": {2 * time.Hour, true, record.Parked{Reason: messages.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour)), Again: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := limitedRun(t, &limits{starts: []limitSaid{{hold: hold(messages.QuotaPerMinute, tc.again)}}}, says)
@@ -248,7 +249,7 @@ func TestADelayedTaskKeepsItsTurn(t *testing.T) {
 				t.Fatalf("%s, %v", out, err)
 			}
 			last := w.last()
-			park, ok := last.Records[len(last.Records)-1].(*messages.Parked)
+			park, ok := last.Records[len(last.Records)-1].(*record.Parked)
 			if !ok || park.Reason != tc.want.Reason || !park.Until.Equal(*tc.want.Until) || park.Again != tc.want.Again {
 				t.Errorf("it parks so: %+v", park)
 			}

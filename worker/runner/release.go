@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -20,7 +20,7 @@ func (x *execution) handBack(ctx context.Context, cause error) (Outcome, error) 
 	stopped := errors.Is(cause, ErrShutdown) || errors.Is(context.Cause(ctx), ErrShutdown)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 	defer cancel()
-	r := &messages.Released{Reason: strict.Clip(cause.Error(), maxReason), Spent: !stopped}
+	r := &record.Released{Reason: strict.Clip(cause.Error(), maxReason), Spent: !stopped}
 	at, head := x.state.Seq, &x.state.Head
 	if at == 0 { // claimed, and not folded yet
 		at, head = x.tip.Seq, &x.tip.Head

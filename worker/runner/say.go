@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -47,25 +48,25 @@ func (x *execution) said(key, text string) slog.Attr {
 }
 
 // recount logs what became true with an entry of this owner.
-func (x *execution) recount(ctx context.Context, records []messages.Record) {
+func (x *execution) recount(ctx context.Context, records []record.Record) {
 	for _, r := range records {
 		x.recountOne(ctx, r)
 	}
 }
 
-func (x *execution) recountOne(ctx context.Context, r messages.Record) {
+func (x *execution) recountOne(ctx context.Context, r record.Record) {
 	switch r := r.(type) {
-	case *messages.ModelFailed:
+	case *record.ModelFailed:
 		x.sayOf(ctx, r.Step, slog.LevelWarn, "model call failed", slog.String("code", string(r.Error.Code)), x.said("err", r.Error.Message))
-	case *messages.HookFailed:
+	case *record.HookFailed:
 		x.sayOf(ctx, r.Step, slog.LevelWarn, "hook failed", slog.String("hook", r.Hook), slog.String("on", string(r.On)), x.said("err", r.Reason),
 			slog.Bool("fatal", r.Fatal))
-	case *messages.BudgetWarned:
+	case *record.BudgetWarned:
 		x.say(ctx, slog.LevelWarn, "budget is nearly used up", slog.String("limit", r.Limit), slog.Float64("spent", r.Spent),
 			slog.Float64("allowed", r.Allowed))
-	case *messages.Parked:
+	case *record.Parked:
 		x.recountPark(ctx, r)
-	case *messages.ToolReturned:
+	case *record.ToolReturned:
 		if r.Result.IsError {
 			x.sayOf(ctx, r.Step, slog.LevelWarn, "tool failed", slog.String("tool", r.Name), slog.String("call_id", r.Result.CallID),
 				slog.String("code", string(r.Code)), x.said("output", r.Result.Shown()))
@@ -74,18 +75,18 @@ func (x *execution) recountOne(ctx context.Context, r messages.Record) {
 		x.debug(ctx, r.Step, "tool returned", func() []slog.Attr {
 			return []slog.Attr{slog.String("tool", r.Name), slog.String("call_id", r.Result.CallID), slog.Int64("millis", r.Millis)}
 		})
-	case *messages.Finished:
+	case *record.Finished:
 		x.recountEnd(ctx, &r.Result)
-	case *messages.Claimed:
+	case *record.Claimed:
 		x.debug(ctx, x.state.Step, "run claimed", func() []slog.Attr { return []slog.Attr{slog.Int("delivery", r.Delivery)} })
-	case *messages.ModelReplied:
+	case *record.ModelReplied:
 		x.debug(ctx, r.Step, "model replied", func() []slog.Attr {
 			return []slog.Attr{
 				slog.String("model", r.Model), slog.String("stop", string(r.Stop)), slog.Int64("millis", r.Millis),
 				slog.Int64("tokens", r.Usage.Total),
 			}
 		})
-	case *messages.ToolStarted:
+	case *record.ToolStarted:
 		x.debug(ctx, r.Step, "tool started", func() []slog.Attr {
 			return []slog.Attr{slog.String("tool", r.Call.Name), slog.String("call_id", r.Call.ID)}
 		})
@@ -100,7 +101,7 @@ func (x *execution) debug(ctx context.Context, step int, message string, attrs f
 	}
 }
 
-func (x *execution) recountPark(ctx context.Context, p *messages.Parked) {
+func (x *execution) recountPark(ctx context.Context, p *record.Parked) {
 	attrs := []slog.Attr{slog.String("reason", p.Reason)}
 	for _, a := range []slog.Attr{slog.String("call_id", p.Call), slog.String("limit", p.Limit), slog.String("line", p.Line)} {
 		if a.Value.String() != "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
@@ -87,7 +88,7 @@ func (x *execution) summarised(ctx context.Context, millis int64, reply *model.R
 	var failed *model.Error
 	switch {
 	case err == nil:
-		r := &messages.Summarised{
+		r := &record.Summarised{
 			Text: x.cfg.Redact(reply.Message.Text()), Usage: reply.Usage, Provider: reply.Provider, Model: reply.Model, Millis: millis,
 			Cached: reply.Cached, Cost: x.cost(reply),
 		}
@@ -105,7 +106,7 @@ func (x *execution) summarised(ctx context.Context, millis int64, reply *model.R
 		if x.outlives(ctx, 0, failed) {
 			return x.commit(ctx)
 		}
-		return x.commit(ctx, &messages.Summarised{
+		return x.commit(ctx, &record.Summarised{
 			Error: &messages.RunError{Code: failed.Code(), Message: x.cfg.Redact(failed.Error())}, Millis: millis,
 		})
 	default:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -53,16 +54,16 @@ func sharingTicket() runner.Ticket {
 }
 
 // released is the last record of the log.
-func released(t *testing.T, log *runlog.Memory) *messages.Released {
+func released(t *testing.T, log *runlog.Memory) *record.Released {
 	t.Helper()
-	var last messages.Record
+	var last record.Record
 	for e, err := range log.Read(t.Context(), rrun, 0, runlog.Tail) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		last = e.Records[len(e.Records)-1]
 	}
-	r, ok := last.(*messages.Released)
+	r, ok := last.(*record.Released)
 	if !ok {
 		t.Fatalf("the log ends with %T", last)
 	}

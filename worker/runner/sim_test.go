@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -166,7 +167,7 @@ func (p *process) op(label string) error {
 
 type simLog struct{ p *process }
 
-func (l simLog) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+func (l simLog) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	if err := l.p.op("append"); err != nil {
 		return 0, err
 	}
@@ -177,7 +178,7 @@ func (l simLog) Append(ctx context.Context, run messages.Ref, last uint64, e mes
 	if !w.goodRecords(e) {
 		return 0, errors.New("malformed entry")
 	}
-	if last != 0 && e.Head.Has(messages.KindClaimed) && w.rules != lateClaims && !l.p.lease() {
+	if last != 0 && e.Head.Has(record.KindClaimed) && w.rules != lateClaims && !l.p.lease() {
 		return 0, context.DeadlineExceeded // of the claim: the lease
 	}
 	seq, err := w.log.Append(ctx, run, last, e)
@@ -188,26 +189,26 @@ func (l simLog) Append(ctx context.Context, run messages.Ref, last uint64, e mes
 }
 
 // goodRecords round-trips the records: what the simulation holds in memory must also live on the wire.
-func (w *world) goodRecords(e messages.Entry) bool {
-	b, err := messages.EncodeRecords(e.Records)
+func (w *world) goodRecords(e record.Entry) bool {
+	b, err := record.EncodeRecords(e.Records)
 	if err != nil {
 		return false
 	}
-	_, err = messages.DecodeRecords(b)
+	_, err = record.DecodeRecords(b)
 	return err == nil
 }
 
 // appended watches for claims that take a run from a live owner by another ticket.
-func (w *world) appended(p *process, last uint64, e messages.Entry) {
+func (w *world) appended(p *process, last uint64, e record.Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waited = w.waited || e.Head.Has(messages.KindParked) && e.Head.Waits == messages.ParkModel
-	if !e.Head.Has(messages.KindClaimed) {
+	w.waited = w.waited || e.Head.Has(record.KindParked) && e.Head.Waits == messages.ParkModel
+	if !e.Head.Has(record.KindClaimed) {
 		return
 	}
 	w.claims[e.Head.Claim] = p
 	for prev := range w.log.Read(context.Background(), simRun, last-1, runlog.Tail) {
-		if prev.Seq == last && prev.Head.Phase == messages.PhaseActive {
+		if prev.Seq == last && prev.Head.Phase == record.PhaseActive {
 			old := w.claims[prev.Head.Claim]
 			if old != nil && !old.dead && !old.done && (old.msg != p.msg || p.delivery <= old.delivery) {
 				w.violate(&w.found.steals, "stolen from a live owner")
@@ -216,9 +217,9 @@ func (w *world) appended(p *process, last uint64, e messages.Entry) {
 	}
 }
 
-func (l simLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
+func (l simLog) Read(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
 	if err := l.p.op("read"); err != nil {
-		return func(yield func(messages.Entry, error) bool) { yield(messages.Entry{}, err) }
+		return func(yield func(record.Entry, error) bool) { yield(record.Entry{}, err) }
 	}
 	if l.p.w.rules == shortReads && through != runlog.Tail {
 		through = 0
@@ -226,8 +227,8 @@ func (l simLog) Read(ctx context.Context, run messages.Ref, after, through uint6
 	return l.p.w.log.Read(ctx, run, after, through)
 }
 
-func (l simLog) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[messages.Entry, error] {
-	return func(yield func(messages.Entry, error) bool) {
+func (l simLog) Heads(ctx context.Context, run messages.Ref, after, through uint64) iter.Seq2[record.Entry, error] {
+	return func(yield func(record.Entry, error) bool) {
 		for e, err := range l.Read(ctx, run, after, through) {
 			if e.Records = nil; !yield(e, err) {
 				return
@@ -236,9 +237,9 @@ func (l simLog) Heads(ctx context.Context, run messages.Ref, after, through uint
 	}
 }
 
-func (l simLog) Last(ctx context.Context, run messages.Ref) (messages.Entry, bool, error) {
+func (l simLog) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, error) {
 	if err := l.p.op("last"); err != nil {
-		return messages.Entry{}, false, err
+		return record.Entry{}, false, err
 	}
 	return l.p.w.log.Last(ctx, run)
 }
@@ -427,8 +428,8 @@ func (m simModel) Stream(_ context.Context, req model.Request) iter.Seq2[model.D
 			yield(model.Delta{}, err)
 			return
 		}
-		m.p.w.called(m.p, func(r messages.Record) bool {
-			rep, ok := r.(*messages.ModelReplied)
+		m.p.w.called(m.p, func(r record.Record) bool {
+			rep, ok := r.(*record.ModelReplied)
 			return ok && rep.Step == turn+1
 		})
 		if m.p.w.busy(turn) {
@@ -447,7 +448,7 @@ func (w *world) busy(turn int) bool {
 }
 
 // called checks that the current owner does not make a call whose record is in the log.
-func (w *world) called(p *process, recorded func(messages.Record) bool) {
+func (w *world) called(p *process, recorded func(record.Record) bool) {
 	last, ok, _ := w.log.Last(context.Background(), simRun)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -474,8 +475,8 @@ func (t simTool) Spec() messages.ToolSpec {
 
 func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	w := t.p.w
-	w.called(t.p, func(r messages.Record) bool {
-		ret, ok := r.(*messages.ToolReturned)
+	w.called(t.p, func(r record.Record) bool {
+		ret, ok := r.(*record.ToolReturned)
 		return ok && ret.Result.CallID == c.ID
 	})
 	if c.ID == cutCall {
@@ -611,7 +612,7 @@ func (w *world) deliver(t *testing.T, m *message) {
 // rests reports whether the run has ended, or was parked by this very message.
 func (w *world) rests(m *message) bool {
 	last, ok, _ := w.log.Last(context.Background(), simRun)
-	return ok && (last.Head.Phase == messages.PhaseFinished || last.Head.Phase != messages.PhaseActive && last.Head.Ticket == m.seq)
+	return ok && (last.Head.Phase == record.PhaseFinished || last.Head.Phase != record.PhaseActive && last.Head.Ticket == m.seq)
 }
 
 type simRunner struct {
@@ -705,12 +706,12 @@ func (w *world) control(cancel bool) {
 	w.spawn(nil, func(ctx context.Context, p *process) {
 		k := p.keeper(simTime)
 		if cancel {
-			_, _ = k.Control(ctx, simRun, &messages.CancelRequested{ID: "x", Reason: "enough"})
+			_, _ = k.Control(ctx, simRun, &record.CancelRequested{ID: "x", Reason: "enough"})
 			w.nudge()
 			return
 		}
 		last, ok, err := k.Log.Last(ctx, simRun)
-		if err != nil || !ok || last.Head.Phase != messages.PhaseParked {
+		if err != nil || !ok || last.Head.Phase != record.PhaseParked {
 			return
 		}
 		if w.rules == wakeWithout {
@@ -721,7 +722,7 @@ func (w *world) control(cancel bool) {
 			w.decide(ctx, k, last, stale)
 			return
 		}
-		_, _ = k.Control(ctx, simRun, &messages.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent(messages.AnswerContinue)})
+		_, _ = k.Control(ctx, simRun, &record.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent(messages.AnswerContinue)})
 	})
 }
 
@@ -844,7 +845,7 @@ func (w *world) happen(t *testing.T, chaos bool, cancel *bool) {
 		}
 	}
 	last, ok, _ := w.log.Last(context.Background(), simRun)
-	if ok && last.Head.Phase == messages.PhaseParked && (w.calm || w.rnd.IntN(15) == 0) && !w.asking() {
+	if ok && last.Head.Phase == record.PhaseParked && (w.calm || w.rnd.IntN(15) == 0) && !w.asking() {
 		w.control(false)
 	}
 	if chaos && ok && w.steers() && w.rnd.IntN(20) == 0 {
@@ -894,7 +895,7 @@ func (w *world) asking() bool {
 
 func (w *world) finished() bool {
 	last, ok, _ := w.log.Last(context.Background(), simRun)
-	return ok && last.Head.Phase == messages.PhaseFinished
+	return ok && last.Head.Phase == record.PhaseFinished
 }
 
 // judge looks at the world at rest.
@@ -905,11 +906,11 @@ func (w *world) judge(t *testing.T) {
 		return
 	}
 	ends := 0
-	var entries []messages.Entry
+	var entries []record.Entry
 	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
 		entries = append(entries, e)
 		for _, r := range e.Records {
-			if r.Kind() == messages.KindFinished {
+			if r.Kind() == record.KindFinished {
 				ends++
 			}
 		}
@@ -930,7 +931,7 @@ func (w *world) judge(t *testing.T) {
 	}
 	var want uint64
 	for _, e := range entries {
-		for _, ev := range messages.Events(simRun, e) {
+		for _, ev := range record.Events(simRun, e) {
 			want++
 			if got, ok := stored[want]; !ok || string(got.Data) != string(ev.Data) {
 				w.violate(&w.found.missingEvents, fmt.Sprintf("event %d (%s) is missing", want, ev.Type))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -54,12 +55,12 @@ func (w *world) mustAsk(tool, call string) bool {
 func (w *world) refuses(call string) bool { return w.seed%2 == 0 && strings.HasSuffix(call, "1") }
 
 // decide is a dispatcher that approves or denies; a stale decision is about arguments that nobody asks for.
-func (w *world) decide(ctx context.Context, k *runlog.Keeper, last messages.Entry, stale bool) {
+func (w *world) decide(ctx context.Context, k *runlog.Keeper, last record.Entry, stale bool) {
 	p, _, err := k.Park(ctx, simRun, last)
 	if err != nil || p == nil || p.Approval == nil {
 		return
 	}
-	d := &messages.Decided{
+	d := &record.Decided{
 		ID: "d" + p.Call, Park: last.Head.ParkSeq, Step: p.Approval.Step, Call: p.Call, Hash: p.Approval.Hash, Denied: w.refuses(p.Call),
 		By: "ann", Until: p.Until,
 	}
@@ -75,11 +76,11 @@ func (w *world) approved(call string) bool {
 	for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
 		for _, r := range e.Records {
 			switch r := r.(type) {
-			case *messages.Parked:
+			case *record.Parked:
 				if r.Approval != nil && r.Call == call {
 					asked = r.Approval.Hash
 				}
-			case *messages.Decided:
+			case *record.Decided:
 				if r.Call == call && !r.Denied && r.Hash == asked {
 					return true
 				}
@@ -100,9 +101,9 @@ func TestSimulationApproves(t *testing.T) {
 		for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
 			for _, r := range e.Records {
 				switch r := r.(type) {
-				case *messages.Decided:
+				case *record.Decided:
 					seen[r.Outcome()]++
-				case *messages.Expired:
+				case *record.Expired:
 					if r.Call != "" {
 						seen[messages.Lapsed]++
 					}

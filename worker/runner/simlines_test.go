@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/model"
@@ -203,9 +204,9 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 	}
 	for _, r := range w.refs {
 		last, ok := w.last(r)
-		if ok && last.Head.Phase == messages.PhaseParked && last.Head.Waits == "answer" && w.rnd.IntN(30) == 0 {
+		if ok && last.Head.Phase == record.PhaseParked && last.Head.Waits == "answer" && w.rnd.IntN(30) == 0 {
 			w.spawn(nil, func(ctx context.Context, p *process) {
-				_, _ = w.keeper(p).Control(ctx, r, &messages.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("yes")})
+				_, _ = w.keeper(p).Control(ctx, r, &record.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("yes")})
 			})
 		}
 	}
@@ -254,7 +255,7 @@ func (c *simCapped) rests(w *sessionWorld) bool {
 	}
 	answered := func(r messages.Ref) bool {
 		last, ok := w.last(r)
-		return !ok || last.Head.Phase != messages.PhaseParked || last.Head.Waits != "answer"
+		return !ok || last.Head.Phase != record.PhaseParked || last.Head.Waits != "answer"
 	}
 	_, paused := c.caps[messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaAgent, Name: "a"})]
 	return len(c.owed) == 0 && !paused && !slices.ContainsFunc(w.refs, func(r messages.Ref) bool { return !answered(r) })
@@ -267,7 +268,7 @@ func (c *simCapped) check(w *sessionWorld) {
 	}
 	working, keyed := 0, 0
 	for i, r := range w.refs {
-		if last, ok := w.last(r); ok && last.Head.Phase == messages.PhaseActive && worksSince(w, r, last.Head.ClaimSeq) {
+		if last, ok := w.last(r); ok && last.Head.Phase == record.PhaseActive && worksSince(w, r, last.Head.ClaimSeq) {
 			working++
 			if i < 3 {
 				keyed++
@@ -295,7 +296,7 @@ func worksSince(w *sessionWorld, r messages.Ref, claim uint64) bool {
 	for e := range w.log.Heads(context.Background(), r, claim, runlog.Tail) {
 		for _, k := range e.Head.Kinds {
 			switch k { //nolint:exhaustive // what an owner does
-			case messages.KindStepStarted, messages.KindModelReplied, messages.KindToolStarted, messages.KindToolReturned, messages.KindStepEnded:
+			case record.KindStepStarted, record.KindModelReplied, record.KindToolStarted, record.KindToolReturned, record.KindStepEnded:
 				return true
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -66,7 +67,7 @@ func TestSimulationSpeaks(t *testing.T) {
 			}
 			for e := range w.log.Read(context.Background(), simRun, 0, runlog.Tail) {
 				for _, r := range e.Records {
-					f, ok := r.(*messages.Finished)
+					f, ok := r.(*record.Finished)
 					if !ok {
 						continue
 					}

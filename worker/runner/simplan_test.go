@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
@@ -73,8 +74,8 @@ func (m simModel) planned(req model.Request) iter.Seq2[model.Delta, error] {
 			yield(model.Delta{}, err)
 			return
 		}
-		m.p.w.called(m.p, func(r messages.Record) bool {
-			rep, ok := r.(*messages.ModelReplied)
+		m.p.w.called(m.p, func(r record.Record) bool {
+			rep, ok := r.(*record.ModelReplied)
 			return ok && req.Key == fmt.Sprintf("t.r.%d.model", rep.Step)
 		})
 		text := "the summary"

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -51,7 +52,7 @@ func (w *sessionWorld) wrong(format string, args ...any) {
 }
 
 // last is the newest head of a run.
-func (w *sessionWorld) last(run messages.Ref) (messages.Entry, bool) {
+func (w *sessionWorld) last(run messages.Ref) (record.Entry, bool) {
 	e, ok, _ := w.log.Last(context.Background(), run)
 	return e, ok
 }
@@ -61,7 +62,7 @@ type sessionLog struct {
 	w *sessionWorld
 }
 
-func (l sessionLog) Append(ctx context.Context, run messages.Ref, last uint64, e messages.Entry) (uint64, error) {
+func (l sessionLog) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
 	if err := l.p.op("append"); err != nil {
 		return 0, err
 	}
@@ -74,7 +75,7 @@ func (l sessionLog) Append(ctx context.Context, run messages.Ref, last uint64, e
 	}
 	turns := 0
 	for _, r := range l.w.refs {
-		if last, ok := l.w.last(r); ok && last.Head.Turn && last.Head.Phase != messages.PhaseFinished {
+		if last, ok := l.w.last(r); ok && last.Head.Turn && last.Head.Phase != record.PhaseFinished {
 			turns++
 		}
 	}
@@ -84,7 +85,7 @@ func (l sessionLog) Append(ctx context.Context, run messages.Ref, last uint64, e
 	if turns > 1 {
 		l.w.wrong("%d runs have their turn", turns)
 	}
-	if e.Head.Has(messages.KindSummarised) {
+	if e.Head.Has(record.KindSummarised) {
 		l.w.sums[run.Run]++
 	}
 	return seq, nil
@@ -233,7 +234,7 @@ func (w *sessionWorld) deliver(t *testing.T, m *message) {
 
 func (w *sessionWorld) ended(run messages.Ref) bool {
 	last, ok := w.last(run)
-	return ok && last.Head.Phase == messages.PhaseFinished
+	return ok && last.Head.Phase == record.PhaseFinished
 }
 
 func (w *sessionWorld) work(ctx context.Context, t *testing.T, p *process, k *runlog.Keeper, m *message, delivered int) runner.Outcome {
@@ -268,7 +269,7 @@ func (w *sessionWorld) work(ctx context.Context, t *testing.T, p *process, k *ru
 // lose forgets the order, unless a run is just about to have its turn: what the log does not say yet is lost with it.
 func (w *sessionWorld) lose() bool {
 	for _, r := range w.refs {
-		if last, ok := w.last(r); ok && last.Head.Phase == messages.PhaseActive && !last.Head.Turn {
+		if last, ok := w.last(r); ok && last.Head.Phase == record.PhaseActive && !last.Head.Turn {
 			return false
 		}
 	}
@@ -323,7 +324,7 @@ func (w *sessionWorld) play(t *testing.T) {
 			cancels = w.rnd.IntN(2) == 0
 			run := w.refs[w.rnd.IntN(len(w.refs))]
 			w.spawn(nil, func(ctx context.Context, p *process) {
-				_, _ = w.keeper(p).Control(ctx, run, &messages.CancelRequested{ID: "x"})
+				_, _ = w.keeper(p).Control(ctx, run, &record.CancelRequested{ID: "x"})
 			})
 		}
 		w.lines.happen(w, chaos)
@@ -413,7 +414,7 @@ func (w *sessionWorld) judge() {
 		}
 		for e := range w.log.Read(context.Background(), r, 0, runlog.Tail) {
 			for _, rec := range e.Records {
-				if rec, ok := rec.(*messages.Recalled); ok {
+				if rec, ok := rec.(*record.Recalled); ok {
 					turns = append(turns, turn{e.Seq, r.Run, rec.From})
 				}
 			}

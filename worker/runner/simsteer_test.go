@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -16,17 +16,17 @@ func (w *world) steers() bool { return w.seed%8 == 3 }
 // steer is a dispatcher that tells the run something; the same number is the same message. The caller holds mu.
 func (w *world) steer(n int) {
 	w.spawn(nil, func(ctx context.Context, p *process) {
-		_, _ = p.keeper(simTime).Steer(ctx, simRun, &messages.Steered{ID: fmt.Sprint("s", n), Message: fmt.Sprint("message ", n)})
+		_, _ = p.keeper(simTime).Steer(ctx, simRun, &record.Steered{ID: fmt.Sprint("s", n), Message: fmt.Sprint("message ", n)})
 	})
 }
 
 // unheard is what a run did not hear although it completed with steps left, and what it was told twice.
-func (w *world) unheard(entries []messages.Entry) string {
+func (w *world) unheard(entries []record.Entry) string {
 	s, ids := &agent.State{}, map[string]bool{}
 	for _, e := range entries {
 		for _, r := range e.Records {
-			r, ok := r.(*messages.Steered)
-			if !ok || e.Head.Phase == messages.PhaseFinished {
+			r, ok := r.(*record.Steered)
+			if !ok || e.Head.Phase == record.PhaseFinished {
 				continue
 			}
 			if ids[r.ID] {
@@ -60,7 +60,7 @@ func TestSimulationSteers(t *testing.T) {
 			}
 			if was > 0 && len(s.Unheard) == 0 && s.Result == nil {
 				heard++
-				if e.Head.Has(messages.KindModelReplied) && s.Step > len(w.script)+1 {
+				if e.Head.Has(record.KindModelReplied) && s.Step > len(w.script)+1 {
 					late++
 				}
 			}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Fleet is what is known of the other workers. Safe for concurrent use; no call blocks.
@@ -72,30 +73,30 @@ func (l losses) weigh(e evidence, attempts, maxAttempts int) verdict {
 }
 
 // count follows the losses from one head of the log to the next.
-func (l *losses) count(prev, h *messages.Head) {
-	if h.Has(messages.KindClaimed) && isOpen(prev) {
+func (l *losses) count(prev, h *record.Head) {
+	if h.Has(record.KindClaimed) && isOpen(prev) {
 		l.workers++
 	}
 	switch {
-	case h.Has(messages.KindModelReplied), h.Has(messages.KindModelFailed), h.Has(messages.KindToolReturned),
-		h.Has(messages.KindSummarised), h.Has(messages.KindParked) && h.Waits != messages.ParkWorker:
+	case h.Has(record.KindModelReplied), h.Has(record.KindModelFailed), h.Has(record.KindToolReturned),
+		h.Has(record.KindSummarised), h.Has(record.KindParked) && h.Waits != messages.ParkWorker:
 		l.workers = 0
 	}
 	switch {
-	case h.Has(messages.KindToolStarted):
+	case h.Has(record.KindToolStarted):
 		l.acting = true
-	case h.Has(messages.KindStepStarted), h.Has(messages.KindParked):
+	case h.Has(record.KindStepStarted), h.Has(record.KindParked):
 		l.acting = false
 	}
 }
 
 // isOpen reports whether a run has an owner after this entry that neither ended nor parked it, nor handed it back.
-func isOpen(h *messages.Head) bool {
-	return h.Phase == messages.PhaseActive && !h.Has(messages.KindReleased)
+func isOpen(h *record.Head) bool {
+	return h.Phase == record.PhaseActive && !h.Has(record.KindReleased)
 }
 
 // weigh is what is to be done with a run whose newest entry is this.
-func (x *execution) weigh(last *messages.Entry) (verdict, losses) {
+func (x *execution) weigh(last *record.Entry) (verdict, losses) {
 	l := x.losses
 	if isOpen(&last.Head) {
 		l.workers++

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 func TestWeigh(t *testing.T) {
@@ -47,28 +48,28 @@ func TestWeigh(t *testing.T) {
 
 func TestLossesOfALog(t *testing.T) {
 	run := messages.Ref{Tenant: "t", Run: "r"}
-	claim := func() messages.Record { return &messages.Claimed{Claim: "c", Ticket: 7} }
-	start := []messages.Record{&messages.Started{}, claim(), &messages.StepStarted{Step: 1}}
-	acts := []messages.Record{&messages.ModelReplied{Step: 1}, &messages.ToolStarted{Step: 1}}
+	claim := func() record.Record { return &record.Claimed{Claim: "c", Ticket: 7} }
+	start := []record.Record{&record.Started{}, claim(), &record.StepStarted{Step: 1}}
+	acts := []record.Record{&record.ModelReplied{Step: 1}, &record.ToolStarted{Step: 1}}
 	for name, tc := range map[string]struct {
-		log  [][]messages.Record
+		log  [][]record.Record
 		want losses
 	}{
-		"begun":                     {[][]messages.Record{start}, losses{}},
-		"lost in its model call":    {[][]messages.Record{start, {claim()}}, losses{workers: 1}},
-		"lost twice there":          {[][]messages.Record{start, {claim()}, {claim()}}, losses{workers: 2}},
-		"lost in a tool call":       {[][]messages.Record{start, acts, {claim()}}, losses{workers: 1, acting: true}},
-		"progress in between":       {[][]messages.Record{start, {claim()}, acts}, losses{acting: true}},
-		"handed back":               {[][]messages.Record{start, {&messages.Released{}}, {claim()}}, losses{}},
-		"handed back after a loss":  {[][]messages.Record{start, {claim()}, {&messages.Released{}}, {claim()}}, losses{workers: 1}},
-		"parked":                    {[][]messages.Record{start, {claim()}, {&messages.Parked{}}}, losses{}},
-		"the tool returned":         {[][]messages.Record{start, acts, {&messages.ToolReturned{}, &messages.StepEnded{}, &messages.StepStarted{Step: 2}}}, losses{}},
-		"one of two tools returned": {[][]messages.Record{start, acts, {&messages.ToolReturned{}}}, losses{acting: true}},
+		"begun":                     {[][]record.Record{start}, losses{}},
+		"lost in its model call":    {[][]record.Record{start, {claim()}}, losses{workers: 1}},
+		"lost twice there":          {[][]record.Record{start, {claim()}, {claim()}}, losses{workers: 2}},
+		"lost in a tool call":       {[][]record.Record{start, acts, {claim()}}, losses{workers: 1, acting: true}},
+		"progress in between":       {[][]record.Record{start, {claim()}, acts}, losses{acting: true}},
+		"handed back":               {[][]record.Record{start, {&record.Released{}}, {claim()}}, losses{}},
+		"handed back after a loss":  {[][]record.Record{start, {claim()}, {&record.Released{}}, {claim()}}, losses{workers: 1}},
+		"parked":                    {[][]record.Record{start, {claim()}, {&record.Parked{}}}, losses{}},
+		"the tool returned":         {[][]record.Record{start, acts, {&record.ToolReturned{}, &record.StepEnded{}, &record.StepStarted{Step: 2}}}, losses{}},
+		"one of two tools returned": {[][]record.Record{start, acts, {&record.ToolReturned{}}}, losses{acting: true}},
 	} {
 		var l losses
-		var prev messages.Head
+		var prev record.Head
 		for _, records := range tc.log {
-			h := messages.Follow(run, prev, records...)
+			h := record.Follow(run, prev, records...)
 			l.count(&prev, &h)
 			prev = h
 		}

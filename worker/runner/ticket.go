@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/limits"
@@ -52,7 +53,7 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 		return x.begin(ctx)
 	case last.Seq == 0: // purged: only a start ticket makes a log
 		return false, Done, nil
-	case last.Head.Phase == messages.PhaseFinished:
+	case last.Head.Phase == record.PhaseFinished:
 		if err := x.checkSame(ctx, last); err != nil {
 			return false, Return, err
 		}
@@ -67,13 +68,13 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 			return false, Return, err
 		}
 		return false, Done, nil
-	case last.Head.ClaimSeq > x.ticket.After && last.Head.Phase != messages.PhaseActive: // ours, and spent
+	case last.Head.ClaimSeq > x.ticket.After && last.Head.Phase != record.PhaseActive: // ours, and spent
 		return x.settled(ctx)
 	case last.Head.ClaimSeq > x.ticket.After && last.Head.Delivery >= x.ticket.Delivered: // by a newer delivery: this one is stale
 		return false, Lost, nil
 	case last.Head.ClaimSeq > x.ticket.After: // ours, and open
 		return x.succeed(ctx, last)
-	case x.ticket.After != 0 && (named.Seq != x.ticket.After || named.Head.Phase != messages.PhaseReady):
+	case x.ticket.After != 0 && (named.Seq != x.ticket.After || named.Head.Phase != record.PhaseReady):
 		return false, Done, nil // what it names did not make the run ready
 	default:
 		return x.reclaim(ctx, last)
@@ -82,7 +83,7 @@ func (x *execution) judge(ctx context.Context) (owned bool, outcome Outcome, err
 
 // heads reads the entry that the ticket names and the newest one that can be seen, and counts the ticket's claims.
 // Nothing of an entry is opened: what kills a worker there must be counted first.
-func (x *execution) heads(ctx context.Context) (named, last messages.Entry, err error) {
+func (x *execution) heads(ctx context.Context) (named, last record.Entry, err error) {
 	x.claims, x.losses = 0, losses{}
 	after, through := uint64(0), x.ticket.After
 	if x.ticket.After > 0 {
@@ -98,7 +99,7 @@ func (x *execution) heads(ctx context.Context) (named, last messages.Entry, err 
 		if e.Seq == x.ticket.After {
 			named = e
 		}
-		if e.Head.Has(messages.KindClaimed) && e.Head.Ticket == x.ticket.Seq {
+		if e.Head.Has(record.KindClaimed) && e.Head.Ticket == x.ticket.Seq {
 			x.claims++
 		}
 		x.losses.count(&last.Head, &e.Head)
@@ -135,7 +136,7 @@ func (x *execution) unsettled(ctx context.Context, why error) (Outcome, error) {
 
 // checkSame buries a second task that was published with the id of another: its publisher must not take the first
 // one's run for its own.
-func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
+func (x *execution) checkSame(ctx context.Context, last record.Entry) error {
 	if x.ticket.After != 0 || last.Head.Ticket == x.ticket.Seq {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
 		if err != nil {
 			return fmt.Errorf("read log: %w", err)
 		}
-		first, ok := e.Records[0].(*messages.Started)
+		first, ok := e.Records[0].(*record.Started)
 		task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
 		if !ok || err == nil && task.Fingerprint() == first.Task.Fingerprint() {
 			return nil
@@ -158,7 +159,7 @@ func (x *execution) checkSame(ctx context.Context, last messages.Entry) error {
 }
 
 // reclaim claims a run that has a log, before anything of it is opened or folded.
-func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Outcome, error) {
+func (x *execution) reclaim(ctx context.Context, last record.Entry) (bool, Outcome, error) {
 	h := last.Head
 	verdict, lost := x.weigh(&last)
 	switch {
@@ -189,7 +190,7 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 		return false, Return, err
 	}
 	x.tip = e
-	x.succeeds = h.Phase == messages.PhaseActive && !h.Has(messages.KindReleased)
+	x.succeeds = h.Phase == record.PhaseActive && !h.Has(record.KindReleased)
 	x.r.count(func(s *Stats) {
 		s.Claims++
 		if x.succeeds {
@@ -211,16 +212,16 @@ func (x *execution) reclaim(ctx context.Context, last messages.Entry) (bool, Out
 	return true, 0, nil
 }
 
-func (x *execution) newClaim() *messages.Claimed {
-	return &messages.Claimed{Claim: x.claimID, Worker: x.cfg.Worker, Ticket: x.ticket.Seq, Delivery: x.ticket.Delivered}
+func (x *execution) newClaim() *record.Claimed {
+	return &record.Claimed{Claim: x.claimID, Worker: x.cfg.Worker, Ticket: x.ticket.Seq, Delivery: x.ticket.Delivered}
 }
 
 // poison ends a run that was claimed too often without getting any further, or that was found to kill its workers.
-func (x *execution) poison(ctx context.Context, last messages.Entry, lost losses) (bool, Outcome, error) {
+func (x *execution) poison(ctx context.Context, last record.Entry, lost losses) (bool, Outcome, error) {
 	attempts := max(last.Head.Attempt, lost.workers)
 	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(attempts), x.ticket.Queued, x.now())
 	res.RetryInfo = &messages.RetryInfo{Attempts: attempts, LastError: res.Error.Message}
-	if _, err := x.append(ctx, last.Seq, &last.Head, &messages.Finished{Result: res, Dead: true}); err != nil {
+	if _, err := x.append(ctx, last.Seq, &last.Head, &record.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}
 	if x.cfg.Fleet != nil && lost.workers > 0 {
@@ -248,8 +249,8 @@ func (x *execution) blown() bool {
 }
 
 // unread is the first record of a task that nobody dares to open.
-func (x *execution) unread() *messages.Started {
-	return &messages.Started{
+func (x *execution) unread() *record.Started {
+	return &record.Started{
 		Task:     messages.Task{ID: x.run.Run, Tenant: x.run.Tenant, Agent: "_", Priority: x.ticket.Priority},
 		QueuedAt: x.ticket.Queued,
 	}
@@ -280,11 +281,11 @@ func (x *execution) begin(ctx context.Context) (bool, Outcome, error) {
 }
 
 // refuse ends a task that cannot be worked: its run has failed and the task goes to the dead letters.
-func (x *execution) refuse(ctx context.Context, started *messages.Started, why *messages.RunError) (bool, Outcome, error) {
+func (x *execution) refuse(ctx context.Context, started *record.Started, why *messages.RunError) (bool, Outcome, error) {
 	started.Raw = x.ticket.Body // the dead letter shows it as it came
 	now := x.now()
 	res := messages.EndedResult(x.run, &started.Task, messages.StatusFailed, why, now, now)
-	if _, err := x.append(ctx, 0, &messages.Head{}, started, &messages.Finished{Result: res, Dead: true}); err != nil {
+	if _, err := x.append(ctx, 0, &record.Head{}, started, &record.Finished{Result: res, Dead: true}); err != nil {
 		return false, Return, err
 	}
 	x.recountEnd(ctx, &res)
@@ -293,8 +294,8 @@ func (x *execution) refuse(ctx context.Context, started *messages.Started, why *
 
 // open reads the task of a start ticket and pins what its run will be. A *messages.RunError says why it cannot be
 // worked; any other error is the platform's.
-func (x *execution) open(ctx context.Context) (*messages.Started, error) {
-	started := &messages.Started{QueuedAt: x.ticket.Queued}
+func (x *execution) open(ctx context.Context) (*record.Started, error) {
+	started := &record.Started{QueuedAt: x.ticket.Queued}
 	task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
 	if err != nil {
 		return x.unread(), &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}

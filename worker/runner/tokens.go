@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
@@ -34,10 +35,10 @@ type stream struct {
 }
 
 // tell adds the on_tokens hooks to where a reply is shown. The failures of hooks are known when it ends.
-func (x *execution) tell(ctx context.Context, shown LiveReply) (_ LiveReply, failures func() []messages.Record) {
+func (x *execution) tell(ctx context.Context, shown LiveReply) (_ LiveReply, failures func() []record.Record) {
 	hooks := x.at(x.state, messages.HookOnTokens)
 	if len(hooks) == 0 {
-		return shown, func() []messages.Record { return nil }
+		return shown, func() []record.Record { return nil }
 	}
 	t := &tokens{LiveReply: shown, secrets: x.cfg.Secrets, streams: map[messages.LiveKind]*stream{}}
 	if x.cfg.Secrets == nil {
@@ -47,7 +48,7 @@ func (x *execution) tell(ctx context.Context, shown LiveReply) (_ LiveReply, fai
 	for _, h := range hooks {
 		t.pumps = append(t.pumps, &pump{x: x, ctx: ctx, hook: h, call: call})
 	}
-	return t, func() (out []messages.Record) {
+	return t, func() (out []record.Record) {
 		for _, p := range t.pumps {
 			if err := p.failure(); err != nil {
 				out = append(out, x.hookFailed(call, p.hook, err))

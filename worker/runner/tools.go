@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
@@ -39,13 +40,13 @@ func (x *execution) parkForApproval(s *agent.State, c messages.ToolCall) *agent.
 	until := x.now().Add(s.Agent.ApprovalExpires())
 	asked := messages.NewApproval(s.Agent.Name, s.Step, s.StepID(c.ID), c)
 	asked.Arguments = x.cfg.Redact(asked.Arguments)
-	return &agent.Park{Parked: messages.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked}}
+	return &agent.Park{Parked: record.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked}}
 }
 
 // admit decides about the open calls what needs no effect: what is refused, what was answered while the run was
 // parked, what cannot be known any more, which calls begin now. A park is returned when nothing is left to do but to
 // wait for a call that asked for it.
-func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Park) {
+func (x *execution) admit(s *agent.State) (rs []record.Record, park *agent.Park) {
 	for i := range s.Open {
 		if r := x.foregone(s, &s.Open[i]); r != nil {
 			rs = append(rs, r)
@@ -74,7 +75,7 @@ func (x *execution) admit(s *agent.State) (rs []messages.Record, park *agent.Par
 			continue // a hook decides first, when nothing flies any more
 		}
 		if c.Started == "" {
-			rs = append(rs, &messages.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID)})
+			rs = append(rs, &record.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID)})
 		}
 	}
 	if rs != nil {
@@ -89,7 +90,7 @@ func anyApproved(wave []agent.OpenCall) bool {
 }
 
 func (x *execution) park(call string, wish *tools.Park) *agent.Park {
-	p := messages.Parked{Reason: wish.Reason, Call: call, Question: x.cfg.Redact(wish.Question)}
+	p := record.Parked{Reason: wish.Reason, Call: call, Question: x.cfg.Redact(wish.Question)}
 	if wish.For > 0 {
 		until := x.now().Add(wish.For)
 		p.Until = &until
@@ -98,7 +99,7 @@ func (x *execution) park(call string, wish *tools.Park) *agent.Park {
 }
 
 // foregone is the result of a call that is not to be made; nil: it is to be made, or is on its way, or done.
-func (x *execution) foregone(s *agent.State, c *agent.OpenCall) messages.Record {
+func (x *execution) foregone(s *agent.State, c *agent.OpenCall) record.Record {
 	switch {
 	case c.Result != nil || x.flying[c.Call.ID]:
 		return nil
@@ -118,9 +119,9 @@ func (x *execution) foregone(s *agent.State, c *agent.OpenCall) messages.Record 
 }
 
 // returned is the result of a call that was not made.
-func returned(s *agent.State, c *agent.OpenCall, res messages.ToolResult, code messages.Code) messages.Record {
+func returned(s *agent.State, c *agent.OpenCall, res messages.ToolResult, code messages.Code) record.Record {
 	res.CallID = c.Call.ID
-	return &messages.ToolReturned{Step: s.Step, Name: c.Call.Name, Result: res, Code: code, StepID: s.StepID(c.Call.ID)}
+	return &record.ToolReturned{Step: s.Step, Name: c.Call.Name, Result: res, Code: code, StepID: s.StepID(c.Call.ID)}
 }
 
 // checkAll checks the calls of a reply while its run does not hold up others yet.
@@ -284,7 +285,7 @@ func (x *execution) answered(ctx context.Context, a *answer) (agent.Action, erro
 	if len(content) == 0 {
 		content = messages.TextContent("")
 	}
-	r := &messages.ToolReturned{
+	r := &record.ToolReturned{
 		Step: x.state.Step, Name: a.call.Name, Millis: a.millis,
 		Result: messages.ToolResult{CallID: a.call.ID, Content: x.redact(content), IsError: a.result.IsError},
 		StepID: x.state.StepID(a.call.ID),
@@ -311,7 +312,7 @@ func (x *execution) meta(in map[string]any) json.RawMessage {
 	}
 	// A secret that is part of a number leaves no JSON.
 	text := x.cfg.Redact(string(raw))
-	if !json.Valid([]byte(text)) || len(text) > messages.MaxMeta {
+	if !json.Valid([]byte(text)) || len(text) > record.MaxMeta {
 		return json.RawMessage(`{"_leftOut":` + strconv.Itoa(len(in)) + `}`)
 	}
 	return json.RawMessage(text)

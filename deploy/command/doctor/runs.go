@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -81,13 +82,13 @@ func (f *runsFlags) check() error {
 
 // Stranded is a run that nothing will happen to.
 type Stranded struct {
-	Tenant string          `json:"tenant"`
-	ID     string          `json:"id"`
-	Since  time.Time       `json:"since"` // of its last entry
-	Phase  messages.Phase  `json:"phase"`
-	Last   []messages.Kind `json:"last"` // the records of that
-	Why    string          `json:"why"`
-	Mended bool            `json:"mended,omitempty"` // something happens to it now
+	Tenant string        `json:"tenant"`
+	ID     string        `json:"id"`
+	Since  time.Time     `json:"since"` // of its last entry
+	Phase  record.Phase  `json:"phase"`
+	Last   []record.Kind `json:"last"` // the records of that
+	Why    string        `json:"why"`
+	Mended bool          `json:"mended,omitempty"` // something happens to it now
 }
 
 // strandedRuns is what `doctor runs` found.

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -55,14 +56,14 @@ func openLogs(t *testing.T, url string) *logs {
 }
 
 // begin writes the log of a run that a worker had claimed.
-func (l *logs) begin(id string, more ...messages.Record) messages.Ref {
+func (l *logs) begin(id string, more ...record.Record) messages.Ref {
 	l.Helper()
 	task := textTask(id, "hello")
 	task.SetDefaults()
 	run := dispatcher.Run(id)
-	records := append([]messages.Record{
-		&messages.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now().UTC()},
-		&messages.Claimed{Claim: "c-" + id, Worker: "gone", Ticket: 1 << 40},
+	records := append([]record.Record{
+		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now().UTC()},
+		&record.Claimed{Claim: "c-" + id, Worker: "gone", Ticket: 1 << 40},
 	}, more...)
 	if _, err := l.keeper.Begin(l.Context(), run, records...); err != nil {
 		l.Fatal(err)
@@ -83,9 +84,9 @@ func TestStrandedRuns(t *testing.T) {
 	l := openLogs(t, dev.NATS)
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
 	l.begin("lost")
-	l.begin("person", &messages.Parked{Reason: messages.ParkAnswer, Question: "?"})
-	l.begin("untimed", &messages.Parked{Reason: "timer", Until: &later})
-	timed := l.begin("timed", &messages.Parked{Reason: "timer", Until: &later})
+	l.begin("person", &record.Parked{Reason: messages.ParkAnswer, Question: "?"})
+	l.begin("untimed", &record.Parked{Reason: "timer", Until: &later})
+	timed := l.begin("timed", &record.Parked{Reason: "timer", Until: &later})
 	last, _, err := l.bus.Last(t.Context(), timed)
 	if err != nil {
 		t.Fatal(err)
@@ -93,21 +94,21 @@ func TestStrandedRuns(t *testing.T) {
 	if err := l.bus.Timer(t.Context(), timed, last.Head.ParkSeq, later); err != nil {
 		t.Fatal(err)
 	}
-	l.begin("lineless", &messages.Parked{Reason: messages.ParkLine, Line: messages.TenantLine("default")})
-	l.begin("turnless", &messages.Parked{Reason: messages.ParkSession})
-	l.begin("untold", &messages.Finished{Result: messages.AgentResult{ID: "untold", Status: messages.StatusCompleted}})
-	told := l.begin("told", &messages.Finished{Result: messages.AgentResult{ID: "told", Status: messages.StatusCompleted}})
+	l.begin("lineless", &record.Parked{Reason: messages.ParkLine, Line: messages.TenantLine("default")})
+	l.begin("turnless", &record.Parked{Reason: messages.ParkSession})
+	l.begin("untold", &record.Finished{Result: messages.AgentResult{ID: "untold", Status: messages.StatusCompleted}})
+	told := l.begin("told", &record.Finished{Result: messages.AgentResult{ID: "told", Status: messages.StatusCompleted}})
 	if err := l.keeper.Settle(t.Context(), told); err != nil {
 		t.Fatal(err)
 	}
-	ready := l.begin("ready", &messages.Parked{Reason: messages.ParkAnswer, Question: "?"})
+	ready := l.begin("ready", &record.Parked{Reason: messages.ParkAnswer, Question: "?"})
 	last, _, err = l.bus.Last(t.Context(), ready)
 	if err != nil {
 		t.Fatal(err)
 	}
 	losing := *l.keeper
 	losing.Queue = loses{l.bus}
-	if _, err := losing.Control(t.Context(), ready, &messages.Answered{Park: last.Head.ParkSeq}); err != nil {
+	if _, err := losing.Control(t.Context(), ready, &record.Answered{Park: last.Head.ParkSeq}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := runDoctor(t, environ, "runs"); err != nil {
@@ -167,7 +168,7 @@ func TestStrandedRunIsMended(t *testing.T) {
 	if err != nil || len(s.Runs) != 1 || s.Runs[0].ID != "lost" || !s.Runs[0].Mended || s.Looked < 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if !slices.Contains(s.Runs[0].Last, messages.KindClaimed) {
+	if !slices.Contains(s.Runs[0].Last, record.KindClaimed) {
 		t.Errorf("%+v", s.Runs[0])
 	}
 	r, err := client.Wait(ctx, run)

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/replay"
 )
 
@@ -47,11 +48,11 @@ func Command(connect cli.Connect, raw bool) *cobra.Command {
 }
 
 // entries are those of a log, with errors that say what to do.
-func entries(log iter.Seq2[messages.Entry, error], run messages.Ref) iter.Seq2[messages.Entry, error] {
-	return func(yield func(messages.Entry, error) bool) {
+func entries(log iter.Seq2[record.Entry, error], run messages.Ref) iter.Seq2[record.Entry, error] {
+	return func(yield func(record.Entry, error) bool) {
 		for e, err := range log {
 			switch {
-			case errors.Is(err, messages.ErrNewerVersion):
+			case errors.Is(err, record.ErrNewerVersion):
 				err = fmt.Errorf("%w: replay it with a newer longshore", err)
 			case err != nil:
 				err = cli.Explain(err, run)
@@ -63,7 +64,7 @@ func entries(log iter.Seq2[messages.Entry, error], run messages.Ref) iter.Seq2[m
 	}
 }
 
-func (f *flags) run(cmd *cobra.Command, raw bool, run messages.Ref, log iter.Seq2[messages.Entry, error]) error {
+func (f *flags) run(cmd *cobra.Command, raw bool, run messages.Ref, log iter.Seq2[record.Entry, error]) error {
 	if f.check {
 		return f.compare(cmd, raw, log)
 	}
@@ -83,7 +84,7 @@ func (f *flags) run(cmd *cobra.Command, raw bool, run messages.Ref, log iter.Seq
 	return nil
 }
 
-func (f *flags) compare(cmd *cobra.Command, raw bool, log iter.Seq2[messages.Entry, error]) error {
+func (f *flags) compare(cmd *cobra.Command, raw bool, log iter.Seq2[record.Entry, error]) error {
 	r, err := replay.Check(log)
 	if err != nil {
 		return fmt.Errorf("check: %w", err)

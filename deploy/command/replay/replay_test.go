@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 	"github.com/longshore-run/longshore/worker/replay"
@@ -239,7 +240,7 @@ func TestLogOfAnySize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, ok := e.Records[0].(*messages.Started); ok && s.Task.Input.Text() != text {
+		if s, ok := e.Records[0].(*record.Started); ok && s.Task.Input.Text() != text {
 			t.Errorf("the task has %d bytes", len(s.Task.Input.Text()))
 		}
 		n++

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -51,17 +52,17 @@ func Run(t *testing.T, open func(t *testing.T) runlog.Log) {
 func Ref(id string) messages.Ref { return messages.Ref{Tenant: "suite", Run: id} }
 
 // entry is a valid entry with records; id makes it the one it is.
-func entry(id string, records ...messages.Record) messages.Entry {
-	h := messages.Follow(messages.Ref{}, messages.Head{}, records...)
+func entry(id string, records ...record.Record) record.Entry {
+	h := record.Follow(messages.Ref{}, record.Head{}, records...)
 	h.ID, h.Time = id, time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
-	return messages.Entry{Head: h, Records: records}
+	return record.Entry{Head: h, Records: records}
 }
 
-func step(n int) messages.Entry {
-	return entry("entry-"+strconv.Itoa(n), &messages.StepStarted{Step: n})
+func step(n int) record.Entry {
+	return entry("entry-"+strconv.Itoa(n), &record.StepStarted{Step: n})
 }
 
-func mustAppend(t *testing.T, log runlog.Log, run messages.Ref, last uint64, e messages.Entry) uint64 {
+func mustAppend(t *testing.T, log runlog.Log, run messages.Ref, last uint64, e record.Entry) uint64 {
 	t.Helper()
 	seq, err := log.Append(t.Context(), run, last, e)
 	if err != nil {
@@ -74,9 +75,9 @@ func mustAppend(t *testing.T, log runlog.Log, run messages.Ref, last uint64, e m
 }
 
 // fill appends n steps and returns them as the log should have them.
-func fill(t *testing.T, log runlog.Log, run messages.Ref, n int) []messages.Entry {
+func fill(t *testing.T, log runlog.Log, run messages.Ref, n int) []record.Entry {
 	t.Helper()
-	entries := make([]messages.Entry, n)
+	entries := make([]record.Entry, n)
 	last := uint64(0)
 	for i := range entries {
 		last = mustAppend(t, log, run, last, step(i+1))
@@ -85,9 +86,9 @@ func fill(t *testing.T, log runlog.Log, run messages.Ref, n int) []messages.Entr
 	return entries
 }
 
-func read(t *testing.T, log runlog.Log, run messages.Ref, after, through uint64) []messages.Entry {
+func read(t *testing.T, log runlog.Log, run messages.Ref, after, through uint64) []record.Entry {
 	t.Helper()
-	var entries []messages.Entry
+	var entries []record.Entry
 	for e, err := range log.Read(t.Context(), run, after, through) {
 		if err != nil {
 			t.Fatalf("read %s after %d through %d: %v", run, after, through, err)
@@ -97,7 +98,7 @@ func read(t *testing.T, log runlog.Log, run messages.Ref, after, through uint64)
 	return entries
 }
 
-func equal(t *testing.T, what string, want, got []messages.Entry) {
+func equal(t *testing.T, what string, want, got []record.Entry) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, strict.Clip(diff, 4<<10))
@@ -123,26 +124,26 @@ func testUnknown(t *testing.T, log runlog.Log) {
 func testEntry(t *testing.T, log runlog.Log) {
 	t.Helper()
 	run, until := Ref("entry"), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	want := entry("01", &messages.Started{
+	want := entry("01", &record.Started{
 		Task:     messages.Task{ID: run.Run, Tenant: run.Tenant, Agent: "a", Input: messages.TextInput("Grüße \x7f \u2028 <&>"), Priority: messages.PriorityHigh},
 		Agent:    messages.BuiltinAgent(),
 		Tools:    []messages.ToolSpec{{Name: "t", InputSchema: []byte(`{"type":"object"}`), Effect: messages.EffectRead}},
 		QueuedAt: until,
-	}, &messages.CancelRequested{ID: "c", By: "someone", Reason: "line\nbreak\r\n\x00"}, &messages.Parked{Reason: "timer", Until: &until})
+	}, &record.CancelRequested{ID: "c", By: "someone", Reason: "line\nbreak\r\n\x00"}, &record.Parked{Reason: "timer", Until: &until})
 	want.Head.EventsThrough, want.Head.Attempt, want.Head.Waits = 12, 3, "timer \"quoted\" ü\n\t"
 	seq := mustAppend(t, log, run, 0, want)
 	want = want.At(seq)
-	equal(t, "read", []messages.Entry{want}, read(t, log, run, 0, runlog.Tail))
+	equal(t, "read", []record.Entry{want}, read(t, log, run, 0, runlog.Tail))
 	got, ok, err := log.Last(t.Context(), run)
 	if !ok || err != nil {
 		t.Fatalf("last: got %v, %v", ok, err)
 	}
-	equal(t, "last", heads(want), []messages.Entry{got})
+	equal(t, "last", heads(want), []record.Entry{got})
 	equal(t, "heads", heads(want), readHeads(t, log, run, 0, runlog.Tail))
 }
 
 // heads are entries without their records.
-func heads(entries ...messages.Entry) []messages.Entry {
+func heads(entries ...record.Entry) []record.Entry {
 	out := slices.Clone(entries)
 	for i := range out {
 		out[i].Records = nil
@@ -150,9 +151,9 @@ func heads(entries ...messages.Entry) []messages.Entry {
 	return out
 }
 
-func readHeads(t *testing.T, log runlog.Log, run messages.Ref, after, through uint64) []messages.Entry {
+func readHeads(t *testing.T, log runlog.Log, run messages.Ref, after, through uint64) []record.Entry {
 	t.Helper()
-	var out []messages.Entry
+	var out []record.Entry
 	for e, err := range log.Heads(t.Context(), run, after, through) {
 		if err != nil {
 			t.Fatal(err)
@@ -165,9 +166,9 @@ func readHeads(t *testing.T, log runlog.Log, run messages.Ref, after, through ui
 func testOwnSequence(t *testing.T, log runlog.Log) {
 	t.Helper()
 	run := Ref("own")
-	claim := mustAppend(t, log, run, 0, entry("01", &messages.Claimed{Claim: "c", Worker: "w", Ticket: 5}))
-	park := mustAppend(t, log, run, claim, entry("02", &messages.Parked{Reason: "answer"}))
-	both := mustAppend(t, log, run, park, entry("03", &messages.Claimed{Claim: "d"}, &messages.Parked{Reason: "answer"}))
+	claim := mustAppend(t, log, run, 0, entry("01", &record.Claimed{Claim: "c", Worker: "w", Ticket: 5}))
+	park := mustAppend(t, log, run, claim, entry("02", &record.Parked{Reason: "answer"}))
+	both := mustAppend(t, log, run, park, entry("03", &record.Claimed{Claim: "d"}, &record.Parked{Reason: "answer"}))
 	got := read(t, log, run, 0, both)
 	if len(got) != 3 {
 		t.Fatalf("got %d entries, want 3", len(got))
@@ -194,7 +195,7 @@ func testConflict(t *testing.T, log runlog.Log) {
 			t.Errorf("append after %d of %d: got %v, want %v", last, second, err, runlog.ErrConflict)
 		}
 	}
-	equal(t, "after conflicts", []messages.Entry{step(1).At(first), step(2).At(second)}, read(t, log, run, 0, runlog.Tail))
+	equal(t, "after conflicts", []record.Entry{step(1).At(first), step(2).At(second)}, read(t, log, run, 0, runlog.Tail))
 }
 
 func testRepeat(t *testing.T, log runlog.Log) {
@@ -205,7 +206,7 @@ func testRepeat(t *testing.T, log runlog.Log) {
 	mustAppend(t, log, run, second, step(3))
 	for _, tt := range []struct {
 		last, want uint64
-		e          messages.Entry
+		e          record.Entry
 	}{{0, first, step(1)}, {first, second, step(2)}} {
 		if seq, err := log.Append(t.Context(), run, tt.last, tt.e); seq != tt.want || err != nil {
 			t.Errorf("append %s again: got %d, %v, want %d", tt.e.Head.ID, seq, err, tt.want)
@@ -242,7 +243,7 @@ func testRead(t *testing.T, log runlog.Log) {
 	equal(t, "after a sequence that is not in the log", want[4:], read(t, log, run, end-1, end))
 }
 
-func emptyNil(entries []messages.Entry) []messages.Entry {
+func emptyNil(entries []record.Entry) []record.Entry {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -259,7 +260,7 @@ func testBreak(t *testing.T, log runlog.Log) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, "the first", want[:1], []messages.Entry{e})
+			equal(t, "the first", want[:1], []record.Entry{e})
 			n++
 			break
 		}
@@ -272,11 +273,11 @@ func testBreak(t *testing.T, log runlog.Log) {
 func testInterleaved(t *testing.T, log runlog.Log) {
 	t.Helper()
 	runs := []messages.Ref{Ref("a"), Ref("b"), Ref("a-b"), {Tenant: "suite-a", Run: "a"}}
-	want := map[messages.Ref][]messages.Entry{}
+	want := map[messages.Ref][]record.Entry{}
 	last := map[messages.Ref]uint64{}
 	for i := range 10 {
 		for _, run := range runs {
-			e := entry(fmt.Sprintf("%s-%d", run, i), &messages.StepStarted{Step: i})
+			e := entry(fmt.Sprintf("%s-%d", run, i), &record.StepStarted{Step: i})
 			last[run] = mustAppend(t, log, run, last[run], e)
 			want[run] = append(want[run], e.At(last[run]))
 		}
@@ -308,7 +309,7 @@ func testConcurrent(t *testing.T, log runlog.Log) {
 		if seen[e.Head.ID] || e.Seq <= last {
 			t.Errorf("entry %s at %d after %d: twice, or out of order", e.Head.ID, e.Seq, last)
 		}
-		if got := e.Records[0].(*messages.CancelRequested).By; got != strconv.FormatUint(last, 10) { //nolint:forcetypeassert // written here
+		if got := e.Records[0].(*record.CancelRequested).By; got != strconv.FormatUint(last, 10) { //nolint:forcetypeassert // written here
 			t.Errorf("entry %s follows %d, but expected %s", e.Head.ID, last, got)
 		}
 		seen[e.Head.ID], last = true, e.Seq
@@ -325,7 +326,7 @@ func appendSomewhere(ctx context.Context, log runlog.Log, run messages.Ref, id s
 		if err != nil {
 			return err
 		}
-		_, err = log.Append(ctx, run, last.Seq, entry(id, &messages.CancelRequested{ID: id, By: strconv.FormatUint(last.Seq, 10)}))
+		_, err = log.Append(ctx, run, last.Seq, entry(id, &record.CancelRequested{ID: id, By: strconv.FormatUint(last.Seq, 10)}))
 		if !errors.Is(err, runlog.ErrConflict) {
 			return err
 		}
@@ -336,7 +337,7 @@ func testLarge(t *testing.T, log runlog.Log) {
 	t.Helper()
 	run := Ref("large")
 	text := strings.Repeat("Schöne Grüße aus dem Hafen. ", 1<<20/28) // more than a message may have
-	large := entry("01", &messages.ToolReturned{Step: 1, Name: "read_file", Result: messages.ToolResult{
+	large := entry("01", &record.ToolReturned{Step: 1, Name: "read_file", Result: messages.ToolResult{
 		CallID: "c", Content: messages.TextContent(text),
 	}})
 	first := mustAppend(t, log, run, 0, large)
@@ -345,13 +346,13 @@ func testLarge(t *testing.T, log runlog.Log) {
 	if seq, err := log.Append(t.Context(), run, 0, large); seq != first || err != nil {
 		t.Errorf("append again: got %d, %v, want %d", seq, err, first)
 	}
-	want := []messages.Entry{large.At(first), step(2).At(second), entry("03", large.Records...).At(third)}
+	want := []record.Entry{large.At(first), step(2).At(second), entry("03", large.Records...).At(third)}
 	equal(t, "read", want, read(t, log, run, 0, runlog.Tail))
 	last, _, err := log.Last(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "last", heads(want[2]), []messages.Entry{last})
+	equal(t, "last", heads(want[2]), []record.Entry{last})
 }
 
 func testLong(t *testing.T, log runlog.Log) {
@@ -382,7 +383,7 @@ func testContext(t *testing.T, log runlog.Log) {
 	if _, _, err := log.Last(ctx, run); err != nil && !errors.Is(err, why) {
 		t.Errorf("last: got %v, want %v", err, why)
 	}
-	var got []messages.Entry
+	var got []record.Entry
 	for e, err := range log.Read(ctx, run, 0, runlog.Tail) {
 		if err == nil {
 			got = append(got, e)

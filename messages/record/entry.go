@@ -1,12 +1,14 @@
-package messages
+package record
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/longshore-run/longshore/messages/strict"
 	"slices"
 	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Version of the records that this code writes, and the newest that it understands.
@@ -26,21 +28,21 @@ type Entry struct { //nolint:recvcheck // At changes its copy
 // and a run claimed without opening or folding anything: what crashes a worker must not do so before it is counted.
 // It holds what is true after the entry. Follow makes it.
 type Head struct {
-	ID       string    `json:"id"` // of this entry: an append whose answer was lost is recognised by it
-	Version  int       `json:"version"`
-	Time     time.Time `json:"time"`  // by the writer's clock
-	Kinds    []Kind    `json:"kinds"` // of the records
-	Phase    Phase     `json:"phase"`
-	Claim    string    `json:"claim,omitempty"`    // of the last claim
-	Ticket   uint64    `json:"ticket,omitempty"`   // of the last claim
-	Delivery int       `json:"delivery,omitempty"` // of the last claim
-	ClaimSeq uint64    `json:"claimSeq,omitempty"` // sequence of the last claim
-	ParkSeq  uint64    `json:"parkSeq,omitempty"`  // sequence of the last park
-	Attempt  int       `json:"attempt,omitempty"`  // claims since the last progress, less the released ones
-	Alone    bool      `json:"alone,omitempty"`    // the last claim was made alone in quarantine, and there was no progress since; its writer says so
-	Cancel   bool      `json:"cancel,omitempty"`   // it was asked to stop
-	Waits    string    `json:"waits,omitempty"`    // what for, from a park until the next claim
-	Needs    *Needs    `json:"needs,omitempty"`    // of its worker, when it waits for one, until the next claim
+	ID       string          `json:"id"` // of this entry: an append whose answer was lost is recognised by it
+	Version  int             `json:"version"`
+	Time     time.Time       `json:"time"`  // by the writer's clock
+	Kinds    []Kind          `json:"kinds"` // of the records
+	Phase    Phase           `json:"phase"`
+	Claim    string          `json:"claim,omitempty"`    // of the last claim
+	Ticket   uint64          `json:"ticket,omitempty"`   // of the last claim
+	Delivery int             `json:"delivery,omitempty"` // of the last claim
+	ClaimSeq uint64          `json:"claimSeq,omitempty"` // sequence of the last claim
+	ParkSeq  uint64          `json:"parkSeq,omitempty"`  // sequence of the last park
+	Attempt  int             `json:"attempt,omitempty"`  // claims since the last progress, less the released ones
+	Alone    bool            `json:"alone,omitempty"`    // the last claim was made alone in quarantine, and there was no progress since; its writer says so
+	Cancel   bool            `json:"cancel,omitempty"`   // it was asked to stop
+	Waits    string          `json:"waits,omitempty"`    // what for, from a park until the next claim
+	Needs    *messages.Needs `json:"needs,omitempty"`    // of its worker, when it waits for one, until the next claim
 	// FirstEvent is the running number of the entry's first event, counted from 1 in each run; Events is how many
 	// the entry has.
 	FirstEvent uint64 `json:"firstEvent"`
@@ -58,7 +60,7 @@ type Head struct {
 	// Lines are all that the run ever asked for a place in.
 	Lines []string `json:"lines,omitempty"`
 	// Status is how the run ended, from its end on; logs of earlier versions have it in their result alone.
-	Status Status `json:"status,omitempty"`
+	Status messages.Status `json:"status,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -92,7 +94,7 @@ func (h *Head) Matches(records []Record) bool {
 
 // Follow is the head of an entry with these records right after an entry with the head prev (the zero Head: an
 // empty log). It fills everything but ID, Time, EventsThrough and the Alone of a claim. Pure.
-func Follow(run Ref, prev Head, records ...Record) Head {
+func Follow(run messages.Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits, Needs: prev.Needs,
@@ -122,7 +124,7 @@ func (h *Head) follow(r Record) {
 			h.Phase = PhaseReady
 		}
 		h.Session, h.Webhook = r.Task.Session, r.Task.Webhook != nil
-		if t, err := ParseTraceparent(r.Task.Traceparent); err == nil {
+		if t, err := messages.ParseTraceparent(r.Task.Traceparent); err == nil {
 			h.Trace = t.String()
 		}
 	case *Recalled:
@@ -151,7 +153,7 @@ func (h *Head) follow(r Record) {
 		}
 	case *Parked:
 		h.Phase, h.ParkSeq = PhaseParked, 0
-		if r.Reason == ParkWorker { // no progress, and no attempt either
+		if r.Reason == messages.ParkWorker { // no progress, and no attempt either
 			h.Attempt = max(0, h.Attempt-1)
 		} else {
 			h.Attempt, h.Alone = 0, false
@@ -199,7 +201,15 @@ func (e *Entry) Place(seq uint64) {
 
 // EncodeRecords writes [{"kind":…,"data":…}].
 func EncodeRecords(records []Record) ([]byte, error) {
-	b, err := AppendRecords(nil, records)
+	type wire struct {
+		Kind Kind   `json:"kind"`
+		Data Record `json:"data"`
+	}
+	all := make([]wire, len(records))
+	for i, r := range records {
+		all[i] = wire{r.Kind(), r}
+	}
+	b, err := json.Marshal(all)
 	if err != nil {
 		return nil, fmt.Errorf("encode records: %w", err)
 	}
@@ -219,7 +229,7 @@ func DecodeRecords(data []byte) ([]Record, error) {
 	for i, w := range wire {
 		r := newRecord(w.Kind)
 		if r == nil {
-			return nil, &FieldError{Field: fmt.Sprintf("records[%d].kind", i), Reason: fmt.Sprintf("%q is unknown", strict.Shown(string(w.Kind)))}
+			return nil, &messages.FieldError{Field: fmt.Sprintf("records[%d].kind", i), Reason: fmt.Sprintf("%q is unknown", strict.Shown(string(w.Kind)))}
 		}
 		if err := strict.Decode(w.Data, r); err != nil {
 			return nil, strict.Under(fmt.Sprintf("records[%d].data", i), err)
@@ -231,10 +241,11 @@ func DecodeRecords(data []byte) ([]Record, error) {
 
 // EncodeHead writes the header form of a head.
 func EncodeHead(h *Head) (string, error) {
-	if y := h.Time.Year(); y < 0 || y > 9999 {
-		return "", fmt.Errorf("encode head: the year %d is not one of RFC 3339", y)
+	b, err := json.Marshal(h)
+	if err != nil {
+		return "", fmt.Errorf("encode head: %w", err)
 	}
-	return string(appendHead(make([]byte, 0, 384), h)), nil
+	return string(b), nil
 }
 
 // DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that
@@ -247,11 +258,11 @@ func DecodeHead(s string) (Head, error) {
 	case h.Version > Version: // whatever err says: a field may have changed its type
 		return h, ErrNewerVersion
 	case err != nil:
-		return Head{}, &FieldError{Field: "head", Reason: strict.Shown(err.Error())}
+		return Head{}, &messages.FieldError{Field: "head", Reason: strict.Shown(err.Error())}
 	case h.ID == "" || h.Version < 1 || h.FirstEvent == 0 || len(h.Kinds) == 0:
-		return Head{}, &FieldError{Field: "head", Reason: "id, version, kinds or firstEvent is missing"}
+		return Head{}, &messages.FieldError{Field: "head", Reason: "id, version, kinds or firstEvent is missing"}
 	case h.Attempt < 0 || h.Events < 0:
-		return Head{}, &FieldError{Field: "head", Reason: "attempt or events is negative"}
+		return Head{}, &messages.FieldError{Field: "head", Reason: "attempt or events is negative"}
 	}
 	return h, nil
 }

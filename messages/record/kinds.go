@@ -1,6 +1,10 @@
-package messages
+package record
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/longshore-run/longshore/messages"
+)
 
 // kindOf is what is to be known of a kind of record beside what it means to a run, which State.Apply of the worker says.
 type kindOf struct {
@@ -15,7 +19,6 @@ type eventOf struct {
 	name string
 	when func(Record) bool // nil: always
 	data func(Record) any
-	room func(Record) int // about how long the data is as JSON; nil: some
 }
 
 // kinds is the one table of records: how they are read, and which events they have, which is also how many. A new kind is a
@@ -25,52 +28,43 @@ type eventOf struct {
 var kinds = sync.OnceValue(func() map[Kind]kindOf {
 	return map[Kind]kindOf{
 		KindStarted: kind[Started](
-			shows(EventRunQueued, (*Started).queued).sized(func(r *Started) int { return some + min(len(r.Task.Input.Text()), maxEventArgs) }),
-			shows(EventRunStarted, (*Started).begun),
+			shows(messages.EventRunQueued, (*Started).queued),
+			shows(messages.EventRunStarted, (*Started).begun),
 		),
-		KindClaimed:     kind[Claimed](shows(EventRunResumed, (*Claimed).resumed).when(func(r *Claimed) bool { return r.Resumes != "" })),
-		KindStepStarted: kind[StepStarted](shows(EventStepStart, (*StepStarted).data).sized(func(*StepStarted) int { return few })),
-		KindModelReplied: kind[ModelReplied](
-			shows(EventMessageEnd, (*ModelReplied).data).sized(func(r *ModelReplied) int { return some + few + textRoom(r.Message.Content) }),
-		),
-		KindModelFailed: kind[ModelFailed](shows(EventError, (*ModelFailed).data)),
-		KindToolStarted: kind[ToolStarted](
-			shows(EventToolExecutionStart, (*ToolStarted).data).sized(func(r *ToolStarted) int { return 2*few + min(len(r.Call.Arguments), maxEventText) }),
-		),
-		KindToolReturned: kind[ToolReturned](
-			shows(EventToolExecutionEnd, (*ToolReturned).data).sized(func(r *ToolReturned) int { return 2*few + textRoom(r.Result.Content) }),
-		),
-		KindStepEnded: kind[StepEnded](shows(EventStepEnd, (*StepEnded).data).sized(func(*StepEnded) int { return few })),
-		KindPlanned:   kind[Planned](shows(EventPlan, (*Planned).data)),
+		KindClaimed:      kind[Claimed](shows(messages.EventRunResumed, (*Claimed).resumed).when(func(r *Claimed) bool { return r.Resumes != "" })),
+		KindStepStarted:  kind[StepStarted](shows(messages.EventStepStart, (*StepStarted).data)),
+		KindModelReplied: kind[ModelReplied](shows(messages.EventMessageEnd, (*ModelReplied).data)),
+		KindModelFailed:  kind[ModelFailed](shows(messages.EventError, (*ModelFailed).data)),
+		KindToolStarted:  kind[ToolStarted](shows(messages.EventToolExecutionStart, (*ToolStarted).data)),
+		KindToolReturned: kind[ToolReturned](shows(messages.EventToolExecutionEnd, (*ToolReturned).data)),
+		KindStepEnded:    kind[StepEnded](shows(messages.EventStepEnd, (*StepEnded).data)),
+		KindPlanned:      kind[Planned](shows(messages.EventPlan, (*Planned).data)),
 		KindParked: kind[Parked](
-			shows(EventApprovalRequested, (*Parked).asks).when(func(r *Parked) bool { return r.Approval != nil }),
-			shows(EventRunWaiting, (*Parked).waits),
+			shows(messages.EventApprovalRequested, (*Parked).asks).when(func(r *Parked) bool { return r.Approval != nil }),
+			shows(messages.EventRunWaiting, (*Parked).waits),
 		),
 		KindReleased: kind[Released](),
 		KindLost:     kind[Lost](),
-		KindExpired:  kind[Expired](shows(EventApprovalDecided, (*Expired).data).when(func(r *Expired) bool { return r.Call != "" })),
+		KindExpired:  kind[Expired](shows(messages.EventApprovalDecided, (*Expired).data).when(func(r *Expired) bool { return r.Call != "" })),
 		KindFinished: kind[Finished](
-			shows(EventTurnEnd, (*Finished).turn).sized(func(*Finished) int { return 2 * few }),
-			shows(EventRunFinished, func(r *Finished) any { return r }).sized((*Finished).room), // emit makes a RunFinished of it
+			shows(messages.EventTurnEnd, (*Finished).turn),
+			shows(messages.EventRunFinished, func(r *Finished) any { return r }), // emit makes a RunFinished of it
 		),
-		KindBudgetWarned:   kind[BudgetWarned](shows(EventBudgetWarning, (*BudgetWarned).data)),
-		KindHookFailed:     kind[HookFailed](shows(EventHookFailed, (*HookFailed).data)),
+		KindBudgetWarned:   kind[BudgetWarned](shows(messages.EventBudgetWarning, (*BudgetWarned).data)),
+		KindHookFailed:     kind[HookFailed](shows(messages.EventHookFailed, (*HookFailed).data)),
 		KindSessionGranted: kind[SessionGranted](),
 		KindRecalled:       kind[Recalled](),
 		KindSummarised:     kind[Summarised](),
 		KindLined:          kind[Lined](),
 
-		KindCancelRequested: decision(kind[CancelRequested](shows(EventCancelRequested, (*CancelRequested).data))),
+		KindCancelRequested: decision(kind[CancelRequested](shows(messages.EventCancelRequested, (*CancelRequested).data))),
 		KindAnswered:        decision(kind[Answered]()),
-		KindDecided:         decision(kind[Decided](shows(EventApprovalDecided, (*Decided).data))),
-		KindSteered:         decision(kind[Steered](shows(EventSteered, (*Steered).data))),
+		KindDecided:         decision(kind[Decided](shows(messages.EventApprovalDecided, (*Decided).data))),
+		KindSteered:         decision(kind[Steered](shows(messages.EventSteered, (*Steered).data))),
 
-		KindUnverified: kind[Unverified](shows(EventDecisionIgnored, (*Unverified).data).when(func(r *Unverified) bool { return r.Told })),
+		KindUnverified: kind[Unverified](shows(messages.EventDecisionIgnored, (*Unverified).data).when(func(r *Unverified) bool { return r.Told })),
 	}
 })
-
-// Sizes of the data of events, in bytes.
-const few, some = 64, 192
 
 func kind[T any, R interface {
 	*T
@@ -93,7 +87,6 @@ type showing[R Record] struct {
 	name  string
 	data  func(R) any
 	given func(R) bool
-	size  func(R) int
 }
 
 func shows[R Record](name string, data func(R) any) showing[R] {
@@ -105,19 +98,11 @@ func (s showing[R]) when(given func(R) bool) showing[R] {
 	return s
 }
 
-func (s showing[R]) sized(size func(R) int) showing[R] {
-	s.size = size
-	return s
-}
-
 // row is the event for a record of any type: those of its kind have its type.
 func (s showing[R]) row() eventOf {
 	e := eventOf{name: s.name, data: func(r Record) any { return s.data(r.(R)) }} //nolint:forcetypeassert // see above
 	if s.given != nil {
 		e.when = func(r Record) bool { return s.given(r.(R)) } //nolint:forcetypeassert // see above
-	}
-	if s.size != nil {
-		e.room = func(r Record) int { return s.size(r.(R)) } //nolint:forcetypeassert // see above
 	}
 	return e
 }
@@ -143,22 +128,6 @@ func eventsOf(r Record, yield func(*eventOf)) {
 // countEvents is how many events a record has, without making them.
 func countEvents(r Record) (n int) {
 	eventsOf(r, func(*eventOf) { n++ })
-	return n
-}
-
-// roomFor is about how long the data of the records' events is, of those that are wanted.
-func roomFor(records []Record, wanted func(name string) bool) (n int) {
-	for _, r := range records {
-		eventsOf(r, func(e *eventOf) {
-			switch {
-			case !wanted(e.name):
-			case e.room == nil:
-				n += some
-			default:
-				n += e.room(r)
-			}
-		})
-	}
 	return n
 }
 

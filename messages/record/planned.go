@@ -1,10 +1,12 @@
-package messages
+package record
 
 import (
 	"encoding/json"
-	"github.com/longshore-run/longshore/messages/strict"
 	"math"
 	"slices"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Decision is what was decided about a plan.
@@ -22,12 +24,12 @@ const (
 // Planned is a decision about the run's plan. It is in the log in full, so that a later reading of the reply behind
 // it changes nothing.
 type Planned struct {
-	Step     int      `json:"step"` // whose reply decided it; 0: nobody was asked
-	Decision Decision `json:"decision"`
-	Reason   string   `json:"reason,omitempty"`
-	Plan     *Plan    `json:"plan,omitempty"`     // of ready and adapt: the whole plan from now on
-	Renewed  []string `json:"renewed,omitempty"`  // of adapt: ids of steps that were replaced; they begin anew
-	Fallback bool     `json:"fallback,omitempty"` // the model did not answer in time: a rule decided
+	Step     int            `json:"step"` // whose reply decided it; 0: nobody was asked
+	Decision Decision       `json:"decision"`
+	Reason   string         `json:"reason,omitempty"`
+	Plan     *messages.Plan `json:"plan,omitempty"`     // of ready and adapt: the whole plan from now on
+	Renewed  []string       `json:"renewed,omitempty"`  // of adapt: ids of steps that were replaced; they begin anew
+	Fallback bool           `json:"fallback,omitempty"` // the model did not answer in time: a rule decided
 	// Of ready and adapt, what the worker knew of the plan: the steps whose calls wait for an approval, also those that the agent
 	// asks one for, and how many seconds calls of the tools of steps took on average, by the ids of steps.
 	Approvals []string           `json:"approvals,omitempty"`
@@ -36,16 +38,6 @@ type Planned struct {
 
 // Kind implements Record.
 func (*Planned) Kind() Kind { return KindPlanned }
-
-// Purpose says what a model call is for. The empty one is a turn of native tool calling.
-type Purpose string
-
-// Purposes of the calls of planner "plan".
-const (
-	PurposePlan    Purpose = "plan"
-	PurposeObserve Purpose = "observe"
-	PurposeSummary Purpose = "summary"
-)
 
 // Values of ModelFailed.Fallback.
 const (
@@ -85,7 +77,7 @@ const maxPlanShown = 32 << 10
 
 func (r *Planned) data() any {
 	d := PlanData{Decision: r.Decision, Fallback: r.Fallback}
-	d.Reason, d.Truncated = strict.Fit(r.Reason, maxEventArgs)
+	d.Reason, d.Truncated = strict.Fit(r.Reason, messages.MaxEventArgs)
 	if r.Plan == nil {
 		return d
 	}
@@ -98,10 +90,10 @@ func (r *Planned) data() any {
 			RequiredApprovals: s.RequiredApprovals,
 		}
 		var cut bool
-		item.Description, cut = strict.Fit(s.Description, maxEventName)
+		item.Description, cut = strict.Fit(s.Description, messages.MaxEventName)
 		switch args := strict.Canonical(s.Args); {
 		case len(args) <= len(`{}`):
-		case len(args) > maxEventArgs || !json.Valid(args):
+		case len(args) > messages.MaxEventArgs || !json.Valid(args):
 			cut = true
 		default:
 			item.Args = args
@@ -120,7 +112,7 @@ func (r *Planned) data() any {
 }
 
 // estimate is how many seconds a step takes: as it is planned, or else as calls of its tool have taken; 0: not known.
-func (r *Planned) estimate(s *PlanStep) float64 {
+func (r *Planned) estimate(s *messages.PlanStep) float64 {
 	if s.EstimatedDuration > 0 {
 		return s.EstimatedDuration
 	}

@@ -1,8 +1,10 @@
-package messages
+package record
 
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // Record is one fact in a run's log. A record carries all that the events derived from it need.
@@ -45,14 +47,14 @@ const (
 
 // Started pins what the run is. It is the first record of every log.
 type Started struct {
-	Task     Task       `json:"task"`
-	Agent    Definition `json:"agent"`
-	Tools    []ToolSpec `json:"tools,omitempty"`
-	QueuedAt time.Time  `json:"queuedAt"`
-	Raw      []byte     `json:"raw,omitempty"` // the body as it came, of a task that cannot be worked
+	Task     messages.Task       `json:"task"`
+	Agent    messages.Definition `json:"agent"`
+	Tools    []messages.ToolSpec `json:"tools,omitempty"`
+	QueuedAt time.Time           `json:"queuedAt"`
+	Raw      []byte              `json:"raw,omitempty"` // the body as it came, of a task that cannot be worked
 	// ForkedFrom is set of a run that begins with what another has done. Such a log is made before anybody owns the run.
-	ForkedFrom *Origin `json:"forkedFrom,omitempty"`
-	Prefix     Records `json:"prefix,omitempty"` // what was kept of that run; it counts as if it followed this record
+	ForkedFrom *messages.Origin `json:"forkedFrom,omitempty"`
+	Prefix     Records          `json:"prefix,omitempty"` // what was kept of that run; it counts as if it followed this record
 }
 
 // Claimed makes a worker the owner. After it only that worker may append the owner's records.
@@ -64,78 +66,68 @@ type Claimed struct {
 	Delivery int    `json:"delivery,omitempty"`
 	Resumes  string `json:"resumes,omitempty"` // the reason of the park that this claim ends
 	// Tools are those of a run that began on a worker which did not have them.
-	Tools []ToolSpec `json:"tools,omitempty"`
+	Tools []messages.ToolSpec `json:"tools,omitempty"`
 }
 
 // StepStarted begins a turn of plan, act, reflect: its model call is made next. With a StepID it begins a step of the
 // plan: its tool call is made next, and there is no model call.
 type StepStarted struct {
-	Step    int     `json:"step"`              // from 1
-	StepID  string  `json:"stepId,omitempty"`  // of the plan's step
-	Purpose Purpose `json:"purpose,omitempty"` // of the model call
+	Step    int              `json:"step"`              // from 1
+	StepID  string           `json:"stepId,omitempty"`  // of the plan's step
+	Purpose messages.Purpose `json:"purpose,omitempty"` // of the model call
 }
 
 // ModelReplied is a paid model call.
 type ModelReplied struct {
-	Step     int        `json:"step"`
-	Message  Message    `json:"message"`
-	Stop     StopReason `json:"stop"`
-	Usage    Usage      `json:"usage"`
-	Provider string     `json:"provider,omitempty"`
-	Model    string     `json:"model,omitempty"`
-	Millis   int64      `json:"millis"`           // how long the call took
-	Cached   bool       `json:"cached,omitempty"` // from the reply cache: nothing was paid, usage is zero
-	Cost     *float64   `json:"cost,omitempty"`   // in US dollars, by the prices of the worker that made the call; nil: a price is unknown
+	Step     int                 `json:"step"`
+	Message  messages.Message    `json:"message"`
+	Stop     messages.StopReason `json:"stop"`
+	Usage    messages.Usage      `json:"usage"`
+	Provider string              `json:"provider,omitempty"`
+	Model    string              `json:"model,omitempty"`
+	Millis   int64               `json:"millis"`           // how long the call took
+	Cached   bool                `json:"cached,omitempty"` // from the reply cache: nothing was paid, usage is zero
+	Cost     *float64            `json:"cost,omitempty"`   // in US dollars, by the prices of the worker that made the call; nil: a price is unknown
 	// FirstTokenMillis is how long the call, its retries included, took to the first text or reasoning of this reply; 0: it has none, or it is not known.
 	FirstTokenMillis int64 `json:"firstTokenMillis,omitempty"`
 }
 
 // ModelFailed is a model call that failed for good.
 type ModelFailed struct {
-	Step     int      `json:"step"`
-	Error    RunError `json:"error"`
-	Fallback string   `json:"fallback,omitempty"` // what is done instead of failing: "continue", "retry" or "park"
-	Provider string   `json:"provider,omitempty"` // that failed last, as "provider/model"
+	Step     int               `json:"step"`
+	Error    messages.RunError `json:"error"`
+	Fallback string            `json:"fallback,omitempty"` // what is done instead of failing: "continue", "retry" or "park"
+	Provider string            `json:"provider,omitempty"` // that failed last, as "provider/model"
 }
 
 // ToolStarted is the intent to make a call; it is in the log before the call is made. After a crash a call of
 // EffectOnce that has it and no result is reported as unknown.
 type ToolStarted struct {
-	Step   int      `json:"step"`
-	Call   ToolCall `json:"call"`
-	StepID string   `json:"stepId,omitempty"` // of the plan's step
+	Step   int               `json:"step"`
+	Call   messages.ToolCall `json:"call"`
+	StepID string            `json:"stepId,omitempty"` // of the plan's step
 }
 
 // ToolReturned is the outcome of a call. A call that was refused has no ToolStarted.
 type ToolReturned struct {
-	Step   int        `json:"step"`
-	Name   string     `json:"name"`
-	Result ToolResult `json:"result"`
-	Code   Code       `json:"code,omitempty"` // set when Result.IsError: invalid_input, tool_failed, tool_unknown_outcome …
-	Millis int64      `json:"millis"`
-	StepID string     `json:"stepId,omitempty"` // of the plan's step
-	Files  []string   `json:"files,omitempty"`  // workspace paths that the call wrote
+	Step   int                 `json:"step"`
+	Name   string              `json:"name"`
+	Result messages.ToolResult `json:"result"`
+	Code   messages.Code       `json:"code,omitempty"` // set when Result.IsError: invalid_input, tool_failed, tool_unknown_outcome …
+	Millis int64               `json:"millis"`
+	StepID string              `json:"stepId,omitempty"` // of the plan's step
+	Files  []string            `json:"files,omitempty"`  // workspace paths that the call wrote
 	// Meta is what the tool said about its result, beside it: an object of at most MaxMeta bytes. The model is not told.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 
 // StepEnded ends a turn, or a step of the plan. A step that was skipped need not have begun.
 type StepEnded struct {
-	Step   int        `json:"step"`
-	Status StepStatus `json:"status"`
-	StepID string     `json:"stepId,omitempty"` // of the plan's step
-	Reason string     `json:"reason,omitempty"` // why it failed or was skipped
+	Step   int                 `json:"step"`
+	Status messages.StepStatus `json:"status"`
+	StepID string              `json:"stepId,omitempty"` // of the plan's step
+	Reason string              `json:"reason,omitempty"` // why it failed or was skipped
 }
-
-// StepStatus is how a step ended.
-type StepStatus string
-
-// Step statuses.
-const (
-	StepCompleted StepStatus = "completed"
-	StepFailed    StepStatus = "failed"
-	StepSkipped   StepStatus = "skipped"
-)
 
 // Parked says that the run waits for something outside and holds no worker meanwhile.
 type Parked struct {
@@ -147,11 +139,11 @@ type Parked struct {
 	Limit    string `json:"limit,omitempty"`
 	Question string `json:"question,omitempty"`
 
-	Approval *Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
-	Line     string    `json:"line,omitempty"`     // that has no place for it, when the reason is ParkLine or ParkPaused
-	Cause    *Cause    `json:"cause,omitempty"`    // what went wrong with the model, when the reason is ParkModel
-	Needs    *Needs    `json:"needs,omitempty"`    // of a worker, when the reason is ParkWorker
-	Again    bool      `json:"again,omitempty"`    // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
+	Approval *messages.Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
+	Line     string             `json:"line,omitempty"`     // that has no place for it, when the reason is ParkLine or ParkPaused
+	Cause    *messages.Cause    `json:"cause,omitempty"`    // what went wrong with the model, when the reason is ParkModel
+	Needs    *messages.Needs    `json:"needs,omitempty"`    // of a worker, when the reason is ParkWorker
+	Again    bool               `json:"again,omitempty"`    // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
 }
 
 // Released hands an open claim back. The attempt is given back too, unless it was Spent.
@@ -186,11 +178,11 @@ func (c *CancelRequested) Text() string {
 
 // Answered is what a parked call waited for.
 type Answered struct {
-	ID      string  `json:"id"`
-	Park    uint64  `json:"park"` // sequence of the Parked entry that it answers
-	By      string  `json:"by,omitempty"`
-	Content []Block `json:"content"`
-	IsError bool    `json:"isError,omitempty"`
+	ID      string           `json:"id"`
+	Park    uint64           `json:"park"` // sequence of the Parked entry that it answers
+	By      string           `json:"by,omitempty"`
+	Content []messages.Block `json:"content"`
+	IsError bool             `json:"isError,omitempty"`
 }
 
 // Expired says that a park's time is over.
@@ -201,8 +193,8 @@ type Expired struct {
 
 // Finished ends the run. Nothing after it counts.
 type Finished struct {
-	Result AgentResult `json:"result"`
-	Dead   bool        `json:"dead,omitempty"` // the task also goes to the dead letters
+	Result messages.AgentResult `json:"result"`
+	Dead   bool                 `json:"dead,omitempty"` // the task also goes to the dead letters
 }
 
 // BudgetWarned says that the agent's soft share of a cap is used. There is one at most for each cap of a run.
@@ -215,12 +207,12 @@ type BudgetWarned struct {
 // HookFailed says that a hook could not be asked or told. What it decides or hears is not in it: a refusal is the
 // ToolReturned or Finished that follows from it.
 type HookFailed struct {
-	On     HookPoint `json:"on"`
-	Hook   string    `json:"hook"` // its name
-	Step   int       `json:"step,omitempty"`
-	Call   string    `json:"call,omitempty"` // the tool call that it was about
-	Reason string    `json:"reason"`
-	Fatal  bool      `json:"fatal,omitempty"` // it ends the run
+	On     messages.HookPoint `json:"on"`
+	Hook   string             `json:"hook"` // its name
+	Step   int                `json:"step,omitempty"`
+	Call   string             `json:"call,omitempty"` // the tool call that it was about
+	Reason string             `json:"reason"`
+	Fatal  bool               `json:"fatal,omitempty"` // it ends the run
 }
 
 // Kind implements Record.

@@ -1,8 +1,10 @@
-package messages
+package record
 
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
 )
 
 // LogRequest asks for a page of a run's log.
@@ -16,9 +18,9 @@ type LogRequest struct {
 // Check says which field is wrong.
 func (r *LogRequest) Check() error {
 	if r.Offset < 0 {
-		return &FieldError{Field: "offset", Reason: "is negative"}
+		return &messages.FieldError{Field: "offset", Reason: "is negative"}
 	}
-	return checkAfter(r.After)
+	return messages.CheckAfter(r.After)
 }
 
 // LogPage is a page of a run's log, oldest entry first: entries, or a part of one that is too large for a message.

@@ -1,12 +1,12 @@
-package messages
+package record
 
-import "github.com/longshore-run/longshore/messages/strict"
+import (
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+)
 
 // KindUnverified is the kind of Unverified.
 const KindUnverified Kind = "unverified"
-
-// EventDecisionIgnored is the event of a decision that does not count, for nobody whom the reader trusts has signed it.
-const EventDecisionIgnored = "decision_ignored"
 
 // Decides reports whether the entry has a record that says what a person has decided.
 func (h *Head) Decides() bool {
@@ -32,14 +32,8 @@ func unverified(k Kind) *Unverified {
 	return &Unverified{Of: Kind(strict.Clip(string(k), strict.MaxToken)), Told: k == KindDecided || k == KindCancelRequested || k == KindSteered}
 }
 
-// DecisionIgnored is the data of decision_ignored.
-type DecisionIgnored struct {
-	Kind   Kind   `json:"kind"` // cancel_requested, decided or steered
-	Reason string `json:"reason"`
-}
-
 func (u *Unverified) data() any {
-	return DecisionIgnored{Kind: Kind(named(string(u.Of))), Reason: "no valid signature"}
+	return messages.DecisionIgnored{Kind: named(string(u.Of)), Reason: "no valid signature"}
 }
 
 // Ignored is an entry of which nothing counts: what was true before it, by the head prev, is true after it. Of e only the

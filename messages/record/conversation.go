@@ -1,0 +1,47 @@
+package record
+
+import "github.com/longshore-run/longshore/messages"
+
+// SessionGranted ends the park of a run whose turn in its session has come, or that was given a place in a line.
+type SessionGranted struct {
+	Park uint64 `json:"park"` // sequence of the Parked entry
+}
+
+// Recalled begins the turn of a run in its session: the conversation so far, which nothing changes any more for this run.
+type Recalled struct {
+	From     string             `json:"from,omitempty"`     // the run whose end it reflects; empty: the conversation begins
+	Messages []messages.Message `json:"messages,omitempty"` // oldest first
+	// Older is how many of the Messages, from the first, are beyond the agent's window: their summary takes their place.
+	Older   int `json:"older,omitempty"`
+	Dropped int `json:"dropped,omitempty"` // older messages that are left out
+}
+
+// Summarised is the paid model call that sums up the older part of a conversation. Without a text the call failed for
+// good, and the older part is left out.
+type Summarised struct {
+	Text     string             `json:"text,omitempty"`
+	Error    *messages.RunError `json:"error,omitempty"`
+	Usage    messages.Usage     `json:"usage"`
+	Provider string             `json:"provider,omitempty"`
+	Model    string             `json:"model,omitempty"`
+	Millis   int64              `json:"millis,omitempty"`
+	Cached   bool               `json:"cached,omitempty"`
+	Cost     *float64           `json:"cost,omitempty"` // as in ModelReplied
+}
+
+// Kind implements Record.
+func (*SessionGranted) Kind() Kind { return KindSessionGranted }
+
+// Kind implements Record.
+func (*Recalled) Kind() Kind { return KindRecalled }
+
+// Kind implements Record.
+func (*Summarised) Kind() Kind { return KindSummarised }
+
+// Lined says that the run is about to ask for places in lines. It gives them back when it parks or ends.
+type Lined struct {
+	Lines []string `json:"lines"`
+}
+
+// Kind implements Record.
+func (*Lined) Kind() Kind { return KindLined }

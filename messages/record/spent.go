@@ -1,0 +1,27 @@
+package record
+
+import "github.com/longshore-run/longshore/messages"
+
+// Spent is what the model calls in an entry cost, in nano US dollars. Calls of unknown price and those that another run
+// made count nothing.
+func (e Entry) Spent() (nanos int64) {
+	for _, r := range e.Records {
+		switch r := r.(type) {
+		case *ModelReplied:
+			nanos += nano(r.Cost)
+		case *Summarised:
+			nanos += nano(r.Cost)
+		}
+	}
+	return nanos
+}
+
+// maxCallCost of a call, in dollars, is far beyond what one can cost: a larger number is a mistake.
+const maxCallCost = 1e6
+
+func nano(usd *float64) int64 {
+	if usd == nil || !(*usd > 0) || *usd > maxCallCost {
+		return 0
+	}
+	return int64(*usd/messages.Nano + 0.5)
+}
