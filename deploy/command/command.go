@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/command/doctor"
 	"github.com/longshore-run/longshore/deploy/command/replay"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/runs"
 )
 
 // Run does what the arguments ask for, prints an error to the error output, and returns one of the exit codes. When the
@@ -45,6 +46,6 @@ func (p *Process) commands() *cobra.Command {
 	root.AddCommand(audit.Command(p.Version, p.Environ, raw))
 	forEval := p.terminal(p.Stderr, p.Stdout)
 	forEval.Ephemeral = !p.fleetElsewhere()
-	root.AddCommand(cli.Eval(p.evalFleet, forEval))
+	root.AddCommand(runs.Eval(p.evalFleet, forEval))
 	return root
 }

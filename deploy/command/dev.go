@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/agents"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -110,7 +110,7 @@ func (p *Process) startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level strin
 	}
 	if cfg.Agents != "" {
 		if _, err := agents.Load(cfg.Agents); err != nil {
-			return nil, &cli.UsageError{Err: err}
+			return nil, &render.UsageError{Err: err}
 		}
 	}
 	if p.env("LONGSHORE_LOG_LEVEL") == "" {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -23,10 +23,10 @@ const (
 // exitCode prints an error once, in one line, and returns how the process ends.
 func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	var (
-		ended  *cli.Interrupted
-		usage  *cli.UsageError
+		ended  *render.Interrupted
+		usage  *render.UsageError
 		set    *settings.Error
-		failed *cli.RunFailed
+		failed *render.RunFailed
 	)
 	switch {
 	case err == nil:
@@ -51,4 +51,4 @@ func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	}
 }
 
-func usageError(text string) error { return &cli.UsageError{Err: errors.New(text)} }
+func usageError(text string) error { return &render.UsageError{Err: errors.New(text)} }

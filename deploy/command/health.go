@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 // healthTimeout bounds the look at a process that may hang.
@@ -47,10 +47,10 @@ func (p *Process) healthCommand() *cobra.Command {
 			if err != nil {
 				h.Error = err.Error()
 			}
-			return errors.Join(err, cli.WriteJSON(cmd, h, p.raw()))
+			return errors.Join(err, render.WriteJSON(cmd, h, p.raw()))
 		},
 	}
-	asJSON = cli.OutputFlag(cmd)
+	asJSON = render.OutputFlag(cmd)
 	return cmd
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/worker/model/prices"
 )
 
@@ -34,7 +34,7 @@ func (p *Process) pricesList() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t, err := prices.Load(p.env("LONGSHORE_PRICES"))
 			if err != nil {
-				return cli.Usagef("LONGSHORE_PRICES: %v", err)
+				return render.Usagef("LONGSHORE_PRICES: %v", err)
 			}
 			for _, f := range t.Files() {
 				if *asJSON {
@@ -49,7 +49,7 @@ func (p *Process) pricesList() *cobra.Command {
 			return nil
 		},
 	}
-	asJSON = cli.OutputFlag(cmd)
+	asJSON = render.OutputFlag(cmd)
 	return cmd
 }
 
@@ -64,7 +64,7 @@ type listedPrice struct {
 
 func writePrices(cmd *cobra.Command, f *prices.File, raw bool) error {
 	for _, p := range f.Prices {
-		if err := cli.WriteJSON(cmd, listedPrice{p, f.Currency, f.Date, f.Source}, raw); err != nil {
+		if err := render.WriteJSON(cmd, listedPrice{p, f.Currency, f.Date, f.Source}, raw); err != nil {
 			return err
 		}
 	}
@@ -115,13 +115,13 @@ func pricesImport() *cobra.Command {
 		Example: "  longshore prices import model_prices_and_context_window.json --from openai,anthropic,groq -o prices.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			data, err := cli.ReadFile(cmd, args[0], prices.MaxImport)
+			data, err := render.ReadFile(cmd, args[0], prices.MaxImport)
 			if err != nil {
 				return err
 			}
 			f, left, err := prices.Import(data, from, time.Now().UTC().Format(time.DateOnly), "LiteLLM, model_prices_and_context_window.json")
 			if err != nil {
-				return cli.Usagef("import %s: %v", args[0], err)
+				return render.Usagef("import %s: %v", args[0], err)
 			}
 			out, err := json.MarshalIndent(f, "", "  ")
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -73,11 +73,11 @@ func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []
 	steps, results := cmd.ErrOrStderr(), cmd.OutOrStdout()
 	options := f.process.terminal(steps, results)
 	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) && isTerminal(steps) {
-		options.Ask = cli.NewAsker(in)
+		options.Ask = report.NewAsker(in)
 	}
 	if !f.process.fleetElsewhere() {
 		options.Ephemeral = true
 		options.Advice = "; but the fleet in this process ends with it now: run it on a terminal, or with a fleet that stays (NATS_URL or LONGSHORE_URL)"
 	}
-	return cli.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output == "json")
+	return report.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output == "json")
 }

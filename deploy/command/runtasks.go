@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -28,7 +28,7 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 	}
 	var tasks []messages.Task
 	for _, file := range f.files {
-		data, err := cli.ReadTask(cmd, file)
+		data, err := render.ReadTask(cmd, file)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 	if len(args) == 1 {
 		text := args[0]
 		if text == "-" {
-			data, err := cli.ReadFile(cmd, text, messages.MaxInput)
+			data, err := render.ReadFile(cmd, text, messages.MaxInput)
 			if err != nil {
 				return nil, err
 			}

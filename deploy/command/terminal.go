@@ -7,14 +7,14 @@ import (
 	"golang.org/x/term"
 
 	"github.com/longshore-run/longshore/deploy/fleet"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 )
 
 // terminal says how text is shown: steps on stderr, results on stdout.
-func (p *Process) terminal(stderr, stdout io.Writer) cli.Options {
+func (p *Process) terminal(stderr, stdout io.Writer) report.Options {
 	_, noColor := p.lookup("NO_COLOR")
 	tty := isTerminal(stderr) && p.env("TERM") != "dumb"
-	return cli.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), User: p.env("USER"), Tenant: p.env("LONGSHORE_TENANT"), Width: func() int { return width(stderr) }, Leaks: fleet.Leaks(p.Environ)}
+	return report.Options{Terminal: tty, Color: tty && !noColor, Raw: !isTerminal(stdout), User: p.env("USER"), Tenant: p.env("LONGSHORE_TENANT"), Width: func() int { return width(stderr) }, Leaks: fleet.Leaks(p.Environ)}
 }
 
 // raw reports whether JSON is written as it is, which is for an output that is no terminal.

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/webhook"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -30,11 +30,11 @@ func (p *Process) webhookKeyCommand() *cobra.Command {
 			case s.WebhookSecret == "":
 				return settings.Errorf("LONGSHORE_WEBHOOK_SECRET is missing: the secret of the dispatchers")
 			case !strict.ValidToken(tenant):
-				return cli.Usagef("--tenant: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
+				return render.Usagef("--tenant: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 			}
 			key := webhook.Key(s.WebhookSecret, tenant)
 			if *asJSON {
-				return cli.WriteJSON(cmd, map[string]string{"key": key}, p.raw())
+				return render.WriteJSON(cmd, map[string]string{"key": key}, p.raw())
 			}
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), key); err != nil {
 				return fmt.Errorf("write: %w", err)
@@ -43,6 +43,6 @@ func (p *Process) webhookKeyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", messages.DefaultTenant, "whose key")
-	asJSON = cli.OutputFlag(cmd)
+	asJSON = render.OutputFlag(cmd)
 	return cmd
 }

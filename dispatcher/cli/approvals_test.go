@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -91,7 +92,7 @@ func TestApprovalCommands(t *testing.T) {
 }
 
 // asked runs a task whose worker is this test: it parks at once, and ends the run when it was decided.
-func (f *fleet) asked(t *testing.T, p *record.Parked, options cli.Options) (steps string, err error) {
+func (f *fleet) asked(t *testing.T, p *record.Parked, options report.Options) (steps string, err error) {
 	t.Helper()
 	run := f.park(t, "r1", p)
 	client, done, err := f.connect(t.Context())
@@ -109,8 +110,8 @@ func (f *fleet) asked(t *testing.T, p *record.Parked, options cli.Options) (step
 	var out bytes.Buffer
 	task := messages.Task{ID: "r1", Agent: messages.DefaultAgent, Input: messages.TextInput("x")}
 	task.SetDefaults()
-	err = cli.RunTasks(ctx, client, []messages.Task{task}, &out, io.Discard, options, false)
-	if ended := new(cli.RunFailed); !errors.As(err, &ended) {
+	err = report.RunTasks(ctx, client, []messages.Task{task}, &out, io.Discard, options, false)
+	if ended := new(render.RunFailed); !errors.As(err, &ended) {
 		cancel() // nobody decides any more; an end that is seen may still have to be settled
 	}
 	<-worked
@@ -174,7 +175,7 @@ func TestRunAsksOnATerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
-			told, err := f.asked(t, tc.park, cli.Options{Ask: cli.NewAsker(strings.NewReader(tc.typed))})
+			told, err := f.asked(t, tc.park, report.Options{Ask: report.NewAsker(strings.NewReader(tc.typed))})
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v, want %q; told:\n%s", err, tc.want, told)
 			}
@@ -187,20 +188,20 @@ func TestRunAsksOnATerminal(t *testing.T) {
 
 func TestRunAsksNobody(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ask  *cli.Asker
+		ask  *report.Asker
 		park *record.Parked
 		want string
 	}{
 		"no terminal":         {nil, wrecks("c1"), "run r1 waits for approval, and there is no terminal to ask on: `longshore approve r1 c1`; so it is"},
-		"the input ends":      {cli.NewAsker(strings.NewReader("")), wrecks("c1"), "`longshore approve r1 c1`; so it is"},
+		"the input ends":      {report.NewAsker(strings.NewReader("")), wrecks("c1"), "`longshore approve r1 c1`; so it is"},
 		"a question":          {nil, &record.Parked{Reason: messages.ParkAnswer, Call: "c1"}, "`longshore answer r1 TEXT`; so it is"},
 		"a budget":            {nil, &record.Parked{Reason: messages.ReasonBudget}, "`longshore approve r1`; so it is"},
 		"a hostile call's id": {nil, wrecks("c1; rm\x1b"), "approve r1 'c1; rm"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
-			_, err := f.asked(t, tc.park, cli.Options{Ask: tc.ask, Advice: "; so it is"})
-			var person *cli.NeedsPerson
+			_, err := f.asked(t, tc.park, report.Options{Ask: tc.ask, Advice: "; so it is"})
+			var person *report.NeedsPerson
 			if !errors.As(err, &person) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\x1b") {
 				t.Errorf("%v, want %q", err, tc.want)
 			}

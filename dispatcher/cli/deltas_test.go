@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 )
@@ -59,64 +60,64 @@ func delta(step, attempt, try, n int, kind messages.LiveKind, text string) messa
 
 func TestReporterShowsReplies(t *testing.T) {
 	const text, idea, reset = messages.LiveText, messages.LiveReasoning, messages.LiveReset
-	step := func(r *cli.Reporter, n uint64, step int) {
+	step := func(r *report.Reporter, n uint64, step int) {
 		r.Event(event(t, "greeting", n, messages.EventStepStart, messages.Step{Step: step}))
 	}
 	for name, tc := range map[string]struct {
-		do   func(r *cli.Reporter)
+		do   func(r *report.Reporter)
 		want []string
 	}{
-		"as it comes": {func(r *cli.Reporter) {
+		"as it comes": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "Hel"))
 			r.Live(delta(1, 1, 1, 2, text, "lo,\nworld."))
 		}, []string{"  Hello,", "  world."}},
-		"wrapped, and its end only": {func(r *cli.Reporter) {
+		"wrapped, and its end only": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "first\n"+strings.Repeat("0123456789", 20)+"\n日本語日本語日本語日本語日本"))
 		}, []string{
 			"  67890123456789012", "  34567890123456789", "  01234567890123456", "  7890123456789",
 			"  日本語日本語日本", "  語日本語日本",
 		}},
-		"hostile": {func(r *cli.Reporter) {
+		"hostile": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "\x1b[2J\r\ta"))
 		}, []string{`  \x1b[2J\x0d    a`}},
-		"reasoning until there is text": {func(r *cli.Reporter) {
+		"reasoning until there is text": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, idea, "Hm."))
 		}, []string{"  Hm."}},
-		"text after reasoning": {func(r *cli.Reporter) {
+		"text after reasoning": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, idea, "Hm."))
 			r.Live(delta(1, 1, 1, 2, text, "Yes."))
 		}, []string{"  Yes."}},
-		"a reset leaves it and says so": {func(r *cli.Reporter) {
+		"a reset leaves it and says so": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "a\nb\nc"))
 			r.Live(delta(1, 1, 2, 2, reset, ""))
 		}, []string{"a", "b", "c", "! the reply was cu…"}},
-		"another worker begins anew": {func(r *cli.Reporter) {
+		"another worker begins anew": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "a\nb\nc"))
 			r.Live(delta(1, 2, 1, 1, text, "A"))
 			r.Live(delta(1, 1, 1, 2, text, "d"))
 		}, []string{"  A"}},
-		"the whole reply replaces it": {func(r *cli.Reporter) {
+		"the whole reply replaces it": {func(r *report.Reporter) {
 			step(r, 1, 1)
 			r.Live(delta(1, 1, 1, 1, text, "Hel\nlo"))
 			r.Event(event(t, "greeting", 2, messages.EventMessageEnd, messages.MessageEnd{Text: "Hello."}))
 			r.Live(delta(1, 1, 1, 2, text, " late"))
 		}, []string{"✓ step 1: Hello."}},
-		"an error replaces it": {func(r *cli.Reporter) {
+		"an error replaces it": {func(r *report.Reporter) {
 			step(r, 1, 1)
 			r.Live(delta(1, 1, 1, 1, text, "Hel"))
 			r.Event(event(t, "greeting", 2, messages.EventError, messages.ErrorData{Message: "no"}))
 		}, []string{"✗ step 1: the model call failed: no"}},
-		"a retry stays": {func(r *cli.Reporter) {
+		"a retry stays": {func(r *report.Reporter) {
 			step(r, 1, 1)
 			r.Live(delta(1, 1, 1, 1, messages.LiveRetry, "connection refused (model_unreachable); attempt 2 follows in 1s"))
 			r.Live(delta(1, 1, 2, 2, text, "Hello."))
 		}, []string{"! step 1: the model call failed: connection refused", "  Hello."}},
-		"the next step's comes early": {func(r *cli.Reporter) {
+		"the next step's comes early": {func(r *report.Reporter) {
 			step(r, 1, 1)
 			r.Live(delta(2, 1, 1, 1, text, "Next."))
 			r.Event(event(t, "greeting", 2, messages.EventMessageEnd, messages.MessageEnd{Text: "Hello."}))
 		}, []string{"✓ step 1: Hello.", "  Next."}},
-		"not of several runs": {func(r *cli.Reporter) {
+		"not of several runs": {func(r *report.Reporter) {
 			r.Live(delta(1, 1, 1, 1, text, "a\nb"))
 			r.Begin("another")
 			r.Live(delta(1, 1, 1, 2, text, "c"))
@@ -125,7 +126,7 @@ func TestReporterShowsReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var s tty
-				r := cli.NewReporter(&s, cli.Options{Terminal: true, Deltas: true, Width: func() int { return 20 }})
+				r := report.NewReporter(&s, report.Options{Terminal: true, Deltas: true, Width: func() int { return 20 }})
 				r.Begin("greeting")
 				tc.do(r)
 				var got []string
@@ -148,12 +149,12 @@ func TestReporterShowsReplies(t *testing.T) {
 }
 
 func TestReporterShowsNoRepliesElsewhere(t *testing.T) {
-	for name, options := range map[string]cli.Options{
+	for name, options := range map[string]report.Options{
 		"no terminal": {Deltas: true}, "not asked for": {Terminal: true, Width: func() int { return 200 }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var s tty
-			r := cli.NewReporter(&s, options)
+			r := report.NewReporter(&s, options)
 			r.Begin("greeting")
 			r.Live(delta(1, 1, 1, 1, messages.LiveText, "Hello"))
 			if got := strings.Join(s.rows, "\n"); strings.Contains(got, "Hello") {
@@ -172,17 +173,17 @@ func TestWatchDeltas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
-		options cli.Options
+		options report.Options
 		args    []string
 		piece   string // what shows that a piece was seen
 		errs    func(out io.Writer) io.Writer
 	}{
 		"terminal": {
-			options: cli.Options{Terminal: true}, piece: "  Hel",
+			options: report.Options{Terminal: true}, piece: "  Hel",
 			errs: func(out io.Writer) io.Writer { return out },
 		},
 		"json": {
-			options: cli.Options{Raw: true}, args: []string{"-o", "json"}, piece: `{"type":"longshore.live.v1","run":"`,
+			options: report.Options{Raw: true}, args: []string{"-o", "json"}, piece: `{"type":"longshore.live.v1","run":"`,
 			errs: func(io.Writer) io.Writer { return io.Discard },
 		},
 	} {

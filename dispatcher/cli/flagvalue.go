@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -37,7 +38,7 @@ func flagValue(err error) error {
 	case "bool":
 		must = "must be true or false"
 	case "duration":
-		if _, own := f.Value.(*ago); !own {
+		if _, own := f.Value.(*render.Ago); !own {
 			must = "must be a time such as 90s, 10m or 2h"
 		}
 	default:

@@ -18,6 +18,8 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
@@ -106,7 +108,7 @@ func (f *fleet) run(t *testing.T, args ...string) (stdout, stderr string) {
 func (f *fleet) raw(t *testing.T, args ...string) string {
 	t.Helper()
 	root := &cobra.Command{Use: "longshore"}
-	root.AddCommand(cli.Commands(f.connect, cli.Options{Raw: true})...)
+	root.AddCommand(cli.Commands(f.connect, report.Options{Raw: true})...)
 	cli.Usage(root)
 	var out, errs bytes.Buffer
 	root.SetOut(&out)
@@ -128,7 +130,7 @@ func (f *fleet) fails(t *testing.T, want string, args ...string) (stdout, stderr
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("%v: %s", args, diff)
 	}
-	if _, is := errors.AsType[*cli.UsageError](err); is {
+	if _, is := errors.AsType[*render.UsageError](err); is {
 		t.Errorf("%v: a usage error", args)
 	}
 	return stdout, stderr
@@ -255,7 +257,7 @@ func TestFailedRunIsRunFailed(t *testing.T) {
 	})
 	for _, args := range [][]string{{"result", "bad"}, {"watch", "bad"}, {"result", "bad", "--wait", "-o", "json"}, {"watch", "bad", "-o", "json"}} {
 		stdout, stderr, err := executeWith(t, f.connect, "", args...)
-		failed, ok := errors.AsType[*cli.RunFailed](err)
+		failed, ok := errors.AsType[*render.RunFailed](err)
 		if !ok || failed.ID != "bad" || failed.Status != messages.StatusFailed || failed.Err.Code != messages.CodeBudget {
 			t.Errorf("%v: got %v", args, err)
 		}
@@ -417,7 +419,7 @@ func TestInterruptedWatchSaysThatTheRunGoesOn(t *testing.T) {
 		})
 		err := execute(ctx, root, io.Discard, args...)
 		want := "Detached; run slow is still running. Follow: longshore watch slow. Stop: longshore cancel slow."
-		if _, is := errors.AsType[*cli.Interrupted](err); !is || err.Error() != want || !errors.Is(err, context.Canceled) {
+		if _, is := errors.AsType[*render.Interrupted](err); !is || err.Error() != want || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 func TestKeys(t *testing.T) {
@@ -64,7 +64,7 @@ func TestKeysUsage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := executeWith(t, f.connect, "", append([]string{"keys", "api"}, args...)...)
-			var usage *cli.UsageError
+			var usage *render.UsageError
 			if !errors.As(err, &usage) || strings.Contains(err.Error(), secret) {
 				t.Errorf("%v", err)
 			}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 )
@@ -38,7 +38,7 @@ func TestTheBeginningOfAnID(t *testing.T) {
 		t.Errorf("%q, told %q", stdout, stderr)
 	}
 	_, _, err := executeWith(t, f.connect, "", "cancel", "01KAR")
-	if _, is := errors.AsType[*cli.UsageError](err); !is || !strings.HasPrefix(err.Error(), "several runs begin with 01KAR: ") ||
+	if _, is := errors.AsType[*render.UsageError](err); !is || !strings.HasPrefix(err.Error(), "several runs begin with 01KAR: ") ||
 		!strings.Contains(err.Error(), oneID) || !strings.Contains(err.Error(), twoID) {
 		t.Errorf("an ambiguous one: %v", err)
 	}
@@ -64,7 +64,7 @@ func TestTheLastRun(t *testing.T) {
 	}
 	f.fails(t, "no runs of tenant empty: submit a task with `longshore submit --tenant empty`", "status", "--last", "--tenant", "empty")
 	_, _, err := executeWith(t, f.connect, "", "status", "--last", oneID)
-	if _, is := errors.AsType[*cli.UsageError](err); !is {
+	if _, is := errors.AsType[*render.UsageError](err); !is {
 		t.Errorf("both: %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -50,7 +50,7 @@ func TestQuotaCommands(t *testing.T) {
 		{"drain", ""},
 	} {
 		_, _, err := executeWith(t, f.connect, "", args...)
-		if _, is := errors.AsType[*cli.UsageError](err); !is {
+		if _, is := errors.AsType[*render.UsageError](err); !is {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 )
 
@@ -23,13 +23,13 @@ type at struct{ time.Time }
 func (a *at) now() time.Time { return a.Time }
 
 // report shows events as they came, and what each run ended with.
-func report(t *testing.T, options cli.Options, files ...string) string {
+func reported(t *testing.T, options report.Options, files ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	clock := &at{noon.Add(-2 * time.Minute)}
 	options.Now = clock.now
 	synctest.Test(t, func(t *testing.T) { // so that the spinner stands still
-		r := cli.NewReporter(&out, options)
+		r := report.NewReporter(&out, options)
 		defer r.Close()
 		for _, file := range files {
 			events, _ := recorded(t, file)
@@ -52,40 +52,40 @@ func report(t *testing.T, options cli.Options, files ...string) string {
 }
 
 func TestReporterPlain(t *testing.T) {
-	golden(t, "report.plain.txt", report(t, cli.Options{}, "report.jsonl"))
-	golden(t, "failed.plain.txt", report(t, cli.Options{}, "failed.jsonl"))
-	golden(t, "plan.plain.txt", report(t, cli.Options{}, "plan.jsonl"))
+	golden(t, "report.plain.txt", reported(t, report.Options{}, "report.jsonl"))
+	golden(t, "failed.plain.txt", reported(t, report.Options{}, "failed.jsonl"))
+	golden(t, "plan.plain.txt", reported(t, report.Options{}, "plan.jsonl"))
 }
 
 func TestReporterOnTerminal(t *testing.T) {
 	width := func() int { return 72 }
-	got := report(t, cli.Options{Terminal: true, Width: width}, "report.jsonl")
+	got := reported(t, report.Options{Terminal: true, Width: width}, "report.jsonl")
 	golden(t, "report.terminal.txt", readable(got))
 	golden(t, "report.screen.txt", strings.Join(screen(t, got, 72), "\n"))
-	got = report(t, cli.Options{Terminal: true, Width: width, Color: true}, "failed.jsonl")
+	got = reported(t, report.Options{Terminal: true, Width: width, Color: true}, "failed.jsonl")
 	golden(t, "failed.color.txt", readable(got))
 }
 
 func TestReporterOfSeveralRuns(t *testing.T) {
 	names := map[string]string{"01KDZ6XV00000000000000000A": "report", "nightly-7": "count", "third": "wait"}
-	golden(t, "several.plain.txt", report(t, cli.Options{Names: names}, "report.jsonl", "failed.jsonl"))
-	got := report(t, cli.Options{Names: names, Terminal: true, Width: func() int { return 100 }}, "report.jsonl", "failed.jsonl")
+	golden(t, "several.plain.txt", reported(t, report.Options{Names: names}, "report.jsonl", "failed.jsonl"))
+	got := reported(t, report.Options{Names: names, Terminal: true, Width: func() int { return 100 }}, "report.jsonl", "failed.jsonl")
 	golden(t, "several.terminal.txt", readable(got))
 }
 
 func TestReporterFitsEveryWidth(t *testing.T) {
 	for width := range 120 {
-		got := report(t, cli.Options{Terminal: true, Color: true, Width: func() int { return width }}, "report.jsonl")
+		got := reported(t, report.Options{Terminal: true, Color: true, Width: func() int { return width }}, "report.jsonl")
 		screen(t, got, max(width, 20)) // fails on a line that is too long
 	}
 }
 
 func TestReporterWithoutColorOrTerminalSendsNoCodes(t *testing.T) {
-	plain := report(t, cli.Options{Color: true}, "report.jsonl", "failed.jsonl")
+	plain := reported(t, report.Options{Color: true}, "report.jsonl", "failed.jsonl")
 	if strings.ContainsAny(plain, "\x1b\r") {
 		t.Errorf("control codes without a terminal: %q", plain)
 	}
-	terminal := strings.ReplaceAll(report(t, cli.Options{Terminal: true}, "report.jsonl"), "\r\x1b[K", "")
+	terminal := strings.ReplaceAll(reported(t, report.Options{Terminal: true}, "report.jsonl"), "\r\x1b[K", "")
 	if strings.ContainsAny(terminal, "\x1b\r") {
 		t.Errorf("colors that nobody asked for: %q", terminal)
 	}
@@ -94,7 +94,7 @@ func TestReporterWithoutColorOrTerminalSendsNoCodes(t *testing.T) {
 func TestReporterTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out safeBuffer
-		r := cli.NewReporter(&out, cli.Options{Terminal: true})
+		r := report.NewReporter(&out, report.Options{Terminal: true})
 		r.Begin("nightly-7")
 		time.Sleep(65 * time.Second) // of the bubble
 		synctest.Wait()
@@ -116,7 +116,7 @@ func TestReporterTicks(t *testing.T) {
 
 func TestReporterOfRunsAtOnce(t *testing.T) {
 	var out safeBuffer
-	r := cli.NewReporter(&out, cli.Options{Terminal: true, Names: map[string]string{"a": "a", "b": "b", "c": "c"}})
+	r := report.NewReporter(&out, report.Options{Terminal: true, Names: map[string]string{"a": "a", "b": "b", "c": "c"}})
 	var runs sync.WaitGroup
 	for _, id := range []string{"a", "b", "c"} {
 		runs.Go(func() {
@@ -151,7 +151,7 @@ func TestReporterWritesResultsElsewhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var steps, out bytes.Buffer
-			r := cli.NewReporter(&steps, cli.Options{Out: &out, Raw: tc.raw})
+			r := report.NewReporter(&steps, report.Options{Out: &out, Raw: tc.raw})
 			defer r.Close()
 			if err := r.Done(&messages.AgentResult{ID: "x", Success: true, Status: messages.StatusCompleted, Result: hostile}); err != nil {
 				t.Fatal(err)
@@ -167,7 +167,7 @@ func TestReporterWritesResultsElsewhere(t *testing.T) {
 }
 
 func TestReporterTellsThatAResultWasNotWritten(t *testing.T) {
-	r := cli.NewReporter(&bytes.Buffer{}, cli.Options{Out: full{}})
+	r := report.NewReporter(&bytes.Buffer{}, report.Options{Out: full{}})
 	defer r.Close()
 	err := r.Done(&messages.AgentResult{ID: "x", Success: true, Result: "text"})
 	if !errors.Is(err, errFull) {
@@ -186,7 +186,7 @@ func TestReporterShowsResultsOfOtherTypes(t *testing.T) {
 		"": nil, "[\n  1\n]\n": []any{1}, "7\n": 7,
 	} {
 		var out bytes.Buffer
-		r := cli.NewReporter(&bytes.Buffer{}, cli.Options{Out: &out})
+		r := report.NewReporter(&bytes.Buffer{}, report.Options{Out: &out})
 		if err := r.Done(&messages.AgentResult{ID: "x", Success: true, Result: result}); err != nil {
 			t.Fatal(err)
 		}
@@ -241,12 +241,12 @@ func FuzzReporterNeverLetsTextSteerATerminal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, columns uint8) {
 		width := max(int(columns), 20)
-		for _, options := range []cli.Options{
+		for _, options := range []report.Options{
 			{Terminal: true, Color: true, Width: func() int { return width }}, {},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				r := cli.NewReporter(&out, options)
+				r := report.NewReporter(&out, options)
 				r.Begin(text)
 				for _, e := range hostileEvents(t, text) {
 					r.Event(e)

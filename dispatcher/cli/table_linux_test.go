@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 )
 
 // A table fits in the terminal by cutting prose, never what people copy; where the output is no terminal it is whole.
@@ -17,7 +17,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	for _, width := range []uint16{100, 110, 40} {
 		p := newPTY(t)
 		p.Resize(width, 24)
-		root := withCommands(f.connect, cli.Options{})
+		root := withCommands(f.connect, report.Options{})
 		root.SetOut(p.Slave)
 		root.SetArgs([]string{"list"})
 		if err := root.ExecuteContext(t.Context()); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 )
 
 // A tenant in the options is the default of every command, and a flag is stronger.
@@ -27,7 +28,7 @@ func TestTenantOfCommands(t *testing.T) {
 		}
 		return n
 	}
-	if look(cli.Commands(connect, cli.Options{Tenant: "acme"})) == 0 {
+	if look(cli.Commands(connect, report.Options{Tenant: "acme"})) == 0 {
 		t.Error("no command has a tenant")
 	}
 	for _, cmd := range cli.Commands(connect) {

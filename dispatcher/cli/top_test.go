@@ -15,6 +15,9 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 )
@@ -43,7 +46,7 @@ type topShot struct {
 const patience = 30 * time.Second
 
 // withCommands has the commands as main makes them.
-func withCommands(connect cli.Connect, options ...cli.Options) *cobra.Command {
+func withCommands(connect conn.Connect, options ...report.Options) *cobra.Command {
 	root := &cobra.Command{Use: "longshore"}
 	root.AddCommand(cli.Commands(connect, options...)...)
 	cli.Usage(root)
@@ -174,7 +177,7 @@ func TestTopRefusals(t *testing.T) {
 		"an unknown output": {"top", "-o", "yaml"},
 	} {
 		_, _, err := executeWith(t, none, "", args...)
-		if _, usage := errors.AsType[*cli.UsageError](err); !usage {
+		if _, usage := errors.AsType[*render.UsageError](err); !usage {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

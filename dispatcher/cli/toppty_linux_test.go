@@ -15,8 +15,8 @@ import (
 	"github.com/charmbracelet/x/vt"
 	"golang.org/x/term"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/dispatcher/cli/ptytest"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
 )
 
 // pty is a terminal of a test.
@@ -90,7 +90,7 @@ func has(text string) (string, func(string) bool) {
 }
 
 func (p *pty) top(ctx context.Context, f *fleet) chan error {
-	root := withCommands(f.connect, cli.Options{Terminal: true, Color: true})
+	root := withCommands(f.connect, report.Options{Terminal: true, Color: true})
 	root.SetIn(p.Slave)
 	root.SetOut(p.Slave)
 	root.SetErr(p.Slave)

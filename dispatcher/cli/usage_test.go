@@ -13,6 +13,8 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 var errConnected = errors.New("connected")
@@ -28,7 +30,7 @@ func dry(t *testing.T, in string, args ...string) (stdout, stderr string, connec
 	return stdout, stderr, connects, err
 }
 
-func executeWith(t *testing.T, connect cli.Connect, in string, args ...string) (stdout, stderr string, err error) {
+func executeWith(t *testing.T, connect conn.Connect, in string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	root := newRoot(t, connect)
 	var out, errs bytes.Buffer
@@ -41,7 +43,7 @@ func executeWith(t *testing.T, connect cli.Connect, in string, args ...string) (
 }
 
 // newRoot has our commands and some that are used wrongly in other ways.
-func newRoot(t *testing.T, connect cli.Connect) *cobra.Command {
+func newRoot(t *testing.T, connect conn.Connect) *cobra.Command {
 	t.Helper()
 	root := &cobra.Command{Use: "longshore"}
 	group := &cobra.Command{Use: "group"}
@@ -151,7 +153,7 @@ func TestMistakesAreUsageErrorsAndNeverConnect(t *testing.T) {
 			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
 				t.Error(diff)
 			}
-			if usage, ok := errors.AsType[*cli.UsageError](err); !ok || usage.Unwrap() == nil {
+			if usage, ok := errors.AsType[*render.UsageError](err); !ok || usage.Unwrap() == nil {
 				t.Errorf("a %T, not a *UsageError", err)
 			}
 			if connects != 0 {
@@ -174,7 +176,7 @@ func TestSoundCommandsConnect(t *testing.T) {
 		if !errors.Is(err, errConnected) || connects != 1 {
 			t.Errorf("%s: connected %d times: %v", args, connects, err)
 		}
-		if _, is := errors.AsType[*cli.UsageError](err); is {
+		if _, is := errors.AsType[*render.UsageError](err); is {
 			t.Errorf("%s: not a mistake of the caller: %v", args, err)
 		}
 	}
@@ -201,7 +203,7 @@ func TestCommandsReadNoMoreThanATask(t *testing.T) {
 	root.SetIn(endless)
 	root.SetArgs([]string{"submit", "-"})
 	err := root.ExecuteContext(t.Context())
-	if _, ok := errors.AsType[*cli.UsageError](err); !ok {
+	if _, ok := errors.AsType[*render.UsageError](err); !ok {
 		t.Errorf("got %v", err)
 	}
 }

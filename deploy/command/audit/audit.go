@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
@@ -38,7 +38,7 @@ func keyCommand(raw bool) *cobra.Command {
 			"(--key), and those who verify it the public key (--public-key).",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return cli.Usagef("needs the name of one file, got %d arguments", len(args))
+				return render.Usagef("needs the name of one file, got %d arguments", len(args))
 			}
 			return nil
 		},
@@ -50,7 +50,7 @@ func keyCommand(raw bool) *cobra.Command {
 			const private = 0o600
 			f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, private)
 			if errors.Is(err, fs.ErrExist) {
-				return cli.Usagef("%s exists already", args[0])
+				return render.Usagef("%s exists already", args[0])
 			}
 			if err != nil {
 				return fmt.Errorf("write the key: %w", err)
@@ -60,13 +60,13 @@ func keyCommand(raw bool) *cobra.Command {
 				return fmt.Errorf("write the key: %w", err)
 			}
 			if *asJSON {
-				return cli.WriteJSON(cmd, map[string]string{"key": key.Public()}, raw)
+				return render.WriteJSON(cmd, map[string]string{"key": key.Public()}, raw)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), key.Public())
 			return err
 		},
 	}
-	asJSON = cli.OutputFlag(cmd)
+	asJSON = render.OutputFlag(cmd)
 	return cmd
 }
 
@@ -95,10 +95,10 @@ func (p *place) flags(cmd *cobra.Command, environ func() []string) {
 			p.keys = s.Keys
 		}
 		if p.maxUnsigned < 0 {
-			return cli.Usagef("--max-unsigned: must not be below 0")
+			return render.Usagef("--max-unsigned: must not be below 0")
 		}
 		if p.dir == "" {
-			return cli.Usagef("--dir: the folder of the audit is missing")
+			return render.Usagef("--dir: the folder of the audit is missing")
 		}
 		return nil
 	}
@@ -107,7 +107,7 @@ func (p *place) flags(cmd *cobra.Command, environ func() []string) {
 func (p *place) config() (audit.VerifyConfig, error) {
 	keys, err := audit.ParsePublicKeys(p.keys)
 	if err != nil {
-		return audit.VerifyConfig{}, cli.Usagef("--public-key: %w", err)
+		return audit.VerifyConfig{}, render.Usagef("--public-key: %w", err)
 	}
 	return audit.VerifyConfig{Dir: p.dir, Keys: keys, MaxUnsigned: p.maxUnsigned}, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/observability/audit"
 )
@@ -258,7 +259,7 @@ func TestRefusals(t *testing.T) {
 		"the keys of no one":    {[]string{"export", "--dir", dir, "--public-key", public + "x"}, true, "not a public key"},
 	} {
 		_, _, err := command(t, tc.args...)
-		_, usage := errors.AsType[*cli.UsageError](err)
+		_, usage := errors.AsType[*render.UsageError](err)
 		if err == nil || usage != tc.usage || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}

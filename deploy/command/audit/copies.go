@@ -13,7 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/observability/audit"
@@ -58,10 +58,10 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 				return err
 			}
 			if store = cmp.Or(store, s.Store, audit.Bucket); !strict.ValidToken(store) {
-				return cli.Usagef("--store: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
+				return render.Usagef("--store: must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 			}
 			if dir == "" {
-				return cli.Usagef("--dir: the folder to fill is missing")
+				return render.Usagef("--dir: the folder to fill is missing")
 			}
 			bucket, done, err := openStore(cmd.Context(), s, store)
 			if err != nil {
@@ -77,7 +77,7 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 				if err != nil {
 					told.Error = err.Error()
 				}
-				return errors.Join(err, cli.WriteJSON(cmd, told, raw))
+				return errors.Join(err, render.WriteJSON(cmd, told, raw))
 			}
 			_, printed := fmt.Fprintf(cmd.OutOrStdout(), "%d segments, %d bytes\n", got.Segments, got.Bytes)
 			return errors.Join(err, printed)
@@ -85,7 +85,7 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "folder to fill; it must be empty or not be there")
 	cmd.Flags().StringVar(&store, "store", "", "object store (default LONGSHORE_AUDIT_STORE, else "+audit.Bucket+")")
-	asJSON = cli.OutputFlag(cmd)
+	asJSON = render.OutputFlag(cmd)
 	return cmd
 }
 

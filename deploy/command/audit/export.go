@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/observability/audit"
 )
@@ -39,14 +39,14 @@ func exportCommand(environ func() []string) *cobra.Command {
 				return err
 			}
 			if output != "text" && output != "json" {
-				return cli.Usagef("--output: must be text or json")
+				return render.Usagef("--output: must be text or json")
 			}
 			if f.since, err = sinceWhen(since, time.Now()); err != nil {
 				return err
 			}
 			for _, token := range []struct{ flag, text string }{{"--run", f.run}, {"--tenant", f.tenant}} {
 				if token.text != "" && !strict.ValidToken(token.text) {
-					return cli.Usagef("%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", token.flag)
+					return render.Usagef("%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", token.flag)
 				}
 			}
 			return f.export(cmd, cfg, output == "json")
@@ -70,7 +70,7 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, cli.Usagef("--since: must be a time such as 2026-01-02T15:04:05Z or a duration such as 24h")
+		return at, render.Usagef("--since: must be a time such as 2026-01-02T15:04:05Z or a duration such as 24h")
 	}
 	return at, nil
 }
@@ -127,7 +127,7 @@ func told(tenant string, e *audit.Entry) string {
 		}
 	}
 	text := fmt.Sprintf("%s  %-8s  %6d  %-8s  %s  %s", e.At.Format(time.RFC3339), tenant, e.N, e.Kind, run, strings.TrimSpace(name+" "+about(e)))
-	return cli.Visible(text) + "\n"
+	return render.Visible(text) + "\n"
 }
 
 // about is who did what, where an event says so.

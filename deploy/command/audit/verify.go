@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
@@ -29,7 +29,7 @@ func verifyCommand(environ func() []string, raw bool) *cobra.Command {
 				return err
 			}
 			if output != "text" && output != "json" {
-				return cli.Usagef("--output: must be text or json")
+				return render.Usagef("--output: must be text or json")
 			}
 			if cfg.Anchor, err = anchors(heads); err != nil {
 				return err
@@ -51,7 +51,7 @@ func anchors(heads []string) (map[uint64]audit.Hash, error) {
 		n, err := strconv.ParseUint(number, 10, 64)
 		var h audit.Hash
 		if err != nil || n == 0 || h.UnmarshalText([]byte(hash)) != nil {
-			return nil, cli.Usagef("--head: must be N:HASH, as verify prints it")
+			return nil, render.Usagef("--head: must be N:HASH, as verify prints it")
 		}
 		out[n] = h
 	}
@@ -80,7 +80,7 @@ func verify(cmd *cobra.Command, cfg audit.VerifyConfig, asJSON, raw bool) error 
 		return fmt.Errorf("verify: %w", err)
 	}
 	if asJSON {
-		err = cli.WriteJSON(cmd, r, raw)
+		err = render.WriteJSON(cmd, r, raw)
 	} else {
 		_, err = io.WriteString(out, verdict(&r.Summary, len(cfg.Keys) > 0))
 	}
@@ -105,7 +105,7 @@ func located(f *audit.Finding) string {
 	if f.N > 0 {
 		where += fmt.Sprintf(", entry %d", f.N)
 	}
-	return cli.Visible(fmt.Sprintf("%s: %s: %s", where, f.What, f.Detail)) + "\n"
+	return render.Visible(fmt.Sprintf("%s: %s: %s", where, f.What, f.Detail)) + "\n"
 }
 
 func verdict(s *audit.Summary, known bool) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
@@ -79,13 +79,13 @@ func Command(cfg Config) *cobra.Command {
 func (f *flags) check() error {
 	switch {
 	case f.role != "" && f.role != roleWorker && f.role != roleDispatcher:
-		return cli.Usagef("--role: must be worker or dispatcher")
+		return render.Usagef("--role: must be worker or dispatcher")
 	case f.output != "text" && f.output != "json":
-		return cli.Usagef("--output: must be text or json")
+		return render.Usagef("--output: must be text or json")
 	case f.timeout < leastTimeout || f.timeout > mostTimeout:
-		return cli.Usagef("--timeout: must be %s to %s", leastTimeout, mostTimeout)
+		return render.Usagef("--timeout: must be %s to %s", leastTimeout, mostTimeout)
 	case f.monitor != "" && !strings.HasPrefix(f.monitor, "http://") && !strings.HasPrefix(f.monitor, "https://"):
-		return cli.Usagef("--monitor: must be an address such as http://127.0.0.1:8222")
+		return render.Usagef("--monitor: must be an address such as http://127.0.0.1:8222")
 	default:
 		return nil
 	}
@@ -122,7 +122,7 @@ func (f *flags) run(cmd *cobra.Command, cfg *Config) error {
 		return err
 	}
 	if r.Healthy = failed == 0; f.output == "json" {
-		if err := cli.WriteJSON(cmd, r, cfg.Raw); err != nil {
+		if err := render.WriteJSON(cmd, r, cfg.Raw); err != nil {
 			return err
 		}
 	}

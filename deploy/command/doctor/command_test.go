@@ -7,7 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/command/doctor"
 	"github.com/longshore-run/longshore/deploy/fleet"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 func TestHealthyFleet(t *testing.T) {
@@ -87,7 +87,7 @@ func TestUsage(t *testing.T) {
 		"runs, odd age":     {"runs", "--older", "-1s"},
 	} {
 		_, err := runDoctor(t, nil, args...)
-		if _, usage := errors.AsType[*cli.UsageError](err); !usage {
+		if _, usage := errors.AsType[*render.UsageError](err); !usage {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

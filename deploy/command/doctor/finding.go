@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 // Status is how bad something is.
@@ -46,9 +46,9 @@ func skip(check, do, format string, args ...any) Finding {
 
 // text is the finding for people.
 func (f *Finding) text() string {
-	s := fmt.Sprintf("%-4s  %-18s  %s\n", f.Status, cli.Visible(f.Check), cli.Visible(f.Found))
+	s := fmt.Sprintf("%-4s  %-18s  %s\n", f.Status, render.Visible(f.Check), render.Visible(f.Found))
 	if f.Do != "" {
-		s += fmt.Sprintf("%26s→ %s\n", "", cli.Visible(f.Do))
+		s += fmt.Sprintf("%26s→ %s\n", "", render.Visible(f.Do))
 	}
 	return s
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/record"
@@ -67,14 +67,14 @@ func runsCommand(cfg Config) *cobra.Command {
 func (f *runsFlags) check() error {
 	if f.tenant != "" {
 		if err := (messages.Ref{Tenant: f.tenant, Run: messages.NoRun}).Check(); err != nil {
-			return cli.Usagef("%w", err)
+			return render.Usagef("%w", err)
 		}
 	}
 	switch {
 	case f.output != "text" && f.output != "json":
-		return cli.Usagef("--output: must be text or json")
+		return render.Usagef("--output: must be text or json")
 	case f.older < 0 || f.wait < 0:
-		return cli.Usagef("--older and --wait must not be below 0")
+		return render.Usagef("--older and --wait must not be below 0")
 	default:
 		return nil
 	}
@@ -115,7 +115,7 @@ func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
 		}
 	}
 	if f.output == "json" {
-		err = cli.WriteJSON(cmd, list, cfg.Raw)
+		err = render.WriteJSON(cmd, list, cfg.Raw)
 	} else {
 		err = list.write(cmd.OutOrStdout(), f.fix)
 	}
@@ -264,7 +264,7 @@ func (l *strandedRuns) write(w io.Writer, fix bool) error {
 		if n := len(s.Last); n > 0 {
 			last = string(s.Last[n-1])
 		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", s.Tenant, s.ID, s.Since.UTC().Format(time.RFC3339), cli.Visible(last), cli.Visible(why))
+		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", s.Tenant, s.ID, s.Since.UTC().Format(time.RFC3339), render.Visible(last), render.Visible(why))
 	}
 	if err := tw.Flush(); err != nil {
 		return fmt.Errorf("write output: %w", err)

@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/replay"
@@ -29,7 +30,7 @@ type flags struct {
 }
 
 // Command is `longshore replay`. With raw, JSON is written as it is, for an output that is no terminal.
-func Command(connect cli.Connect, raw bool) *cobra.Command {
+func Command(connect conn.Connect, raw bool) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use: "replay ID", Short: "Tell what each step of a run saw, decided and got",
@@ -37,7 +38,7 @@ func Command(connect cli.Connect, raw bool) *cobra.Command {
 			"called. With --check today's code plans again wherever an owner of the run decided: it ends with 1 at the first\n" +
 			"decision that would be another one. With -o json each step is a line.",
 	}
-	f.json = cli.OneRun(cmd, connect, func(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
+	f.json = conn.OneRun(cmd, connect, func(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
 		return f.run(cmd, raw, run, entries(client.Log(cmd.Context(), run), run))
 	})
 	set := cmd.Flags()
@@ -55,7 +56,7 @@ func entries(log iter.Seq2[record.Entry, error], run messages.Ref) iter.Seq2[rec
 			case errors.Is(err, record.ErrNewerVersion):
 				err = fmt.Errorf("%w: replay it with a newer longshore", err)
 			case err != nil:
-				err = cli.Explain(err, run)
+				err = render.Explain(err, run)
 			}
 			if !yield(e, err) {
 				return
@@ -73,7 +74,7 @@ func (f *flags) run(cmd *cobra.Command, raw bool, run messages.Ref, log iter.Seq
 			return fmt.Errorf("replay run %s: %w", run.Run, err)
 		}
 		if *f.json {
-			err = cli.WriteJSON(cmd, s, raw)
+			err = render.WriteJSON(cmd, s, raw)
 		} else {
 			err = f.tell(cmd.OutOrStdout(), &s)
 		}
@@ -90,7 +91,7 @@ func (f *flags) compare(cmd *cobra.Command, raw bool, log iter.Seq2[record.Entry
 		return fmt.Errorf("check: %w", err)
 	}
 	if *f.json {
-		err = cli.WriteJSON(cmd, r, raw)
+		err = render.WriteJSON(cmd, r, raw)
 	} else {
 		_, err = io.WriteString(cmd.OutOrStdout(), verdict(&r))
 	}
@@ -104,7 +105,7 @@ func verdict(r *replay.Report) string {
 	var b strings.Builder
 	if d := r.Difference; d != nil {
 		fmt.Fprintf(&b, "different at step %d, entry %d, %s, after %d that are the same\n  recorded: %s\n  today:    %s\n",
-			d.Step, d.Seq, d.At.Format(time.RFC3339), r.Decisions, cli.Visible(d.Recorded), cli.Visible(d.Planned))
+			d.Step, d.Seq, d.At.Format(time.RFC3339), r.Decisions, render.Visible(d.Recorded), render.Visible(d.Planned))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "the same %d decisions\n", r.Decisions)
@@ -118,7 +119,7 @@ func verdict(r *replay.Report) string {
 func (f *flags) tell(w io.Writer, s *replay.Step) error {
 	var b strings.Builder
 	line := func(at time.Time, verb, format string, args ...any) {
-		fmt.Fprintf(&b, "  %s  %-8s %s\n", at.UTC().Format("15:04:05.000"), verb, cli.Visible(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "  %s  %-8s %s\n", at.UTC().Format("15:04:05.000"), verb, render.Visible(fmt.Sprintf(format, args...)))
 	}
 	kept := ""
 	if s.Kept {

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/model"
@@ -193,7 +194,7 @@ func TestForkRefusals(t *testing.T) {
 		"check in full":           {[]string{"replay", "queued", "--full", "--check"}, true, "full"},
 	} {
 		_, _, err := h.command(tt.args...)
-		_, usage := errors.AsType[*cli.UsageError](err)
+		_, usage := errors.AsType[*render.UsageError](err)
 		if err == nil || usage != tt.usage || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}

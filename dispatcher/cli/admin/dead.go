@@ -1,0 +1,310 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/dispatcher/cli/report"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// graveyard is what the flags of the commands for dead letters say.
+type graveyard struct {
+	conn.Shared
+	kind, agent, code string
+	since             time.Duration
+	unaddressed, all  bool
+}
+
+func (g *graveyard) registerOne(cmd *cobra.Command) {
+	g.Register(cmd)
+	cmd.Flags().BoolVar(&g.unaddressed, "unaddressed", false, "letters that name no tenant; they are the operator's")
+}
+
+func (g *graveyard) registerFilter(cmd *cobra.Command) {
+	g.registerOne(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&g.kind, "kind", "", "only these: run, message or webhook")
+	flags.StringVar(&g.agent, "agent", "", "only tasks of this agent")
+	flags.StringVar(&g.code, "code", "", "only those with this error code")
+	flags.Var((*render.Ago)(&g.since), "since", "only those of this time, such as 90m or 7d")
+}
+
+// request is the filter of the flags, checked.
+func (g *graveyard) request(now time.Time) (messages.DeadListRequest, error) {
+	r := messages.DeadListRequest{DeadFilter: messages.DeadFilter{
+		Unaddressed: g.unaddressed, Kind: messages.DeadKind(g.kind), Agent: g.agent, Code: messages.Code(g.code),
+	}}
+	if !g.unaddressed {
+		r.Tenant = g.Tenant
+	}
+	if g.since < 0 {
+		return r, render.Usagef("--since: must be more than 0")
+	}
+	if g.since > 0 {
+		at := now.Add(-g.since)
+		r.Since = &at
+	}
+	return r, render.Misuse(r.Check())
+}
+
+// one is the request for a single letter.
+func (g *graveyard) one(arg string) (messages.DeadRequest, error) {
+	seq, err := strconv.ParseUint(arg, 10, 64)
+	if err != nil || seq == 0 {
+		return messages.DeadRequest{}, render.Usagef("%q is not the number of a dead letter: see `longshore dead list`", strict.Clip(arg, 64))
+	}
+	r := messages.DeadRequest{Seq: seq, Unaddressed: g.unaddressed}
+	if !g.unaddressed {
+		r.Tenant = g.Tenant
+	}
+	return r, render.Misuse(r.Check())
+}
+
+// filtered reports whether letters are chosen by what they are.
+func (g *graveyard) filtered() bool {
+	return g.all || g.kind != "" || g.agent != "" || g.code != "" || g.since != 0
+}
+
+// chosen wants either numbers of letters, or a filter.
+func (g *graveyard) chosen(args []string) error {
+	switch {
+	case len(args) > 0 && g.filtered():
+		return render.Usagef("give either numbers of letters, or --all, --kind, --agent, --code or --since")
+	case len(args) == 0 && !g.filtered():
+		return render.Usagef("needs the numbers of letters, or --all, --kind, --agent, --code or --since")
+	default:
+		return nil
+	}
+}
+
+// deadLetters are the commands about dead letters.
+type deadLetters struct{ *conn.Caller }
+
+func (c deadLetters) dead() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "dead", Short: "List, send again or remove dead letters",
+		Long: "List, send again or remove dead letters. A dead letter is a task that cannot be worked, a message that\n" +
+			"names no run, or a webhook that could not be delivered.",
+	}
+	cmd.AddCommand(c.listDead(), c.showDead(), c.redriveDead(), c.purgeDead())
+	return cmd
+}
+
+func (c deadLetters) listDead() *cobra.Command {
+	var g graveyard
+	limit := 0
+	cmd := &cobra.Command{
+		Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			req, err := g.request(c.Options.Now())
+			if err != nil {
+				return err
+			}
+			if limit < 1 || limit > messages.MaxDeadList {
+				return render.Usagef("--limit: must be 1 to %d", messages.MaxDeadList)
+			}
+			req.Limit = limit
+			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+				list, err := client.DeadLetters(cmd.Context(), req)
+				switch {
+				case err != nil:
+					return explainDead(err, g.Tenant)
+				default:
+					return c.writeDead(cmd, list, g.Output.JSON)
+				}
+			})
+		},
+	}
+	g.registerFilter(cmd)
+	cmd.Flags().IntVar(&limit, "limit", messages.MaxDeadList, fmt.Sprintf("at most so many, up to %d", messages.MaxDeadList))
+	return cmd
+}
+
+func (c deadLetters) writeDead(cmd *cobra.Command, list *messages.DeadList, asJSON bool) error {
+	show := deadTable
+	switch {
+	case asJSON:
+		show = conn.WriteLines[messages.DeadLetter]
+	case len(list.Letters) == 0:
+		return render.Write(cmd.ErrOrStderr(), "no dead letters\n")
+	}
+	if err := show(c.Caller, cmd, list.Letters); err != nil {
+		return err
+	}
+	if list.Next != 0 {
+		return render.Write(cmd.ErrOrStderr(), "there are more: narrow it down with --agent, --code or --since\n")
+	}
+	return nil
+}
+
+func deadTable(c *conn.Caller, cmd *cobra.Command, letters []messages.DeadLetter) error {
+	table := render.NewTable(cmd.OutOrStdout())
+	table.Row("LETTER", "KIND", "OF", "AGENT", "CODE", "TRIES", "AGE", "WHY")
+	for i := range letters {
+		l := &letters[i]
+		table.Row(strconv.FormatUint(l.Seq, 10), string(l.Kind), cmp.Or(l.Run, l.Batch, "-"), cmp.Or(l.Agent, l.Host, "-"),
+			string(l.Error.Code), strconv.Itoa(l.Attempts), render.Span(c.Options.Now().Sub(l.Time)), render.Truncate(render.Visible(l.Error.Message), report.MaxArguments))
+	}
+	return table.Flush()
+}
+
+func (c deadLetters) showDead() *cobra.Command {
+	var g graveyard
+	cmd := &cobra.Command{
+		Use: "show LETTER", Short: "Show a dead letter with its body, as JSON",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return render.Usagef("needs the number of one dead letter, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req, err := g.one(args[0])
+			if err != nil {
+				return err
+			}
+			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+				l, err := client.DeadLetter(cmd.Context(), req)
+				if err != nil {
+					return explainDead(err, g.Tenant)
+				}
+				return c.WriteJSON(cmd, l)
+			})
+		},
+	}
+	g.registerOne(cmd)
+	return cmd
+}
+
+func (c deadLetters) purgeDead() *cobra.Command {
+	var g graveyard
+	sure := false
+	cmd := &cobra.Command{
+		Use: "purge [LETTER…]", Short: "Remove dead letters",
+		Example: "  longshore dead purge 12 13\n  longshore dead purge --code unknown_agent --yes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := g.chosen(args); err != nil {
+				return err
+			}
+			if g.filtered() {
+				if !sure {
+					return render.Usagef("what is purged is gone: look with `longshore dead list`, then give --yes")
+				}
+				return c.everyDead(cmd, &g, (*dispatcher.Client).PurgeAllDead)
+			}
+			requests, err := g.each(args)
+			if err != nil {
+				return err
+			}
+			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+				for _, req := range requests {
+					if _, err := client.PurgeDead(cmd.Context(), req); err != nil {
+						return explainDead(err, g.Tenant)
+					}
+					if err := c.told(cmd, &g, messages.DeadBulk{Purged: []uint64{req.Seq}}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	g.registerFilter(cmd)
+	cmd.Flags().BoolVar(&g.all, "all", false, "all of the tenant")
+	cmd.Flags().BoolVar(&sure, "yes", false, "with --all or a filter: yes, remove them")
+	return cmd
+}
+
+// each is a request for each letter.
+func (g *graveyard) each(args []string) ([]messages.DeadRequest, error) {
+	out := make([]messages.DeadRequest, len(args))
+	for i, arg := range args {
+		var err error
+		if out[i], err = g.one(arg); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// everyDead does the same with all letters that fit, a page after the other.
+func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(*dispatcher.Client, context.Context, messages.DeadListRequest) (*messages.DeadBulk, error)) error {
+	req, err := g.request(c.Options.Now())
+	if err != nil {
+		return err
+	}
+	return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+		failed, handled := 0, 0
+		for {
+			out, err := do(client, cmd.Context(), req)
+			if err != nil {
+				return explainDead(err, g.Tenant)
+			}
+			if err := c.told(cmd, g, *out); err != nil {
+				return err
+			}
+			failed, handled = failed+len(out.Failed), handled+len(out.Redriven)+len(out.Purged)
+			if req.After = out.Next; req.After == 0 {
+				break
+			}
+		}
+		if failed > 0 {
+			return fmt.Errorf("%s could not be sent again", render.Count(int64(failed), "letter"))
+		}
+		if handled == 0 && !g.Output.JSON {
+			return render.Write(cmd.ErrOrStderr(), "no dead letters\n")
+		}
+		return nil
+	})
+}
+
+// told shows what became of letters.
+func (c deadLetters) told(cmd *cobra.Command, g *graveyard, out messages.DeadBulk) error {
+	if g.Output.JSON {
+		return c.WriteJSON(cmd, out)
+	}
+	for _, f := range out.Failed {
+		if err := render.Write(cmd.ErrOrStderr(), render.Visible(fmt.Sprintf("letter %d: %s", f.Seq, f.Error.Detail))+"\n"); err != nil {
+			return err
+		}
+	}
+	for _, r := range out.Redriven {
+		what := "is run " + r.ID
+		if r.Kind == messages.DeadWebhook {
+			what = "is delivered again"
+		}
+		if err := render.Write(cmd.OutOrStdout(), fmt.Sprintf("letter %d %s\n", r.Seq, what)); err != nil {
+			return err
+		}
+	}
+	for _, seq := range out.Purged {
+		if err := render.Write(cmd.OutOrStdout(), fmt.Sprintf("letter %d is removed\n", seq)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func explainDead(err error, tenant string) error {
+	switch {
+	case errors.Is(err, dispatcher.ErrNoLetter):
+		return render.Worded(render.Visible(fmt.Sprintf("no such dead letter of tenant %s: see `longshore dead list`", tenant)), err)
+	case errors.Is(err, dispatcher.ErrConflict):
+		return render.Worded(render.Visible(err.Error()+": choose another --new-id"), err)
+	case errors.Is(err, dispatcher.ErrUnknownAgent):
+		return render.Worded(render.Visible(render.UnknownAgent(err)+": store it with `longshore agents apply`, or choose another with --set agent=NAME"), err)
+	default:
+		return render.Explain(err, messages.Ref{Tenant: tenant})
+	}
+}

@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// indexLook is how often a rebuild is looked at.
+const indexLook = 500 * time.Millisecond
+
+// indexes are the commands about the run index.
+type indexes struct{ *conn.Caller }
+
+func (c indexes) index() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "index", Short: "Look after the index of runs",
+		Long: "Look after the index of runs. Dispatchers derive it from the events; runs are listed and added up from it.",
+	}
+	var output render.Format
+	cmd.PersistentFlags().VarP(&output, "output", "o", "text or json")
+	cmd.AddCommand(&cobra.Command{
+		Use: "status", Short: "Say how far the index is", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+				s, err := client.Index(cmd.Context())
+				switch {
+				case err != nil:
+					return explainIndex(err)
+				case output.JSON:
+					return c.WriteJSON(cmd, s)
+				}
+				return render.Write(cmd.OutOrStdout(), indexLine(s))
+			})
+		},
+	}, &cobra.Command{
+		Use: "rebuild", Short: "Make the index again from the events, and wait until it is there",
+		Long: "Make the index again from the events that are stored, while the fleet goes on. Runs whose first events have\n" +
+			"expired stay in it as they are. Interrupted, it goes on in the dispatchers.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+				s, err := c.rebuildIndex(cmd, client)
+				switch {
+				case err != nil:
+					return explainIndex(err)
+				case output.JSON:
+					return c.WriteJSON(cmd, s)
+				}
+				return render.Write(cmd.OutOrStdout(), indexLine(s))
+			})
+		},
+	})
+	return cmd
+}
+
+func (c indexes) rebuildIndex(cmd *cobra.Command, client *dispatcher.Client) (*messages.IndexStatus, error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), messages.IndexRebuildTime)
+	defer cancel()
+	if err := client.RebuildIndex(ctx); err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(indexLook)
+	defer tick.Stop()
+	for {
+		s, err := client.Index(cmd.Context())
+		if err != nil || s.Behind == 0 || s.Error != "" {
+			return s, err
+		}
+		if err := render.Write(cmd.ErrOrStderr(), fmt.Sprintf("%d events to go\n", s.Behind)); err != nil {
+			return nil, err
+		}
+		select {
+		case <-tick.C:
+		case <-cmd.Context().Done():
+			return nil, context.Cause(cmd.Context())
+		}
+	}
+}
+
+func explainIndex(err error) error {
+	if errors.Is(err, dispatcher.ErrNoIndex) {
+		return render.Worded("the dispatcher keeps no index of runs, or cannot ask it now: see LONGSHORE_INDEX and its log", err)
+	}
+	return render.Explain(err, messages.Ref{Tenant: messages.DefaultTenant, Run: "_"})
+}
+
+func indexLine(s *messages.IndexStatus) string {
+	line := fmt.Sprintf("%s: %d runs, %d steps, up to event %d of %d, %d behind\n", s.Kind, s.Runs, s.Steps, s.Position, s.Last, s.Behind)
+	if s.Error != "" {
+		line += "it is not kept: " + render.Visible(s.Error) + "\n"
+	}
+	return line
+}

@@ -1,0 +1,149 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// heldFlags are the flags of commands about pauses.
+type heldFlags struct {
+	output render.Format
+	by     string
+}
+
+func (f *heldFlags) register(c *conn.Caller, cmd *cobra.Command) {
+	cmd.Flags().VarP(&f.output, "output", "o", "text or json")
+	cmd.Flags().StringVar(&f.by, "by", c.Options.User, "who does it; it is kept with the change")
+}
+
+func (c fleets) pause() *cobra.Command {
+	var f heldFlags
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause [tenant|agent|provider NAME]",
+		Short: "Pause a tenant, an agent or a provider",
+		Long: "Pause a tenant, an agent or a provider. Within 2 seconds its runs begin no further step, until it is resumed; steps in hand\n" +
+			"end first. Models of a paused provider are not called: runs fall back to another model of their agent, or wait.\n" +
+			"Without arguments it lists what is paused.",
+		Args: pausable(true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+				if len(args) == 0 {
+					list, err := client.Pauses(cmd.Context())
+					switch {
+					case err != nil:
+						return render.OneLine(err)
+					case f.output.JSON:
+						return conn.WriteLines(c.Caller, cmd, list.Pauses)
+					case len(list.Pauses) == 0:
+						return render.Write(cmd.ErrOrStderr(), "nothing is paused\n")
+					default:
+						return writePauses(cmd.OutOrStdout(), list.Pauses, c.Options.Now())
+					}
+				}
+				p, err := client.Pause(cmd.Context(), ofPause(args), f.by, reason)
+				switch {
+				case errors.Is(err, dispatcher.ErrUnknownAgent):
+					return render.Worded(render.Visible(render.UnknownAgent(err)+": see `longshore agents list`"), err)
+				case err != nil:
+					return render.OneLine(err)
+				case f.output.JSON:
+					return c.WriteJSON(cmd, p)
+				default:
+					return render.Write(cmd.OutOrStdout(), fmt.Sprintf("%s is paused, everywhere within 2 seconds: steps in hand end first. Go on with `longshore resume %s`\n", p.QuotaRef, p.QuotaRef))
+				}
+			})
+		},
+	}
+	f.register(c.Caller, cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "why; `longshore why` shows it")
+	return cmd
+}
+
+func (c fleets) resume() *cobra.Command {
+	var f heldFlags
+	cmd := &cobra.Command{
+		Use: "resume tenant|agent|provider NAME", Short: "Resume what is paused",
+		Long: "Resume what is paused. Its runs go on within 2 seconds.",
+		Args: pausable(false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+				p, err := client.Resume(cmd.Context(), ofPause(args), f.by)
+				switch {
+				case errors.Is(err, dispatcher.ErrNotPaused):
+					return render.Worded(render.Visible(fmt.Sprintf("%s is not paused: see `longshore pause`", ofPause(args))), err)
+				case err != nil:
+					return render.OneLine(err)
+				case f.output.JSON:
+					return c.WriteJSON(cmd, p)
+				default:
+					return render.Write(cmd.OutOrStdout(), p.String()+" goes on, everywhere within 2 seconds\n")
+				}
+			})
+		},
+	}
+	f.register(c.Caller, cmd)
+	return cmd
+}
+
+func ofPause(args []string) messages.QuotaRef {
+	return messages.QuotaRef{Kind: messages.QuotaKind(args[0]), Name: args[1]}
+}
+
+// pausable wants what can be paused.
+func pausable(orNothing bool) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 && orNothing:
+			return nil
+		case len(args) != 2:
+			return render.Usagef("needs tenant, agent or provider and its name, got %d arguments", len(args))
+		}
+		of := ofPause(args)
+		if err := of.Check(); err != nil {
+			return render.Misuse(err)
+		}
+		return nil
+	}
+}
+
+func writePauses(w io.Writer, list []messages.PausedThing, now time.Time) error {
+	table := render.NewTable(w)
+	table.Row("KIND", "NAME", "BY", "SINCE", "REASON")
+	for _, p := range list {
+		table.Row(string(p.Kind), p.Name, p.By, render.Span(now.Sub(p.At))+" ago", p.Reason)
+	}
+	return table.Flush()
+}
+
+func (c fleets) why() *cobra.Command {
+	var s conn.OfRun
+	cmd := &cobra.Command{
+		Use: "why ID", Short: "Tell what a run waits for", Long: "Tell in one sentence what a run waits for, or what it does. -o json has the facts.",
+		Args: s.One(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.WithRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
+				y, err := client.Why(cmd.Context(), run)
+				switch {
+				case err != nil:
+					return render.Explain(err, run)
+				case s.Output.JSON:
+					return c.WriteJSON(cmd, y)
+				default:
+					return render.Write(cmd.OutOrStdout(), render.Visible(y.Text)+"\n")
+				}
+			})
+		},
+	}
+	s.Register(cmd)
+	return cmd
+}

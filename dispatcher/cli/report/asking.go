@@ -1,0 +1,210 @@
+package report
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/messages"
+)
+
+// NeedsPerson says that a run waits for a person and nobody is there to ask. The run was left as it is.
+type NeedsPerson struct{ text string } //nolint:errname // it is what the run needs, not what went wrong
+
+func (e *NeedsPerson) Error() string { return e.text }
+
+// Asker asks the person at a terminal what a run waits for. One question at a time; safe for concurrent use.
+type Asker struct {
+	turn  chan struct{} // held while something is asked
+	lines chan string   // of the input; closed at its end
+	in    io.Reader
+	began bool // guarded by turn
+}
+
+// NewAsker returns an Asker that reads answers from in, a terminal.
+func NewAsker(in io.Reader) *Asker {
+	return &Asker{turn: make(chan struct{}, 1), lines: make(chan string), in: in}
+}
+
+// read hands on the lines of the input. Nothing can end a read of a terminal but the end of the process, which is why
+// there is one such goroutine for the whole life of an Asker.
+func (a *Asker) read() {
+	defer close(a.lines)
+	for in := bufio.NewScanner(a.in); in.Scan(); {
+		a.lines <- in.Text()
+	}
+}
+
+// line waits for a line; it ends with ctx.
+func (a *Asker) line(ctx context.Context) (string, error) {
+	if !a.began {
+		a.began = true
+		go a.read()
+	}
+	select {
+	case text, ok := <-a.lines:
+		if !ok {
+			return "", io.EOF
+		}
+		return strings.TrimSpace(text), nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// attend asks for what an event of a run says that it waits for, and sends the answer. It returns a *NeedsPerson when
+// nobody can be asked.
+func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messages.Ref, e *messages.Event, r *Reporter, advice string) error {
+	if e.Name() != messages.EventRunWaiting {
+		return nil
+	}
+	var waits messages.RunWaiting
+	if json.Unmarshal(e.Data, &waits) != nil {
+		return nil
+	}
+	if !messages.ParkReasonOf(waits.Reason).Person {
+		return nil // it goes on by itself
+	}
+	status, err := client.Status(ctx, run)
+	if err != nil || status.Waits != waits.Reason || status.Sequence > e.Number() {
+		return nil // somebody was faster, or the watch shows what was long ago
+	}
+	if a == nil {
+		return &NeedsPerson{nobodyAsked(run, &waits) + advice}
+	}
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err = a.ask(ctx, client, run, &waits, r)
+	r.goOn()
+	switch {
+	case errors.Is(err, io.EOF):
+		return &NeedsPerson{nobodyAsked(run, &waits) + advice}
+	case errors.Is(err, dispatcher.ErrDecided):
+		r.Note(run.Run, render.OneLine(err).Error())
+		return nil
+	default:
+		return err
+	}
+}
+
+func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages.Ref, waits *messages.RunWaiting, r *Reporter) error {
+	by := r.options.User
+	if waits.Reason == messages.ParkAnswer {
+		for {
+			r.say("Type the answer, and Enter:")
+			text, err := a.line(ctx)
+			if err != nil {
+				return err
+			}
+			if text == "" {
+				continue
+			}
+			_, err = client.Answer(ctx, run, messages.AnswerRequest{Call: waits.CallID, Text: text, By: by})
+			return err
+		}
+	}
+	d := dispatcher.Decision{By: by}
+	if waits.Reason == messages.ParkApproval {
+		asked, err := askedOf(ctx, client, run)
+		if err != nil || asked == nil {
+			return err
+		}
+		d.Call, d.Hash = asked.Call, asked.Hash
+		r.say("May run " + run.Run + " call " + asked.Tool + " with these arguments?\n" + asked.Arguments)
+	}
+	for {
+		r.say("yes or no? \"no, and a reason\" tells the agent why")
+		text, err := a.line(ctx)
+		if err != nil {
+			return err
+		}
+		yes, reason, understood := decision(text)
+		switch {
+		case !understood:
+			continue
+		case yes:
+			_, err = client.Approve(ctx, run, d)
+			return err
+		}
+		d.Reason = reason
+		_, err = client.Deny(ctx, run, d)
+		return err
+	}
+}
+
+// decision reads yes or no, with a reason behind no. Whatever else a person types is neither.
+func decision(text string) (yes bool, reason string, understood bool) {
+	word, rest := text, ""
+	if i := strings.IndexAny(text, " ,:;"); i >= 0 {
+		word, rest = text[:i], strings.Trim(text[i:], " ,:;")
+	}
+	switch strings.ToLower(word) {
+	case "y", "yes":
+		return true, "", rest == ""
+	case "n", "no":
+		return false, rest, true
+	default:
+		return false, "", false
+	}
+}
+
+// askedOf is what a run asks an approval for now; nil: nothing.
+func askedOf(ctx context.Context, client *dispatcher.Client, run messages.Ref) (*messages.WaitingApproval, error) {
+	list, err := client.Approvals(ctx, run.Tenant, messages.MaxApprovals)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Approvals {
+		if list.Approvals[i].ID == run.Run {
+			return &list.Approvals[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// nobodyAsked says what to do about a run that waits for a person.
+func nobodyAsked(run messages.Ref, waits *messages.RunWaiting) string {
+	do := render.Command("approve", run)
+	switch {
+	case waits.Reason == messages.ParkAnswer:
+		do = render.Command("answer", run) + " TEXT"
+	case waits.CallID != "":
+		do = render.Command("approve", messages.Ref{Tenant: run.Tenant, Run: run.Run + " " + ShellWord(waits.CallID)})
+	}
+	return render.Visible(fmt.Sprintf("run %s waits for %s, and there is no terminal to ask on: `%s`", run.Run, waits.Reason, do))
+}
+
+// say writes text above no progress line, whole, and keeps the line away so that a person can type; goOn ends that.
+func (r *Reporter) say(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asking = true
+	r.print(r.erase() + render.VisibleLines(text) + "\n")
+}
+
+func (r *Reporter) goOn() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asking = false
+}
+
+// ShellWord is a word that a shell takes as it is.
+func ShellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/", r)
+	}
+	if s != "" && !strings.HasPrefix(s, "-") && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

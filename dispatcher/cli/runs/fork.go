@@ -1,0 +1,108 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/messages"
+)
+
+func (c runs) fork() *cobra.Command {
+	s := conn.OfRun{Changes: true}
+	var req messages.ForkRequest
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "fork ID --at STEP",
+		Short: "Make a new run from the beginning of another one",
+		Long: "Make a new run that begins with the steps of another one before STEP and makes that step anew, with another\n" +
+			"model or agent if one is given. The steps that are kept are not paid for again, and what their tools did is not\n" +
+			"done again. Files do not travel yet: the new run begins with an empty folder. The id of the new run is printed.",
+		Args: s.One(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := fillFork(cmd, &req, agent); err != nil {
+				return err
+			}
+			return c.WithRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
+				reply, err := client.Fork(cmd.Context(), run, req)
+				switch {
+				case err != nil:
+					return explainFork(err, run)
+				case s.Output.JSON:
+					return c.WriteJSON(cmd, reply)
+				}
+				if err := render.Write(cmd.OutOrStdout(), reply.ID+"\n"); err != nil {
+					return err
+				}
+				return render.Write(cmd.ErrOrStderr(), forkNote(reply, run))
+			})
+		},
+	}
+	s.Register(cmd)
+	flags := cmd.Flags()
+	flags.IntVar(&req.At, "at", 0, "the first step that is made anew, from 1")
+	flags.StringVar(&agent, "agent", "", "another agent that goes on, as it is now or, as NAME@REVISION, as it was")
+	flags.StringVar(&req.Model, "model", "", "another model that goes on")
+	flags.StringVar(&req.NewID, "id", "", "id of the new run; a new one by default")
+	if err := cmd.MarkFlagRequired("at"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+// fillFork checks what the flags say.
+func fillFork(cmd *cobra.Command, req *messages.ForkRequest, agent string) error {
+	name, revision, at := strings.Cut(agent, "@")
+	if at {
+		n, err := strconv.ParseUint(revision, 10, 64)
+		if err != nil || n == 0 {
+			return render.Usagef("--agent: the revision after @ must be a number from 1")
+		}
+		req.Revision = n
+	}
+	req.Agent = name
+	for flag, value := range map[string]string{"agent": name, "model": req.Model, "id": req.NewID} {
+		if cmd.Flags().Changed(flag) && value == "" {
+			return render.Usagef("--%s: is empty", flag)
+		}
+	}
+	return render.Misuse(forkFlag(req.Check()))
+}
+
+// forkFlag names a field of a fork as its flag is named.
+func forkFlag(err error) error {
+	field, ok := errors.AsType[*messages.FieldError](err)
+	if !ok {
+		return err
+	}
+	name := map[string]string{"newId": "id", "revision": "agent"}[field.Field]
+	if name == "" {
+		name = field.Field
+	}
+	return &messages.FieldError{Field: "--" + name, Reason: field.Reason}
+}
+
+func explainFork(err error, run messages.Ref) error {
+	if errors.Is(err, dispatcher.ErrConflict) {
+		if p, ok := errors.AsType[*messages.Problem](err); ok {
+			return render.Worded(render.Visible(fmt.Sprintf("fork run %s: %s", run.Run, p.Detail)), err)
+		}
+	}
+	return render.Explain(forkFlag(err), run)
+}
+
+func forkNote(r *messages.ForkReply, from messages.Ref) string {
+	kept := "No step is kept"
+	if n := r.From.Step - 1; n > 0 {
+		kept = render.Count(int64(n), "step") + " of run " + from.Run + " kept"
+	}
+	run := messages.Ref{Tenant: r.Tenant, Run: r.ID}
+	return render.Visible(kept+"; its files stay behind, the new run begins with an empty folder.") + "\n" +
+		fmt.Sprintf("watch it with `%s`\n", render.Command("watch", run))
+}

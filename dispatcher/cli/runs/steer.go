@@ -1,0 +1,40 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/messages"
+)
+
+func (c runs) steer() *cobra.Command {
+	s := said{OfRun: conn.OfRun{Changes: true}}
+	cmd := &cobra.Command{
+		Use: "steer RUN TEXT", Short: "Tell a run something",
+		Long: "Tell a run something that its model reads before its next call. What goes on is not aborted, and a run that waits goes on\n" +
+			"waiting. It is recorded when this returns.",
+		Args: s.Args(1, 1, "the id of a run and what to tell it in quotes"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req := messages.SteerRequest{Message: s.Rest(args)[0], By: cmp.Or(s.by, c.Options.User)}
+			return c.WithRun(cmd, &s.OfRun, args, func(client *dispatcher.Client, run messages.Ref) error {
+				status, err := client.Steer(cmd.Context(), run, req)
+				switch {
+				case err != nil:
+					return render.Explain(err, run)
+				case s.Output.JSON:
+					return c.WriteJSON(cmd, status)
+				default:
+					return render.Write(cmd.OutOrStdout(), fmt.Sprintf("told: run %s is %s: see `%s`\n", run.Run, render.Visible(string(status.Status)), render.Command("watch", run)))
+				}
+			})
+		},
+	}
+	s.Register(cmd)
+	cmd.Flags().StringVar(&s.by, "by", "", "who says it; it is recorded (default: the user of this process)")
+	return cmd
+}

@@ -1,0 +1,186 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/conn"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// order is what the flags of submit ask for.
+type order struct {
+	conn.Shared
+	task     messages.Task
+	priority string
+	labels   []string
+	requires string
+	maxSteps int
+	context  string
+	at, in   string
+	webhook  string
+}
+
+// submissions are the commands that submit tasks.
+type submissions struct{ *conn.Caller }
+
+func (c submissions) submit() *cobra.Command {
+	var o order
+	cmd := &cobra.Command{
+		Use:   "submit TEXT|-",
+		Short: "Submit a task",
+		Long: "Submit a task and print its id, once it is stored. The text - reads the task from the standard input.\n" +
+			"The same task with the same --id may be submitted again: it is one run.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return render.Usagef("needs the task's text as one argument, or - to read it from the standard input; got %d arguments: quote the text", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runSubmit(cmd, &o, args[0]) },
+	}
+	o.Register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.task.Agent, "agent", messages.DefaultAgent, "the agent that works it")
+	flags.StringVar(&o.task.ID, "id", "", "id of the run; a new one by default")
+	flags.StringVar(&o.task.Session, "session", "", "the conversation that it belongs to")
+	flags.StringVar(&o.priority, "priority", string(messages.PriorityNormal), "high, normal or low")
+	flags.StringArrayVar(&o.labels, "label", nil, "key=value; may be repeated")
+	flags.StringVar(&o.requires, "requires", "", "labels that the worker must have: gpu=true,zone=a; until there is one, the run waits")
+	flags.IntVar(&o.maxSteps, "max-steps", 0, "end it after so many steps; what the agent says by default")
+	flags.StringVar(&o.context, "context", "", "facts for the agent, as a JSON object")
+	flags.StringVar(&o.at, "at", "", "begin it then and not before: a time such as 2026-12-31T08:00:00+01:00")
+	flags.StringVar(&o.in, "in", "", "begin it after a time such as 10m and not before")
+	flags.StringVar(&o.task.By, "by", c.Options.User, "who submits it; it is kept with the task")
+	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the run has ended")
+	return cmd
+}
+
+func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error {
+	if err := o.fill(cmd); err != nil {
+		return err
+	}
+	if err := o.delay(c.Options.Now()); err != nil {
+		return err
+	}
+	if text == render.FromInput {
+		o.task.Input = messages.TextInput("-") // so that all else is checked before somebody types
+		if err := o.task.Validate(); err != nil {
+			return render.Misuse(err)
+		}
+		data, err := render.ReadInput(cmd.Context(), cmd.InOrStdin(), messages.MaxInput)
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	}
+	o.task.Input = messages.TextInput(text)
+	if err := o.task.Validate(); err != nil {
+		return render.Misuse(err)
+	}
+	return c.With(cmd.Context(), func(client *dispatcher.Client) error {
+		id, err := client.Submit(cmd.Context(), o.task)
+		run := messages.Ref{Tenant: o.Tenant, Run: id}
+		if err != nil {
+			run.Run = o.task.ID
+			return render.Explain(err, run)
+		}
+		if o.Output.JSON {
+			return c.WriteJSON(cmd, messages.SubmitReply{ID: id})
+		}
+		if err := render.Write(cmd.OutOrStdout(), id+"\n"); err != nil {
+			return err
+		}
+		return render.Write(cmd.ErrOrStderr(), fmt.Sprintf("watch it with `%s`\n", render.Command("watch", run)))
+	})
+}
+
+// fill puts what the flags say into the task. A flag that is given counts, also when it is empty: a script's empty
+// variable must not become a default.
+func (o *order) fill(cmd *cobra.Command) error {
+	for _, f := range []struct{ name, value string }{
+		{"tenant", o.Tenant}, {"id", o.task.ID}, {"agent", o.task.Agent}, {"session", o.task.Session},
+	} {
+		if cmd.Flags().Changed(f.name) && !strict.ValidToken(f.value) {
+			return render.Usagef("--%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", f.name)
+		}
+	}
+	if cmd.Flags().Changed("priority") && o.priority == "" {
+		return render.Usagef("--priority: must be high, normal or low")
+	}
+	if cmd.Flags().Changed("max-steps") {
+		if o.maxSteps == 0 {
+			return render.Usagef("--max-steps: must be at least 1")
+		}
+		o.task.Limits = &messages.Limits{MaxSteps: o.maxSteps}
+	}
+	if cmd.Flags().Changed("context") {
+		o.task.Context = json.RawMessage(strings.TrimSpace(o.context))
+		if len(o.task.Context) == 0 {
+			return render.Usagef("--context: must be an object")
+		}
+	}
+	if cmd.Flags().Changed("webhook") {
+		o.task.Webhook = &messages.Webhook{URL: o.webhook}
+	}
+	if cmd.Flags().Changed("requires") && strings.TrimSpace(o.requires) == "" {
+		return render.Usagef("--requires: must be labels such as gpu=true,zone=a; leave it out for any worker")
+	}
+	o.task.Tenant, o.task.Priority = o.Tenant, messages.Priority(o.priority)
+	var err error
+	if o.task.Requires, err = messages.ParseLabels(o.requires); err != nil {
+		return render.Usagef("--requires: %v", err)
+	}
+	o.task.Labels, err = parseLabels(o.labels)
+	return err
+}
+
+func parseLabels(given []string) (map[string]string, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	labels := make(map[string]string, len(given))
+	for _, l := range given {
+		key, value, ok := strings.Cut(l, "=")
+		if !ok || key == "" {
+			return nil, render.Usagef("--label: %q is not key=value", strict.Clip(l, 64))
+		}
+		if _, twice := labels[key]; twice {
+			return nil, render.Usagef("--label: %q is given twice", strict.Clip(key, 64))
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}
+
+// delay reads --at and --in.
+func (o *order) delay(now time.Time) error {
+	var at time.Time
+	switch {
+	case o.at != "" && o.in != "":
+		return render.Usagef("--at and --in: give one of them")
+	case o.at != "":
+		t, err := time.Parse(time.RFC3339, o.at)
+		if err != nil {
+			return render.Usagef("--at: must be a time such as 2026-12-31T08:00:00+01:00")
+		}
+		at = t
+	case o.in != "":
+		d, err := time.ParseDuration(o.in)
+		if err != nil || d < 0 || d > messages.MaxDelay {
+			return render.Usagef("--in: must be a time such as 10m, a year at most")
+		}
+		at = now.Add(d)
+	default:
+		return nil
+	}
+	o.task.NotBefore = &at
+	return nil
+}
