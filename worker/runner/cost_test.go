@@ -15,7 +15,7 @@ func (p priceOf) Cost(_, name string, _ messages.Usage) (usd float64, ok bool) {
 }
 
 func TestCostOfAReply(t *testing.T) {
-	x := &execution{cfg: &Config{Prices: priceOf{"gpt": 1, "gpt-mini": 2}}}
+	x := &job{cfg: &Config{Prices: priceOf{"gpt": 1, "gpt-mini": 2}}}
 	for name, tc := range map[string]struct {
 		reply model.Reply
 		want  *float64

@@ -20,7 +20,7 @@ const (
 
 // excerpt is the beginning of a result that is too long to be told at once. The whole is in a file of the workspace,
 // where it fits, for the model to read in pieces. It runs in any goroutine.
-func (x *execution) excerpt(call tools.Call, content []messages.Block) []messages.Block {
+func (x *toolWork) excerpt(call tools.Call, content []messages.Block) []messages.Block {
 	size := 0
 	for i := range content {
 		size += len(content[i].Text)

@@ -12,7 +12,7 @@ import (
 )
 
 // HookFunc is a hook. What it answers counts at the points that decide; the zero answer allows. It must end soon after
-// ctx does: nobody waits for it then. It may be called again with the same id, by another worker too, and is called by
+// ctx does: it is not waited for then. It may be called again with the same id, by another worker too, and is called by
 // many goroutines. A panic is an error.
 type HookFunc func(ctx context.Context, c messages.HookCall) (messages.HookAnswer, error)
 

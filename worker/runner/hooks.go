@@ -11,32 +11,38 @@ import (
 	"github.com/longshore-run/longshore/worker/limits"
 )
 
-// hooking is what an execution knows of the hooks of its run. A hook that was asked by an owner before is asked again,
-// under the same id, unless the log shows what came of it.
-type hooking struct {
-	known  bool
-	hooks  []Hook
-	asked  map[string]bool     // by id of the HookCall
-	owed   []messages.HookCall // results that are recorded and that nobody was told of yet
-	denied *messages.RunError  // a pre_task hook refused the run
+// hookWork is what an execution knows of the hooks of its run, and calls them. A hook that was asked by an owner before is
+// asked again, under the same id, unless the log shows what came of it. Only the execution's goroutine uses it.
+type hookWork struct {
+	*job
+
+	journal *journal
+	own     *ownership
+	calls   *callBook
+
+	known  bool                // written by hooked, once the agent is known; hooks too
+	hooks  []Hook              // the worker's, then the agent's
+	asked  map[string]bool     // by id of the HookCall; written by askHooks
+	owed   []messages.HookCall // results that are recorded and of which no hook was told yet; written by owe and askHooks
+	denied *messages.RunError  // a pre_task hook refused the run; written by judgeHooks
 	pumps  sync.WaitGroup      // of hooks that are told tokens
 }
 
 // hooked reports whether the run has any hooks.
-func (x *execution) hooked(s *agent.State) bool {
-	if !x.hooking.known {
-		x.hooking.hooks, _ = x.r.hooksOf(s.Agent)
-		x.hooking.known, x.hooking.asked = true, map[string]bool{}
+func (x *hookWork) hooked(s *agent.State) bool {
+	if !x.known {
+		x.hooks, _ = x.r.hooksOf(s.Agent)
+		x.known, x.asked = true, map[string]bool{}
 	}
-	return len(x.hooking.hooks) > 0
+	return len(x.hooks) > 0
 }
 
 // at are the hooks of a point.
-func (x *execution) at(s *agent.State, p messages.HookPoint) (out []Hook) {
+func (x *hookWork) at(s *agent.State, p messages.HookPoint) (out []Hook) {
 	if !x.hooked(s) {
 		return nil
 	}
-	for _, h := range x.hooking.hooks {
+	for _, h := range x.hooks {
 		if h.On == p {
 			out = append(out, h)
 		}
@@ -44,22 +50,13 @@ func (x *execution) at(s *agent.State, p messages.HookPoint) (out []Hook) {
 	return out
 }
 
-// heard reports whether nobody is to be called about it: no hook is there, or each was.
-func (x *execution) heard(s *agent.State, c messages.HookCall) bool {
-	return len(x.at(s, c.On)) == 0 || x.hooking.asked[c.ID]
-}
-
-// plan is the planner's, unless a hook refused the run.
-func (x *execution) plan(s *agent.State) agent.Action {
-	a := s.Next(x.planner, x.cfg.Keeper.Sessions != nil)
-	if _, ends := a.(*agent.Finish); ends || x.hooking.denied == nil {
-		return a
-	}
-	return &agent.Finish{Status: messages.StatusFailed, Err: x.hooking.denied}
+// heard reports whether no hook is left to call about it.
+func (x *hookWork) heard(s *agent.State, c messages.HookCall) bool {
+	return len(x.at(s, c.On)) == 0 || x.asked[c.ID]
 }
 
 // beforeHooks is the gate of hooks.
-func (x *execution) beforeHooks(s *agent.State, next agent.Action) (v limits.Verdict) {
+func (x *hookWork) beforeHooks(s *agent.State, next agent.Action) (v limits.Verdict) {
 	if calls := x.due(s, next); len(calls) > 0 {
 		v.Instead = &agent.AskHooks{Calls: calls}
 	}
@@ -67,12 +64,12 @@ func (x *execution) beforeHooks(s *agent.State, next agent.Action) (v limits.Ver
 }
 
 // due are the calls of hooks that come before an action.
-func (x *execution) due(s *agent.State, next agent.Action) []messages.HookCall {
+func (x *hookWork) due(s *agent.State, next agent.Action) []messages.HookCall {
 	end, ends := next.(*agent.Finish)
 	if !x.hooked(s) {
 		return nil
 	}
-	if len(x.flying) > 0 && !ends { // what flies is waited for first
+	if len(x.calls.flying) > 0 && !ends { // what flies is waited for first
 		return nil
 	}
 	var out []messages.HookCall
@@ -81,7 +78,7 @@ func (x *execution) due(s *agent.State, next agent.Action) []messages.HookCall {
 			out = append(out, c)
 		}
 	}
-	for _, c := range x.hooking.owed {
+	for _, c := range x.owed {
 		add(c)
 	}
 	if s.Step == 0 && s.ToolCalls == 0 && !ends {
@@ -107,7 +104,7 @@ func (x *execution) due(s *agent.State, next agent.Action) []messages.HookCall {
 	return out
 }
 
-func (x *execution) hookCall(s *agent.State, p messages.HookPoint, about string) messages.HookCall {
+func (x *hookWork) hookCall(s *agent.State, p messages.HookPoint, about string) messages.HookCall {
 	what := string(p)
 	if about != "" {
 		what += "." + about
@@ -119,35 +116,35 @@ func (x *execution) hookCall(s *agent.State, p messages.HookPoint, about string)
 }
 
 // unasked are the tool calls that may begin now, as pre_tool hooks are asked about them.
-func (x *execution) unasked(s *agent.State) (out []messages.HookCall) {
+func (x *hookWork) unasked(s *agent.State) (out []messages.HookCall) {
 	if len(x.at(s, messages.HookPreTool)) == 0 {
 		return nil
 	}
 	for i := range s.Open {
-		if x.foregone(s, &s.Open[i]) != nil {
+		if x.calls.foregone(s, &s.Open[i]) != nil {
 			return nil // the state moves on first
 		}
 	}
-	for _, c := range x.wave(s) {
-		if c.Started == "" && x.parks[c.Call.ID] == nil {
+	for _, c := range x.calls.wave(s) {
+		if c.Started == "" && x.calls.parks[c.Call.ID] == nil {
 			out = append(out, x.preTool(s, c.Call))
 		}
 	}
 	return out
 }
 
-func (x *execution) preTool(s *agent.State, call messages.ToolCall) messages.HookCall {
+func (x *hookWork) preTool(s *agent.State, call messages.ToolCall) messages.HookCall {
 	c := x.hookCall(s, messages.HookPreTool, call.ID)
 	c.Tool = &call
 	return c
 }
 
-func (x *execution) heardTool(s *agent.State, call messages.ToolCall) bool {
+func (x *hookWork) heardTool(s *agent.State, call messages.ToolCall) bool {
 	return x.heard(s, x.preTool(s, call))
 }
 
 // ending are the calls about a run that is about to end. A run that then ends otherwise is told of again.
-func (x *execution) ending(s *agent.State, f *agent.Finish) (out []messages.HookCall) {
+func (x *hookWork) ending(s *agent.State, f *agent.Finish) (out []messages.HookCall) {
 	if len(x.at(s, messages.HookOnError)) == 0 && len(x.at(s, messages.HookPostTask)) == 0 {
 		return nil
 	}
@@ -166,25 +163,25 @@ func (x *execution) ending(s *agent.State, f *agent.Finish) (out []messages.Hook
 }
 
 // owe remembers a result that is about to be recorded for the hooks that are told of it.
-func (x *execution) owe(call messages.ToolCall, r *record.ToolReturned) {
-	if len(x.at(x.state, messages.HookPostTool)) == 0 {
+func (x *hookWork) owe(call messages.ToolCall, r *record.ToolReturned) {
+	if len(x.at(x.journal.state, messages.HookPostTool)) == 0 {
 		return
 	}
-	c := x.hookCall(x.state, messages.HookPostTool, call.ID)
+	c := x.hookCall(x.journal.state, messages.HookPostTool, call.ID)
 	c.Tool, c.Output, c.IsError, c.Code = &call, messages.ShownOutput(&r.Result), r.Result.IsError, r.Code
-	x.hooking.owed = append(x.hooking.owed, c)
+	x.owed = append(x.owed, c)
 }
 
 // askHooks calls the hooks, all at once, and commits what came of it: failures, and refusals of tool calls. Nothing is
 // recorded of a hook that agreed: what it agreed to is.
-func (x *execution) askHooks(ctx context.Context, a *agent.AskHooks) (agent.Action, error) {
-	if err := x.prove(ctx); err != nil {
+func (x *hookWork) askHooks(ctx context.Context, a *agent.AskHooks) (agent.Action, error) {
+	if err := x.own.prove(ctx); err != nil {
 		return nil, err
 	}
 	answers := make([][]hookAnswer, len(a.Calls))
 	var all sync.WaitGroup
 	for i, c := range a.Calls {
-		hooks := x.at(x.state, c.On)
+		hooks := x.at(x.journal.state, c.On)
 		answers[i] = make([]hookAnswer, len(hooks))
 		for j, h := range hooks {
 			all.Go(func() {
@@ -199,11 +196,11 @@ func (x *execution) askHooks(ctx context.Context, a *agent.AskHooks) (agent.Acti
 	}
 	var reports []record.Record
 	for i, c := range a.Calls {
-		x.hooking.asked[c.ID] = true
+		x.asked[c.ID] = true
 		reports = append(reports, x.judgeHooks(c, answers[i])...)
 	}
-	x.hooking.owed = nil // they were among the calls
-	return x.commit(ctx, reports...)
+	x.owed = nil // they were among the calls
+	return x.journal.commit(ctx, reports...)
 }
 
 type hookAnswer struct {
@@ -213,7 +210,7 @@ type hookAnswer struct {
 }
 
 // judgeHooks is what the hooks of one call made of it. The first refusal counts.
-func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (reports []record.Record) {
+func (x *hookWork) judgeHooks(c messages.HookCall, answers []hookAnswer) (reports []record.Record) {
 	for _, a := range answers {
 		if a.err != nil {
 			reports = append(reports, x.hookFailed(c, a.hook, a.err))
@@ -226,10 +223,10 @@ func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (repor
 		refusal := x.cfg.Redact(a.answer.Refusal())
 		switch c.On {
 		case messages.HookPreTask:
-			x.hooking.denied = &messages.RunError{Code: messages.CodePolicy, Message: refusal}
+			x.denied = &messages.RunError{Code: messages.CodePolicy, Message: refusal}
 		case messages.HookPreTool:
 			reports = append(reports, &record.ToolReturned{
-				Step: c.Step, Name: c.Tool.Name, Code: messages.CodePolicy, StepID: x.state.StepID(c.Tool.ID),
+				Step: c.Step, Name: c.Tool.Name, Code: messages.CodePolicy, StepID: x.journal.state.StepID(c.Tool.ID),
 				Result: messages.ToolResult{CallID: c.Tool.ID, Content: messages.TextContent(refusal), IsError: true},
 			})
 		default:
@@ -239,7 +236,7 @@ func (x *execution) judgeHooks(c messages.HookCall, answers []hookAnswer) (repor
 	return reports
 }
 
-func (x *execution) hookFailed(c messages.HookCall, h Hook, err error) *record.HookFailed {
+func (x *hookWork) hookFailed(c messages.HookCall, h Hook, err error) *record.HookFailed {
 	r := &record.HookFailed{
 		On: c.On, Hook: x.cfg.Redact(h.Name), Step: c.Step, Reason: strict.Clip(x.cfg.Redact(err.Error()), maxHookFailure),
 		Fatal: h.OnFailure == messages.HookFail,
@@ -252,3 +249,8 @@ func (x *execution) hookFailed(c messages.HookCall, h Hook, err error) *record.H
 
 // maxHookFailure bounds what a record says of why a hook failed, in bytes.
 const maxHookFailure = 1 << 10
+
+// decideFirst reports whether a hook is to decide about a call before it begins.
+func (x *hookWork) decideFirst(s *agent.State, c messages.ToolCall) bool {
+	return x.hooked(s) && !x.heardTool(s, c)
+}

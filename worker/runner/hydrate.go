@@ -12,8 +12,8 @@ import (
 
 // hydrate rebuilds the state after a claim of a run that others have worked: from the cache if it is of this log,
 // else from the log alone. Events that the others may not have got stored are published again.
-func (x *execution) hydrate(ctx context.Context) error {
-	through, _ := x.position()
+func (x *journal) hydrate(ctx context.Context) error {
+	through, _ := x.own.position()
 	s := x.recall(ctx)
 	if s != nil {
 		ok, err := x.replay(ctx, s, s.Seq-1, through)
@@ -39,7 +39,7 @@ func (x *execution) hydrate(ctx context.Context) error {
 
 // replay folds the entries after a sequence into s. When s is from the cache the first of them must be the one that s
 // reflects; false: it is not.
-func (x *execution) replay(ctx context.Context, s *agent.State, after, through uint64) (bool, error) {
+func (x *journal) replay(ctx context.Context, s *agent.State, after, through uint64) (bool, error) {
 	first := s.Seq != 0
 	for e, err := range x.log.Read(ctx, x.run, after, through) {
 		switch {
@@ -60,7 +60,7 @@ func (x *execution) replay(ctx context.Context, s *agent.State, after, through u
 	return true, nil
 }
 
-func (x *execution) recall(ctx context.Context) *agent.State {
+func (x *journal) recall(ctx context.Context) *agent.State {
 	seq, id, data, ok := x.cfg.Cache.Load(ctx, x.run)
 	if !ok {
 		return nil
@@ -83,7 +83,7 @@ const (
 
 // rememberMeanwhile caches the state, from the second step on, while the model is waited for; that of a quick call when
 // stop is called, unless another was cached a moment ago. Until stop has returned the state must stay as it is.
-func (x *execution) rememberMeanwhile() (stop func()) {
+func (x *journal) rememberMeanwhile() (stop func()) {
 	if x.state.Step < 2 || !x.cfg.Cache.Wants() {
 		return func() {}
 	}
@@ -103,7 +103,7 @@ func (x *execution) rememberMeanwhile() (stop func()) {
 }
 
 // remember hands the state to the cache.
-func (x *execution) remember() {
+func (x *journal) remember() {
 	if !x.cfg.Cache.Wants() {
 		return
 	}

@@ -18,11 +18,11 @@ type LiveReply interface {
 }
 
 // live is where the reply of a step is shown.
-func (x *execution) live(step int) LiveReply {
-	if x.cfg.Live == nil || step == 0 { // 0: a summary, which is nobody's reply
+func (x *modelWork) live(step int) LiveReply {
+	if x.cfg.Live == nil || step == 0 { // 0: a summary, which is not shown
 		return unseen{}
 	}
-	return x.cfg.Live(x.run, step, x.state.Claims)
+	return x.cfg.Live(x.run, step, x.journal.state.Claims)
 }
 
 type unseen struct{}

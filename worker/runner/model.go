@@ -13,26 +13,42 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
 	"github.com/longshore-run/longshore/worker/model"
 )
 
+// modelWork makes model calls.
+type modelWork struct {
+	*job
+
+	journal *journal
+	own     *ownership
+	voice   *voice
+	hooks   *hookWork
+	calls   *callBook
+	limits  *limits.Set
+
+	repeats bool // an owner that was lost may have made the call that is to be made next; written by work and callModel
+	outages int  // rounds of attempts in a row that did not reach the model; written by replied and outlives
+}
+
 // callModel makes the call and commits its reply. A control record that changes the plan aborts the call.
-func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Action, error) {
+func (x *modelWork) callModel(ctx context.Context, a *agent.CallModel) (agent.Action, error) {
 	if x.limits.Quota.Call(ctx) {
-		return x.commit(ctx)
+		return x.journal.commit(ctx)
 	}
 	call, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	defer x.listen(abort)()
-	defer x.bound(abort)()
-	stop := x.rememberMeanwhile()
+	defer x.own.listen(abort)()
+	defer x.journal.bound(abort)()
+	stop := x.journal.rememberMeanwhile()
 	if x.repeats {
 		x.repeats = false
 		x.r.count(func(s *Stats) { s.RepeatedModelCalls++ })
 	}
 	began := x.now()
 	begin := func() error { // each of its requests leaves only while the run is ours
-		err := x.prove(call)
+		err := x.own.prove(call)
 		if err != nil {
 			abort(err)
 		}
@@ -44,21 +60,21 @@ func (x *execution) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 		stop()
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
-	live, failures := x.tell(ctx, x.live(a.Step))
+	live, failures := x.hooks.tell(ctx, x.live(a.Step))
 	reply, first, err := x.stream(x.ask(ctx, call, begin, a, live), live)
 	stop()
-	x.since = time.Now()
+	x.journal.heard()
 	return x.replied(ctx, a.Step, timing{x.now().Sub(began).Milliseconds(), firstToken(began, first)}, reply, err, failures()...)
 }
 
 // ask is the call's reply, piece by piece; setbacks are logged under ctx and shown to those who watch the reply.
-func (x *execution) ask(ctx, call context.Context, begin func() error, a *agent.CallModel, live LiveReply) iter.Seq2[model.Delta, error] {
+func (x *modelWork) ask(ctx, call context.Context, begin func() error, a *agent.CallModel, live LiveReply) iter.Seq2[model.Delta, error] {
 	return x.cfg.Model.Stream(call, model.Request{
-		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.state.Agent.Reasoning == messages.ReasoningEcho,
-		Model: x.state.Agent.Model, Models: x.state.Agent.Models, MaxPrice: x.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
-		MaxTokens: x.state.Agent.MaxTokens, Temperature: x.state.Agent.Temperature, Format: (*model.Format)(a.Format), Purpose: a.Purpose,
-		Cache: x.state.Agent.Cache, Begin: begin, Setback: x.setback(ctx, live),
-		Retries: x.state.Agent.ModelRetries, Patient: x.state.Agent.OnNetworkError == messages.NetworkRetry,
+		Key: x.key(a.Step, "model"), Tenant: x.run.Tenant, Echo: x.journal.state.Agent.Reasoning == messages.ReasoningEcho,
+		Model: x.journal.state.Agent.Model, Models: x.journal.state.Agent.Models, MaxPrice: x.journal.state.Agent.MaxPrice, Messages: a.Messages, Recalled: a.Recalled, Tools: a.Tools,
+		MaxTokens: x.journal.state.Agent.MaxTokens, Temperature: x.journal.state.Agent.Temperature, Format: (*model.Format)(a.Format), Purpose: a.Purpose,
+		Cache: x.journal.state.Agent.Cache, Begin: begin, Setback: x.voice.setback(ctx, live),
+		Retries: x.journal.state.Agent.ModelRetries, Patient: x.journal.state.Agent.OnNetworkError == messages.NetworkRetry,
 	})
 }
 
@@ -74,7 +90,7 @@ func firstToken(began, first time.Time) int64 {
 }
 
 // stream takes a reply in. First is when the text or reasoning of the reply began; zero when it has none.
-func (x *execution) stream(deltas iter.Seq2[model.Delta, error], live LiveReply) (reply *model.Reply, first time.Time, _ error) {
+func (x *modelWork) stream(deltas iter.Seq2[model.Delta, error], live LiveReply) (reply *model.Reply, first time.Time, _ error) {
 	defer func() { live.Close(reply != nil) }()
 	var size replySize
 	for d, err := range deltas {
@@ -104,7 +120,7 @@ func (x *execution) stream(deltas iter.Seq2[model.Delta, error], live LiveReply)
 }
 
 // replied commits what came of a model call, and of the hooks that were told of it.
-func (x *execution) replied(
+func (x *modelWork) replied(
 	ctx context.Context, step int, took timing, reply *model.Reply, err error, also ...record.Record,
 ) (agent.Action, error) {
 	var failed *model.Error
@@ -114,18 +130,17 @@ func (x *execution) replied(
 		msg.Role = messages.RoleAssistant
 		msg.Content = x.redact(x.kept(msg.Content))
 		uniqueIDs(&msg)
-		clear(x.args) // ids may come again
-		clear(x.parks)
+		x.calls.renew()
 		x.outages = 0
-		x.checkAll(&msg)
-		return x.commitPaid(append([]record.Record{x.paidReply(step, took, msg, reply)}, also...)...)
+		x.calls.checkAll(&msg, x.journal.state.Tools)
+		return x.journal.commitPaid(append([]record.Record{x.paidReply(step, took, msg, reply)}, also...)...)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, errHeed):
-		return x.replan(ctx)
+	case errors.Is(err, errControl):
+		return x.journal.replan(ctx)
 	case errors.As(err, &failed) && x.withheld(failed):
-		x.say(ctx, slog.LevelInfo, "provider is paused", slog.String("provider", failed.Paused))
-		return x.commit(ctx)
+		x.voice.say(ctx, slog.LevelInfo, "provider is paused", slog.String("provider", failed.Paused))
+		return x.journal.commit(ctx)
 	case errors.As(err, &failed):
 		return x.modelFailed(ctx, step, failed)
 	default:
@@ -133,7 +148,7 @@ func (x *execution) replied(
 	}
 }
 
-func (x *execution) paidReply(step int, took timing, msg messages.Message, reply *model.Reply) *record.ModelReplied {
+func (x *modelWork) paidReply(step int, took timing, msg messages.Message, reply *model.Reply) *record.ModelReplied {
 	return &record.ModelReplied{
 		Step: step, Message: msg, Stop: reply.Stop, Usage: reply.Usage,
 		Provider: reply.Provider, Model: reply.Model, Millis: took.all, Cached: reply.Cached,
@@ -142,38 +157,16 @@ func (x *execution) paidReply(step int, took timing, msg messages.Message, reply
 }
 
 // kept is what the agent keeps of a reply.
-func (x *execution) kept(in []messages.Block) []messages.Block {
+func (x *modelWork) kept(in []messages.Block) []messages.Block {
 	if x.keepsReasoning() {
 		return in
 	}
 	return slices.DeleteFunc(slices.Clone(in), func(b messages.Block) bool { return b.Reasoning != nil })
 }
 
-func (x *execution) keepsReasoning() bool {
-	r := x.state.Agent.Reasoning
+func (x *modelWork) keepsReasoning() bool {
+	r := x.journal.state.Agent.Reasoning
 	return r == messages.ReasoningKeep || r == messages.ReasoningEcho
-}
-
-// redact takes secrets out of what a model or a tool said, before it becomes a record, an event or a file.
-func (x *execution) redact(in []messages.Block) []messages.Block {
-	out := make([]messages.Block, len(in))
-	for i, b := range in {
-		b.Text = x.cfg.Redact(b.Text)
-		if b.Reasoning != nil {
-			r := *b.Reasoning
-			if r.Text = x.cfg.Redact(r.Text); r.Text != b.Reasoning.Text {
-				r.Signature = "" // of another text
-			}
-			b.Reasoning = &r
-		}
-		if b.ToolCall != nil {
-			c := *b.ToolCall
-			c.ID, c.Name, c.Arguments = x.cfg.Redact(c.ID), x.cfg.Redact(c.Name), x.cfg.Redact(c.Arguments)
-			b.ToolCall = &c
-		}
-		out[i] = b
-	}
-	return out
 }
 
 // uniqueIDs gives every call of a reply an id of its own: results are told apart by it.
@@ -192,40 +185,71 @@ func uniqueIDs(m *messages.Message) {
 }
 
 // withheld reports whether a call was not begun because a provider is paused; the run then waits for the end of that.
-func (x *execution) withheld(e *model.Error) bool {
-	return e.Paused != "" && x.cfg.Keeper.Lines != nil && x.limits.Semaphore.Withhold(x.state.Task, e.Paused)
+func (x *modelWork) withheld(e *model.Error) bool {
+	return e.Paused != "" && x.cfg.Keeper.Lines != nil && x.limits.Semaphore.Withhold(x.journal.state.Task, e.Paused)
 }
 
 // modelFailed commits what follows from a model call that failed. What the agent wants goes first; the wait that a
 // provider or an open circuit asks for comes after it.
-func (x *execution) modelFailed(ctx context.Context, step int, e *model.Error) (agent.Action, error) {
+func (x *modelWork) modelFailed(ctx context.Context, step int, e *model.Error) (agent.Action, error) {
 	network := e.Class == model.Network
-	fallback := agent.Fallback(x.state, e.Code(), network)
+	fallback := agent.Fallback(x.journal.state, e.Code(), network)
 	if fallback == "" || fallback == record.FallbackPark {
 		if x.outlives(ctx, step, e) {
-			return x.commit(ctx)
+			return x.journal.commit(ctx)
 		}
 	}
-	return x.commit(ctx, &record.ModelFailed{
+	return x.journal.commit(ctx, &record.ModelFailed{
 		Step: step, Error: messages.RunError{Code: e.Code(), Message: x.cfg.Redact(e.Error())}, Fallback: fallback, Provider: e.Provider,
 	})
 }
 
 // outlives reports whether the same call is made again, at once or after a park, without a record of its failure.
-func (x *execution) outlives(ctx context.Context, step int, e *model.Error) bool {
+func (x *modelWork) outlives(ctx context.Context, step int, e *model.Error) bool {
 	why := []slog.Attr{slog.String("code", string(e.Code())), x.said("err", e.Error())}
-	on := x.state.Agent.OnNetworkError
+	on := x.journal.state.Agent.OnNetworkError
 	if e.Class == model.Network && (on == messages.NetworkAbort || on == messages.NetworkRetry) {
-		if on == messages.NetworkAbort || x.state.Purpose != "" || x.outages >= agent.MaxNetworkRetries { // a planner counts its own
+		if on == messages.NetworkAbort || x.journal.state.Purpose != "" || x.outages >= agent.MaxNetworkRetries { // a planner counts its own
 			return false
 		}
 		x.outages++
-		x.say(ctx, slog.LevelWarn, "model cannot be reached and is called again", append(why, slog.Int("try", x.outages))...)
+		x.voice.say(ctx, slog.LevelWarn, "model cannot be reached and is called again", append(why, slog.Int("try", x.outages))...)
 		return true
 	}
-	later := x.limits.Provider.Postpone(x.state, step, e)
+	later := x.limits.Provider.Postpone(x.journal.state, step, e)
 	if later {
-		x.say(ctx, slog.LevelWarn, "model asks to be called later", why...)
+		x.voice.say(ctx, slog.LevelWarn, "model asks to be called later", why...)
 	}
 	return later
+}
+
+// summarised commits what came of the call that sums up the older part of the conversation.
+func (x *modelWork) summarised(ctx context.Context, millis int64, reply *model.Reply, err error) (agent.Action, error) {
+	var failed *model.Error
+	switch {
+	case err == nil:
+		r := &record.Summarised{
+			Text: x.cfg.Redact(reply.Message.Text()), Usage: reply.Usage, Provider: reply.Provider, Model: reply.Model, Millis: millis,
+			Cached: reply.Cached, Cost: x.cost(reply),
+		}
+		if r.Text == "" {
+			r.Error = &messages.RunError{Code: messages.CodeModelInvalidOutput, Message: "the model answered with nothing"}
+		}
+		return x.journal.commitPaid(r)
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, errControl):
+		return x.journal.replan(ctx)
+	case errors.As(err, &failed) && x.withheld(failed):
+		return x.journal.commit(ctx)
+	case errors.As(err, &failed):
+		if x.outlives(ctx, 0, failed) {
+			return x.journal.commit(ctx)
+		}
+		return x.journal.commit(ctx, &record.Summarised{
+			Error: &messages.RunError{Code: failed.Code(), Message: x.cfg.Redact(failed.Error())}, Millis: millis,
+		})
+	default:
+		return nil, fmt.Errorf("call model: %w", err)
+	}
 }

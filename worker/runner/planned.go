@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"encoding/json"
 	"math"
 
 	"github.com/longshore-run/longshore/messages"
@@ -11,7 +10,7 @@ import (
 
 // known is a record as it goes to the log: a plan without secrets, as the calls that models make have none, and with what
 // this worker knows of its steps.
-func (x *execution) known(s *agent.State, r record.Record) record.Record {
+func (x *decider) known(s *agent.State, r record.Record) record.Record {
 	p, ok := r.(*record.Planned)
 	if !ok || p.Plan == nil {
 		return r
@@ -36,19 +35,4 @@ func (x *execution) known(s *agent.State, r record.Record) record.Record {
 		}
 	}
 	return &out
-}
-
-func (x *execution) redactArgs(args json.RawMessage) json.RawMessage {
-	if len(args) == 0 {
-		return args
-	}
-	text := x.cfg.Redact(string(args))
-	switch {
-	case text == string(args):
-		return args
-	case !json.Valid([]byte(text)): // a secret that is part of a number leaves no JSON
-		return json.RawMessage(`{}`)
-	default:
-		return json.RawMessage(text)
-	}
 }

@@ -10,7 +10,7 @@ import (
 
 // prompt fills in the prompt that an agent names. It happens once, before the first record: an edit of the prompt never
 // changes a run. A *messages.RunError says why it cannot be done; any other error is the platform's.
-func (x *execution) prompt(ctx context.Context, def *messages.Definition, task *messages.Task) error {
+func (x *claimer) prompt(ctx context.Context, def *messages.Definition, task *messages.Task) error {
 	if def.Prompt == nil {
 		return nil
 	}

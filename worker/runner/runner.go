@@ -53,7 +53,7 @@ type Config struct {
 	LongWait    time.Duration                                                       // a model that asks for more than that is waited for in a park; default 30 s
 	Redact      func(string) string                                                 // takes secrets out of what models and tools say; default: nothing
 	Log         *slog.Logger                                                        // default: discard
-	Live        func(run messages.Ref, step, attempt int) LiveReply                 // shows replies while they are written; default: nobody sees them
+	Live        func(run messages.Ref, step, attempt int) LiveReply                 // shows replies while they are written; default: they are not shown
 	Talks       Cache                                                               // keeps the conversation of each session, as Cache does states; default: none
 	Prices      Prices                                                              // default: every price is unknown
 	Hooks       []Hook                                                              // called in every run, before the agent's own
@@ -64,7 +64,7 @@ type Config struct {
 	// messages.ErrUnknownPrompt, fails the run.
 	Prompt func(ctx context.Context, def *messages.Definition, task *messages.Task) error
 
-	Quotas limits.Quotas   // hold back runs of tenants; default: nobody is
+	Quotas limits.Quotas   // hold back runs of tenants; default: none is held
 	Fleet  Fleet           // the other workers; default: nothing is known of them
 	Labels messages.Labels // of this worker, for tasks that require them
 }
@@ -138,8 +138,8 @@ func (o Outcome) String() string {
 
 // Causes for which work ends early.
 var (
-	errFenced = errors.New("another worker owns the run")
-	errHeed   = errors.New("a control record changed the plan")
+	errFenced  = errors.New("another worker owns the run")
+	errControl = errors.New("a control record changed the plan")
 	// ErrShutdown is the cause to cancel Run's context with when the worker must stop now.
 	ErrShutdown = errors.New("the worker stops")
 	// ErrBusy means that this worker works the same run by another ticket: nak, it is soon over.
@@ -152,7 +152,7 @@ type Runner struct {
 	planners map[string]agent.Planner
 	drain    chan struct{}
 	stop     sync.Once
-	turns    turnstile
+	commits  commitLimiter
 	claims   atomic.Uint64 // made so far
 
 	mu     sync.Mutex
@@ -238,10 +238,10 @@ func (r *Runner) Works(run messages.Ref, claim string) bool {
 	r.mu.Lock()
 	x := r.active[run]
 	r.mu.Unlock()
-	if x == nil || x.ctx.Err() != nil {
+	if x == nil || x.own.ctx.Err() != nil {
 		return false
 	}
-	_, mine := x.position()
+	_, mine := x.own.position()
 	return mine != "" && mine == claim
 }
 
@@ -269,7 +269,7 @@ func (r *Runner) Nudge(run messages.Ref) {
 	x := r.active[run]
 	r.mu.Unlock()
 	if x != nil {
-		x.hint()
+		x.own.hint()
 	}
 }
 
@@ -282,7 +282,7 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 	if x == nil {
 		return false, nil
 	}
-	seen, claim := x.position()
+	seen, claim := x.own.position()
 	last, ok, err := r.cfg.Keeper.Log.Last(ctx, run)
 	switch {
 	case err != nil:
@@ -290,10 +290,10 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 	case claim == "": // the ticket is ours to hold, unless a newer delivery of it has claimed
 		return !ok || last.Head.Ticket != x.ticket.Seq || last.Head.Delivery <= x.ticket.Delivered, nil
 	case !ok, last.Seq < seen, last.Head.Claim != claim:
-		x.abort(errFenced)
+		x.own.abort(errFenced)
 		return false, nil
 	case last.Seq > seen && last.Head.Cancel:
-		x.interrupt()
+		x.own.interrupt()
 	}
 	return true, nil
 }
@@ -302,19 +302,18 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 //
 // Cancelling ctx with ErrShutdown aborts what is going on and hands the run back.
 func (r *Runner) Run(ctx context.Context, t Ticket) (Outcome, error) {
-	x := r.newExecution(t)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	paid, end := outlive(ctx)
 	defer end()
-	x.ctx, x.paid, x.abort = ctx, paid, cancel
+	x := r.newExecution(ctx, paid, cancel, t)
 	if err := r.enter(ctx, x); err != nil {
 		return Return, err
 	}
 	defer r.leave(x)
-	defer x.leaveTurn()
+	defer x.journal.leave()
 	if t.first() { // of many that come at once those that came first are soon under way
-		if err := x.enterTurn(ctx); err != nil {
+		if err := x.journal.enter(ctx); err != nil {
 			return Return, err
 		}
 	}

@@ -2,28 +2,32 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
-	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/record"
-	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
 )
+
+// voice logs what an operator wants to know of the run.
+type voice struct {
+	*job
+
+	state func() *agent.State
+}
 
 // maxSaid bounds texts of models and tools in the log, in bytes; events and records have them whole.
 const maxSaid = 1 << 10
 
-// say logs something about the run. What everybody's run does is said at the level debug alone: at info an ordinary run
+// say logs something about the run. What every run does is said at the level debug alone: at info an ordinary run
 // says nothing.
-func (x *execution) say(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
-	x.sayOf(ctx, x.state.Step, level, message, attrs...)
+func (x *voice) say(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+	x.sayOf(ctx, x.state().Step, level, message, attrs...)
 }
 
 // sayOf is say about a step that may be over by now; 0: about none.
-func (x *execution) sayOf(ctx context.Context, step int, level slog.Level, message string, attrs ...slog.Attr) {
+func (x *voice) sayOf(ctx context.Context, step int, level slog.Level, message string, attrs ...slog.Attr) {
 	if !x.says(ctx, level) {
 		return
 	}
@@ -32,29 +36,20 @@ func (x *execution) sayOf(ctx context.Context, step int, level slog.Level, messa
 	if step > 0 {
 		all = append(all, slog.Int("step", step))
 	}
-	if x.state.Claims > 0 {
-		all = append(all, slog.Int("attempt", x.state.Claims))
+	if x.state().Claims > 0 {
+		all = append(all, slog.Int("attempt", x.state().Claims))
 	}
 	x.cfg.Log.LogAttrs(ctx, level, message, append(all, attrs...)...) //nolint:sloglint // a constant of the caller
 }
 
-func (x *execution) says(ctx context.Context, level slog.Level) bool {
-	return x.cfg.Log.Enabled(ctx, level)
-}
-
-// said is a text as the log may show it.
-func (x *execution) said(key, text string) slog.Attr {
-	return slog.String(key, strict.Clip(x.cfg.Redact(strings.ToValidUTF8(text, "\uFFFD")), maxSaid))
-}
-
 // recount logs what became true with an entry of this owner.
-func (x *execution) recount(ctx context.Context, records []record.Record) {
+func (x *voice) recount(ctx context.Context, records []record.Record) {
 	for _, r := range records {
 		x.recountOne(ctx, r)
 	}
 }
 
-func (x *execution) recountOne(ctx context.Context, r record.Record) {
+func (x *voice) recountOne(ctx context.Context, r record.Record) {
 	switch r := r.(type) {
 	case *record.ModelFailed:
 		x.sayOf(ctx, r.Step, slog.LevelWarn, "model call failed", slog.String("code", string(r.Error.Code)), x.said("err", r.Error.Message))
@@ -78,7 +73,7 @@ func (x *execution) recountOne(ctx context.Context, r record.Record) {
 	case *record.Finished:
 		x.recountEnd(ctx, &r.Result)
 	case *record.Claimed:
-		x.debug(ctx, x.state.Step, "run claimed", func() []slog.Attr { return []slog.Attr{slog.Int("delivery", r.Delivery)} })
+		x.debug(ctx, x.state().Step, "run claimed", func() []slog.Attr { return []slog.Attr{slog.Int("delivery", r.Delivery)} })
 	case *record.ModelReplied:
 		x.debug(ctx, r.Step, "model replied", func() []slog.Attr {
 			return []slog.Attr{
@@ -90,18 +85,18 @@ func (x *execution) recountOne(ctx context.Context, r record.Record) {
 		x.debug(ctx, r.Step, "tool started", func() []slog.Attr {
 			return []slog.Attr{slog.String("tool", r.Call.Name), slog.String("call_id", r.Call.ID)}
 		})
-	default: // others are in the events, and nobody need be told of them
+	default: // others are in the events, and need no line in the log
 	}
 }
 
-// debug is sayOf for what happens in every run: its attributes are only made when somebody listens.
-func (x *execution) debug(ctx context.Context, step int, message string, attrs func() []slog.Attr) {
+// debug is sayOf for what happens in every run: its attributes are only made when they are logged.
+func (x *voice) debug(ctx context.Context, step int, message string, attrs func() []slog.Attr) {
 	if x.says(ctx, slog.LevelDebug) {
 		x.sayOf(ctx, step, slog.LevelDebug, message, attrs()...)
 	}
 }
 
-func (x *execution) recountPark(ctx context.Context, p *record.Parked) {
+func (x *voice) recountPark(ctx context.Context, p *record.Parked) {
 	attrs := []slog.Attr{slog.String("reason", p.Reason)}
 	for _, a := range []slog.Attr{slog.String("call_id", p.Call), slog.String("limit", p.Limit), slog.String("line", p.Line)} {
 		if a.Value.String() != "" {
@@ -114,10 +109,10 @@ func (x *execution) recountPark(ctx context.Context, p *record.Parked) {
 	x.say(ctx, slog.LevelInfo, "run waits", attrs...)
 }
 
-func (x *execution) recountEnd(ctx context.Context, r *messages.AgentResult) {
+func (x *voice) recountEnd(ctx context.Context, r *messages.AgentResult) {
 	switch {
 	case r.Status == messages.StatusCompleted:
-		x.debug(ctx, x.state.Step, "run completed", func() []slog.Attr { return []slog.Attr{slog.Int("steps", r.Steps)} })
+		x.debug(ctx, x.state().Step, "run completed", func() []slog.Attr { return []slog.Attr{slog.Int("steps", r.Steps)} })
 	case r.Error != nil:
 		level := slog.LevelWarn
 		if r.Status == messages.StatusCancelled {
@@ -130,7 +125,7 @@ func (x *execution) recountEnd(ctx context.Context, r *messages.AgentResult) {
 }
 
 // setback logs and shows a model call that failed and is followed by another one for the same request.
-func (x *execution) setback(ctx context.Context, live LiveReply) func(model.Retried) {
+func (x *voice) setback(ctx context.Context, live LiveReply) func(model.Retried) {
 	return func(r model.Retried) {
 		live.Retry(x.retryText(r))
 		why := []slog.Attr{slog.String("model", r.Model), slog.String("code", string(r.Err.Code())), x.said("err", r.Err.Error())}
@@ -141,13 +136,4 @@ func (x *execution) setback(ctx context.Context, live LiveReply) func(model.Retr
 		again := []slog.Attr{slog.Int("try", r.Attempt), slog.Int64("wait_millis", r.Wait.Milliseconds())}
 		x.say(ctx, slog.LevelWarn, "model call failed and is made again", append(why, again...)...)
 	}
-}
-
-// retryText is a setback in a sentence for those who watch.
-func (x *execution) retryText(r model.Retried) string {
-	text := strict.Clip(x.cfg.Redact(strings.ToValidUTF8(r.Err.Error(), "\uFFFD")), maxSaid) + " (" + string(r.Err.Code()) + ")"
-	if r.Wait == 0 {
-		return text + "; another model is asked"
-	}
-	return fmt.Sprintf("%s; attempt %d follows in %s", text, r.Attempt+1, r.Wait.Round(100*time.Millisecond))
 }

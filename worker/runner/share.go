@@ -16,8 +16,8 @@ const shareWait = 10 * time.Minute
 
 // share takes the task's named workspace, if it has one, before anything with an effect is done. Whoever waits for it
 // can still be cancelled, and is handed back when the worker stops.
-func (x *execution) share(ctx context.Context, next agent.Action) (agent.Action, error) {
-	name := x.state.Task.Workspace
+func (x *toolWork) share(ctx context.Context, next agent.Action) (agent.Action, error) {
+	name := x.journal.state.Task.Workspace
 	if name == "" || x.cfg.Named == nil || x.shared != nil {
 		return next, nil
 	}
@@ -26,18 +26,18 @@ func (x *execution) share(ctx context.Context, next agent.Action) (agent.Action,
 		case *agent.Finish, *agent.Park, *agent.AskHooks, *agent.JoinLines: // they need no files
 			return next, nil
 		}
-		heed, err := x.takeTurn(ctx, name)
-		if err != nil || !heed {
+		news, err := x.await(ctx, name)
+		if err != nil || !news {
 			return next, err
 		}
-		if next, err = x.replan(ctx); err != nil {
+		if next, err = x.journal.replan(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// takeTurn waits for the workspace. With heed there is news in the log instead.
-func (x *execution) takeTurn(ctx context.Context, name string) (heed bool, err error) {
+// await waits for the workspace. With news the log has grown instead, and is to be read first.
+func (x *toolWork) await(ctx context.Context, name string) (news bool, err error) {
 	limited, stop := context.WithTimeoutCause(ctx, shareWait, fmt.Errorf("workspace %s: another run has it", name))
 	defer stop()
 	wait, abort := context.WithCancelCause(limited)
@@ -51,14 +51,14 @@ func (x *execution) takeTurn(ctx context.Context, name string) (heed bool, err e
 		case <-wait.Done():
 		}
 	})
-	defer x.listen(abort)()
-	defer x.bound(abort)()
+	defer x.own.listen(abort)()
+	defer x.journal.bound(abort)()
 	if x.shared, err = x.cfg.Named(wait, x.run.Tenant, name); err == nil {
 		return false, nil
 	}
 	cause := context.Cause(wait)
 	switch {
-	case errors.Is(cause, errHeed):
+	case errors.Is(cause, errControl):
 		return true, nil
 	case cause != nil:
 		return false, cause

@@ -61,7 +61,7 @@ func (l losses) weigh(e evidence, attempts, maxAttempts int) verdict {
 	storm := e.lost > victimShare*l.workers                             // most workers were lost to something else
 	own := e.lost <= l.workers && (!e.convicted || e.lost == l.workers) // nothing else is known to cost workers
 	switch {
-	case attempts >= fuse*maxAttempts, attempts >= maxAttempts && own:
+	case attempts >= maxUnclaimed*maxAttempts, attempts >= maxAttempts && own:
 		return isPoison
 	case l.workers >= provenBy && l.alone && e.known && e.trials <= 1 && e.lost <= l.workers:
 		return isPoison
@@ -96,7 +96,7 @@ func isOpen(h *record.Head) bool {
 }
 
 // weigh is what is to be done with a run whose newest entry is this.
-func (x *execution) weigh(last *record.Entry) (verdict, losses) {
+func (x *claimer) weigh(last *record.Entry) (verdict, losses) {
 	l := x.losses
 	if isOpen(&last.Head) {
 		l.workers++

@@ -35,8 +35,8 @@ func TestWeigh(t *testing.T) {
 		"at the most attempts, another was the cause": {losses{workers: 5}, evidence{convicted: true}, most, inTheOpen},
 		"at the most attempts, another was at times":  {losses{workers: 5}, evidence{lost: 2, convicted: true}, most, inQuarantine},
 		"at the most attempts, another was elsewhere": {losses{workers: 5}, evidence{lost: 5, convicted: true}, most, isPoison},
-		"far beyond the most attempts":                {losses{workers: 15}, evidence{lost: 20}, fuse * most, isPoison},
-		"far beyond the most attempts in a storm":     {losses{workers: 15}, evidence{lost: 52}, fuse * most, isPoison},
+		"far beyond the most attempts":                {losses{workers: 15}, evidence{lost: 20}, maxUnclaimed * most, isPoison},
+		"far beyond the most attempts in a storm":     {losses{workers: 15}, evidence{lost: 52}, maxUnclaimed * most, isPoison},
 		"failures of the platform":                    {losses{}, evidence{}, most, isPoison},
 		"failures of the platform, not yet":           {losses{}, evidence{}, most - 1, inTheOpen},
 	} {

@@ -35,8 +35,8 @@ type stream struct {
 }
 
 // tell adds the on_tokens hooks to where a reply is shown. The failures of hooks are known when it ends.
-func (x *execution) tell(ctx context.Context, shown LiveReply) (_ LiveReply, failures func() []record.Record) {
-	hooks := x.at(x.state, messages.HookOnTokens)
+func (x *hookWork) tell(ctx context.Context, shown LiveReply) (_ LiveReply, failures func() []record.Record) {
+	hooks := x.at(x.journal.state, messages.HookOnTokens)
 	if len(hooks) == 0 {
 		return shown, func() []record.Record { return nil }
 	}
@@ -44,7 +44,7 @@ func (x *execution) tell(ctx context.Context, shown LiveReply) (_ LiveReply, fai
 	if x.cfg.Secrets == nil {
 		t.whole = x.cfg.Redact
 	}
-	call := x.hookCall(x.state, messages.HookOnTokens, "")
+	call := x.hookCall(x.journal.state, messages.HookOnTokens, "")
 	for _, h := range hooks {
 		t.pumps = append(t.pumps, &pump{x: x, ctx: ctx, hook: h, call: call})
 	}
@@ -124,7 +124,7 @@ func (h *held) Flush() error {
 
 // pump calls one hook with the text of one reply, one call at a time.
 type pump struct {
-	x    *execution
+	x    *hookWork
 	ctx  context.Context //nolint:containedctx // of Run, which waits for the calls; each has a timeout
 	hook Hook
 	call messages.HookCall
@@ -155,7 +155,7 @@ func (p *pump) push(kind messages.LiveKind, text string) {
 	p.size += len(text)
 	if !p.running {
 		p.running = true
-		p.x.hooking.pumps.Go(p.run)
+		p.x.pumps.Go(p.run)
 	}
 }
 

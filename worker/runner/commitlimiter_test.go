@@ -11,9 +11,9 @@ import (
 )
 
 // The oldest goes first, whoever came first; nobody is lost, and no more than allowed are inside.
-func TestTurnstile(t *testing.T) {
+func TestCommitLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns turnstile
+		var turns commitLimiter
 		for range atOnce {
 			if err := turns.enter(t.Context(), time.Now()); err != nil {
 				t.Fatal(err)
@@ -53,9 +53,9 @@ func TestTurnstile(t *testing.T) {
 }
 
 // Who gives up, even in the moment when it is his turn, takes nobody's place.
-func TestTurnstileGivenUp(t *testing.T) {
+func TestCommitLimiterGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns turnstile
+		var turns commitLimiter
 		for range atOnce {
 			_ = turns.enter(t.Context(), time.Now())
 		}

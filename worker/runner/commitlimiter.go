@@ -11,24 +11,24 @@ import (
 // store busy, and is far less than a worker may have slots.
 const atOnce = 128
 
-// turnstile lets a bounded number of runs commit at once, those first whose step has gone on for longest. When
+// commitLimiter lets a bounded number of runs commit at once, those first whose step has gone on for longest. When
 // thousands of runs hear from their models at the same time, each then has its next call under way after its own few
-// appends, and not after the first append of everybody else.
-type turnstile struct {
+// appends, and not after the first append of all others.
+type commitLimiter struct {
 	mu      sync.Mutex
 	inside  int
-	waiting line
+	waiting byAge
 }
 
 // waiter is a run that waits for its turn.
 type waiter struct {
 	since time.Time
 	turn  chan struct{} // closed when it is its turn
-	at    int           // in the line; -1 when it has left it
+	at    int           // in the heap; -1 when it has left it
 }
 
 // enter waits for a turn, until ctx ends.
-func (t *turnstile) enter(ctx context.Context, since time.Time) error {
+func (t *commitLimiter) enter(ctx context.Context, since time.Time) error {
 	t.mu.Lock()
 	if t.inside < atOnce {
 		t.inside++
@@ -53,14 +53,14 @@ func (t *turnstile) enter(ctx context.Context, since time.Time) error {
 	return context.Cause(ctx)
 }
 
-func (t *turnstile) leave() {
+func (t *commitLimiter) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next()
 }
 
 // next hands a place on.
-func (t *turnstile) next() {
+func (t *commitLimiter) next() {
 	if len(t.waiting) == 0 {
 		t.inside--
 		return
@@ -70,19 +70,19 @@ func (t *turnstile) next() {
 	}
 }
 
-// line is a heap of waiters, the oldest first.
-type line []*waiter
+// byAge is a heap of waiters, the oldest first.
+type byAge []*waiter
 
-func (l *line) Len() int           { return len(*l) }
-func (l *line) Less(i, j int) bool { return (*l)[i].since.Before((*l)[j].since) }
-func (l *line) Push(w any)         { w.(*waiter).at = len(*l); *l = append(*l, w.(*waiter)) } //nolint:forcetypeassert // ours
-func (l *line) Swap(i, j int) {
+func (l *byAge) Len() int           { return len(*l) }
+func (l *byAge) Less(i, j int) bool { return (*l)[i].since.Before((*l)[j].since) }
+func (l *byAge) Push(w any)         { w.(*waiter).at = len(*l); *l = append(*l, w.(*waiter)) } //nolint:forcetypeassert // ours
+func (l *byAge) Swap(i, j int) {
 	q := *l
 	q[i], q[j] = q[j], q[i]
 	q[i].at, q[j].at = i, j
 }
 
-func (l *line) Pop() any {
+func (l *byAge) Pop() any {
 	n := len(*l) - 1
 	w := (*l)[n]
 	(*l)[n] = nil

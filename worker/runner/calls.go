@@ -1,0 +1,191 @@
+package runner
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
+)
+
+// callBook knows the tool calls that the model has asked for, beyond what the state says of them: which may be made, are on
+// their way, or want to wait. Only the execution's goroutine uses it.
+type callBook struct {
+	*job
+
+	asks func(*agent.State, messages.ToolCall) bool // reports whether hooks decide about a call first
+
+	args   map[string]json.RawMessage // of calls that may be made, by call id; written by check and renew
+	flying map[string]bool            // on their way, by call id; written by toolWork
+	parks  map[string]*tools.Park     // wishes to wait, by call id; written by toolWork and renew
+}
+
+// renew forgets all calls: a model has replied, and ids may come again.
+func (x *callBook) renew() {
+	clear(x.args)
+	clear(x.parks)
+}
+
+// anyFlying reports whether calls are on their way.
+func (x *callBook) anyFlying() bool { return len(x.flying) > 0 }
+
+// beforeCalls is the gate of calls that wait for a person, or for what they asked to wait for. What is decided about calls
+// without any effect is recorded first.
+func (x *callBook) beforeCalls(s *agent.State, next agent.Action) (v limits.Verdict) {
+	if _, calls := next.(*agent.CallTools); !calls {
+		return v
+	}
+	rs, park := x.admit(s)
+	if v.Records = rs; len(rs) == 0 && park != nil {
+		s.UntilEnd(&park.Parked)
+		v.Instead = park
+	}
+	return v
+}
+
+// parkForApproval asks for a call that must not begin before a person has agreed.
+func (x *callBook) parkForApproval(s *agent.State, c messages.ToolCall) *agent.Park {
+	until := x.now().Add(s.Agent.ApprovalExpires())
+	asked := messages.NewApproval(s.Agent.Name, s.Step, s.StepID(c.ID), c)
+	asked.Arguments = x.cfg.Redact(asked.Arguments)
+	return &agent.Park{Parked: record.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked}}
+}
+
+// admit decides about the open calls what needs no effect: what is refused, what was answered while the run was
+// parked, what cannot be known any more, which calls begin now. A park is returned when nothing is left to do but to
+// wait for a call that asked for it.
+func (x *callBook) admit(s *agent.State) (rs []record.Record, park *agent.Park) {
+	for i := range s.Open {
+		if r := x.foregone(s, &s.Open[i]); r != nil {
+			rs = append(rs, r)
+		}
+	}
+	if rs != nil {
+		return rs, nil // the state moves on first
+	}
+	wave := x.wave(s)
+	for i := range wave {
+		c := &wave[i]
+		if unapproved(c) {
+			// The others of the wave are made first.
+			if len(x.flying) == 0 && !anyApproved(wave) {
+				return rs, x.parkForApproval(s, c.Call)
+			}
+			continue
+		}
+		if wish := x.parks[c.Call.ID]; wish != nil {
+			if len(x.flying) == 0 {
+				park = x.park(c.Call.ID, wish)
+			}
+			continue
+		}
+		if c.Started == "" && x.asks(s, c.Call) {
+			continue // a hook decides first, when nothing flies any more
+		}
+		if c.Started == "" {
+			rs = append(rs, &record.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID)})
+		}
+	}
+	if rs != nil {
+		return rs, nil
+	}
+	return nil, park
+}
+
+func (x *callBook) park(call string, wish *tools.Park) *agent.Park {
+	p := record.Parked{Reason: wish.Reason, Call: call, Question: x.cfg.Redact(wish.Question)}
+	if wish.For > 0 {
+		until := x.now().Add(wish.For)
+		p.Until = &until
+	}
+	return &agent.Park{Parked: p}
+}
+
+// foregone is the result of a call that is not to be made; nil: it is to be made, or is on its way, or done.
+func (x *callBook) foregone(s *agent.State, c *agent.OpenCall) record.Record {
+	switch {
+	case c.Result != nil || x.flying[c.Call.ID]:
+		return nil
+	case c.Answer != nil && c.Answer.IsError:
+		return returned(s, c, *c.Answer, cmp.Or(c.Refused, messages.CodeToolFailed))
+	case c.Answer != nil:
+		return returned(s, c, *c.Answer, "")
+	case c.Started != "" && c.Started != x.claimID && x.cfg.Tools.Effect(c.Call.Name) == messages.EffectOnce:
+		return returned(s, c, messages.ToolResult{Content: messages.TextContent(
+			"The outcome of this call is unknown: the worker was lost while it ran. It may or may not have taken effect; " +
+				"check before you repeat it."), IsError: true}, messages.CodeToolUnknownOutcome)
+	}
+	if refusal := x.check(c.Call, s.Tools); refusal != nil {
+		return returned(s, c, messages.ToolResult{Content: refusal.Content, IsError: true}, refusal.Code)
+	}
+	return nil
+}
+
+// checkAll checks the calls of a reply while its run does not hold up others yet.
+func (x *callBook) checkAll(reply *messages.Message, allowed []messages.ToolSpec) {
+	for i := range reply.Content {
+		if c := reply.Content[i].ToolCall; c != nil {
+			x.check(*c, allowed)
+		}
+	}
+}
+
+// check checks a call, once, and keeps its arguments.
+func (x *callBook) check(c messages.ToolCall, allowed []messages.ToolSpec) (refusal *tools.Result) {
+	if x.args[c.ID] != nil {
+		return nil
+	}
+	checked := make(chan json.RawMessage, 1)
+	go func() { // a validator needs more stack than the rest of a run, whose goroutine would keep it
+		args, why := x.cfg.Tools.Check(c, allowed)
+		refusal = why
+		checked <- args
+	}()
+	if args := <-checked; refusal == nil {
+		x.args[c.ID] = args
+	}
+	return refusal
+}
+
+// wave is the calls to make next: neighbouring ones that cannot disturb each other, as many as the agent allows, in the
+// model's order. What can, their effects and resources tell.
+func (x *callBook) wave(s *agent.State) (wave []agent.OpenCall) {
+	together := s.Agent.Together()
+	if s.Task.Seed != nil { // the order in which results come in is then always the same
+		together = 1
+	}
+	first := slices.IndexFunc(s.Open, func(c agent.OpenCall) bool { return c.Result == nil })
+	if first < 0 {
+		return nil
+	}
+	var claims []tools.Claim
+	for _, c := range s.Open[first:min(first+together, len(s.Open))] {
+		if c.Result != nil {
+			continue
+		}
+		claim := x.cfg.Tools.Claim(c.Call.Name, x.args[c.Call.ID])
+		if slices.ContainsFunc(claims, func(other tools.Claim) bool { return !claim.Beside(other) }) {
+			break
+		}
+		wave, claims = append(wave, c), append(claims, claim)
+	}
+	return wave
+}
+
+// unapproved reports whether a call waits for a person to agree to it.
+func unapproved(c *agent.OpenCall) bool { return c.Approve && c.Answer == nil }
+
+// anyApproved reports whether a call of a wave may be made.
+func anyApproved(wave []agent.OpenCall) bool {
+	return slices.ContainsFunc(wave, func(c agent.OpenCall) bool { return !unapproved(&c) })
+}
+
+// returned is the result of a call that was not made.
+func returned(s *agent.State, c *agent.OpenCall, res messages.ToolResult, code messages.Code) record.Record {
+	res.CallID = c.Call.ID
+	return &record.ToolReturned{Step: s.Step, Name: c.Call.Name, Result: res, Code: code, StepID: s.StepID(c.Call.ID)}
+}
