@@ -72,6 +72,39 @@ func TestImportsPointInwards(t *testing.T) {
 	}
 }
 
+// drawn are the roles of the bus that another one is built on. No others import each other.
+var drawn = map[string][]string{}
+
+// The bus is a kernel and its roles, a package each: the kernel knows none of them, and they do not know each other.
+func TestRolesOfTheBusStandAlone(t *testing.T) {
+	const kernel = "messages/bus"
+	roles := 0
+	for line := range strings.Lines(output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./"+kernel+"/...")) {
+		path, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		pkg := strings.TrimPrefix(path, module)
+		if pkg == kernel+"/bustest" { // of their tests
+			continue
+		}
+		roles++
+		for imp := range strings.FieldsSeq(imports) {
+			role, ok := strings.CutPrefix(imp, module+kernel+"/")
+			if ok && !slices.Contains(drawn[strings.TrimPrefix(pkg, kernel+"/")], role) {
+				t.Errorf("%s imports the role %s, which is not drawn", pkg, role)
+			}
+		}
+		for _, dep := range deps(t, "./"+pkg) {
+			for _, rule := range forbidden[kernel] {
+				if breaks(dep, pkg, rule) {
+					t.Errorf("%s links %s, which it must not (%s)", pkg, dep, rule)
+				}
+			}
+		}
+	}
+	if roles < 2 {
+		t.Errorf("found %d packages of the bus: this test looks in the wrong place", roles)
+	}
+}
+
 // breaks reports whether a dependency is against a rule: a prefix of a path of ours or of others, "!std" for anything
 // beyond the standard library and messages/strict, "!own" for anything but those, our messages and their records.
 func breaks(dep, pkg, rule string) bool {
@@ -101,7 +134,7 @@ func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	for line := range strings.Lines(out) {
 		path, imports, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		pkg := strings.TrimPrefix(path, module)
-		if path == strings.TrimSuffix(module, "/") || strings.HasPrefix(pkg, "deploy/") {
+		if path == strings.TrimSuffix(module, "/") || strings.HasPrefix(pkg, "deploy/") || pkg == "messages/bus/bustest" { // linked by tests alone
 			continue
 		}
 		for imp := range strings.FieldsSeq(imports) {

@@ -11,7 +11,7 @@ func (c *Client) Agents(ctx context.Context) ([]messages.Definition, error) {
 	if c.remote != nil {
 		return c.remote.agents(ctx)
 	}
-	return c.bus.Agents(ctx)
+	return c.agents.Agents(ctx)
 }
 
 // Agent is the current definition of an agent, at most two seconds old; ErrUnknownAgent if there is none.
@@ -19,7 +19,7 @@ func (c *Client) Agent(ctx context.Context, name string) (messages.Definition, e
 	if c.remote != nil {
 		return c.remote.agent(ctx, name)
 	}
-	return c.bus.Agent(ctx, name)
+	return c.agents.Agent(ctx, name)
 }
 
 // ApplyAgent stores an agent for the whole fleet, runs that begin within two seconds excepted, and keeps by with it.

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Errors of batches that callers branch on.
 var (
 	// ErrNoBatch means that nobody knows the batch.
-	ErrNoBatch = bus.ErrNoBatch
+	ErrNoBatch = batches.ErrNoBatch
 	// ErrBatchInvalid means that lines were refused, so nothing was run.
 	ErrBatchInvalid = errors.New("the batch has wrong lines: nothing was run")
 )
@@ -135,7 +135,7 @@ type intake struct {
 	digest hash.Hash
 	bytes  int64
 	out    messages.BatchSeal
-	writer *bus.BatchWriter
+	writer *batches.Writer
 	stored *storedLines
 }
 
@@ -144,11 +144,11 @@ func (in *intake) take(ctx context.Context, lines iter.Seq2[Line, error]) (messa
 	in.out.BatchRef = in.spec.BatchRef
 	if in.store {
 		var err error
-		if in.writer, err = in.client.bus.WriteBatch(in.spec.BatchRef); err != nil {
+		if in.writer, err = in.client.batches.Write(in.spec.BatchRef); err != nil {
 			return in.out, err
 		}
 		defer in.writer.Close()
-		in.stored = readStored(ctx, in.client.bus, in.spec.BatchRef)
+		in.stored = readStored(ctx, in.client.batches, in.spec.BatchRef)
 		defer in.stored.close()
 	}
 	for line, err := range lines {
@@ -228,7 +228,7 @@ func (in *intake) agent(ctx context.Context, name string) (unknown, err error) {
 	if unknown, known := in.agents[name]; known {
 		return unknown, nil
 	}
-	_, err = in.client.bus.Agent(ctx, name)
+	_, err = in.client.agents.Agent(ctx, name)
 	if err != nil && !errors.Is(err, messages.ErrUnknownAgent) {
 		return nil, fmt.Errorf("agent: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/observability/index"
 )
 
@@ -64,7 +65,7 @@ func of(agent string, n int) string {
 
 func (y *yard) apply(agent string) {
 	y.t.Helper()
-	if _, _, err := y.bus.PutAgent(y.t.Context(), messages.Definition{Name: agent}); err != nil {
+	if _, _, err := catalog.New(y.bus).PutAgent(y.t.Context(), messages.Definition{Name: agent}); err != nil {
 		y.t.Fatal(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"iter"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
 )
 
 // Line is a line of a file.
@@ -67,15 +67,15 @@ func readLine(in *bufio.Reader, data []byte) (_ []byte, long bool, err error) {
 // storedLines are the lines that an earlier attempt has stored. As long as they are those of the file, they stay;
 // from the first that is not, they are removed, so that what is stored has the order of the file.
 type storedLines struct {
-	bus  *bus.Bus
-	pull func() (bus.StoredLine, error, bool)
+	from *batches.Store
+	pull func() (batches.StoredLine, error, bool)
 	stop func()
 	over bool
 }
 
-func readStored(ctx context.Context, b *bus.Bus, ref messages.BatchRef) *storedLines {
-	s := &storedLines{bus: b}
-	s.pull, s.stop = iter.Pull2(b.BatchLines(ctx, ref, 0))
+func readStored(ctx context.Context, from *batches.Store, ref messages.BatchRef) *storedLines {
+	s := &storedLines{from: from}
+	s.pull, s.stop = iter.Pull2(from.Lines(ctx, ref, 0))
 	return s
 }
 
@@ -96,7 +96,7 @@ func (s *storedLines) next(ctx context.Context, body []byte) (bool, error) {
 	case bytes.Equal(line.Body, body):
 		return true, nil
 	}
-	if err := s.bus.RemoveLine(ctx, line.Seq); err != nil {
+	if err := s.from.RemoveLine(ctx, line.Seq); err != nil {
 		return false, fmt.Errorf("remove a line of an earlier attempt: %w", err)
 	}
 	return false, s.drop(ctx)
@@ -113,7 +113,7 @@ func (s *storedLines) drop(ctx context.Context) error {
 			s.over = true
 			return nil
 		}
-		if err := s.bus.RemoveLine(ctx, line.Seq); err != nil {
+		if err := s.from.RemoveLine(ctx, line.Seq); err != nil {
 			return fmt.Errorf("remove a line of an earlier attempt: %w", err)
 		}
 	}

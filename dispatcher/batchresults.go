@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -71,7 +71,7 @@ func (c *Client) whole(ctx context.Context, ref messages.BatchRef, o *messages.B
 
 func (c *Client) byCompletion(ctx context.Context, ref messages.BatchRef) iter.Seq2[*messages.BatchOutcome, error] {
 	return func(yield func(*messages.BatchOutcome, error) bool) {
-		for o, err := range c.bus.BatchOutcomes(ctx, ref, 0) {
+		for o, err := range c.batches.Outcomes(ctx, ref, 0) {
 			if !yield(&o.BatchOutcome, err) || err != nil {
 				return
 			}
@@ -95,7 +95,7 @@ func (c *Client) byInput(ctx context.Context, ref messages.BatchRef) iter.Seq2[*
 
 // endedLine is a line with how it ended.
 type endedLine struct {
-	bus.StoredLine
+	batches.StoredLine
 	outcome *messages.BatchOutcome
 }
 
@@ -113,7 +113,7 @@ func (c *Client) endedLines(ctx context.Context, ref messages.BatchRef) iter.Seq
 			page = page[:0]
 			return err == nil || yield(endedLine{}, err) && false
 		}
-		for l, err := range c.bus.BatchLines(ctx, ref, 0) {
+		for l, err := range c.batches.Lines(ctx, ref, 0) {
 			if err != nil {
 				yield(endedLine{}, err)
 				return
@@ -132,7 +132,7 @@ func (c *Client) lookUp(ctx context.Context, ref messages.BatchRef, page []ended
 	looking.SetLimit(resultsTogether)
 	for i := range page {
 		looking.Go(func() (err error) {
-			page[i].outcome, _, err = c.bus.BatchOutcome(ctx, ref, page[i].Task)
+			page[i].outcome, _, err = c.batches.Outcome(ctx, ref, page[i].Task)
 			return err
 		})
 	}

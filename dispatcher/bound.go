@@ -25,10 +25,11 @@ func NewTenant(ctx context.Context, nc *nats.Conn, tenant string) (*Client, erro
 		return nil, fmt.Errorf("bind a client: %w", err)
 	}
 	c := &Client{nc: nc, tenant: tenant}
-	var err error
-	if c.bus, err = bus.Open(ctx, nc, bus.Config{Streams: []string{}, Pages: c.eventPage}); err != nil {
+	b, err := bus.Open(ctx, nc, bus.Config{Streams: []string{}, Pages: c.eventPage})
+	if err != nil {
 		return nil, err
 	}
+	c.on(b)
 	return c, nil
 }
 

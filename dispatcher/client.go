@@ -23,6 +23,9 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -59,8 +62,13 @@ const requestTimeout = 10 * time.Second
 
 // Client talks to a fleet. Safe for concurrent use. It does not own its connection.
 type Client struct {
-	nc     *nats.Conn
-	bus    *bus.Bus
+	nc  *nats.Conn
+	bus *bus.Bus
+
+	agents  *catalog.Catalog
+	batches *batches.Store
+	logs    *logentries.Store
+
 	tenant string // that it is bound to; empty: none
 	within Answerer
 	remote *remote // nil: it speaks NATS
@@ -78,11 +86,20 @@ func New(ctx context.Context, nc *nats.Conn) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{nc: nc, bus: b}, nil
+	return NewOn(nc, b), nil
 }
 
 // NewOn is New for a process that has opened its Bus already: the client reads with the rights and the keys of that.
-func NewOn(nc *nats.Conn, b *bus.Bus) *Client { return &Client{nc: nc, bus: b} }
+func NewOn(nc *nats.Conn, b *bus.Bus) *Client {
+	c := &Client{nc: nc}
+	c.on(b)
+	return c
+}
+
+// on lets the client read from a bus.
+func (c *Client) on(b *bus.Bus) {
+	c.bus, c.agents, c.batches, c.logs = b, catalog.New(b), batches.New(b), logentries.New(b)
+}
 
 // Answerer answers requests in this process: the dispatcher's service.
 type Answerer interface {
@@ -90,9 +107,12 @@ type Answerer interface {
 	Answer(ctx context.Context, subject string, request []byte, from messages.Caller) ([]byte, error)
 }
 
-// NewWithin is NewOn for the process of a dispatcher: requests go to its own service, without a way over NATS.
-func NewWithin(nc *nats.Conn, b *bus.Bus, service Answerer) *Client {
-	return &Client{nc: nc, bus: b, within: service}
+// NewWithin is NewOn for the process of a dispatcher: requests go to its own service, without a way over NATS, and agents
+// are those that the process remembers.
+func NewWithin(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, service Answerer) *Client {
+	c := NewOn(nc, b)
+	c.agents, c.within = agents, service
+	return c
 }
 
 // Submit publishes a task and returns its id once it is stored; then it will end in exactly one terminal state, or
@@ -116,7 +136,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if t.Webhook != nil || c.tenant != "" { // whether a webhook may be called, the dispatchers know
 		return c.submitOverDispatcher(ctx, &t)
 	}
-	if _, err := c.bus.Agent(ctx, t.Agent); err != nil {
+	if _, err := c.agents.Agent(ctx, t.Agent); err != nil {
 		return "", fmt.Errorf("agent: %w", err)
 	}
 	admitted := t.ID

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
 )
 
 // LogOptions say which log entries to read.
@@ -37,7 +37,7 @@ func (c *Client) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.
 			c.remote.logs(ctx, run, o)(yield)
 			return
 		}
-		read := bus.LogRead{After: o.After, Follow: o.Follow}
+		read := logentries.Query{After: o.After, Follow: o.Follow}
 		if o.Follow {
 			ended := make(chan struct{})
 			read.Ended = ended
@@ -47,7 +47,7 @@ func (c *Client) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.
 			defer stop()
 			end := sync.OnceFunc(func() { close(ended) })
 			wait.Go(func() {
-				if c.bus.AwaitEnd(waiting, run) == nil {
+				if c.logs.AwaitEnd(waiting, run) == nil {
 					end()
 				}
 			})
@@ -57,7 +57,7 @@ func (c *Client) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.
 				}
 			})
 		}
-		for e, err := range c.bus.LogEntries(ctx, run, read) {
+		for e, err := range c.logs.Read(ctx, run, read) {
 			if err == nil && !o.Level.Covers(e.Level) {
 				continue
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/roster"
 )
 
 const (
@@ -26,6 +27,7 @@ const (
 // that could not be had is not shown.
 type View struct {
 	bus    *bus.Bus
+	roster *roster.Fleet
 	log    *slog.Logger
 	parked parked
 
@@ -64,7 +66,7 @@ func look[T any](ctx context.Context, v *View, p *part[T], what string, get func
 
 // NewView adds to the metrics of a dispatcher those of the fleet. Nothing is shown before Run.
 func NewView(m *Metrics, b *bus.Bus, log *slog.Logger) (*View, error) {
-	v := &View{bus: b, log: log, parked: parked{reasons: newOpenLabel(parkReasons()...)}}
+	v := &View{bus: b, roster: roster.New(b), log: log, parked: parked{reasons: newOpenLabel(parkReasons()...)}}
 	if err := m.Counter("fleet_look_failures_total", "Looks at a part of the fleet that failed: that part is not shown.", func() float64 {
 		return float64(v.failures.Load())
 	}); err != nil {
@@ -108,7 +110,7 @@ func (v *View) Run(ctx context.Context) error {
 func (v *View) look(ctx context.Context) {
 	look(ctx, v, &v.lanes, "lanes", func(ctx context.Context) ([]bus.Depth, error) { return v.bus.Depths(ctx, maxLanesShown) })
 	look(ctx, v, &v.lags, "consumers", v.bus.Lags)
-	look(ctx, v, &v.workers, "workers", v.bus.Workers)
+	look(ctx, v, &v.workers, "workers", v.roster.Workers)
 	look(ctx, v, &v.letters, "dead letters", func(ctx context.Context) (l letters, err error) {
 		l.tasks, l.webhooks, l.stored, err = v.bus.DeadLetters(ctx)
 		return l, err

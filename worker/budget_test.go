@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
@@ -90,7 +91,7 @@ func (h *house) pricedWorker(m model.Provider, p runner.Prices) {
 	b := h.open(h.conn())
 	cfg := worker.Config{Bus: b, Keeper: keeper(b), Log: h.log}
 	cfg.Runner = runner.New(runner.Config{
-		Worker: "frugal", Keeper: cfg.Keeper, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log, Prices: p, Quotas: b,
+		Worker: "frugal", Keeper: cfg.Keeper, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log, Prices: p, Quotas: b,
 	})
 	h.run(worker.New(cfg).Run)
 }

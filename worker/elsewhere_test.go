@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
@@ -58,7 +59,7 @@ func lifter(tool string) messages.Definition {
 // kind adds a worker that has one tool and announces it.
 func (h *house) kind(c *cranes, name, tool string, labels messages.Labels, slots int) (stop func()) {
 	h.t.Helper()
-	_, stop = h.worker(name, script(h.t, lifting), worker.Config{Name: name, Slots: slots, Labels: labels, Look: time.Minute, Roster: h.bus.NewRoster("")}, c.tool(h.t, name, tool))
+	_, stop = h.worker(name, script(h.t, lifting), worker.Config{Name: name, Slots: slots, Labels: labels, Look: time.Minute, Roster: roster.New(h.bus).NewRoster("")}, c.tool(h.t, name, tool))
 	return stop
 }
 
@@ -175,7 +176,7 @@ func TestFitAfterAKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.worker("b", script(t, lifting), worker.Config{Name: "b", DrainTimeout: time.Millisecond, Roster: h.bus.NewRoster("")}, held)
+	h.worker("b", script(t, lifting), worker.Config{Name: "b", DrainTimeout: time.Millisecond, Roster: roster.New(h.bus).NewRoster("")}, held)
 	cut := h.newest.Close
 	run := h.submit(messages.Task{Agent: "crane_b", Input: messages.TextInput("lift b")})
 	<-begun
@@ -206,7 +207,7 @@ func TestTooManyToolsToAnnounce(t *testing.T) {
 		names[i] = fmt.Sprint("crane_", i)
 	}
 	b := h.open(h.conn())
-	w := worker.New(worker.Config{Bus: b, Runner: runner.New(runner.Config{Life: "w"}), Roster: b.NewRoster(""), Tools: names})
+	w := worker.New(worker.Config{Bus: b, Runner: runner.New(runner.Config{Life: "w"}), Roster: roster.New(b).NewRoster(""), Tools: names})
 	if err := w.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "tools: has more than 1024") {
 		t.Errorf("it ended with %v", err)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -101,7 +103,7 @@ func (h *house) open(nc *nats.Conn) *bus.Bus {
 
 func keeper(b *bus.Bus) *runlog.Keeper {
 	return &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Asks: b, Now: func() time.Time { return time.Now().UTC() },
+		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: b, Now: func() time.Time { return time.Now().UTC() },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
@@ -143,7 +145,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	}
 	text := live.New(live.Config{Publish: b.PublishLive})
 	cfg.Runner = runner.New(runner.Config{
-		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: b.Agent, Log: h.log,
+		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log,
 		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		LongWait: h.longWait, Talks: h.talks, Quotas: b, Labels: cfg.Labels,
 	})

@@ -14,7 +14,7 @@ const maxBegun = 1024
 
 // register answers who asks for workers, until ctx ends. That nobody can ask is no reason not to work.
 func (w *Worker) register(ctx context.Context, drain context.CancelFunc) {
-	err := w.cfg.Bus.ServeWorker(ctx, w.id, w.status, func() {
+	err := w.cfg.Fleet.Serve(ctx, w.id, w.status, func() {
 		w.cfg.Log.InfoContext(ctx, "asked to drain")
 		w.draining.Store(true)
 		drain()
@@ -78,7 +78,7 @@ func (w *Worker) tried(trials int) {
 // say announces. Others that do not hear it hear the next one.
 func (w *Worker) say(ctx context.Context, status messages.WorkerStatus) {
 	status.Begun = nil // those who count ask
-	if err := w.cfg.Bus.AnnounceWorker(status); err != nil {
+	if err := w.cfg.Fleet.Announce(status); err != nil {
 		w.cfg.Log.DebugContext(ctx, "announce the worker", "err", err)
 	}
 }

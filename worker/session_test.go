@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/memory"
@@ -125,7 +126,7 @@ func TestSessionTakesTurns(t *testing.T) {
 	if diff := cmp.Diff(want, names(h.events(second))); diff != "" {
 		t.Error(diff)
 	}
-	s, _, err := h.bus.Session(t.Context(), messages.DefaultTenant, "s")
+	s, _, err := sessions.New(h.bus).Session(t.Context(), messages.DefaultTenant, "s")
 	if err != nil || len(s.Runs) != 0 || !slices.Equal(s.Ended, []string{first.Run, second.Run}) {
 		t.Errorf("session: %+v, %v", s, err)
 	}
@@ -147,7 +148,7 @@ func TestSessionCancelOfAWaitingRun(t *testing.T) {
 	if r := h.result(second); r.Status != messages.StatusCancelled {
 		t.Errorf("second: %+v", r)
 	}
-	s, _, err := h.bus.Session(t.Context(), messages.DefaultTenant, "s")
+	s, _, err := sessions.New(h.bus).Session(t.Context(), messages.DefaultTenant, "s")
 	if err != nil || slices.Contains(s.Runs, second.Run) || slices.Contains(s.Ended, second.Run) {
 		t.Errorf("session: %+v, %v", s, err)
 	}
@@ -239,7 +240,7 @@ func TestSessionOrderLost(t *testing.T) {
 			}
 			third := h.submit(messages.Task{Session: "s", Input: messages.TextInput("three")})
 			h.until(third, messages.EventRunWaiting)
-			s, _, err := h.bus.Session(t.Context(), messages.DefaultTenant, "s")
+			s, _, err := sessions.New(h.bus).Session(t.Context(), messages.DefaultTenant, "s")
 			if err != nil || !slices.Equal(s.Runs, []string{first.Run, second.Run, third.Run}) || len(s.Ended) != 1 {
 				t.Errorf("session: %+v, %v", s, err)
 			}
@@ -338,7 +339,7 @@ func TestSessionIsFull(t *testing.T) {
 	for i := range full.Runs {
 		full.Runs[i] = fmt.Sprint("x", i)
 	}
-	if err := h.bus.PutSession(t.Context(), messages.DefaultTenant, "s", 0, full); err != nil {
+	if err := sessions.New(h.bus).PutSession(t.Context(), messages.DefaultTenant, "s", 0, full); err != nil {
 		t.Fatal(err)
 	}
 	first := record.Entry{Records: []record.Record{&record.StepStarted{Step: 1}}} // else all are taken out as gone

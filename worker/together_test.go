@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/worker"
 )
 
@@ -88,7 +89,7 @@ func TestLimitsTogether(t *testing.T) {
 		t.Errorf("%d at once, want 1", m.most)
 	}
 	eventually(t, "the places and turns are given back", func() bool {
-		s, _, err := h.bus.Session(t.Context(), tenant, "s")
+		s, _, err := sessions.New(h.bus).Session(t.Context(), tenant, "s")
 		return err == nil && len(s.Runs) == 0 && len(h.places(messages.TenantLine(tenant))) == 0
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/lanes"
@@ -31,18 +32,19 @@ const (
 // Config is fixed for the life of a worker.
 type Config struct {
 	Bus          *bus.Bus
+	Fleet        *roster.Fleet // through which the worker speaks. Default: that of Bus
 	Keeper       *runlog.Keeper
 	Runner       *runner.Runner
-	Slots        int           // runs worked at once; default 64
-	DrainTimeout time.Duration // how long a stop waits for steps to end before it aborts them; default 30 s
-	Look         time.Duration // between two looks at all lanes, about; hints may be lost. Default 3.5 s
-	Log          *slog.Logger  // default: discard
-	Name         string        // that the worker is listed with. Default: its id
-	Version      string        // of the program, that it is listed with
-	Caps         *bus.Caps     // those of the Runner's Keeper; nil: nothing is capped or paused
-	Clock        *bus.Clock    // that of the Keeper; nil: this machine's clock is trusted
-	Roster       *bus.Roster   // the other workers, as the Runner knows them; nil: it knows of none
-	Tools        []string      // names of what the Runner offers, that it is listed with
+	Slots        int            // runs worked at once; default 64
+	DrainTimeout time.Duration  // how long a stop waits for steps to end before it aborts them; default 30 s
+	Look         time.Duration  // between two looks at all lanes, about; hints may be lost. Default 3.5 s
+	Log          *slog.Logger   // default: discard
+	Name         string         // that the worker is listed with. Default: its id
+	Version      string         // of the program, that it is listed with
+	Caps         *bus.Caps      // those of the Runner's Keeper; nil: nothing is capped or paused
+	Clock        *bus.Clock     // that of the Keeper; nil: this machine's clock is trusted
+	Roster       *roster.Roster // the other workers, as the Runner knows them; nil: it knows of none
+	Tools        []string       // names of what the Runner offers, that it is listed with
 	Labels       messages.Labels
 	// Alone: no other worker will ever come, so runs that need what this one lacks fail instead of waiting. Without a Roster
 	// it is always so.
@@ -84,6 +86,9 @@ func New(cfg Config) *Worker {
 	}
 	if cfg.DrainTimeout == 0 {
 		cfg.DrainTimeout = DefaultDrainTimeout
+	}
+	if cfg.Fleet == nil {
+		cfg.Fleet = roster.New(cfg.Bus)
 	}
 	if cfg.Look == 0 {
 		cfg.Look = lookEvery

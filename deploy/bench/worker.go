@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -82,7 +83,7 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: "bench", Keeper: keeper(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
-		Agent: b.Agent, Redact: redact.String, Log: log,
+		Agent: catalog.New(b).Agent, Redact: redact.String, Log: log,
 		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 	})
 	f.worker = worker.New(worker.Config{Bus: b, Keeper: keeper(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})

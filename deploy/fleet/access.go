@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/dispatcher/auth/apikey"
 	"github.com/longshore-run/longshore/dispatcher/auth/jwks"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -25,12 +25,12 @@ type gate struct {
 }
 
 // access makes the gate that the settings ask for.
-func access(ctx context.Context, s settings.Access, b *bus.Bus, denials *auth.Denials, log *slog.Logger) (*gate, error) {
+func access(ctx context.Context, s settings.Access, keys *catalog.Catalog, denials *auth.Denials, log *slog.Logger) (*gate, error) {
 	g := &gate{log: log}
 	if !s.On() {
 		return g, nil
 	}
-	who := auth.Any{Keys: apikey.New(b, nil)}
+	who := auth.Any{Keys: apikey.New(keys, nil)}
 	if s.JWKS != "" {
 		g.jwts = jwks.New(jwks.Config{
 			From: s.JWKS, Issuer: s.Issuer, Audience: s.Audience, TenantClaim: s.TenantClaim, RolesClaim: s.RolesClaim,

@@ -19,6 +19,9 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/observability"
@@ -66,7 +69,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err != nil {
 		return err
 	}
-	said.bus = b
+	said.store = logentries.New(b)
 	if signed, err := b.SignStored(ctx); err != nil {
 		return err
 	} else if signed > 0 {
@@ -87,10 +90,11 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err := clock.Measure(ctx); err != nil {
 		return err
 	}
+	stored := catalog.New(b)
 	svc := service.New(service.Config{
 		Denied: denials.Tell,
 		Index:  asked(runs),
-		Conn:   nc, Bus: b, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
+		Conn:   nc, Bus: b, Catalog: stored, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
 		PromptPolicy: withoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
@@ -117,11 +121,11 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err != nil {
 		return err
 	}
-	gate, err := access(ctx, s.Access, b, denials, log)
+	gate, err := access(ctx, s.Access, stored, denials, log)
 	if err != nil {
 		return err
 	}
-	front, hub := frontDoor(nc, b, svc, api.Config{
+	front, hub := frontDoor(nc, b, stored, svc, api.Config{
 		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"),
 	})
 	watch, err := watching(ctx, metrics, b, svc, hub, log)
@@ -160,8 +164,8 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 }
 
 // frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
-func frontDoor(nc *nats.Conn, b *bus.Bus, svc *service.Service, cfg api.Config) (*api.API, *bus.Hub) {
-	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewWithin(nc, b, svc), b.NewHub(), b
+func frontDoor(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, svc *service.Service, cfg api.Config) (*api.API, *bus.Hub) {
+	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewWithin(nc, b, agents, svc), b.NewHub(), b
 	return api.New(cfg), cfg.Hub
 }
 
@@ -182,7 +186,7 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 // keeper is the Keeper of a process.
 func keeper(b *bus.Bus, clock *bus.Clock) *runlog.Keeper {
 	return &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: b, Quotas: b, Asks: b, Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: b, Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

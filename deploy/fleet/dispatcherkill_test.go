@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/batches"
 )
 
 // toldServer takes webhooks. It keeps the delivery of each.
@@ -84,7 +85,7 @@ func TestKilledDispatcher(t *testing.T) {
 	eventually(t, "some lines have ended", func() bool { return batch().Counts.Ended() >= lines/10 })
 	first.kill()
 	killed := time.Now()
-	cut, _, err := w.bus.Batch(t.Context(), spec.BatchRef)
+	cut, _, err := batches.New(w.bus).Get(t.Context(), spec.BatchRef)
 	if err != nil || cut.Status != messages.BatchInProgress || cut.Counts.Submitted == lines {
 		t.Fatalf("killed too late: %+v, %v", cut, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/worker/hooks"
 )
 
@@ -45,7 +46,7 @@ func TestHooksOfAnAgent(t *testing.T) {
 			def.Hooks = append(def.Hooks, messages.Hook{On: p, URL: url})
 		}
 		def.SetDefaults()
-		if _, _, err := w.bus.PutAgent(t.Context(), def); err != nil {
+		if _, _, err := catalog.New(w.bus).PutAgent(t.Context(), def); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/policy"
 )
@@ -15,10 +15,10 @@ type logs struct {
 	*slog.Logger
 
 	entries *observability.Entries
-	bus     *bus.Bus // which logs by this logger itself
+	store   *logentries.Store // of a bus that logs by this logger itself
 }
 
-// newLogs returns logs; their bus must be set before entries run.
+// newLogs returns logs; their store must be set before entries run.
 func newLogs(log *slog.Logger, redact *policy.Redactor, worker string) *logs {
 	l := &logs{}
 	l.entries = observability.NewEntries(observability.EntriesConfig{Publish: l.publish, Redact: redact, Worker: worker})
@@ -26,9 +26,9 @@ func newLogs(log *slog.Logger, redact *policy.Redactor, worker string) *logs {
 	return l
 }
 
-// publish is called once the bus is open: nothing runs before.
+// publish is called once the store is set: nothing runs before.
 func (l *logs) publish(run messages.Ref, entry []byte) error {
-	return l.bus.PublishLogEntry(run, entry)
+	return l.store.Publish(run, entry)
 }
 
 // of is the logger of a part of the process.

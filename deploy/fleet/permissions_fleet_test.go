@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
@@ -511,7 +512,7 @@ func guardedAudit(ctx context.Context, f *guardedFleet) error {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
-	for _, err := range b.LogEntries(ctx, run, bus.LogRead{}) {
+	for _, err := range logentries.New(b).Read(ctx, run, logentries.Query{}) {
 		if err != nil {
 			return fmt.Errorf("read log entries: %w", err)
 		}

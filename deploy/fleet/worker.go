@@ -17,6 +17,9 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/sandbox"
@@ -85,7 +88,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return err
 	}
-	said.bus = b
+	said.store = logentries.New(b)
 	set, err := toolset(parts.Tools)
 	if err != nil {
 		return err
@@ -130,24 +133,25 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	clock := b.NewClock(bus.ClockConfig{Most: s.MaxClockSkew, Log: log})
 	k, caps := capped(b, clock, parts.guard)
 	life := messages.NewID(time.Now())
-	roster := b.NewRoster(life)
+	workers := roster.New(b)
+	agents, seen := catalog.New(b), workers.NewRoster(life)
 	labels, err := messages.ParseLabels(s.Labels)
 	if err != nil {
 		return fmt.Errorf("LONGSHORE_WORKER_LABELS: %w", err)
 	}
 	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
-		Worker: s.Name, Life: life, Fleet: roster, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
-		Workspace: parts.Files, Named: named, Agent: b.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
+		Worker: s.Name, Life: life, Fleet: seen, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
+		Workspace: parts.Files, Named: named, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
 		Redact: redact.String, Log: said.of("runner"),
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Talks: cache(talk),
-		Prompt: prompt.Resolver{Get: b.Prompt, Redact: redact.String}.Resolve,
+		Prompt: prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
 		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b, Labels: labels,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Keeper: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
-		Roster: roster, Tools: set.Names(), Labels: labels, Alone: parts.alone,
+		Roster: seen, Tools: set.Names(), Labels: labels, Alone: parts.alone,
 	})
 	if parts.Begun != nil {
 		parts.Begun(func() int { return w.Stats().Held })

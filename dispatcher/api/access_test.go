@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/auth/apikey"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -335,7 +336,7 @@ func (g *guarded) another(recheck time.Duration, clock func() time.Time) string 
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	access := &api.Access{Authenticator: auth.Any{Keys: apikey.New(b, clock)}, Recheck: recheck}
+	access := &api.Access{Authenticator: auth.Any{Keys: apikey.New(catalog.New(b), clock)}, Recheck: recheck}
 	hub := b.NewHub()
 	front := api.New(api.Config{Client: g.client, Hub: hub, Runs: b, Access: access})
 	ctx, stop := context.WithCancel(context.WithoutCancel(g.t.Context()))

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -76,7 +77,7 @@ func TestBatchDryRunEstimates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, agent := range []string{"priced", "other"} {
-		if _, _, err := b.PutAgent(t.Context(), messages.Definition{Name: agent}); err != nil {
+		if _, _, err := catalog.New(b).PutAgent(t.Context(), messages.Definition{Name: agent}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -69,14 +70,14 @@ func TestSkippedOccurrences(t *testing.T) {
 	}
 	ref := messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"}
 	at := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
-	ledger := bus.Ledger{
+	ledger := schedules.Ledger{
 		State: &messages.ScheduleState{At: at, Outcome: messages.OutcomeSubmitted}, Taken: at.AddDate(20, 0, 0), // so that none comes
 		Skipped: []messages.Skipped{
 			{At: at, Count: 3, Last: new(at.Add(2 * time.Second)), Reason: "no dispatcher took it in time"},
 			{At: at.Add(9 * time.Second), Count: 1, Reason: "run \x1b[2J goes on"},
 		},
 	}
-	if _, err := b.PutScheduleLedger(t.Context(), ref, ledger, 0); err != nil {
+	if _, err := schedules.New(b).PutLedger(t.Context(), ref, ledger, 0); err != nil {
 		t.Fatal(err)
 	}
 	f.run(t, "schedules", "apply", "-f", file)

@@ -172,7 +172,7 @@ func (s *Service) waitingTasks(ctx context.Context, tenant string) (int, error) 
 
 // withoutBegun takes off the tasks that workers have in hand.
 func (s *Service) withoutBegun(ctx context.Context, tenant string, n int) (int, error) {
-	workers, err := s.cfg.Bus.Workers(ctx)
+	workers, err := s.stores.workers.Workers(ctx)
 	if err != nil {
 		return n, err
 	}

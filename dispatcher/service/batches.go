@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -24,8 +24,8 @@ const maxBatchList = 200
 // created time. It is called again when somebody else was faster.
 func (s *Service) changeBatch(ctx context.Context, ref messages.BatchRef, fresh bool, change func(*messages.Batch) (bool, error)) (*messages.Batch, error) {
 	for range maxBatchMoves {
-		head, revision, err := s.cfg.Bus.Batch(ctx, ref)
-		if errors.Is(err, bus.ErrNoBatch) && fresh {
+		head, revision, err := s.stores.batches.Get(ctx, ref)
+		if errors.Is(err, batches.ErrNoBatch) && fresh {
 			head, revision, err = &messages.Batch{BatchRef: ref}, 0, nil
 		}
 		if err != nil {
@@ -35,8 +35,8 @@ func (s *Service) changeBatch(ctx context.Context, ref messages.BatchRef, fresh 
 		if err != nil || !changed {
 			return head, err
 		}
-		_, err = s.cfg.Bus.PutBatch(ctx, head, revision)
-		if errors.Is(err, bus.ErrBatchMoved) {
+		_, err = s.stores.batches.Put(ctx, head, revision)
+		if errors.Is(err, batches.ErrBatchMoved) {
 			continue
 		}
 		return head, err
@@ -95,7 +95,7 @@ func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
 	case !strict.ValidToken(req.Digest):
 		return nil, &messages.FieldError{Field: "digest", Reason: "must be one token"}
 	}
-	stored, err := s.cfg.Bus.CountLines(ctx, req.BatchRef, req.Lines)
+	stored, err := s.stores.batches.CountLines(ctx, req.BatchRef, req.Lines)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *Service) batchStatus(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, _, err := s.cfg.Bus.Batch(ctx, ref)
+	head, _, err := s.stores.batches.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (s *Service) countOutcomes(ctx context.Context, head *messages.Batch) error
 	if head.Cursor.Digest == "" || head.Status.Ended() {
 		return nil
 	}
-	for o, err := range s.cfg.Bus.BatchOutcomes(ctx, head.BatchRef, head.Cursor.Outcome) {
+	for o, err := range s.stores.batches.Outcomes(ctx, head.BatchRef, head.Cursor.Outcome) {
 		if err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (s *Service) batchList(ctx context.Context, body []byte) (any, error) {
 	}
 	list := messages.BatchList{Batches: []messages.Batch{}}
 	now := s.cfg.Keeper.Now()
-	for b, err := range s.cfg.Bus.Batches(ctx, req.Tenant) {
+	for b, err := range s.stores.batches.List(ctx, req.Tenant) {
 		if err != nil {
 			return nil, err
 		}
@@ -241,7 +241,7 @@ func (s *Service) cancelBatch(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	if head.Status == messages.BatchCancelled { // it was validating
-		if err := s.cfg.Bus.RemoveLines(ctx, ref); err != nil {
+		if err := s.stores.batches.RemoveLines(ctx, ref); err != nil {
 			return nil, err
 		}
 	}
@@ -266,12 +266,12 @@ func batchOf(body []byte) (messages.BatchRef, error) {
 func (s *Service) takeEnd(ctx context.Context, ref messages.BatchRef, r *messages.AgentResult) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	line, ok, err := s.cfg.Bus.BatchLine(ctx, ref, r.ID)
+	line, ok, err := s.stores.batches.Line(ctx, ref, r.ID)
 	if err != nil || !ok {
 		return err
 	}
 	o := messages.OutcomeOf(line, r)
-	if err := s.cfg.Bus.PutOutcome(ctx, ref, &o); err != nil {
+	if err := s.stores.batches.PutOutcome(ctx, ref, &o); err != nil {
 		return err
 	}
 	s.pump.wake(ref)

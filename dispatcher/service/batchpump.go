@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -93,7 +93,7 @@ func (s *Service) moveBatches(ctx context.Context) {
 
 // wakeBatches has every batch looked at that has not ended, or of whose end nobody was told.
 func (s *Service) wakeBatches(ctx context.Context) {
-	for b, err := range s.cfg.Bus.Batches(ctx, "") {
+	for b, err := range s.stores.batches.List(ctx, "") {
 		if err != nil {
 			if ctx.Err() == nil {
 				s.cfg.Log.WarnContext(ctx, "look for batches", "err", err)
@@ -112,7 +112,7 @@ func (s *Service) moveBatch(ctx context.Context, ref messages.BatchRef) {
 	defer cancel()
 	more, err := s.stepBatch(ctx, ref)
 	switch {
-	case errors.Is(err, bus.ErrBatchMoved), errors.Is(err, bus.ErrNoBatch): // another dispatcher moves it
+	case errors.Is(err, batches.ErrBatchMoved), errors.Is(err, batches.ErrNoBatch): // another dispatcher moves it
 	case err != nil && ctx.Err() == nil:
 		s.cfg.Log.WarnContext(ctx, "move a batch", "batch", ref.ID, "err", err) // the next look goes on
 	case more:
@@ -122,7 +122,7 @@ func (s *Service) moveBatch(ctx context.Context, ref messages.BatchRef) {
 
 // stepBatch reads a batch, does what is next and stores how far it came. More tells that there is more to do now.
 func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bool, err error) {
-	head, revision, err := s.cfg.Bus.Batch(ctx, ref)
+	head, revision, err := s.stores.batches.Get(ctx, ref)
 	switch {
 	case err != nil:
 		return false, err
@@ -141,7 +141,7 @@ func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bo
 	}
 	decideStop(head, now)
 	if head.Cursor.Stop != before.Cursor.Stop { // recorded before anything is given up for it
-		_, err := s.cfg.Bus.PutBatch(ctx, head, revision)
+		_, err := s.stores.batches.Put(ctx, head, revision)
 		return true, err
 	}
 	if head.Cursor.Stop != "" && !head.Cursor.Stopped {
@@ -157,7 +157,7 @@ func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bo
 	if head.Cursor == before.Cursor && head.Status == before.Status && head.Waits == before.Waits {
 		return false, nil
 	}
-	_, err = s.cfg.Bus.PutBatch(ctx, head, revision)
+	_, err = s.stores.batches.Put(ctx, head, revision)
 	return more || head.Cursor.Tell, err
 }
 
@@ -169,10 +169,10 @@ func (s *Service) giveUpAttempt(ctx context.Context, head *messages.Batch, revis
 	endBatch(head, messages.BatchExpired, now)
 	head.Cursor.Submitter = ""
 	head.Reason = "its lines were never all submitted, so nothing was run"
-	if _, err := s.cfg.Bus.PutBatch(ctx, head, revision); err != nil {
+	if _, err := s.stores.batches.Put(ctx, head, revision); err != nil {
 		return err
 	}
-	return s.cfg.Bus.RemoveLines(ctx, head.BatchRef)
+	return s.stores.batches.RemoveLines(ctx, head.BatchRef)
 }
 
 // decideStop stops a batch that has expired, or has spent its budget. What is known of the spending must not be less
@@ -199,8 +199,8 @@ func (s *Service) moveLines(ctx context.Context, head *messages.Batch) (more boo
 	if head.Cursor.Handled == head.Counts.Total || room <= 0 {
 		return false, nil
 	}
-	lines := make([]bus.StoredLine, 0, room)
-	for l, err := range s.cfg.Bus.BatchLines(ctx, head.BatchRef, head.Cursor.Line) {
+	lines := make([]batches.StoredLine, 0, room)
+	for l, err := range s.stores.batches.Lines(ctx, head.BatchRef, head.Cursor.Line) {
 		if err != nil {
 			return false, err
 		}
@@ -235,7 +235,7 @@ func window(b *messages.Batch) int {
 
 // moveChunk moves lines and returns those that are done: up to the first for which the tenant's quota has no room. Waits then
 // says which limit that is. What was moved beyond it is known when it is moved again.
-func (s *Service) moveChunk(ctx context.Context, head *messages.Batch, lines []bus.StoredLine) (done []bus.StoredLine, waits string, err error) {
+func (s *Service) moveChunk(ctx context.Context, head *messages.Batch, lines []batches.StoredLine) (done []batches.StoredLine, waits string, err error) {
 	refused := make([]string, len(lines))
 	var moving errgroup.Group
 	moving.SetLimit(batchTogether)
@@ -269,7 +269,7 @@ func isRateLimit(err error) bool {
 func (*Service) endedRuns(b *messages.Batch) int { return min(b.Counts.Ended(), b.Counts.Submitted) }
 
 // moveLine submits a line or gives it up. A line that cannot be a task has failed; the error is one that may pass.
-func (s *Service) moveLine(ctx context.Context, head *messages.Batch, stored bus.StoredLine) error {
+func (s *Service) moveLine(ctx context.Context, head *messages.Batch, stored batches.StoredLine) error {
 	var l messages.BatchLine
 	if err := strict.Decode(stored.Body, &l); err != nil || l.Task.ID != stored.Task || l.Task.Tenant != head.Tenant {
 		l.Task.ID = stored.Task
@@ -318,14 +318,14 @@ func (s *Service) giveUpLine(ctx context.Context, head *messages.Batch, l *messa
 // putGiven stores the outcome of a line without a run, and has it counted.
 func (s *Service) putGiven(ctx context.Context, head *messages.Batch, o *messages.BatchOutcome) error {
 	s.pump.wake(head.BatchRef)
-	return s.cfg.Bus.PutOutcome(ctx, head.BatchRef, o)
+	return s.stores.batches.PutOutcome(ctx, head.BatchRef, o)
 }
 
 // stopRuns asks the runs of a batch that have not ended to stop.
 func (s *Service) stopRuns(ctx context.Context, head *messages.Batch) error {
 	var stopping errgroup.Group
 	stopping.SetLimit(batchTogether)
-	for l, err := range s.cfg.Bus.BatchLines(ctx, head.BatchRef, 0) {
+	for l, err := range s.stores.batches.Lines(ctx, head.BatchRef, 0) {
 		if err != nil {
 			return errors.Join(err, stopping.Wait())
 		}
@@ -338,7 +338,7 @@ func (s *Service) stopRuns(ctx context.Context, head *messages.Batch) error {
 }
 
 func (s *Service) stopRun(ctx context.Context, head *messages.Batch, task string) error {
-	_, ended, err := s.cfg.Bus.BatchOutcome(ctx, head.BatchRef, task)
+	_, ended, err := s.stores.batches.Outcome(ctx, head.BatchRef, task)
 	if err != nil || ended {
 		return err
 	}

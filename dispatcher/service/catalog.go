@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -80,7 +80,7 @@ func (s *Service) applyAgent(ctx context.Context, req messages.AgentApply) (any,
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	c, changed, err := s.cfg.Bus.ApplyAgent(ctx, req.Agent, req.By, req.IfRevision)
+	c, changed, err := s.cfg.Catalog.ApplyAgent(ctx, req.Agent, req.By, req.IfRevision)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Service) applyAgent(ctx context.Context, req messages.AgentApply) (any,
 }
 
 func (s *Service) deleteAgent(ctx context.Context, req messages.CatalogDelete) (any, error) {
-	c, err := s.cfg.Bus.DeleteAgent(ctx, req)
+	c, err := s.cfg.Catalog.DeleteAgent(ctx, req)
 	if err != nil {
 		return nil, noAgent(err)
 	}
@@ -100,12 +100,12 @@ func (s *Service) deleteAgent(ctx context.Context, req messages.CatalogDelete) (
 }
 
 func (s *Service) getAgent(ctx context.Context, req messages.CatalogRequest) (any, error) {
-	r, err := s.cfg.Bus.AgentAt(ctx, req.Name, req.Revision)
+	r, err := s.cfg.Catalog.AgentAt(ctx, req.Name, req.Revision)
 	return r, noAgent(err)
 }
 
 func (s *Service) agentHistory(ctx context.Context, req messages.CatalogRequest) (any, error) {
-	changes, err := s.cfg.Bus.AgentHistory(ctx, req.Name)
+	changes, err := s.cfg.Catalog.AgentHistory(ctx, req.Name)
 	return messages.History{Changes: changes}, noAgent(err)
 }
 
@@ -120,7 +120,7 @@ func (s *Service) putPrompt(ctx context.Context, req messages.PromptPut) (any, e
 	case !v.OK:
 		return nil, &messages.FieldError{Field: "prompt", Reason: v.Errors[0]}
 	}
-	p, changed, err := s.cfg.Bus.PutPrompt(ctx, req)
+	p, changed, err := s.cfg.Catalog.PutPrompt(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -131,11 +131,11 @@ func (s *Service) putPrompt(ctx context.Context, req messages.PromptPut) (any, e
 }
 
 func (s *Service) getPrompt(ctx context.Context, req messages.CatalogRequest) (any, error) {
-	return s.cfg.Bus.Prompt(ctx, req.Name, req.Revision)
+	return s.cfg.Catalog.Prompt(ctx, req.Name, req.Revision)
 }
 
 func (s *Service) listPrompts(ctx context.Context, req messages.PromptFilter) (any, error) {
-	list, err := s.cfg.Bus.Prompts(ctx, req)
+	list, err := s.cfg.Catalog.Prompts(ctx, req)
 	return messages.PromptList{Prompts: list}, err
 }
 
@@ -166,7 +166,7 @@ func (s *Service) renderPrompt(ctx context.Context, req messages.PromptRender) (
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.cfg.Bus.Prompt(ctx, req.ID, req.Version)
+	p, err := s.cfg.Catalog.Prompt(ctx, req.ID, req.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -187,12 +187,12 @@ func (s *Service) validatePrompt(ctx context.Context, p messages.Prompt) (any, e
 }
 
 func (s *Service) promptHistory(ctx context.Context, req messages.CatalogRequest) (any, error) {
-	changes, err := s.cfg.Bus.PromptHistory(ctx, req.Name)
+	changes, err := s.cfg.Catalog.PromptHistory(ctx, req.Name)
 	return messages.History{Changes: changes}, err
 }
 
 func (s *Service) deletePrompt(ctx context.Context, req messages.CatalogDelete) (any, error) {
-	c, err := s.cfg.Bus.DeletePrompt(ctx, req)
+	c, err := s.cfg.Catalog.DeletePrompt(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -202,13 +202,13 @@ func (s *Service) deletePrompt(ctx context.Context, req messages.CatalogDelete) 
 
 // publishBuiltin makes a built-in agent known, unless somebody else has put or deleted an agent of its name.
 func (s *Service) publishBuiltin(ctx context.Context, def messages.Definition) error {
-	changes, err := s.cfg.Bus.AgentHistory(ctx, def.Name)
+	changes, err := s.cfg.Catalog.AgentHistory(ctx, def.Name)
 	if err != nil {
 		return err
 	}
-	if len(changes) > 0 && changes[0].By != bus.ByDispatcher && changes[0].By != "" { // without a name: an older dispatcher
+	if len(changes) > 0 && changes[0].By != catalog.ByDispatcher && changes[0].By != "" { // without a name: an older dispatcher
 		return nil
 	}
-	_, _, err = s.cfg.Bus.PutAgent(ctx, def)
+	_, _, err = s.cfg.Catalog.PutAgent(ctx, def)
 	return err
 }

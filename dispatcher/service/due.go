@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -19,16 +19,16 @@ func (s *Service) due(ctx context.Context, d messages.Due) error {
 	if err := s.arm(ctx, d.ScheduleRef, d.At, false); err != nil { // first: the next one does not wait for this one
 		return err
 	}
-	sc, err := s.cfg.Bus.Schedule(ctx, d.ScheduleRef)
+	sc, err := s.stores.schedules.Get(ctx, d.ScheduleRef)
 	switch {
-	case errors.Is(err, bus.ErrNoSchedule):
+	case errors.Is(err, schedules.ErrNoSchedule):
 		return nil
 	case err != nil:
 		return err
 	case sc.Paused || sc.Timing() != d.Timing || sc.Until != nil && d.At.After(*sc.Until):
 		return nil // it was an occurrence of what the schedule has been
 	}
-	ledger, revision, err := s.cfg.Bus.ScheduleLedger(ctx, d.ScheduleRef)
+	ledger, revision, err := s.stores.schedules.Ledger(ctx, d.ScheduleRef)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ type occurrence struct {
 
 // begin submits the task of an occurrence, if the last run of the schedule allows it, and keeps what became of it. An
 // error is one that may pass.
-func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence, ledger bus.Ledger, revision uint64) (messages.ScheduleState, error) {
+func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence, ledger schedules.Ledger, revision uint64) (messages.ScheduleState, error) {
 	st := messages.ScheduleState{Run: o.task.ID, At: o.at, Outcome: messages.OutcomeSubmitted}
 	last := ledger.State
 	if last != nil && last.Run != "" && last.Run != o.task.ID && sc.Overlap != messages.OverlapAllow {
@@ -82,7 +82,7 @@ func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence
 			}
 			st = messages.ScheduleState{Run: last.Run, At: o.at, Outcome: messages.OutcomeSkipped, Reason: reason}
 			ledger.State = &st
-			_, err = s.cfg.Bus.PutScheduleLedger(ctx, sc.Ref(), ledger, revision)
+			_, err = s.stores.schedules.PutLedger(ctx, sc.Ref(), ledger, revision)
 			return st, err
 		case goesOn:
 			if err := s.cancelRun(ctx, before, "replaced by "+o.task.ID); err != nil && !errors.Is(err, runlog.ErrEnded) {
@@ -96,7 +96,7 @@ func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence
 	if o.planned {
 		ledger.Taken, ledger.Pending, ledger.Refused = o.at, true, ""
 	}
-	revision, err := s.cfg.Bus.PutScheduleLedger(ctx, sc.Ref(), ledger, revision)
+	revision, err := s.stores.schedules.PutLedger(ctx, sc.Ref(), ledger, revision)
 	if err != nil {
 		return st, err
 	}
@@ -120,8 +120,8 @@ func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence
 			ledger.Pending = false
 		}
 	}
-	_, err = s.cfg.Bus.PutScheduleLedger(ctx, sc.Ref(), ledger, revision)
-	if err != nil && !errors.Is(err, bus.ErrScheduleMoved) { // who has moved it has settled this one
+	_, err = s.stores.schedules.PutLedger(ctx, sc.Ref(), ledger, revision)
+	if err != nil && !errors.Is(err, schedules.ErrScheduleMoved) { // who has moved it has settled this one
 		return st, errors.Join(failed, err)
 	}
 	return st, failed

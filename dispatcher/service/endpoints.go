@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -180,7 +181,7 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail, p.Field = http.StatusBadRequest, messages.CodeUnknownAgent, err.Error(), "agent"
 	case errors.Is(err, runlog.ErrNotFound):
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such run"
-	case errors.Is(err, bus.ErrNoBatch):
+	case errors.Is(err, batches.ErrNoBatch):
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such batch"
 	case errors.Is(err, bus.ErrNoLetter):
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such dead letter"
@@ -242,7 +243,7 @@ func (s *Service) accept(ctx context.Context, t *messages.Task, fresh bool) (dup
 	if err := s.checkWebhook(t.Webhook); err != nil {
 		return false, err
 	}
-	if _, err := s.cfg.Bus.Agent(ctx, t.Agent); err != nil {
+	if _, err := s.cfg.Catalog.Agent(ctx, t.Agent); err != nil {
 		return false, err
 	}
 	admitted := t.Ref()

@@ -200,7 +200,7 @@ func (s *Service) instruct(ctx context.Context, def *messages.Definition, task *
 		return err
 	}
 	defer leave()
-	err = prompt.Resolver{Get: s.cfg.Bus.Prompt, Redact: s.cfg.Redact}.Resolve(ctx, def, task)
+	err = prompt.Resolver{Get: s.cfg.Catalog.Prompt, Redact: s.cfg.Redact}.Resolve(ctx, def, task)
 	if _, wrong := errors.AsType[*messages.FieldError](err); wrong || errors.Is(err, messages.ErrUnknownPrompt) {
 		return &messages.FieldError{Field: "agent", Reason: err.Error()}
 	}
@@ -235,9 +235,9 @@ func fits(started *record.Started, def *messages.Definition) error {
 // definition is an agent, at a revision if that is not 0.
 func (s *Service) definition(ctx context.Context, name string, revision uint64) (messages.Definition, error) {
 	if revision == 0 {
-		return s.cfg.Bus.Agent(ctx, name)
+		return s.cfg.Catalog.Agent(ctx, name)
 	}
-	at, err := s.cfg.Bus.AgentAt(ctx, name, revision)
+	at, err := s.cfg.Catalog.AgentAt(ctx, name, revision)
 	switch {
 	case errors.Is(err, messages.ErrUnknownAgent), err == nil && at.Agent == nil:
 		return messages.Definition{}, &messages.FieldError{

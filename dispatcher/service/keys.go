@@ -22,7 +22,7 @@ func (s *Service) createKey(ctx context.Context, req messages.KeyCreate) (any, e
 		return nil, err
 	}
 	k := messages.APIKey{ID: req.ID, Tenant: req.Tenant, Roles: req.Roles, Name: req.Name, Created: now, By: req.By, Expires: req.Expires}
-	err := s.cfg.Bus.CreateKey(ctx, messages.StoredKey{APIKey: k, Hash: req.Hash})
+	err := s.cfg.Catalog.CreateKey(ctx, messages.StoredKey{APIKey: k, Hash: req.Hash})
 	if errors.Is(err, messages.ErrRevision) {
 		return nil, conflict("there is a key " + req.ID + " already")
 	}
@@ -34,7 +34,7 @@ func (s *Service) createKey(ctx context.Context, req messages.KeyCreate) (any, e
 }
 
 func (s *Service) listKeys(ctx context.Context, req messages.KeyListRequest) (any, error) {
-	list, more, err := s.cfg.Bus.Keys(ctx, req.Tenant)
+	list, more, err := s.cfg.Catalog.Keys(ctx, req.Tenant)
 	return messages.KeyList{Keys: list, More: more}, err
 }
 
@@ -43,14 +43,14 @@ func (s *Service) revokeKey(ctx context.Context, req messages.KeyRevoke) (any, e
 		return nil, err
 	}
 	if req.Tenant != "" {
-		switch k, ok, err := s.cfg.Bus.Key(ctx, req.ID); {
+		switch k, ok, err := s.cfg.Catalog.Key(ctx, req.ID); {
 		case err != nil:
 			return nil, err
 		case !ok || k.Tenant != req.Tenant:
 			return nil, missing(messages.CodeNotFound, errors.New("no such key"))
 		}
 	}
-	c, changed, err := s.cfg.Bus.RevokeKey(ctx, req.ID, req.By)
+	c, changed, err := s.cfg.Catalog.RevokeKey(ctx, req.ID, req.By)
 	switch {
 	case err != nil:
 		return nil, err

@@ -42,7 +42,7 @@ func (s *Service) pause(ctx context.Context, req messages.PauseRequest) (any, er
 		return nil, err
 	}
 	if req.Kind == messages.QuotaAgent {
-		if _, err := s.cfg.Bus.Agent(ctx, req.Name); err != nil {
+		if _, err := s.cfg.Catalog.Agent(ctx, req.Name); err != nil {
 			return nil, noAgent(err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -54,7 +54,7 @@ func (s *Service) result(ctx context.Context, body []byte) (any, error) {
 // taskResult is a result in short, with the log entries that are stored, in room bytes.
 func (s *Service) taskResult(ctx context.Context, ref messages.Ref, r *messages.AgentResult, room int) (any, error) {
 	var logs []messages.LogEntry
-	for e, err := range s.cfg.Bus.LogEntries(ctx, ref, bus.LogRead{}) {
+	for e, err := range s.stores.logs.Read(ctx, ref, logentries.Query{}) {
 		if err != nil {
 			return nil, err
 		}

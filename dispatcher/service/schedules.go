@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -30,9 +30,9 @@ func (s *Service) schedules() map[string]answerFunc {
 // scheduleProblem is the public form of an error about schedules; nil if it is another.
 func scheduleProblem(err error) *messages.Problem {
 	switch {
-	case errors.Is(err, bus.ErrNoSchedule):
-		return missing(messages.CodeNotFound, bus.ErrNoSchedule)
-	case errors.Is(err, bus.ErrScheduleMoved):
+	case errors.Is(err, schedules.ErrNoSchedule):
+		return missing(messages.CodeNotFound, schedules.ErrNoSchedule)
+	case errors.Is(err, schedules.ErrScheduleMoved):
 		return conflict(err.Error())
 	default:
 		return nil
@@ -50,11 +50,11 @@ const maxArms = 100
 // still the one that they have armed.
 func (s *Service) arm(ctx context.Context, ref messages.ScheduleRef, after time.Time, idle bool) error {
 	for range maxArms {
-		sc, err := s.cfg.Bus.Schedule(ctx, ref)
-		if err != nil && !errors.Is(err, bus.ErrNoSchedule) {
+		sc, err := s.stores.schedules.Get(ctx, ref)
+		if err != nil && !errors.Is(err, schedules.ErrNoSchedule) {
 			return err
 		}
-		armed, err := s.cfg.Bus.Armed(ctx, ref)
+		armed, err := s.stores.schedules.Armed(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -63,11 +63,11 @@ func (s *Service) arm(ctx context.Context, ref messages.ScheduleRef, after time.
 		case !ok && armed.Seq == 0, ok && armed.Seq != 0 && armed.Timing == due.Timing && !armed.At.After(due.At), ok && idle && armed.Seq == 0 && armed.Waiting:
 			return nil
 		case !ok:
-			err = s.cfg.Bus.Disarm(ctx, ref)
+			err = s.stores.schedules.Disarm(ctx, ref)
 		default:
-			err = s.cfg.Bus.Arm(ctx, due, armed.Seq)
+			err = s.stores.schedules.Arm(ctx, due, armed.Seq)
 		}
-		if err != nil && !errors.Is(err, bus.ErrScheduleMoved) {
+		if err != nil && !errors.Is(err, schedules.ErrScheduleMoved) {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func nextDue(sc *messages.Schedule, now, after time.Time) (d messages.Due, ok bo
 // whose next occurrence was lost goes on.
 func (s *Service) keepSchedules(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.cfg.Bus.Dues(ctx, s.due) })
+	group.Go(func() error { return s.stores.schedules.Dues(ctx, s.due) })
 	group.Go(func() error {
 		ticker := time.NewTicker(s.cfg.Sweep)
 		defer ticker.Stop()
@@ -113,7 +113,7 @@ func (s *Service) keepSchedules(ctx context.Context) error {
 }
 
 func (s *Service) armAll(ctx context.Context) error {
-	refs, err := s.cfg.Bus.ScheduleNames(ctx, "")
+	refs, err := s.stores.schedules.Names(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -160,13 +160,13 @@ func (s *Service) putSchedule(ctx context.Context, req messages.SchedulePut) (an
 	if err := (&messages.ScheduleRequest{ScheduleRef: sc.Ref(), By: req.By}).Check(true); err != nil {
 		return nil, err
 	}
-	if _, err := s.cfg.Bus.Agent(ctx, sc.Task.Agent); err != nil {
+	if _, err := s.cfg.Catalog.Agent(ctx, sc.Task.Agent); err != nil {
 		return nil, err
 	}
 	if err := s.roomFor(ctx, sc.Ref()); err != nil {
 		return nil, err
 	}
-	revision, changed, err := s.cfg.Bus.PutSchedule(ctx, *sc, req.By, req.IfRevision)
+	revision, changed, err := s.stores.schedules.Put(ctx, *sc, req.By, req.IfRevision)
 	if err != nil {
 		return nil, err
 	}
@@ -178,11 +178,11 @@ func (s *Service) putSchedule(ctx context.Context, req messages.SchedulePut) (an
 
 // roomFor refuses a new schedule of a tenant that has too many.
 func (s *Service) roomFor(ctx context.Context, ref messages.ScheduleRef) error {
-	_, err := s.cfg.Bus.Schedule(ctx, ref)
-	if !errors.Is(err, bus.ErrNoSchedule) {
+	_, err := s.stores.schedules.Get(ctx, ref)
+	if !errors.Is(err, schedules.ErrNoSchedule) {
 		return err
 	}
-	names, err := s.cfg.Bus.ScheduleNames(ctx, ref.Tenant)
+	names, err := s.stores.schedules.Names(ctx, ref.Tenant)
 	if err == nil && len(names) >= messages.MaxSchedules {
 		err = conflict(fmt.Sprintf("the tenant has %d schedules already, which is the most", len(names)))
 	}
@@ -198,7 +198,7 @@ func (s *Service) nextOf(sc *messages.Schedule) []time.Time {
 }
 
 func (s *Service) scheduleStatus(ctx context.Context, sc *messages.Schedule) (*messages.ScheduleStatus, error) {
-	ledger, _, err := s.cfg.Bus.ScheduleLedger(ctx, sc.Ref())
+	ledger, _, err := s.stores.schedules.Ledger(ctx, sc.Ref())
 	return &messages.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: ledger.State, Skipped: ledger.Skipped}, err
 }
 
@@ -206,16 +206,16 @@ func (s *Service) getSchedule(ctx context.Context, req messages.ScheduleRequest)
 	if err := req.Check(true); err != nil {
 		return nil, err
 	}
-	sc, err := s.cfg.Bus.Schedule(ctx, req.ScheduleRef)
+	sc, err := s.stores.schedules.Get(ctx, req.ScheduleRef)
 	if err != nil {
 		return nil, err
 	}
 	// In this order: what is taken in between is seen as waiting or as the newest that was taken.
-	armed, err := s.cfg.Bus.Armed(ctx, req.ScheduleRef)
+	armed, err := s.stores.schedules.Armed(ctx, req.ScheduleRef)
 	if err != nil {
 		return nil, err
 	}
-	ledger, _, err := s.cfg.Bus.ScheduleLedger(ctx, req.ScheduleRef)
+	ledger, _, err := s.stores.schedules.Ledger(ctx, req.ScheduleRef)
 	if err != nil {
 		return nil, err
 	}
@@ -233,14 +233,14 @@ func (s *Service) listSchedules(ctx context.Context, req messages.ScheduleReques
 	if err := req.Check(false); err != nil {
 		return nil, err
 	}
-	refs, err := s.cfg.Bus.ScheduleNames(ctx, req.Tenant)
+	refs, err := s.stores.schedules.Names(ctx, req.Tenant)
 	if err != nil {
 		return nil, err
 	}
 	list := messages.ScheduleList{Schedules: []messages.ScheduleSummary{}}
 	for _, ref := range refs {
-		sc, err := s.cfg.Bus.Schedule(ctx, ref)
-		if errors.Is(err, bus.ErrNoSchedule) {
+		sc, err := s.stores.schedules.Get(ctx, ref)
+		if errors.Is(err, schedules.ErrNoSchedule) {
 			continue
 		}
 		if err != nil {
@@ -264,7 +264,7 @@ func (s *Service) listSchedules(ctx context.Context, req messages.ScheduleReques
 func (s *Service) deleteSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
 	was, err := s.getSchedule(ctx, req)
 	if err == nil {
-		err = s.cfg.Bus.DeleteSchedule(ctx, was.(*messages.ScheduleStatus).Schedule.Ref()) //nolint:forcetypeassert // it is one
+		err = s.stores.schedules.Delete(ctx, was.(*messages.ScheduleStatus).Schedule.Ref()) //nolint:forcetypeassert // it is one
 	}
 	return was, err
 }
@@ -281,13 +281,13 @@ func (s *Service) holdSchedule(ctx context.Context, req messages.ScheduleRequest
 	if err := req.Check(true); err != nil {
 		return nil, err
 	}
-	sc, err := s.cfg.Bus.Schedule(ctx, req.ScheduleRef)
+	sc, err := s.stores.schedules.Get(ctx, req.ScheduleRef)
 	if err != nil {
 		return nil, err
 	}
 	revision := sc.Revision
 	sc.Paused = hold
-	if sc.Revision, _, err = s.cfg.Bus.PutSchedule(ctx, *sc, req.By, &revision); err != nil {
+	if sc.Revision, _, err = s.stores.schedules.Put(ctx, *sc, req.By, &revision); err != nil {
 		return nil, err
 	}
 	if err := s.arm(ctx, req.ScheduleRef, time.Time{}, false); err != nil {
@@ -300,7 +300,7 @@ func (s *Service) runSchedule(ctx context.Context, req messages.ScheduleRun) (an
 	if err := (&messages.ScheduleRequest{ScheduleRef: req.ScheduleRef}).Check(true); err != nil {
 		return nil, err
 	}
-	sc, err := s.cfg.Bus.Schedule(ctx, req.ScheduleRef)
+	sc, err := s.stores.schedules.Get(ctx, req.ScheduleRef)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (s *Service) runSchedule(ctx context.Context, req messages.ScheduleRun) (an
 	if task.ID = req.ID; task.ID == "" {
 		task.ID = s.cfg.Keeper.NewID()
 	}
-	ledger, revision, err := s.cfg.Bus.ScheduleLedger(ctx, req.ScheduleRef)
+	ledger, revision, err := s.stores.schedules.Ledger(ctx, req.ScheduleRef)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -85,7 +86,7 @@ func dueAt(s messages.Schedule, at time.Time) messages.Due {
 // put stores a schedule and does not arm it.
 func (h *hall) put(s messages.Schedule) messages.Schedule {
 	h.Helper()
-	if _, _, err := h.bus.PutSchedule(h.Context(), s, "ann", nil); err != nil {
+	if _, _, err := schedules.New(h.bus).Put(h.Context(), s, "ann", nil); err != nil {
 		h.Fatal(err)
 	}
 	return s
@@ -95,12 +96,12 @@ func (h *hall) put(s messages.Schedule) messages.Schedule {
 func (h *hall) fire(d messages.Due) {
 	h.Helper()
 	h.until("arm", func() (bool, error) {
-		a, err := h.bus.Armed(h.Context(), d.ScheduleRef)
+		a, err := schedules.New(h.bus).Armed(h.Context(), d.ScheduleRef)
 		if err != nil {
 			return false, err
 		}
-		err = h.bus.Arm(h.Context(), d, a.Seq)
-		if errors.Is(err, bus.ErrScheduleMoved) {
+		err = schedules.New(h.bus).Arm(h.Context(), d, a.Seq)
+		if errors.Is(err, schedules.ErrScheduleMoved) {
 			return false, nil
 		}
 		return true, err
@@ -111,12 +112,12 @@ func (h *hall) fire(d messages.Due) {
 func (h *hall) taken(ref messages.ScheduleRef, at time.Time) (st messages.ScheduleState) {
 	h.Helper()
 	h.until("take "+ref.String(), func() (bool, error) {
-		ledger, _, err := h.bus.ScheduleLedger(h.Context(), ref)
+		ledger, _, err := schedules.New(h.bus).Ledger(h.Context(), ref)
 		last := ledger.State
 		if err != nil || last == nil || !last.At.Equal(at) {
 			return false, err
 		}
-		a, err := h.bus.Armed(h.Context(), ref)
+		a, err := schedules.New(h.bus).Armed(h.Context(), ref)
 		st = *last
 		return !a.Waiting, err // acked too
 	})
@@ -158,7 +159,7 @@ func TestScheduleComes(t *testing.T) {
 	if err != nil || task.Labels[messages.LabelSchedule] != s.Name || task.Labels[messages.LabelScheduledFor] != at.Format(time.RFC3339) || task.Labels["team"] != "core" {
 		t.Errorf("%+v, %v", task, err)
 	}
-	if a, err := h.bus.Armed(t.Context(), ref); err != nil || !a.At.Equal(applied.Next[1]) {
+	if a, err := schedules.New(h.bus).Armed(t.Context(), ref); err != nil || !a.At.Equal(applied.Next[1]) {
 		t.Errorf("armed %+v, %v; want %s", a, err, applied.Next[1])
 	}
 }
@@ -185,7 +186,7 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 	h.fire(dueAt(fired, long))
 	kept := h.put(hourly("kept-not-submitted"))
 	begun := messages.ScheduleState{Run: kept.Ref().Run(long).Run, At: long, Outcome: messages.OutcomeSubmitted}
-	if _, err := h.bus.PutScheduleLedger(ctx, kept.Ref(), bus.Ledger{State: &begun, Taken: long, Pending: true}, 0); err != nil {
+	if _, err := schedules.New(h.bus).PutLedger(ctx, kept.Ref(), schedules.Ledger{State: &begun, Taken: long, Pending: true}, 0); err != nil {
 		t.Fatal(err)
 	}
 	h.fire(dueAt(kept, long))
@@ -195,18 +196,24 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 	}
 	h.fire(dueAt(submitted, long))
 	for _, s := range []messages.Schedule{deleted, fired, kept, submitted} { // so that all was due before anybody looks
-		h.until("fire "+s.Name, func() (bool, error) { a, err := h.bus.Armed(ctx, s.Ref()); return a.Waiting && a.Seq == 0, err })
+		h.until("fire "+s.Name, func() (bool, error) {
+			a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
+			return a.Waiting && a.Seq == 0, err
+		})
 	}
 
 	defer serve(t, h.nc, service.Config{})()
 	for _, s := range []messages.Schedule{notArmed, changed, fired, kept, submitted} {
 		h.until("arm "+s.Name, func() (bool, error) {
-			a, err := h.bus.Armed(ctx, s.Ref())
+			a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
 			return a.Seq > 0 && a.Timing == s.Timing() && a.At.After(time.Now().Add(-time.Minute)), err
 		})
 	}
 	for _, s := range []messages.Schedule{paused, deleted} {
-		h.until("disarm "+s.Name, func() (bool, error) { a, err := h.bus.Armed(ctx, s.Ref()); return a.Seq == 0 && !a.Waiting, err })
+		h.until("disarm "+s.Name, func() (bool, error) {
+			a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
+			return a.Seq == 0 && !a.Waiting, err
+		})
 	}
 	for _, s := range []messages.Schedule{fired, kept, submitted} {
 		if st := h.taken(s.Ref(), long); st.Outcome != messages.OutcomeSubmitted || !h.queued(s.Ref().Run(long)) {
@@ -240,7 +247,7 @@ func TestSchedulePolicies(t *testing.T) {
 			s := hourly(name)
 			s.Overlap, s.CatchUp = tc.overlap, tc.catchUp
 			h.put(s)
-			if _, err := h.bus.PutScheduleLedger(t.Context(), s.Ref(), bus.Ledger{State: &messages.ScheduleState{Run: "before", At: first.Add(-time.Hour), Outcome: messages.OutcomeSubmitted}}, 0); err != nil {
+			if _, err := schedules.New(h.bus).PutLedger(t.Context(), s.Ref(), schedules.Ledger{State: &messages.ScheduleState{Run: "before", At: first.Add(-time.Hour), Outcome: messages.OutcomeSubmitted}}, 0); err != nil {
 				t.Fatal(err)
 			}
 			for _, at := range []time.Time{first, second} {
@@ -267,7 +274,10 @@ func TestOccurrenceIsOneRun(t *testing.T) {
 	h.put(s)
 	for i := range 3 {
 		h.fire(dueAt(s, first.Add(time.Duration(i)*time.Hour)))
-		h.until("fire", func() (bool, error) { a, err := h.bus.Armed(ctx, s.Ref()); return a.Seq == 0 && a.Waiting, err })
+		h.until("fire", func() (bool, error) {
+			a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
+			return a.Seq == 0 && a.Waiting, err
+		})
 	}
 	last := first.Add(2 * time.Hour)
 	stop := serve(t, h.nc, service.Config{})
@@ -287,7 +297,10 @@ func TestOccurrenceIsOneRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.fire(dueAt(s, last))
-	h.until("take it again", func() (bool, error) { a, err := h.bus.Armed(ctx, s.Ref()); return a.At.After(last) && !a.Waiting, err })
+	h.until("take it again", func() (bool, error) {
+		a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
+		return a.At.After(last) && !a.Waiting, err
+	})
 	stop()
 	after, _, err := k.Log.Last(ctx, run)
 	if err != nil || after.Seq != before.Seq || h.queued(run) {
@@ -314,7 +327,7 @@ func TestScheduleRequests(t *testing.T) {
 	if st, err := h.client.PauseSchedule(ctx, ref, "ann"); err != nil || !st.Schedule.Paused || len(st.Next) != 0 {
 		t.Errorf("pause: %+v, %v", st, err)
 	}
-	if a, err := h.bus.Armed(ctx, ref); err != nil || a.Seq != 0 {
+	if a, err := schedules.New(h.bus).Armed(ctx, ref); err != nil || a.Seq != 0 {
 		t.Errorf("paused and armed: %+v, %v", a, err)
 	}
 	run, err := h.client.RunSchedule(ctx, ref)
@@ -327,7 +340,7 @@ func TestScheduleRequests(t *testing.T) {
 	if st, err := h.client.ResumeSchedule(ctx, ref, "ann"); err != nil || st.Schedule.Paused || len(st.Next) != 3 {
 		t.Errorf("resume: %+v, %v", st, err)
 	}
-	if a, err := h.bus.Armed(ctx, ref); err != nil || a.Seq == 0 || !a.At.Equal(applied.Next[0]) {
+	if a, err := schedules.New(h.bus).Armed(ctx, ref); err != nil || a.Seq == 0 || !a.At.Equal(applied.Next[0]) {
 		t.Errorf("resumed: %+v, %v", a, err)
 	}
 	list, err := h.client.Schedules(ctx, "acme")
@@ -340,7 +353,7 @@ func TestScheduleRequests(t *testing.T) {
 	if was, err := h.client.DeleteSchedule(ctx, ref); err != nil || was.Schedule.Cron != s.Cron {
 		t.Errorf("delete: %+v, %v", was, err)
 	}
-	if a, err := h.bus.Armed(ctx, ref); err != nil || a.Seq != 0 {
+	if a, err := schedules.New(h.bus).Armed(ctx, ref); err != nil || a.Seq != 0 {
 		t.Errorf("deleted and armed: %+v, %v", a, err)
 	}
 	for name, err := range map[string]error{
@@ -445,16 +458,19 @@ func TestForeignSchedules(t *testing.T) {
 			t.Fatalf("%s, %v", reply.Data, err)
 		}
 	}
-	h.until("fire", func() (bool, error) { a, err := h.bus.Armed(ctx, s.Ref()); return a.Seq > 0 && a.Waiting, err })
+	h.until("fire", func() (bool, error) {
+		a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
+		return a.Seq > 0 && a.Waiting, err
+	})
 	defer serve(t, h.nc, service.Config{})()
-	h.until("drop what is due", func() (bool, error) { a, err := h.bus.Armed(ctx, s.Ref()); return !a.Waiting, err })
+	h.until("drop what is due", func() (bool, error) { a, err := schedules.New(h.bus).Armed(ctx, s.Ref()); return !a.Waiting, err })
 	if _, err := h.client.PutSchedule(ctx, s, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := h.bus.Armed(ctx, s.Ref()); err != nil || !a.At.After(at.Add(time.Minute)) {
+	if a, err := schedules.New(h.bus).Armed(ctx, s.Ref()); err != nil || !a.At.After(at.Add(time.Minute)) {
 		t.Errorf("armed: %+v, %v", a, err)
 	}
-	if l, _, err := h.bus.ScheduleLedger(ctx, s.Ref()); err != nil || l.State != nil {
+	if l, _, err := schedules.New(h.bus).Ledger(ctx, s.Ref()); err != nil || l.State != nil {
 		t.Errorf("somebody else's occurrence was taken: %+v, %v", l, err)
 	}
 	if _, ok, err := h.bus.Delayed(ctx, run); err != nil || ok {

@@ -19,6 +19,12 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -27,6 +33,7 @@ import (
 type Config struct {
 	Conn     *nats.Conn
 	Bus      *bus.Bus
+	Catalog  *catalog.Catalog // that of the process. Default: one of its own
 	Keeper   *runlog.Keeper
 	Agents   []messages.Definition // published at the start, beside the built-in ones
 	Version  string                // of the program; shown in the service's metadata
@@ -69,12 +76,22 @@ const (
 	answerTimeout = 10 * time.Second
 )
 
+// stores are what a Service reads and writes of the bus, by role.
+type stores struct {
+	batches   *batches.Store
+	schedules *schedules.Store
+	sessions  *sessions.Store
+	logs      *logentries.Store
+	workers   *roster.Fleet
+}
+
 // Service answers requests.
 type Service struct {
-	cfg   Config
-	ready chan struct{}
-	pump  *pump
-	door  door
+	cfg    Config
+	stores stores
+	ready  chan struct{}
+	pump   *pump
+	door   door
 
 	calling calls
 	sent    webhookCounts
@@ -110,7 +127,14 @@ func New(cfg Config) *Service {
 	if cfg.WebhookWait == 0 {
 		cfg.WebhookWait = defaultWebhookWait
 	}
+	if cfg.Catalog == nil {
+		cfg.Catalog = catalog.New(cfg.Bus)
+	}
 	s := &Service{
+		stores: stores{
+			batches: batches.New(cfg.Bus), schedules: schedules.New(cfg.Bus), sessions: sessions.New(cfg.Bus),
+			logs: logentries.New(cfg.Bus), workers: roster.New(cfg.Bus),
+		},
 		cfg: cfg, ready: make(chan struct{}), pump: newPump(), renders: make(chan struct{}, maxRenders),
 		places: make(chan struct{}, maxRequests), over: make(chan struct{}),
 	}
@@ -233,7 +257,7 @@ func (s *Service) publishAgents(ctx context.Context) error {
 		}
 	}
 	for _, d := range s.cfg.Agents {
-		revision, changed, err := s.cfg.Bus.PutAgent(ctx, d)
+		revision, changed, err := s.cfg.Catalog.PutAgent(ctx, d)
 		if err != nil {
 			return fmt.Errorf("publish agent %s: %w", d.Name, err)
 		}

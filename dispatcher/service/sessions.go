@@ -23,7 +23,7 @@ func (s *Service) sessions(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, more, err := s.cfg.Bus.Sessions(ctx, req.Tenant)
+	list, more, err := s.stores.sessions.List(ctx, req.Tenant)
 	if list == nil {
 		list = []messages.SessionStatus{} // an empty list on the wire, not null
 	}
@@ -35,7 +35,7 @@ func (s *Service) session(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := s.cfg.Bus.Session(ctx, req.Tenant, req.Name)
+	found, _, err := s.stores.sessions.Session(ctx, req.Tenant, req.Name)
 	switch {
 	case err != nil:
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -19,20 +19,20 @@ const (
 )
 
 // skip keeps that an occurrence does not run.
-func (s *Service) skip(ctx context.Context, sc *messages.Schedule, at time.Time, reason string, ledger bus.Ledger, revision uint64) (messages.ScheduleState, error) {
+func (s *Service) skip(ctx context.Context, sc *messages.Schedule, at time.Time, reason string, ledger schedules.Ledger, revision uint64) (messages.ScheduleState, error) {
 	st := messages.ScheduleState{At: at, Outcome: messages.OutcomeSkipped, Reason: reason}
 	if ledger.State != nil {
 		st.Run = ledger.State.Run // which may be running
 	}
 	ledger.State, ledger.Taken, ledger.Pending, ledger.Refused = &st, at, false, ""
 	ledger.Skipped = append(ledger.Skipped, messages.Skipped{At: at, Count: 1, Reason: reason})
-	_, err := s.cfg.Bus.PutScheduleLedger(ctx, sc.Ref(), ledger, revision)
+	_, err := s.stores.schedules.PutLedger(ctx, sc.Ref(), ledger, revision)
 	return st, err
 }
 
 // settle finishes what a dispatcher that has ended, or is slow, left of the newest occurrence that was taken, before a
 // later one is: either its task is in the queue, or it is listed as skipped. A task that is submitted twice is one run.
-func (s *Service) settle(ctx context.Context, sc *messages.Schedule, ledger *bus.Ledger) error {
+func (s *Service) settle(ctx context.Context, sc *messages.Schedule, ledger *schedules.Ledger) error {
 	if !ledger.Pending {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (s *Service) isThere(ctx context.Context, run messages.Ref) (bool, error) {
 
 // passOver lists the occurrences between the newest that was taken and another as skipped. What came before the schedule was
 // stored as it is, or while it was paused, is none of them.
-func (s *Service) passOver(ctx context.Context, sc *messages.Schedule, until time.Time, ledger *bus.Ledger) error {
+func (s *Service) passOver(ctx context.Context, sc *messages.Schedule, until time.Time, ledger *schedules.Ledger) error {
 	c, err := newCalendar(sc)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (s *Service) passOver(ctx context.Context, sc *messages.Schedule, until tim
 	if at, ok := c.next(ledger.Taken); !ledger.Taken.IsZero() && (!ok || !at.Before(until)) {
 		return nil // as it nearly always is
 	}
-	since, err := s.cfg.Bus.ScheduleStored(ctx, sc.Ref())
+	since, err := s.stores.schedules.Stored(ctx, sc.Ref())
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -80,13 +81,13 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 		kill()
 		kill = h.mortal(embeddedtest.Conn(t, server))
 	}
-	stored, err := h.bus.ScheduleStored(t.Context(), ref)
+	stored, err := schedules.New(h.bus).Stored(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := time.Now()
 	h.until("take the next", func() (bool, error) {
-		l, _, err := h.bus.ScheduleLedger(t.Context(), ref)
+		l, _, err := schedules.New(h.bus).Ledger(t.Context(), ref)
 		return l.Taken.After(ended) && !l.Pending, err
 	})
 	st, err := h.client.PauseSchedule(t.Context(), ref, "ann")
@@ -94,7 +95,7 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill()
-	ledger, _, err := h.bus.ScheduleLedger(t.Context(), ref)
+	ledger, _, err := schedules.New(h.bus).Ledger(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestTheNextOccurrenceSettlesTheLast(t *testing.T) {
 		s.Overlap = messages.OverlapAllow
 		h.put(s)
 		begun := messages.ScheduleState{Run: s.Ref().Run(tc.taken).Run, At: tc.taken, Outcome: messages.OutcomeSubmitted}
-		if _, err := h.bus.PutScheduleLedger(t.Context(), s.Ref(), bus.Ledger{State: &begun, Taken: tc.taken, Pending: true, Refused: tc.refused}, 0); err != nil {
+		if _, err := schedules.New(h.bus).PutLedger(t.Context(), s.Ref(), schedules.Ledger{State: &begun, Taken: tc.taken, Pending: true, Refused: tc.refused}, 0); err != nil {
 			t.Fatal(err)
 		}
 		h.fire(dueAt(s, now))
@@ -152,7 +153,7 @@ func TestTheNextOccurrenceSettlesTheLast(t *testing.T) {
 		if queued := h.queued(s.Ref().Run(tc.taken)); queued != (tc.reason == "") {
 			t.Errorf("%s: queued %v", name, queued)
 		}
-		l, _, err := h.bus.ScheduleLedger(t.Context(), s.Ref())
+		l, _, err := schedules.New(h.bus).Ledger(t.Context(), s.Ref())
 		if err != nil || len(l.Skipped) > 1 || (len(l.Skipped) == 1) != (tc.reason != "") || len(l.Skipped) == 1 && !strings.HasPrefix(l.Skipped[0].Reason, tc.reason) {
 			t.Errorf("%s: %+v, %v", name, l, err)
 		}
@@ -192,7 +193,7 @@ func TestSkippedAreShown(t *testing.T) {
 	if _, err := h.client.DeleteSchedule(t.Context(), s.Ref()); err != nil {
 		t.Fatal(err)
 	}
-	if l, revision, err := h.bus.ScheduleLedger(t.Context(), s.Ref()); err != nil || revision != 0 || len(l.Skipped) != 0 {
+	if l, revision, err := schedules.New(h.bus).Ledger(t.Context(), s.Ref()); err != nil || revision != 0 || len(l.Skipped) != 0 {
 		t.Errorf("after its end: %+v, %d, %v", l, revision, err)
 	}
 }

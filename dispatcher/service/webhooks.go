@@ -127,7 +127,7 @@ func (s *Service) tellBatch(ctx context.Context, head *messages.Batch, revision 
 		}
 	}
 	head.Cursor.Tell = false
-	_, err := s.cfg.Bus.PutBatch(ctx, head, revision)
+	_, err := s.stores.batches.Put(ctx, head, revision)
 	return err
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/webhook"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -455,7 +456,7 @@ func TestKilledBeforeTheWebhookOfABatchIsQueued(t *testing.T) {
 		BatchRef: dispatcher.BatchOf("cut"), BatchSettings: messages.BatchSettings{Webhook: &messages.Webhook{URL: o.url, Events: []string{"expired"}}},
 		Status: messages.BatchExpired, Created: now, Ended: &now, Cursor: messages.BatchCursor{Tell: true},
 	}
-	if _, err := o.bus.PutBatch(t.Context(), head, 0); err != nil {
+	if _, err := batches.New(o.bus).Put(t.Context(), head, 0); err != nil {
 		t.Fatal(err)
 	}
 	defer o.open(o.nc)()

@@ -75,7 +75,7 @@ func (s *Service) whyQueued(ctx context.Context, y *messages.Why, ref messages.R
 			return nil
 		}
 	}
-	if workers, err := s.cfg.Bus.Workers(ctx); err == nil && len(workers) == 0 { // else the text says enough
+	if workers, err := s.stores.workers.Workers(ctx); err == nil && len(workers) == 0 { // else the text says enough
 		y.Text = "It is in the queue, and no worker answers that could take it."
 	}
 	return nil
@@ -224,7 +224,7 @@ func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.R
 }
 
 func (s *Service) whySession(ctx context.Context, y *messages.Why, ref messages.Ref, name string) error {
-	found, _, err := s.cfg.Bus.Session(ctx, ref.Tenant, name)
+	found, _, err := s.stores.sessions.Session(ctx, ref.Tenant, name)
 	if err != nil {
 		return err
 	}

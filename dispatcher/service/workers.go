@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -19,7 +19,7 @@ func (s *Service) workforce() map[string]answerFunc {
 }
 
 func (s *Service) workers(ctx context.Context, _ struct{}) (any, error) {
-	all, err := s.cfg.Bus.Workers(ctx)
+	all, err := s.stores.workers.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Service) drainWorker(ctx context.Context, req messages.WorkerDrain) (an
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	all, err := s.cfg.Bus.Workers(ctx)
+	all, err := s.stores.workers.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +55,8 @@ func (s *Service) drainWorker(ctx context.Context, req messages.WorkerDrain) (an
 	default:
 		return nil, conflict(fmt.Sprintf("%d workers have the name %s: say the id of one", len(ids), strict.Clip(req.Worker, 128)))
 	}
-	w, err := s.cfg.Bus.DrainWorker(ctx, ids[0])
-	if errors.Is(err, bus.ErrNoWorker) { // it has gone meanwhile
+	w, err := s.stores.workers.Drain(ctx, ids[0])
+	if errors.Is(err, roster.ErrNoWorker) { // it has gone meanwhile
 		return nil, noWorker(req.Worker)
 	}
 	if err != nil {

@@ -223,10 +223,12 @@ func (a *acks) receive(m *nats.Msg) {
 }
 
 // nobody reports whether an answer is the server's, that nobody is there to answer.
-func nobody(m *nats.Msg) bool { return len(m.Data) == 0 && m.Header.Get(statusHeader) == statusNobody }
+func nobody(m *nats.Msg) bool {
+	return len(m.Data) == 0 && m.Header.Get(StatusHeader) == StatusNoResponders
+}
 
-// outcome of a publish. It does not decode the common case.
-func outcome(m *nats.Msg) error {
+// PublishOutcome of a publish. It does not decode the common case.
+func PublishOutcome(m *nats.Msg) error {
 	switch {
 	case nobody(m):
 		return nats.ErrNoResponders

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // echo answers what it is asked, but for "late", which it answers when it is asked the next time.
@@ -39,14 +40,14 @@ func echo(t *testing.T, nc *nats.Conn) string {
 // Each of many requests gets its own answer.
 func TestAsk(t *testing.T) {
 	t.Parallel()
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	subject := echo(t, nc)
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
 			for n := range 100 {
 				what := fmt.Sprint(i, ".", n)
-				m, err := b.Ask(ctxFor(t), &nats.Msg{Subject: subject, Data: []byte(what)}, time.Minute)
+				m, err := b.Ask(bustest.Context(t), &nats.Msg{Subject: subject, Data: []byte(what)}, time.Minute)
 				if err != nil || string(m.Data) != what {
 					t.Errorf("asked %s: %v, %v", what, m, err)
 					return
@@ -60,19 +61,19 @@ func TestAsk(t *testing.T) {
 // An answer that comes too late is nobody's.
 func TestAskInVain(t *testing.T) {
 	t.Parallel()
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	subject := echo(t, nc)
 	late := func() *nats.Msg { return &nats.Msg{Subject: subject, Data: []byte("late")} }
-	if _, err := b.Ask(ctxFor(t), late(), time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := b.Ask(bustest.Context(t), late(), time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer in time: %v", err)
 	}
-	if m, err := b.Ask(ctxFor(t), &nats.Msg{Subject: subject, Data: []byte("next")}, time.Minute); err != nil || string(m.Data) != "next" {
+	if m, err := b.Ask(bustest.Context(t), &nats.Msg{Subject: subject, Data: []byte("next")}, time.Minute); err != nil || string(m.Data) != "next" {
 		t.Errorf("the next: %v, %v", m, err)
 	}
-	if _, err := b.Ask(ctxFor(t), &nats.Msg{Subject: nc.NewInbox()}, time.Minute); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := b.Ask(bustest.Context(t), &nats.Msg{Subject: nc.NewInbox()}, time.Minute); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("nobody there: %v", err)
 	}
-	ctx, cancel := context.WithCancel(ctxFor(t))
+	ctx, cancel := context.WithCancel(bustest.Context(t))
 	cancel()
 	unasked, err := nc.SubscribeSync("unasked")
 	if err != nil {
@@ -92,7 +93,7 @@ func TestAskInVain(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		_, err := b.Ask(ctxFor(t), &nats.Msg{Subject: "nowhere"}, time.Minute)
+		_, err := b.Ask(bustest.Context(t), &nats.Msg{Subject: "nowhere"}, time.Minute)
 		failed <- err
 	}()
 	<-asked
@@ -100,7 +101,7 @@ func TestAskInVain(t *testing.T) {
 	if err := <-failed; !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("connection closed: %v", err)
 	}
-	if _, err := b.Ask(ctxFor(t), late(), time.Minute); !errors.Is(err, nats.ErrConnectionClosed) {
+	if _, err := b.Ask(bustest.Context(t), late(), time.Minute); !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("connection gone: %v", err)
 	}
 }
@@ -108,7 +109,7 @@ func TestAskInVain(t *testing.T) {
 // What nobody acknowledges is swept out while others send, and send again.
 func TestUnacknowledgedAreSwept(t *testing.T) {
 	t.Parallel()
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	if _, err := nc.Subscribe("nowhere", func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,15 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // A stream that lost its end while it was followed hands out the same positions again: a feed must say so.
 func TestFeedOfAStreamThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
-	b, nc := openNew(t)
-	publishRaw(t, nc, run1(), events(run1(), 1, 3)...)
-	for f, err := range b.Feed(ctxFor(t), 0) {
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
+	for f, err := range b.Feed(bustest.Context(t), 0) {
 		if err != nil {
 			if !errors.Is(err, bus.ErrAhead) {
 				t.Errorf("got %v, want ErrAhead", err)
@@ -27,7 +28,7 @@ func TestFeedOfAStreamThatWasMadeAgain(t *testing.T) {
 		}
 		if f.Position == 3 {
 			makeEventsAgain(t, nc)
-			publishRaw(t, nc, run1(), events(run1(), 1, 1)...)
+			bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 1)...)
 		}
 	}
 }
@@ -35,8 +36,8 @@ func TestFeedOfAStreamThatWasMadeAgain(t *testing.T) {
 // Consumers that a dispatcher and an exporter share are made again when they are gone.
 func TestConsumersAreMadeAgain(t *testing.T) {
 	t.Parallel()
-	b, nc := openNew(t)
-	ctx, cancel := context.WithCancel(ctxFor(t))
+	b, nc := bustest.OpenNew(t)
+	ctx, cancel := context.WithCancel(bustest.Context(t))
 	ends, traced := make(chan messages.Ref, 10), make(chan messages.Ref, 10)
 	traces, err := b.Traces(ctx, messages.EventRunFinished)
 	if err != nil {
@@ -56,7 +57,7 @@ func TestConsumersAreMadeAgain(t *testing.T) {
 	})
 	defer done.Wait()
 	defer cancel()
-	publishRaw(t, nc, run1(), event(run1(), 1, messages.EventRunFinished))
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Event(bustest.Run(), 1, messages.EventRunFinished))
 	await := func(run messages.Ref) {
 		t.Helper()
 		for _, c := range []chan messages.Ref{ends, traced} {
@@ -70,7 +71,7 @@ func TestConsumersAreMadeAgain(t *testing.T) {
 			}
 		}
 	}
-	await(run1())
+	await(bustest.Run())
 	makeEventsAgain(t, nc)
 	for { // the consumer of traces sees what comes after it was made
 		if _, ok, err := b.Lag(ctx, bus.StreamEvents, "traces"); err == nil && ok {
@@ -82,19 +83,19 @@ func TestConsumersAreMadeAgain(t *testing.T) {
 		}
 	}
 	other := messages.Ref{Tenant: "acme", Run: "other"}
-	publishRaw(t, nc, other, event(other, 1, messages.EventRunFinished))
+	bustest.PublishRaw(t, nc, other, bustest.Event(other, 1, messages.EventRunFinished))
 	await(other)
 }
 
 // Many who announce at once are all heard.
 func TestAnnounceTogether(t *testing.T) {
 	t.Parallel()
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	const all = 100
 	var group sync.WaitGroup
 	for range all {
 		group.Go(func() {
-			if err := b.AnnounceTo(ctxFor(t), "acme", messages.EventActed, messages.Acted{Action: "pause"}); err != nil {
+			if err := b.AnnounceTo(bustest.Context(t), "acme", messages.EventActed, messages.Acted{Action: "pause"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -108,10 +109,10 @@ func TestAnnounceTogether(t *testing.T) {
 // makeEventsAgain removes the stream with its consumers and makes an empty one.
 func makeEventsAgain(t *testing.T, nc *nats.Conn) {
 	t.Helper()
-	if err := newJetStream(t, nc).DeleteStream(ctxFor(t), bus.StreamEvents); err != nil {
+	if err := bustest.NewJetStream(t, nc).DeleteStream(bustest.Context(t), bus.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err != nil {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -36,14 +36,14 @@ func (b *Bus) AnnounceTo(ctx context.Context, tenant, name string, data any) err
 		return fmt.Errorf("announce %s: %w", name, context.Cause(ctx))
 	}
 	for n := range maxAnnounces {
-		last, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventFilter()})
+		last, ok, err := b.Get(ctx, StreamEvents, Lookup{Last: run.EventFilter()})
 		if err != nil {
 			return fmt.Errorf("announce %s: %w", name, err)
 		}
 		now := time.Now().UTC()
 		number := uint64(now.UnixMicro())
 		if ok {
-			if e, ok := b.event(last); ok {
+			if e, ok := b.Event(last); ok {
 				number = max(number, e.Number()+1)
 			}
 		}
@@ -59,10 +59,10 @@ func (b *Bus) AnnounceTo(ctx context.Context, tenant, name string, data any) err
 		m := &nats.Msg{Subject: run.EventSubject(name), Data: encoded, Header: nats.Header{
 			headerMsgID: {run.Tenant + "." + e.ID}, headerExpectFor: {run.EventFilter()},
 		}}
-		expect(m, last.seq)
-		_, err = b.store(ctx, m)
-		if refused(err, codeWrongLast) {
-			_ = pause(ctx, backoff(n)) // another took the number; ctx shows in what follows
+		Expect(m, last.Seq)
+		_, err = b.Store(ctx, m)
+		if Refused(err, CodeWrongLast) {
+			_ = Pause(ctx, Backoff(n)) // another took the number; ctx shows in what follows
 			continue
 		}
 		if err != nil {

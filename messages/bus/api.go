@@ -15,10 +15,10 @@ import (
 // apiPrefix is where JetStream takes requests. All but DIRECT.GET are answered by the leader.
 const apiPrefix = "$JS.API."
 
-// call makes one request of the JetStream API, again while nobody answers. All requests of this package may be made
+// Call makes one request of the JetStream API, again while nobody answers. All requests of this package may be made
 // twice. Both req and resp may be nil.
-func (b *Bus) call(ctx context.Context, subject string, req, resp any) error {
-	return b.retry(ctx, func(ctx context.Context) error { return b.callOnce(ctx, subject, req, resp) })
+func (b *Bus) Call(ctx context.Context, subject string, req, resp any) error {
+	return b.Retry(ctx, func(ctx context.Context) error { return b.callOnce(ctx, subject, req, resp) })
 }
 
 func (b *Bus) callOnce(ctx context.Context, subject string, req, resp any) error {
@@ -58,36 +58,36 @@ func (b *Bus) ask(ctx context.Context, subject string, body []byte, resp any) er
 	return nil
 }
 
-// stored is a message of a stream.
-type stored struct {
-	subject string
-	seq     uint64
-	header  nats.Header
-	data    []byte
-	time    time.Time
+// Message is a message of a stream.
+type Message struct {
+	Subject string
+	Seq     uint64
+	Header  nats.Header
+	Data    []byte
+	Time    time.Time
 }
 
-// lookup names one message: by its sequence, the next of a subject from a sequence or a time, or the last of a subject.
-type lookup struct {
+// Lookup names one message: by its sequence, the next of a subject from a sequence or a time, or the last of a subject.
+type Lookup struct {
 	Seq   uint64     `json:"seq,omitempty"`
 	Since *time.Time `json:"start_time,omitempty"`
 	Next  string     `json:"next_by_subj,omitempty"`
 	Last  string     `json:"last_by_subj,omitempty"`
 }
 
-// get reads a message from the stream's leader; ok is false when there is none.
-func (b *Bus) get(ctx context.Context, stream string, at lookup) (m stored, ok bool, err error) {
-	err = b.retry(ctx, func(ctx context.Context) error {
+// Get reads a message from the stream's leader; ok is false when there is none.
+func (b *Bus) Get(ctx context.Context, stream string, at Lookup) (m Message, ok bool, err error) {
+	err = b.Retry(ctx, func(ctx context.Context) error {
 		m, ok, err = b.getOnce(ctx, stream, at)
 		return err
 	})
 	return m, ok, err
 }
 
-func (b *Bus) getOnce(ctx context.Context, stream string, at lookup) (stored, bool, error) {
+func (b *Bus) getOnce(ctx context.Context, stream string, at Lookup) (Message, bool, error) {
 	body, err := json.Marshal(at)
 	if err != nil {
-		return stored{}, false, fmt.Errorf("encode request: %w", err)
+		return Message{}, false, fmt.Errorf("encode request: %w", err)
 	}
 	var resp struct {
 		Message struct {
@@ -100,26 +100,38 @@ func (b *Bus) getOnce(ctx context.Context, stream string, at lookup) (stored, bo
 	}
 	err = b.ask(ctx, "STREAM.MSG.GET."+stream, body, &resp)
 	switch {
-	case refused(err, codeNoMessage):
-		return stored{}, false, nil
+	case Refused(err, codeNoMessage):
+		return Message{}, false, nil
 	case err != nil:
-		return stored{}, false, err
+		return Message{}, false, err
 	}
-	m := stored{resp.Message.Subject, resp.Message.Seq, nil, resp.Message.Data, resp.Message.Time}
-	if m.seq == 0 {
-		return stored{}, false, errors.New("decode answer: no sequence")
+	m := Message{resp.Message.Subject, resp.Message.Seq, nil, resp.Message.Data, resp.Message.Time}
+	if m.Seq == 0 {
+		return Message{}, false, errors.New("decode answer: no sequence")
 	}
 	if len(resp.Message.Header) > 0 {
-		if m.header, err = nats.DecodeHeadersMsg(resp.Message.Header); err != nil {
-			return stored{}, false, fmt.Errorf("decode headers of message %d: %w", m.seq, err)
+		if m.Header, err = nats.DecodeHeadersMsg(resp.Message.Header); err != nil {
+			return Message{}, false, fmt.Errorf("decode headers of message %d: %w", m.Seq, err)
 		}
 	}
 	return m, true, nil
 }
 
-// purge removes every message of a subject.
-func (b *Bus) purge(ctx context.Context, stream, subject string) error {
-	return b.call(ctx, "STREAM.PURGE."+stream, struct {
+// Clear removes every message of a subject.
+func (b *Bus) Clear(ctx context.Context, stream, subject string) error {
+	return b.Call(ctx, "STREAM.PURGE."+stream, struct {
 		Filter string `json:"filter"`
 	}{subject}, nil)
+}
+
+// Remove removes a message; that it is gone already is a success.
+func (b *Bus) Remove(ctx context.Context, stream string, seq uint64) error {
+	err := b.Call(ctx, "STREAM.MSG.DELETE."+stream, struct {
+		Seq     uint64 `json:"seq"`
+		NoErase bool   `json:"no_erase"`
+	}{seq, true}, nil)
+	if Refused(err, codeNoMessage) || Refused(err, codeNotDeleted) {
+		return nil
+	}
+	return err
 }

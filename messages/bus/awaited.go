@@ -16,7 +16,7 @@ func (b *Bus) Awaited(ctx context.Context, run messages.Ref) (bool, error) {
 		return false, err
 	}
 	for _, filter := range []string{run.QueuedFilter(), "sched.*." + run.Tenant + "." + run.Run + ".>"} {
-		_, ok, err := b.get(ctx, StreamTasks, lookup{Seq: 1, Next: filter})
+		_, ok, err := b.Get(ctx, StreamTasks, Lookup{Seq: 1, Next: filter})
 		if err != nil {
 			return false, fmt.Errorf("look for messages of %s: %w", run, err)
 		}

@@ -18,7 +18,7 @@ import (
 const (
 	firstPage = 64
 	nextPages = 512
-	pageBytes = 4 << 20
+	PageBytes = 4 << 20
 )
 
 // headerPending says how many messages match beyond the one that carries it.
@@ -26,17 +26,17 @@ const headerPending = "Nats-Num-Pending"
 
 // Statuses of answers without a message.
 const (
-	statusHeader   = "Status"
-	statusEnd      = "204"
-	statusNone     = "404"
-	statusNobody   = "503"
-	statusIdle     = "100"
-	statusTimeout  = "408"
-	statusConflict = "409"
+	StatusHeader       = "Status"
+	statusEnd          = "204"
+	statusNone         = "404"
+	StatusNoResponders = "503"
+	statusIdle         = "100"
+	statusTimeout      = "408"
+	statusConflict     = "409"
 )
 
-// page asks for messages of a subject, oldest first.
-type page struct {
+// Page asks for messages of a subject, oldest first.
+type Page struct {
 	Seq   uint64     `json:"seq,omitempty"`
 	Since *time.Time `json:"start_time,omitempty"`
 	Next  string     `json:"next_by_subj"`
@@ -58,21 +58,22 @@ func startTime(t time.Time) *time.Time {
 	return &t
 }
 
-// batch yields the messages of a subject from a sequence on, perhaps as a replica has them: what was stored a moment ago
+// Scan yields the messages of a subject from a sequence on, perhaps as a replica has them: what was stored a moment ago
 // may be missing at the end, nothing in between. An error ends it.
-func (b *Bus) batch(ctx context.Context, stream, subject string, from uint64) iter.Seq2[stored, error] {
-	return b.batchFrom(ctx, stream, page{Seq: from, Next: subject, Batch: firstPage, Bytes: pageBytes})
+func (b *Bus) Scan(ctx context.Context, stream, subject string, from uint64) iter.Seq2[Message, error] {
+	return b.ScanPages(ctx, stream, Page{Seq: from, Next: subject, Batch: firstPage, Bytes: PageBytes})
 }
 
-func (b *Bus) batchFrom(ctx context.Context, stream string, p page) iter.Seq2[stored, error] {
+// ScanPages is Scan of what a page asks for, and what follows it.
+func (b *Bus) ScanPages(ctx context.Context, stream string, p Page) iter.Seq2[Message, error] {
 	if !b.direct {
 		return b.sequence(ctx, stream, p)
 	}
-	return func(yield func(stored, error) bool) {
+	return func(yield func(Message, error) bool) {
 		for more := true; more; {
-			last, pending, goOn, err := b.readPage(ctx, stream, p, yield)
+			last, pending, goOn, err := b.ReadPage(ctx, stream, p, yield)
 			if err != nil {
-				yield(stored{}, err)
+				yield(Message{}, err)
 				return
 			}
 			more = goOn && pending > 0 && last > 0
@@ -84,42 +85,42 @@ func (b *Bus) batchFrom(ctx context.Context, stream string, p page) iter.Seq2[st
 // sequence is batchFrom for a user of the message store who may not ask for messages as they are (DIRECT.GET): the server
 // sends those in its own name wherever he wants them, to a dispatcher or into a bucket. A short answer comes message by
 // message from the stream's leader, wrapped in JSON, and the rest of a long one by a consumer.
-func (b *Bus) sequence(ctx context.Context, stream string, p page) iter.Seq2[stored, error] {
-	return func(yield func(stored, error) bool) {
-		at := lookup{Seq: p.Seq, Since: p.Since, Next: p.Next}
+func (b *Bus) sequence(ctx context.Context, stream string, p Page) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		at := Lookup{Seq: p.Seq, Since: p.Since, Next: p.Next}
 		for range firstPage {
-			m, ok, err := b.get(ctx, stream, at)
+			m, ok, err := b.Get(ctx, stream, at)
 			if err != nil {
-				yield(stored{}, err)
+				yield(Message{}, err)
 				return
 			}
 			if !ok || !yield(m, nil) {
 				return
 			}
-			at.Seq, at.Since = m.seq+1, nil
+			at.Seq, at.Since = m.Seq+1, nil
 		}
-		t := &tail{bus: b, stream: stream, filter: p.Next, room: followRoom}
-		t.start.DeliverPolicy, t.start.OptStartSeq = jetstream.DeliverByStartSequencePolicy, at.Seq
-		defer t.close()
+		t := &Tail{Bus: b, Stream: stream, Filter: p.Next, Room: followRoom}
+		t.Start.DeliverPolicy, t.Start.OptStartSeq = jetstream.DeliverByStartSequencePolicy, at.Seq
+		defer t.Close()
 		if err := t.open(ctx, time.Time{}); err != nil {
-			yield(stored{}, err)
+			yield(Message{}, err)
 			return
 		}
-		for more := t.stored > 0; more; {
-			m, err := t.next(ctx, time.Now().Add(b.budget))
-			if errors.Is(err, errNothing) { // what was left has been removed meanwhile
+		for more := t.Owes(); more; {
+			m, err := t.Next(ctx, time.Now().Add(b.budget))
+			if errors.Is(err, ErrNothing) { // what was left has been removed meanwhile
 				return
 			}
-			if !yield(m.stored, err) || err != nil {
+			if !yield(m.Message, err) || err != nil {
 				return
 			}
-			more = m.pending > 0
+			more = m.Pending > 0
 		}
 	}
 }
 
-// readPage yields one page and tells where it ended and how many messages follow.
-func (b *Bus) readPage(ctx context.Context, stream string, p page, yield func(stored, error) bool) (last, pending uint64, goOn bool, err error) {
+// ReadPage yields one page and tells where it ended and how many messages follow.
+func (b *Bus) ReadPage(ctx context.Context, stream string, p Page, yield func(Message, error) bool) (last, pending uint64, goOn bool, err error) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("encode request: %w", err)
@@ -128,16 +129,16 @@ func (b *Bus) readPage(ctx context.Context, stream string, p page, yield func(st
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("subscribe: %w", err)
 	}
-	defer in.close()
-	if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, in.sub.Subject, body); err != nil {
+	defer in.Close()
+	if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, in.Sub.Subject, body); err != nil {
 		return 0, 0, false, fmt.Errorf("ask for messages: %w", err)
 	}
 	for {
-		m, err := in.next(ctx, b.answer)
+		m, err := in.Next(ctx, b.answer)
 		if err != nil {
 			return 0, 0, false, fmt.Errorf("wait for messages: %w", err)
 		}
-		switch status := m.Header.Get(statusHeader); status {
+		switch status := m.Header.Get(StatusHeader); status {
 		case "":
 		case statusEnd:
 			pending, _ = strconv.ParseUint(m.Header.Get(headerPending), 10, 64)
@@ -151,7 +152,7 @@ func (b *Bus) readPage(ctx context.Context, stream string, p page, yield func(st
 		if err != nil {
 			return 0, 0, false, err
 		}
-		last = s.seq
+		last = s.Seq
 		if !yield(s, nil) {
 			return last, 0, false, nil
 		}
@@ -159,14 +160,14 @@ func (b *Bus) readPage(ctx context.Context, stream string, p page, yield func(st
 }
 
 // direct reads a message as DIRECT.GET answers it.
-func direct(m *nats.Msg) (stored, error) {
+func direct(m *nats.Msg) (Message, error) {
 	seq, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
 	if err != nil || seq == 0 {
-		return stored{}, errors.New("decode answer: no sequence")
+		return Message{}, errors.New("decode answer: no sequence")
 	}
 	at, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
 	if err != nil {
-		return stored{}, fmt.Errorf("decode answer: %w", err)
+		return Message{}, fmt.Errorf("decode answer: %w", err)
 	}
-	return stored{m.Header.Get(jetstream.SubjectHeader), seq, m.Header, m.Data, at}, nil
+	return Message{m.Header.Get(jetstream.SubjectHeader), seq, m.Header, m.Data, at}, nil
 }

@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 func BenchmarkAppend(b *testing.B) {
-	log, _ := openNew(b)
+	log, _ := bustest.OpenNew(b)
 	last := uint64(0)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		seq, err := log.Append(b.Context(), run1(), last, step(fmt.Sprintf("%026d", i), i))
+		seq, err := log.Append(b.Context(), bustest.Run(), last, bustest.Step(fmt.Sprintf("%026d", i), i))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -23,11 +24,11 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkEvents(b *testing.B) {
-	log, _ := openNew(b)
-	out := log.Open(run1())
+	log, _ := bustest.OpenNew(b)
+	out := log.Open(bustest.Run())
 	b.ReportAllocs()
 	for i := 1; b.Loop(); i++ {
-		out.Publish(b.Context(), uint64(i), slices.Values([]messages.Event{event(run1(), i, messages.EventStepStart)}))
+		out.Publish(b.Context(), uint64(i), slices.Values([]messages.Event{bustest.Event(bustest.Run(), i, messages.EventStepStart)}))
 	}
 	if err := out.Flush(b.Context()); err != nil {
 		b.Fatal(err)
@@ -35,13 +36,13 @@ func BenchmarkEvents(b *testing.B) {
 }
 
 func BenchmarkSubmit(b *testing.B) {
-	log, _ := openNew(b)
+	log, _ := bustest.OpenNew(b)
 	var n atomic.Int64
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", n.Add(1))}
-			if dup, err := log.Submit(b.Context(), newTask(run), true); dup || err != nil {
+			if dup, err := log.Submit(b.Context(), bustest.NewTask(run), true); dup || err != nil {
 				b.Errorf("got %v, %v", dup, err)
 				return
 			}
@@ -50,15 +51,15 @@ func BenchmarkSubmit(b *testing.B) {
 }
 
 func BenchmarkReadLog(b *testing.B) {
-	log, _ := openNew(b)
+	log, _ := bustest.OpenNew(b)
 	last := uint64(0)
 	for i := range 30 {
-		last = mustAppend(b, log, run1(), last, step(fmt.Sprintf("%026d", i), i))
+		last = bustest.MustAppend(b, log, bustest.Run(), last, bustest.Step(fmt.Sprintf("%026d", i), i))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		for _, err := range log.Read(b.Context(), run1(), 0, last) {
+		for _, err := range log.Read(b.Context(), bustest.Run(), 0, last) {
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -65,7 +65,7 @@ func (b *Bus) putBlob(ctx context.Context, run messages.Ref, data []byte) (blobR
 			Subject: ref.subject(run, i), Header: nats.Header{},
 			Data: data[i*size : min((i+1)*size, len(data))],
 		}
-		if err := b.storeFirst(ctx, m); err != nil {
+		if err := b.StoreFirst(ctx, m); err != nil {
 			return blobRef{}, err
 		}
 	}
@@ -102,9 +102,9 @@ func (b *Bus) getBlob(ctx context.Context, run messages.Ref, header string) ([]b
 
 // getPart asks the leader: a part is acknowledged before what names it.
 func (b *Bus) getPart(ctx context.Context, subject string) ([]byte, error) {
-	s, ok, err := b.get(ctx, StreamBlobs, lookup{Last: subject})
+	s, ok, err := b.Get(ctx, StreamBlobs, Lookup{Last: subject})
 	if err == nil && !ok {
 		err = errors.New("it is missing")
 	}
-	return s.data, err
+	return s.Data, err
 }

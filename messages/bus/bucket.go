@@ -15,16 +15,26 @@ import (
 
 // bucket is a KV bucket whose keys keep their revisions.
 type bucket struct {
-	stream, prefix string
+	stream, Prefix string
 	signed         bool // by dispatchers with a key; where there are control keys nothing else counts
 }
 
-// The buckets.
+// bucketOf is a KV bucket by its name.
+func bucketOf(name string, signed bool) bucket {
+	return bucket{"KV_" + name, "$KV." + name + ".", signed}
+}
+
+// The buckets whose keys keep their revisions.
 var (
-	agentsBucket  = bucket{streamAgents, agentPrefix, true}    //nolint:gochecknoglobals // a constant
-	promptsBucket = bucket{streamPrompts, promptsPrefix, true} //nolint:gochecknoglobals // a constant
-	quotasBucket  = bucket{streamQuotas, quotasPrefix, true}   //nolint:gochecknoglobals // a constant
+	AgentsBucket    = bucketOf(BucketAgents, true)     //nolint:gochecknoglobals // a constant
+	PromptsBucket   = bucketOf(BucketPrompts, true)    //nolint:gochecknoglobals // a constant
+	quotasBucket    = bucketOf(BucketQuotas, true)     //nolint:gochecknoglobals // a constant
+	KeysBucket      = bucketOf(BucketKeys, true)       //nolint:gochecknoglobals // a constant
+	SchedulesBucket = bucketOf(BucketSchedules, false) //nolint:gochecknoglobals // a constant
 )
+
+// maxPuts bounds how often an edit races with another.
+const maxPuts = 10
 
 const (
 	headerBy        = "Longshore-By" // who made the revision
@@ -32,72 +42,72 @@ const (
 	operationDelete = "DEL"
 )
 
-// at reads a revision of a key that counts, or the newest for 0, from the bucket's leader. What was removed is there too.
-func (b *Bus) at(ctx context.Context, in bucket, name string, revision uint64) (stored, bool, error) {
+// At reads a revision of a key that counts, or the newest for 0, from the bucket's leader. What was removed is there too.
+func (in bucket) At(ctx context.Context, b *Bus, name string, revision uint64) (Message, bool, error) {
 	if revision == 0 {
-		m, _, ok, err := b.newest(ctx, in, name)
+		m, _, ok, err := in.newest(ctx, b, name)
 		return m, ok, err
 	}
-	m, ok, err := b.get(ctx, in.stream, lookup{Seq: revision})
-	return m, ok && m.subject == in.prefix+name && b.counts(ctx, in, name, m), err
+	m, ok, err := b.Get(ctx, in.stream, Lookup{Seq: revision})
+	return m, ok && m.Subject == in.Prefix+name && b.counts(ctx, in, name, m), err
 }
 
-// edit is a change of a key.
-type edit struct {
-	name       string
-	body       []byte // nil: remove it
-	by         string
-	ifRevision *uint64 // only if this is the newest; 0: only if there is none
+// Edit is a change of a key.
+type Edit struct {
+	Name       string
+	Body       []byte // nil: remove it
+	By         string
+	IfRevision *uint64 // only if this is the newest; 0: only if there is none
 }
 
-// apply makes an edit; it takes effect as a whole or not at all, whoever else edits. What is so already makes no new
+// Apply makes an edit; it takes effect as a whole or not at all, whoever else edits. What is so already makes no new
 // revision: changed is then false and the change the one that is there. messages.ErrRevision: ifRevision did not hold.
-func (b *Bus) apply(ctx context.Context, in bucket, e edit) (change messages.Change, changed bool, err error) {
-	if e.body != nil {
-		if err := b.checkSize(e.body); err != nil {
+func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change messages.Change, changed bool, err error) {
+	if e.Body != nil {
+		if err := b.CheckSize(e.Body); err != nil {
 			return change, false, err
 		}
 	}
 	for try := range maxPuts {
-		last, top, found, err := b.newest(ctx, in, e.name)
+		last, top, found, err := in.newest(ctx, b, e.Name)
 		if err != nil {
 			return change, false, err
 		}
-		here := changeOf(e.name, last)
+		here := ChangeOf(e.Name, last)
 		isThere := found && !here.Deleted
-		newest := last.seq
+		newest := last.Seq
 		if !isThere {
 			newest = 0
 		}
-		same := last.seq == top.seq && (isThere && e.body != nil && bytes.Equal(last.data, e.body) || !isThere && e.body == nil)
+		same := last.Seq == top.Seq && (isThere && e.Body != nil && bytes.Equal(last.Data, e.Body) || !isThere && e.Body == nil)
 		switch {
 		case same && try > 0: // an answer that was lost
-			return here, here.By == named(e.by), nil
-		case e.ifRevision != nil && *e.ifRevision != newest:
-			return change, false, fmt.Errorf("%w: its newest revision is %d, not %d", messages.ErrRevision, newest, *e.ifRevision)
+			return here, here.By == named(e.By), nil
+		case e.IfRevision != nil && *e.IfRevision != newest:
+			return change, false, fmt.Errorf("%w: its newest revision is %d, not %d", messages.ErrRevision, newest, *e.IfRevision)
 		case same:
 			return here, false, nil
 		}
-		m := &nats.Msg{Subject: in.prefix + e.name, Header: nats.Header{headerBy: {named(e.by)}}, Data: e.body}
-		if e.body == nil {
+		m := &nats.Msg{Subject: in.Prefix + e.Name, Header: nats.Header{headerBy: {named(e.By)}}, Data: e.Body}
+		if e.Body == nil {
 			m.Header.Set(headerOperation, operationDelete)
 		}
-		expect(m, top.seq)
-		b.signRevision(in, e.name, top.seq, m)
-		r, err := b.store(ctx, m)
-		if refused(err, codeWrongLast) {
+		Expect(m, top.Seq)
+		b.signRevision(in, e.Name, top.Seq, m)
+		r, err := b.Store(ctx, m)
+		if Refused(err, CodeWrongLast) {
 			continue // somebody was faster
 		}
 		if err != nil {
 			return change, false, err
 		}
-		m2, ok, err := b.at(ctx, in, e.name, r.Seq) // for the time that the stream gave it
+		m2, ok, err := in.At(ctx, b, e.Name, r.Seq) // for the time that the stream gave it
 		if err != nil || !ok {
-			m2 = stored{seq: r.Seq, header: m.Header}
+			m2 = Message{Seq: r.Seq, Header: m.Header}
 		}
-		return changeOf(e.name, m2), true, nil
+		return ChangeOf(e.Name, m2), true, nil
 	}
-	return change, false, fmt.Errorf("%s: others change it all the time", e.name)
+	return change, false, fmt.Errorf("%s: others change it all the time", e.Name)
 }
 
 // named is what somebody calls himself, on one line. Revisions of before names were kept have none.
@@ -114,15 +124,16 @@ func named(by string) string {
 	return by
 }
 
-func changeOf(name string, m stored) messages.Change {
-	return messages.Change{Name: name, Revision: m.seq, At: m.time, By: m.header.Get(headerBy), Deleted: isRemoved(m)}
+// ChangeOf is what a revision of a key changed.
+func ChangeOf(name string, m Message) messages.Change {
+	return messages.Change{Name: name, Revision: m.Seq, At: m.Time, By: m.Header.Get(headerBy), Deleted: IsRemoved(m)}
 }
 
-// history is what the bucket keeps of a key, newest first; empty when it never was.
-func (b *Bus) history(ctx context.Context, in bucket, name string) ([]messages.Change, error) {
+// History is what the bucket keeps of a key, newest first; empty when it never was.
+func (in bucket) History(ctx context.Context, b *Bus, name string) ([]messages.Change, error) {
 	out := []messages.Change{}
 	for from := uint64(1); ; {
-		m, ok, err := b.get(ctx, in.stream, lookup{Seq: from, Next: in.prefix + name})
+		m, ok, err := b.Get(ctx, in.stream, Lookup{Seq: from, Next: in.Prefix + name})
 		if err != nil {
 			return nil, fmt.Errorf("read the history of %s: %w", name, err)
 		}
@@ -130,10 +141,15 @@ func (b *Bus) history(ctx context.Context, in bucket, name string) ([]messages.C
 			break
 		}
 		if b.counts(ctx, in, name, m) {
-			out = append(out, changeOf(name, m))
+			out = append(out, ChangeOf(name, m))
 		}
-		from = m.seq + 1
+		from = m.Seq + 1
 	}
 	slices.Reverse(out)
 	return out, nil
+}
+
+// IsRemoved reports whether a message of a bucket marks that its key is gone.
+func IsRemoved(m Message) bool {
+	return m.Header.Get("KV-Operation") != "" || m.Header.Get("Nats-Marker-Reason") != ""
 }

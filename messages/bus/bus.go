@@ -67,7 +67,6 @@ type Bus struct {
 	acks    *acks
 	broken  atomic.Pointer[error] // why nothing can be stored, as the last probe saw it
 	lull    lull
-	agents  agentCache
 	skipped atomic.Uint64
 	grants  grants
 	spent   spentCache
@@ -96,12 +95,12 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	}
 	names := cfg.Streams
 	if names == nil {
-		names = []string{StreamTasks, StreamRuns, StreamEvents, StreamBlobs, StreamDead, streamAgents, streamPrompts, streamSessions}
+		names = []string{StreamTasks, StreamRuns, StreamEvents, StreamBlobs, StreamDead, StreamAgents, StreamPrompts, StreamSessions}
 	}
 	for _, name := range names {
-		err := b.call(ctx, "STREAM.INFO."+name, nil, nil)
+		err := b.Call(ctx, "STREAM.INFO."+name, nil, nil)
 		switch {
-		case refused(err, codeNoStream):
+		case Refused(err, codeNoStream):
 			return nil, fmt.Errorf("stream %s does not exist: it is created by a dispatcher (is one running?)", name)
 		case errors.Is(err, nats.ErrNoResponders):
 			return nil, fmt.Errorf("look for stream %s: %w (is JetStream enabled?)", name, err)
@@ -120,6 +119,18 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 // Skipped is how many messages on subjects of events and of live text were passed over because they are none of that
 // run.
 func (b *Bus) Skipped() uint64 { return b.skipped.Load() }
+
+// Conn is the connection of the Bus.
+func (b *Bus) Conn() *nats.Conn { return b.nc }
+
+// Log is where the Bus, and what is built on it, says what went wrong.
+func (b *Bus) Log() *slog.Logger { return b.log }
+
+// Budget is how long a request is tried, as [Config] says.
+func (b *Bus) Budget() time.Duration { return b.budget }
+
+// Answer is how long one attempt waits for its answer, as [Config] says.
+func (b *Bus) Answer() time.Duration { return b.answer }
 
 // newJetStream is the library's view of a connection. Only what is set up once goes through it.
 func newJetStream(nc *nats.Conn) (jetstream.JetStream, error) {

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 func TestClock(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	var ahead atomic.Int64
 	c := b.NewClock(bus.ClockConfig{Most: 30 * time.Second, Here: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 	for _, tc := range []struct {
@@ -24,7 +25,7 @@ func TestClock(t *testing.T) {
 		{0, ""},
 	} {
 		ahead.Store(int64(tc.ahead))
-		if err := c.Measure(ctxFor(t)); err != nil {
+		if err := c.Measure(bustest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 		const within = time.Second // embedded: it is this machine's clock

@@ -11,13 +11,14 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // What is tried again ends soon after its connection was closed, and not with its budget.
 func TestRetriesEndWithTheConnection(t *testing.T) {
 	t.Parallel()
 	servers := embeddedtest.Start(t)
-	b, nc := open(t, servers, bus.Config{Budget: time.Minute})
+	b, nc := bustest.Open(t, servers, bus.Config{Budget: time.Minute})
 	if err := servers.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
@@ -70,7 +71,7 @@ func startServers(t *testing.T) []*server.Server {
 	for !slices.ContainsFunc(servers, (*server.Server).JetStreamIsLeader) {
 		select {
 		case <-time.After(10 * time.Millisecond):
-		case <-ctxFor(t).Done():
+		case <-bustest.Context(t).Done():
 			t.Fatal("the cluster has no leader")
 		}
 	}
@@ -81,15 +82,15 @@ func startServers(t *testing.T) []*server.Server {
 func TestBusIsALogOnACluster(t *testing.T) {
 	t.Parallel()
 	urls := startCluster(t)
-	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: urls})
+	nc, err := bus.Connect(bustest.Context(t), bus.ConnConfig{URL: urls})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{Replicas: 3}); err != nil {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{Replicas: 3}); err != nil {
 		t.Fatal(err)
 	}
-	b, err := bus.Open(ctxFor(t), nc, bus.Config{Answer: 500 * time.Millisecond})
+	b, err := bus.Open(bustest.Context(t), nc, bus.Config{Answer: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,22 +101,22 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		run := messages.Ref{Tenant: "acme", Run: "lag"}
 		var readers []*bus.Bus
 		for u := range strings.SplitSeq(urls, ",") { // each is answered by the replica it is connected to
-			nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: u})
+			nc, err := bus.Connect(bustest.Context(t), bus.ConnConfig{URL: u})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(nc.Close)
-			reader, err := bus.Open(ctxFor(t), nc, bus.Config{})
+			reader, err := bus.Open(bustest.Context(t), nc, bus.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			readers = append(readers, reader)
 		}
-		ctx, stop := context.WithCancel(ctxFor(t))
+		ctx, stop := context.WithCancel(bustest.Context(t))
 		var others sync.WaitGroup
 		for i := range 4 { // so that the replicas have something to lag behind with
 			others.Go(func() {
-				large := step("large", 1)
+				large := bustest.Step("large", 1)
 				large.Records = []record.Record{&record.CancelRequested{ID: "c", Reason: strings.Repeat("x", 50<<10)}}
 				for last := uint64(0); ctx.Err() == nil; {
 					last, _ = b.Append(ctx, messages.Ref{Tenant: "acme", Run: fmt.Sprintf("other-%d", i)}, last, large)
@@ -126,10 +127,10 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		defer stop()
 		last := uint64(0)
 		for i := range 150 {
-			last = mustAppend(t, b, run, last, step(strconv.Itoa(i), i+1))
+			last = bustest.MustAppend(t, b, run, last, bustest.Step(strconv.Itoa(i), i+1))
 			for n, reader := range readers {
 				var got uint64
-				for e := range values(t, reader.Read(ctxFor(t), run, last-1, last)) {
+				for e := range bustest.Values(t, reader.Read(bustest.Context(t), run, last-1, last)) {
 					got = e.Seq
 				}
 				if got != last {
@@ -145,9 +146,9 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		out := b.Open(run)
 		for i := range 100 {
 			id := fmt.Sprintf("%03d", i)
-			last = mustAppend(t, b, run, last, step(id, i+1))
+			last = bustest.MustAppend(t, b, run, last, bustest.Step(id, i+1))
 			want = append(want, id)
-			out.Publish(ctxFor(t), last, slices.Values(events(run, i+1, i+1)))
+			out.Publish(bustest.Context(t), last, slices.Values(bustest.Events(run, i+1, i+1)))
 			if i%33 == 20 {
 				for _, stream := range []string{bus.StreamRuns, bus.StreamEvents} {
 					if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, 5*time.Second); err != nil {
@@ -156,7 +157,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 				}
 			}
 		}
-		if err := out.Finish(ctxFor(t), event(run, 101, messages.EventRunFinished)); err != nil {
+		if err := out.Finish(bustest.Context(t), bustest.Event(run, 101, messages.EventRunFinished)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, ids(t, b, run)); diff != "" {
@@ -166,21 +167,21 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		for _, e := range watched(t, b, run, time.Minute) {
 			seen = append(seen, e.Number())
 		}
-		if diff := cmp.Diff(numbers(1, 101), seen); diff != "" {
+		if diff := cmp.Diff(bustest.Numbers(1, 101), seen); diff != "" {
 			t.Errorf("watched:\n%s", diff)
 		}
 	})
 	t.Run("submit", func(t *testing.T) {
 		for i, want := range []bool{false, true} {
-			if dup, err := b.Submit(ctxFor(t), newTask(run1()), false); dup != want || err != nil {
+			if dup, err := b.Submit(bustest.Context(t), bustest.NewTask(bustest.Run()), false); dup != want || err != nil {
 				t.Errorf("submit %d: got %v, %v, want %v", i, dup, err, want)
 			}
 		}
 		d := pull(t, b, 1)[0]
-		if err := b.Wake(ctxFor(t), run1(), 5); err != nil {
+		if err := b.Wake(bustest.Context(t), bustest.Run(), 5); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Ack(ctxFor(t)); err != nil {
+		if err := d.Ack(bustest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 		if got := pull(t, b, 1)[0]; got.Seq == d.Seq {
@@ -188,7 +189,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		}
 	})
 	t.Run("intake", func(t *testing.T) {
-		ctx, stop := context.WithCancel(ctxFor(t))
+		ctx, stop := context.WithCancel(bustest.Context(t))
 		var taking sync.WaitGroup
 		for range 2 { // as two dispatchers do
 			taking.Go(func() {
@@ -215,7 +216,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 			if _, run, _ := messages.ParseTaskSubject(d.Subject); run.Tenant == "taken" {
 				runs[run.Run]++
 			}
-			if err := d.Ack(ctxFor(t)); err != nil {
+			if err := d.Ack(bustest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // again tries until it works: for as long as a cluster has no leader, requests fail.
 func again(t *testing.T, what string, try func() error) {
 	t.Helper()
-	ctx := ctxFor(t)
+	ctx := bustest.Context(t)
 	for {
 		err := try()
 		if err == nil {
@@ -39,15 +40,15 @@ func TestLanesOnAClusterThatLosesAServer(t *testing.T) {
 	for _, s := range servers {
 		urls = append(urls, s.ClientURL())
 	}
-	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: strings.Join(urls, ",")})
+	nc, err := bus.Connect(bustest.Context(t), bus.ConnConfig{URL: strings.Join(urls, ",")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{Replicas: 3, AckWait: 2 * time.Second}); err != nil {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{Replicas: 3, AckWait: 2 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
-	b, err := bus.Open(ctxFor(t), nc, bus.Config{Answer: time.Second})
+	b, err := bus.Open(bustest.Context(t), nc, bus.Config{Answer: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestLanesOnAClusterThatLosesAServer(t *testing.T) {
 	submit := func(tenant string, n int) {
 		for i := range n {
 			run := messages.Ref{Tenant: tenant, Run: fmt.Sprintf("%s-%d", tenant, i)}
-			again(t, "submit", func() error { _, err := b.Submit(ctxFor(t), newTask(run), true); return err })
+			again(t, "submit", func() error { _, err := b.Submit(bustest.Context(t), bustest.NewTask(run), true); return err })
 			left[run.Run] = true
 		}
 	}
@@ -87,10 +88,10 @@ func TestLanesOnAClusterThatLosesAServer(t *testing.T) {
 	if len(acked) < 3 {
 		t.Errorf("worked %v", acked)
 	}
-	js, leader := newJetStream(t, nc), ""
+	js, leader := bustest.NewJetStream(t, nc), ""
 	for _, tenant := range tenants {
 		again(t, "the lane of "+tenant, func() error {
-			c, err := js.Consumer(ctxFor(t), bus.StreamTasks, "lane_normal_"+tenant)
+			c, err := js.Consumer(bustest.Context(t), bus.StreamTasks, "lane_normal_"+tenant)
 			if err != nil {
 				return err
 			}
@@ -104,7 +105,7 @@ func TestLanesOnAClusterThatLosesAServer(t *testing.T) {
 	}
 	lose(t, servers, leader)
 	submit("late", 3) // a lane that is made by two servers
-	ctx := ctxFor(t)
+	ctx := bustest.Context(t)
 	for len(left) > 0 && ctx.Err() == nil {
 		for _, tenant := range append(tenants, "late") {
 			_ = take(tenant, 5) // the next round tries again
@@ -114,7 +115,7 @@ func TestLanesOnAClusterThatLosesAServer(t *testing.T) {
 		t.Errorf("never given: %v", left)
 	}
 	again(t, "list lanes", func() error {
-		lanes, err := b.Lanes(ctxFor(t))
+		lanes, err := b.Lanes(bustest.Context(t))
 		if err == nil && len(lanes) != len(tenants)+2 { // the new tenant's, and that of wake-ups
 			err = fmt.Errorf("got %+v", lanes)
 		}

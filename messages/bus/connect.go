@@ -121,7 +121,7 @@ func Connect(ctx context.Context, cfg ConnConfig) (*nats.Conn, error) {
 		case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 			return nil, fmt.Errorf("connect to NATS at %s: %w (are the credentials right?)", shown, err)
 		}
-		if pause(ctx, backoff(n)) != nil {
+		if Pause(ctx, Backoff(n)) != nil {
 			return nil, fmt.Errorf("connect to NATS at %s: %w (is it running?)", shown, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 func TestConnectErrors(t *testing.T) {
@@ -41,7 +42,7 @@ func TestConnectErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Wait = 50 * time.Millisecond
-			nc, err := bus.Connect(ctxFor(t), tt.cfg)
+			nc, err := bus.Connect(bustest.Context(t), tt.cfg)
 			if err == nil {
 				nc.Close()
 				t.Fatal("got a connection")
@@ -89,11 +90,11 @@ func TestConnectIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestConnectWaitsForAServer(t *testing.T) {
-	s := startNATS(t)
+	s := bustest.Start(t)
 	s.StopNATS()
 	got := make(chan error, 1)
 	go func() {
-		nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: s.NATSURL, Wait: 30 * time.Second})
+		nc, err := bus.Connect(bustest.Context(t), bus.ConnConfig{URL: s.NATSURL, Wait: 30 * time.Second})
 		if err == nil {
 			nc.Close()
 		}
@@ -108,12 +109,12 @@ func TestConnectWaitsForAServer(t *testing.T) {
 }
 
 func TestSetupNeedsANewServer(t *testing.T) {
-	nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: plainServer(t, server.Options{}).ClientURL()})
+	nc, err := bus.Connect(bustest.Context(t), bus.ConnConfig{URL: plainServer(t, server.Options{}).ClientURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err == nil || !strings.Contains(err.Error(), "(is JetStream enabled?)") {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{}); err == nil || !strings.Contains(err.Error(), "(is JetStream enabled?)") {
 		t.Errorf("without JetStream: got %v", err)
 	}
 	if _, err := nc.Subscribe("$JS.API.INFO", func(m *nats.Msg) { // as an older server answers
@@ -122,7 +123,7 @@ func TestSetupNeedsANewServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "NATS server too old: needs 2.14, has " + nc.ConnectedServerVersion()
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err == nil || err.Error() != want {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{}); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

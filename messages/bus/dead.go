@@ -42,11 +42,11 @@ func (b *Bus) Dead(ctx context.Context, tenant string, after uint64, since *time
 			}
 			filter = "dead." + tenant + ".>"
 		}
-		p := page{Seq: after + 1, Next: filter, Batch: firstPage, Bytes: pageBytes}
+		p := Page{Seq: after + 1, Next: filter, Batch: firstPage, Bytes: PageBytes}
 		if since != nil && after == 0 {
 			p.Seq, p.Since = 0, startTime(*since)
 		}
-		for m, err := range b.batchFrom(ctx, StreamDead, p) {
+		for m, err := range b.ScanPages(ctx, StreamDead, p) {
 			if err != nil {
 				yield(StoredDead{}, fmt.Errorf("read dead letters: %w", err))
 				return
@@ -59,10 +59,10 @@ func (b *Bus) Dead(ctx context.Context, tenant string, after uint64, since *time
 }
 
 // dead reads a letter; what is none is counted.
-func (b *Bus) dead(m stored) (d StoredDead, ok bool) {
-	d = StoredDead{Seq: m.seq, Stored: m.time}
-	if d.Of, ok = messages.ParseDeadSubject(m.subject); !ok || strict.Decode(m.data, &d.Dead) != nil {
-		b.skipped.Add(1)
+func (b *Bus) dead(m Message) (d StoredDead, ok bool) {
+	d = StoredDead{Seq: m.Seq, Stored: m.Time}
+	if d.Of, ok = messages.ParseDeadSubject(m.Subject); !ok || strict.Decode(m.Data, &d.Dead) != nil {
+		b.Foreign()
 		return d, false
 	}
 	return d, true
@@ -70,7 +70,7 @@ func (b *Bus) dead(m stored) (d StoredDead, ok bool) {
 
 // DeadLetter reads a letter from the stream's leader: one of the tenant, or with an empty one a letter that names none.
 func (b *Bus) DeadLetter(ctx context.Context, tenant string, seq uint64) (StoredDead, error) {
-	m, ok, err := b.get(ctx, StreamDead, lookup{Seq: seq})
+	m, ok, err := b.Get(ctx, StreamDead, Lookup{Seq: seq})
 	if err != nil {
 		return StoredDead{}, fmt.Errorf("read dead letter %d: %w", seq, err)
 	}
@@ -86,5 +86,5 @@ func (b *Bus) DeadLetter(ctx context.Context, tenant string, seq uint64) (Stored
 
 // RemoveDead removes a letter; that it is gone already is a success.
 func (b *Bus) RemoveDead(ctx context.Context, seq uint64) error {
-	return b.removeMessage(ctx, StreamDead, seq)
+	return b.Remove(ctx, StreamDead, seq)
 }

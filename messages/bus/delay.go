@@ -21,13 +21,13 @@ func (b *Bus) submitLater(ctx context.Context, t *messages.Task, body []byte, fr
 	}
 	m := &nats.Msg{Subject: run.DelaySubject(), Data: body, Header: nats.Header{
 		headerMsgID:      {run.MsgID()}, // that of a submit without a delay: the two exclude each other while it counts
-		headerSchedule:   {"@at " + t.NotBefore.UTC().Format(time.RFC3339Nano)},
-		headerScheduleTo: {run.TaskSubject(t.Priority)},
+		HeaderSchedule:   {"@at " + t.NotBefore.UTC().Format(time.RFC3339Nano)},
+		HeaderScheduleTo: {run.TaskSubject(t.Priority)},
 	}}
 	trace(m.Header, t.Traceparent)
-	expect(m, 0)
-	r, err := b.store(ctx, m)
-	if refused(err, codeWrongLast) {
+	Expect(m, 0)
+	r, err := b.Store(ctx, m)
+	if Refused(err, CodeWrongLast) {
 		return true, nil
 	}
 	return r.Duplicate, err
@@ -39,20 +39,20 @@ func (b *Bus) Delayed(ctx context.Context, run messages.Ref) (q Queued, ok bool,
 	if err := run.Check(); err != nil {
 		return Queued{}, false, err
 	}
-	m, ok, err := b.get(ctx, StreamTasks, lookup{Last: run.DelaySubject()})
+	m, ok, err := b.Get(ctx, StreamTasks, Lookup{Last: run.DelaySubject()})
 	if err != nil || !ok {
 		return Queued{}, false, err
 	}
 	return delayedOf(m)
 }
 
-func delayedOf(m stored) (q Queued, ok bool, err error) {
-	if m.header.Get(headerSchedule) == "" { // what somebody's schedule put here is none itself
+func delayedOf(m Message) (q Queued, ok bool, err error) {
+	if m.Header.Get(HeaderSchedule) == "" { // what somebody's schedule put here is none itself
 		return Queued{}, false, nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(m.header.Get(headerSchedule), "@at "))
+	at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(m.Header.Get(HeaderSchedule), "@at "))
 	if err != nil {
-		return Queued{}, false, fmt.Errorf("read the schedule on %s: %w", m.subject, err)
+		return Queued{}, false, fmt.Errorf("read the schedule on %s: %w", m.Subject, err)
 	}
-	return Queued{Subject: m.header.Get(headerScheduleTo), Body: m.data, At: m.time, Seq: m.seq, Later: at}, true, nil
+	return Queued{Subject: m.Header.Get(HeaderScheduleTo), Body: m.Data, At: m.Time, Seq: m.Seq, Later: at}, true, nil
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // The table of streams in the guide names every stream and bucket, and no other.
@@ -22,8 +24,8 @@ func TestGuideNamesEveryStream(t *testing.T) {
 		}
 		named[name] = true
 	}
-	_, nc := openNew(t)
-	for name := range newJetStream(t, nc).StreamNames(ctxFor(t)).Name() {
+	_, nc := bustest.OpenNew(t)
+	for name := range bustest.NewJetStream(t, nc).StreamNames(bustest.Context(t)).Name() {
 		if !named[name] {
 			t.Errorf("docs/architecture.md does not name the stream %s", name)
 		}

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	consumerEnds = "ends"
 	endsFetched  = 64
 	endsAckWait  = 5 * time.Second // to take an end is a few publishes
 	maxEndPauses = 60
@@ -44,13 +43,13 @@ func (e *RunEnd) Finished() (d *messages.RunFinished, ok bool) {
 // RunEnds hands the end of each run to take, at least once, until ctx ends. One consumer is shared by all dispatchers;
 // an end whose take failed comes again.
 func (b *Bus) RunEnds(ctx context.Context, take func(context.Context, RunEnd) error) error {
-	p := puller{
-		bus: b, stream: StreamEvents, most: endsFetched,
-		config: jetstream.ConsumerConfig{
+	p := Puller{
+		Bus: b, Stream: StreamEvents, Most: endsFetched,
+		Config: jetstream.ConsumerConfig{
 			Durable: consumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: endsAckWait, MaxDeliver: -1,
 		},
-		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
+		Take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			ok := true
 			for m := range msgs {
 				ok = b.takeEnd(ctx, m, take) && ok
@@ -58,7 +57,7 @@ func (b *Bus) RunEnds(ctx context.Context, take func(context.Context, RunEnd) er
 			return ok
 		},
 	}
-	return p.run(ctx)
+	return p.Run(ctx)
 }
 
 func (b *Bus) takeEnd(ctx context.Context, m jetstream.Msg, take func(context.Context, RunEnd) error) bool {
@@ -85,6 +84,3 @@ func endAgain(m jetstream.Msg) time.Duration {
 	}
 	return pullPause * time.Duration(min(meta.NumDelivered, maxEndPauses))
 }
-
-// Foreign counts a message on a subject of ours that is not what the subject says.
-func (b *Bus) Foreign() { b.skipped.Add(1) }

@@ -34,7 +34,7 @@ func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e 
 		}
 	}
 	m := &nats.Msg{Subject: run.LogSubject(), Header: nats.Header{headerHead: {head}}, Data: body}
-	expect(m, last)
+	Expect(m, last)
 	if len(body) > b.inline {
 		ref, err := b.putBlob(ctx, run, body)
 		if err != nil {
@@ -48,34 +48,34 @@ func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e 
 }
 
 // decodeHead reads the head of a message of a log. The entry of an error still has what could be read of it.
-func decodeHead(run messages.Ref, m stored) (record.Entry, error) {
-	header := m.header.Get(headerHead)
+func decodeHead(run messages.Ref, m Message) (record.Entry, error) {
+	header := m.Header.Get(headerHead)
 	if header == "" {
-		return record.Entry{Seq: m.seq}, badEntry(run, m, errors.New("it has no head"))
+		return record.Entry{Seq: m.Seq}, badEntry(run, m, errors.New("it has no head"))
 	}
 	head, err := record.DecodeHead(header)
-	e := record.Entry{Head: head}.At(m.seq)
+	e := record.Entry{Head: head}.At(m.Seq)
 	if err != nil {
 		return e, badEntry(run, m, err)
 	}
 	return e, nil
 }
 
-func badEntry(run messages.Ref, m stored, err error) error {
+func badEntry(run messages.Ref, m Message, err error) error {
 	if _, ok := errors.AsType[*messages.FieldError](err); ok { // the log's mistake, not one of whoever asked
-		return fmt.Errorf("read entry %d of %s: %v", m.seq, run, err) //nolint:errorlint // see above
+		return fmt.Errorf("read entry %d of %s: %v", m.Seq, run, err) //nolint:errorlint // see above
 	}
-	return fmt.Errorf("read entry %d of %s: %w", m.seq, run, err)
+	return fmt.Errorf("read entry %d of %s: %w", m.Seq, run, err)
 }
 
 // decodeEntry reads a message of a log whole. The entry of an error still has what could be read of its head.
-func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (record.Entry, error) {
+func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m Message) (record.Entry, error) {
 	e, err := decodeHead(run, m)
 	if err != nil {
 		return e, err
 	}
-	body := m.data
-	if ref := m.header.Get(headerBlob); ref != "" {
+	body := m.Data
+	if ref := m.Header.Get(headerBlob); ref != "" {
 		if body, err = b.getBlob(ctx, run, ref); err != nil {
 			return e, badEntry(run, m, err)
 		}
@@ -85,7 +85,7 @@ func (b *Bus) decodeEntry(ctx context.Context, run messages.Ref, m stored) (reco
 		if err != nil {
 			return e, badEntry(run, m, err)
 		}
-		if body, err = b.sealer.Open(body, associated(run, after, m.header.Get(headerHead))); err != nil {
+		if body, err = b.sealer.Open(body, associated(run, after, m.Header.Get(headerHead))); err != nil {
 			return e, badEntry(run, m, fmt.Errorf("open sealed records: %w", err))
 		}
 	}
@@ -104,8 +104,8 @@ func associated(run messages.Ref, last uint64, head string) []byte {
 }
 
 // follows is the sequence of the entry before this one; the stream has verified it when it stored the entry.
-func follows(m stored) (uint64, error) {
-	n, err := strconv.ParseUint(m.header.Get(headerExpect), 10, 64)
+func follows(m Message) (uint64, error) {
+	n, err := strconv.ParseUint(m.Header.Get(headerExpect), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("its header %s is not a sequence", headerExpect)
 	}

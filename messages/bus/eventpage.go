@@ -10,26 +10,26 @@ import (
 // EventPage reads a page of stored events, of so many bytes as JSON at most unless the first is larger. The request must
 // have passed its Check.
 func (b *Bus) EventPage(ctx context.Context, r *messages.EventsRequest, room int) (*messages.EventPage, error) {
-	p := page{Seq: r.After + 1, Next: r.Filter(), Batch: r.Limit, Bytes: room}
+	p := Page{Seq: r.After + 1, Next: r.Filter(), Batch: r.Limit, Bytes: room}
 	if r.Since != nil && r.After == 0 {
 		p.Seq, p.Since = 0, startTime(*r.Since)
 	}
 	var out messages.EventPage
 	var first uint64 // running number
-	err := b.retry(ctx, func(ctx context.Context) error {
+	err := b.Retry(ctx, func(ctx context.Context) error {
 		out, first = messages.EventPage{Events: []messages.StoredEvent{}, Next: r.After}, 0
 		left := room
-		_, pending, whole, err := b.readPage(ctx, StreamEvents, p, func(m stored, err error) bool {
-			if e, ok := b.event(m); err == nil && ok {
-				if left -= len(m.data) + eventRoom; left < 0 && len(out.Events) > 0 {
+		_, pending, whole, err := b.ReadPage(ctx, StreamEvents, p, func(m Message, err error) bool {
+			if e, ok := b.Event(m); err == nil && ok {
+				if left -= len(m.Data) + eventRoom; left < 0 && len(out.Events) > 0 {
 					return false
 				}
 				if len(out.Events) == 0 {
 					first = e.Number()
 				}
-				out.Events = append(out.Events, messages.StoredEvent{Seq: m.seq, Time: m.time, Event: m.data})
+				out.Events = append(out.Events, messages.StoredEvent{Seq: m.Seq, Time: m.Time, Event: m.Data})
 			}
-			out.Next = m.seq
+			out.Next = m.Seq
 			return err == nil
 		})
 		out.More = !whole || pending > 0
@@ -64,7 +64,7 @@ func (b *Bus) eventsExpired(ctx context.Context) (bool, error) {
 			First uint64 `json:"first_seq"`
 		} `json:"state"`
 	}
-	if err := b.call(ctx, "STREAM.INFO."+StreamEvents, nil, &info); err != nil {
+	if err := b.Call(ctx, "STREAM.INFO."+StreamEvents, nil, &info); err != nil {
 		return false, fmt.Errorf("look at %s: %w", StreamEvents, err)
 	}
 	return info.State.First > 1, nil

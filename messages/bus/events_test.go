@@ -6,57 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/strict"
 )
-
-// event is the n-th event of a run.
-func event(run messages.Ref, n int, name string) messages.Event {
-	num := strconv.Itoa(n)
-	return messages.Event{
-		SpecVersion: "1.0", ID: run.Run + "." + num, Source: "/tenants/" + run.Tenant, Type: "longshore." + name + ".v1",
-		Subject: run.Run, Time: time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC), DataContentType: "application/json",
-		Sequence: num, Data: json.RawMessage(`{"step":` + num + `}`),
-	}
-}
-
-func events(run messages.Ref, from, to int) []messages.Event {
-	var out []messages.Event
-	for n := from; n <= to; n++ {
-		out = append(out, event(run, n, messages.EventStepStart))
-	}
-	return out
-}
-
-// publishRaw stores an event as somebody else would, without an id.
-func publishRaw(tb testing.TB, nc *nats.Conn, run messages.Ref, es ...messages.Event) {
-	tb.Helper()
-	for _, e := range es {
-		body, err := json.Marshal(e)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := newJetStream(tb, nc).Publish(ctxFor(tb), run.EventSubject(e.Name()), body); err != nil {
-			tb.Fatal(err)
-		}
-	}
-}
 
 // watched is what a watch yields until it ends.
 func watched(tb testing.TB, b *bus.Bus, run messages.Ref, patience time.Duration) []messages.Event {
 	tb.Helper()
 	var got []messages.Event
-	for e, err := range b.WatchPatiently(ctxFor(tb), run, patience) {
+	for e, err := range b.WatchPatiently(bustest.Context(tb), run, patience) {
 		if err != nil {
 			tb.Fatalf("after %d events: %v", len(got), err)
 		}
@@ -68,7 +35,7 @@ func watched(tb testing.TB, b *bus.Bus, run messages.Ref, patience time.Duration
 func storedNumbers(tb testing.TB, b *bus.Bus, filter string) []uint64 {
 	tb.Helper()
 	var got []uint64
-	for e, err := range b.Events(ctxFor(tb), filter, time.Time{}) {
+	for e, err := range b.Events(bustest.Context(tb), filter, time.Time{}) {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -77,56 +44,48 @@ func storedNumbers(tb testing.TB, b *bus.Bus, filter string) []uint64 {
 	return got
 }
 
-func numbers(from, to uint64) []uint64 {
-	var out []uint64
-	for n := from; n <= to; n++ {
-		out = append(out, n)
-	}
-	return out
-}
-
 func TestOutbox(t *testing.T) {
-	b, _ := openNew(t)
-	out := b.Open(run1())
+	b, _ := bustest.OpenNew(t)
+	out := b.Open(bustest.Run())
 	if got := out.Through(); got != 0 {
 		t.Errorf("at first: through %d", got)
 	}
-	out.Publish(ctxFor(t), 10, slices.Values(events(run1(), 1, 3)))
-	out.Publish(ctxFor(t), 20, slices.Values([]messages.Event(nil)))
-	out.Publish(ctxFor(t), 30, slices.Values(events(run1(), 4, 4)))
-	if err := out.Flush(ctxFor(t)); err != nil {
+	out.Publish(bustest.Context(t), 10, slices.Values(bustest.Events(bustest.Run(), 1, 3)))
+	out.Publish(bustest.Context(t), 20, slices.Values([]messages.Event(nil)))
+	out.Publish(bustest.Context(t), 30, slices.Values(bustest.Events(bustest.Run(), 4, 4)))
+	if err := out.Flush(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.Through(); got != 30 {
 		t.Errorf("after the flush: through %d, want 30", got)
 	}
-	out.Publish(ctxFor(t), 40, slices.Values([]messages.Event(nil)))
+	out.Publish(bustest.Context(t), 40, slices.Values([]messages.Event(nil)))
 	if got := out.Through(); got != 40 {
 		t.Errorf("after an entry without events: through %d, want 40", got)
 	}
-	finished := event(run1(), 5, messages.EventRunFinished)
+	finished := bustest.Event(bustest.Run(), 5, messages.EventRunFinished)
 	for range 3 { // whoever does it
-		if err := out.Finish(ctxFor(t), finished); err != nil {
+		if err := out.Finish(bustest.Context(t), finished); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := append(events(run1(), 1, 4), finished)
-	if diff := cmp.Diff(want, watched(t, b, run1(), time.Minute)); diff != "" {
+	want := append(bustest.Events(bustest.Run(), 1, 4), finished)
+	if diff := cmp.Diff(want, watched(t, b, bustest.Run(), time.Minute)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(numbers(1, 5), storedNumbers(t, b, run1().EventFilter())); diff != "" {
+	if diff := cmp.Diff(bustest.Numbers(1, 5), storedNumbers(t, b, bustest.Run().EventFilter())); diff != "" {
 		t.Errorf("stored: %s", diff)
 	}
 }
 
 func TestOutboxWithMoreThanItsWindow(t *testing.T) {
-	b, _ := openNew(t)
-	out := b.Open(run1())
-	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 2000)))
-	if err := out.Flush(ctxFor(t)); err != nil {
+	b, _ := bustest.OpenNew(t)
+	out := b.Open(bustest.Run())
+	out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 2000)))
+	if err := out.Flush(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(numbers(1, 2000), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
+	if diff := cmp.Diff(bustest.Numbers(1, 2000), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -135,28 +94,28 @@ func TestOutboxWithMoreThanItsWindow(t *testing.T) {
 func TestOutboxAfterALoss(t *testing.T) {
 	for _, answer := range []bool{false, true} {
 		t.Run(fmt.Sprintf("of the answer %v", answer), func(t *testing.T) {
-			b, line, _ := openLossy(t, quickly())
-			out := b.Open(run1())
-			out.Publish(ctxFor(t), 5, slices.Values(events(run1(), 1, 1)))
-			if err := out.Flush(ctxFor(t)); err != nil {
+			b, line, _ := openLossy(t, bustest.Quickly())
+			out := b.Open(bustest.Run())
+			out.Publish(bustest.Context(t), 5, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
+			if err := out.Flush(bustest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
-			line.lose(run1().EventSubject(messages.EventStepStart), answer)
-			out.Publish(ctxFor(t), 10, slices.Values(events(run1(), 2, 2)))
-			if err := out.Flush(ctxFor(t)); err != nil {
+			line.lose(bustest.Run().EventSubject(messages.EventStepStart), answer)
+			out.Publish(bustest.Context(t), 10, slices.Values(bustest.Events(bustest.Run(), 2, 2)))
+			if err := out.Flush(bustest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
-			out.Publish(ctxFor(t), 15, slices.Values(events(run1(), 3, 5)))
-			if err := out.Finish(ctxFor(t), event(run1(), 6, messages.EventRunFinished)); err != nil {
+			out.Publish(bustest.Context(t), 15, slices.Values(bustest.Events(bustest.Run(), 3, 5)))
+			if err := out.Finish(bustest.Context(t), bustest.Event(bustest.Run(), 6, messages.EventRunFinished)); err != nil {
 				t.Fatal(err)
 			}
 			if lost, _ := line.counts(); lost != 1 || out.Through() != 15 {
 				t.Errorf("lost %d, through %d", lost, out.Through())
 			}
-			if diff := cmp.Diff(append(events(run1(), 1, 5), event(run1(), 6, messages.EventRunFinished)), watched(t, b, run1(), time.Minute)); diff != "" {
+			if diff := cmp.Diff(append(bustest.Events(bustest.Run(), 1, 5), bustest.Event(bustest.Run(), 6, messages.EventRunFinished)), watched(t, b, bustest.Run(), time.Minute)); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(numbers(1, 6), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
+			if diff := cmp.Diff(bustest.Numbers(1, 6), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
 				t.Errorf("stored: %s", diff)
 			}
 		})
@@ -164,22 +123,22 @@ func TestOutboxAfterALoss(t *testing.T) {
 }
 
 func TestOutboxThatCannotSend(t *testing.T) {
-	s := startNATS(t)
-	b, _ := open(t, s, bus.Config{Budget: 300 * time.Millisecond, Answer: 100 * time.Millisecond})
-	out := b.Open(run1())
-	out.Publish(ctxFor(t), 7, slices.Values(events(run1(), 1, 1)))
-	if err := out.Flush(ctxFor(t)); err != nil {
+	s := bustest.Start(t)
+	b, _ := bustest.Open(t, s, bus.Config{Budget: 300 * time.Millisecond, Answer: 100 * time.Millisecond})
+	out := b.Open(bustest.Run())
+	out.Publish(bustest.Context(t), 7, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
+	if err := out.Flush(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	s.StopNATS()
-	out.Publish(ctxFor(t), 10, slices.Values(events(run1(), 2, 3)))
-	if err := out.Flush(ctxFor(t)); err == nil {
+	out.Publish(bustest.Context(t), 10, slices.Values(bustest.Events(bustest.Run(), 2, 3)))
+	if err := out.Flush(bustest.Context(t)); err == nil {
 		t.Error("flush: got no error")
 	}
 	if got := out.Through(); got != 7 {
 		t.Errorf("through %d, want 7", got)
 	}
-	ctx, cancel := context.WithCancelCause(ctxFor(t))
+	ctx, cancel := context.WithCancelCause(bustest.Context(t))
 	why := errors.New("enough")
 	cancel(why)
 	if err := out.Flush(ctx); !errors.Is(err, why) {
@@ -189,10 +148,10 @@ func TestOutboxThatCannotSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitConnected(t, b)
-	if err := out.Flush(ctxFor(t)); err != nil { // the same outbox goes on
+	if err := out.Flush(bustest.Context(t)); err != nil { // the same outbox goes on
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(numbers(1, 3), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
+	if diff := cmp.Diff(bustest.Numbers(1, 3), storedNumbers(t, b, bus.EveryEvent)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -201,11 +160,11 @@ func TestOutboxThatCannotSend(t *testing.T) {
 func awaitConnected(tb testing.TB, b *bus.Bus) {
 	tb.Helper()
 	for {
-		_, err := b.Holds(ctxFor(tb), 1)
+		_, err := b.Holds(bustest.Context(tb), 1)
 		if err == nil {
 			return
 		}
-		if ctxFor(tb).Err() != nil {
+		if bustest.Context(tb).Err() != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -215,18 +174,18 @@ func awaitConnected(tb testing.TB, b *bus.Bus) {
 func TestOutboxGivesUp(t *testing.T) {
 	t.Parallel()
 	const budget = 1500 * time.Millisecond
-	b, nc := open(t, startNATS(t), bus.Config{Answer: 5 * time.Millisecond, Budget: budget})
-	if err := newJetStream(t, nc).DeleteStream(ctxFor(t), bus.StreamEvents); err != nil {
+	b, nc := bustest.Open(t, bustest.Start(t), bus.Config{Answer: 5 * time.Millisecond, Budget: budget})
+	if err := bustest.NewJetStream(t, nc).DeleteStream(bustest.Context(t), bus.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
 	sent, err := nc.SubscribeSync("events.>") // somebody hears them, and says nothing
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := b.Open(run1())
+	out := b.Open(bustest.Run())
 	begun := time.Now()
-	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 2)))
-	err = out.Flush(ctxFor(t))
+	out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 2)))
+	err = out.Flush(bustest.Context(t))
 	if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), "no acknowledgement for 1.5s") || took < budget {
 		t.Errorf("after %v: %v", took, err)
 	}
@@ -236,19 +195,19 @@ func TestOutboxGivesUp(t *testing.T) {
 }
 
 func TestOutboxRefusesForeignEvents(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	for name, e := range map[string]messages.Event{
 		"type":     {Type: "longshore.*.v1", Sequence: "1"},
 		"any type": {Type: ">", Sequence: "1"},
 	} {
-		out := b.Open(run1())
-		out.Publish(ctxFor(t), 1, slices.Values([]messages.Event{e}))
-		if err := out.Flush(ctxFor(t)); err == nil || out.Through() != 0 {
+		out := b.Open(bustest.Run())
+		out.Publish(bustest.Context(t), 1, slices.Values([]messages.Event{e}))
+		if err := out.Flush(bustest.Context(t)); err == nil || out.Through() != 0 {
 			t.Errorf("%s: got %v, through %d", name, err, out.Through())
 		}
 	}
 	out := b.Open(messages.Ref{Tenant: "*", Run: ">"})
-	if err := out.Finish(ctxFor(t), event(run1(), 1, messages.EventRunFinished)); err == nil {
+	if err := out.Finish(bustest.Context(t), bustest.Event(bustest.Run(), 1, messages.EventRunFinished)); err == nil {
 		t.Error("a run that is none: got no error")
 	}
 }
@@ -257,15 +216,15 @@ func TestOutboxRefusesForeignEvents(t *testing.T) {
 // sees each of them.
 func TestEventsOverARestart(t *testing.T) {
 	t.Parallel()
-	s := startNATS(t)
-	b, nc := open(t, s, quickly())
-	watcher, _ := open(t, s, quickly())
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bustest.Quickly())
+	watcher, _ := bustest.Open(t, s, bustest.Quickly())
 	const n = 3000
 	got := make(chan []messages.Event, 1)
 	first := make(chan struct{})
 	go func() {
 		var all []messages.Event
-		for e, err := range watcher.WatchPatiently(ctxFor(t), run1(), 20*time.Second) {
+		for e, err := range watcher.WatchPatiently(bustest.Context(t), bustest.Run(), 20*time.Second) {
 			if err != nil {
 				t.Error(err)
 				break
@@ -278,24 +237,24 @@ func TestEventsOverARestart(t *testing.T) {
 	}()
 	ends := make(chan messages.Event)
 	go func() {
-		for e := range values(t, watcher.Follow(ctxFor(t), "events.*.*."+messages.EventRunFinished)) {
+		for e := range bustest.Values(t, watcher.Follow(bustest.Context(t), "events.*.*."+messages.EventRunFinished)) {
 			ends <- e
-			if e.Ref() == run1() {
+			if e.Ref() == bustest.Run() {
 				return
 			}
 		}
 	}()
 	for follows := false; !follows; { // until the follower is there
 		probe := messages.Ref{Tenant: "acme", Run: messages.NewID(time.Now())}
-		publishRaw(t, nc, probe, event(probe, 1, messages.EventRunFinished))
+		bustest.PublishRaw(t, nc, probe, bustest.Event(probe, 1, messages.EventRunFinished))
 		select {
 		case <-ends:
 			follows = true
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	out := b.Open(run1())
-	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 1)))
+	out := b.Open(bustest.Run())
+	out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
 	<-first
 	restarted := make(chan error, 1)
 	for i := 2; i < n; i++ {
@@ -305,42 +264,42 @@ func TestEventsOverARestart(t *testing.T) {
 				restarted <- s.StartNATS()
 			}()
 		}
-		out.Publish(ctxFor(t), uint64(i), slices.Values(events(run1(), i, i)))
+		out.Publish(bustest.Context(t), uint64(i), slices.Values(bustest.Events(bustest.Run(), i, i)))
 	}
 	if err := <-restarted; err != nil {
 		t.Fatal(err)
 	}
-	if err := out.Finish(ctxFor(t), event(run1(), n, messages.EventRunFinished)); err != nil {
+	if err := out.Finish(bustest.Context(t), bustest.Event(bustest.Run(), n, messages.EventRunFinished)); err != nil {
 		t.Fatal(err)
 	}
 	all := <-got
-	if diff := cmp.Diff(append(events(run1(), 1, n-1), event(run1(), n, messages.EventRunFinished)), all); diff != "" {
+	if diff := cmp.Diff(append(bustest.Events(bustest.Run(), 1, n-1), bustest.Event(bustest.Run(), n, messages.EventRunFinished)), all); diff != "" {
 		t.Errorf("watched: %s", strict.Clip(diff, 4000))
 	}
 	for e := range ends {
-		if e.Ref() == run1() {
+		if e.Ref() == bustest.Run() {
 			break
 		}
 	}
 }
 
 func TestWatchPutsEventsInOrder(t *testing.T) {
-	b, nc := openNew(t)
-	e := events(run1(), 1, 6)
-	publishRaw(t, nc, run1(), e[0], e[2], e[2], e[0], e[1], e[4], e[5], e[3])
-	end := event(run1(), 7, messages.EventRunFinished)
-	publishRaw(t, nc, run1(), end, e[5], end)
-	if diff := cmp.Diff(append(e, end), watched(t, b, run1(), time.Minute)); diff != "" {
+	b, nc := bustest.OpenNew(t)
+	e := bustest.Events(bustest.Run(), 1, 6)
+	bustest.PublishRaw(t, nc, bustest.Run(), e[0], e[2], e[2], e[0], e[1], e[4], e[5], e[3])
+	end := bustest.Event(bustest.Run(), 7, messages.EventRunFinished)
+	bustest.PublishRaw(t, nc, bustest.Run(), end, e[5], end)
+	if diff := cmp.Diff(append(e, end), watched(t, b, bustest.Run(), time.Minute)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestWatchMarksWhatIsMissing(t *testing.T) {
-	b, nc := openNew(t)
-	publishRaw(t, nc, run1(), event(run1(), 2, messages.EventStepStart), event(run1(), 5, messages.EventStepStart),
-		event(run1(), 6, messages.EventRunFinished))
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Event(bustest.Run(), 2, messages.EventStepStart), bustest.Event(bustest.Run(), 5, messages.EventStepStart),
+		bustest.Event(bustest.Run(), 6, messages.EventRunFinished))
 	var got []string
-	for _, e := range watched(t, b, run1(), 50*time.Millisecond) {
+	for _, e := range watched(t, b, bustest.Run(), 50*time.Millisecond) {
 		got = append(got, fmt.Sprintf("%s %s %s", e.Name(), e.Sequence, e.Data))
 	}
 	want := []string{
@@ -353,23 +312,23 @@ func TestWatchMarksWhatIsMissing(t *testing.T) {
 }
 
 func TestWatchMarksWhatHasExpired(t *testing.T) {
-	b, nc := openNew(t)
-	publishRaw(t, nc, run1(), append(events(run1(), 1, 3), event(run1(), 4, messages.EventRunFinished))...)
-	s, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamEvents)
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, bustest.Run(), append(bustest.Events(bustest.Run(), 1, 3), bustest.Event(bustest.Run(), 4, messages.EventRunFinished))...)
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Purge(ctxFor(t), jetstream.WithPurgeSequence(3)); err != nil {
+	if err := s.Purge(bustest.Context(t), jetstream.WithPurgeSequence(3)); err != nil {
 		t.Fatal(err)
 	}
-	info, err := s.GetMsg(ctxFor(t), 4)
+	info, err := s.GetMsg(bustest.Context(t), 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const patience = 20 * time.Millisecond
 	<-time.After(time.Until(info.Time.Add(13 * patience))) // until it counts as old
 	var got []string
-	for _, e := range watched(t, b, run1(), patience) {
+	for _, e := range watched(t, b, bustest.Run(), patience) {
 		got = append(got, e.Type+" "+e.Sequence)
 	}
 	want := []string{bus.TypeEventsExpired + " 2", "longshore.step_start.v1 3", "longshore.run_finished.v1 4"}
@@ -379,19 +338,19 @@ func TestWatchMarksWhatHasExpired(t *testing.T) {
 }
 
 func TestWatchSkipsWhatIsNoEvent(t *testing.T) {
-	b, nc := openNew(t)
-	js := newJetStream(t, nc)
-	other := event(messages.Ref{Tenant: "acme", Run: "other"}, 1, messages.EventStepStart)
+	b, nc := bustest.OpenNew(t)
+	js := bustest.NewJetStream(t, nc)
+	other := bustest.Event(messages.Ref{Tenant: "acme", Run: "other"}, 1, messages.EventStepStart)
 	foreign, _ := json.Marshal(other)
-	misnamed, _ := json.Marshal(event(run1(), 1, messages.EventRunFinished))
+	misnamed, _ := json.Marshal(bustest.Event(bustest.Run(), 1, messages.EventRunFinished))
 	for _, body := range []string{"", "{", "null", "[]", "{}", `{"sequence":"1"}`, `{"sequence":1}`, string(foreign), string(misnamed), `"\xff"`} {
-		if _, err := js.Publish(ctxFor(t), run1().EventSubject(messages.EventStepStart), []byte(body)); err != nil {
+		if _, err := js.Publish(bustest.Context(t), bustest.Run().EventSubject(messages.EventStepStart), []byte(body)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	end := event(run1(), 1, messages.EventRunFinished)
-	publishRaw(t, nc, run1(), end)
-	if diff := cmp.Diff([]messages.Event{end}, watched(t, b, run1(), time.Minute)); diff != "" {
+	end := bustest.Event(bustest.Run(), 1, messages.EventRunFinished)
+	bustest.PublishRaw(t, nc, bustest.Run(), end)
+	if diff := cmp.Diff([]messages.Event{end}, watched(t, b, bustest.Run(), time.Minute)); diff != "" {
 		t.Error(diff)
 	}
 	if got := b.Skipped(); got != 10 {
@@ -400,14 +359,14 @@ func TestWatchSkipsWhatIsNoEvent(t *testing.T) {
 }
 
 func TestWatchEndsWithItsContext(t *testing.T) {
-	b, nc := openNew(t)
-	publishRaw(t, nc, run1(), events(run1(), 1, 2)...)
-	ctx, cancel := context.WithCancelCause(ctxFor(t))
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 2)...)
+	ctx, cancel := context.WithCancelCause(bustest.Context(t))
 	defer cancel(nil)
 	why := errors.New("enough")
 	var errs []error
 	n := 0
-	for _, err := range b.Watch(ctx, run1()) {
+	for _, err := range b.Watch(ctx, bustest.Run()) {
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -419,37 +378,37 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	if n != 2 || len(errs) != 1 || !errors.Is(errs[0], why) {
 		t.Errorf("got %d events and %v, want 2 and the cause", n, errs)
 	}
-	for range b.Watch(ctxFor(t), run1()) {
+	for range b.Watch(bustest.Context(t), bustest.Run()) {
 		break // a watcher may leave
 	}
 }
 
 func TestEventsSince(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	other := messages.Ref{Tenant: "other", Run: "run-1"}
-	publishRaw(t, nc, run1(), events(run1(), 1, 700)...)
-	publishRaw(t, nc, other, events(other, 1, 2)...)
-	s, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamEvents)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 700)...)
+	bustest.PublishRaw(t, nc, other, bustest.Events(other, 1, 2)...)
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.GetMsg(ctxFor(t), 600)
+	m, err := s.GetMsg(bustest.Context(t), 600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []uint64
-	for e, err := range b.Events(ctxFor(t), "events.acme.>", m.Time) {
+	for e, err := range b.Events(bustest.Context(t), "events.acme.>", m.Time) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, e.Number())
 	}
-	if diff := cmp.Diff(numbers(600, 700), got); diff != "" {
+	if diff := cmp.Diff(bustest.Numbers(600, 700), got); diff != "" {
 		t.Error(diff)
 	}
 	for year, want := range map[int]int{1: 700, 1000: 700, 1600: 700, 1969: 700, 2262: 0, 2300: 0, 9999: 0} {
 		n := 0
-		for range values(t, b.Events(ctxFor(t), "events.acme.>", time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC))) {
+		for range bustest.Values(t, b.Events(bustest.Context(t), "events.acme.>", time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC))) {
 			n++
 		}
 		if n != want {
@@ -465,13 +424,13 @@ func TestEventsSince(t *testing.T) {
 }
 
 func TestWatchersOfOneRun(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	done := make(chan []messages.Event)
 	for range 20 {
-		go func() { done <- slices.Collect(values(t, b.Watch(ctxFor(t), run1()))) }()
+		go func() { done <- slices.Collect(bustest.Values(t, b.Watch(bustest.Context(t), bustest.Run()))) }()
 	}
-	want := append(events(run1(), 1, 20), event(run1(), 21, messages.EventRunFinished))
-	publishRaw(t, nc, run1(), want...)
+	want := append(bustest.Events(bustest.Run(), 1, 20), bustest.Event(bustest.Run(), 21, messages.EventRunFinished))
+	bustest.PublishRaw(t, nc, bustest.Run(), want...)
 	for range 20 {
 		if diff := cmp.Diff(want, <-done); diff != "" {
 			t.Error(diff)

@@ -21,7 +21,7 @@ func (b *Bus) EventsState(ctx context.Context) (EventsState, error) {
 			Last  uint64 `json:"last_seq"`
 		} `json:"state"`
 	}
-	if err := b.call(ctx, "STREAM.INFO."+StreamEvents, struct{}{}, &info); err != nil {
+	if err := b.Call(ctx, "STREAM.INFO."+StreamEvents, struct{}{}, &info); err != nil {
 		return EventsState{}, fmt.Errorf("look at %s: %w", StreamEvents, err)
 	}
 	return EventsState{info.State.First, info.State.Last, info.Created}, nil

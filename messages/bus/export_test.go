@@ -68,13 +68,6 @@ func (b *Bus) Abandon() {
 // SweepEvery is after how many events those are dropped that nobody acknowledges.
 const SweepEvery = sweepEvery
 
-// Ahead lets the clock of a roster run ahead.
-func (r *Roster) Ahead(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now = func() time.Time { return time.Now().Add(d) }
-}
-
 // MaxQuotas and MaxGrantChanges bound the grants.
 const (
 	MaxQuotas       = maxQuotas

@@ -11,9 +11,6 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// ErrAhead means that a position is behind the end of EVENTS: it belongs to another stream, or to one that was restored.
-var ErrAhead = errors.New("the position is ahead of the stream")
-
 // feedIdle is how long a feed waits before it says that there is nothing.
 const feedIdle = time.Second
 
@@ -31,7 +28,7 @@ type Fed struct {
 
 // Event reads the message. It is false, and counted, when it is not what its subject says.
 func (f *Fed) Event() (messages.Event, bool) {
-	return f.bus.event(stored{subject: f.Subject, data: f.Data})
+	return f.bus.Event(Message{Subject: f.Subject, Data: f.Data})
 }
 
 // Feed yields everything in EVENTS after a position, 0 for the first that is kept, in order and without a gap, and then
@@ -40,25 +37,25 @@ func (f *Fed) Event() (messages.Event, bool) {
 // the message reads everything exactly once.
 func (b *Bus) Feed(ctx context.Context, after uint64) iter.Seq2[Fed, error] {
 	return func(yield func(Fed, error) bool) {
-		t := &tail{bus: b, stream: StreamEvents, filter: EveryEvent, strict: true, room: followRoom, last: after}
-		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
+		t := &Tail{Bus: b, Stream: StreamEvents, Filter: EveryEvent, strict: true, Room: followRoom, Last: after}
+		t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
 		b.feed(ctx, t, yield)
 	}
 }
 
-func (b *Bus) feed(ctx context.Context, t *tail, yield func(Fed, error) bool) {
-	defer t.close()
+func (b *Bus) feed(ctx context.Context, t *Tail, yield func(Fed, error) bool) {
+	defer t.Close()
 	for {
-		m, err := t.next(ctx, time.Now().Add(feedIdle))
+		m, err := t.Next(ctx, time.Now().Add(feedIdle))
 		switch {
-		case errors.Is(err, errNothing):
+		case errors.Is(err, ErrNothing):
 			if !yield(Fed{}, nil) {
 				return
 			}
 		case err != nil:
 			yield(Fed{}, err)
 			return
-		case !yield(Fed{m.seq, m.subject, m.time, m.data, m.pending, b}, nil):
+		case !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, m.Pending, b}, nil):
 			return
 		}
 	}

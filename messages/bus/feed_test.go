@@ -8,12 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // fed reads a feed until it says that there is nothing.
 func fed(t *testing.T, b *bus.Bus, after uint64) (positions, numbers []uint64) {
 	t.Helper()
-	for f, err := range b.Feed(ctxFor(t), after) {
+	for f, err := range b.Feed(bustest.Context(t), after) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,15 +30,15 @@ func fed(t *testing.T, b *bus.Bus, after uint64) (positions, numbers []uint64) {
 }
 
 func TestFeed(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	if positions, _ := fed(t, b, 0); positions != nil {
 		t.Errorf("of an empty stream: %v", positions)
 	}
-	publishRaw(t, nc, run1(), events(run1(), 1, 3)...)
-	if _, err := newJetStream(t, nc).Publish(ctxFor(t), "events.acme.run.step_start", []byte("junk")); err != nil {
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
+	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), "events.acme.run.step_start", []byte("junk")); err != nil {
 		t.Fatal(err)
 	}
-	publishRaw(t, nc, run1(), events(run1(), 4, 4)...)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 4, 4)...)
 	for after, want := range map[uint64][2][]uint64{
 		0: {{1, 2, 3, 4, 5}, {1, 2, 3, 4}},
 		2: {{3, 4, 5}, {3, 4}},
@@ -55,9 +56,9 @@ func TestFeed(t *testing.T) {
 
 // A position of another stream must not be waited for in silence until this one has come as far.
 func TestFeedAhead(t *testing.T) {
-	b, nc := openNew(t)
-	publishRaw(t, nc, run1(), events(run1(), 1, 3)...)
-	for _, err := range b.Feed(ctxFor(t), 4) {
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
+	for _, err := range b.Feed(bustest.Context(t), 4) {
 		if !errors.Is(err, bus.ErrAhead) {
 			t.Errorf("got %v, want ErrAhead", err)
 		}
@@ -68,10 +69,10 @@ func TestFeedAhead(t *testing.T) {
 // The idle sign of a feed must not hide that its consumer is gone.
 func TestFeedOverARestart(t *testing.T) {
 	t.Parallel()
-	s := startNATS(t)
-	b, nc := open(t, s, quickly())
-	publishRaw(t, nc, run1(), events(run1(), 1, 1)...)
-	for f, err := range b.Feed(ctxFor(t), 0) {
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bustest.Quickly())
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 1)...)
+	for f, err := range b.Feed(bustest.Context(t), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func TestFeedOverARestart(t *testing.T) {
 			for !nc.IsConnected() {
 				time.Sleep(time.Millisecond)
 			}
-			publishRaw(t, nc, run1(), events(run1(), 2, 2)...)
+			bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 2, 2)...)
 		case 2:
 			return
 		}

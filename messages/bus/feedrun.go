@@ -16,13 +16,13 @@ func (b *Bus) FeedRun(ctx context.Context, run messages.Ref) iter.Seq2[Fed, erro
 			yield(Fed{}, err)
 			return
 		}
-		p := page{Seq: 1, Next: run.EventFilter(), Batch: nextPages, Bytes: pageBytes}
-		for m, err := range b.batchFrom(ctx, StreamEvents, p) {
+		p := Page{Seq: 1, Next: run.EventFilter(), Batch: nextPages, Bytes: PageBytes}
+		for m, err := range b.ScanPages(ctx, StreamEvents, p) {
 			if err != nil {
 				yield(Fed{}, fmt.Errorf("read events of %s: %w", run, err))
 				return
 			}
-			if !yield(Fed{m.seq, m.subject, m.time, m.data, 0, b}, nil) {
+			if !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, 0, b}, nil) {
 				return
 			}
 		}

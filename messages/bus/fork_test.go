@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -48,7 +49,7 @@ func (d *dying) Wake(ctx context.Context, run messages.Ref, after uint64) error 
 
 func forkOf(run messages.Ref) *record.Started {
 	return &record.Started{
-		Task: *newTask(run), Agent: messages.BuiltinAgent(), QueuedAt: time.Now(), ForkedFrom: &messages.Origin{Run: "old", Seq: 7, Step: 2},
+		Task: *bustest.NewTask(run), Agent: messages.BuiltinAgent(), QueuedAt: time.Now(), ForkedFrom: &messages.Origin{Run: "old", Seq: 7, Step: 2},
 		Prefix: record.Records{&record.StepStarted{Step: 1}, &record.StepEnded{Step: 1, Status: messages.StepCompleted}},
 	}
 }
@@ -56,24 +57,24 @@ func forkOf(run messages.Ref) *record.Started {
 // A fork is there whole, with a wake-up sooner or later, or not at all.
 func TestForkThatIsKilled(t *testing.T) {
 	t.Parallel()
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	keeper := func(before string) *runlog.Keeper {
 		d := &dying{b, before}
 		return &runlog.Keeper{Log: d, Queue: d, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	}
 	for _, tt := range []struct {
-		before string
-		stored bool
+		before  string
+		Message bool
 	}{{"net", false}, {"append", false}, {"wake", true}} {
 		t.Run(tt.before, func(t *testing.T) {
 			run := messages.Ref{Tenant: "t", Run: "killed-" + tt.before}
-			ctx := ctxFor(t)
+			ctx := bustest.Context(t)
 			if _, err := keeper(tt.before).Fork(ctx, run, forkOf(run)); !errors.Is(err, errDied) {
 				t.Fatal(err)
 			}
 			last, ok, err := b.Last(ctx, run)
-			if err != nil || ok != tt.stored {
-				t.Fatalf("stored %t, want %t: %v", ok, tt.stored, err)
+			if err != nil || ok != tt.Message {
+				t.Fatalf("stored %t, want %t: %v", ok, tt.Message, err)
 			}
 			if _, ok, err := b.Queued(ctx, run); ok || err != nil {
 				t.Fatalf("a message is queued: %v", err)
@@ -87,7 +88,7 @@ func TestForkThatIsKilled(t *testing.T) {
 			}
 			wantWake(t, b, run, last.Seq)
 			again, err := healthy.Fork(ctx, run, forkOf(run))
-			if err != nil || again != tt.stored {
+			if err != nil || again != tt.Message {
 				t.Errorf("forked again: duplicate %t, %v", again, err)
 			}
 			if last, _, err = b.Last(ctx, run); err != nil || last.Head.Phase != record.PhaseReady {
@@ -106,7 +107,7 @@ func TestForkThatIsKilled(t *testing.T) {
 // wantWake wants the wake-up that names an entry, and nothing for 0.
 func wantWake(t *testing.T, b *bus.Bus, run messages.Ref, after uint64) {
 	t.Helper()
-	q, ok, err := b.Queued(ctxFor(t), run)
+	q, ok, err := b.Queued(bustest.Context(t), run)
 	if err != nil || ok != (after != 0) {
 		t.Fatalf("queued %t: %v", ok, err)
 	}

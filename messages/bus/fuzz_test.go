@@ -30,7 +30,7 @@ func FuzzEvent(f *testing.F) {
 	f.Add("events.a.b.", []byte(`{"source":"","type":"","sequence":"18446744073709551615"}`))
 	f.Fuzz(func(t *testing.T, subject string, data []byte) {
 		b := &Bus{}
-		e, ok := b.event(stored{subject: subject, data: data})
+		e, ok := b.Event(Message{Subject: subject, Data: data})
 		if ok != (b.skipped.Load() == 0) {
 			t.Errorf("got %v and %d skipped", ok, b.skipped.Load())
 		}

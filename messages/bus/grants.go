@@ -116,7 +116,7 @@ func (b *Bus) lookForGrants(ctx context.Context) error {
 	c.mu.Lock()
 	changes := c.changes
 	c.mu.Unlock()
-	m, _, err := b.get(ctx, streamQuotas, lookup{Last: quotasPrefix + ">"})
+	m, _, err := b.Get(ctx, streamQuotas, Lookup{Last: quotasBucket.Prefix + ">"})
 	if err != nil {
 		return fmt.Errorf("look for quotas: %w", err)
 	}
@@ -124,19 +124,19 @@ func (b *Bus) lookForGrants(ctx context.Context) error {
 	from, isEmpty := c.seen, len(c.of) == 0 && !c.whole
 	c.mu.Unlock()
 	changed := map[messages.QuotaRef]uint64{}
-	all, steps := m.seq < from, 0 // the first: another life of the bucket
-	for next := from + 1; next <= m.seq && !isEmpty && !all; steps++ {
-		change, ok, err := b.get(ctx, streamQuotas, lookup{Seq: next, Next: quotasPrefix + ">"})
+	all, steps := m.Seq < from, 0 // the first: another life of the bucket
+	for next := from + 1; next <= m.Seq && !isEmpty && !all; steps++ {
+		change, ok, err := b.Get(ctx, streamQuotas, Lookup{Seq: next, Next: quotasBucket.Prefix + ">"})
 		if err != nil {
 			return fmt.Errorf("look for quotas: %w", err)
 		}
 		if !ok {
 			break
 		}
-		if of, ok := quotaOf(change.subject); ok {
-			changed[of] = change.seq
+		if of, ok := quotaOf(change.Subject); ok {
+			changed[of] = change.Seq
 		}
-		next, all = change.seq+1, steps >= maxGrantChanges
+		next, all = change.Seq+1, steps >= maxGrantChanges
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +146,7 @@ func (b *Bus) lookForGrants(ctx context.Context) error {
 	for of, revision := range changed {
 		c.notice(of, revision)
 	}
-	if c.seen = m.seq; c.changes == changes { // else it may have been too early to see them
+	if c.seen = m.Seq; c.changes == changes { // else it may have been too early to see them
 		c.until = began.Add(grantsTTL)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (b *Bus) listGrants(ctx context.Context) error {
 		return nil
 	}
 	n, whole := 0, true
-	for subject, err := range b.subjects(ctx, streamQuotas, quotasPrefix+"*.*") {
+	for subject, err := range b.Subjects(ctx, streamQuotas, quotasBucket.Prefix+"*.*") {
 		if err != nil {
 			return fmt.Errorf("list quotas: %w", err)
 		}
@@ -279,17 +279,17 @@ func (c *grants) put(g *grant, q messages.Quota, revision uint64) {
 }
 
 // insteadOf is what counts in the place of a quota that cannot be read. First: this revision was not met before.
-func (c *grants) insteadOf(of messages.QuotaRef, g *grant, m stored, revision uint64) (q messages.Quota, first bool) {
+func (c *grants) insteadOf(of messages.QuotaRef, g *grant, m Message, revision uint64) (q messages.Quota, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first = c.junk[of] != m.seq; first {
+	if first = c.junk[of] != m.Seq; first {
 		if c.junk == nil || len(c.junk) >= maxQuotas {
 			c.junk = map[messages.QuotaRef]uint64{}
 		}
-		c.junk[of] = m.seq
+		c.junk[of] = m.Seq
 		c.found++
 	}
-	q = messages.Quota{Paused: &messages.Pause{Reason: "what it was granted cannot be read", At: m.time}}
+	q = messages.Quota{Paused: &messages.Pause{Reason: "what it was granted cannot be read", At: m.Time}}
 	if g != nil && g.Quota != (messages.Quota{}) {
 		q = g.Quota
 	}
@@ -306,7 +306,7 @@ func (b *Bus) UnreadableQuotas() uint64 {
 
 // quotaOf is the quota of a subject of the bucket.
 func quotaOf(subject string) (messages.QuotaRef, bool) {
-	kind, name, _ := strings.Cut(strings.TrimPrefix(subject, quotasPrefix), ".")
+	kind, name, _ := strings.Cut(strings.TrimPrefix(subject, quotasBucket.Prefix), ".")
 	of := messages.QuotaRef{Kind: messages.QuotaKind(kind), Name: name}
 	return of, of.Check() == nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -38,7 +39,7 @@ func quotaReads(t *testing.T, nc *nats.Conn, over ...*nats.Conn) func() int {
 		flush()
 		n, _, err := sub.Pending()
 		for range n {
-			if _, err := sub.NextMsgWithContext(ctxFor(t)); err != nil {
+			if _, err := sub.NextMsgWithContext(bustest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,16 +52,16 @@ func quotaReads(t *testing.T, nc *nats.Conn, over ...*nats.Conn) func() int {
 
 // However many tenants there are, one request tells that nothing has changed, and what has changed is read once.
 func TestGrantsCostOneLook(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
-	other, nc2 := open(t, s, bus.Config{})
-	count := quotaReads(t, connect(t, s), nc, nc2)
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
+	other, nc2 := bustest.Open(t, s, bus.Config{})
+	count := quotaReads(t, bustest.Connect(t, s), nc, nc2)
 	const tenants = 20
 	granted := func(want int) {
 		t.Helper()
 		b.ForgetLook()
 		for i := range tenants {
-			q, err := b.Granted(ctxFor(t), tenantRef(fmt.Sprint("t", i)))
+			q, err := b.Granted(bustest.Context(t), tenantRef(fmt.Sprint("t", i)))
 			if err != nil || q.Weight != i {
 				t.Fatalf("tenant %d was granted %+v, %v", i, q, err)
 			}
@@ -71,7 +72,7 @@ func TestGrantsCostOneLook(t *testing.T) {
 	}
 	put := func(name string, q messages.Quota) {
 		t.Helper()
-		if _, err := other.PutQuota(ctxFor(t), tenantRef(name), q, "root", nil); err != nil {
+		if _, err := other.PutQuota(bustest.Context(t), tenantRef(name), q, "root", nil); err != nil {
 			t.Fatal(err)
 		}
 		count()
@@ -89,15 +90,15 @@ func TestGrantsCostOneLook(t *testing.T) {
 // openTwo is two processes of one fleet.
 func openTwo(t *testing.T, s *embedded.Servers) (one, two *bus.Bus) {
 	t.Helper()
-	one, _ = open(t, s, bus.Config{})
-	two, _ = open(t, s, bus.Config{})
+	one, _ = bustest.Open(t, s, bus.Config{})
+	two, _ = bustest.Open(t, s, bus.Config{})
 	return one, two
 }
 
 // The view of all quotas and the answer about one are of the same cache: neither is older than the other.
 func TestCapsAndGrantsAgree(t *testing.T) {
-	b, other := openTwo(t, startNATS(t))
-	ctx := ctxFor(t)
+	b, other := openTwo(t, bustest.Start(t))
+	ctx := bustest.Context(t)
 	ann := tenantRef("ann")
 	caps := b.NewCaps(0)
 	agree := func(want messages.Quota, limit int, wider ...string) {
@@ -133,10 +134,10 @@ func TestCapsAndGrantsAgree(t *testing.T) {
 
 // More changes than are looked at one by one, and a bucket that began anew, lose nothing.
 func TestGrantsAfterManyChanges(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
-	ctx := ctxFor(t)
-	js := newJetStream(t, nc)
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
+	ctx := bustest.Context(t)
+	js := bustest.NewJetStream(t, nc)
 	caps := b.NewCaps(0)
 	grantAll := func(limit int) {
 		t.Helper()
@@ -177,8 +178,8 @@ func TestGrantsAfterManyChanges(t *testing.T) {
 
 // What there is no room for is read each time, and what was not granted makes room.
 func TestGrantsAreBounded(t *testing.T) {
-	b, other := openTwo(t, startNATS(t))
-	ctx := ctxFor(t)
+	b, other := openTwo(t, bustest.Start(t))
+	ctx := bustest.Context(t)
 	for i := range 3 {
 		if _, err := b.Granted(ctx, tenantRef(fmt.Sprint("nothing", i))); err != nil {
 			t.Fatal(err)
@@ -204,8 +205,8 @@ func TestGrantsAreBounded(t *testing.T) {
 
 // Readers of quotas that change all the time end up with the newest.
 func TestGrantsUnderConcurrency(t *testing.T) {
-	b, other := openTwo(t, startNATS(t))
-	ctx := ctxFor(t)
+	b, other := openTwo(t, bustest.Start(t))
+	ctx := bustest.Context(t)
 	caps := b.NewCaps(0)
 	const tenants, changes = 4, 25
 	var writers, readers sync.WaitGroup
@@ -259,9 +260,9 @@ func TestGrantsUnderConcurrency(t *testing.T) {
 
 // What a process has changed counts there at once, although a look for changes, which began before, ends after it.
 func TestOwnGrantsCountAtOnce(t *testing.T) {
-	b, nc := openNew(t)
-	ctx := ctxFor(t)
-	js := newJetStream(t, nc)
+	b, nc := bustest.OpenNew(t)
+	ctx := bustest.Context(t)
+	js := bustest.NewJetStream(t, nc)
 	ann, other := tenantRef("ann"), tenantRef("other")
 	for n := range 10 {
 		for range bus.MaxGrantChanges / 2 { // they make the look long

@@ -19,11 +19,6 @@ const (
 	hintDrain = time.Second // bounds the wait for hints that were on their way to a worker that stops
 )
 
-// republish has the stream send a hint for each message that it stores. The source is the subject as stored.
-func republish() *jetstream.RePublish {
-	return &jetstream.RePublish{Source: "lanes.*.*.*.*", Destination: "queued.{{wildcard(1)}}.{{wildcard(3)}}", HeadersOnly: true}
-}
-
 // Hints calls stored for messages that the queue has stored, with their lanes and sequences, each message for one of
 // those who listen; and spilled for lanes that another worker has seen work in and no slot for. Both are called until
 // ctx ends and Hints has returned, from different goroutines; listening is called once they will be. Hints may be lost,

@@ -38,9 +38,9 @@ func (b *Bus) NewHub() *Hub {
 
 // Run follows all events until ctx ends. Watchers that are left then get ctx's cause.
 func (h *Hub) Run(ctx context.Context) error {
-	t := &tail{bus: h.bus, stream: StreamEvents, filter: EveryEvent, strict: true, room: followRoom}
-	t.start.DeliverPolicy = jetstream.DeliverNewPolicy
-	defer t.close()
+	t := &Tail{Bus: h.bus, Stream: StreamEvents, Filter: EveryEvent, strict: true, Room: followRoom}
+	t.Start.DeliverPolicy = jetstream.DeliverNewPolicy
+	defer t.Close()
 	err := h.follow(ctx, t)
 	h.end(err)
 	if ctx.Err() != nil {
@@ -49,30 +49,28 @@ func (h *Hub) Run(ctx context.Context) error {
 	return fmt.Errorf("follow events: %w", err)
 }
 
-func (h *Hub) follow(ctx context.Context, t *tail) error {
-	for t.in == nil {
-		if err := t.open(ctx, time.Time{}); err != nil {
-			return err
-		}
+func (h *Hub) follow(ctx context.Context, t *Tail) error {
+	if err := t.Begin(ctx); err != nil {
+		return err
 	}
 	close(h.ready)
 	for {
-		m, err := t.next(ctx, time.Time{})
+		m, err := t.Next(ctx, time.Time{})
 		if errors.Is(err, ErrAhead) { // watchers know what they have had of the events that are there now
-			t.last, t.start.DeliverPolicy = 0, jetstream.DeliverAllPolicy
+			t.Last, t.Start.DeliverPolicy = 0, jetstream.DeliverAllPolicy
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		h.pending.Store(m.pending)
-		if run, ok := messages.RunOfEvent(m.subject); ok {
+		h.pending.Store(m.Pending)
+		if run, ok := messages.RunOfEvent(m.Subject); ok {
 			h.give(run, m)
 		}
 	}
 }
 
-func (h *Hub) give(run messages.Ref, m tailMessage) {
+func (h *Hub) give(run messages.Ref, m TailMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers[run] {
@@ -125,7 +123,7 @@ func (h *Hub) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Ev
 
 func (h *Hub) join(run messages.Ref) *hubTail {
 	w := &hubTail{
-		hub: h, run: run, in: make(chan tailMessage, hubRoom), lagged: make(chan struct{}), ended: make(chan struct{}),
+		hub: h, run: run, in: make(chan TailMessage, hubRoom), lagged: make(chan struct{}), ended: make(chan struct{}),
 		behind: true,
 	}
 	h.mu.Lock()
@@ -145,14 +143,14 @@ func (h *Hub) join(run messages.Ref) *hubTail {
 type hubTail struct {
 	hub     *Hub
 	run     messages.Ref
-	in      chan tailMessage
+	in      chan TailMessage
 	ended   chan struct{}
 	lagged  chan struct{} // closed when the hub gives no more, because in was full
 	stalled bool          // likewise; the hub's lock holds for it and lagged
 
 	behind bool // what is stored after last is to be read
 	last   uint64
-	ready  []tailMessage // was read and is to be given
+	ready  []TailMessage // was read and is to be given
 }
 
 // hubPage is how many stored events a watcher holds at most.
@@ -168,7 +166,7 @@ func (w *hubTail) catchUp() {
 	w.behind = true
 }
 
-func (w *hubTail) close() {
+func (w *hubTail) Close() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	if ws := w.hub.watchers[w.run]; ws != nil {
@@ -179,8 +177,8 @@ func (w *hubTail) close() {
 	}
 }
 
-// next implements source.
-func (w *hubTail) next(ctx context.Context, until time.Time) (tailMessage, error) {
+// Next implements source.
+func (w *hubTail) Next(ctx context.Context, until time.Time) (TailMessage, error) {
 	var timer <-chan time.Time
 	if !until.IsZero() {
 		t := time.NewTimer(time.Until(until))
@@ -190,45 +188,45 @@ func (w *hubTail) next(ctx context.Context, until time.Time) (tailMessage, error
 	select {
 	case <-w.hub.ready:
 	case <-timer:
-		return tailMessage{}, errNothing
+		return TailMessage{}, ErrNothing
 	case <-w.ended:
-		return tailMessage{}, w.over(ctx)
+		return TailMessage{}, w.over(ctx)
 	case <-ctx.Done():
-		return tailMessage{}, context.Cause(ctx)
+		return TailMessage{}, context.Cause(ctx)
 	}
 	for {
 		if w.behind {
 			if err := w.read(ctx); err != nil {
-				return tailMessage{}, err
+				return TailMessage{}, err
 			}
 		}
 		if len(w.ready) > 0 {
 			m := w.ready[0]
 			w.ready = w.ready[1:]
-			w.behind = len(w.ready) == 0 && m.pending > 0
+			w.behind = len(w.ready) == 0 && m.Pending > 0
 			return m, nil
 		}
 		select {
 		case m := <-w.in:
-			if m.seq <= w.last {
+			if m.Seq <= w.last {
 				continue
 			}
-			w.last, m.pending = m.seq, 0
+			w.last, m.Pending = m.Seq, 0
 			return m, nil
 		case <-w.lagged:
 			w.catchUp()
 		case <-timer:
 			w.behind = true // a replica may not have had all that was asked of it
 			if err := w.read(ctx); err != nil {
-				return tailMessage{}, err
+				return TailMessage{}, err
 			}
 			if len(w.ready) == 0 {
-				return tailMessage{}, errNothing
+				return TailMessage{}, ErrNothing
 			}
 		case <-w.ended:
-			return tailMessage{}, w.over(ctx)
+			return TailMessage{}, w.over(ctx)
 		case <-ctx.Done():
-			return tailMessage{}, context.Cause(ctx)
+			return TailMessage{}, context.Cause(ctx)
 		}
 	}
 }
@@ -243,12 +241,12 @@ func (w *hubTail) over(ctx context.Context) error {
 
 // read takes one page of what is stored after last.
 func (w *hubTail) read(ctx context.Context) error {
-	p := page{Seq: w.last + 1, Next: w.run.EventFilter(), Batch: hubPage, Bytes: pageBytes}
-	err := w.hub.bus.retry(ctx, func(ctx context.Context) error {
+	p := Page{Seq: w.last + 1, Next: w.run.EventFilter(), Batch: hubPage, Bytes: PageBytes}
+	err := w.hub.bus.Retry(ctx, func(ctx context.Context) error {
 		w.ready = w.ready[:0]
-		last, pending, _, err := w.hub.bus.readPage(ctx, StreamEvents, p, func(m stored, err error) bool {
+		last, pending, _, err := w.hub.bus.ReadPage(ctx, StreamEvents, p, func(m Message, err error) bool {
 			if err == nil {
-				w.ready = append(w.ready, tailMessage{stored: m})
+				w.ready = append(w.ready, TailMessage{Message: m})
 			}
 			return err == nil
 		})
@@ -256,7 +254,7 @@ func (w *hubTail) read(ctx context.Context) error {
 			return err
 		}
 		for i := range w.ready {
-			w.ready[i].pending = uint64(len(w.ready)-1-i) + pending
+			w.ready[i].Pending = uint64(len(w.ready)-1-i) + pending
 		}
 		w.last = max(w.last, last)
 		return nil

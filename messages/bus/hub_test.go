@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // openHub runs a hub until the test ends, or stop is called with the reason.
@@ -27,13 +28,13 @@ func openHub(t *testing.T, b *bus.Bus) (h *bus.Hub, stop func(error)) {
 
 // A watcher that is slower than the hub's room misses nothing: it reads from the stream what was dropped.
 func TestHubServesSlowWatchers(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	h, _ := openHub(t, b)
-	run := run1()
+	run := bustest.Run()
 	const n = 400
-	publishRaw(t, nc, run, events(run, 1, 10)...)
+	bustest.PublishRaw(t, nc, run, bustest.Events(run, 1, 10)...)
 	next := uint64(0)
-	for e, err := range h.Watch(ctxFor(t), run) {
+	for e, err := range h.Watch(bustest.Context(t), run) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,8 +42,8 @@ func TestHubServesSlowWatchers(t *testing.T) {
 			t.Fatalf("event %d came after %d", e.Number(), next-1)
 		}
 		if next == 5 { // while it is not looking
-			publishRaw(t, nc, run, events(run, 11, n-1)...)
-			publishRaw(t, nc, run, event(run, n, messages.EventRunFinished))
+			bustest.PublishRaw(t, nc, run, bustest.Events(run, 11, n-1)...)
+			bustest.PublishRaw(t, nc, run, bustest.Event(run, n, messages.EventRunFinished))
 		}
 	}
 	if next != n {
@@ -54,12 +55,12 @@ func TestHubServesSlowWatchers(t *testing.T) {
 }
 
 func TestHubTellsItsEnd(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	h, stop := openHub(t, b)
-	run := run1()
-	publishRaw(t, nc, run, events(run, 1, 2)...)
+	run := bustest.Run()
+	bustest.PublishRaw(t, nc, run, bustest.Events(run, 1, 2)...)
 	why := errors.New("over")
-	for e, err := range h.Watch(ctxFor(t), run) {
+	for e, err := range h.Watch(bustest.Context(t), run) {
 		if err != nil {
 			if !errors.Is(err, why) {
 				t.Errorf("got %v", err)
@@ -70,7 +71,7 @@ func TestHubTellsItsEnd(t *testing.T) {
 			stop(why)
 		}
 	}
-	for _, err := range h.Watch(ctxFor(t), run) {
+	for _, err := range h.Watch(bustest.Context(t), run) {
 		if err != nil {
 			if !errors.Is(err, why) {
 				t.Errorf("a late watcher got %v", err)

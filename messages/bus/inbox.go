@@ -7,32 +7,35 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// inbox receives the answers to one request. It belongs to one goroutine. The library's own synchronous subscription
+// AnswerRoom is the room of an inbox for one answer, or for a few without a message.
+const AnswerRoom = 16
+
+// Inbox receives the answers to one request. It belongs to one goroutine. The library's own synchronous subscription
 // would take half a megabyte for each.
-type inbox struct {
+type Inbox struct {
 	nc    *nats.Conn
-	sub   *nats.Subscription
+	Sub   *nats.Subscription
 	msgs  chan *nats.Msg
 	timer *time.Timer
 }
 
 // openInbox makes an inbox with room for so many messages at once; what comes beyond is lost.
-func openInbox(nc *nats.Conn, room int) (*inbox, error) {
-	return openInboxAt(nc, nc.NewInbox(), room)
+func openInbox(nc *nats.Conn, room int) (*Inbox, error) {
+	return OpenInboxAt(nc, nc.NewInbox(), room)
 }
 
-// openInboxAt is openInbox for a subject of one's own, or for all below one.
-func openInboxAt(nc *nats.Conn, subject string, room int) (*inbox, error) {
+// OpenInboxAt is openInbox for a subject of one's own, or for all below one.
+func OpenInboxAt(nc *nats.Conn, subject string, room int) (*Inbox, error) {
 	msgs := make(chan *nats.Msg, room)
 	sub, err := nc.ChanSubscribe(subject, msgs)
 	if err != nil {
 		return nil, err
 	}
-	return &inbox{nc, sub, msgs, time.NewTimer(time.Hour)}, nil
+	return &Inbox{nc, sub, msgs, time.NewTimer(time.Hour)}, nil
 }
 
-// next waits for a message; context.DeadlineExceeded: not within that time.
-func (i *inbox) next(ctx context.Context, wait time.Duration) (*nats.Msg, error) {
+// Next waits for a message; context.DeadlineExceeded: not within that time.
+func (i *Inbox) Next(ctx context.Context, wait time.Duration) (*nats.Msg, error) {
 	select { // what is there needs no timer
 	case m := <-i.msgs:
 		return m, nil
@@ -49,15 +52,16 @@ func (i *inbox) next(ctx context.Context, wait time.Duration) (*nats.Msg, error)
 	}
 }
 
-func (i *inbox) close() {
+// Close ends the inbox. What comes later is lost.
+func (i *Inbox) Close() {
 	i.timer.Stop()
-	_ = i.sub.Unsubscribe() // fails only when the connection is gone
+	_ = i.Sub.Unsubscribe() // fails only when the connection is gone
 }
 
 // drain closes the inbox and returns what had been sent to it until then.
-func (i *inbox) drain(ctx context.Context) []*nats.Msg {
+func (i *Inbox) drain(ctx context.Context) []*nats.Msg {
 	i.timer.Stop()
-	if i.sub.Drain() == nil {
+	if i.Sub.Drain() == nil {
 		_ = i.nc.FlushWithContext(ctx) // the server has then sent what it ever will
 	}
 	var rest []*nats.Msg

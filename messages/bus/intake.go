@@ -13,28 +13,12 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// StreamIntake takes the tasks that programs of tenants publish, until a dispatcher has put them into TASKS. It obeys no
-// header by which a message removes, delays or schedules others, as TASKS must for its schedules.
-const StreamIntake = "INTAKE"
-
 const (
-	intakePrefix = "intake." // then as the subject of a task: priority, tenant, run
-
-	consumerIntake  = "intake"
 	intakeFetched   = 256
 	intakeAckWait   = 10 * time.Second // to put a task into the queue is one publish
 	intakePublish   = 5 * time.Second
 	maxIntakeHeader = 256 // bytes of a header's value that is kept
 )
-
-func intake(base jetstream.StreamConfig) jetstream.StreamConfig {
-	base.Name, base.Description = StreamIntake, "Tasks that tenants publish, on their way to the queue."
-	for _, p := range []messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow} {
-		base.Subjects = append(base.Subjects, intakePrefix+string(p)+".*.*")
-	}
-	base.Retention = jetstream.WorkQueuePolicy
-	return base
-}
 
 // Intake puts what tenants publish into the queue until ctx ends: each task at least once, in the order in which they came
 // as long as one process does it and the server refuses none. One consumer is shared by all dispatchers.
@@ -44,14 +28,14 @@ func (b *Bus) Intake(ctx context.Context) error {
 		return fmt.Errorf("use JetStream: %w", err)
 	}
 	defer js.CleanupPublisher()
-	p := puller{
-		bus: b, stream: StreamIntake, most: intakeFetched,
-		config: jetstream.ConsumerConfig{
+	p := Puller{
+		Bus: b, Stream: StreamIntake, Most: intakeFetched,
+		Config: jetstream.ConsumerConfig{
 			Durable: consumerIntake, AckPolicy: jetstream.AckExplicitPolicy, AckWait: intakeAckWait, MaxDeliver: -1,
 		},
-		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool { return b.takeIn(ctx, js, msgs) },
+		Take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool { return b.takeIn(ctx, js, msgs) },
 	}
-	return p.run(ctx)
+	return p.Run(ctx)
 }
 
 // comeIn is a task that is on its way into the queue.

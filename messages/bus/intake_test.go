@@ -17,13 +17,14 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // hand publishes to INTAKE, as what a tenant publishes comes there, and returns the acknowledgement.
 func hand(t *testing.T, nc *nats.Conn, subject, body string, header nats.Header) jetstream.PubAck {
 	t.Helper()
 	var answer *nats.Msg
-	for ctx := ctxFor(t); answer == nil; { // a cluster that has no leader does not answer
+	for ctx := bustest.Context(t); answer == nil; { // a cluster that has no leader does not answer
 		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 		answer, _ = nc.RequestMsgWithContext(attempt, &nats.Msg{Subject: subject, Data: []byte(body), Header: header})
 		cancel()
@@ -45,10 +46,10 @@ func hand(t *testing.T, nc *nats.Conn, subject, body string, header nats.Header)
 // takeAllIn runs Intake until nothing is left to take in.
 func takeAllIn(t *testing.T, b *bus.Bus, nc *nats.Conn) {
 	t.Helper()
-	ctx, stop := context.WithCancel(ctxFor(t))
+	ctx, stop := context.WithCancel(bustest.Context(t))
 	done := make(chan error, 1)
 	go func() { done <- b.Intake(ctx) }()
-	for streamLength(t, nc, bus.StreamIntake) > 0 {
+	for bustest.StreamLength(t, nc, bus.StreamIntake) > 0 {
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
@@ -63,7 +64,7 @@ func takeAllIn(t *testing.T, b *bus.Bus, nc *nats.Conn) {
 
 // Intake passes body, trace and id on in the order of the stream, with a hint, and no other header.
 func TestIntake(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	hints, err := nc.SubscribeSync(messages.HintSubjects)
 	if err != nil {
 		t.Fatal(err)
@@ -85,15 +86,15 @@ func TestIntake(t *testing.T) {
 		if want := strconv.Itoa(i); !ok || run != (messages.Ref{Tenant: "acme", Run: "r" + want}) || string(d.Data) != want {
 			t.Fatalf("%d. is %s: %s", i, d.Subject, d.Data)
 		}
-		if _, err := hints.NextMsgWithContext(ctxFor(t)); err != nil {
+		if _, err := hints.NextMsgWithContext(bustest.Context(t)); err != nil {
 			t.Fatalf("no hint: %v", err)
 		}
 	}
-	stream, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamTasks)
+	stream, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamTasks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := stream.GetMsg(ctxFor(t), 1)
+	m, err := stream.GetMsg(bustest.Context(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestIntake(t *testing.T) {
 
 // No header does something to other messages, of INTAKE or of TASKS, or to this one.
 func TestIntakeObeysNoHeader(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	submitMany(t, b, 0, 3)
 	hand(t, nc, "intake.normal.harbour.r", "{}", nil)
 	for name, header := range map[string]nats.Header{
@@ -125,12 +126,12 @@ func TestIntakeObeysNoHeader(t *testing.T) {
 		"batch":              {"Nats-Batch-Id": {"b"}, "Nats-Batch-Sequence": {"1"}},
 		"rollup and expects": {"Nats-Rollup": {"all"}, "Nats-Expected-Last-Sequence": {"1"}},
 	} {
-		answer, err := nc.RequestMsgWithContext(ctxFor(t), &nats.Msg{Subject: "intake.normal.acme.evil", Data: []byte("{}"), Header: header})
+		answer, err := nc.RequestMsgWithContext(bustest.Context(t), &nats.Msg{Subject: "intake.normal.acme.evil", Data: []byte("{}"), Header: header})
 		if err != nil || !strings.Contains(string(answer.Data), `"error"`) {
 			t.Errorf("%s: %v, %v", name, answer, err)
 		}
 	}
-	if n := streamLength(t, nc, bus.StreamIntake); n != 1 {
+	if n := bustest.StreamLength(t, nc, bus.StreamIntake); n != 1 {
 		t.Errorf("INTAKE has %d messages, want that of the other tenant", n)
 	}
 	takeAllIn(t, b, nc)
@@ -139,8 +140,8 @@ func TestIntakeObeysNoHeader(t *testing.T) {
 
 // What a tenant names as its id keeps away nothing of others, in the queue.
 func TestIntakeKeepsIDsApart(t *testing.T) {
-	b, nc := openNew(t)
-	task := newTask(messages.Ref{Tenant: "harbour", Run: "r"})
+	b, nc := bustest.OpenNew(t)
+	task := bustest.NewTask(messages.Ref{Tenant: "harbour", Run: "r"})
 	for i, id := range []string{"harbour.r", "other", strings.Repeat("x", 30_000)} {
 		hand(t, nc, fmt.Sprintf("intake.normal.acme.r%d", i), "{}", nats.Header{"Nats-Msg-Id": {id}, messages.HeaderTraceparent: {id}})
 	}
@@ -148,7 +149,7 @@ func TestIntakeKeepsIDsApart(t *testing.T) {
 		t.Errorf("the same id again: %+v", ack)
 	}
 	takeAllIn(t, b, nc)
-	if dup, err := b.Submit(ctxFor(t), task, true); dup || err != nil {
+	if dup, err := b.Submit(bustest.Context(t), task, true); dup || err != nil {
 		t.Errorf("submit for the other tenant: %t, %v", dup, err)
 	}
 	pull(t, b, 4)
@@ -159,31 +160,31 @@ func TestIntakeKeepsIDsApart(t *testing.T) {
 func TestIntakeIsTakenInOnceOverARestart(t *testing.T) {
 	dir := t.TempDir()
 	s := embeddedtest.Start(t, embedded.Config{NoRedis: true, Dir: dir})
-	nc := connect(t, s)
-	openOver(t, nc, bus.Config{})
+	nc := bustest.Connect(t, s)
+	bustest.OpenOver(t, nc, bus.Config{})
 	hand(t, nc, "intake.normal.acme.named", "{}", nats.Header{"Nats-Msg-Id": {"acme.named"}})
 	hand(t, nc, "intake.normal.acme.bare", "{}", nil)
 	hand(t, nc, "intake.low.acme.late", "{}", nil)
 	nc.Close()
 	s.Stop()
 
-	b, nc := open(t, embeddedtest.Start(t, embedded.Config{NoRedis: true, Dir: dir}), bus.Config{})
-	stream, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamIntake)
+	b, nc := bustest.Open(t, embeddedtest.Start(t, embedded.Config{NoRedis: true, Dir: dir}), bus.Config{})
+	stream, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamIntake)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare, err := stream.GetMsg(ctxFor(t), 2)
+	bare, err := stream.GetMsg(bustest.Context(t), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for run, id := range map[string]string{"named": "acme.named", "bare": fmt.Sprintf("intake/%d.2", bare.Time.UnixNano())} {
 		m := &nats.Msg{Subject: "tasks.normal.acme." + run, Data: []byte("{}"), Header: nats.Header{"Nats-Msg-Id": {id}}}
-		if _, err := nc.RequestMsgWithContext(ctxFor(t), m); err != nil {
+		if _, err := nc.RequestMsgWithContext(bustest.Context(t), m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	takeAllIn(t, b, nc)
-	if n := streamLength(t, nc, bus.StreamTasks); n != 3 {
+	if n := bustest.StreamLength(t, nc, bus.StreamTasks); n != 3 {
 		t.Errorf("TASKS has %d messages, want 3", n)
 	}
 	pull(t, b, 3)
@@ -191,7 +192,7 @@ func TestIntakeIsTakenInOnceOverARestart(t *testing.T) {
 
 // A task as large as a message may be has no room for headers, and is taken in without.
 func TestIntakeOfTheLargest(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	largest := strings.Repeat("x", int(nc.MaxPayload()))
 	if err := nc.Publish("intake.normal.acme.large", []byte(largest)); err != nil {
 		t.Fatal(err)
@@ -205,24 +206,24 @@ func TestIntakeOfTheLargest(t *testing.T) {
 
 // An INTAKE that obeys rollups is refused; one that is not there is made beside streams of earlier versions.
 func TestSetupOfIntake(t *testing.T) {
-	_, nc := openNew(t)
-	js := newJetStream(t, nc)
-	s, err := js.Stream(ctxFor(t), bus.StreamIntake)
+	_, nc := bustest.OpenNew(t)
+	js := bustest.NewJetStream(t, nc)
+	s, err := js.Stream(bustest.Context(t), bus.StreamIntake)
 	if err != nil {
 		t.Fatal(err)
 	}
 	has := s.CachedInfo().Config
 	has.AllowRollup = true
-	if _, err := js.UpdateStream(ctxFor(t), has); err != nil {
+	if _, err := js.UpdateStream(bustest.Context(t), has); err != nil {
 		t.Fatal(err)
 	}
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err == nil || !strings.Contains(err.Error(), "allow_rollup_hdrs") {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{}); err == nil || !strings.Contains(err.Error(), "allow_rollup_hdrs") {
 		t.Errorf("set up: %v", err)
 	}
-	if err := js.DeleteStream(ctxFor(t), bus.StreamIntake); err != nil {
+	if err := js.DeleteStream(bustest.Context(t), bus.StreamIntake); err != nil {
 		t.Fatal(err)
 	}
-	b, _ := openOver(t, nc, bus.Config{})
+	b, _ := bustest.OpenOver(t, nc, bus.Config{})
 	hand(t, nc, "intake.normal.acme.r", "{}", nil)
 	takeAllIn(t, b, nc)
 	pull(t, b, 1)

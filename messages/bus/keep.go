@@ -171,19 +171,19 @@ func (b *Bus) askOwner(ctx context.Context, life string, req keepRequest) (bool,
 	if err != nil {
 		return false, fmt.Errorf("encode question about a run: %w", err)
 	}
-	in, err := openInboxAt(b.nc, b.nc.NewInbox()+keepInbox, controlRoom) // workers may answer there, and in no other inbox of a worker
+	in, err := OpenInboxAt(b.nc, b.nc.NewInbox()+keepInbox, AnswerRoom) // workers may answer there, and in no other inbox of a worker
 	if err != nil {
 		return false, err
 	}
-	defer in.close()
-	if err := b.nc.PublishRequest(messages.KeepPrefix+life, in.sub.Subject, body); err != nil {
+	defer in.Close()
+	if err := b.nc.PublishRequest(messages.KeepPrefix+life, in.Sub.Subject, body); err != nil {
 		return false, fmt.Errorf("ask worker %s: %w", life, err)
 	}
-	m, err := in.next(ctx, keepWait)
+	m, err := in.Next(ctx, keepWait)
 	switch {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
-	case err != nil || m.Header.Get(statusHeader) == statusNobody:
+	case err != nil || m.Header.Get(StatusHeader) == StatusNoResponders:
 		return false, ErrSilent
 	}
 	var answer keepAnswer

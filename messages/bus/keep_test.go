@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // harbour is an owner that works one run.
@@ -73,7 +74,7 @@ func serveOwner(t *testing.T, b *bus.Bus, nc *nats.Conn, life string, ackWait ti
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	const ackWait = time.Minute
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	submitMany(t, b, 0, 1)
 	d := pull(t, b, 1)[0]
 	h := serveOwner(t, b, nc, "life", ackWait)
@@ -84,15 +85,15 @@ func TestHandOver(t *testing.T) {
 		"another run":   {messages.Ref{Tenant: "acme", Run: "other"}, h.claim},
 		"another claim": {h.run, "life-2"},
 	} {
-		if kept, err := d.HandOver(ctxFor(t), "life", tt.run, tt.claim); kept || err != nil {
+		if kept, err := d.HandOver(bustest.Context(t), "life", tt.run, tt.claim); kept || err != nil {
 			t.Errorf("%s: kept %v, %v", name, kept, err)
 		}
 		<-h.asked
 	}
-	if kept, err := d.HandOver(ctxFor(t), "nobody", h.run, h.claim); kept || !errors.Is(err, bus.ErrSilent) {
+	if kept, err := d.HandOver(bustest.Context(t), "nobody", h.run, h.claim); kept || !errors.Is(err, bus.ErrSilent) {
 		t.Errorf("a dead owner: kept %v, %v", kept, err)
 	}
-	kept, err := d.HandOver(ctxFor(t), "life", h.run, h.claim)
+	kept, err := d.HandOver(bustest.Context(t), "life", h.run, h.claim)
 	if !kept || err != nil {
 		t.Fatalf("the owner: kept %v, %v", kept, err)
 	}
@@ -100,10 +101,10 @@ func TestHandOver(t *testing.T) {
 	if l := taken.Lease(); l <= 0 || l > ackWait/2 {
 		t.Errorf("the delivery has a lease of %v, want half the ack wait at most", l)
 	}
-	if err := taken.Ack(ctxFor(t)); err != nil { // it is the same message
+	if err := taken.Ack(bustest.Context(t)); err != nil { // it is the same message
 		t.Error(err)
 	}
-	if left := streamLength(t, nc, bus.StreamTasks); left != 0 {
+	if left := bustest.StreamLength(t, nc, bus.StreamTasks); left != 0 {
 		t.Errorf("%d messages are left", left)
 	}
 }
@@ -111,7 +112,7 @@ func TestHandOver(t *testing.T) {
 // An owner publishes to the subject that it is given, so only that of a delivery of the same message will do.
 func TestHandOverOfForeignSubjects(t *testing.T) {
 	t.Parallel()
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	h := serveOwner(t, b, nc, "life", time.Minute)
 	said, err := nc.SubscribeSync(">")
 	if err != nil {
@@ -154,8 +155,8 @@ func TestHandOverOfForeignSubjects(t *testing.T) {
 func TestLease(t *testing.T) {
 	t.Parallel()
 	const ackWait = 500 * time.Millisecond
-	b, nc := openNew(t)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: ackWait}); err != nil {
+	b, nc := bustest.OpenNew(t)
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{AckWait: ackWait}); err != nil {
 		t.Fatal(err)
 	}
 	submitMany(t, b, 0, 1)
@@ -171,14 +172,14 @@ func TestLease(t *testing.T) {
 		}
 		<-lapse.C
 	}
-	if err := d.Renew(ctxFor(t)); err != nil {
+	if err := d.Renew(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	if l := d.Lease(); l > 0 || !d.Lapsed() {
 		t.Errorf("renewed too late, and a lease of %v", l)
 	}
 	again := pull(t, b, 1)[0]
-	if err := again.Renew(ctxFor(t)); err != nil {
+	if err := again.Renew(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	if again.Delivered != 2 || again.Lapsed() {

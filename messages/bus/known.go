@@ -18,6 +18,6 @@ func (b *Bus) waits(ctx context.Context, run messages.Ref) (bool, error) {
 
 // has reports whether a stream has a message on a subject; its leader answers.
 func (b *Bus) has(ctx context.Context, stream, on string) (bool, error) {
-	_, ok, err := b.get(ctx, stream, lookup{Last: on})
+	_, ok, err := b.Get(ctx, stream, Lookup{Last: on})
 	return ok, err
 }

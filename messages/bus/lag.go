@@ -24,9 +24,9 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 			Filter string `json:"filter_subject"`
 		} `json:"config"`
 	}
-	err = b.call(ctx, "CONSUMER.INFO."+stream+"."+consumer, nil, &info)
+	err = b.Call(ctx, "CONSUMER.INFO."+stream+"."+consumer, nil, &info)
 	switch {
-	case refused(err, codeNoConsumer):
+	case Refused(err, codeNoConsumer):
 		return Lag{}, false, nil
 	case err != nil:
 		return Lag{}, false, fmt.Errorf("look at consumer %s: %w", consumer, err)
@@ -39,12 +39,12 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 	if filter == "" {
 		filter = ">"
 	}
-	m, found, err := b.get(ctx, stream, lookup{Seq: info.Floor.Stream + 1, Next: filter})
+	m, found, err := b.Get(ctx, stream, Lookup{Seq: info.Floor.Stream + 1, Next: filter})
 	if err != nil {
 		return l, true, fmt.Errorf("look for the oldest of consumer %s: %w", consumer, err)
 	}
 	if found {
-		l.Oldest = m.time
+		l.Oldest = m.Time
 	}
 	return l, true, nil
 }
@@ -85,7 +85,7 @@ func (b *Bus) DeadLetters(ctx context.Context) (tasks, webhooks int, stored uint
 			Last     uint64 `json:"last_seq"`
 		} `json:"state"`
 	}
-	if err := b.call(ctx, "STREAM.INFO."+StreamDead, nil, &info); err != nil {
+	if err := b.Call(ctx, "STREAM.INFO."+StreamDead, nil, &info); err != nil {
 		return 0, 0, 0, fmt.Errorf("count dead letters: %w", err)
 	}
 	if info.State.Messages == 0 {

@@ -98,7 +98,7 @@ func (b *Bus) Lanes(ctx context.Context) ([]LaneState, error) {
 				} `json:"config"`
 			} `json:"consumers"`
 		}
-		err := b.call(ctx, "CONSUMER.LIST."+StreamTasks, struct {
+		err := b.Call(ctx, "CONSUMER.LIST."+StreamTasks, struct {
 			Offset int `json:"offset"`
 		}{offset}, &page)
 		if err != nil {
@@ -128,23 +128,23 @@ func (b *Bus) Oldest(ctx context.Context, s LaneState) (at time.Time, ok bool, e
 	if s.Lane.Wakes() {
 		filter = "lanes.wake.>"
 	}
-	m, ok, err := b.get(ctx, StreamTasks, lookup{Seq: s.given + 1, Next: filter})
-	return m.time, ok, err
+	m, ok, err := b.Get(ctx, StreamTasks, Lookup{Seq: s.given + 1, Next: filter})
+	return m.Time, ok, err
 }
 
 // MakeLane makes a lane, unless it is there. ErrLanesFull: there is no room, and no empty lane that could be removed.
 func (b *Bus) MakeLane(ctx context.Context, l messages.Lane, ackWait time.Duration) error {
 	err := b.makeLane(ctx, l, ackWait)
-	if refused(err, codeMaxConsumers) {
+	if Refused(err, codeMaxConsumers) {
 		if err := b.makeRoom(ctx); err != nil {
 			return err
 		}
 		err = b.makeLane(ctx, l, ackWait)
 	}
 	switch {
-	case refused(err, codeMaxConsumers):
+	case Refused(err, codeMaxConsumers):
 		return ErrLanesFull
-	case refused(err, codeOverlap):
+	case Refused(err, codeOverlap):
 		return fmt.Errorf("make lane %s: %w (a dispatcher of this version changes consumer %s: start one)", l, err, ConsumerWorkers)
 	case err != nil:
 		return fmt.Errorf("make lane %s: %w", l, err)
@@ -159,12 +159,12 @@ func (b *Bus) makeLane(ctx context.Context, l messages.Lane, ackWait time.Durati
 	if config.FilterSubject != "" {
 		subject += "." + config.FilterSubject
 	}
-	err := b.call(ctx, subject, struct {
+	err := b.Call(ctx, subject, struct {
 		Stream string                   `json:"stream_name"`
 		Config jetstream.ConsumerConfig `json:"config"`
 		Action string                   `json:"action"`
 	}{StreamTasks, config, "create"}, nil)
-	if refused(err, codeConsumerExists) { // with another ack wait, which Setup sets
+	if Refused(err, codeConsumerExists) { // with another ack wait, which Setup sets
 		return nil
 	}
 	return err
@@ -179,8 +179,8 @@ func (b *Bus) makeRoom(ctx context.Context) error {
 	empty := slices.DeleteFunc(all, func(s LaneState) bool { return s.Queued+s.InFlight > 0 || s.Lane.Wakes() })
 	slices.SortFunc(empty, func(x, y LaneState) int { return x.Active.Compare(y.Active) })
 	for _, s := range empty[:min(laneRoom, len(empty))] {
-		err := b.call(ctx, "CONSUMER.DELETE."+StreamTasks+"."+laneConsumer(s.Lane), nil, nil)
-		if err != nil && !refused(err, codeNoConsumer) {
+		err := b.Call(ctx, "CONSUMER.DELETE."+StreamTasks+"."+laneConsumer(s.Lane), nil, nil)
+		if err != nil && !Refused(err, codeNoConsumer) {
 			return fmt.Errorf("remove an empty lane: %w", err)
 		}
 	}
@@ -198,7 +198,7 @@ func (b *Bus) MendLanes(ctx context.Context, ackWait time.Duration) (made []mess
 	for _, s := range all {
 		known[s.Lane] = true
 	}
-	for subject, err := range b.subjects(ctx, StreamTasks, "lanes.*.*.*.*") {
+	for subject, err := range b.Subjects(ctx, StreamTasks, "lanes.*.*.*.*") {
 		if err != nil {
 			return made, strays, fmt.Errorf("list what is queued: %w", err)
 		}
@@ -213,7 +213,7 @@ func (b *Bus) MendLanes(ctx context.Context, ackWait time.Duration) (made []mess
 			known[l] = true
 			made = append(made, l)
 		case len(strays) < maxStrays:
-			if q, ok, err := b.stray(ctx, lookup{Last: subject}); err == nil && ok {
+			if q, ok, err := b.stray(ctx, Lookup{Last: subject}); err == nil && ok {
 				strays = append(strays, q)
 			}
 		}
@@ -226,25 +226,25 @@ func (b *Bus) MendLanes(ctx context.Context, ackWait time.Duration) (made []mess
 
 // Stray is the message of a sequence, if it is in the queue and its priority or tenant is none: no lane has it.
 func (b *Bus) Stray(ctx context.Context, seq uint64) (q Queued, ok bool, err error) {
-	return b.stray(ctx, lookup{Seq: seq})
+	return b.stray(ctx, Lookup{Seq: seq})
 }
 
-func (b *Bus) stray(ctx context.Context, at lookup) (q Queued, ok bool, err error) {
-	m, ok, err := b.get(ctx, StreamTasks, at)
+func (b *Bus) stray(ctx context.Context, at Lookup) (q Queued, ok bool, err error) {
+	m, ok, err := b.Get(ctx, StreamTasks, at)
 	if err != nil || !ok {
 		return Queued{}, false, err
 	}
-	t := strings.Split(m.subject, ".")
+	t := strings.Split(m.Subject, ".")
 	if len(t) != 5 || t[0] != "lanes" {
 		return Queued{}, false, nil
 	}
 	_, laned := messages.LaneOf(messages.Priority(t[1]), t[3])
-	return Queued{Subject: m.subject, Body: m.data, At: m.time, Seq: m.seq}, !laned, nil
+	return Queued{Subject: m.Subject, Body: m.Data, At: m.Time, Seq: m.Seq}, !laned, nil
 }
 
 // Discard removes a stray from the queue, if it is there.
 func (b *Bus) Discard(ctx context.Context, q Queued) error {
-	return b.retry(ctx, func(ctx context.Context) error { return b.remove(ctx, q.Seq) })
+	return b.Retry(ctx, func(ctx context.Context) error { return b.remove(ctx, q.Seq) })
 }
 
 // remove is one attempt to remove a message from the queue. That it is gone is a success.
@@ -252,7 +252,7 @@ func (b *Bus) remove(ctx context.Context, seq uint64) error {
 	err := b.callOnce(ctx, "STREAM.MSG.DELETE."+StreamTasks, struct {
 		Seq uint64 `json:"seq"`
 	}{seq}, nil)
-	if refused(err, codeNoMessage) || refused(err, codeNotDeleted) {
+	if Refused(err, codeNoMessage) || Refused(err, codeNotDeleted) {
 		return nil
 	}
 	return err
@@ -275,7 +275,7 @@ func (b *Bus) withUnmade(ctx context.Context, lanes []LaneState) ([]LaneState, e
 		return lanes, nil
 	}
 	unmade := map[messages.Lane]int{}
-	for subject, err := range b.subjects(ctx, StreamTasks, queued) {
+	for subject, err := range b.Subjects(ctx, StreamTasks, queued) {
 		if err != nil {
 			return nil, fmt.Errorf("list what is queued: %w", err)
 		}

@@ -9,63 +9,64 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // Streams of before there were lanes are changed in place, and what is queued in them is found.
 func TestSetupBringsLanesToAnOldStream(t *testing.T) {
-	b, nc := openNew(t)
-	js := newJetStream(t, nc)
-	s, err := js.Stream(ctxFor(t), bus.StreamTasks)
+	b, nc := bustest.OpenNew(t)
+	js := bustest.NewJetStream(t, nc)
+	s, err := js.Stream(bustest.Context(t), bus.StreamTasks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stream := s.CachedInfo().Config
 	stream.RePublish, stream.MaxConsumers = nil, 1024
-	if _, err := js.UpdateStream(ctxFor(t), stream); err != nil {
+	if _, err := js.UpdateStream(bustest.Context(t), stream); err != nil {
 		t.Fatal(err)
 	}
-	c, err := js.Consumer(ctxFor(t), bus.StreamTasks, bus.ConsumerWorkers)
+	c, err := js.Consumer(bustest.Context(t), bus.StreamTasks, bus.ConsumerWorkers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	consumer := c.CachedInfo().Config
 	consumer.FilterSubjects = []string{"lanes.>", "tasks.>"}
-	if _, err := js.UpdateConsumer(ctxFor(t), bus.StreamTasks, consumer); err != nil {
+	if _, err := js.UpdateConsumer(bustest.Context(t), bus.StreamTasks, consumer); err != nil {
 		t.Fatal(err)
 	}
 	submitMany(t, b, 0, 3)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: time.Minute}); err != nil {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{AckWait: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	pull(t, b, 3)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: 2 * time.Minute}); err != nil { // lanes get it too
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{AckWait: 2 * time.Minute}); err != nil { // lanes get it too
 		t.Fatal(err)
 	}
-	lane, err := js.Consumer(ctxFor(t), bus.StreamTasks, "lane_normal_acme")
+	lane, err := js.Consumer(bustest.Context(t), bus.StreamTasks, "lane_normal_acme")
 	if err != nil || lane.CachedInfo().Config.AckWait != 2*time.Minute {
 		t.Errorf("got %+v, %v", lane, err)
 	}
 }
 
 func TestLaneList(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	for _, p := range []messages.Priority{messages.PriorityLow, messages.PriorityHigh, messages.PriorityNormal} {
 		for _, tenant := range []string{"acme", "other_one"} {
-			task := newTask(messages.Ref{Tenant: tenant, Run: "r-" + string(p)})
+			task := bustest.NewTask(messages.Ref{Tenant: tenant, Run: "r-" + string(p)})
 			task.Priority = p
-			if _, err := b.Submit(ctxFor(t), task, true); err != nil {
+			if _, err := b.Submit(bustest.Context(t), task, true); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	submitMany(t, b, 0, 1)
-	if _, _, err := b.MendLanes(ctxFor(t), time.Minute); err != nil {
+	if _, _, err := b.MendLanes(bustest.Context(t), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	for range values(t, mustTasks(t, b).Take(ctxFor(t), messages.Lane{Priority: messages.PriorityHigh, Tenant: "acme"}, 1)) {
+	for range bustest.Values(t, mustTasks(t, b).Take(bustest.Context(t), messages.Lane{Priority: messages.PriorityHigh, Tenant: "acme"}, 1)) {
 		t.Log("one is in flight")
 	}
-	list, err := b.LaneList(ctxFor(t), messages.LanesRequest{})
+	list, err := b.LaneList(bustest.Context(t), messages.LanesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,27 +86,27 @@ func TestLaneList(t *testing.T) {
 			t.Errorf("oldest of %+v", l)
 		}
 	}
-	if list, err = b.LaneList(ctxFor(t), messages.LanesRequest{Tenant: "acme", All: true}); err != nil || len(list.Lanes) != 3 {
+	if list, err = b.LaneList(bustest.Context(t), messages.LanesRequest{Tenant: "acme", All: true}); err != nil || len(list.Lanes) != 3 {
 		t.Errorf("of one tenant: %+v, %v", list, err)
 	}
 }
 
 // Without a worker nobody makes lanes, and what is queued is shown all the same: fleets are scaled by it.
 func TestLaneListWithoutLanes(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	for _, run := range []string{"r1", "r2"} {
-		if _, err := b.Submit(ctxFor(t), newTask(messages.Ref{Tenant: "acme", Run: run}), true); err != nil {
+		if _, err := b.Submit(bustest.Context(t), bustest.NewTask(messages.Ref{Tenant: "acme", Run: run}), true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	list, err := b.LaneList(ctxFor(t), messages.LanesRequest{})
+	list, err := b.LaneList(bustest.Context(t), messages.LanesRequest{})
 	if err != nil || len(list.Lanes) != 1 || list.Lanes[0].Tenant != "acme" || list.Lanes[0].Queued != 2 || list.Lanes[0].Oldest == nil {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	if list, err = b.LaneList(ctxFor(t), messages.LanesRequest{Tenant: "other"}); err != nil || len(list.Lanes) != 0 {
+	if list, err = b.LaneList(bustest.Context(t), messages.LanesRequest{Tenant: "other"}); err != nil || len(list.Lanes) != 0 {
 		t.Errorf("of a tenant that has none: %+v, %v", list, err)
 	}
-	if all, err := b.Lanes(ctxFor(t)); err != nil || len(all) != 1 {
+	if all, err := b.Lanes(bustest.Context(t)); err != nil || len(all) != 1 {
 		t.Errorf("a look made lanes: %+v, %v", all, err)
 	}
 }

@@ -8,31 +8,16 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// StreamLines has the places of each line, and a message for each run that waits for one, in their order.
-const StreamLines = "LINES"
-
 const (
-	placesPrefix = "lines.places."
-	waitPrefix   = "lines.wait."
-
 	headerTTL   = "Nats-TTL"
 	emptyKeyTTL = "1h" // how long the line of a concurrency key is kept that nobody has a place in: there may be many keys
 )
-
-func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
-	base.Name, base.Description = StreamLines, "Places of capped runs, and who waits for one."
-	base.Subjects = []string{placesPrefix + ">", waitPrefix + ">"}
-	base.MaxMsgsPerSubject = 1
-	base.AllowMsgTTL = true
-	return base
-}
 
 var _ runlog.Lines = (*Bus)(nil)
 
@@ -41,14 +26,14 @@ func (b *Bus) Line(ctx context.Context, line string) (l messages.Line, revision 
 	if err := messages.CheckLine(line); err != nil {
 		return l, 0, err
 	}
-	m, ok, err := b.get(ctx, StreamLines, lookup{Last: placesPrefix + line})
+	m, ok, err := b.Get(ctx, StreamLines, Lookup{Last: placesPrefix + line})
 	if err != nil || !ok {
 		return l, 0, err
 	}
-	if err := strict.Decode(m.data, &l); err != nil {
+	if err := strict.Decode(m.Data, &l); err != nil {
 		return messages.Line{}, 0, fmt.Errorf("it is unreadable: %w", err)
 	}
-	return l, m.seq, nil
+	return l, m.Seq, nil
 }
 
 // PutLine implements runlog.Lines.
@@ -64,9 +49,9 @@ func (b *Bus) PutLine(ctx context.Context, line string, revision uint64, l messa
 	if messages.IsKeyLine(line) && len(l.Places) == 0 {
 		m.Header.Set(headerTTL, emptyKeyTTL)
 	}
-	expect(m, revision)
-	_, err = b.store(ctx, m)
-	if refused(err, codeWrongLast) {
+	Expect(m, revision)
+	_, err = b.Store(ctx, m)
+	if Refused(err, CodeWrongLast) {
 		return runlog.ErrConflict // or stored, and the answer was lost: whoever asks again sees it
 	}
 	return err
@@ -88,7 +73,7 @@ func (b *Bus) Wait(ctx context.Context, line string, run messages.Ref) error {
 	if err != nil {
 		return err
 	}
-	return b.storeFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}})
+	return b.StoreFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}})
 }
 
 // Waiting implements runlog.Lines.
@@ -97,8 +82,8 @@ func (b *Bus) Waiting(ctx context.Context, line string, run messages.Ref) (uint6
 	if err != nil {
 		return 0, err
 	}
-	m, _, err := b.get(ctx, StreamLines, lookup{Last: subject})
-	return m.seq, err
+	m, _, err := b.Get(ctx, StreamLines, Lookup{Last: subject})
+	return m.Seq, err
 }
 
 // First implements runlog.Lines.
@@ -123,12 +108,12 @@ func (b *Bus) Standing(ctx context.Context, line, tenant string) iter.Seq2[Stand
 			yield(Standing{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
 			return
 		}
-		for m, err := range b.batch(ctx, StreamLines, waitPrefix+line+"."+tenant+".*", 1) {
+		for m, err := range b.Scan(ctx, StreamLines, waitPrefix+line+"."+tenant+".*", 1) {
 			if err != nil {
 				yield(Standing{}, fmt.Errorf("read line %s: %w", line, err))
 				return
 			}
-			if !yield(Standing{runThatWaits(m.subject), m.seq}, nil) {
+			if !yield(Standing{runThatWaits(m.Subject), m.Seq}, nil) {
 				return
 			}
 		}
@@ -140,11 +125,11 @@ func (b *Bus) NextIn(ctx context.Context, line string, after uint64) (run messag
 	if err := messages.CheckLine(line); err != nil {
 		return run, 0, err
 	}
-	m, ok, err := b.get(ctx, StreamLines, lookup{Seq: after + 1, Next: waitPrefix + line + ".*.*"})
+	m, ok, err := b.Get(ctx, StreamLines, Lookup{Seq: after + 1, Next: waitPrefix + line + ".*.*"})
 	if err != nil || !ok {
 		return run, 0, err
 	}
-	return runThatWaits(m.subject), m.seq, nil
+	return runThatWaits(m.Subject), m.Seq, nil
 }
 
 func runThatWaits(subject string) messages.Ref {
@@ -154,7 +139,7 @@ func runThatWaits(subject string) messages.Ref {
 
 // Unwait implements runlog.Lines.
 func (b *Bus) Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error {
-	err := b.call(ctx, "STREAM.MSG.DELETE."+StreamLines, struct {
+	err := b.Call(ctx, "STREAM.MSG.DELETE."+StreamLines, struct {
 		Seq     uint64 `json:"seq"`
 		NoErase bool   `json:"no_erase"`
 	}{at, true}, nil)
@@ -170,7 +155,7 @@ func (b *Bus) Unwait(ctx context.Context, line string, run messages.Ref, at uint
 // Lines implements runlog.Lines.
 func (b *Bus) Lines(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for subject, err := range b.subjects(ctx, StreamLines, placesPrefix+">") {
+		for subject, err := range b.Subjects(ctx, StreamLines, placesPrefix+">") {
 			if err != nil {
 				err = fmt.Errorf("list lines: %w", err)
 			}
@@ -187,11 +172,11 @@ func (b *Bus) Ahead(ctx context.Context, line string, run messages.Ref, counted 
 	if err := messages.CheckLine(line); err != nil {
 		return 0, false, err
 	}
-	for m, err := range b.batch(ctx, StreamLines, waitPrefix+line+".*.*", 1) {
+	for m, err := range b.Scan(ctx, StreamLines, waitPrefix+line+".*.*", 1) {
 		switch {
 		case err != nil:
 			return n, false, fmt.Errorf("read line %s: %w", line, err)
-		case runThatWaits(m.subject) == run:
+		case runThatWaits(m.Subject) == run:
 			return n, false, nil
 		case n == counted:
 			return n, true, nil

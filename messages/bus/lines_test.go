@@ -12,12 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 func TestLineJoinedByMany(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Lines: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	line := messages.KeyLine("t", "deploy")
 	var all sync.WaitGroup
@@ -26,13 +27,13 @@ func TestLineJoinedByMany(t *testing.T) {
 	for i := range 12 {
 		all.Go(func() {
 			run := messages.Ref{Tenant: "t", Run: fmt.Sprint("r", i)}
-			sessionLog(t, b, run)
-			last, _, err := b.Last(ctxFor(t), run)
+			bustest.LogOf(t, b, run)
+			last, _, err := b.Last(bustest.Context(t), run)
 			if err != nil {
 				t.Error(err)
 			}
 			for range 2 { // again is harmless
-				waits, err := k.JoinLines(ctxFor(t), run, last.Head.ClaimSeq, []string{line}, 3)
+				waits, err := k.JoinLines(bustest.Context(t), run, last.Head.ClaimSeq, []string{line}, 3)
 				if err != nil {
 					t.Error(err)
 				}
@@ -45,22 +46,22 @@ func TestLineJoinedByMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	l, _, err := b.Line(ctxFor(t), line)
+	l, _, err := b.Line(bustest.Context(t), line)
 	if err != nil || len(placed) != 3 || len(l.Places) != 3 || l.Limit != 3 {
 		t.Errorf("%v have a place, %+v, %v", placed, l, err)
 	}
 	// A worker that was cut off gets none.
 	ended := messages.Ref{Tenant: "t", Run: "old"}
-	sessionLog(t, b, ended, &record.Finished{})
-	last, _, _ := b.Last(ctxFor(t), ended)
-	if _, err := k.JoinLines(ctxFor(t), ended, last.Head.ClaimSeq, []string{messages.KeyLine("t", "other")}, 1); err == nil {
+	bustest.LogOf(t, b, ended, &record.Finished{})
+	last, _, _ := b.Last(bustest.Context(t), ended)
+	if _, err := k.JoinLines(bustest.Context(t), ended, last.Head.ClaimSeq, []string{messages.KeyLine("t", "other")}, 1); err == nil {
 		t.Error("a run that has ended was given a place")
 	}
 }
 
 func TestLineOrder(t *testing.T) {
-	b, _ := openNew(t)
-	ctx, line := ctxFor(t), messages.TenantLine("t")
+	b, _ := bustest.OpenNew(t)
+	ctx, line := bustest.Context(t), messages.TenantLine("t")
 	refs := []messages.Ref{{Tenant: "t", Run: "c"}, {Tenant: "t", Run: "a"}, {Tenant: "t", Run: "b"}}
 	for _, r := range append(refs, refs[0]) { // who waits already keeps its position
 		if err := b.Wait(ctx, line, r); err != nil {
@@ -95,24 +96,24 @@ func TestLineOrder(t *testing.T) {
 }
 
 func TestLineRefuses(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	run := messages.Ref{Tenant: "t", Run: "r"}
 	for _, line := range []string{"", "tenant", "tenant.>", "tenant.a.b", "key.t", "key.t.*", "paused.planet.x", "paused.tenant", "planet.x"} {
-		if err := b.PutLine(ctxFor(t), line, 0, messages.Line{}); err == nil {
+		if err := b.PutLine(bustest.Context(t), line, 0, messages.Line{}); err == nil {
 			t.Errorf("%q was stored", line)
 		}
-		if err := b.Wait(ctxFor(t), line, run); err == nil {
+		if err := b.Wait(bustest.Context(t), line, run); err == nil {
 			t.Errorf("somebody waits in %q", line)
 		}
 	}
-	if err := b.Wait(ctxFor(t), "tenant.t", messages.Ref{Tenant: "t", Run: ">"}); err == nil {
+	if err := b.Wait(bustest.Context(t), "tenant.t", messages.Ref{Tenant: "t", Run: ">"}); err == nil {
 		t.Error("a wildcard waits")
 	}
 }
 
 func TestCaps(t *testing.T) {
-	b, _ := openNew(t)
-	ctx, caps := ctxFor(t), b.NewCaps(time.Hour)
+	b, _ := bustest.OpenNew(t)
+	ctx, caps := bustest.Context(t), b.NewCaps(time.Hour)
 	grant := func(q messages.Quota) (wider []string) {
 		t.Helper()
 		if _, err := b.PutQuota(ctx, messages.QuotaRef{Kind: messages.QuotaTenant, Name: "t"}, q, "ann", nil); err != nil {
@@ -150,8 +151,8 @@ func TestCaps(t *testing.T) {
 
 // A look that takes long does not keep the caps from being followed, and one that failed is done again.
 func TestCapsAreFollowedDuringALook(t *testing.T) {
-	b, _ := openNew(t)
-	ctx, caps := ctxFor(t), b.NewCaps(5*time.Millisecond)
+	b, _ := bustest.OpenNew(t)
+	ctx, caps := bustest.Context(t), b.NewCaps(5*time.Millisecond)
 	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "t"}
 	grant := func(q messages.Quota) {
 		t.Helper()

@@ -66,7 +66,7 @@ func (b *Bus) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.Liv
 			}
 			l, err := messages.DecodeLive(run, m.Data)
 			if err != nil {
-				b.skipped.Add(1)
+				b.Foreign()
 				continue
 			}
 			if !yield(l, nil) {

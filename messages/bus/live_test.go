@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 func piece(run messages.Ref, n int, text string) messages.Live {
@@ -23,7 +24,7 @@ func piece(run messages.Ref, n int, text string) messages.Live {
 // liveWatch is a watcher of live text that hands on what it sees, until stop is called.
 func liveWatch(t *testing.T, b *bus.Bus, run messages.Ref) (got chan messages.Live, stop func() error) {
 	t.Helper()
-	ctx, cancel := context.WithCancelCause(ctxFor(t))
+	ctx, cancel := context.WithCancelCause(bustest.Context(t))
 	got = make(chan messages.Live)
 	ended := make(chan error, 1)
 	go func() {
@@ -58,7 +59,7 @@ func awaitLive(t *testing.T, b *bus.Bus, run messages.Ref, got <-chan messages.L
 		case <-got:
 			return
 		case <-time.After(10 * time.Millisecond):
-		case <-ctxFor(t).Done():
+		case <-bustest.Context(t).Done():
 			t.Fatal("the watcher sees nothing")
 		}
 	}
@@ -73,32 +74,32 @@ func after(t *testing.T, got <-chan messages.Live, n int) messages.Live {
 			if l.N >= n {
 				return l
 			}
-		case <-ctxFor(t).Done():
+		case <-bustest.Context(t).Done():
 			t.Fatalf("message %d does not come", n)
 		}
 	}
 }
 
 func TestLive(t *testing.T) {
-	b, nc := openNew(t)
-	got, stop := liveWatch(t, b, run1())
-	awaitLive(t, b, run1(), got)
-	other := messages.Ref{Tenant: "other", Run: run1().Run}
+	b, nc := bustest.OpenNew(t)
+	got, stop := liveWatch(t, b, bustest.Run())
+	awaitLive(t, b, bustest.Run(), got)
+	other := messages.Ref{Tenant: "other", Run: bustest.Run().Run}
 	foreign := piece(other, 7, "of another tenant")
 	if err := b.PublishLive(other, &foreign); err != nil {
 		t.Fatal(err)
 	}
 	stranger, _ := json.Marshal(piece(messages.Ref{Tenant: "acme", Run: "other"}, 8, "of another run"))
 	for _, junk := range []string{"", "{", "null", `{"n":9}`, string(stranger)} {
-		if err := nc.Publish(run1().LiveSubject(), []byte(junk)); err != nil {
+		if err := nc.Publish(bustest.Run().LiveSubject(), []byte(junk)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := piece(run1(), 2, "Hello, <wörld>")
+	want := piece(bustest.Run(), 2, "Hello, <wörld>")
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.PublishLive(run1(), &want); err != nil {
+	if err := b.PublishLive(bustest.Run(), &want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, after(t, got, 2)); diff != "" {
@@ -114,19 +115,19 @@ func TestLive(t *testing.T) {
 
 // A watcher that does not read loses messages and sees that; the publisher and other watchers do not notice.
 func TestSlowLiveWatcherHarmsNobody(t *testing.T) {
-	s := startNATS(t)
-	b, _ := open(t, s, bus.Config{})
-	slowBus, _ := open(t, s, bus.Config{})
-	fastBus, _ := open(t, s, bus.Config{})
-	slow, stopSlow := liveWatch(t, slowBus, run1())
-	fast, stopFast := liveWatch(t, fastBus, run1())
-	awaitLive(t, b, run1(), slow)
-	awaitLive(t, b, run1(), fast)
+	s := bustest.Start(t)
+	b, _ := bustest.Open(t, s, bus.Config{})
+	slowBus, _ := bustest.Open(t, s, bus.Config{})
+	fastBus, _ := bustest.Open(t, s, bus.Config{})
+	slow, stopSlow := liveWatch(t, slowBus, bustest.Run())
+	fast, stopFast := liveWatch(t, fastBus, bustest.Run())
+	awaitLive(t, b, bustest.Run(), slow)
+	awaitLive(t, b, bustest.Run(), fast)
 	const count = 3000
 	const text = "x"
 	for n := 2; n <= count; n++ {
-		l := piece(run1(), n, text)
-		if err := b.PublishLive(run1(), &l); err != nil {
+		l := piece(bustest.Run(), n, text)
+		if err := b.PublishLive(bustest.Run(), &l); err != nil {
 			t.Fatal(err)
 		}
 		if n%100 != 0 {
@@ -136,16 +137,16 @@ func TestSlowLiveWatcherHarmsNobody(t *testing.T) {
 			t.Fatalf("the fast watcher got %d, want %d", l.N, n)
 		}
 	}
-	l := piece(run1(), count+1, "end")
+	l := piece(bustest.Run(), count+1, "end")
 	var reply messages.LiveReply
 	for reply.Text == "" || !strings.HasSuffix(reply.Text, "end") { // it reads at last; until then all is dropped
-		if err := b.PublishLive(run1(), &l); err != nil {
+		if err := b.PublishLive(bustest.Run(), &l); err != nil {
 			t.Fatal(err)
 		}
 		select {
 		case seen := <-slow:
 			reply.Add(&seen)
-		case <-ctxFor(t).Done():
+		case <-bustest.Context(t).Done():
 			t.Fatal("the slow watcher does not come to the end")
 		}
 	}
@@ -160,22 +161,22 @@ func TestSlowLiveWatcherHarmsNobody(t *testing.T) {
 }
 
 func TestLiveIsChecked(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	run := messages.Ref{Tenant: "acme", Run: ">"}
 	l := piece(run, 1, "")
 	if fe, ok := errors.AsType[*messages.FieldError](b.PublishLive(run, &l)); !ok {
 		t.Errorf("publish: got %v", fe)
 	}
-	for _, err := range b.Live(ctxFor(t), run) {
+	for _, err := range b.Live(bustest.Context(t), run) {
 		if _, ok := errors.AsType[*messages.FieldError](err); !ok {
 			t.Errorf("live: got %v", err)
 		}
 	}
 	nc.Close()
-	if err := b.PublishLive(run1(), &l); err == nil {
+	if err := b.PublishLive(bustest.Run(), &l); err == nil {
 		t.Error("publish on a closed connection: got no error")
 	}
-	for _, err := range b.Live(ctxFor(t), run1()) {
+	for _, err := range b.Live(bustest.Context(t), bustest.Run()) {
 		if err == nil {
 			t.Error("live on a closed connection: got no error")
 		}

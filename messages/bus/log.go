@@ -62,7 +62,7 @@ func (a *appending) try(ctx context.Context) (uint64, error) {
 		return r.Seq, nil
 	}
 	a.doubt = err
-	if !refused(err, codeWrongLast) {
+	if !Refused(err, CodeWrongLast) {
 		return 0, err
 	}
 	seq, err := a.resolve(ctx)
@@ -82,12 +82,12 @@ var errStaleLeader = &jetstream.APIError{
 func (a *appending) resolve(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.bus.answer)
 	defer cancel()
-	next, ok, err := a.bus.getOnce(ctx, StreamRuns, lookup{Seq: a.last + 1, Next: a.msg.Subject})
+	next, ok, err := a.bus.getOnce(ctx, StreamRuns, Lookup{Seq: a.last + 1, Next: a.msg.Subject})
 	switch {
 	case err != nil:
 		return 0, err
 	case ok && a.isOwn(next):
-		return next.seq, nil
+		return next.Seq, nil
 	case ok, a.isShorter():
 		return 0, runlog.ErrConflict
 	default:
@@ -95,8 +95,8 @@ func (a *appending) resolve(ctx context.Context) (uint64, error) {
 	}
 }
 
-func (a *appending) isOwn(m stored) bool {
-	head, err := record.DecodeHead(m.header.Get(headerHead))
+func (a *appending) isOwn(m Message) bool {
+	head, err := record.DecodeHead(m.Header.Get(headerHead))
 	return (err == nil || errors.Is(err, record.ErrNewerVersion)) && head.ID == a.id
 }
 
@@ -104,7 +104,7 @@ func (a *appending) isOwn(m stored) bool {
 // stream lost its end with its machine's power.
 func (a *appending) isShorter() bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](a.doubt)
-	if !ok || refusal.ErrorCode != codeWrongLast {
+	if !ok || refusal.ErrorCode != CodeWrongLast {
 		return false
 	}
 	_, number, _ := strings.Cut(refusal.Description, ": ")
@@ -126,12 +126,12 @@ func (b *Bus) Heads(ctx context.Context, run messages.Ref, after, through uint64
 }
 
 // headOnly is the decoder of heads.
-func headOnly(_ context.Context, run messages.Ref, m stored) (record.Entry, error) {
+func headOnly(_ context.Context, run messages.Ref, m Message) (record.Entry, error) {
 	return decodeHead(run, m)
 }
 
 // decoder reads a message of a log.
-type decoder func(ctx context.Context, run messages.Ref, m stored) (record.Entry, error)
+type decoder func(ctx context.Context, run messages.Ref, m Message) (record.Entry, error)
 
 func (b *Bus) read(ctx context.Context, run messages.Ref, after, through uint64, decode decoder) iter.Seq2[record.Entry, error] {
 	return func(yield func(record.Entry, error) bool) {
@@ -162,7 +162,7 @@ type reading struct {
 
 // quick yields what a replica has. It is false when the caller has had enough, or an error.
 func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) bool) bool {
-	for m, err := range r.bus.batch(ctx, StreamRuns, r.run.LogSubject(), r.at+1) {
+	for m, err := range r.bus.Scan(ctx, StreamRuns, r.run.LogSubject(), r.at+1) {
 		if err != nil {
 			return true // the leader will do
 		}
@@ -179,7 +179,7 @@ func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) boo
 // slow yields what the leader has, up to through.
 func (r *reading) slow(ctx context.Context, through uint64, yield func(record.Entry, error) bool) {
 	for r.at < through {
-		m, ok, err := r.bus.get(ctx, StreamRuns, lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
+		m, ok, err := r.bus.Get(ctx, StreamRuns, Lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
 		switch {
 		case err != nil:
 			yield(record.Entry{}, fmt.Errorf("read %s after %d: %w", r.run, r.at, err))
@@ -187,7 +187,7 @@ func (r *reading) slow(ctx context.Context, through uint64, yield func(record.En
 		case !ok:
 			return
 		case r.misses(m):
-			yield(record.Entry{}, fmt.Errorf("read %s: entries between %d and %d are missing", r.run, r.at, m.seq))
+			yield(record.Entry{}, fmt.Errorf("read %s: entries between %d and %d are missing", r.run, r.at, m.Seq))
 			return
 		case !r.yield(ctx, m, yield):
 			return
@@ -196,18 +196,18 @@ func (r *reading) slow(ctx context.Context, through uint64, yield func(record.En
 }
 
 // misses reports whether there was an entry between the last one and this.
-func (r *reading) misses(m stored) bool {
+func (r *reading) misses(m Message) bool {
 	after, err := follows(m)
 	return err == nil && r.is && after != r.at
 }
 
-func (r *reading) yield(ctx context.Context, m stored, yield func(record.Entry, error) bool) bool {
+func (r *reading) yield(ctx context.Context, m Message, yield func(record.Entry, error) bool) bool {
 	e, err := r.entry(ctx, m)
-	r.at, r.is, r.head = m.seq, true, e.Head
+	r.at, r.is, r.head = m.Seq, true, e.Head
 	return yield(e, err) && err == nil
 }
 
-func (r *reading) entry(ctx context.Context, m stored) (record.Entry, error) {
+func (r *reading) entry(ctx context.Context, m Message) (record.Entry, error) {
 	head, yes := r.bus.unsigned(r.run, m)
 	if !yes {
 		return r.decode(ctx, r.run, m)
@@ -224,7 +224,7 @@ func (b *Bus) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, e
 	if err := run.Check(); err != nil {
 		return record.Entry{}, false, err
 	}
-	m, ok, err := b.get(ctx, StreamRuns, lookup{Last: run.LogSubject()})
+	m, ok, err := b.Get(ctx, StreamRuns, Lookup{Last: run.LogSubject()})
 	if err != nil {
 		return record.Entry{}, false, fmt.Errorf("read last entry of %s: %w", run, err)
 	}

@@ -7,27 +7,28 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
 )
 
 func TestBusIsALog(t *testing.T) {
 	t.Run("in-process", func(t *testing.T) {
-		b, _ := openNew(t)
+		b, _ := bustest.OpenNew(t)
 		testLog(t, b)
 	})
 	t.Run("tcp", func(t *testing.T) {
-		s := startNATS(t)
-		nc, err := bus.Connect(ctxFor(t), bus.ConnConfig{URL: s.NATSURL})
+		s := bustest.Start(t)
+		nc, err := bus.Connect(bustest.Context(t), bus.ConnConfig{URL: s.NATSURL})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(nc.Close)
-		b, _ := openOver(t, nc, bus.Config{})
+		b, _ := bustest.OpenOver(t, nc, bus.Config{})
 		testLog(t, b)
 	})
 	t.Run("sealed", func(t *testing.T) {
-		b, _ := open(t, startNATS(t), bus.Config{Sealer: newSealer(t)})
+		b, _ := bustest.Open(t, bustest.Start(t), bus.Config{Sealer: newSealer(t)})
 		testLog(t, b)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -24,21 +25,21 @@ func TestEventsWaitForAppends(t *testing.T) {
 		"a while": func(*bus.Bus, func() error) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, _ := openNew(t)
-			out := b.Open(run1())
-			out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 1)))
-			if err := out.Flush(ctxFor(t)); err != nil {
+			b, _ := bustest.OpenNew(t)
+			out := b.Open(bustest.Run())
+			out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
+			if err := out.Flush(bustest.Context(t)); err != nil {
 				t.Fatal(err)
 			}
 			b.Appending(many)
-			out.Publish(ctxFor(t), 2, slices.Values(events(run1(), 2, 3)))
-			out.Publish(ctxFor(t), 3, slices.Values([]messages.Event(nil)))
-			out.Publish(ctxFor(t), 4, slices.Values(events(run1(), 4, 4)))
-			if err := release(b, func() error { return out.Flush(ctxFor(t)) }); err != nil {
+			out.Publish(bustest.Context(t), 2, slices.Values(bustest.Events(bustest.Run(), 2, 3)))
+			out.Publish(bustest.Context(t), 3, slices.Values([]messages.Event(nil)))
+			out.Publish(bustest.Context(t), 4, slices.Values(bustest.Events(bustest.Run(), 4, 4)))
+			if err := release(b, func() error { return out.Flush(bustest.Context(t)) }); err != nil {
 				t.Fatal(err)
 			}
 			awaitThrough(t, out, 4)
-			if diff := cmp.Diff(numbers(1, 4), storedNumbers(t, b, run1().EventFilter())); diff != "" {
+			if diff := cmp.Diff(bustest.Numbers(1, 4), storedNumbers(t, b, bustest.Run().EventFilter())); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -47,32 +48,32 @@ func TestEventsWaitForAppends(t *testing.T) {
 
 // What is held back is bounded.
 func TestFewEventsWait(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	b.Appending(bus.FewAppends + 1)
-	out := b.Open(run1())
+	out := b.Open(bustest.Run())
 	const entries = 500
 	for i := range entries {
-		out.Publish(ctxFor(t), uint64(i+1), slices.Values(events(run1(), i+1, i+1)))
+		out.Publish(bustest.Context(t), uint64(i+1), slices.Values(bustest.Events(bustest.Run(), i+1, i+1)))
 	}
-	if err := out.Flush(ctxFor(t)); err != nil {
+	if err := out.Flush(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(numbers(1, entries), storedNumbers(t, b, run1().EventFilter())); diff != "" {
+	if diff := cmp.Diff(bustest.Numbers(1, entries), storedNumbers(t, b, bustest.Run().EventFilter())); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // An event that cannot be sent is found when it is made, maybe much later, and stops its outbox.
 func TestBadEventAmongThoseThatWait(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	b.Appending(bus.FewAppends + 1)
-	out := b.Open(run1())
-	bad := event(run1(), 2, "step_start")
+	out := b.Open(bustest.Run())
+	bad := bustest.Event(bustest.Run(), 2, "step_start")
 	bad.Type = "step start"
-	out.Publish(ctxFor(t), 5, slices.Values(events(run1(), 1, 1)))
-	out.Publish(ctxFor(t), 6, slices.Values([]messages.Event{bad}))
-	out.Publish(ctxFor(t), 7, slices.Values(events(run1(), 3, 3)))
-	if err := out.Flush(ctxFor(t)); err == nil {
+	out.Publish(bustest.Context(t), 5, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
+	out.Publish(bustest.Context(t), 6, slices.Values([]messages.Event{bad}))
+	out.Publish(bustest.Context(t), 7, slices.Values(bustest.Events(bustest.Run(), 3, 3)))
+	if err := out.Flush(bustest.Context(t)); err == nil {
 		t.Error("no error")
 	}
 	awaitThrough(t, out, 5)
@@ -80,18 +81,18 @@ func TestBadEventAmongThoseThatWait(t *testing.T) {
 
 // Whoever waits in a flush, for a server that does not answer, holds up nobody else.
 func TestHeldEventsPassABusyOutbox(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	b.Appending(bus.FewAppends + 1)
 	begun, goOn, flushed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	slow, other := b.Open(run1()), b.Open(messages.Ref{Tenant: "acme", Run: "other"})
-	slow.Publish(ctxFor(t), 1, func(yield func(messages.Event) bool) {
+	slow, other := b.Open(bustest.Run()), b.Open(messages.Ref{Tenant: "acme", Run: "other"})
+	slow.Publish(bustest.Context(t), 1, func(yield func(messages.Event) bool) {
 		close(begun)
 		<-goOn
-		yield(events(run1(), 1, 1)[0])
+		yield(bustest.Events(bustest.Run(), 1, 1)[0])
 	})
-	go func() { flushed <- slow.Flush(ctxFor(t)) }()
+	go func() { flushed <- slow.Flush(bustest.Context(t)) }()
 	<-begun
-	other.Publish(ctxFor(t), 1, slices.Values(events(messages.Ref{Tenant: "acme", Run: "other"}, 1, 1)))
+	other.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(messages.Ref{Tenant: "acme", Run: "other"}, 1, 1)))
 	awaitThrough(t, other, 1)
 	close(goOn)
 	if err := <-flushed; err != nil {
@@ -101,10 +102,10 @@ func TestHeldEventsPassABusyOutbox(t *testing.T) {
 
 // What was held back goes as fast as it is acknowledged. Acknowledgements that were lost hold it up for a moment only.
 func TestHeldEventsWaitForAcknowledgements(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	b.Appending(bus.FewAppends + 1)
-	out := b.Open(run1())
-	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 1)))
+	out := b.Open(bustest.Run())
+	out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
 	begun := time.Now()
 	b.Unanswered(bus.MaxFlying)
 	b.Appending(-bus.FewAppends)
@@ -116,14 +117,14 @@ func TestHeldEventsWaitForAcknowledgements(t *testing.T) {
 
 // Answers to requests are no acknowledgements of events.
 func TestRequestsAcknowledgeNothing(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	subject := echo(t, nc)
 	b.Appending(bus.FewAppends + 1)
-	out := b.Open(run1())
-	out.Publish(ctxFor(t), 1, slices.Values(events(run1(), 1, 1)))
+	out := b.Open(bustest.Run())
+	out.Publish(bustest.Context(t), 1, slices.Values(bustest.Events(bustest.Run(), 1, 1)))
 	b.Unanswered(bus.MaxFlying)
 	b.Appending(-bus.FewAppends)
-	ctx, cancel := context.WithTimeout(ctxFor(t), 100*bus.AckSilence)
+	ctx, cancel := context.WithTimeout(bustest.Context(t), 100*bus.AckSilence)
 	defer cancel()
 	for out.Through() != 1 {
 		if _, err := b.Ask(ctx, &nats.Msg{Subject: subject}, time.Minute); err != nil {
@@ -134,7 +135,7 @@ func TestRequestsAcknowledgeNothing(t *testing.T) {
 
 func awaitThrough(t *testing.T, out runlog.Outbox, seq uint64) {
 	t.Helper()
-	for ctx := ctxFor(t); out.Through() != seq; time.Sleep(time.Millisecond) {
+	for ctx := bustest.Context(t); out.Through() != seq; time.Sleep(time.Millisecond) {
 		if ctx.Err() != nil {
 			t.Fatalf("through %d, want %d", out.Through(), seq)
 		}

@@ -7,37 +7,38 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // A lane for each of many tenants: each one's single task is given once, and lists go over their pages.
 func TestManyLanes(t *testing.T) {
 	t.Parallel()
 	const tenants = 300 // a page of the server's list has 256
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	for i := range tenants {
-		if _, err := b.Submit(ctxFor(t), newTask(messages.Ref{Tenant: fmt.Sprintf("t%d", i), Run: "one"}), true); err != nil {
+		if _, err := b.Submit(bustest.Context(t), bustest.NewTask(messages.Ref{Tenant: fmt.Sprintf("t%d", i), Run: "one"}), true); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for made := 0; made < tenants; { // each call makes some
-		lanes, strays, err := b.MendLanes(ctxFor(t), time.Minute)
+		lanes, strays, err := b.MendLanes(bustest.Context(t), time.Minute)
 		if err != nil || len(lanes) == 0 || len(strays) > 0 {
 			t.Fatalf("with %d lanes: made %d, %d strays, %v", made, len(lanes), len(strays), err)
 		}
 		made += len(lanes)
 	}
-	lanes, err := b.Lanes(ctxFor(t))
+	lanes, err := b.Lanes(bustest.Context(t))
 	if err != nil || len(lanes) != tenants+1 { // and that of wake-ups
 		t.Fatalf("%d lanes, %v", len(lanes), err)
 	}
-	list, err := b.LaneList(ctxFor(t), messages.LanesRequest{})
+	list, err := b.LaneList(bustest.Context(t), messages.LanesRequest{})
 	if err != nil || len(list.Lanes) != tenants || list.More {
 		t.Errorf("a list of %d, %v", len(list.Lanes), err)
 	}
 	tasks, given := mustTasks(t, b), map[string]bool{}
 	for _, l := range lanes {
 		var got []*bus.Delivery
-		for d := range values(t, tasks.Take(ctxFor(t), l.Lane, 5)) {
+		for d := range bustest.Values(t, tasks.Take(bustest.Context(t), l.Lane, 5)) {
 			got = append(got, d)
 		}
 		if l.Lane.Wakes() {
@@ -47,14 +48,14 @@ func TestManyLanes(t *testing.T) {
 			t.Fatalf("lane %s has %d, gave %d", l.Lane, l.Queued, len(got))
 		}
 		given[got[0].Subject] = true
-		if err := got[0].Ack(ctxFor(t)); err != nil {
+		if err := got[0].Ack(bustest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(given) != tenants {
 		t.Errorf("%d were given", len(given))
 	}
-	list, err = b.LaneList(ctxFor(t), messages.LanesRequest{})
+	list, err = b.LaneList(bustest.Context(t), messages.LanesRequest{})
 	if err != nil || len(list.Lanes) != 0 {
 		t.Errorf("then a list of %d, %v", len(list.Lanes), err)
 	}

@@ -36,7 +36,7 @@ func (b *Bus) keepLookingForMissed(ctx context.Context, keep time.Duration) {
 		} else if n > 0 {
 			b.log.InfoContext(ctx, "purged runs whose end was no longer among the events", "runs", n)
 		}
-		_ = pause(ctx, every) // cut short by the end of ctx
+		_ = Pause(ctx, every) // cut short by the end of ctx
 	}
 }
 
@@ -84,8 +84,8 @@ func (b *Bus) PurgeMissed(ctx context.Context, keep time.Duration) (purged int, 
 
 // endedBefore reports whether a run has ended and its log's last entry was stored before a time by the server's clock.
 func (b *Bus) endedBefore(ctx context.Context, run messages.Ref, before time.Time) (bool, error) {
-	m, ok, err := b.get(ctx, StreamRuns, lookup{Last: run.LogSubject()})
-	if err != nil || !ok || !m.time.Before(before) {
+	m, ok, err := b.Get(ctx, StreamRuns, Lookup{Last: run.LogSubject()})
+	if err != nil || !ok || !m.Time.Before(before) {
 		return false, err
 	}
 	last, ok, err := b.Last(ctx, run) // it knows which entries do not count
@@ -100,26 +100,26 @@ func (b *Bus) endedBefore(ctx context.Context, run messages.Ref, before time.Tim
 func (b *Bus) storedBefore(ctx context.Context, before time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		const filter = "runs.*.*.log"
-		first, ok, err := b.get(ctx, StreamRuns, lookup{Seq: 1, Next: filter})
+		first, ok, err := b.Get(ctx, StreamRuns, Lookup{Seq: 1, Next: filter})
 		if err != nil {
 			yield("", err)
 			return
 		}
-		if !ok || !first.time.Before(before) { // the common case costs one request
+		if !ok || !first.Time.Before(before) { // the common case costs one request
 			return
 		}
-		t := &tail{bus: b, stream: StreamRuns, filter: filter, room: missedRoom}
-		t.start = jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: true}
-		defer t.close()
+		t := &Tail{Bus: b, Stream: StreamRuns, Filter: filter, Room: missedRoom}
+		t.Start = jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, HeadersOnly: true}
+		defer t.Close()
 		for {
-			m, err := t.next(ctx, time.Now().Add(missedWait))
+			m, err := t.Next(ctx, time.Now().Add(missedWait))
 			switch {
-			case errors.Is(err, errNothing):
+			case errors.Is(err, ErrNothing):
 				return
 			case err != nil:
 				yield("", err)
 				return
-			case !m.time.Before(before) || !yield(m.subject, nil) || m.pending == 0:
+			case !m.Time.Before(before) || !yield(m.Subject, nil) || m.Pending == 0:
 				return
 			}
 		}

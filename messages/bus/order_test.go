@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -25,7 +26,7 @@ func outOfOrder(all []messages.Event) map[string][]messages.Event {
 
 // Whoever watches a run sees its events by their numbers, however they were stored, before or while it watches.
 func TestWatchersOfEventsStoredOutOfOrder(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	h, _ := openHub(t, b)
 	for name, from := range map[string]func(context.Context, messages.Ref) iter.Seq2[messages.Event, error]{
 		"bus": b.Watch, "hub": h.Watch,
@@ -33,17 +34,17 @@ func TestWatchersOfEventsStoredOutOfOrder(t *testing.T) {
 		for _, order := range []string{"backwards", "the end first"} {
 			for _, before := range []bool{true, false} {
 				run := messages.Ref{Tenant: "acme", Run: messages.NewID(time.Now())}
-				all := append(events(run, 1, 300), event(run, 301, messages.EventRunFinished)) // more than a page of a hub
+				all := append(bustest.Events(run, 1, 300), bustest.Event(run, 301, messages.EventRunFinished)) // more than a page of a hub
 				stored := outOfOrder(all)[order]
 				if before {
-					publishRaw(t, nc, run, stored...)
+					bustest.PublishRaw(t, nc, run, stored...)
 				} else {
-					publishRaw(t, nc, run, stored[:150]...)
+					bustest.PublishRaw(t, nc, run, stored[:150]...)
 				}
 				got := make(chan []messages.Event, 1)
 				go func() {
 					var seen []messages.Event
-					for e, err := range from(ctxFor(t), run) {
+					for e, err := range from(bustest.Context(t), run) {
 						if err != nil {
 							t.Error(err)
 							break
@@ -53,7 +54,7 @@ func TestWatchersOfEventsStoredOutOfOrder(t *testing.T) {
 					got <- seen
 				}()
 				if !before {
-					publishRaw(t, nc, run, stored[150:]...)
+					bustest.PublishRaw(t, nc, run, stored[150:]...)
 				}
 				if diff := cmp.Diff(all, <-got); diff != "" {
 					t.Errorf("%s, %s, stored before: %t: %s", name, order, before, strict.Clip(diff, 2000))
@@ -65,12 +66,12 @@ func TestWatchersOfEventsStoredOutOfOrder(t *testing.T) {
 
 // A page that begins with another event than the first does not say that the first has expired while it is stored.
 func TestEventPageOfEventsStoredOutOfOrder(t *testing.T) {
-	b, nc := openNew(t)
-	publishRaw(t, nc, messages.Ref{Tenant: "acme", Run: "older"}, event(messages.Ref{Tenant: "acme", Run: "older"}, 1, messages.EventRunQueued))
-	run := run1()
-	all := append([]messages.Event{event(run, 1, messages.EventRunQueued)}, append(events(run, 2, 5), event(run, 6, messages.EventRunFinished))...)
-	publishRaw(t, nc, run, outOfOrder(all)["backwards"]...)
-	s, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamEvents)
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, messages.Ref{Tenant: "acme", Run: "older"}, bustest.Event(messages.Ref{Tenant: "acme", Run: "older"}, 1, messages.EventRunQueued))
+	run := bustest.Run()
+	all := append([]messages.Event{bustest.Event(run, 1, messages.EventRunQueued)}, append(bustest.Events(run, 2, 5), bustest.Event(run, 6, messages.EventRunFinished))...)
+	bustest.PublishRaw(t, nc, run, outOfOrder(all)["backwards"]...)
+	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,16 +80,16 @@ func TestEventPageOfEventsStoredOutOfOrder(t *testing.T) {
 		expired bool
 	}{{2, false}, {8, true}} {
 		if step.expired { // the first event of the run goes last: it is stored anew as a newer one
-			publishRaw(t, nc, run, all[5])
+			bustest.PublishRaw(t, nc, run, all[5])
 		}
-		if err := s.Purge(ctxFor(t), jetstream.WithPurgeSequence(step.keep)); err != nil {
+		if err := s.Purge(bustest.Context(t), jetstream.WithPurgeSequence(step.keep)); err != nil {
 			t.Fatal(err)
 		}
 		r := messages.EventsRequest{Tenant: run.Tenant, ID: run.Run}
 		if err := r.Check(); err != nil {
 			t.Fatal(err)
 		}
-		page, err := b.EventPage(ctxFor(t), &r, 512<<10)
+		page, err := b.EventPage(bustest.Context(t), &r, 512<<10)
 		if err != nil {
 			t.Fatal(err)
 		}

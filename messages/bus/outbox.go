@@ -28,7 +28,7 @@ func (b *Bus) Ended(ctx context.Context, run messages.Ref) (bool, error) {
 	if err := run.Check(); err != nil {
 		return false, err
 	}
-	_, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	_, ok, err := b.Get(ctx, StreamEvents, Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	return ok, err
 }
 
@@ -81,7 +81,7 @@ type flight struct {
 }
 
 // arrive implements awaiting.
-func (f *flight) arrive(m *nats.Msg) { f.land(outcome(m)) }
+func (f *flight) arrive(m *nats.Msg) { f.land(PublishOutcome(m)) }
 
 // land tells how a flight ended.
 func (f *flight) land(err error) {
@@ -240,7 +240,7 @@ func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
 	}
 	m := &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{headerMsgID: {l.id}}}
 	trace(m.Header, l.trace)
-	return o.bus.storeFirst(ctx, m)
+	return o.bus.StoreFirst(ctx, m)
 }
 
 // collect forgets the events that are stored, up to the first that is not.
@@ -265,7 +265,7 @@ func (o *outbox) mend() {
 	if now.Before(o.again) || o.flights[0].state.Load() == flying && now.Before(o.flights[0].sent.Add(o.bus.answer)) {
 		return
 	}
-	o.again = now.Add(backoff(o.resent))
+	o.again = now.Add(Backoff(o.resent))
 	o.resent++
 	for _, f := range o.flights {
 		o.bus.acks.send(f)

@@ -32,14 +32,14 @@ type pageTail struct {
 	bus *Bus
 	run messages.Ref
 
-	in     *inbox // of the run's events as they are published; nil: to be opened
+	in     *Inbox // of the run's events as they are published; nil: to be opened
 	losses uint64 // of messages, as far as this side knows
 	number uint64 // the highest running number that was given
 
 	behind  bool // more is stored than was given, as far as is known
 	after   uint64
-	ready   []tailMessage
-	ahead   *tailMessage // a message after a gap, which is given after the pages
+	ready   []TailMessage
+	ahead   *TailMessage // a message after a gap, which is given after the pages
 	expired bool         // the first events are kept no more
 
 	look   time.Time     // when to ask for a page
@@ -50,21 +50,21 @@ type pageTail struct {
 	opened bool          // a page has come, once
 }
 
-func (p *pageTail) close() {
+func (p *pageTail) Close() {
 	if p.in != nil {
-		p.in.close()
+		p.in.Close()
 		p.in = nil
 	}
 }
 
-// next implements source.
-func (p *pageTail) next(ctx context.Context, until time.Time) (tailMessage, error) {
+// Next implements source.
+func (p *pageTail) Next(ctx context.Context, until time.Time) (TailMessage, error) {
 	for {
 		if ctx.Err() != nil {
-			return tailMessage{}, context.Cause(ctx)
+			return TailMessage{}, context.Cause(ctx)
 		}
 		if err := p.open(ctx); err != nil {
-			return tailMessage{}, err
+			return TailMessage{}, err
 		}
 		switch now := time.Now(); {
 		case len(p.ready) > 0:
@@ -77,7 +77,7 @@ func (p *pageTail) next(ctx context.Context, until time.Time) (tailMessage, erro
 			return m, nil
 		case !now.Before(p.look):
 			if err := p.page(ctx, now); err != nil {
-				return tailMessage{}, err
+				return TailMessage{}, err
 			}
 			continue
 		case until.IsZero() || p.behind || now.Before(until): // while nobody answers nothing is given up
@@ -85,7 +85,7 @@ func (p *pageTail) next(ctx context.Context, until time.Time) (tailMessage, erro
 			p.look = now
 			continue
 		default:
-			return tailMessage{}, errNothing
+			return TailMessage{}, ErrNothing
 		}
 		if m := p.listen(ctx, until); m != nil {
 			return *m, nil
@@ -99,7 +99,7 @@ func (p *pageTail) open(ctx context.Context) error {
 	if p.in != nil {
 		return nil
 	}
-	in, err := openInboxAt(p.bus.nc, p.run.EventFilter(), pageTailRoom)
+	in, err := OpenInboxAt(p.bus.nc, p.run.EventFilter(), pageTailRoom)
 	if err != nil {
 		return fmt.Errorf("subscribe to events: %w", err)
 	}
@@ -113,20 +113,20 @@ func (p *pageTail) open(ctx context.Context) error {
 
 // listen waits for an event, but no longer than until a page is to be asked for, or the caller's time. Nil: none that is
 // next.
-func (p *pageTail) listen(ctx context.Context, until time.Time) *tailMessage {
+func (p *pageTail) listen(ctx context.Context, until time.Time) *TailMessage {
 	wait := min(time.Until(p.look), minQuiet)
 	if !until.IsZero() && !p.behind {
 		wait = min(wait, time.Until(until))
 	}
-	in, err := p.in.next(ctx, wait)
+	in, err := p.in.Next(ctx, wait)
 	if n := p.lost(); n != p.losses {
 		p.losses, p.behind, p.look, p.quiet = n, true, time.Now(), minQuiet
 	}
 	if err != nil {
 		return nil // the caller looks why
 	}
-	m := &tailMessage{stored: stored{subject: in.Subject, data: in.Data, time: time.Now()}}
-	e, ok := p.bus.event(m.stored)
+	m := &TailMessage{Message: Message{Subject: in.Subject, Data: in.Data, Time: time.Now()}}
+	e, ok := p.bus.Event(m.Message)
 	n := e.Number()
 	switch {
 	case !ok || n <= p.number:
@@ -146,7 +146,7 @@ func (p *pageTail) listen(ctx context.Context, until time.Time) *tailMessage {
 
 // lost grows whenever messages may have been lost: the watcher was too slow, or there was no connection.
 func (p *pageTail) lost() uint64 {
-	dropped, _ := p.in.sub.Dropped() // fails only when the connection is closed
+	dropped, _ := p.in.Sub.Dropped() // fails only when the connection is closed
 	return p.bus.nc.Stats().Reconnects + uint64(max(dropped, 0))
 }
 
@@ -168,7 +168,7 @@ func (p *pageTail) page(ctx context.Context, now time.Time) error {
 			continue
 		}
 		if p.number = max(p.number, e.Number()); page.More || i < len(page.Events)-1 {
-			m.pending = 1 // at least
+			m.Pending = 1 // at least
 		}
 		p.ready = append(p.ready, m)
 	}
@@ -195,19 +195,19 @@ func (p *pageTail) failed(ctx context.Context, err error) error {
 	case errors.As(err, &field), errors.As(err, &problem) && !problem.Retryable, !p.opened && time.Since(p.begin) > p.bus.budget:
 		return fmt.Errorf("follow %s: %w", p.run, err)
 	}
-	p.behind, p.look = true, time.Now().Add(backoff(p.tries))
+	p.behind, p.look = true, time.Now().Add(Backoff(p.tries))
 	p.tries++
 	return nil
 }
 
 // paged is an event of a page as a message of the stream, if it is one of the run.
-func (b *Bus) paged(run messages.Ref, s messages.StoredEvent) (tailMessage, messages.Event, bool) {
+func (b *Bus) paged(run messages.Ref, s messages.StoredEvent) (TailMessage, messages.Event, bool) {
 	var e messages.Event
 	if json.Unmarshal(s.Event, &e) != nil || !isOf(&e, run, e.Name()) {
-		b.skipped.Add(1)
-		return tailMessage{}, e, false
+		b.Foreign()
+		return TailMessage{}, e, false
 	}
-	return tailMessage{stored: stored{run.EventSubject(e.Name()), s.Seq, nil, s.Event, s.Time}}, e, true
+	return TailMessage{Message: Message{run.EventSubject(e.Name()), s.Seq, nil, s.Event, s.Time}}, e, true
 }
 
 // EventsOf is Events of all runs of a tenant, also for who may read no stream. Lists of runs are made of them.
@@ -236,7 +236,7 @@ func (b *Bus) eventsByPages(ctx context.Context, tenant string, since time.Time)
 			for _, s := range page.Events {
 				var e messages.Event
 				if json.Unmarshal(s.Event, &e) != nil || !isOf(&e, messages.Ref{Tenant: tenant, Run: e.Subject}, e.Name()) {
-					b.skipped.Add(1)
+					b.Foreign()
 					continue
 				}
 				if !yield(e, nil) {

@@ -18,14 +18,15 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // paged is a bus that reads events by pages of another, as a client of a tenant does by way of a dispatcher. While down is
 // set nobody answers.
 func paged(tb testing.TB, s *embedded.Servers, b *bus.Bus, limit, room int) (p *bus.Bus, nc *nats.Conn, down *atomic.Bool) {
 	tb.Helper()
-	nc, down = connect(tb, s), new(atomic.Bool)
-	p, err := bus.Open(ctxFor(tb), nc, bus.Config{
+	nc, down = bustest.Connect(tb, s), new(atomic.Bool)
+	p, err := bus.Open(bustest.Context(tb), nc, bus.Config{
 		Budget: time.Minute, Streams: []string{},
 		Pages: func(ctx context.Context, r *messages.EventsRequest) (*messages.EventPage, error) {
 			if down.Load() {
@@ -46,18 +47,18 @@ func paged(tb testing.TB, s *embedded.Servers, b *bus.Bus, limit, room int) (p *
 }
 
 func TestPagedWatchPutsEventsInOrder(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
-	e := events(run1(), 1, 6)
-	publishRaw(t, nc, run1(), e[0], e[2], e[2], e[0], e[1], e[4], e[5], e[3])
-	end := event(run1(), 7, messages.EventRunFinished)
-	publishRaw(t, nc, run1(), end, e[5], end)
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
+	e := bustest.Events(bustest.Run(), 1, 6)
+	bustest.PublishRaw(t, nc, bustest.Run(), e[0], e[2], e[2], e[0], e[1], e[4], e[5], e[3])
+	end := bustest.Event(bustest.Run(), 7, messages.EventRunFinished)
+	bustest.PublishRaw(t, nc, bustest.Run(), end, e[5], end)
 	for name, tc := range map[string]struct{ limit, room int }{
 		"one page": {0, 512 << 10}, "small pages": {2, 512 << 10}, "one event each": {0, 1}, "two for their size": {0, 700},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _, _ := paged(t, s, b, tc.limit, tc.room)
-			if diff := cmp.Diff(append(events(run1(), 1, 6), end), watched(t, p, run1(), time.Minute)); diff != "" {
+			if diff := cmp.Diff(append(bustest.Events(bustest.Run(), 1, 6), end), watched(t, p, bustest.Run(), time.Minute)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -84,13 +85,13 @@ func TestPagedWatchMissesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startNATS(t)
-			b, nc := open(t, s, quickly())
+			s := bustest.Start(t)
+			b, nc := bustest.Open(t, s, bustest.Quickly())
 			p, _, down := paged(t, s, b, 0, 64<<10)
-			run := run1()
-			publishRaw(t, nc, run, events(run, 1, 10)...)
+			run := bustest.Run()
+			bustest.PublishRaw(t, nc, run, bustest.Events(run, 1, 10)...)
 			next := uint64(0)
-			for e, err := range p.Watch(ctxFor(t), run) {
+			for e, err := range p.Watch(bustest.Context(t), run) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,9 +104,9 @@ func TestPagedWatchMissesNothing(t *testing.T) {
 				over := trouble(t, s, down) // while it is not looking
 				out := b.Open(run)
 				for i := 11; i < n; i++ {
-					out.Publish(ctxFor(t), uint64(i), slices.Values(events(run, i, i)))
+					out.Publish(bustest.Context(t), uint64(i), slices.Values(bustest.Events(run, i, i)))
 				}
-				if err := out.Finish(ctxFor(t), event(run, n, messages.EventRunFinished)); err != nil {
+				if err := out.Finish(bustest.Context(t), bustest.Event(run, n, messages.EventRunFinished)); err != nil {
 					t.Fatal(err)
 				}
 				over()
@@ -119,36 +120,36 @@ func TestPagedWatchMissesNothing(t *testing.T) {
 
 // What comes in its order is given though no dispatcher answers.
 func TestPagedWatchWithoutDispatcher(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
 	p, _, down := paged(t, s, b, 0, 64<<10)
-	run := run1()
-	publishRaw(t, nc, run, event(run, 1, messages.EventStepStart))
+	run := bustest.Run()
+	bustest.PublishRaw(t, nc, run, bustest.Event(run, 1, messages.EventStepStart))
 	var got []uint64
-	for e, err := range p.Watch(ctxFor(t), run) {
+	for e, err := range p.Watch(bustest.Context(t), run) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		down.Store(true)
 		if got = append(got, e.Number()); len(got) < 3 {
-			publishRaw(t, nc, run, event(run, len(got)+1, messages.EventStepStart))
+			bustest.PublishRaw(t, nc, run, bustest.Event(run, len(got)+1, messages.EventStepStart))
 		} else {
 			break
 		}
 	}
-	if diff := cmp.Diff(numbers(1, 3), got); diff != "" {
+	if diff := cmp.Diff(bustest.Numbers(1, 3), got); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestPagedWatchMarksWhatIsMissing(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
 	p, _, _ := paged(t, s, b, 0, 64<<10)
-	publishRaw(t, nc, run1(), event(run1(), 2, messages.EventStepStart), event(run1(), 5, messages.EventStepStart),
-		event(run1(), 6, messages.EventRunFinished))
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Event(bustest.Run(), 2, messages.EventStepStart), bustest.Event(bustest.Run(), 5, messages.EventStepStart),
+		bustest.Event(bustest.Run(), 6, messages.EventRunFinished))
 	var got []string
-	for _, e := range watched(t, p, run1(), 50*time.Millisecond) {
+	for _, e := range watched(t, p, bustest.Run(), 50*time.Millisecond) {
 		got = append(got, fmt.Sprintf("%s %s %s", e.Name(), e.Sequence, e.Data))
 	}
 	want := []string{
@@ -161,21 +162,21 @@ func TestPagedWatchMarksWhatIsMissing(t *testing.T) {
 }
 
 func TestPagedWatchMarksWhatHasExpired(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
 	p, _, _ := paged(t, s, b, 0, 64<<10)
-	publishRaw(t, nc, run1(), append(events(run1(), 1, 3), event(run1(), 4, messages.EventRunFinished))...)
-	stream, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamEvents)
+	bustest.PublishRaw(t, nc, bustest.Run(), append(bustest.Events(bustest.Run(), 1, 3), bustest.Event(bustest.Run(), 4, messages.EventRunFinished))...)
+	stream, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Purge(ctxFor(t), jetstream.WithPurgeSequence(3)); err != nil {
+	if err := stream.Purge(bustest.Context(t), jetstream.WithPurgeSequence(3)); err != nil {
 		t.Fatal(err)
 	}
 	const patience = 20 * time.Millisecond
 	<-time.After(13 * patience) // until it counts as old
 	var got []string
-	for _, e := range watched(t, p, run1(), patience) {
+	for _, e := range watched(t, p, bustest.Run(), patience) {
 		got = append(got, e.Type+" "+e.Sequence)
 	}
 	want := []string{bus.TypeEventsExpired + " 2", "longshore.step_start.v1 3", "longshore.run_finished.v1 4"}
@@ -187,15 +188,15 @@ func TestPagedWatchMarksWhatHasExpired(t *testing.T) {
 // A tenant's own users may publish what they like among them: it is not believed unless it is an event of the run, and a
 // number that is far ahead hides nothing.
 func TestPagedWatchSkipsWhatIsNoEvent(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
 	p, own, _ := paged(t, s, b, 0, 64<<10)
-	run := run1()
-	publishRaw(t, nc, run, event(run, 1, messages.EventStepStart))
-	other, _ := json.Marshal(event(messages.Ref{Tenant: "acme", Run: "other"}, 2, messages.EventStepStart))
-	far, _ := json.Marshal(event(run, 9_999_999, messages.EventStepStart))
+	run := bustest.Run()
+	bustest.PublishRaw(t, nc, run, bustest.Event(run, 1, messages.EventStepStart))
+	other, _ := json.Marshal(bustest.Event(messages.Ref{Tenant: "acme", Run: "other"}, 2, messages.EventStepStart))
+	far, _ := json.Marshal(bustest.Event(run, 9_999_999, messages.EventStepStart))
 	var got []uint64
-	for e, err := range p.WatchPatiently(ctxFor(t), run, time.Minute) {
+	for e, err := range p.WatchPatiently(bustest.Context(t), run, time.Minute) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,25 +208,25 @@ func TestPagedWatchSkipsWhatIsNoEvent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		publishRaw(t, nc, run, event(run, 2, messages.EventStepStart), event(run, 3, messages.EventRunFinished))
+		bustest.PublishRaw(t, nc, run, bustest.Event(run, 2, messages.EventStepStart), bustest.Event(run, 3, messages.EventRunFinished))
 	}
-	if diff := cmp.Diff(numbers(1, 3), got); diff != "" {
+	if diff := cmp.Diff(bustest.Numbers(1, 3), got); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestPagedWatchEnds(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
-	publishRaw(t, nc, run1(), events(run1(), 1, 2)...)
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 2)...)
 	why := errors.New("enough")
 	t.Run("with its context", func(t *testing.T) {
 		p, _, _ := paged(t, s, b, 0, 64<<10)
-		ctx, cancel := context.WithCancelCause(ctxFor(t))
+		ctx, cancel := context.WithCancelCause(bustest.Context(t))
 		defer cancel(nil)
 		var last error
 		n := 0
-		for _, last = range p.Watch(ctx, run1()) {
+		for _, last = range p.Watch(ctx, bustest.Run()) {
 			if n++; n == 2 {
 				cancel(why)
 			}
@@ -239,14 +240,14 @@ func TestPagedWatchEnds(t *testing.T) {
 		"a wrong field": fmt.Errorf("ask: %w", &messages.FieldError{Field: "id", Reason: "is wrong"}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := bus.Open(ctxFor(t), connect(t, s), bus.Config{
+			p, err := bus.Open(bustest.Context(t), bustest.Connect(t, s), bus.Config{
 				Streams: []string{}, Pages: func(context.Context, *messages.EventsRequest) (*messages.EventPage, error) { return nil, refusal },
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			n := 0
-			for _, err = range p.Watch(ctxFor(t), run1()) {
+			for _, err = range p.Watch(bustest.Context(t), bustest.Run()) {
 				n++
 			}
 			if n != 1 || !errors.Is(err, refusal) && !strings.Contains(err.Error(), refusal.Error()) {
@@ -255,7 +256,7 @@ func TestPagedWatchEnds(t *testing.T) {
 		})
 	}
 	t.Run("a page that does not go on", func(t *testing.T) {
-		p, err := bus.Open(ctxFor(t), connect(t, s), bus.Config{
+		p, err := bus.Open(bustest.Context(t), bustest.Connect(t, s), bus.Config{
 			Streams: []string{}, Pages: func(context.Context, *messages.EventsRequest) (*messages.EventPage, error) {
 				return &messages.EventPage{More: true}, nil
 			},
@@ -263,7 +264,7 @@ func TestPagedWatchEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, err = range p.Watch(ctxFor(t), run1()) {
+		for _, err = range p.Watch(bustest.Context(t), bustest.Run()) {
 			if err == nil {
 				t.Error("an event")
 			}
@@ -271,7 +272,7 @@ func TestPagedWatchEnds(t *testing.T) {
 		if err == nil {
 			t.Error("no error")
 		}
-		for _, err = range p.EventsOf(ctxFor(t), "acme", time.Time{}) {
+		for _, err = range p.EventsOf(bustest.Context(t), "acme", time.Time{}) {
 			if err == nil {
 				t.Error("an event")
 			}
@@ -284,18 +285,18 @@ func TestPagedWatchEnds(t *testing.T) {
 
 // Events of a tenant come in pages as they come from the stream.
 func TestPagedEvents(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
 	other := messages.Ref{Tenant: "other", Run: "run-1"}
-	second := messages.Ref{Tenant: run1().Tenant, Run: "second"}
-	publishRaw(t, nc, run1(), events(run1(), 1, 20)...)
-	publishRaw(t, nc, other, events(other, 1, 2)...)
-	publishRaw(t, nc, second, events(second, 1, 3)...)
-	stream, err := newJetStream(t, nc).Stream(ctxFor(t), bus.StreamEvents)
+	second := messages.Ref{Tenant: bustest.Run().Tenant, Run: "second"}
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 20)...)
+	bustest.PublishRaw(t, nc, other, bustest.Events(other, 1, 2)...)
+	bustest.PublishRaw(t, nc, second, bustest.Events(second, 1, 3)...)
+	stream, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := stream.GetMsg(ctxFor(t), 18)
+	m, err := stream.GetMsg(bustest.Context(t), 18)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,10 +307,10 @@ func TestPagedEvents(t *testing.T) {
 	}{"all": {want: 23}, "since": {m.Time, 6}, "since later": {time.Now().Add(time.Hour), 0}} {
 		t.Run(name, func(t *testing.T) {
 			var want, got []messages.Event
-			for e := range values(t, b.EventsOf(ctxFor(t), run1().Tenant, tc.since)) {
+			for e := range bustest.Values(t, b.EventsOf(bustest.Context(t), bustest.Run().Tenant, tc.since)) {
 				want = append(want, e)
 			}
-			for e := range values(t, p.EventsOf(ctxFor(t), run1().Tenant, tc.since)) {
+			for e := range bustest.Values(t, p.EventsOf(bustest.Context(t), bustest.Run().Tenant, tc.since)) {
 				got = append(got, e)
 			}
 			if diff := cmp.Diff(want, got); diff != "" || len(got) != tc.want {
@@ -321,16 +322,16 @@ func TestPagedEvents(t *testing.T) {
 
 // A page is bounded in bytes, and its first event always comes.
 func TestEventPageIsBounded(t *testing.T) {
-	b, nc := openNew(t)
-	publishRaw(t, nc, run1(), events(run1(), 1, 100)...)
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 100)...)
 	for _, room := range []int{1, 1000, 10_000, 1 << 20} {
-		r := messages.EventsRequest{Tenant: run1().Tenant, ID: run1().Run}
+		r := messages.EventsRequest{Tenant: bustest.Run().Tenant, ID: bustest.Run().Run}
 		if err := r.Check(); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
 		for more := true; more; {
-			page, err := b.EventPage(ctxFor(t), &r, room)
+			page, err := b.EventPage(bustest.Context(t), &r, room)
 			if err != nil {
 				t.Fatal(err)
 			}

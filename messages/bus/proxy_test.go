@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // line is a connection to NATS that can lose a publish or its answer.
@@ -83,7 +84,7 @@ func (c *lossy) Read(p []byte) (int, error) {
 // openLossy opens a bus over a line.
 func openLossy(t *testing.T, cfg bus.Config) (*bus.Bus, *line, *nats.Conn) {
 	t.Helper()
-	s, l := startNATS(t), &line{}
+	s, l := bustest.Start(t), &line{}
 	opts, err := bus.Options(bus.ConnConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +94,7 @@ func openLossy(t *testing.T, cfg bus.Config) (*bus.Bus, *line, *nats.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	b, _ := openOver(t, nc, cfg)
-	_, other := open(t, s, bus.Config{})
+	b, _ := bustest.OpenOver(t, nc, cfg)
+	_, other := bustest.Open(t, s, bus.Config{})
 	return b, l, other
 }

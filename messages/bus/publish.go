@@ -18,39 +18,39 @@ const (
 	headerMsgID      = jetstream.MsgIDHeader
 	headerExpect     = jetstream.ExpectedLastSubjSeqHeader
 	headerExpectFor  = jetstream.ExpectedLastSubjSeqSubjHeader
-	headerSchedule   = jetstream.ScheduleHeader
-	headerScheduleTo = jetstream.ScheduleTargetHeader
+	HeaderSchedule   = jetstream.ScheduleHeader
+	HeaderScheduleTo = jetstream.ScheduleTargetHeader
 )
 
-// receipt is what the stream answers to a publish.
-type receipt struct {
+// Receipt is what the stream answers to a publish.
+type Receipt struct {
 	Seq       uint64              `json:"seq"`
 	Duplicate bool                `json:"duplicate"`
 	Error     *jetstream.APIError `json:"error"`
 }
 
 // publish is one attempt to store a message.
-func (b *Bus) publish(ctx context.Context, m *nats.Msg) (receipt, error) {
+func (b *Bus) publish(ctx context.Context, m *nats.Msg) (Receipt, error) {
 	answer, err := b.acks.ask(ctx, m, b.answer)
 	if err != nil {
 		b.acks.storage.heard(b.nc, m.Subject, err)
-		return receipt{}, err
+		return Receipt{}, err
 	}
 	r, err := decodeReceipt(answer.Data)
 	b.acks.storage.heard(b.nc, m.Subject, err)
 	return r, err
 }
 
-func decodeReceipt(data []byte) (receipt, error) {
+func decodeReceipt(data []byte) (Receipt, error) {
 	if seq, ok := plainReceipt(data); ok {
-		return receipt{Seq: seq}, nil
+		return Receipt{Seq: seq}, nil
 	}
-	var r receipt
+	var r Receipt
 	if err := json.Unmarshal(data, &r); err != nil {
-		return receipt{}, fmt.Errorf("decode acknowledgement: %w", err)
+		return Receipt{}, fmt.Errorf("decode acknowledgement: %w", err)
 	}
 	if r.Error != nil {
-		return receipt{}, r.Error
+		return Receipt{}, r.Error
 	}
 	return r, nil
 }
@@ -72,9 +72,9 @@ func plainReceipt(data []byte) (seq uint64, ok bool) {
 // maxPlainReceipt keeps the sequence in plainReceipt from overflowing.
 const maxPlainReceipt = 48
 
-// store publishes a message at least once.
-func (b *Bus) store(ctx context.Context, m *nats.Msg) (receipt, error) {
-	var r receipt
+// Store publishes a message at least once.
+func (b *Bus) Store(ctx context.Context, m *nats.Msg) (Receipt, error) {
+	var r Receipt
 	err := b.again(ctx, func() (err error) {
 		r, err = b.publish(ctx, m)
 		return err
@@ -82,11 +82,11 @@ func (b *Bus) store(ctx context.Context, m *nats.Msg) (receipt, error) {
 	return r, err
 }
 
-// storeFirst publishes a message unless its subject already has one; that there is one is a success too.
-func (b *Bus) storeFirst(ctx context.Context, m *nats.Msg) error {
-	expect(m, 0)
-	_, err := b.store(ctx, m)
-	if refused(err, codeWrongLast) {
+// StoreFirst publishes a message unless its subject already has one; that there is one is a success too.
+func (b *Bus) StoreFirst(ctx context.Context, m *nats.Msg) error {
+	Expect(m, 0)
+	_, err := b.Store(ctx, m)
+	if Refused(err, CodeWrongLast) {
 		return nil
 	}
 	return err
@@ -101,7 +101,7 @@ func trace(h nats.Header, traceparent string) {
 	h[messages.HeaderTraceparent] = []string{traceparent}
 }
 
-// expect makes a publish fail unless the last sequence of its subject is this.
-func expect(m *nats.Msg, last uint64) {
+// Expect makes a publish fail unless the last sequence of its subject is this.
+func Expect(m *nats.Msg, last uint64) {
 	m.Header.Set(headerExpect, strconv.FormatUint(last, 10))
 }

@@ -15,22 +15,22 @@ const (
 	pullPause = time.Second // before what could not be done is tried again
 )
 
-// puller takes messages from a durable consumer that dispatchers share. Whoever is killed leaves what he had in hand to
+// Puller takes messages from a durable consumer that dispatchers share. Whoever is killed leaves what he had in hand to
 // another one, after the ack wait.
-type puller struct {
-	bus    *Bus
-	stream string
-	config jetstream.ConsumerConfig
-	most   int // how many are fetched at a time
+type Puller struct {
+	Bus    *Bus
+	Stream string
+	Config jetstream.ConsumerConfig
+	Most   int // how many are fetched at a time
 	// room, if it is set, waits until there is room, and says for how many.
 	room func(ctx context.Context) int
 	// take sees to each message itself. False: not all could be taken, and it has said why; what follows waits for a moment.
-	take func(ctx context.Context, msgs <-chan jetstream.Msg) bool
+	Take func(ctx context.Context, msgs <-chan jetstream.Msg) bool
 }
 
-// run takes messages until ctx ends. An error says that the consumer could not be made to begin with. Later it is made again
+// Run takes messages until ctx ends. An error says that the consumer could not be made to begin with. Later it is made again
 // after whatever failed: somebody may have removed it, or its stream.
-func (p *puller) run(ctx context.Context) error {
+func (p *Puller) Run(ctx context.Context) error {
 	cons, err := p.consumer(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -42,28 +42,28 @@ func (p *puller) run(ctx context.Context) error {
 	return nil
 }
 
-func (p *puller) consumer(ctx context.Context) (jetstream.Consumer, error) {
-	js, err := newJetStream(p.bus.nc)
+func (p *Puller) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	js, err := newJetStream(p.Bus.nc)
 	if err != nil {
 		return nil, err
 	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, p.stream, p.config)
+	cons, err := js.CreateOrUpdateConsumer(ctx, p.Stream, p.Config)
 	if err != nil {
-		return nil, fmt.Errorf("create consumer %s: %w", p.config.Durable, err)
+		return nil, fmt.Errorf("create consumer %s: %w", p.Config.Durable, err)
 	}
 	return cons, nil
 }
 
-func (p *puller) follow(ctx context.Context, cons jetstream.Consumer) {
+func (p *Puller) follow(ctx context.Context, cons jetstream.Consumer) {
 	for ctx.Err() == nil {
 		ok, err := p.next(ctx, cons)
 		if ok {
 			continue
 		}
 		if err != nil && ctx.Err() == nil {
-			p.bus.log.WarnContext(ctx, "fetch messages", "consumer", p.config.Durable, "err", err)
+			p.Bus.log.WarnContext(ctx, "fetch messages", "consumer", p.Config.Durable, "err", err)
 		}
-		_ = pause(ctx, pullPause) // cut short by the end of ctx
+		_ = Pause(ctx, pullPause) // cut short by the end of ctx
 		if again, err := p.consumer(ctx); err == nil {
 			cons = again
 		}
@@ -71,8 +71,8 @@ func (p *puller) follow(ctx context.Context, cons jetstream.Consumer) {
 }
 
 // next takes what is there, and what comes meanwhile. The error is the server's.
-func (p *puller) next(ctx context.Context, cons jetstream.Consumer) (ok bool, _ error) {
-	most := p.most
+func (p *Puller) next(ctx context.Context, cons jetstream.Consumer) (ok bool, _ error) {
+	most := p.Most
 	if p.room != nil {
 		if most = min(most, p.room(ctx)); ctx.Err() != nil {
 			return false, nil
@@ -84,7 +84,7 @@ func (p *puller) next(ctx context.Context, cons jetstream.Consumer) (ok bool, _ 
 	if err != nil {
 		return false, err
 	}
-	ok = p.take(ctx, batch.Messages())
+	ok = p.Take(ctx, batch.Messages())
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
 		return false, err
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
 )
 
 // Consumers that dispatchers share are made again when somebody has removed them, and what was stored meanwhile comes.
@@ -27,7 +29,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
 				t.Helper()
 				run := messages.Ref{Tenant: "acme", Run: name}
-				publishRaw(t, nc, run, event(run, 1, messages.EventRunFinished))
+				bustest.PublishRaw(t, nc, run, bustest.Event(run, 1, messages.EventRunFinished))
 			},
 		},
 		"webhooks": {
@@ -44,7 +46,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 			put: func(t *testing.T, b *bus.Bus, _ *nats.Conn, name string) {
 				t.Helper()
 				job := messages.RunWebhook(messages.Ref{Tenant: "acme", Run: name}, "https://example.com/", []byte(`{}`))
-				if err := b.PutWebhook(ctxFor(t), &job, 0); err != nil {
+				if err := b.PutWebhook(bustest.Context(t), &job, 0); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -60,11 +62,11 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 						}
 					}
 				}()
-				return b.Dues(ctx, func(context.Context, messages.Due) error { return nil })
+				return schedules.New(b).Dues(ctx, func(context.Context, messages.Due) error { return nil })
 			},
 			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
 				t.Helper()
-				if _, err := newJetStream(t, nc).Publish(ctxFor(t), "sched.due.acme."+name, []byte(`{}`)); err != nil {
+				if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), "sched.due.acme."+name, []byte(`{}`)); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -72,8 +74,8 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 	} {
 		t.Run(consumer, func(t *testing.T) {
 			t.Parallel()
-			b, nc := openNew(t)
-			ctx, stop := context.WithCancel(ctxFor(t))
+			b, nc := bustest.OpenNew(t)
+			ctx, stop := context.WithCancel(bustest.Context(t))
 			took, done := make(chan string, 10), make(chan error, 1)
 			go func() { done <- tc.run(ctx, b, took) }()
 			await := func(name string) {
@@ -88,7 +90,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 				}
 			}
 			await("before")
-			if err := newJetStream(t, nc).DeleteConsumer(ctx, tc.stream, consumer); err != nil {
+			if err := bustest.NewJetStream(t, nc).DeleteConsumer(ctx, tc.stream, consumer); err != nil {
 				t.Fatal(err)
 			}
 			await("after")

@@ -26,7 +26,7 @@ func (b *Bus) Wake(ctx context.Context, run messages.Ref, after uint64) error {
 		return fmt.Errorf("encode wake-up: %w", err)
 	}
 	id := run.MsgID() + "." + strconv.FormatUint(after, 10)
-	_, err = b.store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{headerMsgID: {id}}, Data: body})
+	_, err = b.Store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{headerMsgID: {id}}, Data: body})
 	return err
 }
 
@@ -41,7 +41,7 @@ func (b *Bus) CancelTimer(ctx context.Context, run messages.Ref, park uint64) er
 	if err := run.Check(); err != nil {
 		return err
 	}
-	return b.purge(ctx, StreamTasks, run.TimerSubject(park))
+	return b.Clear(ctx, StreamTasks, run.TimerSubject(park))
 }
 
 // Net implements runlog.Queue.
@@ -61,9 +61,9 @@ func (b *Bus) schedule(ctx context.Context, run messages.Ref, subject string, at
 	if err != nil {
 		return fmt.Errorf("encode errand: %w", err)
 	}
-	return b.storeFirst(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{
-		headerSchedule:   {"@at " + at.UTC().Format(time.RFC3339Nano)},
-		headerScheduleTo: {run.WakeSubject()},
+	return b.StoreFirst(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{
+		HeaderSchedule:   {"@at " + at.UTC().Format(time.RFC3339Nano)},
+		HeaderScheduleTo: {run.WakeSubject()},
 	}})
 }
 
@@ -72,7 +72,7 @@ func (b *Bus) Holds(ctx context.Context, ticket uint64) (bool, error) {
 	if ticket == 0 {
 		return false, nil
 	}
-	_, ok, err := b.get(ctx, StreamTasks, lookup{Seq: ticket})
+	_, ok, err := b.Get(ctx, StreamTasks, Lookup{Seq: ticket})
 	return ok, err
 }
 
@@ -102,7 +102,7 @@ func (b *Bus) bury(ctx context.Context, subject string, d messages.Dead) error {
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}
-	if err := b.checkSize(body); err != nil {
+	if err := b.CheckSize(body); err != nil {
 		// In base64 the task is larger than it was when it came. The reason must not be lost with it.
 		b.log.WarnContext(ctx, "dead letter without its task", "subject", d.Subject, "bytes", len(d.Task), "err", err)
 		d.Task = nil
@@ -110,5 +110,5 @@ func (b *Bus) bury(ctx context.Context, subject string, d messages.Dead) error {
 			return fmt.Errorf("encode dead letter: %w", err)
 		}
 	}
-	return b.storeFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body})
+	return b.StoreFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body})
 }

@@ -19,24 +19,24 @@ func (b *Bus) QueuedTasks(ctx context.Context, tenant string, delayed bool, afte
 			yield(Queued{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
 			return
 		}
-		p := page{Seq: after + 1, Next: "lanes.*.*." + tenant + ".*", Batch: firstPage, Bytes: pageBytes}
+		p := Page{Seq: after + 1, Next: "lanes.*.*." + tenant + ".*", Batch: firstPage, Bytes: PageBytes}
 		if delayed {
 			p.Next = "sched.task." + tenant + ".*.start"
 		}
 		if after == 0 && !since.IsZero() {
 			p.Seq, p.Since = 0, startTime(since)
 		}
-		for m, err := range b.batchFrom(ctx, StreamTasks, p) {
+		for m, err := range b.ScanPages(ctx, StreamTasks, p) {
 			if err != nil {
 				yield(Queued{}, fmt.Errorf("read the queue of tenant %s: %w", tenant, err))
 				return
 			}
-			q, ok := Queued{Subject: m.subject, Body: m.data, At: m.time, Seq: m.seq}, true
+			q, ok := Queued{Subject: m.Subject, Body: m.Data, At: m.Time, Seq: m.Seq}, true
 			if delayed {
 				q, ok, err = delayedOf(m)
 			}
 			if err != nil || !ok {
-				b.skipped.Add(1)
+				b.Foreign()
 				continue
 			}
 			if !yield(q, nil) {

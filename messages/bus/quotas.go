@@ -9,8 +9,6 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-const quotasPrefix = "$KV." + BucketQuotas + "."
-
 // Quota is what an operator granted, with its revision; nothing, no limit and 0, when nobody said anything. What is stored and
 // cannot be read lifts no limit: what this process read before it goes on to count, and if that is nothing it is a pause.
 func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota, revision uint64, err error) {
@@ -18,26 +16,26 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 		return q, 0, err
 	}
 	g := b.grants.hold(of)
-	m, top, ok, err := b.newest(ctx, quotasBucket, quotaKey(of))
+	m, top, ok, err := quotasBucket.newest(ctx, b, quotaKey(of))
 	switch {
 	case err != nil:
 		return q, 0, err
-	case !ok && top.seq != 0: // nothing of it is signed
-		q, _ := b.grants.insteadOf(of, g, top, top.seq)
-		return q, top.seq, nil
-	case !ok, isRemoved(m):
-		b.grants.saw(of, g, messages.Quota{}, top.seq)
+	case !ok && top.Seq != 0: // nothing of it is signed
+		q, _ := b.grants.insteadOf(of, g, top, top.Seq)
+		return q, top.Seq, nil
+	case !ok, IsRemoved(m):
+		b.grants.saw(of, g, messages.Quota{}, top.Seq)
 		return q, 0, nil
 	}
-	if err := strict.Decode(m.data, &q); err != nil {
-		q, first := b.grants.insteadOf(of, g, m, top.seq)
+	if err := strict.Decode(m.Data, &q); err != nil {
+		q, first := b.grants.insteadOf(of, g, m, top.Seq)
 		if first {
-			b.log.WarnContext(ctx, "a quota cannot be read: what was granted before counts, or it is paused", "quota", of.String(), "revision", m.seq, "err", err)
+			b.log.WarnContext(ctx, "a quota cannot be read: what was granted before counts, or it is paused", "quota", of.String(), "revision", m.Seq, "err", err)
 		}
-		return q, m.seq, nil
+		return q, m.Seq, nil
 	}
-	b.grants.saw(of, g, q, top.seq)
-	return q, m.seq, nil
+	b.grants.saw(of, g, q, top.Seq)
+	return q, m.Seq, nil
 }
 
 // PutQuota stores a quota. It fails with messages.ErrRevision when ifRevision, unless it is nil, is not its newest
@@ -54,7 +52,7 @@ func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quo
 		return messages.Change{}, fmt.Errorf("encode quota: %w", err)
 	}
 	defer b.grants.expire()
-	change, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), body, by, ifRevision})
+	change, _, err := quotasBucket.Apply(ctx, b, Edit{Name: quotaKey(of), Body: body, By: by, IfRevision: ifRevision})
 	if err != nil {
 		return change, fmt.Errorf("store quota of %s: %w", of, err)
 	}
@@ -68,7 +66,7 @@ func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string, 
 		return err
 	}
 	defer b.grants.expire()
-	if _, _, err := b.apply(ctx, quotasBucket, edit{quotaKey(of), nil, by, ifRevision}); err != nil {
+	if _, _, err := quotasBucket.Apply(ctx, b, Edit{Name: quotaKey(of), By: by, IfRevision: ifRevision}); err != nil {
 		return fmt.Errorf("delete quota of %s: %w", of, err)
 	}
 	return nil
@@ -81,7 +79,7 @@ const maxQuotas = 10_000
 // no order.
 func (b *Bus) QuotaStates(ctx context.Context) ([]messages.QuotaState, error) {
 	out := []messages.QuotaState{}
-	for subject, err := range b.subjects(ctx, streamQuotas, quotasPrefix+"*.*") {
+	for subject, err := range b.Subjects(ctx, streamQuotas, quotasBucket.Prefix+"*.*") {
 		if err != nil {
 			return nil, fmt.Errorf("list quotas: %w", err)
 		}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 func TestQuotas(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	ctx := t.Context()
 	ann := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "ann"}
 	q, revision, err := b.Quota(ctx, ann)
@@ -49,9 +50,9 @@ func TestQuotas(t *testing.T) {
 
 // Junk in the place of a quota lifts nothing: not where the quota was known, and not where it was not.
 func TestJunkLiftsNoQuota(t *testing.T) {
-	s := startNATS(t)
-	b, nc := open(t, s, bus.Config{})
-	ctx := ctxFor(t)
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bus.Config{})
+	ctx := bustest.Context(t)
 	ann, ben := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "ann"}, messages.QuotaRef{Kind: messages.QuotaAgent, Name: "ben"}
 	want := messages.Quota{MaxRunning: 3}
 	for _, of := range []messages.QuotaRef{ann, ben} {
@@ -65,7 +66,7 @@ func TestJunkLiftsNoQuota(t *testing.T) {
 	}
 	for _, junk := range []string{`{"stream":"TASKS","seq":1}`, `{`, `null`, ``} {
 		for _, of := range []messages.QuotaRef{ann, ben} {
-			if _, err := newJetStream(t, nc).Publish(ctx, "$KV.QUOTAS."+string(of.Kind)+"."+of.Name, []byte(junk)); err != nil {
+			if _, err := bustest.NewJetStream(t, nc).Publish(ctx, "$KV.QUOTAS."+string(of.Kind)+"."+of.Name, []byte(junk)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,7 +81,7 @@ func TestJunkLiftsNoQuota(t *testing.T) {
 		t.Errorf("%d were met, want 8", n)
 	}
 
-	fresh, err := bus.Open(ctx, connect(t, s), bus.Config{}) // a process that starts now
+	fresh, err := bus.Open(ctx, bustest.Connect(t, s), bus.Config{}) // a process that starts now
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,17 +8,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// StreamRates counts the tasks of tenants by minute: rates.<tenant>.<submits|starts>.<minute>.
-const StreamRates = "RATES"
-
 const (
-	ratesMaxAge = 2 * time.Hour // after the last task of the minute: tasks may have waited in the queue
-	rateWait    = 2 * time.Second
+	rateWait = 2 * time.Second
 
 	secondsAMinute = 60
 
@@ -31,14 +26,6 @@ const (
 	maxTurnTries = 12
 	maxTurnAhead = 60 // minutes
 )
-
-// rates is the stream. One message of each subject holds the count.
-func rates(c jetstream.StreamConfig) jetstream.StreamConfig {
-	c.Name, c.Description = StreamRates, "How many tasks of tenants were submitted and begun in each minute."
-	c.Subjects = []string{"rates.*.*.*"}
-	c.AllowMsgCounter, c.MaxMsgsPerSubject, c.MaxAge = true, 1, ratesMaxAge
-	return c
-}
 
 func rateSubject(tenant, kind string, minute int64) string {
 	return "rates." + tenant + "." + kind + "." + strconv.FormatInt(minute, 10)
@@ -56,11 +43,11 @@ func (b *Bus) CountSubmit(ctx context.Context, tenant string, now time.Time) (n 
 
 // Submits is how many were counted in the minute of now.
 func (b *Bus) Submits(ctx context.Context, tenant string, now time.Time) (int, error) {
-	m, ok, err := b.get(ctx, StreamRates, lookup{Last: rateSubject(tenant, kindSubmits, minuteOf(now))})
+	m, ok, err := b.Get(ctx, StreamRates, Lookup{Last: rateSubject(tenant, kindSubmits, minuteOf(now))})
 	if err != nil || !ok {
 		return 0, err
 	}
-	n, err := counted(m.data)
+	n, err := counted(m.Data)
 	return int(n), err
 }
 
@@ -91,7 +78,7 @@ func (b *Bus) Turn(ctx context.Context, tenant string, perMinute int, published,
 	minute, last := min(minuteOf(published), this), this+maxTurnAhead
 	for range maxTurnTries {
 		var n int
-		err := b.retry(ctx, func(ctx context.Context) (err error) {
+		err := b.Retry(ctx, func(ctx context.Context) (err error) {
 			n, err = b.count(ctx, rateSubject(tenant, kindStarts, minute))
 			return err
 		})

@@ -8,11 +8,12 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // What docs/events.md says of a task that is published again under its id, as a client without this package does it.
 func TestRepeatedPublish(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	const subject, body = "tasks.normal.acme.r1", `{"input":"Say hello."}`
 	const wrongLast = 10071
 	msgID := nats.Header{"Nats-Msg-Id": {"acme.r1"}}
@@ -31,7 +32,7 @@ func TestRepeatedPublish(t *testing.T) {
 	}
 	publish := func(h nats.Header) (a answer) {
 		t.Helper()
-		msg, err := nc.RequestMsgWithContext(ctxFor(t), &nats.Msg{Subject: subject, Data: []byte(body), Header: h})
+		msg, err := nc.RequestMsgWithContext(bustest.Context(t), &nats.Msg{Subject: subject, Data: []byte(body), Header: h})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestRepeatedPublish(t *testing.T) {
 	refused("queued")
 	d := pull(t, b, 1)[0]
 	refused("in hand")
-	if err := d.Ack(ctxFor(t)); err != nil {
+	if err := d.Ack(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	if a := publish(both); !a.Duplicate || a.Seq != first.Seq {

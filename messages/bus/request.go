@@ -22,7 +22,7 @@ func CheckRequest(m *nats.Msg) error {
 	}
 	for _, name := range []string{
 		jetstream.StreamHeader, jetstream.SubjectHeader, jetstream.SequenceHeader, jetstream.TimeStampHeaer,
-		jetstream.LastSequenceHeader, headerPending, jetstream.SchedulerHeader, statusHeader,
+		jetstream.LastSequenceHeader, headerPending, jetstream.SchedulerHeader, StatusHeader,
 	} {
 		if _, ok := m.Header[name]; ok {
 			return errors.New("it is a message of a stream, not a request")

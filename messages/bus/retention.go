@@ -42,13 +42,13 @@ func (b *Bus) Purged() (all, missed uint64) {
 // crash, finds nothing. A run whose end is no longer among the events is found by a second look at the oldest logs.
 func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
 	b.retained.keep.Store(int64(keep))
-	p := puller{
-		bus: b, stream: StreamEvents, most: endsHeld,
-		config: jetstream.ConsumerConfig{
+	p := Puller{
+		Bus: b, Stream: StreamEvents, Most: endsHeld,
+		Config: jetstream.ConsumerConfig{
 			Durable: consumerRetention, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: endsHeld, MaxDeliver: -1,
 		},
-		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
+		Take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			var purging errgroup.Group
 			purging.SetLimit(purgesAtOnce)
 			for m := range msgs {
@@ -62,7 +62,7 @@ func (b *Bus) Retain(ctx context.Context, keep time.Duration) error {
 		},
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.run(ctx) })
+	group.Go(func() error { return p.Run(ctx) })
 	group.Go(func() error { b.keepLookingForMissed(ctx, keep); return nil })
 	return group.Wait()
 }
@@ -81,7 +81,7 @@ func (b *Bus) retire(ctx context.Context, m jetstream.Msg, keep time.Duration) {
 	}
 	var e messages.Event
 	if json.Unmarshal(m.Data(), &e) != nil || m.Subject() != e.Ref().EventSubject(messages.EventRunFinished) || e.Ref().Check() != nil {
-		b.skipped.Add(1)
+		b.Foreign()
 	} else if err := b.Purge(ctx, e.Ref()); err != nil {
 		if ctx.Err() == nil {
 			b.log.WarnContext(ctx, "purge a run", "task_id", e.Subject, "err", err)
@@ -113,7 +113,7 @@ func (b *Bus) Purge(ctx context.Context, run messages.Ref) error {
 		{StreamRuns, run.LogSubject(), false},
 	} {
 		if p.rare {
-			_, ok, err := b.get(ctx, p.stream, lookup{Seq: 1, Next: p.subject})
+			_, ok, err := b.Get(ctx, p.stream, Lookup{Seq: 1, Next: p.subject})
 			if err != nil {
 				return fmt.Errorf("look for %s in %s: %w", p.subject, p.stream, err)
 			}
@@ -121,7 +121,7 @@ func (b *Bus) Purge(ctx context.Context, run messages.Ref) error {
 				continue
 			}
 		}
-		if err := b.purge(ctx, p.stream, p.subject); err != nil {
+		if err := b.Clear(ctx, p.stream, p.subject); err != nil {
 			return fmt.Errorf("purge %s of %s: %w", p.subject, p.stream, err)
 		}
 	}

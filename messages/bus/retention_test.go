@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -43,7 +44,7 @@ func endRun(ctx context.Context, b *bus.Bus, run messages.Ref, missed bool) erro
 
 func countRuns(t *testing.T, b *bus.Bus) (n int) {
 	t.Helper()
-	for range values(t, b.Runs(ctxFor(t))) {
+	for range bustest.Values(t, b.Runs(bustest.Context(t))) {
 		n++
 	}
 	return n
@@ -51,26 +52,26 @@ func countRuns(t *testing.T, b *bus.Bus) (n int) {
 
 // A run is purged once its end is old enough, and no run that has not ended is.
 func TestRetain(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	ended, goes := messages.Ref{Tenant: "acme", Run: "ended"}, messages.Ref{Tenant: "acme", Run: "goes-on"}
 	for _, run := range []messages.Ref{ended, goes} {
 		h := record.Follow(run, record.Head{}, &record.Claimed{Claim: "c"})
 		h.ID, h.Time = "01", time.Now()
-		if _, err := b.Append(ctxFor(t), run, 0, record.Entry{Head: h, Records: []record.Record{&record.Claimed{Claim: "c"}}}); err != nil {
+		if _, err := b.Append(bustest.Context(t), run, 0, record.Entry{Head: h, Records: []record.Record{&record.Claimed{Claim: "c"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	finished := record.Events(ended, record.Entry{
 		Head: record.Head{FirstEvent: 1, Events: 2, Time: time.Now()}, Records: []record.Record{&record.Finished{}},
 	})[1]
-	if err := b.Open(ended).Finish(ctxFor(t), finished); err != nil {
+	if err := b.Open(ended).Finish(bustest.Context(t), finished); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(ctxFor(t))
+	ctx, cancel := context.WithCancel(bustest.Context(t))
 	done := make(chan error, 1)
 	go func() { done <- b.Retain(ctx, time.Millisecond) }()
 	for { // every look asks the stream's leader
-		_, ok, err := b.Last(ctxFor(t), ended)
+		_, ok, err := b.Last(bustest.Context(t), ended)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,31 +83,31 @@ func TestRetain(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, ok, err := b.Last(ctxFor(t), goes); !ok || err != nil {
+	if _, ok, err := b.Last(bustest.Context(t), goes); !ok || err != nil {
 		t.Errorf("the run that goes on: %v, %v", ok, err)
 	}
-	if ok, err := b.Ended(ctxFor(t), ended); !ok || err != nil {
+	if ok, err := b.Ended(bustest.Context(t), ended); !ok || err != nil {
 		t.Errorf("its end is kept among the events: %v, %v", ok, err)
 	}
 }
 
 // Runs are removed many at a time: a server that is 5 ms away answers 200 requests a second that wait for each other.
 func TestRetainKeepsPace(t *testing.T) {
-	s := startNATS(t)
-	b, _ := open(t, s, bus.Config{})
+	s := bustest.Start(t)
+	b, _ := bustest.Open(t, s, bus.Config{})
 	const runs = 400
 	var ending errgroup.Group
 	ending.SetLimit(32)
 	for i := range runs {
 		ending.Go(func() error {
-			return endRun(ctxFor(t), b, messages.Ref{Tenant: "acme", Run: fmt.Sprintf("r%d", i)}, false)
+			return endRun(bustest.Context(t), b, messages.Ref{Tenant: "acme", Run: fmt.Sprintf("r%d", i)}, false)
 		})
 	}
 	if err := ending.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	far, _ := openOver(t, connectFar(t, s.NATSURL, 5*time.Millisecond), bus.Config{})
-	ctx, cancel := context.WithCancel(ctxFor(t))
+	far, _ := bustest.OpenOver(t, connectFar(t, s.NATSURL, 5*time.Millisecond), bus.Config{})
+	ctx, cancel := context.WithCancel(bustest.Context(t))
 	done := make(chan error, 1)
 	began := time.Now()
 	go func() { done <- far.Retain(ctx, time.Millisecond) }()
@@ -205,13 +206,13 @@ func (c *farConn) Close() error {
 
 // What is queued, scheduled or stored beside the log of a run goes with it.
 func TestPurgeTakesAll(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	run, other := messages.Ref{Tenant: "acme", Run: "r1"}, messages.Ref{Tenant: "acme", Run: "r10"}
 	for _, r := range []messages.Ref{run, other} {
-		if _, err := b.Submit(ctxFor(t), newTask(r), false); err != nil {
+		if _, err := b.Submit(bustest.Context(t), bustest.NewTask(r), false); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Timer(ctxFor(t), r, 7, time.Now().Add(time.Hour)); err != nil {
+		if err := b.Timer(bustest.Context(t), r, 7, time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		for _, subject := range []string{r.BlobSubject("hash", "0-1"), r.LogEntriesSubject(), r.LogSubject()} {
@@ -220,26 +221,26 @@ func TestPurgeTakesAll(t *testing.T) {
 			}
 		}
 	}
-	if err := b.Purge(ctxFor(t), run); err != nil {
+	if err := b.Purge(bustest.Context(t), run); err != nil {
 		t.Fatal(err)
 	}
 	for r, want := range map[messages.Ref]bool{run: false, other: true} {
-		if awaited, err := b.Awaited(ctxFor(t), r); err != nil || awaited != want {
+		if awaited, err := b.Awaited(bustest.Context(t), r); err != nil || awaited != want {
 			t.Errorf("%s has queued or scheduled messages: %v, %v", r, awaited, err)
 		}
 		for stream, filter := range map[string]string{
 			bus.StreamTasks: r.QueuedFilter(), bus.StreamBlobs: "blobs." + r.Tenant + "." + r.Run + ".>",
 			bus.StreamLogs: r.LogEntriesSubject(), bus.StreamRuns: r.LogSubject(),
 		} {
-			if left := stored(t, nc, stream, filter); (left > 0) != want {
+			if left := Message(t, nc, stream, filter); (left > 0) != want {
 				t.Errorf("%s of %s: %d messages left", filter, stream, left)
 			}
 		}
 	}
 }
 
-// stored is how many subjects like this a stream has.
-func stored(t *testing.T, nc *nats.Conn, stream, filter string) int {
+// Message is how many subjects like this a stream has.
+func Message(t *testing.T, nc *nats.Conn, stream, filter string) int {
 	t.Helper()
 	m, err := nc.Request("$JS.API.STREAM.INFO."+stream, []byte(`{"subjects_filter":"`+filter+`"}`), 5*time.Second)
 	if err != nil {
@@ -259,58 +260,58 @@ func stored(t *testing.T, nc *nats.Conn, stream, filter string) int {
 // A log whose end expired among the events before its turn is found by its age; one whose end is still to come, or that
 // has not ended, stays.
 func TestPurgeMissed(t *testing.T) {
-	b, _ := openNew(t)
-	if d, err := b.Overdue(ctxFor(t)); d != 0 || err != nil {
+	b, _ := bustest.OpenNew(t)
+	if d, err := b.Overdue(bustest.Context(t)); d != 0 || err != nil {
 		t.Errorf("overdue without retention: %v, %v", d, err)
 	}
 	missed, open := messages.Ref{Tenant: "acme", Run: "missed"}, messages.Ref{Tenant: "acme", Run: "open"}
-	if err := endRun(ctxFor(t), b, missed, true); err != nil {
+	if err := endRun(bustest.Context(t), b, missed, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Append(ctxFor(t), open, 0, step("01", 1)); err != nil {
+	if _, err := b.Append(bustest.Context(t), open, 0, bustest.Step("01", 1)); err != nil {
 		t.Fatal(err)
 	}
 	const soon = -time.Hour // as if an hour had passed
-	if n, err := b.PurgeMissed(ctxFor(t), soon); n != 0 || err != nil {
+	if n, err := b.PurgeMissed(bustest.Context(t), soon); n != 0 || err != nil {
 		t.Fatalf("without a consumer it is not known what is still to come: %d, %v", n, err)
 	}
-	ctx, cancel := context.WithCancel(ctxFor(t))
+	ctx, cancel := context.WithCancel(bustest.Context(t))
 	done := make(chan error, 1)
 	go func() { done <- b.Retain(ctx, time.Hour) }()
 	for {
-		if _, ok, err := b.Lag(ctxFor(t), bus.StreamEvents, "retention"); err != nil {
+		if _, ok, err := b.Lag(bustest.Context(t), bus.StreamEvents, "retention"); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			break
 		}
 	}
-	if n, err := b.PurgeMissed(ctxFor(t), time.Hour); n != 0 || err != nil {
+	if n, err := b.PurgeMissed(bustest.Context(t), time.Hour); n != 0 || err != nil {
 		t.Errorf("before its time: %d, %v", n, err)
 	}
-	if n, err := b.PurgeMissed(ctxFor(t), soon); n != 1 || err != nil {
+	if n, err := b.PurgeMissed(bustest.Context(t), soon); n != 1 || err != nil {
 		t.Errorf("purged %d, %v; want the one that was missed", n, err)
 	}
-	if _, ok, err := b.Last(ctxFor(t), missed); ok || err != nil {
+	if _, ok, err := b.Last(bustest.Context(t), missed); ok || err != nil {
 		t.Errorf("the log that was missed: %v, %v", ok, err)
 	}
-	if _, ok, err := b.Last(ctxFor(t), open); !ok || err != nil {
+	if _, ok, err := b.Last(bustest.Context(t), open); !ok || err != nil {
 		t.Errorf("the log that has not ended: %v, %v", ok, err)
 	}
 
 	// An end that waits for its turn keeps all that ended after it for retention itself.
 	for _, id := range []string{"turn", "after"} {
-		if err := endRun(ctxFor(t), b, messages.Ref{Tenant: "acme", Run: id}, id == "after"); err != nil {
+		if err := endRun(bustest.Context(t), b, messages.Ref{Tenant: "acme", Run: id}, id == "after"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for { // the server counts what is stored for a consumer a moment later; ends in question are older than a minute
-		if l, _, err := b.Lag(ctxFor(t), bus.StreamEvents, "retention"); err != nil {
+		if l, _, err := b.Lag(bustest.Context(t), bus.StreamEvents, "retention"); err != nil {
 			t.Fatal(err)
 		} else if l.Messages == 1 {
 			break
 		}
 	}
-	if n, err := b.PurgeMissed(ctxFor(t), soon); n != 0 || err != nil {
+	if n, err := b.PurgeMissed(bustest.Context(t), soon); n != 0 || err != nil {
 		t.Errorf("while an older end is still to be purged: %d, %v", n, err)
 	}
 	cancel()
@@ -321,17 +322,17 @@ func TestPurgeMissed(t *testing.T) {
 
 // Overdue tells since when the first end is due that nothing has purged.
 func TestOverdue(t *testing.T) {
-	b, _ := openNew(t)
-	if err := endRun(ctxFor(t), b, messages.Ref{Tenant: "acme", Run: "r1"}, false); err != nil {
+	b, _ := bustest.OpenNew(t)
+	if err := endRun(bustest.Context(t), b, messages.Ref{Tenant: "acme", Run: "r1"}, false); err != nil {
 		t.Fatal(err)
 	}
 	overdue := func(keep time.Duration) time.Duration {
 		t.Helper()
-		ctx, cancel := context.WithCancel(ctxFor(t))
+		ctx, cancel := context.WithCancel(bustest.Context(t))
 		done := make(chan error, 1)
 		go func() { done <- b.Retain(ctx, keep) }()
 		for { // until it has taken the end, or has made the consumer again for another retention
-			if l, ok, err := b.Lag(ctxFor(t), bus.StreamEvents, "retention"); err != nil {
+			if l, ok, err := b.Lag(bustest.Context(t), bus.StreamEvents, "retention"); err != nil {
 				t.Fatal(err)
 			} else if ok && l.Messages == 1 {
 				break
@@ -341,7 +342,7 @@ func TestOverdue(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		d, err := b.Overdue(ctxFor(t))
+		d, err := b.Overdue(bustest.Context(t))
 		if err != nil {
 			t.Error(err)
 		}

@@ -14,13 +14,14 @@ import (
 
 // Codes of the server that the protocol of a log depends on.
 const (
-	codeWrongLast    jetstream.ErrorCode = 10071 // the subject does not end where the publish expected
+	CodeWrongLast    jetstream.ErrorCode = 10071 // the subject does not end where the publish expected
 	codeLastInFlight jetstream.ErrorCode = 10164 // another publish to the subject is under way
 	codeNoPeers      jetstream.ErrorCode = 10005 // a cluster that starts has not met all its servers
 	codeNotEnabled   jetstream.ErrorCode = 10076 // JetStream on this server
 	codeNotAllowed   jetstream.ErrorCode = 10039 // JetStream for this account
 	codeIDInFlight   jetstream.ErrorCode = 10158 // another publish with the same id is under way
 	codeNoMessage    jetstream.ErrorCode = 10037
+	codeNotDeleted   jetstream.ErrorCode = 10057 // a message that is to be deleted is not there
 	codeNoStream     jetstream.ErrorCode = 10059
 
 	codeNoConsumer     jetstream.ErrorCode = 10014
@@ -35,13 +36,14 @@ const (
 	maxBackoff = time.Second
 )
 
-// backoff is the jittered wait after attempt n, counted from 0.
-func backoff(n int) time.Duration {
+// Backoff is the jittered wait after attempt n, counted from 0.
+func Backoff(n int) time.Duration {
 	d := min(minBackoff<<min(n, 10), maxBackoff)
 	return d/2 + rand.N(d/2)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for a time, or for the end of ctx, whose cause it returns.
+func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -52,9 +54,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// retry calls try, each time with a deadline for its answer, until it succeeds, fails for good, or the budget or ctx
+// Retry calls try, each time with a deadline for its answer, until it succeeds, fails for good, or the budget or ctx
 // is spent.
-func (b *Bus) retry(ctx context.Context, try func(context.Context) error) error {
+func (b *Bus) Retry(ctx context.Context, try func(context.Context) error) error {
 	return b.again(ctx, func() error {
 		attempt, cancel := context.WithTimeout(ctx, b.answer)
 		defer cancel()
@@ -81,7 +83,7 @@ func (b *Bus) again(ctx context.Context, try func() error) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
-		wait := backoff(n)
+		wait := Backoff(n)
 		if time.Now().Add(wait).After(end) {
 			return fmt.Errorf("no success in %d attempts over %v: %w", n+1, b.budget, err)
 		}
@@ -97,7 +99,7 @@ const closedCheck = 50 * time.Millisecond
 // rest is pause, cut short when the connection is closed, which never comes back.
 func (b *Bus) rest(ctx context.Context, d time.Duration) error {
 	for ; d > 0; d -= closedCheck {
-		if err := pause(ctx, min(d, closedCheck)); err != nil {
+		if err := Pause(ctx, min(d, closedCheck)); err != nil {
 			return err
 		}
 		if b.nc.IsClosed() {
@@ -130,8 +132,8 @@ func transient(err error) bool {
 	return false
 }
 
-// refused reports whether the server answered with a code.
-func refused(err error, code jetstream.ErrorCode) bool {
+// Refused reports whether the server answered with a code.
+func Refused(err error, code jetstream.ErrorCode) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == code
 }

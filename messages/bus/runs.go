@@ -15,7 +15,7 @@ import (
 // may be missed. An error ends it.
 func (b *Bus) Runs(ctx context.Context) iter.Seq2[messages.Ref, error] {
 	return func(yield func(messages.Ref, error) bool) {
-		for subject, err := range b.subjects(ctx, StreamRuns, "runs.*.*.log") {
+		for subject, err := range b.Subjects(ctx, StreamRuns, "runs.*.*.log") {
 			if err != nil {
 				yield(messages.Ref{}, fmt.Errorf("list runs: %w", err))
 				return
@@ -28,8 +28,8 @@ func (b *Bus) Runs(ctx context.Context) iter.Seq2[messages.Ref, error] {
 	}
 }
 
-// subjects yields those of a stream that hold a message, sorted within a page.
-func (b *Bus) subjects(ctx context.Context, stream, filter string) iter.Seq2[string, error] {
+// Subjects yields those of a stream that hold a message, sorted within a page.
+func (b *Bus) Subjects(ctx context.Context, stream, filter string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for offset := 0; ; {
 			req := struct {
@@ -42,7 +42,7 @@ func (b *Bus) subjects(ctx context.Context, stream, filter string) iter.Seq2[str
 					Subjects map[string]uint64 `json:"subjects"`
 				} `json:"state"`
 			}
-			if err := b.call(ctx, "STREAM.INFO."+stream, req, &info); err != nil {
+			if err := b.Call(ctx, "STREAM.INFO."+stream, req, &info); err != nil {
 				yield("", err)
 				return
 			}

@@ -9,9 +9,6 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// ConsumerMetrics is the consumer of EVENTS that all dispatchers share to count each event in one of them.
-const ConsumerMetrics = "metrics"
-
 const (
 	sharedFetched = 256
 	sharedAckWait = 30 * time.Second // to take an event is to count it
@@ -21,7 +18,7 @@ const (
 
 // SharedEvents are the events of all runs, for processes that share the work: each event is handed to one of them.
 type SharedEvents struct {
-	puller
+	puller Puller
 
 	cons jetstream.Consumer
 }
@@ -30,15 +27,15 @@ type SharedEvents struct {
 // published from then on: what was before that nobody has missed. The position is the server's and stays when all who
 // share are gone.
 func (b *Bus) ShareEvents(ctx context.Context, name string) (*SharedEvents, error) {
-	s := &SharedEvents{puller: puller{
-		bus: b, stream: StreamEvents, most: sharedFetched,
-		config: jetstream.ConsumerConfig{
+	s := &SharedEvents{puller: Puller{
+		Bus: b, Stream: StreamEvents, Most: sharedFetched,
+		Config: jetstream.ConsumerConfig{
 			Durable: name, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 			AckWait: sharedAckWait, MaxDeliver: -1, MaxAckPending: sharedPending,
 		},
 	}}
 	var err error
-	s.cons, err = s.consumer(ctx)
+	s.cons, err = s.puller.consumer(ctx)
 	return s, err
 }
 
@@ -47,14 +44,14 @@ func (b *Bus) ShareEvents(ctx context.Context, name string) (*SharedEvents, erro
 // an event of its subject's run is counted and passed over.
 func (s *SharedEvents) Run(ctx context.Context, take func(e messages.Event, again bool)) error {
 	p := s.puller // several may run at once
-	p.take = func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
+	p.Take = func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 		for m := range msgs {
-			if e, ok := s.bus.event(stored{subject: m.Subject(), data: m.Data()}); ok {
+			if e, ok := s.puller.Bus.Event(Message{Subject: m.Subject(), Data: m.Data()}); ok {
 				meta, err := m.Metadata()
 				take(e, err == nil && meta.NumDelivered > 1)
 			}
 			if err := m.Ack(); err != nil {
-				s.bus.log.DebugContext(ctx, "ack an event", "consumer", s.config.Durable, "err", err) // it comes again
+				s.puller.Bus.log.DebugContext(ctx, "ack an event", "consumer", s.puller.Config.Durable, "err", err) // it comes again
 			}
 		}
 		return true

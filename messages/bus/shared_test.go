@@ -7,16 +7,17 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 // sharing takes events until it is stopped; each comes on the channel.
 func sharing(t *testing.T, b *bus.Bus) (got chan messages.Event, stop func()) {
 	t.Helper()
-	s, err := b.ShareEvents(ctxFor(t), "test")
+	s, err := b.ShareEvents(bustest.Context(t), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(ctxFor(t))
+	ctx, cancel := context.WithCancel(bustest.Context(t))
 	done := make(chan error, 1)
 	got = make(chan messages.Event, 1000)
 	go func() { done <- s.Run(ctx, func(e messages.Event, _ bool) { got <- e }) }()
@@ -35,7 +36,7 @@ func takeEvents(t *testing.T, got chan messages.Event, n int) (numbers []uint64)
 		select {
 		case e := <-got:
 			numbers = append(numbers, e.Number())
-		case <-ctxFor(t).Done():
+		case <-bustest.Context(t).Done():
 			t.Fatalf("got %v, want %d", numbers, n)
 		}
 	}
@@ -43,11 +44,11 @@ func takeEvents(t *testing.T, got chan messages.Event, n int) (numbers []uint64)
 }
 
 func TestShareEvents(t *testing.T) {
-	b, nc := openNew(t)
-	publishRaw(t, nc, run1(), events(run1(), 1, 3)...) // before anybody shares: history
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...) // before anybody shares: history
 	got, stop := sharing(t, b)
-	publishRaw(t, nc, run1(), events(run1(), 4, 5)...)
-	if _, err := newJetStream(t, nc).Publish(ctxFor(t), "events.acme.run.step_start", []byte("junk")); err != nil {
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 4, 5)...)
+	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), "events.acme.run.step_start", []byte("junk")); err != nil {
 		t.Fatal(err)
 	}
 	if n := takeEvents(t, got, 2); n[0] != 4 || n[1] != 5 {
@@ -55,7 +56,7 @@ func TestShareEvents(t *testing.T) {
 	}
 	settled(t, b)
 	stop()
-	publishRaw(t, nc, run1(), events(run1(), 6, 7)...) // nobody is there
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 6, 7)...) // nobody is there
 	got, stop = sharing(t, b)
 	defer stop()
 	if n := takeEvents(t, got, 2); n[0] != 6 || n[1] != 7 {
@@ -69,7 +70,7 @@ func TestShareEvents(t *testing.T) {
 // settled waits until nothing is left to acknowledge.
 func settled(t *testing.T, b *bus.Bus) {
 	t.Helper()
-	for ctx := ctxFor(t); ; time.Sleep(5 * time.Millisecond) {
+	for ctx := bustest.Context(t); ; time.Sleep(5 * time.Millisecond) {
 		l, ok, err := b.Lag(ctx, bus.StreamEvents, "test")
 		if err != nil {
 			t.Fatal(err)
@@ -82,12 +83,12 @@ func settled(t *testing.T, b *bus.Bus) {
 
 // What one had and did not count comes to another.
 func TestShareEventsOfOneThatDied(t *testing.T) {
-	b, nc := openNew(t)
-	if _, err := b.ShareEvents(ctxFor(t), "test"); err != nil {
+	b, nc := bustest.OpenNew(t)
+	if _, err := b.ShareEvents(bustest.Context(t), "test"); err != nil {
 		t.Fatal(err)
 	}
-	publishRaw(t, nc, run1(), events(run1(), 1, 2)...)
-	cons, err := newJetStream(t, nc).Consumer(ctxFor(t), bus.StreamEvents, "test")
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 2)...)
+	cons, err := bustest.NewJetStream(t, nc).Consumer(bustest.Context(t), bus.StreamEvents, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,18 +97,18 @@ func TestShareEventsOfOneThatDied(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := <-batch.Messages()
-	l, ok, err := b.Lag(ctxFor(t), bus.StreamEvents, "test")
+	l, ok, err := b.Lag(bustest.Context(t), bus.StreamEvents, "test")
 	if err != nil || !ok || l.Messages != 2 || l.Oldest.IsZero() {
 		t.Errorf("lag %+v %v %v, want two, and when the first came", l, ok, err)
 	}
 	if err := m.Nak(); err != nil { // as the ack wait does
 		t.Fatal(err)
 	}
-	s, err := b.ShareEvents(ctxFor(t), "test")
+	s, err := b.ShareEvents(bustest.Context(t), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(ctxFor(t))
+	ctx, cancel := context.WithCancel(bustest.Context(t))
 	seen := map[uint64]bool{}
 	if err := s.Run(ctx, func(e messages.Event, again bool) {
 		if seen[e.Number()] = again; len(seen) == 2 {
@@ -122,38 +123,38 @@ func TestShareEventsOfOneThatDied(t *testing.T) {
 }
 
 func TestShareEventsMakesTheConsumerAgain(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	got, stop := sharing(t, b)
 	defer stop()
-	if err := newJetStream(t, nc).DeleteConsumer(ctxFor(t), bus.StreamEvents, "test"); err != nil {
+	if err := bustest.NewJetStream(t, nc).DeleteConsumer(bustest.Context(t), bus.StreamEvents, "test"); err != nil {
 		t.Fatal(err)
 	}
-	for ctx := ctxFor(t); ; time.Sleep(20 * time.Millisecond) {
+	for ctx := bustest.Context(t); ; time.Sleep(20 * time.Millisecond) {
 		if _, ok, err := b.Lag(ctx, bus.StreamEvents, "test"); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			break
 		}
 	}
-	publishRaw(t, nc, run1(), events(run1(), 1, 1)...)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 1)...)
 	takeEvents(t, got, 1)
 }
 
 func TestLagOfNobody(t *testing.T) {
-	b, _ := openNew(t)
-	if l, ok, err := b.Lag(ctxFor(t), bus.StreamEvents, "nobody"); ok || err != nil || l != (bus.Lag{}) {
+	b, _ := bustest.OpenNew(t)
+	if l, ok, err := b.Lag(bustest.Context(t), bus.StreamEvents, "nobody"); ok || err != nil || l != (bus.Lag{}) {
 		t.Errorf("%+v %v %v", l, ok, err)
 	}
-	if all, err := b.Lags(ctxFor(t)); err != nil || len(all) != 0 {
+	if all, err := b.Lags(bustest.Context(t)); err != nil || len(all) != 0 {
 		t.Errorf("%v %v", all, err)
 	}
 }
 
 func TestWaits(t *testing.T) {
-	b, nc := openNew(t)
-	publishRaw(t, nc, run1(), event(run1(), 1, messages.EventRunWaiting), event(run1(), 2, messages.EventStepStart), event(run1(), 3, messages.EventRunResumed))
+	b, nc := bustest.OpenNew(t)
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Event(bustest.Run(), 1, messages.EventRunWaiting), bustest.Event(bustest.Run(), 2, messages.EventStepStart), bustest.Event(bustest.Run(), 3, messages.EventRunResumed))
 	var names []string
-	for f, err := range b.Waits(ctxFor(t)) {
+	for f, err := range b.Waits(bustest.Context(t)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,14 +173,14 @@ func TestWaits(t *testing.T) {
 }
 
 func TestDepths(t *testing.T) {
-	b, nc := openNew(t)
-	js := newJetStream(t, nc)
+	b, nc := bustest.OpenNew(t)
+	js := bustest.NewJetStream(t, nc)
 	for _, subject := range []string{"tasks.high.a.r1", "tasks.high.a.r2", "tasks.low.b.r1", "tasks.low.c.r1"} {
-		if _, err := js.Publish(ctxFor(t), subject, []byte("{}")); err != nil {
+		if _, err := js.Publish(bustest.Context(t), subject, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	depths, err := b.Depths(ctxFor(t), 1)
+	depths, err := b.Depths(bustest.Context(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

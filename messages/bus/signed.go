@@ -42,37 +42,37 @@ func (b *Bus) sign(run messages.Ref, last uint64, head *record.Head, m *nats.Msg
 
 // unsigned reports whether a message of a log says what people decided without a signature that counts here, and returns
 // its head then.
-func (b *Bus) unsigned(run messages.Ref, m stored) (record.Head, bool) {
+func (b *Bus) unsigned(run messages.Ref, m Message) (record.Head, bool) {
 	if !b.keys.Any() {
 		return record.Head{}, false
 	}
-	head, err := record.DecodeHead(m.header.Get(headerHead))
+	head, err := record.DecodeHead(m.Header.Get(headerHead))
 	if err != nil || !head.Decides() { // an error shows when the entry is read
 		return record.Head{}, false
 	}
 	return head, !b.isSigned(run, m)
 }
 
-func (b *Bus) isSigned(run messages.Ref, m stored) bool {
+func (b *Bus) isSigned(run messages.Ref, m Message) bool {
 	for _, once := range []string{headerExpect, headerHead, headerSignature} {
-		if len(m.header.Values(once)) != 1 {
+		if len(m.Header.Values(once)) != 1 {
 			return false
 		}
 	}
 	last, err := follows(m)
-	if err != nil || m.header.Get(headerExpectOf) != "" || len(m.header.Values(headerBlob)) > 1 {
+	if err != nil || m.Header.Get(headerExpectOf) != "" || len(m.Header.Values(headerBlob)) > 1 {
 		return false
 	}
-	signature, err := base64.StdEncoding.DecodeString(m.header.Get(headerSignature))
+	signature, err := base64.StdEncoding.DecodeString(m.Header.Get(headerSignature))
 	if err != nil {
 		return false
 	}
-	return b.keys.verify(signed(run, last, &nats.Msg{Header: m.header, Data: m.data}), signature)
+	return b.keys.verify(signed(run, last, &nats.Msg{Header: m.Header, Data: m.Data}), signature)
 }
 
 // disregard reads an entry that does not count. Prev is the head before it; nil: it is looked for.
-func (b *Bus) disregard(ctx context.Context, run messages.Ref, m stored, head record.Head, prev *record.Head, decode decoder) (record.Entry, error) {
-	b.ignored.note(b, run, m.seq, &head)
+func (b *Bus) disregard(ctx context.Context, run messages.Ref, m Message, head record.Head, prev *record.Head, decode decoder) (record.Entry, error) {
+	b.ignored.note(b, run, m.Seq, &head)
 	if after, err := follows(m); err == nil && after == 0 && head.Has(record.KindStarted) {
 		e, err := decode(ctx, run, m)
 		if err != nil {
@@ -81,13 +81,13 @@ func (b *Bus) disregard(ctx context.Context, run messages.Ref, m stored, head re
 		return e.Undecided(), nil
 	}
 	if prev == nil {
-		before, err := b.headBefore(ctx, run, m.seq)
+		before, err := b.headBefore(ctx, run, m.Seq)
 		if err != nil {
-			return record.Entry{Seq: m.seq}, err
+			return record.Entry{Seq: m.Seq}, err
 		}
 		prev = &before
 	}
-	return record.Entry{Seq: m.seq, Head: head}.Ignored(*prev), nil
+	return record.Entry{Seq: m.Seq, Head: head}.Ignored(*prev), nil
 }
 
 // headBefore is the head that holds before a sequence of a log. It reads the log from its begin, for heads of entries

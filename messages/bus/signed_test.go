@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
@@ -41,7 +42,7 @@ func keysOf(tb testing.TB, of ...bus.SigningKey) bus.ControlKeys {
 
 func TestSignedBusIsALog(t *testing.T) {
 	k := newKey(t)
-	b, _ := open(t, startNATS(t), bus.Config{Signer: k, Keys: keysOf(t, newKey(t), k), Sealer: newSealer(t)})
+	b, _ := bustest.Open(t, bustest.Start(t), bus.Config{Signer: k, Keys: keysOf(t, newKey(t), k), Sealer: newSealer(t)})
 	runlogtest.Run(t, func(*testing.T) runlog.Log { return b })
 }
 
@@ -91,9 +92,9 @@ const call = "c1"
 func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court {
 	t.Helper()
 	c := &court{t: t, run: messages.Ref{Tenant: "t", Run: "r"}}
-	c.forger, c.nc = openNew(t)
+	c.forger, c.nc = bustest.OpenNew(t)
 	open := func(cfg bus.Config) *bus.Bus {
-		b, err := bus.Open(ctxFor(t), c.nc, cfg)
+		b, err := bus.Open(bustest.Context(t), c.nc, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,7 @@ func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court 
 	}
 	c.reader = open(bus.Config{Keys: keys})
 	c.honest = keeperOf(open(bus.Config{Signer: signer, Keys: keys}))
-	c.append(c.forger, &record.Started{Task: *newTask(c.run)}, &record.Claimed{Claim: "a", Worker: "w", Ticket: 1}, &record.StepStarted{Step: 1})
+	c.append(c.forger, &record.Started{Task: *bustest.NewTask(c.run)}, &record.Claimed{Claim: "a", Worker: "w", Ticket: 1}, &record.StepStarted{Step: 1})
 	c.park = c.append(c.forger, &record.Parked{Reason: messages.ParkApproval, Call: call, Approval: &messages.Approval{
 		Agent: "a", Step: 1, Tool: "x", Arguments: "{}", Hash: messages.HashArguments("{}"),
 	}})
@@ -117,13 +118,13 @@ func keeperOf(b *bus.Bus) *runlog.Keeper {
 // append appends as a worker does who does not verify.
 func (c *court) append(b *bus.Bus, rs ...record.Record) uint64 {
 	c.t.Helper()
-	last, _, err := b.Last(ctxFor(c.t), c.run)
+	last, _, err := b.Last(bustest.Context(c.t), c.run)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	e := record.Entry{Head: record.Follow(c.run, last.Head, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
-	seq, err := b.Append(ctxFor(c.t), c.run, last.Seq, e)
+	seq, err := b.Append(bustest.Context(c.t), c.run, last.Seq, e)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func (c *court) decided() *record.Decided {
 // last is the newest head as those see it who verify. Reading from anywhere shows the same.
 func (c *court) last() record.Head {
 	c.t.Helper()
-	e, ok, err := c.reader.Last(ctxFor(c.t), c.run)
+	e, ok, err := c.reader.Last(bustest.Context(c.t), c.run)
 	if err != nil || !ok {
 		c.t.Fatal(ok, err)
 	}
@@ -162,7 +163,7 @@ func (c *court) tail(after uint64, whole bool) (last record.Entry, n int) {
 	if whole {
 		read = c.reader.Read
 	}
-	for e, err := range read(ctxFor(c.t), c.run, after, runlog.Tail) {
+	for e, err := range read(bustest.Context(c.t), c.run, after, runlog.Tail) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -206,27 +207,27 @@ func TestForgedDecisions(t *testing.T) {
 			if !after.Has(record.KindUnverified) || c.reader.Ignored() != 2 {
 				t.Errorf("it is not told: %v, %d", after.Kinds, c.reader.Ignored())
 			}
-			if by, _, err := keeperOf(c.reader).Answer(ctxFor(t), c.run, c.park); by != nil || err != nil {
+			if by, _, err := keeperOf(c.reader).Answer(bustest.Context(t), c.run, c.park); by != nil || err != nil {
 				t.Errorf("answered by %v, %v", by, err)
 			}
 
 			right := c.decided()
-			head, err := c.honest.Control(ctxFor(t), c.run, right)
+			head, err := c.honest.Control(bustest.Context(t), c.run, right)
 			if err != nil || head.Phase != record.PhaseReady {
 				t.Fatalf("the right one: %+v, %v", head, err)
 			}
 			if diff := cmp.Diff(head, c.last()); diff != "" {
 				t.Error(diff)
 			}
-			by, _, err := keeperOf(c.reader).Answer(ctxFor(t), c.run, c.park)
+			by, _, err := keeperOf(c.reader).Answer(bustest.Context(t), c.run, c.park)
 			if d, ok := by.(*record.Decided); !ok || d.ID != right.ID || err != nil {
 				t.Errorf("answered by %v, %v", by, err)
 			}
-			if _, err := c.honest.Control(ctxFor(t), c.run, &record.CancelRequested{ID: "y"}); err != nil || !c.last().Cancel {
+			if _, err := c.honest.Control(bustest.Context(t), c.run, &record.CancelRequested{ID: "y"}); err != nil || !c.last().Cancel {
 				t.Errorf("cancel: %v, %t", err, c.last().Cancel)
 			}
 			var n uint64
-			for e, err := range c.reader.Read(ctxFor(t), c.run, 0, runlog.Tail) {
+			for e, err := range c.reader.Read(bustest.Context(t), c.run, 0, runlog.Tail) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -245,7 +246,7 @@ func TestSignaturesAreBound(t *testing.T) {
 	k := newKey(t)
 	signedEntry := func(t *testing.T, c *court) *nats.Msg {
 		t.Helper()
-		if _, err := c.honest.Control(ctxFor(t), c.run, c.decided()); err != nil {
+		if _, err := c.honest.Control(bustest.Context(t), c.run, c.decided()); err != nil {
 			t.Fatal(err)
 		}
 		js, err := c.nc.JetStream()
@@ -276,7 +277,7 @@ func TestSignaturesAreBound(t *testing.T) {
 		}, false},
 		"another place": {func(c *court, m *nats.Msg) {
 			c.append(c.forger, &record.Lost{Ticket: 99})
-			last, _, err := c.forger.Last(ctxFor(c.t), c.run)
+			last, _, err := c.forger.Last(bustest.Context(c.t), c.run)
 			if err != nil {
 				c.t.Fatal(err)
 			}
@@ -295,7 +296,7 @@ func TestSignaturesAreBound(t *testing.T) {
 			if _, err := c.nc.RequestMsg(m, 5*time.Second); err != nil {
 				t.Fatal(err)
 			}
-			last, _, err := c.reader.Last(ctxFor(t), c.run)
+			last, _, err := c.reader.Last(bustest.Context(t), c.run)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -314,7 +315,7 @@ func TestSignaturesAreBound(t *testing.T) {
 		if _, err := c.nc.RequestMsg(m, 5*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		last, _, err := c.reader.Last(ctxFor(t), other)
+		last, _, err := c.reader.Last(bustest.Context(t), other)
 		if err != nil || last.Head.Phase == record.PhaseReady {
 			t.Errorf("phase %s, %v", last.Head.Phase, err)
 		}
@@ -325,7 +326,7 @@ func TestSignaturesAreBound(t *testing.T) {
 func TestKeysRotate(t *testing.T) {
 	old, fresh := newKey(t), newKey(t)
 	c := newCourt(t, old, keysOf(t, old))
-	if _, err := c.honest.Control(ctxFor(t), c.run, c.decided()); err != nil {
+	if _, err := c.honest.Control(bustest.Context(t), c.run, c.decided()); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
@@ -339,11 +340,11 @@ func TestKeysRotate(t *testing.T) {
 		"a third key":  {keysOf(t, newKey(t)), record.PhaseParked},
 		"the old, new": {keysOf(t, old, fresh), record.PhaseReady},
 	} {
-		b, err := bus.Open(ctxFor(t), c.nc, bus.Config{Keys: tc.keys})
+		b, err := bus.Open(bustest.Context(t), c.nc, bus.Config{Keys: tc.keys})
 		if err != nil {
 			t.Fatal(err)
 		}
-		last, _, err := b.Last(ctxFor(t), c.run)
+		last, _, err := b.Last(bustest.Context(t), c.run)
 		if err != nil || last.Head.Phase != tc.want {
 			t.Errorf("%s: %s, %v; want %s", name, last.Head.Phase, err, tc.want)
 		}
@@ -355,7 +356,7 @@ func TestForgedFirstEntry(t *testing.T) {
 	k := newKey(t)
 	c := newCourt(t, k, keysOf(t, k))
 	c.run = messages.Ref{Tenant: "t", Run: "first"}
-	c.append(c.forger, &record.Started{Task: *newTask(c.run)}, &record.CancelRequested{By: "ann"}, &record.Finished{})
+	c.append(c.forger, &record.Started{Task: *bustest.NewTask(c.run)}, &record.CancelRequested{By: "ann"}, &record.Finished{})
 	e, n := c.tail(0, true)
 	if n != 1 || e.Head.Phase != record.PhaseFinished || e.Head.Has(record.KindCancelRequested) || e.Records[1].Kind() != record.KindUnverified {
 		t.Errorf("%d entries, %+v", n, e.Head)

@@ -36,47 +36,47 @@ func (b *Bus) signRevision(in bucket, name string, last uint64, m *nats.Msg) {
 }
 
 // isSignedBy reports whether a revision has a valid signature of one of the keys.
-func (m stored) isSignedBy(keys ControlKeys, in bucket, name string) bool {
-	if len(m.header.Values(headerExpect)) != 1 || len(m.header.Values(headerSignature)) != 1 || m.header.Get(headerExpectOf) != "" ||
-		len(m.header.Values(headerBy)) > 1 || len(m.header.Values(headerOperation)) > 1 {
+func (m Message) isSignedBy(keys ControlKeys, in bucket, name string) bool {
+	if len(m.Header.Values(headerExpect)) != 1 || len(m.Header.Values(headerSignature)) != 1 || m.Header.Get(headerExpectOf) != "" ||
+		len(m.Header.Values(headerBy)) > 1 || len(m.Header.Values(headerOperation)) > 1 {
 		return false
 	}
 	last, err := follows(m)
 	if err != nil {
 		return false
 	}
-	signature, err := base64.StdEncoding.DecodeString(m.header.Get(headerSignature))
-	return err == nil && keys.verify(revision(in, name, last, m.header, m.data), signature)
+	signature, err := base64.StdEncoding.DecodeString(m.Header.Get(headerSignature))
+	return err == nil && keys.verify(revision(in, name, last, m.Header, m.Data), signature)
 }
 
 // counts reports whether a revision counts here: where there are keys only what one of them has signed does.
-func (b *Bus) counts(ctx context.Context, in bucket, name string, m stored) bool {
+func (b *Bus) counts(ctx context.Context, in bucket, name string, m Message) bool {
 	if !in.signed || !b.keys.Any() || m.isSignedBy(b.keys, in, name) {
 		return true
 	}
-	if b.forged.first(in.stream, m.seq) {
+	if b.forged.first(in.stream, m.Seq) {
 		b.log.WarnContext(ctx, "a revision without a valid signature is ignored: it is forged, or was stored before LONGSHORE_CONTROL_KEYS was set",
-			"bucket", strings.TrimPrefix(in.stream, "KV_"), "key", name, "revision", m.seq)
+			"bucket", strings.TrimPrefix(in.stream, "KV_"), "key", name, "revision", m.Seq)
 	}
 	return false
 }
 
 // newest is the newest revision of a key that counts, and the newest that is stored, from the bucket's leader.
-func (b *Bus) newest(ctx context.Context, in bucket, name string) (m, top stored, ok bool, err error) {
-	top, ok, err = b.get(ctx, in.stream, lookup{Last: in.prefix + name})
+func (in bucket) newest(ctx context.Context, b *Bus, name string) (m, top Message, ok bool, err error) {
+	top, ok, err = b.Get(ctx, in.stream, Lookup{Last: in.Prefix + name})
 	if err != nil || !ok || b.counts(ctx, in, name, top) {
 		return top, top, ok, err
 	}
 	ok = false
 	for from := uint64(1); ; { // few: a bucket keeps 64 revisions, and nobody but a forger makes us look
-		next, found, err := b.get(ctx, in.stream, lookup{Seq: from, Next: in.prefix + name})
+		next, found, err := b.Get(ctx, in.stream, Lookup{Seq: from, Next: in.Prefix + name})
 		if err != nil || !found {
 			return m, top, ok, err
 		}
 		if b.counts(ctx, in, name, next) {
 			m, ok = next, true
 		}
-		from = next.seq + 1
+		from = next.Seq + 1
 	}
 }
 
@@ -122,15 +122,15 @@ func (b *Bus) SignStored(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		signed := &nats.Msg{Subject: e.in.prefix + e.name, Header: nats.Header{}, Data: e.m.data}
+		signed := &nats.Msg{Subject: e.in.Prefix + e.name, Header: nats.Header{}, Data: e.m.Data}
 		for _, kept := range []string{headerBy, headerOperation} {
-			if value := e.m.header.Get(kept); value != "" {
+			if value := e.m.Header.Get(kept); value != "" {
 				signed.Header.Set(kept, value)
 			}
 		}
-		expect(signed, e.m.seq)
-		b.signRevision(e.in, e.name, e.m.seq, signed)
-		if _, err := b.store(ctx, signed); err != nil && !refused(err, codeWrongLast) { // else somebody has changed it, and signed that
+		Expect(signed, e.m.Seq)
+		b.signRevision(e.in, e.name, e.m.Seq, signed)
+		if _, err := b.Store(ctx, signed); err != nil && !Refused(err, CodeWrongLast) { // else somebody has changed it, and signed that
 			return n, fmt.Errorf("sign %s: %w", signed.Subject, err)
 		}
 		n++
@@ -142,24 +142,24 @@ func (b *Bus) SignStored(ctx context.Context) (n int, err error) {
 type unsignedRevision struct {
 	in   bucket
 	name string
-	m    stored
+	m    Message
 }
 
 // unsignedRevisions looks through the buckets whose revisions are signed.
 func (b *Bus) unsignedRevisions(ctx context.Context, keys ControlKeys) iter.Seq2[unsignedRevision, error] {
 	return func(yield func(unsignedRevision, error) bool) {
-		for _, in := range []bucket{keysBucket, agentsBucket, promptsBucket, quotasBucket} {
-			for subject, err := range b.subjects(ctx, in.stream, in.prefix+">") {
+		for _, in := range []bucket{KeysBucket, AgentsBucket, PromptsBucket, quotasBucket} {
+			for subject, err := range b.Subjects(ctx, in.stream, in.Prefix+">") {
 				if err != nil {
 					yield(unsignedRevision{}, fmt.Errorf("list %s: %w", in.stream, err))
 					return
 				}
-				m, ok, err := b.get(ctx, in.stream, lookup{Last: subject})
+				m, ok, err := b.Get(ctx, in.stream, Lookup{Last: subject})
 				if err != nil {
 					yield(unsignedRevision{}, fmt.Errorf("read %s: %w", subject, err))
 					return
 				}
-				name := strings.TrimPrefix(subject, in.prefix)
+				name := strings.TrimPrefix(subject, in.Prefix)
 				if ok && !m.isSignedBy(keys, in, name) && !yield(unsignedRevision{in, name, m}, nil) {
 					return
 				}

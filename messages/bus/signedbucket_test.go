@@ -9,23 +9,27 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 )
 
 // Where there are control keys, what nobody signed changes neither keys nor agents, prompts, quotas or pauses: what a
 // dispatcher stored goes on to count, and its next change is not hindered. A signature is of one place alone.
 func TestForgedRevisions(t *testing.T) {
-	s, k := startNATS(t), newKey(t)
-	b, nc := open(t, s, bus.Config{Signer: k, Keys: keysOf(t, k)})
-	reader, _ := open(t, s, bus.Config{Keys: keysOf(t, k)}) // a worker
-	ctx := ctxFor(t)
+	s, k := bustest.Start(t), newKey(t)
+	b, nc := bustest.Open(t, s, bus.Config{Signer: k, Keys: keysOf(t, k)})
+	cat := catalog.New(b)
+	reader, _ := bustest.Open(t, s, bus.Config{Keys: keysOf(t, k)}) // a worker
+	readerCat := catalog.New(reader)
+	ctx := bustest.Context(t)
 	hash := strings.Repeat("0", 64)
-	if err := b.CreateKey(ctx, messages.StoredKey{APIKey: messages.APIKey{ID: "aaaaaaaaaaaa", Tenant: "acme", Roles: []messages.AccessRole{"viewer"}}, Hash: hash}); err != nil {
+	if err := cat.CreateKey(ctx, messages.StoredKey{APIKey: messages.APIKey{ID: "aaaaaaaaaaaa", Tenant: "acme", Roles: []messages.AccessRole{"viewer"}}, Hash: hash}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.PutAgent(ctx, messages.Definition{Name: "careful", Instructions: "ask"}); err != nil {
+	if _, _, err := cat.PutAgent(ctx, messages.Definition{Name: "careful", Instructions: "ask"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.PutPrompt(ctx, messages.PromptPut{Prompt: messages.Prompt{ID: "hello", Text: "Be kind."}}); err != nil {
+	if _, _, err := cat.PutPrompt(ctx, messages.PromptPut{Prompt: messages.Prompt{ID: "hello", Text: "Be kind."}}); err != nil {
 		t.Fatal(err)
 	}
 	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
@@ -66,19 +70,19 @@ func TestForgedRevisions(t *testing.T) {
 	}
 	for name, b := range map[string]*bus.Bus{"dispatcher": b, "worker": reader} {
 		t.Run(name, func(t *testing.T) {
-			if key, ok, err := b.Key(ctx, "aaaaaaaaaaaa"); err != nil || !ok || key.Roles[0] != "viewer" {
+			if key, ok, err := cat.Key(ctx, "aaaaaaaaaaaa"); err != nil || !ok || key.Roles[0] != "viewer" {
 				t.Errorf("key %+v, %v, %v", key, ok, err)
 			}
-			if key, ok, err := b.Key(ctx, "bbbbbbbbbbbb"); err != nil || ok {
+			if key, ok, err := cat.Key(ctx, "bbbbbbbbbbbb"); err != nil || ok {
 				t.Errorf("a forged key counts: %+v, %v", key, err)
 			}
-			if def, err := b.AgentAt(ctx, "careful", 0); err != nil || def.Agent.Instructions != "ask" {
+			if def, err := cat.AgentAt(ctx, "careful", 0); err != nil || def.Agent.Instructions != "ask" {
 				t.Errorf("agent %+v, %v", def.Agent, err)
 			}
-			if list, err := b.Agents(ctx); err != nil || len(list) != 3 { // two are built in
+			if list, err := cat.Agents(ctx); err != nil || len(list) != 3 { // two are built in
 				t.Errorf("agents %+v, %v", list, err)
 			}
-			if p, err := b.Prompt(ctx, "hello", 0); err != nil || p.Text != "Be kind." {
+			if p, err := cat.Prompt(ctx, "hello", 0); err != nil || p.Text != "Be kind." {
 				t.Errorf("prompt %+v, %v", p, err)
 			}
 			if q, _, err := b.Quota(ctx, of); err != nil || q.PerMinute != 5 {
@@ -92,39 +96,39 @@ func TestForgedRevisions(t *testing.T) {
 			}
 		})
 	}
-	if c, changed, err := b.ApplyAgent(ctx, messages.Definition{Name: "careful", Instructions: "ask twice"}, "ann", &first.Sequence); err != nil || !changed {
+	if c, changed, err := cat.ApplyAgent(ctx, messages.Definition{Name: "careful", Instructions: "ask twice"}, "ann", &first.Sequence); err != nil || !changed {
 		t.Errorf("the next change: %+v, %v", c, err)
 	}
-	if def, err := reader.AgentAt(ctx, "careful", 0); err != nil || def.Agent.Instructions != "ask twice" {
+	if def, err := readerCat.AgentAt(ctx, "careful", 0); err != nil || def.Agent.Instructions != "ask twice" {
 		t.Errorf("agent %+v, %v", def.Agent, err)
 	}
-	if _, changed, err := b.RevokeKey(ctx, "aaaaaaaaaaaa", "ann"); err != nil || !changed {
+	if _, changed, err := cat.RevokeKey(ctx, "aaaaaaaaaaaa", "ann"); err != nil || !changed {
 		t.Errorf("revoke: %t, %v", changed, err)
 	}
-	if _, ok, err := reader.Key(ctx, "aaaaaaaaaaaa"); err != nil || ok {
+	if _, ok, err := readerCat.Key(ctx, "aaaaaaaaaaaa"); err != nil || ok {
 		t.Errorf("a revoked key counts: %v", err)
 	}
 }
 
 // A dispatcher that signs while everything counts signs what was stored before, once; one with control keys does not.
 func TestStoredRevisionsAreSigned(t *testing.T) {
-	s, k := startNATS(t), newKey(t)
-	plain, _ := open(t, s, bus.Config{})
-	ctx := ctxFor(t)
-	if _, _, err := plain.PutAgent(ctx, messages.Definition{Name: "careful", Instructions: "ask"}); err != nil {
+	s, k := bustest.Start(t), newKey(t)
+	plain, _ := bustest.Open(t, s, bus.Config{})
+	ctx := bustest.Context(t)
+	if _, _, err := catalog.New(plain).PutAgent(ctx, messages.Definition{Name: "careful", Instructions: "ask"}); err != nil {
 		t.Fatal(err)
 	}
-	strict, _ := open(t, s, bus.Config{Signer: k, Keys: keysOf(t, k)})
+	strict, _ := bustest.Open(t, s, bus.Config{Signer: k, Keys: keysOf(t, k)})
 	if n, err := strict.SignStored(ctx); err != nil || n != 0 {
 		t.Errorf("with control keys %d are signed, %v", n, err)
 	}
-	signer, _ := open(t, s, bus.Config{Signer: k})
+	signer, _ := bustest.Open(t, s, bus.Config{Signer: k})
 	for _, want := range []int{1, 0} {
 		if n, err := signer.SignStored(ctx); err != nil || n != want {
 			t.Errorf("%d are signed, %v, want %d", n, err, want)
 		}
 	}
-	if def, err := strict.AgentAt(ctx, "careful", 0); err != nil || def.Agent.Instructions != "ask" || def.Change.By != bus.ByDispatcher {
+	if def, err := catalog.New(strict).AgentAt(ctx, "careful", 0); err != nil || def.Agent.Instructions != "ask" || def.Change.By != catalog.ByDispatcher {
 		t.Errorf("agent %+v, %v", def, err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/messages"
@@ -18,29 +17,14 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// StreamSpend counts what tenants spend, in nano US dollars: spend.<tenant>.<yyyymm>.<dd>.
-const StreamSpend = "SPEND"
-
 const (
-	spendMaxAge = 400 * day
-	// What was published is known by its id for so long; what may be published again later than that has been stored: the
-	// ticket of a run that ended or parked is acked after it.
-	spendWindow = 10 * time.Minute
-	spendAgain  = spendWindow - time.Minute
+	spendAgain = spendWindow - time.Minute
 
 	spentTTL   = time.Second // what was read counts as current
 	maxTenants = 4096        // bounds the caches by tenant, which then begin anew
 
 	headerIncrement = "Nats-Incr"
 )
-
-// spend is the stream. One message of each subject holds the sum.
-func spend(c jetstream.StreamConfig) jetstream.StreamConfig {
-	c.Name, c.Description = StreamSpend, "What model calls cost, by tenant and day."
-	c.Subjects = []string{"spend.*.*.*"}
-	c.AllowMsgCounter, c.MaxMsgsPerSubject, c.MaxAge, c.Duplicates = true, 1, spendMaxAge, spendWindow
-	return c
-}
 
 func spendSubject(tenant string, at time.Time) string {
 	return "spend." + tenant + "." + at.UTC().Format("200601.02")
@@ -96,18 +80,18 @@ func (b *Bus) readSpent(ctx context.Context, tenant string, now time.Time) (spen
 	s := spent{day: spendSubject(tenant, now)}
 	month := s.day[:strings.LastIndexByte(s.day, '.')+1]
 	for at := uint64(0); ; {
-		m, ok, err := b.get(ctx, StreamSpend, lookup{Seq: at + 1, Next: month + "*"})
+		m, ok, err := b.Get(ctx, StreamSpend, Lookup{Seq: at + 1, Next: month + "*"})
 		if err != nil || !ok {
 			return s, err
 		}
-		n, err := counted(m.data)
+		n, err := counted(m.Data)
 		if err != nil {
 			return s, err
 		}
-		if s.month += n; m.subject == s.day {
+		if s.month += n; m.Subject == s.day {
 			s.today = n
 		}
-		at = m.seq
+		at = m.Seq
 	}
 }
 
@@ -185,8 +169,8 @@ func (c *spentCache) add(tenant string, at time.Time, nanos int64) {
 
 // hasSpend says what is wrong when the stream is not there: without it no run could be settled.
 func (b *Bus) hasSpend(ctx context.Context) error {
-	err := b.call(ctx, "STREAM.INFO."+StreamSpend, nil, nil)
-	if refused(err, codeNoStream) {
+	err := b.Call(ctx, "STREAM.INFO."+StreamSpend, nil, nil)
+	if Refused(err, codeNoStream) {
 		return errors.New("stream " + StreamSpend + " does not exist: it is created by a dispatcher (is one of this version running?)")
 	}
 	return err

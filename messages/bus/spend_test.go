@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -43,7 +44,7 @@ func reads(t *testing.T, b *bus.Bus, tenant string, at time.Time, day, month flo
 }
 
 func TestSpentIsCountedOnce(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	other := reopen(t, nc)
 	now := time.Now().UTC()
 	run := messages.Ref{Tenant: "acme", Run: "r1"}
@@ -61,7 +62,7 @@ func TestSpentIsCountedOnce(t *testing.T) {
 
 // What is so old that its id is forgotten was stored before its ticket was acked.
 func TestOldSpendingIsNotCountedAgain(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	now := time.Now().UTC()
 	spends(t, b, messages.Ref{Tenant: "acme", Run: "r1"}, 7, now.Add(-time.Hour), 1_000_000_000)
 	spends(t, b, messages.Ref{Tenant: "acme", Run: "r1"}, 8, now, 0)
@@ -70,7 +71,7 @@ func TestOldSpendingIsNotCountedAgain(t *testing.T) {
 }
 
 func TestSpentIsByTheCalendar(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	for day, n := range map[string]string{"202610.31": "1", "202611.01": "2", "202611.30": "4", "202612.01": "8"} {
 		m := &nats.Msg{Subject: "spend.acme." + day, Header: nats.Header{"Nats-Incr": {"+" + n + "000000000"}}}
 		if _, err := nc.RequestMsg(m, 10*time.Second); err != nil {
@@ -92,7 +93,7 @@ func TestSpentIsByTheCalendar(t *testing.T) {
 
 // A counter that cannot be counted on is an error, and never nothing.
 func TestSpentWithoutItsStream(t *testing.T) {
-	_, nc := openNew(t)
+	_, nc := bustest.OpenNew(t)
 	b, err := bus.Open(t.Context(), nc, bus.Config{Budget: time.Second, Answer: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestSpentWithoutItsStream(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	minute := time.Now().UTC().Truncate(time.Minute)
 	now := minute.Add(30 * time.Second)
 	turn := func(published time.Time) (minutes int, sure bool) {
@@ -150,7 +151,7 @@ func TestTurns(t *testing.T) {
 
 // However many there are, and whoever asks, no minute gets more than its share, until there is no place within an hour.
 func TestTurnsOfAFlood(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	other := reopen(t, nc)
 	now := time.Now().UTC()
 	var (
@@ -193,7 +194,7 @@ func TestTurnsOfAFlood(t *testing.T) {
 }
 
 func TestSubmitsAreCountedByMinute(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	now := time.Now().UTC()
 	for want := 1; want <= 3; want++ {
 		if n, err := b.CountSubmit(t.Context(), "acme", now); n != want || err != nil {
@@ -212,7 +213,7 @@ func TestSubmitsAreCountedByMinute(t *testing.T) {
 }
 
 func TestTasksOf(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	publish := func(subject string) {
 		t.Helper()
 		if _, err := nc.Request(subject, []byte("{}"), 10*time.Second); err != nil {

@@ -49,7 +49,7 @@ func noSpace(err error) bool {
 
 // notAnswered reports whether JetStream is off on a server that can be reached.
 func notAnswered(err error) bool {
-	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) || refused(err, codeNotEnabled) || refused(err, codeNotAllowed)
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) || Refused(err, codeNotEnabled) || Refused(err, codeNotAllowed)
 }
 
 // Unavailable says, for people, why a request failed that may succeed later, when NATS is the reason.
@@ -143,7 +143,7 @@ func (s *storage) err(nc *nats.Conn) error {
 }
 
 // storageProbe is a message that each probe stores in place of the last one.
-const storageProbe = sessionPrefix + "storage"
+const storageProbe = "$KV." + BucketSessions + ".storage"
 
 // probeSize is more than what a full disk still has room for in a block that is begun.
 const probeSize = 8 << 10

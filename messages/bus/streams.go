@@ -34,10 +34,10 @@ const (
 	// ConsumerWorkers has what comes before all tasks: wake-ups, errands, and what names no run. Tasks are in lanes.
 	ConsumerWorkers = "workers"
 
-	streamAgents   = "KV_" + BucketAgents
-	streamPrompts  = "KV_" + BucketPrompts
+	StreamAgents   = "KV_" + BucketAgents
+	StreamPrompts  = "KV_" + BucketPrompts
 	streamQuotas   = "KV_" + BucketQuotas
-	streamSessions = "KV_" + BucketSessions
+	StreamSessions = "KV_" + BucketSessions
 )
 
 // What the server must be able to do: schedules and time to live came with API level 1 and 2, the schedules' cron
@@ -79,7 +79,7 @@ func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
 		return err
 	}
 	b := &Bus{nc: nc, budget: defaultBudget, answer: setupWait}
-	return b.retry(ctx, func(ctx context.Context) error { // a cluster that starts may not have its leaders yet
+	return b.Retry(ctx, func(ctx context.Context) error { // a cluster that starts may not have its leaders yet
 		if err := checkServer(ctx, nc, js); err != nil {
 			return err
 		}
@@ -140,19 +140,19 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	dead.Subjects = []string{"dead.>"}
 	dead.MaxAge = cmp.Or(s.DeadMaxAge, 30*day)
 
-	agents.Name, agents.Description = streamAgents, "Agents by name, every revision."
+	agents.Name, agents.Description = StreamAgents, "Agents by name, every revision."
 	agents.Subjects = []string{"$KV." + BucketAgents + ".>"}
 	agents.MaxMsgsPerSubject = agentHistory
 	agents.DenyDelete, agents.AllowRollup, agents.Discard = true, true, jetstream.DiscardNew
 
 	sessions := base
-	sessions.Name, sessions.Description = streamSessions, "The order of the runs of each session."
+	sessions.Name, sessions.Description = StreamSessions, "The order of the runs of each session."
 	sessions.Subjects = []string{"$KV." + BucketSessions + ".>"}
 	sessions.MaxMsgsPerSubject = 1
 	sessions.DenyDelete, sessions.AllowRollup, sessions.Discard = true, true, jetstream.DiscardNew
 
 	prompts := agents
-	prompts.Name, prompts.Description = streamPrompts, "Prompts by id, every version."
+	prompts.Name, prompts.Description = StreamPrompts, "Prompts by id, every version."
 	prompts.Subjects = []string{"$KV." + BucketPrompts + ".>"}
 
 	quotas := agents

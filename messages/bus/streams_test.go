@@ -6,47 +6,38 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
-func newJetStream(tb testing.TB, nc *nats.Conn) jetstream.JetStream {
-	tb.Helper()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return js
-}
-
 func TestSetupByManyAtOnce(t *testing.T) {
-	nc := connect(t, startNATS(t))
+	nc := bustest.Connect(t, bustest.Start(t))
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err != nil {
+			if err := bus.Setup(bustest.Context(t), nc, bus.Streams{}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{}); err != nil {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{}); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	if _, err := bus.Open(ctxFor(t), nc, bus.Config{}); err != nil {
+	if _, err := bus.Open(bustest.Context(t), nc, bus.Config{}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestOpenCreatesNothing(t *testing.T) {
-	nc := connect(t, startNATS(t))
-	_, err := bus.Open(ctxFor(t), nc, bus.Config{})
+	nc := bustest.Connect(t, bustest.Start(t))
+	_, err := bus.Open(bustest.Context(t), nc, bus.Config{})
 	if want := "stream TASKS does not exist: it is created by a dispatcher"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	for name := range newJetStream(t, nc).StreamNames(ctxFor(t)).Name() {
+	for name := range bustest.NewJetStream(t, nc).StreamNames(bustest.Context(t)).Name() {
 		t.Errorf("stream %s was created", name)
 	}
 }
@@ -77,20 +68,20 @@ func TestSetupRefusesOtherSettings(t *testing.T) {
 		{"replicas", "stream TASKS: num_replicas is 1, but must be 3", "", nil, bus.Streams{Replicas: 3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, nc := openNew(t)
+			_, nc := bustest.OpenNew(t)
 			if tt.change != nil {
-				js := newJetStream(t, nc)
-				s, err := js.Stream(ctxFor(t), tt.stream)
+				js := bustest.NewJetStream(t, nc)
+				s, err := js.Stream(bustest.Context(t), tt.stream)
 				if err != nil {
 					t.Fatal(err)
 				}
 				cfg := s.CachedInfo().Config
 				tt.change(&cfg)
-				if _, err := js.UpdateStream(ctxFor(t), cfg); err != nil {
+				if _, err := js.UpdateStream(bustest.Context(t), cfg); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err := bus.Setup(ctxFor(t), nc, tt.streams)
+			err := bus.Setup(bustest.Context(t), nc, tt.streams)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "nats stream edit") {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -99,32 +90,32 @@ func TestSetupRefusesOtherSettings(t *testing.T) {
 }
 
 func TestSetupUpdatesAckWait(t *testing.T) {
-	b, nc := openNew(t)
-	tasks, err := b.Tasks(ctxFor(t))
+	b, nc := bustest.OpenNew(t)
+	tasks, err := b.Tasks(bustest.Context(t))
 	if err != nil || tasks.AckWait != 30*time.Second {
 		t.Fatalf("got %v, %v", tasks, err)
 	}
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: time.Minute}); err != nil {
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{AckWait: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	if tasks, err = b.Tasks(ctxFor(t)); err != nil || tasks.AckWait != time.Minute {
+	if tasks, err = b.Tasks(bustest.Context(t)); err != nil || tasks.AckWait != time.Minute {
 		t.Errorf("got %v, %v, want 1m", tasks, err)
 	}
 }
 
 func TestSetupRefusesAnotherConsumer(t *testing.T) {
-	_, nc := openNew(t)
-	js := newJetStream(t, nc)
-	c, err := js.Consumer(ctxFor(t), bus.StreamTasks, bus.ConsumerWorkers)
+	_, nc := bustest.OpenNew(t)
+	js := bustest.NewJetStream(t, nc)
+	c, err := js.Consumer(bustest.Context(t), bus.StreamTasks, bus.ConsumerWorkers)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := c.CachedInfo().Config
 	cfg.MaxDeliver = 5
-	if _, err := js.UpdateConsumer(ctxFor(t), bus.StreamTasks, cfg); err != nil {
+	if _, err := js.UpdateConsumer(bustest.Context(t), bus.StreamTasks, cfg); err != nil {
 		t.Fatal(err)
 	}
-	err = bus.Setup(ctxFor(t), nc, bus.Streams{})
+	err = bus.Setup(bustest.Context(t), nc, bus.Streams{})
 	if want := "consumer workers of stream TASKS: max_deliver is 5, but must be -1"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}

@@ -27,7 +27,7 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplica
 		return false, err
 	}
 	body := t.Encode()
-	if err := b.checkSize(body); err != nil {
+	if err := b.CheckSize(body); err != nil {
 		return false, err
 	}
 	if !fresh {
@@ -46,15 +46,16 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplica
 		headerExpectFor: {run.QueuedFilter()}, // whatever its priority was
 	}}
 	trace(m.Header, t.Traceparent)
-	expect(m, 0)
-	r, err := b.store(ctx, m)
-	if refused(err, codeWrongLast) {
+	Expect(m, 0)
+	r, err := b.Store(ctx, m)
+	if Refused(err, CodeWrongLast) {
 		return true, nil
 	}
 	return r.Duplicate, err
 }
 
-func (b *Bus) checkSize(body []byte) error {
+// CheckSize reports whether the server takes a message with such a body.
+func (b *Bus) CheckSize(body []byte) error {
 	if limit := b.nc.MaxPayload() - maxHeaders; int64(len(body)) > limit {
 		reason := fmt.Sprintf("%d bytes, more than the server takes: raise its max_payload of %d", len(body), b.nc.MaxPayload())
 		return &messages.FieldError{Field: "body", Reason: reason}
@@ -76,8 +77,8 @@ func (b *Bus) Queued(ctx context.Context, run messages.Ref) (q Queued, ok bool, 
 	if err := run.Check(); err != nil {
 		return Queued{}, false, err
 	}
-	m, ok, err := b.get(ctx, StreamTasks, lookup{Seq: 1, Next: run.QueuedFilter()})
-	return Queued{Subject: m.subject, Body: m.data, At: m.time, Seq: m.seq}, ok, err
+	m, ok, err := b.Get(ctx, StreamTasks, Lookup{Seq: 1, Next: run.QueuedFilter()})
+	return Queued{Subject: m.Subject, Body: m.Data, At: m.Time, Seq: m.Seq}, ok, err
 }
 
 // Unqueue removes every message of the run from the queue, and its task if that waits for its time.
@@ -85,8 +86,8 @@ func (b *Bus) Unqueue(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
-	if err := b.purge(ctx, StreamTasks, run.DelaySubject()); err != nil { // first: it may fire meanwhile
+	if err := b.Clear(ctx, StreamTasks, run.DelaySubject()); err != nil { // first: it may fire meanwhile
 		return err
 	}
-	return b.purge(ctx, StreamTasks, run.QueuedFilter())
+	return b.Clear(ctx, StreamTasks, run.QueuedFilter())
 }

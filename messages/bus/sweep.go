@@ -24,7 +24,7 @@ func (b *Bus) ScheduleSweep(ctx context.Context, every time.Duration) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.store(ctx, &nats.Msg{Subject: sweepRun.WakeSubject(), Data: body, Header: nats.Header{}})
+	_, err = b.Store(ctx, &nats.Msg{Subject: sweepRun.WakeSubject(), Data: body, Header: nats.Header{}})
 	return err
 }
 
@@ -39,9 +39,9 @@ func (b *Bus) scheduleEvery(ctx context.Context, errand messages.Errand, run mes
 	if body, err = json.Marshal(messages.Wake{Errand: errand}); err != nil {
 		return nil, fmt.Errorf("encode errand: %w", err)
 	}
-	_, err = b.store(ctx, &nats.Msg{Subject: "sched." + string(errand), Data: body, Header: nats.Header{
-		headerSchedule:   {"@every " + every.String()},
-		headerScheduleTo: {run.WakeSubject()},
+	_, err = b.Store(ctx, &nats.Msg{Subject: "sched." + string(errand), Data: body, Header: nats.Header{
+		HeaderSchedule:   {"@every " + every.String()},
+		HeaderScheduleTo: {run.WakeSubject()},
 	}})
 	return body, err
 }
@@ -52,6 +52,6 @@ func (b *Bus) AskSweep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode errand: %w", err)
 	}
-	_, err = b.store(ctx, &nats.Msg{Subject: sweepRun.WakeSubject(), Data: body, Header: nats.Header{}})
+	_, err = b.Store(ctx, &nats.Msg{Subject: sweepRun.WakeSubject(), Data: body, Header: nats.Header{}})
 	return err
 }

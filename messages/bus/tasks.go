@@ -15,10 +15,9 @@ import (
 )
 
 const (
-	takeWait    = 3 * time.Second // bounds the wait for the next message of a take, all of which are there already
-	takePage    = 64              // messages asked for at once: what their runs are answered does not wait behind thousands
-	controlRoom = 16              // for answers without a message
-	drainWait   = time.Second     // bounds the wait for messages that were on their way when a caller left
+	takeWait  = 3 * time.Second // bounds the wait for the next message of a take, all of which are there already
+	takePage  = 64              // messages asked for at once: what their runs are answered does not wait behind thousands
+	drainWait = time.Second     // bounds the wait for messages that were on their way when a caller left
 )
 
 // Tasks are the messages that workers share: tickets and errands. Safe for concurrent use.
@@ -34,7 +33,7 @@ func (b *Bus) Tasks(ctx context.Context) (*Tasks, error) {
 	var info struct {
 		Config jetstream.ConsumerConfig `json:"config"`
 	}
-	if err := b.call(ctx, "CONSUMER.INFO."+StreamTasks+"."+ConsumerWorkers, nil, &info); err != nil {
+	if err := b.Call(ctx, "CONSUMER.INFO."+StreamTasks+"."+ConsumerWorkers, nil, &info); err != nil {
 		return nil, fmt.Errorf("look for consumer %s: %w (a dispatcher creates it: is one running?)", ConsumerWorkers, err)
 	}
 	if err := b.hasSpend(ctx); err != nil {
@@ -99,7 +98,7 @@ type take struct {
 }
 
 func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) error {
-	in, err := openInbox(t.bus.nc, min(t.left, takePage)+controlRoom)
+	in, err := openInbox(t.bus.nc, min(t.left, takePage)+AnswerRoom)
 	if err != nil {
 		return err
 	}
@@ -108,19 +107,19 @@ func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) e
 	for asked := 0; t.left > 0; asked-- {
 		if asked == 0 {
 			asked, t.asked = min(t.left, takePage), time.Now()
-			if err := t.bus.nc.PublishRequest(subject, in.sub.Subject, fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, asked)); err != nil {
+			if err := t.bus.nc.PublishRequest(subject, in.Sub.Subject, fmt.Appendf(nil, `{"batch":%d,"no_wait":true}`, asked)); err != nil {
 				return err
 			}
 		}
-		m, err := in.next(ctx, takeWait)
+		m, err := in.Next(ctx, takeWait)
 		if err != nil {
 			return err
 		}
-		switch m.Header.Get(statusHeader) {
+		switch m.Header.Get(StatusHeader) {
 		case "":
 		case statusNone, statusTimeout: // that was all
 			return nil
-		case statusNobody:
+		case StatusNoResponders:
 			return nats.ErrNoResponders
 		default: // the consumer moves to another server, or was removed: the next request will tell
 			return &jetstream.APIError{Code: 503, Description: m.Header.Get("Description")}
@@ -139,15 +138,15 @@ func (t *take) request(ctx context.Context, yield func(*Delivery, error) bool) e
 }
 
 // close ends a request, and returns to the queue what was on its way to a caller that left.
-func (t *take) close(ctx context.Context, in *inbox) {
+func (t *take) close(ctx context.Context, in *Inbox) {
 	if !t.stopped && ctx.Err() == nil {
-		in.close()
+		in.Close()
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWait)
 	defer cancel()
 	for _, m := range in.drain(ctx) {
-		if m.Header.Get(statusHeader) == "" && m.Reply != "" {
+		if m.Header.Get(StatusHeader) == "" && m.Reply != "" {
 			_ = t.bus.nc.Publish(m.Reply, []byte("-NAK")) // else the ack wait returns it
 		}
 	}
@@ -171,15 +170,15 @@ func (d *Delivery) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read delivery: %w", err)
 	}
-	m, ok, err := d.bus.get(ctx, StreamTasks, lookup{Seq: d.Seq})
+	m, ok, err := d.bus.Get(ctx, StreamTasks, Lookup{Seq: d.Seq})
 	switch {
 	case err != nil:
 		return fmt.Errorf("load message %d: %w", d.Seq, err)
 	case !ok:
 		return fmt.Errorf("load message %d: %w", d.Seq, ErrGone)
 	}
-	d.Subject, d.Data, d.Queued, d.Delivered = m.subject, m.data, m.time, int(meta.NumDelivered)
-	d.Scheduler, d.Trace = m.header.Get(jetstream.SchedulerHeader), m.header.Get(messages.HeaderTraceparent)
+	d.Subject, d.Data, d.Queued, d.Delivered = m.Subject, m.Data, m.Time, int(meta.NumDelivered)
+	d.Scheduler, d.Trace = m.Header.Get(jetstream.SchedulerHeader), m.Header.Get(messages.HeaderTraceparent)
 	return nil
 }
 

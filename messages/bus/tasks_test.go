@@ -15,12 +15,13 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
 )
 
 func submitMany(tb testing.TB, b *bus.Bus, from, to int) {
 	tb.Helper()
 	for i := from; i < to; i++ {
-		if _, err := b.Submit(ctxFor(tb), newTask(messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}), false); err != nil {
+		if _, err := b.Submit(bustest.Context(tb), bustest.NewTask(messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", i)}), false); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -28,7 +29,7 @@ func submitMany(tb testing.TB, b *bus.Bus, from, to int) {
 
 func mustTasks(tb testing.TB, b *bus.Bus) *bus.Tasks {
 	tb.Helper()
-	tasks, err := b.Tasks(ctxFor(tb))
+	tasks, err := b.Tasks(bustest.Context(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -41,17 +42,17 @@ func acmeLane() messages.Lane {
 
 func TestTakeEnds(t *testing.T) {
 	t.Parallel()
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	tasks := mustTasks(t, b)
 	for _, l := range []messages.Lane{acmeLane(), messages.WakeLane(), acmeLane()} { // without the lane, and with it
-		for d := range values(t, tasks.Take(ctxFor(t), l, 5)) {
+		for d := range bustest.Values(t, tasks.Take(bustest.Context(t), l, 5)) {
 			t.Errorf("%s: got %v", l, d)
 		}
 	}
 	submitMany(t, b, 0, 3)
 	awaitQueued(t, b, 3)
 	n := 0
-	for d := range values(t, tasks.Take(ctxFor(t), acmeLane(), 5)) {
+	for d := range bustest.Values(t, tasks.Take(bustest.Context(t), acmeLane(), 5)) {
 		if n++; d.More != (n < 3) || d.Seq != uint64(n) {
 			t.Errorf("delivery %d: %+v", n, d)
 		}
@@ -59,7 +60,7 @@ func TestTakeEnds(t *testing.T) {
 	if n != 3 {
 		t.Errorf("got %d of 3", n)
 	}
-	ctx, cancel := context.WithCancelCause(ctxFor(t))
+	ctx, cancel := context.WithCancelCause(bustest.Context(t))
 	why := errors.New("enough")
 	cancel(why)
 	for d, err := range tasks.Take(ctx, acmeLane(), 5) {
@@ -72,10 +73,10 @@ func TestTakeEnds(t *testing.T) {
 // Thousands of tasks come in pages: what their runs are answered meanwhile would wait behind all of them.
 func TestTakeAsksInPages(t *testing.T) {
 	t.Parallel()
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	const there = 2*bus.TakePage + 7
 	tasks := mustTasks(t, b)
-	if err := tasks.Make(ctxFor(t), acmeLane()); err != nil {
+	if err := tasks.Make(bustest.Context(t), acmeLane()); err != nil {
 		t.Fatal(err)
 	}
 	submitMany(t, b, 0, there)
@@ -88,11 +89,11 @@ func TestTakeAsksInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	const first = bus.TakePage + 3
-	if got := len(slices.Collect(values(t, tasks.Take(ctxFor(t), acmeLane(), first)))); got != first {
+	if got := len(slices.Collect(bustest.Values(t, tasks.Take(bustest.Context(t), acmeLane(), first)))); got != first {
 		t.Errorf("got %d of %d", got, first)
 	}
 	rest := 0
-	for d := range values(t, tasks.Take(ctxFor(t), acmeLane(), 10*bus.TakePage)) {
+	for d := range bustest.Values(t, tasks.Take(bustest.Context(t), acmeLane(), 10*bus.TakePage)) {
 		if rest++; d.Seq != uint64(first+rest) {
 			t.Errorf("message %d is number %d of the rest", d.Seq, rest)
 		}
@@ -121,7 +122,7 @@ func TestTakeAsksInPages(t *testing.T) {
 // awaitQueued waits until the lane sees so many messages: it hears of them a moment after they are stored.
 func awaitQueued(t *testing.T, b *bus.Bus, n int) {
 	t.Helper()
-	for ctx := ctxFor(t); ; {
+	for ctx := bustest.Context(t); ; {
 		lanes, err := b.Lanes(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -134,11 +135,11 @@ func awaitQueued(t *testing.T, b *bus.Bus, n int) {
 
 // Several takes of one lane share it; a caller that stops early keeps nothing from the others.
 func TestTakesShareTheLane(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	submitMany(t, b, 0, 100)
 	tasks := mustTasks(t, b)
-	for d := range values(t, tasks.Take(ctxFor(t), acmeLane(), 64)) {
-		if err := d.Nak(ctxFor(t), 0); err != nil {
+	for d := range bustest.Values(t, tasks.Take(bustest.Context(t), acmeLane(), 64)) {
+		if err := d.Nak(bustest.Context(t), 0); err != nil {
 			t.Fatal(err)
 		}
 		break
@@ -146,11 +147,11 @@ func TestTakesShareTheLane(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[uint64]bool{}
 	var wg sync.WaitGroup
-	ctx := ctxFor(t)
+	ctx := bustest.Context(t)
 	for range 4 {
 		wg.Go(func() {
 			for n := 0; n < 100 && ctx.Err() == nil; {
-				for d := range values(t, tasks.Take(ctx, acmeLane(), 25)) {
+				for d := range bustest.Values(t, tasks.Take(ctx, acmeLane(), 25)) {
 					if err := d.Ack(ctx); err != nil {
 						t.Error(err)
 					}
@@ -174,14 +175,14 @@ func TestTakesShareTheLane(t *testing.T) {
 }
 
 func TestNak(t *testing.T) {
-	b, nc := openNew(t)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: 5 * time.Minute}); err != nil { // longer than pull waits
+	b, nc := bustest.OpenNew(t)
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{AckWait: 5 * time.Minute}); err != nil { // longer than pull waits
 		t.Fatal(err)
 	}
 	submitMany(t, b, 0, 1)
 	d := pull(t, b, 1)[0]
 	start := time.Now()
-	if err := d.Nak(ctxFor(t), 100*time.Millisecond); err != nil {
+	if err := d.Nak(bustest.Context(t), 100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	d = pull(t, b, 1)[0]
@@ -192,8 +193,8 @@ func TestNak(t *testing.T) {
 
 func TestWorking(t *testing.T) {
 	const ackWait = time.Second
-	b, nc := openNew(t)
-	if err := bus.Setup(ctxFor(t), nc, bus.Streams{AckWait: ackWait}); err != nil {
+	b, nc := bustest.OpenNew(t)
+	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{AckWait: ackWait}); err != nil {
 		t.Fatal(err)
 	}
 	submitMany(t, b, 0, 1)
@@ -212,7 +213,7 @@ func TestWorking(t *testing.T) {
 			break
 		}
 		worked = time.Now()
-		if err := d.Renew(ctxFor(t)); err != nil {
+		if err := d.Renew(bustest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -224,10 +225,10 @@ func TestWorking(t *testing.T) {
 // Lanes and what is in them outlive the server.
 func TestLanesOutliveARestart(t *testing.T) {
 	t.Parallel()
-	s := startNATS(t)
-	b, nc := open(t, s, quickly())
+	s := bustest.Start(t)
+	b, nc := bustest.Open(t, s, bustest.Quickly())
 	submitMany(t, b, 0, 3)
-	if err := pull(t, b, 1)[0].Ack(ctxFor(t)); err != nil {
+	if err := pull(t, b, 1)[0].Ack(bustest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	s.StopNATS()
@@ -236,34 +237,34 @@ func TestLanesOutliveARestart(t *testing.T) {
 	}
 	submitMany(t, b, 3, 4)
 	for _, d := range pull(t, b, 3) {
-		if err := d.Ack(ctxFor(t)); err != nil {
+		if err := d.Ack(bustest.Context(t)); err != nil {
 			t.Error(err)
 		}
 	}
-	if left := streamLength(t, nc, bus.StreamTasks); left != 0 {
+	if left := bustest.StreamLength(t, nc, bus.StreamTasks); left != 0 {
 		t.Errorf("%d messages are left", left)
 	}
 }
 
 // Whoever takes from a lane that was removed makes it again, that of the wake-ups too.
 func TestRemovedLanesAreMadeAgain(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	tasks := mustTasks(t, b)
-	js := newJetStream(t, nc)
+	js := bustest.NewJetStream(t, nc)
 	submitMany(t, b, 0, 1)
-	if err := b.Wake(ctxFor(t), run1(), 5); err != nil {
+	if err := b.Wake(bustest.Context(t), bustest.Run(), 5); err != nil {
 		t.Fatal(err)
 	}
-	if err := js.DeleteConsumer(ctxFor(t), bus.StreamTasks, bus.ConsumerWorkers); err != nil {
+	if err := js.DeleteConsumer(bustest.Context(t), bus.StreamTasks, bus.ConsumerWorkers); err != nil {
 		t.Fatal(err)
 	}
 	var api *jetstream.APIError
-	if _, err := b.Tasks(ctxFor(t)); !errors.As(err, &api) || !strings.Contains(err.Error(), "is one running?") {
+	if _, err := b.Tasks(bustest.Context(t)); !errors.As(err, &api) || !strings.Contains(err.Error(), "is one running?") {
 		t.Errorf("got %v", err)
 	}
 	for _, l := range []messages.Lane{acmeLane(), messages.WakeLane()} {
 		n := 0
-		for range values(t, tasks.Take(ctxFor(t), l, 5)) {
+		for range bustest.Values(t, tasks.Take(bustest.Context(t), l, 5)) {
 			n++
 		}
 		if n != 1 {

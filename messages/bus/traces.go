@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	consumerTraces = "traces"
 	tracesFetched  = 128 // at once: what they become is one request to a collector
 	tracesFetch    = 5 * time.Second
 	tracesTake     = 45 * time.Second // bounds what is made of one fetch
@@ -79,7 +78,7 @@ func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEve
 			continue
 		}
 		failures++
-		_ = pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
+		_ = Pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
 		if _, err := t.cons.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 			_ = t.make(ctx) // what this needs may be missing too: it is tried again
 		}
@@ -146,7 +145,7 @@ func (t *Traces) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(cont
 // read keeps what is an event of ours.
 func (t *Traces) read(msgs []jetstream.Msg) (events []TracedEvent, of []jetstream.Msg) {
 	for _, m := range msgs {
-		e, ok := t.bus.event(stored{subject: m.Subject(), data: m.Data()})
+		e, ok := t.bus.Event(Message{Subject: m.Subject(), Data: m.Data()})
 		if !ok {
 			_ = m.Ack()
 			continue

@@ -39,20 +39,20 @@ func (b *Bus) pending(ctx context.Context, stream, filter string) (n int, err er
 	if err != nil {
 		return 0, fmt.Errorf("encode request: %w", err)
 	}
-	err = b.retry(ctx, func(ctx context.Context) error {
-		in, err := openInbox(b.nc, controlRoom)
+	err = b.Retry(ctx, func(ctx context.Context) error {
+		in, err := openInbox(b.nc, AnswerRoom)
 		if err != nil {
 			return err
 		}
-		defer in.close()
-		if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, in.sub.Subject, body); err != nil {
+		defer in.Close()
+		if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, in.Sub.Subject, body); err != nil {
 			return err
 		}
-		m, err := in.next(ctx, b.answer)
+		m, err := in.Next(ctx, b.answer)
 		if err != nil {
 			return err
 		}
-		switch status := m.Header.Get(statusHeader); status {
+		switch status := m.Header.Get(StatusHeader); status {
 		case "":
 			n, err = strconv.Atoi(m.Header.Get("Nats-Num-Pending"))
 			n++ // the first
@@ -60,7 +60,7 @@ func (b *Bus) pending(ctx context.Context, stream, filter string) (n int, err er
 		case statusNone:
 			n = 0
 			return nil
-		case statusNobody:
+		case StatusNoResponders:
 			return nats.ErrNoResponders
 		default:
 			return fmt.Errorf("status %s", status)

@@ -15,18 +15,18 @@ import (
 // nothing has come for a second.
 func (b *Bus) Waits(ctx context.Context) iter.Seq2[Fed, error] {
 	return func(yield func(Fed, error) bool) {
-		t := &tail{
-			bus: b, stream: StreamEvents, room: followRoom,
-			filter: "events.*.*." + messages.EventRunWaiting, also: []string{"events.*.*." + messages.EventRunResumed},
+		t := &Tail{
+			Bus: b, Stream: StreamEvents, Room: followRoom,
+			Filter: "events.*.*." + messages.EventRunWaiting, also: []string{"events.*.*." + messages.EventRunResumed},
 		}
-		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
+		t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
 		b.feed(ctx, t, yield)
 	}
 }
 
 // HasEnded reports whether the event run_finished of a run is stored.
 func (b *Bus) HasEnded(ctx context.Context, run messages.Ref) (bool, error) {
-	_, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	_, ok, err := b.Get(ctx, StreamEvents, Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	if err != nil {
 		return false, fmt.Errorf("look for the end of %s: %w", run, err)
 	}

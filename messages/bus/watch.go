@@ -50,16 +50,16 @@ func (b *Bus) WatchPatiently(ctx context.Context, run messages.Ref, patience tim
 		if b.pages != nil {
 			return &pageTail{bus: b, run: run}
 		}
-		t := &tail{bus: b, stream: StreamEvents, filter: run.EventFilter(), room: watchRoom}
-		t.start.DeliverPolicy = jetstream.DeliverAllPolicy
+		t := &Tail{Bus: b, Stream: StreamEvents, Filter: run.EventFilter(), Room: watchRoom}
+		t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
 		return t
 	})
 }
 
 // source gives the messages of a run's events as they were stored. With until, it gives errNothing at that time.
 type source interface {
-	next(ctx context.Context, until time.Time) (tailMessage, error)
-	close()
+	Next(ctx context.Context, until time.Time) (TailMessage, error)
+	Close()
 }
 
 func (b *Bus) watch(ctx context.Context, run messages.Ref, patience time.Duration, open func() source) iter.Seq2[messages.Event, error] {
@@ -69,7 +69,7 @@ func (b *Bus) watch(ctx context.Context, run messages.Ref, patience time.Duratio
 			return
 		}
 		w := watching{bus: b, run: run, patience: patience, tail: open(), next: 1, held: map[uint64]heldEvent{}}
-		defer w.tail.close()
+		defer w.tail.Close()
 		for {
 			e, err := w.event(ctx)
 			if !yield(e, err) || err != nil || e.Name() == messages.EventRunFinished {
@@ -114,9 +114,9 @@ func (w *watching) event(ctx context.Context) (messages.Event, error) {
 				w.until = time.Now().Add(w.patience)
 			}
 		}
-		m, err := w.tail.next(ctx, w.until)
+		m, err := w.tail.Next(ctx, w.until)
 		switch {
-		case errors.Is(err, errNothing):
+		case errors.Is(err, ErrNothing):
 		case err != nil:
 			return messages.Event{}, err
 		default:
@@ -125,18 +125,18 @@ func (w *watching) event(ctx context.Context) (messages.Event, error) {
 	}
 }
 
-func (w *watching) take(m tailMessage) {
-	w.live = m.pending == 0
-	e, ok := w.bus.event(m.stored)
+func (w *watching) take(m TailMessage) {
+	w.live = m.Pending == 0
+	e, ok := w.bus.Event(m.Message)
 	if !ok || e.Number() < w.next {
 		return
 	}
 	if e.Number()-w.next > maxAhead { // no event of ours is so far ahead of the others
-		w.bus.skipped.Add(1)
+		w.bus.Foreign()
 		return
 	}
 	if _, known := w.held[e.Number()]; !known {
-		w.held[e.Number()] = heldEvent{e, m.time}
+		w.held[e.Number()] = heldEvent{e, m.Time}
 	}
 }
 

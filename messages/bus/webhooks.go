@@ -14,24 +14,11 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// StreamWebhooks holds the webhooks that are to be delivered.
-const StreamWebhooks = "WEBHOOKS"
-
 const (
-	consumerWebhooks = "webhooks"
-	// Longer than any webhook is tried: what is older nobody will ever take.
-	webhooksMaxAge = 7 * day
 	// Bounds the webhooks that wait for their next attempt. Beyond it new ones wait too.
 	maxWebhooksPending = 262_144
 	webhookAck         = 5 * time.Second
 )
-
-func webhooks(c jetstream.StreamConfig) jetstream.StreamConfig {
-	c.Name, c.Description = StreamWebhooks, "Webhooks that are to be delivered."
-	c.Subjects = []string{"webhooks.*.*.*"}
-	c.Retention, c.MaxAge = jetstream.WorkQueuePolicy, webhooksMaxAge
-	return c
-}
 
 // PutWebhook stores a job, unless one of its key waits already, or was stored within the last two minutes under the
 // same number: 0 for the end itself, else what makes it due once more.
@@ -43,11 +30,11 @@ func (b *Bus) PutWebhook(ctx context.Context, j *messages.WebhookJob, again uint
 	if err != nil {
 		return fmt.Errorf("encode webhook: %w", err)
 	}
-	if err := b.checkSize(body); err != nil {
+	if err := b.CheckSize(body); err != nil {
 		return err
 	}
 	id := fmt.Sprintf("%s.%d", j.ID, again)
-	if err := b.storeFirst(ctx, &nats.Msg{Subject: j.Subject(), Header: nats.Header{headerMsgID: {id}}, Data: body}); err != nil {
+	if err := b.StoreFirst(ctx, &nats.Msg{Subject: j.Subject(), Header: nats.Header{headerMsgID: {id}}, Data: body}); err != nil {
 		return fmt.Errorf("store webhook of %s: %w", j.Name, err)
 	}
 	return nil
@@ -74,9 +61,9 @@ func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
 	var working sync.WaitGroup
 	defer working.Wait()
 	places := make(chan struct{}, w.Together)
-	p := puller{
-		bus: b, stream: StreamWebhooks, most: w.Together,
-		config: jetstream.ConsumerConfig{
+	p := Puller{
+		Bus: b, Stream: StreamWebhooks, Most: w.Together,
+		Config: jetstream.ConsumerConfig{
 			Durable: consumerWebhooks, AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.AckWait, MaxDeliver: -1,
 			MaxAckPending: maxWebhooksPending,
 		},
@@ -88,7 +75,7 @@ func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
 			}
 			return cap(places) - len(places)
 		},
-		take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
+		Take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			for m := range msgs {
 				places <- struct{}{}
 				working.Go(func() {
@@ -99,7 +86,7 @@ func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
 			return true
 		},
 	}
-	return p.run(ctx)
+	return p.Run(ctx)
 }
 
 func (b *Bus) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(context.Context, WebhookDelivery) (time.Duration, bool)) {

@@ -21,14 +21,14 @@ func (b *Bus) WebhookState(ctx context.Context, run messages.Ref) (*messages.Web
 		return nil, err
 	}
 	j := messages.RunWebhook(run, "", nil)
-	m, queued, err := b.get(ctx, StreamWebhooks, lookup{Last: j.Subject()})
+	m, queued, err := b.Get(ctx, StreamWebhooks, Lookup{Last: j.Subject()})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for the webhook of %s: %w", run, err)
 	case queued:
-		return &messages.WebhookState{State: messages.WebhookPending, At: &m.time}, nil
+		return &messages.WebhookState{State: messages.WebhookPending, At: &m.Time}, nil
 	}
-	m, dead, err := b.get(ctx, StreamDead, lookup{Last: j.DeadSubject()})
+	m, dead, err := b.Get(ctx, StreamDead, Lookup{Last: j.DeadSubject()})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for the dead webhook of %s: %w", run, err)
@@ -37,7 +37,7 @@ func (b *Bus) WebhookState(ctx context.Context, run messages.Ref) (*messages.Web
 	case !dead:
 		return &messages.WebhookState{State: messages.WebhookPending}, nil
 	}
-	st := &messages.WebhookState{State: messages.WebhookDead, At: &m.time}
+	st := &messages.WebhookState{State: messages.WebhookDead, At: &m.Time}
 	if d, ok := b.dead(m); ok {
 		st.Attempts, st.LastError = d.Attempts, d.Error.Message
 	}
@@ -47,7 +47,7 @@ func (b *Bus) WebhookState(ctx context.Context, run messages.Ref) (*messages.Web
 // endTaken reports whether a dispatcher has done what the end of a run asks for. While an older end cannot be taken it
 // is false.
 func (b *Bus) endTaken(ctx context.Context, run messages.Ref) (bool, error) {
-	m, ok, err := b.get(ctx, StreamEvents, lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	m, ok, err := b.Get(ctx, StreamEvents, Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	if err != nil {
 		return false, fmt.Errorf("look for the end of %s: %w", run, err)
 	}
@@ -65,5 +65,5 @@ func (b *Bus) endTaken(ctx context.Context, run messages.Ref) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look at consumer %s: %w", consumerEnds, err)
 	}
-	return cons.CachedInfo().AckFloor.Stream >= m.seq, nil
+	return cons.CachedInfo().AckFloor.Stream >= m.Seq, nil
 }

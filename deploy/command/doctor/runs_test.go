@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -50,7 +51,7 @@ func openLogs(t *testing.T, url string) *logs {
 		t.Fatal(err)
 	}
 	return &logs{t, b, &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}}
 }

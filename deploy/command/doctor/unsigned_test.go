@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/command/doctor"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 )
 
 // Where there are control keys the doctor names what does not count, for it is not signed.
@@ -25,7 +26,7 @@ func TestUnsignedEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := b.PutAgent(t.Context(), messages.Definition{Name: name, Instructions: "ask"}); err != nil {
+		if _, _, err := catalog.New(b).PutAgent(t.Context(), messages.Definition{Name: name, Instructions: "ask"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package bus
+package catalog
 
 import (
 	"context"
@@ -8,18 +8,17 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-const (
-	promptsPrefix = "$KV." + BucketPrompts + "."
-	maxPrompts    = 1000 // that are listed
-)
+// maxPrompts bounds a list.
+const maxPrompts = 1000
 
 // PutPrompt stores a version of a prompt, defaults filled and checked, but not read as a template. A content that is
 // there already makes no new version, whoever wrote it: changed is then false; messages.ErrRevision: ifVersion did not
 // hold.
-func (b *Bus) PutPrompt(ctx context.Context, put messages.PromptPut) (p messages.Prompt, changed bool, err error) {
+func (cat *Catalog) PutPrompt(ctx context.Context, put messages.PromptPut) (p messages.Prompt, changed bool, err error) {
 	p = put.Prompt
 	p.SetDefaults()
 	if err := p.Validate(); err != nil {
@@ -31,7 +30,7 @@ func (b *Bus) PutPrompt(ctx context.Context, put messages.PromptPut) (p messages
 	if err != nil {
 		return p, false, fmt.Errorf("encode prompt %s: %w", p.ID, err)
 	}
-	change, changed, err := b.apply(ctx, promptsBucket, edit{p.ID, body, by, put.IfVersion})
+	change, changed, err := bus.PromptsBucket.Apply(ctx, cat.bus, bus.Edit{Name: p.ID, Body: body, By: by, IfRevision: put.IfVersion})
 	if err != nil {
 		return p, false, fmt.Errorf("store prompt %s: %w", p.ID, err)
 	}
@@ -45,56 +44,56 @@ func stamped(p messages.Prompt, c messages.Change) messages.Prompt {
 
 // Prompt returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt: there is none, it was deleted,
 // or the version is not kept any more.
-func (b *Bus) Prompt(ctx context.Context, id string, version uint64) (messages.Prompt, error) {
+func (cat *Catalog) Prompt(ctx context.Context, id string, version uint64) (messages.Prompt, error) {
 	if !strict.ValidToken(id) {
 		return messages.Prompt{}, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)
 	}
-	m, ok, err := b.at(ctx, promptsBucket, id, version)
+	m, ok, err := bus.PromptsBucket.At(ctx, cat.bus, id, version)
 	switch {
 	case err != nil:
 		return messages.Prompt{}, fmt.Errorf("read prompt %s: %w", id, err)
-	case !ok || isRemoved(m):
+	case !ok || bus.IsRemoved(m):
 		if version != 0 {
 			return messages.Prompt{}, fmt.Errorf("%w %s of version %d", messages.ErrUnknownPrompt, id, version)
 		}
 		return messages.Prompt{}, fmt.Errorf("%w %s", messages.ErrUnknownPrompt, id)
 	}
 	var p messages.Prompt
-	if err := strict.Decode(m.data, &p); err != nil {
+	if err := strict.Decode(m.Data, &p); err != nil {
 		return p, fmt.Errorf("unreadable prompt %s: %v", id, err) //nolint:errorlint // not a field of who asks
 	}
 	if p.ID != id {
 		return p, fmt.Errorf("unreadable prompt %s: its id is %q", id, strict.Clip(p.ID, 64))
 	}
-	return stamped(p, changeOf(id, m)), nil
+	return stamped(p, bus.ChangeOf(id, m)), nil
 }
 
 // Prompts are the prompts that fit a filter, by id, without their texts; 1000 at most. One that cannot be read is
 // skipped and logged.
-func (b *Bus) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.Prompt, error) {
+func (cat *Catalog) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.Prompt, error) {
 	out := []messages.Prompt{}
-	for subject, err := range b.subjects(ctx, streamPrompts, promptsPrefix+"*") {
+	for subject, err := range cat.bus.Subjects(ctx, bus.StreamPrompts, bus.PromptsBucket.Prefix+"*") {
 		if err != nil {
 			return nil, fmt.Errorf("list prompts: %w", err)
 		}
-		id := strings.TrimPrefix(subject, promptsPrefix)
-		m, ok, err := b.at(ctx, promptsBucket, id, 0)
+		id := strings.TrimPrefix(subject, bus.PromptsBucket.Prefix)
+		m, ok, err := bus.PromptsBucket.At(ctx, cat.bus, id, 0)
 		if err != nil {
 			return nil, fmt.Errorf("list prompts: %w", err)
 		}
-		if !ok || isRemoved(m) {
+		if !ok || bus.IsRemoved(m) {
 			continue
 		}
 		var p messages.Prompt
-		if err := strict.Decode(m.data, &p); err != nil {
-			b.log.WarnContext(ctx, "prompt skipped", "err", err)
+		if err := strict.Decode(m.Data, &p); err != nil {
+			cat.bus.Log().WarnContext(ctx, "prompt skipped", "err", err)
 			continue
 		}
 		if f.Tag != "" && !slices.Contains(p.Tags, f.Tag) || !strings.Contains(p.ID, f.Name) && !strings.Contains(p.Name, f.Name) {
 			continue
 		}
 		p.Text = ""
-		if out = append(out, stamped(p, changeOf(id, m))); len(out) == maxPrompts {
+		if out = append(out, stamped(p, bus.ChangeOf(id, m))); len(out) == maxPrompts {
 			break
 		}
 	}
@@ -104,11 +103,11 @@ func (b *Bus) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.
 
 // PromptHistory is what is kept of the versions of a prompt, newest first. It fails with messages.ErrUnknownPrompt
 // when there never was one.
-func (b *Bus) PromptHistory(ctx context.Context, id string) ([]messages.Change, error) {
+func (cat *Catalog) PromptHistory(ctx context.Context, id string) ([]messages.Change, error) {
 	if !strict.ValidToken(id) {
 		return nil, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)
 	}
-	changes, err := b.history(ctx, promptsBucket, id)
+	changes, err := bus.PromptsBucket.History(ctx, cat.bus, id)
 	if err == nil && len(changes) == 0 {
 		err = fmt.Errorf("%w %s", messages.ErrUnknownPrompt, id)
 	}
@@ -117,11 +116,11 @@ func (b *Bus) PromptHistory(ctx context.Context, id string) ([]messages.Change, 
 
 // DeletePrompt removes a prompt; its history stays, and runs that began with it go on. It fails with
 // messages.ErrUnknownPrompt when there is none.
-func (b *Bus) DeletePrompt(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
+func (cat *Catalog) DeletePrompt(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
 	if err := r.Check(); err != nil {
 		return messages.Change{}, err
 	}
-	c, changed, err := b.apply(ctx, promptsBucket, edit{r.Name, nil, r.By, r.IfRevision})
+	c, changed, err := bus.PromptsBucket.Apply(ctx, cat.bus, bus.Edit{Name: r.Name, By: r.By, IfRevision: r.IfRevision})
 	if err == nil && !changed {
 		err = fmt.Errorf("%w %s", messages.ErrUnknownPrompt, r.Name)
 	}

@@ -1,4 +1,4 @@
-package bus
+package catalog
 
 import (
 	"context"
@@ -13,15 +13,13 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
 	agentTTL  = 2 * time.Second // what was read counts as current: an edit is seen by new runs within this time
 	maxCached = 1024            // bounds the cache, which then begins anew
-	maxPuts   = 10              // bounds how often a put races with another
-
-	agentPrefix = "$KV." + BucketAgents + "."
 )
 
 // errBadAgent means that the bucket holds something that is no definition.
@@ -64,8 +62,8 @@ func (c *agentCache) drop(name string) {
 
 // PutAgent stores an agent under its name, defaults filled and checked. A content that is there already makes no new
 // revision: changed is then false and revision the one that is there.
-func (b *Bus) PutAgent(ctx context.Context, def messages.Definition) (revision uint64, changed bool, err error) {
-	change, changed, err := b.ApplyAgent(ctx, def, ByDispatcher, nil)
+func (cat *Catalog) PutAgent(ctx context.Context, def messages.Definition) (revision uint64, changed bool, err error) {
+	change, changed, err := cat.ApplyAgent(ctx, def, ByDispatcher, nil)
 	return change.Revision, changed, err
 }
 
@@ -74,7 +72,7 @@ const ByDispatcher = "dispatcher"
 
 // ApplyAgent is PutAgent by somebody. With ifRevision it is done only if this is the newest revision, 0 for none; else
 // the error is messages.ErrRevision.
-func (b *Bus) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (change messages.Change, changed bool, err error) {
+func (cat *Catalog) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (change messages.Change, changed bool, err error) {
 	def.SetDefaults()
 	def.Revision = 0 // the bucket's to give
 	if err := def.Validate(); err != nil {
@@ -84,31 +82,26 @@ func (b *Bus) ApplyAgent(ctx context.Context, def messages.Definition, by string
 	if err != nil {
 		return change, false, fmt.Errorf("encode agent %s: %w", def.Name, err)
 	}
-	change, changed, err = b.apply(ctx, agentsBucket, edit{def.Name, body, by, ifRevision})
+	change, changed, err = bus.AgentsBucket.Apply(ctx, cat.bus, bus.Edit{Name: def.Name, Body: body, By: by, IfRevision: ifRevision})
 	if err != nil {
 		return change, false, fmt.Errorf("store agent %s: %w", def.Name, err)
 	}
 	def.Revision = change.Revision
-	b.agents.put(def)
+	cat.agents.put(def)
 	return change, changed, nil
-}
-
-// isRemoved reports whether a message of a bucket marks that its key is gone.
-func isRemoved(m stored) bool {
-	return m.header.Get("KV-Operation") != "" || m.header.Get("Nats-Marker-Reason") != ""
 }
 
 // Agent is the current definition of an agent, at most two seconds old. The built-in ones are there unless the bucket has
 // its own. With messages.ErrUnknownAgent come the names that there are.
-func (b *Bus) Agent(ctx context.Context, name string) (messages.Definition, error) {
+func (cat *Catalog) Agent(ctx context.Context, name string) (messages.Definition, error) {
 	if !strict.ValidToken(name) {
 		return messages.Definition{}, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
 	}
-	if def, ok := b.agents.get(name); ok {
+	if def, ok := cat.agents.get(name); ok {
 		return def, nil
 	}
 	// One read serves all that ask meanwhile: a worker may begin thousands of runs of an agent at once.
-	read := b.agents.reading.DoChan(name, func() (any, error) { return b.loadAgent(context.WithoutCancel(ctx), name) })
+	read := cat.agents.reading.DoChan(name, func() (any, error) { return cat.loadAgent(context.WithoutCancel(ctx), name) })
 	select {
 	case r := <-read:
 		def, _ := r.Val.(messages.Definition)
@@ -118,22 +111,22 @@ func (b *Bus) Agent(ctx context.Context, name string) (messages.Definition, erro
 	}
 }
 
-func (b *Bus) loadAgent(ctx context.Context, name string) (messages.Definition, error) {
-	def, ok, err := b.readAgent(ctx, agentPrefix+name)
+func (cat *Catalog) loadAgent(ctx context.Context, name string) (messages.Definition, error) {
+	def, ok, err := cat.readAgent(ctx, bus.AgentsBucket.Prefix+name)
 	switch {
 	case err != nil:
 		return messages.Definition{}, err
 	case !ok:
 		if def, ok = messages.Builtin(name); !ok {
-			return messages.Definition{}, b.unknownAgent(ctx, name)
+			return messages.Definition{}, cat.unknownAgent(ctx, name)
 		}
 	}
-	b.agents.put(def)
+	cat.agents.put(def)
 	return def, nil
 }
 
-func (b *Bus) unknownAgent(ctx context.Context, name string) error {
-	known, err := b.Agents(ctx)
+func (cat *Catalog) unknownAgent(ctx context.Context, name string) error {
+	known, err := cat.Agents(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,13 +138,13 @@ func (b *Bus) unknownAgent(ctx context.Context, name string) error {
 }
 
 // readAgent reads a definition from the bucket's leader; ok is false when there is none.
-func (b *Bus) readAgent(ctx context.Context, subject string) (def messages.Definition, ok bool, err error) {
-	name := strings.TrimPrefix(subject, agentPrefix)
-	m, ok, err := b.at(ctx, agentsBucket, name, 0)
+func (cat *Catalog) readAgent(ctx context.Context, subject string) (def messages.Definition, ok bool, err error) {
+	name := strings.TrimPrefix(subject, bus.AgentsBucket.Prefix)
+	m, ok, err := bus.AgentsBucket.At(ctx, cat.bus, name, 0)
 	if err != nil {
 		return def, false, fmt.Errorf("read agent %s: %w", name, err)
 	}
-	if !ok || isRemoved(m) {
+	if !ok || bus.IsRemoved(m) {
 		return def, false, nil
 	}
 	def, err = decodeAgent(name, m)
@@ -159,15 +152,15 @@ func (b *Bus) readAgent(ctx context.Context, subject string) (def messages.Defin
 }
 
 // decodeAgent reads a revision of an agent.
-func decodeAgent(name string, m stored) (def messages.Definition, err error) {
-	if err := strict.Decode(m.data, &def); err != nil {
+func decodeAgent(name string, m bus.Message) (def messages.Definition, err error) {
+	if err := strict.Decode(m.Data, &def); err != nil {
 		return def, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
 	}
 	if def.Name != name {
 		return def, fmt.Errorf("%w %s: its name is %q", errBadAgent, name, strict.Clip(def.Name, 64))
 	}
 	def.SetDefaults()
-	def.Revision = m.seq
+	def.Revision = m.Seq
 	if err := def.Validate(); err != nil {
 		return def, fmt.Errorf("%w %s: %v", errBadAgent, name, err) //nolint:errorlint // not a field of who asks
 	}
@@ -175,15 +168,15 @@ func decodeAgent(name string, m stored) (def messages.Definition, err error) {
 }
 
 // Agents are all agents by name, the built-in ones among them unless the bucket has its own.
-func (b *Bus) Agents(ctx context.Context) ([]messages.Definition, error) {
+func (cat *Catalog) Agents(ctx context.Context) ([]messages.Definition, error) {
 	var defs []messages.Definition
-	for subject, err := range b.subjects(ctx, streamAgents, agentPrefix+"*") {
+	for subject, err := range cat.bus.Subjects(ctx, bus.StreamAgents, bus.AgentsBucket.Prefix+"*") {
 		if err != nil {
 			return nil, fmt.Errorf("list agents: %w", err)
 		}
-		def, ok, err := b.readAgent(ctx, subject)
+		def, ok, err := cat.readAgent(ctx, subject)
 		if errors.Is(err, errBadAgent) { // one that cannot be read does not hide the others
-			b.log.WarnContext(ctx, "agent skipped", "err", err)
+			cat.bus.Log().WarnContext(ctx, "agent skipped", "err", err)
 			continue
 		}
 		if err != nil {
@@ -204,24 +197,24 @@ func (b *Bus) Agents(ctx context.Context) ([]messages.Definition, error) {
 
 // AgentAt returns a revision of an agent as it was, or the newest for 0; messages.ErrUnknownAgent: there is none, or it
 // is not kept any more. A deleted one comes without its definition.
-func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messages.AgentRevision, error) {
+func (cat *Catalog) AgentAt(ctx context.Context, name string, revision uint64) (messages.AgentRevision, error) {
 	var out messages.AgentRevision
 	if !strict.ValidToken(name) {
 		return out, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
 	}
 	def, builtin := messages.Builtin(name)
-	m, ok, err := b.at(ctx, agentsBucket, name, revision)
+	m, ok, err := bus.AgentsBucket.At(ctx, cat.bus, name, revision)
 	switch {
 	case err != nil:
 		return out, fmt.Errorf("read agent %s: %w", name, err)
-	case revision == 0 && builtin && (!ok || isRemoved(m)): // what its runs get
+	case revision == 0 && builtin && (!ok || bus.IsRemoved(m)): // what its runs get
 		return messages.AgentRevision{Change: messages.Change{Name: name}, Agent: &def}, nil
 	case !ok && revision == 0:
-		return out, b.unknownAgent(ctx, name)
+		return out, cat.unknownAgent(ctx, name)
 	case !ok:
 		return out, fmt.Errorf("%w: %s has no revision %d, or it is no longer kept", messages.ErrUnknownAgent, name, revision)
 	}
-	out.Change = changeOf(name, m)
+	out.Change = bus.ChangeOf(name, m)
 	if out.Change.Deleted {
 		return out, nil
 	}
@@ -234,27 +227,27 @@ func (b *Bus) AgentAt(ctx context.Context, name string, revision uint64) (messag
 }
 
 // AgentHistory is what is kept of the revisions of an agent, newest first; messages.ErrUnknownAgent: it never was.
-func (b *Bus) AgentHistory(ctx context.Context, name string) ([]messages.Change, error) {
+func (cat *Catalog) AgentHistory(ctx context.Context, name string) ([]messages.Change, error) {
 	if !strict.ValidToken(name) {
 		return nil, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
 	}
-	changes, err := b.history(ctx, agentsBucket, name)
+	changes, err := bus.AgentsBucket.History(ctx, cat.bus, name)
 	if _, builtin := messages.Builtin(name); err == nil && len(changes) == 0 && !builtin {
-		err = b.unknownAgent(ctx, name)
+		err = cat.unknownAgent(ctx, name)
 	}
 	return changes, err
 }
 
 // DeleteAgent removes an agent; its history stays, and its runs go on. Other processes may begin runs of it for two
 // more seconds; messages.ErrUnknownAgent: there is none.
-func (b *Bus) DeleteAgent(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
+func (cat *Catalog) DeleteAgent(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
 	if err := r.Check(); err != nil {
 		return messages.Change{}, err
 	}
-	c, changed, err := b.apply(ctx, agentsBucket, edit{r.Name, nil, r.By, r.IfRevision})
-	b.agents.drop(r.Name)
+	c, changed, err := bus.AgentsBucket.Apply(ctx, cat.bus, bus.Edit{Name: r.Name, By: r.By, IfRevision: r.IfRevision})
+	cat.agents.drop(r.Name)
 	if err == nil && !changed {
-		err = b.unknownAgent(ctx, r.Name)
+		err = cat.unknownAgent(ctx, r.Name)
 	}
 	return c, err
 }

@@ -1,4 +1,4 @@
-package bus_test
+package schedules_test
 
 import (
 	"context"
@@ -7,23 +7,25 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
 )
 
 // An occurrence that a dispatcher had when it died is handed to another one that lives, long before an ack wait of tasks has
 // passed; one that a dispatcher is slow with stays with it.
 func TestDueOfADeadDispatcher(t *testing.T) {
-	s := startNATS(t)
-	b, _ := open(t, s, bus.Config{})
-	dying, nc := open(t, s, bus.Config{})
+	s := bustest.Start(t)
+	b, _ := bustest.Open(t, s, bus.Config{})
+	dying, nc := bustest.Open(t, s, bus.Config{})
 	ref := messages.ScheduleRef{Tenant: "acme", Name: "often"}
-	if err := b.Arm(ctxFor(t), messages.Due{ScheduleRef: ref, At: time.Now().Truncate(time.Second).Add(time.Second)}, 0); err != nil {
+	if err := schedules.New(b).Arm(bustest.Context(t), messages.Due{ScheduleRef: ref, At: time.Now().Truncate(time.Second).Add(time.Second)}, 0); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(ctxFor(t))
+	ctx, cancel := context.WithCancel(bustest.Context(t))
 	defer cancel()
 	has, first := make(chan struct{}), make(chan error, 1)
 	go func() {
-		first <- dying.Dues(ctx, func(ctx context.Context, _ messages.Due) error {
+		first <- schedules.New(dying).Dues(ctx, func(ctx context.Context, _ messages.Due) error {
 			close(has)
 			<-ctx.Done()
 			return ctx.Err()
@@ -32,7 +34,7 @@ func TestDueOfADeadDispatcher(t *testing.T) {
 	<-has
 	took, second := make(chan struct{}), make(chan error, 1)
 	go func() {
-		second <- b.Dues(ctx, func(context.Context, messages.Due) error {
+		second <- schedules.New(b).Dues(ctx, func(context.Context, messages.Due) error {
 			close(took)
 			return nil
 		})

@@ -1,4 +1,4 @@
-package bus
+package sessions
 
 import (
 	"context"
@@ -11,13 +11,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 const (
-	sessionPrefix = "$KV." + BucketSessions + "."
+	sessionPrefix = "$KV." + bus.BucketSessions + "."
 	// The mark says that the bucket has every session there is. It is gone when the bucket was lost.
 	sessionMark = sessionPrefix + "complete"
 )
@@ -25,7 +26,7 @@ const (
 // SessionLimit is how many sessions a list holds at most.
 const SessionLimit = 1000
 
-var _ runlog.Sessions = (*Bus)(nil)
+var _ runlog.Sessions = (*Store)(nil)
 
 func sessionSubject(tenant, name string) (string, error) {
 	if err := (messages.Ref{Tenant: tenant, Run: name}).Check(); err != nil {
@@ -36,43 +37,43 @@ func sessionSubject(tenant, name string) (string, error) {
 
 // Session implements runlog.Sessions. A key that was deleted, and every key when the bucket is new or was emptied, is
 // rebuilt from the heads of the logs, which takes a request for each run.
-func (b *Bus) Session(ctx context.Context, tenant, name string) (messages.Session, uint64, error) {
+func (se *Store) Session(ctx context.Context, tenant, name string) (messages.Session, uint64, error) {
 	var s messages.Session
 	subject, err := sessionSubject(tenant, name)
 	if err != nil {
 		return s, 0, err
 	}
-	m, ok, err := b.get(ctx, streamSessions, lookup{Last: subject})
+	m, ok, err := se.bus.Get(ctx, bus.StreamSessions, bus.Lookup{Last: subject})
 	if err != nil {
 		return s, 0, fmt.Errorf("read session %s: %w", name, err)
 	}
 	if !ok {
 		var whole bool
-		if _, whole, err = b.get(ctx, streamSessions, lookup{Last: sessionMark}); err != nil {
+		if _, whole, err = se.bus.Get(ctx, bus.StreamSessions, bus.Lookup{Last: sessionMark}); err != nil {
 			return s, 0, fmt.Errorf("read sessions: %w", err)
 		}
 		if whole {
 			return s, 0, nil
 		}
-		if err := b.rebuildSessions(ctx); err != nil {
+		if err := se.rebuildSessions(ctx); err != nil {
 			return s, 0, fmt.Errorf("rebuild sessions: %w", err)
 		}
-		if m, ok, err = b.get(ctx, streamSessions, lookup{Last: subject}); err != nil || !ok {
+		if m, ok, err = se.bus.Get(ctx, bus.StreamSessions, bus.Lookup{Last: subject}); err != nil || !ok {
 			return s, 0, err
 		}
 	}
-	if isRemoved(m) {
-		found, err := b.findSessions(ctx, "runs."+tenant+".*.log", name)
-		return runlog.RebuildSession(found[[2]string{tenant, name}]), m.seq, err
+	if bus.IsRemoved(m) {
+		found, err := se.findSessions(ctx, "runs."+tenant+".*.log", name)
+		return runlog.RebuildSession(found[[2]string{tenant, name}]), m.Seq, err
 	}
-	if err := strict.Decode(m.data, &s); err != nil {
+	if err := strict.Decode(m.Data, &s); err != nil {
 		return s, 0, fmt.Errorf("session %s is unreadable: %w", name, err)
 	}
-	return s, m.seq, nil
+	return s, m.Seq, nil
 }
 
 // PutSession implements runlog.Sessions.
-func (b *Bus) PutSession(ctx context.Context, tenant, name string, revision uint64, s messages.Session) error {
+func (se *Store) PutSession(ctx context.Context, tenant, name string, revision uint64, s messages.Session) error {
 	subject, err := sessionSubject(tenant, name)
 	if err != nil {
 		return err
@@ -82,20 +83,20 @@ func (b *Bus) PutSession(ctx context.Context, tenant, name string, revision uint
 		return fmt.Errorf("encode session: %w", err)
 	}
 	m := &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body}
-	expect(m, revision)
-	_, err = b.store(ctx, m)
-	if refused(err, codeWrongLast) {
+	bus.Expect(m, revision)
+	_, err = se.bus.Store(ctx, m)
+	if bus.Refused(err, bus.CodeWrongLast) {
 		return runlog.ErrConflict // or stored, and the answer was lost: whoever asks again sees it
 	}
 	return err
 }
 
-// Sessions are the sessions of a tenant by name, at most SessionLimit; more tells that there are others.
-func (b *Bus) Sessions(ctx context.Context, tenant string) (list []messages.SessionStatus, more bool, err error) {
+// List are the sessions of a tenant by name, at most SessionLimit; more tells that there are others.
+func (se *Store) List(ctx context.Context, tenant string) (list []messages.SessionStatus, more bool, err error) {
 	if !strict.ValidToken(tenant) {
 		return nil, false, &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
-	for subject, err := range b.subjects(ctx, streamSessions, sessionPrefix+tenant+".*") {
+	for subject, err := range se.bus.Subjects(ctx, bus.StreamSessions, sessionPrefix+tenant+".*") {
 		if err != nil {
 			return nil, false, fmt.Errorf("list sessions: %w", err)
 		}
@@ -103,7 +104,7 @@ func (b *Bus) Sessions(ctx context.Context, tenant string) (list []messages.Sess
 			return list, true, nil
 		}
 		name := subject[strings.LastIndexByte(subject, '.')+1:]
-		s, _, err := b.Session(ctx, tenant, name)
+		s, _, err := se.Session(ctx, tenant, name)
 		if err != nil {
 			return nil, false, err
 		}
@@ -117,30 +118,30 @@ func (b *Bus) Sessions(ctx context.Context, tenant string) (list []messages.Sess
 }
 
 // rebuildSessions stores every session that the logs know of and the bucket does not, and then the mark.
-func (b *Bus) rebuildSessions(ctx context.Context) error {
-	found, err := b.findSessions(ctx, "runs.*.*.log", "")
+func (se *Store) rebuildSessions(ctx context.Context) error {
+	found, err := se.findSessions(ctx, "runs.*.*.log", "")
 	if err != nil {
 		return err
 	}
 	for key, heads := range found {
-		err := b.PutSession(ctx, key[0], key[1], 0, runlog.RebuildSession(heads))
+		err := se.PutSession(ctx, key[0], key[1], 0, runlog.RebuildSession(heads))
 		if err != nil && !errors.Is(err, runlog.ErrConflict) {
 			return err
 		}
 	}
-	return b.storeFirst(ctx, &nats.Msg{Subject: sessionMark, Header: nats.Header{}, Data: []byte(`"` + time.Now().UTC().Format(time.RFC3339) + `"`)})
+	return se.bus.StoreFirst(ctx, &nats.Msg{Subject: sessionMark, Header: nats.Header{}, Data: []byte(`"` + time.Now().UTC().Format(time.RFC3339) + `"`)})
 }
 
 // findSessions are the newest heads of all runs that name a session, by tenant and session. With a name it is that one
 // alone.
-func (b *Bus) findSessions(ctx context.Context, filter, name string) (map[[2]string]map[string]record.Entry, error) {
+func (se *Store) findSessions(ctx context.Context, filter, name string) (map[[2]string]map[string]record.Entry, error) {
 	found := map[[2]string]map[string]record.Entry{}
-	for subject, err := range b.subjects(ctx, StreamRuns, filter) {
+	for subject, err := range se.bus.Subjects(ctx, bus.StreamRuns, filter) {
 		if err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 		t := strings.Split(subject, ".")
-		last, ok, err := b.Last(ctx, messages.Ref{Tenant: t[1], Run: t[2]})
+		last, ok, err := se.bus.Last(ctx, messages.Ref{Tenant: t[1], Run: t[2]})
 		if err != nil && !errors.Is(err, record.ErrNewerVersion) {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package bus_test
+package roster_test
 
 import (
 	"context"
@@ -8,10 +8,12 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/roster"
 )
 
 // follow runs a roster until the test ends and waits until it knows what was announced before.
-func follow(t *testing.T, r *bus.Roster) {
+func follow(t *testing.T, r *roster.Roster) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
@@ -39,7 +41,7 @@ func until(t *testing.T, what string, ok func() bool) {
 func announce(t *testing.T, b *bus.Bus, w messages.WorkerStatus) {
 	t.Helper()
 	w.Every = messages.Duration(10 * time.Second)
-	if err := b.AnnounceWorker(w); err != nil {
+	if err := roster.New(b).Announce(w); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +54,7 @@ func idsOf(list []messages.WorkerStatus) (out []string) {
 }
 
 func TestRoster(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	announce(t, b, messages.WorkerStatus{ID: "a", Name: "a", Tools: []string{"berth_price"}, Labels: messages.Labels{"gpu": "true"}, Trials: 2})
 	announce(t, b, messages.WorkerStatus{ID: "b", Name: "b"})
 	announce(t, b, messages.WorkerStatus{ID: "c", Name: "c"})
@@ -65,7 +67,7 @@ func TestRoster(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	r := b.NewRoster("c")
+	r := roster.New(b).NewRoster("c")
 	follow(t, r)
 	if got := idsOf(r.Live()); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Fatalf("live: %v", got)
@@ -101,7 +103,7 @@ func TestRoster(t *testing.T) {
 		t.Errorf("long after: %d, %t", n, convicted)
 	}
 
-	late := b.NewRoster("") // what was stored before is as old as the server says
+	late := roster.New(b).NewRoster("") // what was stored before is as old as the server says
 	late.Ahead(time.Hour)
 	follow(t, late)
 	if got := idsOf(late.Live()); !slices.Equal(got, []string{"a", "c"}) {
@@ -111,11 +113,11 @@ func TestRoster(t *testing.T) {
 
 // Without the stream, of an older dispatcher, workers hear each other all the same.
 func TestRosterWithoutItsStream(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
 	if _, err := nc.Request("$JS.API.STREAM.DELETE."+bus.StreamRoster, nil, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	r := b.NewRoster("")
+	r := roster.New(b).NewRoster("")
 	follow(t, r)
 	announce(t, b, messages.WorkerStatus{ID: "a", Name: "a"})
 	until(t, "a is heard", func() bool { return len(r.Live()) == 1 })

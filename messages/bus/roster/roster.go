@@ -1,4 +1,4 @@
-package bus
+package roster
 
 import (
 	"cmp"
@@ -12,18 +12,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// StreamRoster keeps the newest announcement of each worker for some minutes, so that one that starts knows those that
-// died lately.
-const StreamRoster = "ROSTER"
-
 const (
-	rosterMaxAge = 5 * time.Minute
 	// How long a worker that was lost counts among those lost lately.
 	lostLately = 2 * time.Minute
 	// A worker that is silent for so many of its intervals is lost.
@@ -32,19 +27,11 @@ const (
 	rosterLoad = 3 * time.Second
 )
 
-// roster is the stream. A worker announces itself whether or not it exists.
-func roster(c jetstream.StreamConfig) jetstream.StreamConfig {
-	c.Name, c.Description = StreamRoster, "What the workers say of themselves."
-	c.Subjects = []string{messages.SeenPrefix + "*"}
-	c.MaxMsgsPerSubject, c.MaxAge = 1, rosterMaxAge
-	return c
-}
-
 // Roster is the workers of the fleet as one process has heard them. It judges how long ago that was by its own monotonic
 // clock, and for what it did not hear itself by the clock of the server, never by that of a worker. Safe for
 // concurrent use.
 type Roster struct {
-	bus  *Bus
+	bus  *bus.Bus
 	self string
 	now  func() time.Time
 	news chan struct{} // buffered: a run was convicted here
@@ -66,18 +53,18 @@ type sighting struct {
 }
 
 // NewRoster returns a Roster that knows no worker before Run. Self is the id of this process's worker, if it is one.
-func (b *Bus) NewRoster(self string) *Roster {
-	return &Roster{bus: b, self: self, now: time.Now, news: make(chan struct{}, 1), seen: map[string]sighting{}}
+func (fl *Fleet) NewRoster(self string) *Roster {
+	return &Roster{bus: fl.bus, self: self, now: time.Now, news: make(chan struct{}, 1), seen: map[string]sighting{}}
 }
 
-// AnnounceWorker tells all others, and the stream, what a worker is doing. It does not wait for them: an announcement may be
+// Announce tells all others, and the stream, what a worker is doing. It does not wait for them: an announcement may be
 // lost. Whoever sees what this connection stores later has been sent it before.
-func (b *Bus) AnnounceWorker(status messages.WorkerStatus) error {
+func (fl *Fleet) Announce(status messages.WorkerStatus) error {
 	body, err := json.Marshal(status)
 	if err != nil {
 		return fmt.Errorf("encode worker %s: %w", status.ID, err)
 	}
-	if err := b.nc.Publish(messages.SeenPrefix+status.ID, body); err != nil {
+	if err := fl.bus.Conn().Publish(messages.SeenPrefix+status.ID, body); err != nil {
 		return fmt.Errorf("announce worker %s: %w", status.ID, err)
 	}
 	return nil
@@ -86,7 +73,7 @@ func (b *Bus) AnnounceWorker(status messages.WorkerStatus) error {
 // Run listens to announcements until ctx ends. It calls ready when those of the last minutes are known, or could not be
 // read: then the Roster begins with those that it hears.
 func (r *Roster) Run(ctx context.Context, ready func()) error {
-	sub, err := r.bus.nc.Subscribe(messages.SeenPrefix+"*", func(m *nats.Msg) { r.hear(m.Subject, m.Data, 0) })
+	sub, err := r.bus.Conn().Subscribe(messages.SeenPrefix+"*", func(m *nats.Msg) { r.hear(m.Subject, m.Data, 0) })
 	if err != nil {
 		ready()
 		return fmt.Errorf("listen to workers: %w", err)
@@ -95,7 +82,7 @@ func (r *Roster) Run(ctx context.Context, ready func()) error {
 	loading, cancel := context.WithTimeout(ctx, rosterLoad)
 	defer cancel()
 	if err := r.load(loading); err != nil && ctx.Err() == nil {
-		r.bus.log.WarnContext(ctx, "the workers of the last minutes are not known", "err", err)
+		r.bus.Log().WarnContext(ctx, "the workers of the last minutes are not known", "err", err)
 	}
 	ready()
 	<-ctx.Done()
@@ -107,17 +94,17 @@ func (r *Roster) load(ctx context.Context) error {
 	var info struct {
 		Now time.Time `json:"ts"` // by the server's clock
 	}
-	if err := r.bus.call(ctx, "STREAM.INFO."+StreamRoster, nil, &info); err != nil {
-		return fmt.Errorf("look for stream %s: %w", StreamRoster, err)
+	if err := r.bus.Call(ctx, "STREAM.INFO."+bus.StreamRoster, nil, &info); err != nil {
+		return fmt.Errorf("look for stream %s: %w", bus.StreamRoster, err)
 	}
 	asked := time.Now()
 	for at := uint64(1); ; {
-		m, ok, err := r.bus.get(ctx, StreamRoster, lookup{Seq: at, Next: messages.SeenPrefix + "*"})
+		m, ok, err := r.bus.Get(ctx, bus.StreamRoster, bus.Lookup{Seq: at, Next: messages.SeenPrefix + "*"})
 		if err != nil || !ok {
 			return err
 		}
-		r.hear(m.subject, m.data, max(0, info.Now.Sub(m.time)+time.Since(asked)))
-		at = m.seq + 1
+		r.hear(m.Subject, m.Data, max(0, info.Now.Sub(m.Time)+time.Since(asked)))
+		at = m.Seq + 1
 	}
 }
 
@@ -125,7 +112,7 @@ func (r *Roster) load(ctx context.Context) error {
 func (r *Roster) hear(subject string, data []byte, age time.Duration) {
 	status, err := decodeWorker(data)
 	if err != nil || messages.SeenPrefix+status.ID != subject {
-		r.bus.log.Debug("an announcement is left out", "subject", strict.Clip(subject, maxSubjectShown), "err", err)
+		r.bus.Log().Debug("an announcement is left out", "subject", strict.Clip(subject, maxSubjectShown), "err", err)
 		return
 	}
 	r.mu.Lock()
@@ -140,7 +127,10 @@ func (r *Roster) hear(subject string, data []byte, age time.Duration) {
 	r.seen[status.ID] = sighting{status, at}
 }
 
-const maxSubjectShown = 200
+const (
+	maxSubjectShown = 200
+	maxBegun        = 4096 // tenants of which a worker says how many runs it began
+)
 
 // Live are the workers that are heard and take tasks, by name.
 func (r *Roster) Live() []messages.WorkerStatus {
@@ -217,7 +207,7 @@ func (r *Roster) each(f func(s sighting, silent time.Duration)) {
 	now := r.now()
 	for id, s := range r.seen {
 		silent := now.Sub(s.at)
-		if silent > rosterMaxAge+s.patience() {
+		if silent > bus.RosterMaxAge+s.patience() {
 			delete(r.seen, id)
 			continue
 		}
@@ -227,7 +217,7 @@ func (r *Roster) each(f func(s sighting, silent time.Duration)) {
 
 // patience is how long a worker may be silent.
 func (s *sighting) patience() time.Duration {
-	return min(silentRounds*time.Duration(s.status.Every), rosterMaxAge)
+	return min(silentRounds*time.Duration(s.status.Every), bus.RosterMaxAge)
 }
 
 // decodeWorker reads what a worker says of itself. It ignores fields that it does not know: a newer worker may say more.
@@ -238,7 +228,7 @@ func decodeWorker(data []byte) (w messages.WorkerStatus, err error) {
 	if err := w.Check(); err != nil {
 		return w, errors.New("read a worker's answer: " + strings.ToValidUTF8(err.Error(), "?")) // not a field of the request
 	}
-	if len(w.Begun) > maxTenants {
+	if len(w.Begun) > maxBegun {
 		return w, errors.New("read a worker's answer: it names too many tenants")
 	}
 	return w, nil

@@ -1,4 +1,4 @@
-package bus
+package batches
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // ErrLineTaken means that another line of a batch has the same task.
@@ -22,12 +23,12 @@ const (
 	writerBytes = 8 << 20
 )
 
-// BatchWriter stores lines in order without waiting for each. It belongs to one goroutine. A line that fails ends it:
+// Writer stores lines in order without waiting for each. It belongs to one goroutine. A line that fails ends it:
 // nothing is sent again, so that the order of what is stored is the order of the lines.
-type BatchWriter struct {
-	bus    *Bus
+type Writer struct {
+	bus    *bus.Bus
 	ref    messages.BatchRef
-	in     *inbox
+	in     *bus.Inbox
 	prefix string
 	next   uint64
 	flying map[uint64]writing
@@ -39,13 +40,13 @@ type writing struct {
 	body []byte
 }
 
-// WriteBatch returns a writer; Close it.
-func (b *Bus) WriteBatch(ref messages.BatchRef) (*BatchWriter, error) {
+// Write returns a writer; Close it.
+func (st *Store) Write(ref messages.BatchRef) (*Writer, error) {
 	if err := ref.Check(); err != nil {
 		return nil, err
 	}
-	w := &BatchWriter{bus: b, ref: ref, prefix: b.nc.NewInbox() + ".", flying: map[uint64]writing{}}
-	in, err := openInboxAt(b.nc, w.prefix+"*", writerLines+1)
+	w := &Writer{bus: st.bus, ref: ref, prefix: st.bus.Conn().NewInbox() + ".", flying: map[uint64]writing{}}
+	in, err := bus.OpenInboxAt(st.bus.Conn(), w.prefix+"*", writerLines+1)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
@@ -54,8 +55,8 @@ func (b *Bus) WriteBatch(ref messages.BatchRef) (*BatchWriter, error) {
 }
 
 // Add sends a line. The body must not be changed.
-func (w *BatchWriter) Add(ctx context.Context, task string, body []byte) error {
-	if err := w.bus.checkSize(body); err != nil {
+func (w *Writer) Add(ctx context.Context, task string, body []byte) error {
+	if err := w.bus.CheckSize(body); err != nil {
 		return err
 	}
 	for len(w.flying) >= writerLines || w.bytes > 0 && w.bytes+len(body) > writerBytes {
@@ -67,8 +68,8 @@ func (w *BatchWriter) Add(ctx context.Context, task string, body []byte) error {
 	m := &nats.Msg{
 		Subject: w.ref.LineSubject(task), Reply: w.prefix + strconv.FormatUint(w.next, 36), Header: nats.Header{}, Data: body,
 	}
-	expect(m, 0)
-	if err := w.bus.nc.PublishMsg(m); err != nil {
+	bus.Expect(m, 0)
+	if err := w.bus.Conn().PublishMsg(m); err != nil {
 		return fmt.Errorf("store a line: %w", err)
 	}
 	w.flying[w.next] = writing{task, body}
@@ -77,7 +78,7 @@ func (w *BatchWriter) Add(ctx context.Context, task string, body []byte) error {
 }
 
 // Flush waits until all is stored.
-func (w *BatchWriter) Flush(ctx context.Context) error {
+func (w *Writer) Flush(ctx context.Context) error {
 	for len(w.flying) > 0 {
 		if err := w.land(ctx); err != nil {
 			return err
@@ -87,8 +88,8 @@ func (w *BatchWriter) Flush(ctx context.Context) error {
 }
 
 // land waits for one acknowledgement.
-func (w *BatchWriter) land(ctx context.Context) error {
-	m, err := w.in.next(ctx, w.bus.budget)
+func (w *Writer) land(ctx context.Context) error {
+	m, err := w.in.Next(ctx, w.bus.Budget())
 	if err != nil {
 		return fmt.Errorf("store lines: %w", err)
 	}
@@ -99,8 +100,8 @@ func (w *BatchWriter) land(ctx context.Context) error {
 	}
 	delete(w.flying, n)
 	w.bytes -= len(line.body)
-	err = outcome(m)
-	if refused(err, codeWrongLast) {
+	err = bus.PublishOutcome(m)
+	if bus.Refused(err, bus.CodeWrongLast) {
 		return w.same(ctx, line)
 	}
 	if err != nil {
@@ -110,12 +111,12 @@ func (w *BatchWriter) land(ctx context.Context) error {
 }
 
 // same is nil when the line is stored already: a replica may not have known it a moment ago.
-func (w *BatchWriter) same(ctx context.Context, line writing) error {
-	m, ok, err := w.bus.get(ctx, StreamBatches, lookup{Last: w.ref.LineSubject(line.task)})
+func (w *Writer) same(ctx context.Context, line writing) error {
+	m, ok, err := w.bus.Get(ctx, bus.StreamBatches, bus.Lookup{Last: w.ref.LineSubject(line.task)})
 	switch {
 	case err != nil:
 		return err
-	case ok && bytes.Equal(m.data, line.body):
+	case ok && bytes.Equal(m.Data, line.body):
 		return nil
 	default:
 		return ErrLineTaken
@@ -123,4 +124,4 @@ func (w *BatchWriter) same(ctx context.Context, line writing) error {
 }
 
 // Close ends the writer. What was not flushed may or may not be stored.
-func (w *BatchWriter) Close() { w.in.close() }
+func (w *Writer) Close() { w.in.Close() }

@@ -1,4 +1,4 @@
-package bus
+package schedules
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -25,9 +26,9 @@ type Ledger struct {
 	Skipped []messages.Skipped      `json:"skipped,omitempty"` // oldest first, messages.MaxSkipped at most
 }
 
-// ScheduleLedger reads what became of the occurrences of a schedule, and the ledger's revision; 0 when there is none.
-func (b *Bus) ScheduleLedger(ctx context.Context, ref messages.ScheduleRef) (l Ledger, revision uint64, err error) {
-	m, ok, err := b.get(ctx, streamSchedules, lookup{Last: statePrefix + scheduleKey(ref)})
+// Ledger reads what became of the occurrences of a schedule, and the ledger's revision; 0 when there is none.
+func (sc *Store) Ledger(ctx context.Context, ref messages.ScheduleRef) (l Ledger, revision uint64, err error) {
+	m, ok, err := sc.bus.Get(ctx, bus.StreamSchedules, bus.Lookup{Last: statePrefix + scheduleKey(ref)})
 	switch {
 	case err != nil:
 		return l, 0, fmt.Errorf("read the state of schedule %s: %w", ref, err)
@@ -35,21 +36,21 @@ func (b *Bus) ScheduleLedger(ctx context.Context, ref messages.ScheduleRef) (l L
 		return l, 0, nil
 	}
 	var st messages.ScheduleState
-	if strict.Decode(m.data, &st) != nil {
-		return l, m.seq, nil //nolint:nilerr // the next occurrence writes it anew
+	if strict.Decode(m.Data, &st) != nil {
+		return l, m.Seq, nil //nolint:nilerr // the next occurrence writes it anew
 	}
 	// Not strictly: a newer dispatcher may write fields that this one does not know.
-	if json.Unmarshal([]byte(m.header.Get(headerOccurrences)), &l) != nil {
+	if json.Unmarshal([]byte(m.Header.Get(headerOccurrences)), &l) != nil {
 		own := st.Outcome == messages.OutcomeSubmitted && st.Run == ref.Run(st.At).Run
 		l = Ledger{Taken: st.At, Pending: own} // an older dispatcher wrote it
 	}
 	l.State = &st
-	return l, m.seq, nil
+	return l, m.Seq, nil
 }
 
-// PutScheduleLedger stores a ledger in place of the one with a revision, as a whole or not at all; ErrScheduleMoved. Of
+// PutLedger stores a ledger in place of the one with a revision, as a whole or not at all; ErrScheduleMoved. Of
 // the skipped occurrences it keeps the newest. Its State must not be nil.
-func (b *Bus) PutScheduleLedger(ctx context.Context, ref messages.ScheduleRef, l Ledger, revision uint64) (uint64, error) {
+func (sc *Store) PutLedger(ctx context.Context, ref messages.ScheduleRef, l Ledger, revision uint64) (uint64, error) {
 	l.Skipped = l.Skipped[max(0, len(l.Skipped)-messages.MaxSkipped):]
 	body, err := json.Marshal(l.State)
 	if err != nil {
@@ -60,10 +61,10 @@ func (b *Bus) PutScheduleLedger(ctx context.Context, ref messages.ScheduleRef, l
 		return 0, fmt.Errorf("encode occurrences: %w", err)
 	}
 	m := &nats.Msg{Subject: statePrefix + scheduleKey(ref), Header: nats.Header{headerOccurrences: {string(occurrences)}}, Data: body}
-	expect(m, revision)
-	r, err := b.store(ctx, m)
+	bus.Expect(m, revision)
+	r, err := sc.bus.Store(ctx, m)
 	switch {
-	case refused(err, codeWrongLast):
+	case bus.Refused(err, bus.CodeWrongLast):
 		return 0, ErrScheduleMoved
 	case err != nil:
 		return 0, fmt.Errorf("store the state of schedule %s: %w", ref, err)
@@ -71,15 +72,15 @@ func (b *Bus) PutScheduleLedger(ctx context.Context, ref messages.ScheduleRef, l
 	return r.Seq, nil
 }
 
-// ScheduleStored is when the newest revision of a schedule was stored, by the clock of the server; ErrNoSchedule.
-func (b *Bus) ScheduleStored(ctx context.Context, ref messages.ScheduleRef) (time.Time, error) {
-	m, ok, err := b.at(ctx, schedulesBucket, scheduleKey(ref), 0)
+// Stored is when the newest revision of a schedule was stored, by the clock of the server; ErrNoSchedule.
+func (sc *Store) Stored(ctx context.Context, ref messages.ScheduleRef) (time.Time, error) {
+	m, ok, err := bus.SchedulesBucket.At(ctx, sc.bus, scheduleKey(ref), 0)
 	switch {
 	case err != nil:
 		return time.Time{}, fmt.Errorf("read schedule %s: %w", ref, err)
 	case !ok:
 		return time.Time{}, ErrNoSchedule
 	default:
-		return m.time, nil
+		return m.Time, nil
 	}
 }

@@ -1,4 +1,4 @@
-package bus_test
+package catalog_test
 
 import (
 	"errors"
@@ -8,65 +8,68 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
 )
 
 func TestKeys(t *testing.T) {
-	b, nc := openNew(t)
+	b, nc := bustest.OpenNew(t)
+	cat := catalog.New(b)
 	ctx := t.Context()
 	var field *messages.FieldError
 	for _, id := range []string{"", "*", ">", "abcdefghijk", "abcdefghijk."} {
-		if _, _, err := b.Key(ctx, id); !errors.As(err, &field) {
+		if _, _, err := cat.Key(ctx, id); !errors.As(err, &field) {
 			t.Errorf("read %q: %v", id, err)
 		}
-		if _, _, err := b.RevokeKey(ctx, id, "ann"); !errors.As(err, &field) {
+		if _, _, err := cat.RevokeKey(ctx, id, "ann"); !errors.As(err, &field) {
 			t.Errorf("revoke %q: %v", id, err)
 		}
 	}
-	if _, ok, err := b.Key(ctx, "abcdefghijkl"); ok || err != nil {
+	if _, ok, err := cat.Key(ctx, "abcdefghijkl"); ok || err != nil {
 		t.Errorf("a key that never was: %v, %v", ok, err)
 	}
 	one := messages.StoredKey{APIKey: messages.APIKey{ID: "abcdefghijkl", Tenant: "acme", Roles: []messages.AccessRole{"viewer"}, By: "ann"}, Hash: "00"}
 	two := messages.StoredKey{APIKey: messages.APIKey{ID: "bbbbbbbbbbbb", Tenant: "*", Roles: []messages.AccessRole{"admin"}}, Hash: "01"}
 	for _, k := range []messages.StoredKey{one, two} {
-		if err := b.CreateKey(ctx, k); err != nil {
+		if err := cat.CreateKey(ctx, k); err != nil {
 			t.Fatal(err)
 		}
 	}
 	changed := one
 	changed.Hash = "02"
-	if err := b.CreateKey(ctx, changed); !errors.Is(err, messages.ErrRevision) {
+	if err := cat.CreateKey(ctx, changed); !errors.Is(err, messages.ErrRevision) {
 		t.Errorf("another key of the same id: %v", err)
 	}
-	got, ok, err := b.Key(ctx, one.ID)
+	got, ok, err := cat.Key(ctx, one.ID)
 	if diff := cmp.Diff(one, got); !ok || err != nil || diff != "" {
 		t.Errorf("%v, %v: %s", ok, err, diff)
 	}
 	if _, err := nc.RequestWithContext(ctx, "$KV.KEYS.cccccccccccc", []byte(`{"id":"abcdefghijkl","hash":"00"}`)); err != nil { // under another's id
 		t.Fatal(err)
 	}
-	if _, ok, err := b.Key(ctx, "cccccccccccc"); ok || err == nil {
+	if _, ok, err := cat.Key(ctx, "cccccccccccc"); ok || err == nil {
 		t.Errorf("a key under another's id: %v, %v", ok, err)
 	}
 	for tenant, want := range map[string][]messages.APIKey{"": {one.APIKey, two.APIKey}, "acme": {one.APIKey}, "other": {}} {
-		list, more, err := b.Keys(ctx, tenant)
+		list, more, err := cat.Keys(ctx, tenant)
 		if diff := cmp.Diff(want, list); more || err != nil || diff != "" {
 			t.Errorf("list %q: %v, %v, %s", tenant, more, err, diff)
 		}
 	}
-	if _, changed, err := b.RevokeKey(ctx, one.ID, "bob"); !changed || err != nil {
+	if _, changed, err := cat.RevokeKey(ctx, one.ID, "bob"); !changed || err != nil {
 		t.Errorf("revoke: %v, %v", changed, err)
 	}
-	if c, changed, err := b.RevokeKey(ctx, one.ID, "eve"); changed || err != nil || c.By != "bob" {
+	if c, changed, err := cat.RevokeKey(ctx, one.ID, "eve"); changed || err != nil || c.By != "bob" {
 		t.Errorf("revoke again: %+v, %v, %v", c, changed, err)
 	}
-	if _, ok, err := b.Key(ctx, one.ID); ok || err != nil {
+	if _, ok, err := cat.Key(ctx, one.ID); ok || err != nil {
 		t.Errorf("a revoked key: %v, %v", ok, err)
 	}
 }
 
 // Events about no run are numbered for each tenant.
 func TestAnnounceToTenants(t *testing.T) {
-	b, _ := openNew(t)
+	b, _ := bustest.OpenNew(t)
 	for _, tenant := range []string{"acme", "other", "acme"} {
 		if err := b.AnnounceTo(t.Context(), tenant, messages.EventAuthDenied, messages.AuthDenied{Code: messages.CodeForbidden}); err != nil {
 			t.Fatal(err)

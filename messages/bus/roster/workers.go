@@ -1,4 +1,4 @@
-package bus
+package roster
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -26,9 +27,9 @@ const (
 // ErrNoWorker means that the worker is gone, or never was.
 var ErrNoWorker = errors.New("no such worker")
 
-// ServeWorker answers for a worker, until ctx ends: what it is doing, and, by its id, a request to drain, of which drain
+// Serve answers for a worker, until ctx ends: what it is doing, and, by its id, a request to drain, of which drain
 // is told before it is answered.
-func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages.WorkerStatus, drain func()) error {
+func (fl *Fleet) Serve(ctx context.Context, id string, status func() messages.WorkerStatus, drain func()) error {
 	if !strict.ValidToken(id) {
 		return &messages.FieldError{Field: "id", Reason: "must be a token"}
 	}
@@ -38,7 +39,7 @@ func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages
 			err = m.Respond(body)
 		}
 		if err != nil {
-			b.log.WarnContext(ctx, "answer for the worker", "err", err)
+			fl.bus.Log().WarnContext(ctx, "answer for the worker", "err", err)
 		}
 	}
 	subjects := map[string]nats.MsgHandler{
@@ -46,8 +47,8 @@ func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages
 		messages.DrainPrefix + id: func(m *nats.Msg) { drain(); answer(m) },
 	}
 	for subject, handle := range subjects {
-		sub, err := b.nc.Subscribe(subject, func(m *nats.Msg) {
-			if m.Subject != subject || len(m.Data) > 0 || CheckRequest(m) != nil { // a server's answer, which a client can have sent anywhere
+		sub, err := fl.bus.Conn().Subscribe(subject, func(m *nats.Msg) {
+			if m.Subject != subject || len(m.Data) > 0 || bus.CheckRequest(m) != nil { // a server's answer, which a client can have sent anywhere
 				return
 			}
 			handle(m)
@@ -62,24 +63,24 @@ func (b *Bus) ServeWorker(ctx context.Context, id string, status func() messages
 }
 
 // Workers asks who works, by name. Whoever does not answer within half a second is left out; so is an answer that is none.
-func (b *Bus) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
-	in, err := b.askWorkers(messages.StatusOfWorkers, maxWorkers)
+func (fl *Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
+	in, err := fl.askWorkers(messages.StatusOfWorkers, maxWorkers)
 	if err != nil {
 		return nil, fmt.Errorf("ask the workers: %w", err)
 	}
-	defer in.close()
+	defer in.Close()
 	all, end := []messages.WorkerStatus{}, time.Now().Add(workersWait)
 	for wait := workersWait; len(all) < maxWorkers && wait > 0; wait = min(workersQuiet, time.Until(end)) {
-		m, err := in.next(ctx, wait)
+		m, err := in.Next(ctx, wait)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("ask the workers: %w", context.Cause(ctx))
 		}
-		if err != nil || m.Header.Get(statusHeader) == statusNobody {
+		if err != nil || m.Header.Get(bus.StatusHeader) == bus.StatusNoResponders {
 			break // nobody more answers
 		}
 		w, err := decodeWorker(m.Data)
 		if err != nil {
-			b.log.WarnContext(ctx, "an answer of a worker is left out", "err", err)
+			fl.bus.Log().WarnContext(ctx, "an answer of a worker is left out", "err", err)
 			continue
 		}
 		all = append(all, w)
@@ -90,21 +91,21 @@ func (b *Bus) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 	return all, nil
 }
 
-// DrainWorker asks the worker with an id to drain. ErrNoWorker: nobody answers to it.
-func (b *Bus) DrainWorker(ctx context.Context, id string) (messages.WorkerStatus, error) {
+// Drain asks the worker with an id to drain. ErrNoWorker: nobody answers to it.
+func (fl *Fleet) Drain(ctx context.Context, id string) (messages.WorkerStatus, error) {
 	if !strict.ValidToken(id) {
 		return messages.WorkerStatus{}, &messages.FieldError{Field: "worker", Reason: "must be a token"}
 	}
-	in, err := b.askWorkers(messages.DrainPrefix+id, controlRoom)
+	in, err := fl.askWorkers(messages.DrainPrefix+id, bus.AnswerRoom)
 	if err != nil {
 		return messages.WorkerStatus{}, fmt.Errorf("ask worker %s to drain: %w", id, err)
 	}
-	defer in.close()
-	m, err := in.next(ctx, b.answer)
+	defer in.Close()
+	m, err := in.Next(ctx, fl.bus.Answer())
 	switch {
 	case err != nil:
 		return messages.WorkerStatus{}, fmt.Errorf("ask worker %s to drain: %w", id, err)
-	case m.Header.Get(statusHeader) == statusNobody:
+	case m.Header.Get(bus.StatusHeader) == bus.StatusNoResponders:
 		return messages.WorkerStatus{}, ErrNoWorker
 	}
 	return decodeWorker(m.Data)
@@ -112,13 +113,13 @@ func (b *Bus) DrainWorker(ctx context.Context, id string) (messages.WorkerStatus
 
 // askWorkers sends a request to workers and returns the inbox of their answers. Its subject ends in a word of its own: that
 // is where alone the user of the workers may publish in the dispatchers' inboxes.
-func (b *Bus) askWorkers(subject string, room int) (*inbox, error) {
-	in, err := openInboxAt(b.nc, b.nc.NewInbox()+".workers", room)
+func (fl *Fleet) askWorkers(subject string, room int) (*bus.Inbox, error) {
+	in, err := bus.OpenInboxAt(fl.bus.Conn(), fl.bus.Conn().NewInbox()+".workers", room)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.nc.PublishRequest(subject, in.sub.Subject, nil); err != nil {
-		in.close()
+	if err := fl.bus.Conn().PublishRequest(subject, in.Sub.Subject, nil); err != nil {
+		in.Close()
 		return nil, err
 	}
 	return in, nil

@@ -1,0 +1,191 @@
+// Package bustest has what the tests of the bus and of its roles share: a real NATS server, buses, and small values.
+package bustest
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/deploy/embedded"
+	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/record"
+)
+
+// Context is the test's context with a deadline, so that a test that waits in vain says where.
+func Context(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// Start starts a server for a test.
+func Start(tb testing.TB) *embedded.Servers {
+	tb.Helper()
+	return embeddedtest.Start(tb, embedded.Config{NoRedis: true})
+}
+
+// Connect connects in-process, and comes back fast after a restart.
+func Connect(tb testing.TB, s *embedded.Servers) *nats.Conn {
+	tb.Helper()
+	opts, err := bus.Options(bus.ConnConfig{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return embeddedtest.Conn(tb, s, append(opts, nats.ReconnectWait(time.Millisecond))...)
+}
+
+// Open sets up the streams of a server and opens a bus in-process.
+func Open(tb testing.TB, s *embedded.Servers, cfg bus.Config) (*bus.Bus, *nats.Conn) {
+	tb.Helper()
+	return OpenOver(tb, Connect(tb, s), cfg)
+}
+
+// OpenOver is Open over a connection.
+func OpenOver(tb testing.TB, nc *nats.Conn, cfg bus.Config) (*bus.Bus, *nats.Conn) {
+	tb.Helper()
+	if err := bus.Setup(Context(tb), nc, bus.Streams{}); err != nil {
+		tb.Fatal(err)
+	}
+	b, err := bus.Open(Context(tb), nc, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b, nc
+}
+
+// OpenNew is Open on a server of its own.
+func OpenNew(tb testing.TB) (*bus.Bus, *nats.Conn) {
+	tb.Helper()
+	return Open(tb, Start(tb), bus.Config{})
+}
+
+// NewTask is a small task of a run.
+func NewTask(run messages.Ref) *messages.Task {
+	t := &messages.Task{ID: run.Run, Tenant: run.Tenant, Input: messages.TextInput("Say hello.")}
+	t.SetDefaults()
+	return t
+}
+
+// Step is a small entry.
+func Step(id string, n int) record.Entry {
+	e := record.Entry{Records: []record.Record{&record.StepStarted{Step: n}}}
+	e.Head = record.Follow(messages.Ref{}, record.Head{}, e.Records...)
+	e.Head.ID, e.Head.Time = id, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return e
+}
+
+// Values are those of a sequence without its errors, which fail the test.
+func Values[V any](tb testing.TB, seq iter.Seq2[V, error]) iter.Seq[V] {
+	tb.Helper()
+	return func(yield func(V) bool) {
+		for v, err := range seq {
+			if err != nil {
+				tb.Error(err)
+				return
+			}
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// Run is a run.
+func Run() messages.Ref { return messages.Ref{Tenant: "acme", Run: "run-1"} }
+
+// StreamLength is how many messages a stream holds.
+func StreamLength(tb testing.TB, nc *nats.Conn, stream string) uint64 {
+	tb.Helper()
+	s, err := NewJetStream(tb, nc).Stream(Context(tb), stream)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s.CachedInfo().State.Msgs
+}
+
+// NewJetStream is the library's view of a connection.
+func NewJetStream(tb testing.TB, nc *nats.Conn) jetstream.JetStream {
+	tb.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return js
+}
+
+// Quickly is a bus that soon notices an answer that does not come.
+func Quickly() bus.Config {
+	return bus.Config{Answer: 250 * time.Millisecond, Budget: 10 * time.Second}
+}
+
+// MustAppend appends an entry.
+func MustAppend(tb testing.TB, b *bus.Bus, run messages.Ref, last uint64, e record.Entry) uint64 {
+	tb.Helper()
+	seq, err := b.Append(Context(tb), run, last, e)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return seq
+}
+
+// Event is the n-th event of a run.
+func Event(run messages.Ref, n int, name string) messages.Event {
+	num := strconv.Itoa(n)
+	return messages.Event{
+		SpecVersion: "1.0", ID: run.Run + "." + num, Source: "/tenants/" + run.Tenant, Type: "longshore." + name + ".v1",
+		Subject: run.Run, Time: time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC), DataContentType: "application/json",
+		Sequence: num, Data: json.RawMessage(`{"step":` + num + `}`),
+	}
+}
+
+// Events are those of a run with the numbers from to to.
+func Events(run messages.Ref, from, to int) []messages.Event {
+	var out []messages.Event
+	for n := from; n <= to; n++ {
+		out = append(out, Event(run, n, messages.EventStepStart))
+	}
+	return out
+}
+
+// PublishRaw stores an event as somebody else would, without an id.
+func PublishRaw(tb testing.TB, nc *nats.Conn, run messages.Ref, es ...messages.Event) {
+	tb.Helper()
+	for _, e := range es {
+		body, err := json.Marshal(e)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if _, err := NewJetStream(tb, nc).Publish(Context(tb), run.EventSubject(e.Name()), body); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// Numbers are those from the first to the last.
+func Numbers(from, to uint64) []uint64 {
+	var out []uint64
+	for n := from; n <= to; n++ {
+		out = append(out, n)
+	}
+	return out
+}
+
+// LogOf makes a log whose newest head is that of a run of a session.
+func LogOf(t *testing.T, b *bus.Bus, run messages.Ref, rs ...record.Record) {
+	t.Helper()
+	begin := &record.Started{Task: messages.Task{ID: run.Run, Tenant: run.Tenant, Session: "s"}}
+	h := record.Follow(run, record.Head{}, append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)...)
+	h.ID, h.Time = messages.NewID(time.Now()), time.Now().UTC()
+	if _, err := b.Append(Context(t), run, 0, record.Entry{Head: h, Records: append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)}); err != nil {
+		t.Fatal(err)
+	}
+}

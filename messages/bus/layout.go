@@ -1,0 +1,179 @@
+package bus
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// The streams and buckets of the roles. Setup makes all of them, so their settings are here and not with the roles.
+const (
+	// StreamBatches holds the heads, lines and outcomes of batches.
+	StreamBatches = "BATCHES"
+	// StreamWebhooks holds the webhooks that are to be delivered.
+	StreamWebhooks = "WEBHOOKS"
+	// StreamSpend counts what tenants spend, in nano US dollars: spend.<tenant>.<yyyymm>.<dd>.
+	StreamSpend = "SPEND"
+	// StreamRates counts the tasks of tenants by minute: rates.<tenant>.<submits|starts>.<minute>.
+	StreamRates = "RATES"
+	// StreamLines has the holders of each semaphore, and a message for each run that waits for a permit, in their order.
+	StreamLines = "LINES"
+	// StreamLogs holds what processes log about runs.
+	StreamLogs = "LOGS"
+	// StreamIntake takes the tasks that programs of tenants publish, until a dispatcher has put them into TASKS. It obeys no
+	// header by which a message removes, delays or schedules others, as TASKS must for its schedules.
+	StreamIntake = "INTAKE"
+	// StreamRoster keeps the newest announcement of each worker for some minutes, so that a worker that starts knows which
+	// ones died lately.
+	StreamRoster = "ROSTER"
+
+	// BucketSchedules has the schedules, as <tenant>.<name>, and what became of each, as state.<tenant>.<name>.
+	BucketSchedules = "SCHEDULES"
+	// BucketKeys has the hashes of API keys.
+	BucketKeys = "KEYS"
+	// BucketAudit is the object store that the auditor copies the audit to. It is made here and not by the auditor: a user who
+	// may make a stream may have it republish what he stores anywhere, or source what others have.
+	BucketAudit = "AUDIT"
+
+	StreamSchedules = "KV_" + BucketSchedules
+	StreamKeys      = "KV_" + BucketKeys
+	streamAudit     = "OBJ_" + BucketAudit
+)
+
+// Prefixes of subjects.
+const (
+	placesPrefix = "lines.places."
+	waitPrefix   = "lines.wait."
+	intakePrefix = "intake." // then as the subject of a task: priority, tenant, run
+)
+
+// The durable consumers that dispatchers share.
+const (
+	// ConsumerMetrics is that of EVENTS by which all dispatchers together count each event in one of them.
+	ConsumerMetrics = "metrics"
+
+	consumerTraces   = "traces"
+	consumerEnds     = "ends"
+	consumerWebhooks = "webhooks"
+	consumerIntake   = "intake"
+)
+
+// How long the streams keep what they hold.
+const (
+	batchMaxAge    = 30 * day // after the head of a batch last changed: longer than any batch may run
+	webhooksMaxAge = 7 * day  // longer than any webhook is tried
+	spendMaxAge    = 400 * day
+	ratesMaxAge    = 2 * time.Hour // after the last task of the minute: tasks may have waited in the queue
+	RosterMaxAge   = 5 * time.Minute
+
+	defaultLogsMaxAge = 7 * day
+
+	// What was published is known by its id for so long; what may be published again later than that has been stored: the
+	// ticket of a run that ended or parked is acked after it.
+	spendWindow = 10 * time.Minute
+)
+
+// DefaultLogsMaxBytes is reserved for LOGS on the server's disk. An operator may change it at any time. The oldest entries
+// go first.
+const DefaultLogsMaxBytes = 256 << 20
+
+// batches is the stream. A subject holds its newest message alone: a head is replaced, a line and an outcome are
+// stored once.
+func batches(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamBatches, "Batches of tasks: heads, lines and outcomes."
+	c.Subjects = []string{"batches.*.*.head", "batches.*.*.line.*", "batches.*.*.done.*"}
+	c.MaxMsgsPerSubject, c.MaxAge = 1, batchMaxAge
+	return c
+}
+
+// schedules is the bucket.
+func schedules(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamSchedules, "Schedules of tenants, every revision."
+	c.Subjects = []string{"$KV." + BucketSchedules + ".>"}
+	c.MaxMsgsPerSubject = agentHistory
+	c.DenyDelete, c.AllowRollup, c.Discard = true, true, jetstream.DiscardNew
+	return c
+}
+
+func webhooks(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamWebhooks, "Webhooks that are to be delivered."
+	c.Subjects = []string{"webhooks.*.*.*"}
+	c.Retention, c.MaxAge = jetstream.WorkQueuePolicy, webhooksMaxAge
+	return c
+}
+
+// spend is the stream. One message of each subject holds the sum.
+func spend(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamSpend, "What model calls cost, by tenant and day."
+	c.Subjects = []string{"spend.*.*.*"}
+	c.AllowMsgCounter, c.MaxMsgsPerSubject, c.MaxAge, c.Duplicates = true, 1, spendMaxAge, spendWindow
+	return c
+}
+
+// rates is the stream. One message of each subject holds the count.
+func rates(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamRates, "How many tasks of tenants were submitted and begun in each minute."
+	c.Subjects = []string{"rates.*.*.*"}
+	c.AllowMsgCounter, c.MaxMsgsPerSubject, c.MaxAge = true, 1, ratesMaxAge
+	return c
+}
+
+// keys is the stream of the bucket, made like that of another bucket.
+func keys(like jetstream.StreamConfig) jetstream.StreamConfig {
+	like.Name, like.Description = StreamKeys, "API keys of HTTP, by id: their hashes."
+	like.Subjects = []string{"$KV." + BucketKeys + ".>"}
+	return like
+}
+
+func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
+	base.Name, base.Description = StreamLines, "Places of capped runs, and who waits for one."
+	base.Subjects = []string{placesPrefix + ">", waitPrefix + ">"}
+	base.MaxMsgsPerSubject = 1
+	base.AllowMsgTTL = true
+	return base
+}
+
+// logs is the stream. What is stored there may be lost, so nobody waits for it, and the disk need not have it at once.
+func logs(c jetstream.StreamConfig, s Streams) jetstream.StreamConfig {
+	c.Name, c.Description = StreamLogs, "What processes log about runs."
+	c.Subjects = []string{"logs.*.*"}
+	c.MaxMsgsPerSubject = messages.MaxLogEntries
+	c.MaxAge = cmp.Or(s.LogsMaxAge, defaultLogsMaxAge)
+	c.MaxBytes = cmp.Or(s.LogsMaxBytes, DefaultLogsMaxBytes)
+	c.MaxConsumers = maxWatchers
+	return c
+}
+
+func intake(base jetstream.StreamConfig) jetstream.StreamConfig {
+	base.Name, base.Description = StreamIntake, "Tasks that tenants publish, on their way to the queue."
+	for _, p := range []messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow} {
+		base.Subjects = append(base.Subjects, intakePrefix+string(p)+".*.*")
+	}
+	base.Retention = jetstream.WorkQueuePolicy
+	return base
+}
+
+// auditStore is the stream of the object store, as the library would make it but for direct reads: the auditor writes there
+// what he likes, and the server shall not publish that in its own name.
+func auditStore(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = streamAudit, "Copies of the audit's segments"
+	c.Subjects = []string{"$O." + BucketAudit + ".C.>", "$O." + BucketAudit + ".M.>"}
+	c.AllowDirect, c.AllowRollup, c.Discard, c.Compression = false, true, jetstream.DiscardNew, jetstream.S2Compression
+	return c
+}
+
+// roster is the stream. A worker announces itself whether or not it exists.
+func roster(c jetstream.StreamConfig) jetstream.StreamConfig {
+	c.Name, c.Description = StreamRoster, "What the workers say of themselves."
+	c.Subjects = []string{messages.SeenPrefix + "*"}
+	c.MaxMsgsPerSubject, c.MaxAge = 1, RosterMaxAge
+	return c
+}
+
+// republish has the stream send a hint for each message that it stores. The source is the subject as stored.
+func republish() *jetstream.RePublish {
+	return &jetstream.RePublish{Source: "lanes.*.*.*.*", Destination: "queued.{{wildcard(1)}}.{{wildcard(3)}}", HeadersOnly: true}
+}
