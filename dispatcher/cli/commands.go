@@ -24,5 +24,6 @@ func Commands(connect conn.Connect, options ...report.Options) []*cobra.Command 
 	c.Options = c.Options.WithDefaults()
 	all := append(runs.Commands(c), top.Command(c))
 	all = append(append(all, catalog.Commands(c)...), admin.Commands(c)...)
+	complete(c, "", all)
 	return ofTenant(c.Options.Tenant, all)
 }

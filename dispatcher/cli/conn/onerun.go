@@ -166,6 +166,7 @@ func OneRun(
 	c, o := &Caller{Connect: connect}, &OfRun{}
 	o.Register(cmd)
 	cmd.Args = o.One()
+	cmd.ValidArgsFunction = c.Completes(Runs)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.WithRun(cmd, o, args, func(client *dispatcher.Client, run messages.Ref) error { return do(cmd, client, run) })
 	}
