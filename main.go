@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/longshore-run/longshore/deploy/command"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 // version is set by the linker.
@@ -29,7 +30,7 @@ func untilSignal() (context.Context, context.CancelFunc) {
 		<-signals
 		cancel()
 		<-signals
-		os.Exit(command.ExitSignal)
+		os.Exit(render.ExitSignal)
 	}()
 	return ctx, cancel
 }

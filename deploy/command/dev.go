@@ -90,7 +90,7 @@ func sayReady(cmd *cobra.Command, cfg *fleet.DevConfig, dev *fleet.Dev) {
 	if !cfg.Access.On() {
 		fmt.Fprintln(w, "Authentication is disabled: anyone who reaches these addresses may do everything, for every tenant.")
 	}
-	if isTerminal(w) {
+	if render.IsTerminal(w) {
 		fmt.Fprintf(w, "\n  In another terminal:\n    export NATS_URL=%s\n    longshore run \"Say hello\"\n\n  HTTP API: %s://%s   Data: %s   Stop: Ctrl-C\n\n",
 			dev.NATS, dev.Scheme, dev.API, cfg.Dir)
 	}
@@ -117,7 +117,7 @@ func (p *Process) startDev(cmd *cobra.Command, cfg *fleet.DevConfig, level strin
 		s.Level = level
 	}
 	w := cmd.ErrOrStderr()
-	if isTerminal(w) && p.env("LONGSHORE_LOG_FORMAT") == "" {
+	if render.IsTerminal(w) && p.env("LONGSHORE_LOG_FORMAT") == "" {
 		w = observability.Console(w, p.terminal(w, w).Color)
 	}
 	log, err := observability.NewLogger(w, observability.LogConfig{Level: s.Level, Format: s.Format, Redact: settings.Secrets(s)})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/deploy/command"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 // A prompt that holds a key of the user's own environment is refused before anything is sent.
@@ -36,7 +37,7 @@ func TestPromptsWithKeysOfTheEnvironment(t *testing.T) {
 		code := command.Run(t.Context(), process, slices.Concat([]string{"prompts"}, args, []string{"-f", file}))
 		told := out.String() + errs.String()
 		for _, part := range want {
-			if code != command.ExitFailed || !strings.Contains(errs.String(), part) {
+			if code != render.ExitFailed || !strings.Contains(errs.String(), part) {
 				t.Errorf("%v: ended with %d and %s", args, code, told)
 			}
 		}

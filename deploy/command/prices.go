@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,20 +75,19 @@ func showPrices(cmd *cobra.Command, f *prices.File) error {
 	if _, err := fmt.Fprintf(out, "%s per million tokens, as of %s, from %s\n\n", f.Currency, f.Date, strconv.QuoteToGraphic(f.Source)); err != nil {
 		return fmt.Errorf("print prices: %w", err)
 	}
-	tw := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(tw, "PROVIDER\tMODEL\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tREASONING")
+	table := render.NewTable(out)
+	table.Row("PROVIDER", "MODEL", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "REASONING")
 	for i := range f.Prices {
 		p := &f.Prices[i]
 		for _, m := range p.Models {
-			_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(p.Provider), plain(m),
+			table.Row(plain(p.Provider), plain(m),
 				dollars(p.Input), dollars(p.Output), dollars(p.CacheRead), dollars(p.CacheWrite), dollars(p.Reasoning))
 		}
 	}
-	_, _ = fmt.Fprintln(tw)
-	if err := tw.Flush(); err != nil {
-		return fmt.Errorf("print prices: %w", err)
+	if err := table.Flush(); err != nil {
+		return err
 	}
-	return nil
+	return render.Write(out, "\n")
 }
 
 // plain keeps what a file says from steering a terminal.

@@ -5,9 +5,9 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/longshore-run/longshore/dispatcher"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 )
@@ -16,10 +16,11 @@ import (
 type runFlags struct {
 	process *Process
 
-	agent, session, agents, workspace, tenant, output string
-	maxSteps                                          int
-	files                                             []string
-	scratch                                           bool // the files are removed at the end
+	agent, session, agents, workspace, tenant string
+	output                                    render.Format
+	maxSteps                                  int
+	files                                     []string
+	scratch                                   bool // the files are removed at the end
 }
 
 // runCommand is `longshore run`.
@@ -64,7 +65,7 @@ func (p *Process) runCommand() *cobra.Command {
 	flags.StringVar(&f.workspace, "workspace", "", "folder to work in, in place; only with the fleet in this process")
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for the standard input; may be repeated")
-	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.output.Register(cmd)
 	return cmd
 }
 
@@ -72,12 +73,12 @@ func (p *Process) runCommand() *cobra.Command {
 func (f *runFlags) watch(cmd *cobra.Command, client *dispatcher.Client, tasks []messages.Task) error {
 	steps, results := cmd.ErrOrStderr(), cmd.OutOrStdout()
 	options := f.process.terminal(steps, results)
-	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) && isTerminal(steps) {
+	if in, ok := cmd.InOrStdin().(*os.File); ok && render.IsTerminal(in) && render.IsTerminal(steps) {
 		options.Ask = report.NewAsker(in)
 	}
 	if !f.process.fleetElsewhere() {
 		options.Ephemeral = true
 		options.Advice = "; but the fleet in this process ends with it now: run it on a terminal, or with a fleet that stays (NATS_URL or LONGSHORE_URL)"
 	}
-	return report.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output == "json")
+	return report.RunTasks(cmd.Context(), client, tasks, steps, results, options, f.output.JSON)
 }

@@ -15,9 +15,6 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 	if cmd.Flags().Changed("max-steps") && f.maxSteps < 1 {
 		return nil, usageError("--max-steps must be at least 1")
 	}
-	if f.output != "text" && f.output != "json" {
-		return nil, usageError("--output must be text or json")
-	}
 	if f.process.fleetElsewhere() && (f.workspace != "" || f.agents != "") {
 		return nil, usageError("--workspace and --agents need the fleet in this process: unset NATS_URL and LONGSHORE_URL")
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 // tree is every command.
@@ -48,6 +50,8 @@ func TestEveryCommandHasJSON(t *testing.T) {
 		// A group, which shows its help, does not run.
 		if f := cmd.Flag("output"); cmd.Runnable() && (f == nil || f.Shorthand != "o" || !strings.Contains(f.Usage, "json")) {
 			found = append(found, cmd.CommandPath())
+		} else if cmd.Runnable() && f.Value.Type() != (&render.Format{}).Type() {
+			t.Errorf("%s reads its own -o, which is not that of package render", cmd.CommandPath())
 		}
 		for _, child := range cmd.Commands() {
 			look(child)

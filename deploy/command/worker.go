@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/dispatcher/cli/render"
 )
 
 // workerCommand is `longshore worker`.
@@ -36,7 +37,7 @@ func (p *Process) workerCommand() *cobra.Command {
 // runWorker runs a worker. Its log says what its end waits for; a person at a terminal is told in a sentence.
 func (p *Process) runWorker(cmd *cobra.Command, s settings.Worker, log *slog.Logger) error {
 	ctx, w := cmd.Context(), cmd.ErrOrStderr()
-	if !isTerminal(w) {
+	if !render.IsTerminal(w) {
 		return fleet.Worker(ctx, s, p.Version, log, fleet.Parts{}, nil)
 	}
 	held, done := make(chan func() int, 1), make(chan error, 1)

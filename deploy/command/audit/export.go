@@ -25,7 +25,8 @@ type filter struct {
 func exportCommand(environ func() []string) *cobra.Command {
 	var p place
 	var f filter
-	var since, output string
+	var since string
+	var output render.Format
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write entries of the audit, verified as they are read",
 		Long: "Write the entries of a run, of a tenant, or all, one a line. All chains that are read are verified meanwhile: what is\n" +
@@ -38,9 +39,6 @@ func exportCommand(environ func() []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output != "text" && output != "json" {
-				return render.Usagef("--output: must be text or json")
-			}
 			if f.since, err = sinceWhen(since, time.Now()); err != nil {
 				return err
 			}
@@ -49,7 +47,7 @@ func exportCommand(environ func() []string) *cobra.Command {
 					return render.Usagef("%s: must be 1 to 64 characters of A-Z a-z 0-9 _ -", token.flag)
 				}
 			}
-			return f.export(cmd, cfg, output == "json")
+			return f.export(cmd, cfg, output.JSON)
 		},
 	}
 	p.flags(cmd, environ)
@@ -57,7 +55,7 @@ func exportCommand(environ func() []string) *cobra.Command {
 	set.StringVar(&f.run, "run", "", "only of this run")
 	set.StringVar(&f.tenant, "tenant", "", "only of this tenant")
 	set.StringVar(&since, "since", "", "only since a time such as 2026-01-02T15:04:05Z, or for so long, such as 24h")
-	set.StringVarP(&output, "output", "o", "text", "text or json: one entry a line")
+	set.VarP(&output, "output", "o", "text or json: one entry a line")
 	return cmd
 }
 

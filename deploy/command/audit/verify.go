@@ -15,7 +15,7 @@ import (
 
 func verifyCommand(environ func() []string, raw bool) *cobra.Command {
 	var p place
-	var output string
+	var output render.Format
 	var heads []string
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check whether the audit was changed, and where",
@@ -28,18 +28,15 @@ func verifyCommand(environ func() []string, raw bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output != "text" && output != "json" {
-				return render.Usagef("--output: must be text or json")
-			}
 			if cfg.Anchor, err = anchors(heads); err != nil {
 				return err
 			}
-			return verify(cmd, cfg, output == "json", raw)
+			return verify(cmd, cfg, output.JSON, raw)
 		},
 	}
 	p.flags(cmd, environ)
 	cmd.Flags().StringArrayVar(&heads, "head", nil, "a head that was kept elsewhere, as N:HASH; may be repeated")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	output.Register(cmd)
 	return cmd
 }
 

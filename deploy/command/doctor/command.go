@@ -43,9 +43,10 @@ const (
 )
 
 type flags struct {
-	role, output, data, monitor string
-	timeout                     time.Duration
-	call                        bool
+	role, data, monitor string
+	output              render.Format
+	timeout             time.Duration
+	call                bool
 }
 
 // Command is `longshore doctor`.
@@ -67,7 +68,7 @@ func Command(cfg Config) *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.role, "role", "", "worker or dispatcher: whose environment this is (default: a worker's if it has REDIS_URL or a model)")
-	set.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.output.Register(cmd)
 	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long each check may take")
 	set.BoolVar(&f.call, "call", false, "make one tiny call to each provider's model, which is paid for")
 	set.StringVar(&f.data, "data", "", "`folder` of a longshore dev on this machine, to look at its disk")
@@ -80,8 +81,6 @@ func (f *flags) check() error {
 	switch {
 	case f.role != "" && f.role != roleWorker && f.role != roleDispatcher:
 		return render.Usagef("--role: must be worker or dispatcher")
-	case f.output != "text" && f.output != "json":
-		return render.Usagef("--output: must be text or json")
 	case f.timeout < leastTimeout || f.timeout > mostTimeout:
 		return render.Usagef("--timeout: must be %s to %s", leastTimeout, mostTimeout)
 	case f.monitor != "" && !strings.HasPrefix(f.monitor, "http://") && !strings.HasPrefix(f.monitor, "https://"):
@@ -110,7 +109,7 @@ func (f *flags) run(cmd *cobra.Command, cfg *Config) error {
 				failed++
 			}
 			r.Checks = append(r.Checks, found)
-			if f.output == "json" {
+			if f.output.JSON {
 				continue
 			}
 			if _, err := fmt.Fprint(cmd.OutOrStdout(), found.text()); err != nil {
@@ -121,7 +120,7 @@ func (f *flags) run(cmd *cobra.Command, cfg *Config) error {
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	if r.Healthy = failed == 0; f.output == "json" {
+	if r.Healthy = failed == 0; f.output.JSON {
 		if err := render.WriteJSON(cmd, r, cfg.Raw); err != nil {
 			return err
 		}

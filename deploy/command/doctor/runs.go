@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,9 +34,10 @@ const (
 )
 
 type runsFlags struct {
-	tenant, output string
-	older, wait    time.Duration
-	fix            bool
+	tenant      string
+	output      render.Format
+	older, wait time.Duration
+	fix         bool
 }
 
 func runsCommand(cfg Config) *cobra.Command {
@@ -58,7 +58,7 @@ func runsCommand(cfg Config) *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.tenant, "tenant", "", "only runs of this tenant")
-	set.StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.output.Register(cmd)
 	set.DurationVar(&f.older, "older", defaultOlder, "leave out runs whose log grew more recently")
 	set.BoolVar(&f.fix, "fix", false, "have the workers mend them")
 	set.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for that")
@@ -72,8 +72,6 @@ func (f *runsFlags) check() error {
 		}
 	}
 	switch {
-	case f.output != "text" && f.output != "json":
-		return render.Usagef("--output: must be text or json")
 	case f.older < 0 || f.wait < 0:
 		return render.Usagef("--older and --wait must not be below 0")
 	default:
@@ -115,7 +113,7 @@ func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
 			return err
 		}
 	}
-	if f.output == "json" {
+	if f.output.JSON {
 		err = render.WriteJSON(cmd, list, cfg.Raw)
 	} else {
 		err = list.write(cmd.OutOrStdout(), f.fix)
@@ -255,8 +253,8 @@ func (l *strandedRuns) write(w io.Writer, fix bool) error {
 		_, err := fmt.Fprintf(w, "looked at %d runs: none waits for nothing\n", l.Looked)
 		return err
 	}
-	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	_, _ = fmt.Fprintln(tw, "TENANT\tRUN\tSINCE\tLAST\tWHY") // Flush has the error
+	table := render.NewTable(w)
+	table.Row("TENANT", "RUN", "SINCE", "LAST", "WHY")
 	for _, s := range l.Runs {
 		why, last := s.Why, "-"
 		if s.Mended {
@@ -265,10 +263,10 @@ func (l *strandedRuns) write(w io.Writer, fix bool) error {
 		if n := len(s.Last); n > 0 {
 			last = string(s.Last[n-1])
 		}
-		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", s.Tenant, s.ID, s.Since.UTC().Format(time.RFC3339), render.Visible(last), render.Visible(why))
+		table.Row(s.Tenant, s.ID, s.Since.UTC().Format(time.RFC3339), last, why)
 	}
-	if err := tw.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
+	if err := table.Flush(); err != nil {
+		return err
 	}
 	var say string
 	switch left := l.left(); {

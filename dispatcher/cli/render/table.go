@@ -2,11 +2,8 @@ package render
 
 import (
 	"io"
-	"os"
 	"slices"
 	"strings"
-
-	"golang.org/x/term"
 )
 
 // Widths of cells.
@@ -31,14 +28,8 @@ type Table struct {
 // NewTable returns a table for a writer, which may be a terminal.
 func NewTable(w io.Writer) *Table {
 	t := &Table{w: w}
-	if f, ok := w.(*os.File); ok {
-		_ = control(f, func(fd int) error { // a file that is no terminal has no width
-			width, _, err := term.GetSize(fd)
-			if err == nil {
-				t.width = max(width, MinWidth)
-			}
-			return err
-		})
+	if width := terminalWidth(w); width > 0 {
+		t.width = max(width, MinWidth)
 	}
 	return t
 }

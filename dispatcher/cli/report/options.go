@@ -29,6 +29,17 @@ type Options struct {
 	Now func() time.Time // default: time.Now. Its location is that of the times in plain lines
 }
 
+// OfTerminal returns the options of a process whose steps and results go to two outputs: with progress and colors if the steps go
+// to a terminal, unless the environment has TERM=dumb or NO_COLOR.
+func OfTerminal(steps, results io.Writer, lookup func(variable string) (string, bool)) Options {
+	kind, _ := lookup("TERM")
+	_, noColor := lookup("NO_COLOR")
+	terminal := render.IsTerminal(steps) && kind != "dumb"
+	return Options{
+		Terminal: terminal, Color: terminal && !noColor, Raw: !render.IsTerminal(results), Width: func() int { return render.Width(steps) },
+	}
+}
+
 // WithDefaults returns options whose defaults are filled in.
 func (o Options) WithDefaults() Options {
 	if o.Width == nil {
