@@ -73,7 +73,9 @@ func TestImportsPointInwards(t *testing.T) {
 }
 
 // drawn are the roles of the bus that another one is built on. No others import each other.
-var drawn = map[string][]string{}
+var drawn = map[string][]string{
+	"webhooks": {"deadletters"}, // a webhook that is given up is a dead letter
+}
 
 // The bus is a kernel and its roles, a package each: the kernel knows none of them, and they do not know each other.
 func TestRolesOfTheBusStandAlone(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 )
 
 // ErrNoLetter means that there is no such dead letter, or it is another tenant's.
-var ErrNoLetter = bus.ErrNoLetter
+var ErrNoLetter = deadletters.ErrNoLetter
 
 // DeadLetters lists the dead letters that fit, oldest first, without their bodies.
 func (c *Client) DeadLetters(ctx context.Context, req messages.DeadListRequest) (*messages.DeadList, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -99,7 +100,7 @@ func (h *house) waitsFor(run messages.Ref, reason string) {
 
 func (h *house) places(line string) (runs []string) {
 	h.t.Helper()
-	l, _, err := h.bus.Line(h.t.Context(), line)
+	l, _, err := semaphores.New(h.bus).Line(h.t.Context(), line)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -272,7 +273,7 @@ func TestNoCapCostsNothing(t *testing.T) {
 		}
 		entries++
 	}
-	if _, revision, err := h.bus.Line(t.Context(), "tenant.default"); entries != 2 || revision != 0 || err != nil {
+	if _, revision, err := semaphores.New(h.bus).Line(t.Context(), "tenant.default"); entries != 2 || revision != 0 || err != nil {
 		t.Errorf("%d entries, line at %d, %v", entries, revision, err)
 	}
 }
@@ -292,7 +293,7 @@ func TestLinesLost(t *testing.T) {
 	}
 	k := keeper(h.bus)
 	caps := h.bus.NewCaps(0)
-	k.Lines, k.Caps = h.bus, caps
+	k.Lines, k.Caps = semaphores.New(h.bus), caps
 	if _, err := caps.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}

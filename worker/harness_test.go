@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
@@ -103,7 +104,7 @@ func (h *house) open(nc *nats.Conn) *bus.Bus {
 
 func keeper(b *bus.Bus) *runlog.Keeper {
 	return &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: b, Now: func() time.Time { return time.Now().UTC() },
+		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: semaphores.New(b), Now: func() time.Time { return time.Now().UTC() },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
@@ -138,7 +139,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	b := h.open(h.newest)
 	cfg.Bus, cfg.Keeper, cfg.Log = b, keeper(b), h.log
 	cfg.Caps = b.NewCaps(20 * time.Millisecond)
-	cfg.Keeper.Lines, cfg.Keeper.Caps = b, cfg.Caps
+	cfg.Keeper.Lines, cfg.Keeper.Caps = semaphores.New(b), cfg.Caps
 	if h.here != nil {
 		cfg.Clock = b.NewClock(bus.ClockConfig{Here: h.here, Most: h.maxSkew})
 		cfg.Keeper.Now = cfg.Clock.Now

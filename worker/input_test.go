@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -303,7 +304,7 @@ func TestEachPublishIsARunOrALetter(t *testing.T) {
 	b := h.open(h.nc)
 	for len(want) > 0 {
 		for _, tenant := range []string{"default", ""} {
-			for d, err := range b.Dead(ctx, tenant, 0, nil) {
+			for d, err := range deadletters.New(b).List(ctx, tenant, 0, nil) {
 				if err != nil {
 					t.Fatalf("no letter of %v: %v", want, err)
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/lanes"
@@ -54,6 +55,7 @@ type Config struct {
 // Worker works task messages.
 type Worker struct {
 	cfg        Config
+	semaphores *semaphores.Store
 	slots      *slots
 	queue      *queue
 	held       *held
@@ -96,7 +98,7 @@ func New(cfg Config) *Worker {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &Worker{cfg: cfg, slots: newSlots(cfg.Slots), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(), changed: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+	w := &Worker{cfg: cfg, semaphores: semaphores.New(cfg.Bus), slots: newSlots(cfg.Slots), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(), changed: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 	w.cfg.Name = cmp.Or(cfg.Name, w.id)
 	w.quarantine = newQuarantine(cfg.Slots, w.tried)
 	w.queue = newQueue(cfg.Bus, w.slots)

@@ -3,14 +3,15 @@ package fleet
 import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// capped is the keeper of a worker, whose runs take places in lines, and the caps that it goes by. The guard tells the
+// capped is the keeper of a worker, whose runs take permits of semaphores, and the caps that it goes by. The guard tells the
 // models which providers are paused.
 func capped(b *bus.Bus, clock *bus.Clock, g *guard) (*runlog.Keeper, *bus.Caps) {
 	k, caps := keeper(b, clock), b.NewCaps(0)
-	k.Lines, k.Caps = b, caps
+	k.Lines, k.Caps = semaphores.New(b), caps
 	if g != nil {
 		g.caps.Store(caps)
 	}

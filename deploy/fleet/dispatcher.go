@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -186,7 +187,7 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 // keeper is the Keeper of a process.
 func keeper(b *bus.Bus, clock *bus.Clock) *runlog.Keeper {
 	return &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: b, Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

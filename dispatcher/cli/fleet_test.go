@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -50,7 +51,7 @@ func newFleetWith(t *testing.T, index func(*bus.Bus) service.RunIndex) *fleet {
 		t.Fatal(err)
 	}
 	f.keeper = &runlog.Keeper{
-		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Asks: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: f.keeper, Version: "0.0.0", Index: index(b)})
 	ctx, cancel := context.WithCancel(t.Context())

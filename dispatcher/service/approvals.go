@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -55,8 +55,8 @@ func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 }
 
 // asking are the runs that wait for a person, those that have waited longest first.
-func (s *Service) asking(ctx context.Context, tenant string) (runs []bus.Standing, more bool, err error) {
-	for r, err := range s.cfg.Bus.Standing(ctx, messages.PeopleLine, tenant) {
+func (s *Service) asking(ctx context.Context, tenant string) (runs []semaphores.Standing, more bool, err error) {
+	for r, err := range s.stores.semaphores.Standing(ctx, messages.PeopleLine, tenant) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -71,7 +71,7 @@ func (s *Service) asking(ctx context.Context, tenant string) (runs []bus.Standin
 }
 
 // waitingApproval is what a run waits with now; nil: nothing that must be approved.
-func (s *Service) waitingApproval(ctx context.Context, asks bus.Standing) (*messages.WaitingApproval, error) {
+func (s *Service) waitingApproval(ctx context.Context, asks semaphores.Standing) (*messages.WaitingApproval, error) {
 	ref := asks.Run
 	last, ok, err := s.cfg.Keeper.AsksAt(ctx, ref, asks.At)
 	if err != nil || !ok || last.Head.Waits != messages.ParkApproval {

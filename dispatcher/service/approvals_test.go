@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -43,7 +44,7 @@ func openAsker(t *testing.T) *asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Asks: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	return &asker{t, c, served, b, k}
 }
 
@@ -149,7 +150,7 @@ func TestApprovalsAreListedWhileTheyWait(t *testing.T) {
 		t.Errorf("waiting: %v", ids)
 	}
 	n := 0
-	for _, err := range a.bus.Standing(t.Context(), messages.PeopleLine, messages.DefaultTenant) {
+	for _, err := range semaphores.New(a.bus).Standing(t.Context(), messages.PeopleLine, messages.DefaultTenant) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,9 +165,9 @@ func TestApprovalsAreListedWhileTheyWait(t *testing.T) {
 func TestApprovalsAreMended(t *testing.T) {
 	a := openAsker(t)
 	run, asks := a.park("lost", time.Now().Add(time.Hour))
-	at, err := a.bus.Waiting(t.Context(), messages.PeopleLine, run)
+	at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleLine, run)
 	if err == nil {
-		err = a.bus.Unwait(t.Context(), messages.PeopleLine, run, at)
+		err = semaphores.New(a.bus).Unwait(t.Context(), messages.PeopleLine, run, at)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestApprovalsAreMended(t *testing.T) {
 	if ids, _ := a.list(); len(ids) != 0 {
 		t.Errorf("waiting: %v", ids)
 	}
-	if at, err := a.bus.Waiting(t.Context(), messages.PeopleLine, run); at != 0 || err != nil {
+	if at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleLine, run); at != 0 || err != nil {
 		t.Errorf("it stands at %d, %v", at, err)
 	}
 }

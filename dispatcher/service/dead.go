@@ -10,7 +10,7 @@ import (
 	"maps"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -30,7 +30,7 @@ func (s *Service) deadLetters() map[string]answerFunc {
 }
 
 // eachDead calls do with the letters that fit, limit at most. Next is the letter to go on after, 0 at the end.
-func (s *Service) eachDead(ctx context.Context, req messages.DeadListRequest, most int, do func(*bus.StoredDead) error) (next uint64, err error) {
+func (s *Service) eachDead(ctx context.Context, req messages.DeadListRequest, most int, do func(*deadletters.Letter) error) (next uint64, err error) {
 	if err := req.Check(); err != nil {
 		return 0, err
 	}
@@ -41,7 +41,7 @@ func (s *Service) eachDead(ctx context.Context, req messages.DeadListRequest, mo
 		req.Limit = most
 	}
 	looked, fit := 0, 0
-	for d, err := range s.cfg.Bus.Dead(ctx, req.Tenant, req.After, req.Since) {
+	for d, err := range s.stores.letters.List(ctx, req.Tenant, req.After, req.Since) {
 		if err != nil {
 			return 0, err
 		}
@@ -63,7 +63,7 @@ func (s *Service) eachDead(ctx context.Context, req messages.DeadListRequest, mo
 func (s *Service) listDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
 	list := messages.DeadList{Letters: []messages.DeadLetter{}}
 	var err error
-	list.Next, err = s.eachDead(ctx, req, messages.MaxDeadList, func(d *bus.StoredDead) error {
+	list.Next, err = s.eachDead(ctx, req, messages.MaxDeadList, func(d *deadletters.Letter) error {
 		list.Letters = append(list.Letters, letterOf(d))
 		return nil
 	})
@@ -71,7 +71,7 @@ func (s *Service) listDead(ctx context.Context, req messages.DeadListRequest) (a
 }
 
 // letterOf is a letter without its body.
-func letterOf(d *bus.StoredDead) messages.DeadLetter {
+func letterOf(d *deadletters.Letter) messages.DeadLetter {
 	l := messages.DeadLetter{
 		Seq: d.Seq, Kind: d.Of.Kind, Tenant: d.Of.Tenant, Agent: d.Of.Agent, Error: d.Error, Subject: strict.Clip(d.Subject, maxDeadText),
 		Attempts: d.Attempts, Time: d.Time, Size: len(d.Task),
@@ -100,11 +100,11 @@ func letterOf(d *bus.StoredDead) messages.DeadLetter {
 const maxDeadText = 1024
 
 // letter is the letter of a request.
-func (s *Service) letter(ctx context.Context, req *messages.DeadRequest) (bus.StoredDead, error) {
+func (s *Service) letter(ctx context.Context, req *messages.DeadRequest) (deadletters.Letter, error) {
 	if err := req.Check(); err != nil {
-		return bus.StoredDead{}, err
+		return deadletters.Letter{}, err
 	}
-	return s.cfg.Bus.DeadLetter(ctx, req.Tenant, req.Seq)
+	return s.stores.letters.Get(ctx, req.Tenant, req.Seq)
 }
 
 func (s *Service) showDead(ctx context.Context, req messages.DeadRequest) (any, error) {
@@ -126,15 +126,15 @@ func (s *Service) purgeDead(ctx context.Context, req messages.DeadRequest) (any,
 	if err != nil {
 		return nil, err
 	}
-	return letterOf(&d), s.cfg.Bus.RemoveDead(ctx, d.Seq)
+	return letterOf(&d), s.stores.letters.Remove(ctx, d.Seq)
 }
 
 func (s *Service) purgeAllDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
 	var out messages.DeadBulk
 	var err error
-	out.Next, err = s.eachDead(ctx, req, messages.MaxDeadBulk, func(d *bus.StoredDead) error {
+	out.Next, err = s.eachDead(ctx, req, messages.MaxDeadBulk, func(d *deadletters.Letter) error {
 		out.Purged = append(out.Purged, d.Seq)
-		return s.cfg.Bus.RemoveDead(ctx, d.Seq)
+		return s.stores.letters.Remove(ctx, d.Seq)
 	})
 	return out, err
 }
@@ -151,7 +151,7 @@ func (s *Service) redriveDead(ctx context.Context, req messages.DeadRedrive) (an
 func (s *Service) redriveAllDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
 	var out messages.DeadBulk
 	var err error
-	out.Next, err = s.eachDead(ctx, req, messages.MaxDeadBulk, func(d *bus.StoredDead) error {
+	out.Next, err = s.eachDead(ctx, req, messages.MaxDeadBulk, func(d *deadletters.Letter) error {
 		done, err := s.redrive(ctx, d, &messages.DeadRedrive{})
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -168,7 +168,7 @@ func (s *Service) redriveAllDead(ctx context.Context, req messages.DeadListReque
 
 // redrive sends a letter again, and removes it once what it became is stored. Who is killed in between, or does it at
 // the same time as somebody else, finds the same task under the same id.
-func (s *Service) redrive(ctx context.Context, d *bus.StoredDead, req *messages.DeadRedrive) (messages.DeadRedriven, error) {
+func (s *Service) redrive(ctx context.Context, d *deadletters.Letter, req *messages.DeadRedrive) (messages.DeadRedriven, error) {
 	out := messages.DeadRedriven{Seq: d.Seq, Kind: d.Of.Kind}
 	var err error
 	if d.Of.Kind == messages.DeadWebhook {
@@ -185,11 +185,11 @@ func (s *Service) redrive(ctx context.Context, d *bus.StoredDead, req *messages.
 	if err != nil {
 		return out, err
 	}
-	return out, s.cfg.Bus.RemoveDead(ctx, d.Seq)
+	return out, s.stores.letters.Remove(ctx, d.Seq)
 }
 
 // redriveWebhook has a webhook delivered again, as the same delivery.
-func (s *Service) redriveWebhook(ctx context.Context, d *bus.StoredDead, req *messages.DeadRedrive) (id string, err error) {
+func (s *Service) redriveWebhook(ctx context.Context, d *deadletters.Letter, req *messages.DeadRedrive) (id string, err error) {
 	if len(req.Task) > 0 || req.NewID != "" {
 		return "", &messages.FieldError{Field: "task", Reason: "the letter is of a webhook, which is delivered again as it was"}
 	}
@@ -203,12 +203,12 @@ func (s *Service) redriveWebhook(ctx context.Context, d *bus.StoredDead, req *me
 	if err := j.Check(); err != nil {
 		return "", err
 	}
-	return j.ID, s.cfg.Bus.PutWebhook(ctx, &j, d.Seq)
+	return j.ID, s.stores.webhooks.Put(ctx, &j, d.Seq)
 }
 
 // redriven is the task that a letter becomes. The run that died has ended, so the task is that of a new one, whose id
 // belongs to the letter.
-func redriven(d *bus.StoredDead, req *messages.DeadRedrive) (*messages.Task, error) {
+func redriven(d *deadletters.Letter, req *messages.DeadRedrive) (*messages.Task, error) {
 	body := d.Task
 	if len(req.Task) > 0 {
 		body = req.Task
@@ -242,7 +242,7 @@ func redriven(d *bus.StoredDead, req *messages.DeadRedrive) (*messages.Task, err
 }
 
 // place gives a task the tenant of its letter, and the priority that the letter came with unless it has its own.
-func place(t *messages.Task, body []byte, d *bus.StoredDead) error {
+func place(t *messages.Task, body []byte, d *deadletters.Letter) error {
 	var own struct {
 		Tenant   string            `json:"tenant"`
 		Priority messages.Priority `json:"priority"`

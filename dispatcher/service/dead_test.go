@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 )
 
 // bury puts a letter of a run into the dead letters and returns its number.
@@ -24,7 +25,7 @@ func (o *office) bury(tenant, run, agent, body string, code messages.Code) uint6
 		o.t.Fatal(err)
 	}
 	var newest uint64
-	for d, err := range o.bus.Dead(o.t.Context(), tenant, 0, nil) {
+	for d, err := range deadletters.New(o.bus).List(o.t.Context(), tenant, 0, nil) {
 		if err != nil {
 			o.t.Fatal(err)
 		}

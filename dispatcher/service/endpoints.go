@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -183,7 +184,7 @@ func problem(err error) *messages.Problem {
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such run"
 	case errors.Is(err, batches.ErrNoBatch):
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such batch"
-	case errors.Is(err, bus.ErrNoLetter):
+	case errors.Is(err, deadletters.ErrNoLetter):
 		p.Status, p.Code, p.Detail = http.StatusNotFound, messages.CodeNotFound, "no such dead letter"
 	case errors.Is(err, runlog.ErrEnded):
 		p.Status, p.Code, p.Detail = http.StatusConflict, messages.CodeConflict, "the run has ended"

@@ -21,10 +21,13 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/webhooks"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -83,6 +86,10 @@ type stores struct {
 	sessions  *sessions.Store
 	logs      *logentries.Store
 	workers   *roster.Fleet
+
+	letters    *deadletters.Store
+	webhooks   *webhooks.Queue
+	semaphores *semaphores.Store
 }
 
 // Service answers requests.
@@ -134,6 +141,7 @@ func New(cfg Config) *Service {
 		stores: stores{
 			batches: batches.New(cfg.Bus), schedules: schedules.New(cfg.Bus), sessions: sessions.New(cfg.Bus),
 			logs: logentries.New(cfg.Bus), workers: roster.New(cfg.Bus),
+			letters: deadletters.New(cfg.Bus), webhooks: webhooks.New(cfg.Bus), semaphores: semaphores.New(cfg.Bus),
 		},
 		cfg: cfg, ready: make(chan struct{}), pump: newPump(), renders: make(chan struct{}, maxRenders),
 		places: make(chan struct{}, maxRequests), over: make(chan struct{}),

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -24,7 +25,7 @@ func (h *hall) mortal(nc *nats.Conn) (kill func()) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Asks: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	s := service.New(service.Config{Conn: nc, Bus: b, Version: "0.0.0", Keeper: k})
 	ctx, cancel := context.WithCancel(h.Context())
 	done := make(chan error, 1)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/webhooks"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -24,7 +24,7 @@ func TestStatsOfWebhooks(t *testing.T) {
 		Webhooks: to, WebhookTries: []time.Duration{time.Hour}, Log: slog.New(slog.DiscardHandler),
 		Keeper: &runlog.Keeper{Now: time.Now},
 	})
-	job := bus.WebhookDelivery{WebhookJob: messages.WebhookJob{Tenant: "acme", URL: "https://example.com/"}, Queued: time.Now(), Delivered: 1}
+	job := webhooks.Delivery{WebhookJob: messages.WebhookJob{Tenant: "acme", URL: "https://example.com/"}, Queued: time.Now(), Delivered: 1}
 	if _, done := s.deliver(t.Context(), job); !done {
 		t.Error("it is not done")
 	}

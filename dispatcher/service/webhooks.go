@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/webhooks"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -111,7 +112,7 @@ func (s *Service) webhookOf(ctx context.Context, run messages.Ref, status messag
 	case !task.Webhook.Wants(string(status)):
 		return nil, nil
 	}
-	return s.cfg.Bus.WebhookState(ctx, run)
+	return s.stores.webhooks.State(ctx, run)
 }
 
 // tellBatch queues the webhook of a batch that has ended, and then notes that it is.
@@ -135,7 +136,7 @@ func (s *Service) queueWebhook(ctx context.Context, j messages.WebhookJob) error
 	if s.cfg.Webhooks == nil { // a task that came past the door
 		return s.buryWebhook(ctx, &j, &messages.WebhookError{Reason: noWebhooks}, 0)
 	}
-	return s.cfg.Bus.PutWebhook(ctx, &j, 0)
+	return s.stores.webhooks.Put(ctx, &j, 0)
 }
 
 func (s *Service) buryWebhook(ctx context.Context, j *messages.WebhookJob, why error, attempts int) error {
@@ -143,7 +144,7 @@ func (s *Service) buryWebhook(ctx context.Context, j *messages.WebhookJob, why e
 	if err != nil {
 		return fmt.Errorf("encode webhook: %w", err)
 	}
-	return s.cfg.Bus.BuryWebhook(ctx, j, messages.Dead{
+	return s.stores.letters.PutWebhook(ctx, j, messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeWebhookFailed, Message: why.Error()},
 		Subject: j.Subject(), Task: body, Attempts: attempts, Time: s.cfg.Keeper.Now(),
 	})
@@ -154,13 +155,13 @@ func (s *Service) keepDelivering(ctx context.Context) error {
 	if s.cfg.Webhooks == nil {
 		return nil
 	}
-	return s.cfg.Bus.Webhooks(ctx, bus.WebhookWork{
+	return s.stores.webhooks.Run(ctx, webhooks.Work{
 		Together: webhooksTogether, AckWait: s.cfg.WebhookWait, Deliver: s.deliver,
 	})
 }
 
 // deliver makes one attempt, and says when the next one is, if any.
-func (s *Service) deliver(ctx context.Context, d bus.WebhookDelivery) (again time.Duration, done bool) {
+func (s *Service) deliver(ctx context.Context, d webhooks.Delivery) (again time.Duration, done bool) {
 	host := hostOf(d.URL)
 	if !s.calling.enter(host, d.Tenant) {
 		return jitter(min(busyHost<<min(d.Delivered, 10), maxBusyHost)), false
@@ -191,7 +192,7 @@ func (s *Service) deliver(ctx context.Context, d bus.WebhookDelivery) (again tim
 
 // nextTry is the time until the next attempt. Attempts are made at times that count from when the job was stored, so
 // that a job which only waited for a busy host has lost none.
-func (s *Service) nextTry(d *bus.WebhookDelivery, err error) (again time.Duration, more bool) {
+func (s *Service) nextTry(d *webhooks.Delivery, err error) (again time.Duration, more bool) {
 	failure, ok := errors.AsType[*messages.WebhookError](err)
 	if !ok {
 		failure = &messages.WebhookError{}

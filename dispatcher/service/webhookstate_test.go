@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/webhooks"
 )
 
 // The status of a run tells what became of its webhook: while it is under way, when it was taken, when it was given up,
@@ -63,7 +64,7 @@ func TestWebhookStateBeforeTheEndIsTaken(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	run := o.end("r", &messages.Webhook{URL: o.url}, messages.StatusCompleted)
-	st, err := o.bus.WebhookState(t.Context(), run)
+	st, err := webhooks.New(o.bus).State(t.Context(), run)
 	if err != nil || st.State != messages.WebhookPending {
 		t.Errorf("%+v, %v", st, err)
 	}

@@ -242,7 +242,7 @@ func (s *Service) whySession(ctx context.Context, y *messages.Why, ref messages.
 }
 
 func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref, line string) error {
-	l, _, err := s.cfg.Bus.Line(ctx, line)
+	l, _, err := s.stores.semaphores.Line(ctx, line)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref
 		}
 		y.Places, what, paused = q.MaxRunning, of.String(), q.Paused
 	}
-	if y.Ahead, y.AheadMore, err = s.cfg.Bus.Ahead(ctx, line, ref, maxAhead); err != nil {
+	if y.Ahead, y.AheadMore, err = s.stores.semaphores.Ahead(ctx, line, ref, maxAhead); err != nil {
 		return err
 	}
 	more := ""

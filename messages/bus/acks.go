@@ -83,7 +83,7 @@ func (a *acks) send(f *flight) {
 		a.sweep(now)
 	}
 	a.mu.Unlock()
-	f.box.header[headerMsgID] = append(f.box.header[headerMsgID][:0], f.id)
+	f.box.header[HeaderMsgID] = append(f.box.header[HeaderMsgID][:0], f.id)
 	delete(f.box.header, headerIncrement)
 	if f.increment != "" {
 		f.box.header.Set(headerIncrement, f.increment)

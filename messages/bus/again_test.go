@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/tracing"
 )
 
 // A stream that lost its end while it was followed hands out the same positions again: a feed must say so.
@@ -39,7 +40,7 @@ func TestConsumersAreMadeAgain(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	ctx, cancel := context.WithCancel(bustest.Context(t))
 	ends, traced := make(chan messages.Ref, 10), make(chan messages.Ref, 10)
-	traces, err := b.Traces(ctx, messages.EventRunFinished)
+	traces, err := tracing.New(b).Open(ctx, messages.EventRunFinished)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestConsumersAreMadeAgain(t *testing.T) {
 		_ = b.RunEnds(ctx, func(_ context.Context, e bus.RunEnd) error { ends <- e.Run; return nil })
 	})
 	done.Go(func() {
-		traces.Run(ctx, func(_ context.Context, es []bus.TracedEvent) ([]int, error) {
+		traces.Run(ctx, func(_ context.Context, es []tracing.Event) ([]int, error) {
 			for _, e := range es {
 				traced <- e.Run
 			}

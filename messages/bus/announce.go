@@ -57,7 +57,7 @@ func (b *Bus) AnnounceTo(ctx context.Context, tenant, name string, data any) err
 			return fmt.Errorf("encode event %s: %w", name, err)
 		}
 		m := &nats.Msg{Subject: run.EventSubject(name), Data: encoded, Header: nats.Header{
-			headerMsgID: {run.Tenant + "." + e.ID}, headerExpectFor: {run.EventFilter()},
+			HeaderMsgID: {run.Tenant + "." + e.ID}, headerExpectFor: {run.EventFilter()},
 		}}
 		Expect(m, last.Seq)
 		_, err = b.Store(ctx, m)

@@ -16,7 +16,7 @@ import (
 
 // Sizes of a page. The first is small, for many readers want a run's first entry or a short log.
 const (
-	firstPage = 64
+	FirstPage = 64
 	nextPages = 512
 	PageBytes = 4 << 20
 )
@@ -44,9 +44,9 @@ type Page struct {
 	Bytes int        `json:"max_bytes"`
 }
 
-// startTime is a time that the message store can count: it takes nanoseconds since 1970, in which a time before 1678 or after
+// StartTime is a time that the message store can count: it takes nanoseconds since 1970, in which a time before 1678 or after
 // 2262 is quite another one. Nothing was stored before 1970 or will be after 2262, so what is asked for stays the same.
-func startTime(t time.Time) *time.Time {
+func StartTime(t time.Time) *time.Time {
 	first, last := time.Unix(0, 0), time.Unix(0, math.MaxInt64)
 	switch {
 	case t.Before(first):
@@ -61,7 +61,7 @@ func startTime(t time.Time) *time.Time {
 // Scan yields the messages of a subject from a sequence on, perhaps as a replica has them: what was stored a moment ago
 // may be missing at the end, nothing in between. An error ends it.
 func (b *Bus) Scan(ctx context.Context, stream, subject string, from uint64) iter.Seq2[Message, error] {
-	return b.ScanPages(ctx, stream, Page{Seq: from, Next: subject, Batch: firstPage, Bytes: PageBytes})
+	return b.ScanPages(ctx, stream, Page{Seq: from, Next: subject, Batch: FirstPage, Bytes: PageBytes})
 }
 
 // ScanPages is Scan of what a page asks for, and what follows it.
@@ -88,7 +88,7 @@ func (b *Bus) ScanPages(ctx context.Context, stream string, p Page) iter.Seq2[Me
 func (b *Bus) sequence(ctx context.Context, stream string, p Page) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		at := Lookup{Seq: p.Seq, Since: p.Since, Next: p.Next}
-		for range firstPage {
+		for range FirstPage {
 			m, ok, err := b.Get(ctx, stream, at)
 			if err != nil {
 				yield(Message{}, err)

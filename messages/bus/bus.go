@@ -132,8 +132,8 @@ func (b *Bus) Budget() time.Duration { return b.budget }
 // Answer is how long one attempt waits for its answer, as [Config] says.
 func (b *Bus) Answer() time.Duration { return b.answer }
 
-// newJetStream is the library's view of a connection. Only what is set up once goes through it.
-func newJetStream(nc *nats.Conn) (jetstream.JetStream, error) {
+// NewJetStream is the library's view of a connection. Only what is set up once goes through it.
+func NewJetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("open JetStream: %w", err)

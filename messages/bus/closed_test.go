@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 )
 
 // What is tried again ends soon after its connection was closed, and not with its budget.
@@ -28,7 +29,7 @@ func TestRetriesEndWithTheConnection(t *testing.T) {
 	done := make(chan error, callers)
 	for range callers {
 		go func() {
-			_, _, err := b.First(ctx, messages.WorkerLine)
+			_, _, err := semaphores.New(b).First(ctx, messages.WorkerLine)
 			done <- err
 		}()
 	}

@@ -20,7 +20,7 @@ func (b *Bus) submitLater(ctx context.Context, t *messages.Task, body []byte, fr
 		}
 	}
 	m := &nats.Msg{Subject: run.DelaySubject(), Data: body, Header: nats.Header{
-		headerMsgID:      {run.MsgID()}, // that of a submit without a delay: the two exclude each other while it counts
+		HeaderMsgID:      {run.MsgID()}, // that of a submit without a delay: the two exclude each other while it counts
 		HeaderSchedule:   {"@at " + t.NotBefore.UTC().Format(time.RFC3339Nano)},
 		HeaderScheduleTo: {run.TaskSubject(t.Priority)},
 	}}

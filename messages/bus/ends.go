@@ -46,7 +46,7 @@ func (b *Bus) RunEnds(ctx context.Context, take func(context.Context, RunEnd) er
 	p := Puller{
 		Bus: b, Stream: StreamEvents, Most: endsFetched,
 		Config: jetstream.ConsumerConfig{
-			Durable: consumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
+			Durable: ConsumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: endsAckWait, MaxDeliver: -1,
 		},
 		Take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {

@@ -12,7 +12,7 @@ import (
 func (b *Bus) EventPage(ctx context.Context, r *messages.EventsRequest, room int) (*messages.EventPage, error) {
 	p := Page{Seq: r.After + 1, Next: r.Filter(), Batch: r.Limit, Bytes: room}
 	if r.Since != nil && r.After == 0 {
-		p.Seq, p.Since = 0, startTime(*r.Since)
+		p.Seq, p.Since = 0, StartTime(*r.Since)
 	}
 	var out messages.EventPage
 	var first uint64 // running number

@@ -18,7 +18,7 @@ func (b *Bus) Events(ctx context.Context, filter string, since time.Time) iter.S
 	return func(yield func(messages.Event, error) bool) {
 		p := Page{Seq: 1, Next: filter, Batch: nextPages, Bytes: PageBytes}
 		if !since.IsZero() {
-			p.Seq, p.Since = 0, startTime(since)
+			p.Seq, p.Since = 0, StartTime(since)
 		}
 		for m, err := range b.ScanPages(ctx, StreamEvents, p) {
 			if err != nil {

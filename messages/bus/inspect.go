@@ -29,7 +29,7 @@ type Inspector struct {
 
 // NewInspector returns an Inspector that compares with what Setup would want. Zero fields of Streams fit whatever is there.
 func NewInspector(nc *nats.Conn, want Streams) (*Inspector, error) {
-	js, err := newJetStream(nc)
+	js, err := NewJetStream(nc)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (b *Bus) queued(m jetstream.Msg) *nats.Msg {
 		trace(out.Header, parent)
 	}
 	if id := intakeID(m, tenant); id != "" {
-		out.Header.Set(headerMsgID, id)
+		out.Header.Set(HeaderMsgID, id)
 	}
 	if int64(out.Size()+maxHeaders) > b.nc.MaxPayload() {
 		out.Header = nil
@@ -102,7 +102,7 @@ func (b *Bus) queued(m jetstream.Msg) *nats.Msg {
 
 // intakeID is an id that is the same when the task comes again, and that is none of another tenant.
 func intakeID(m jetstream.Msg, tenant string) string {
-	id, own := m.Headers().Get(headerMsgID), tenant+"."
+	id, own := m.Headers().Get(HeaderMsgID), tenant+"."
 	switch {
 	case len(id) > maxIntakeHeader:
 	case strings.HasPrefix(id, own):

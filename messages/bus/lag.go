@@ -52,7 +52,7 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 // SharedConsumers are the names of the durable consumers that dispatchers share: metrics counts events, ends reacts to the
 // ends of runs, webhooks delivers, traces makes spans, intake queues what tenants publish.
 func SharedConsumers() []string {
-	return []string{ConsumerMetrics, consumerEnds, consumerWebhooks, consumerTraces, consumerIntake}
+	return []string{ConsumerMetrics, ConsumerEnds, ConsumerWebhooks, ConsumerTraces, consumerIntake}
 }
 
 // Lags are those of the SharedConsumers, by name, as far as they exist.
@@ -61,7 +61,7 @@ func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
 	for _, name := range SharedConsumers() {
 		stream := StreamEvents
 		switch name {
-		case consumerWebhooks:
+		case ConsumerWebhooks:
 			stream = StreamWebhooks
 		case consumerIntake:
 			stream = StreamIntake

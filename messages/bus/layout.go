@@ -45,9 +45,9 @@ const (
 
 // Prefixes of subjects.
 const (
-	placesPrefix = "lines.places."
-	waitPrefix   = "lines.wait."
-	intakePrefix = "intake." // then as the subject of a task: priority, tenant, run
+	HoldersPrefix = "lines.places."
+	WaitPrefix    = "lines.wait."
+	intakePrefix  = "intake." // then as the subject of a task: priority, tenant, run
 )
 
 // The durable consumers that dispatchers share.
@@ -55,9 +55,9 @@ const (
 	// ConsumerMetrics is that of EVENTS by which all dispatchers together count each event in one of them.
 	ConsumerMetrics = "metrics"
 
-	consumerTraces   = "traces"
-	consumerEnds     = "ends"
-	consumerWebhooks = "webhooks"
+	ConsumerTraces   = "traces"
+	ConsumerEnds     = "ends"
+	ConsumerWebhooks = "webhooks"
 	consumerIntake   = "intake"
 )
 
@@ -130,7 +130,7 @@ func keys(like jetstream.StreamConfig) jetstream.StreamConfig {
 
 func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
 	base.Name, base.Description = StreamLines, "Places of capped runs, and who waits for one."
-	base.Subjects = []string{placesPrefix + ">", waitPrefix + ">"}
+	base.Subjects = []string{HoldersPrefix + ">", WaitPrefix + ">"}
 	base.MaxMsgsPerSubject = 1
 	base.AllowMsgTTL = true
 	return base

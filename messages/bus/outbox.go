@@ -238,7 +238,7 @@ func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
 	if err != nil {
 		return err
 	}
-	m := &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{headerMsgID: {l.id}}}
+	m := &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{HeaderMsgID: {l.id}}}
 	trace(m.Header, l.trace)
 	return o.bus.StoreFirst(ctx, m)
 }

@@ -15,7 +15,7 @@ import (
 
 // Headers that JetStream obeys.
 const (
-	headerMsgID      = jetstream.MsgIDHeader
+	HeaderMsgID      = jetstream.MsgIDHeader
 	headerExpect     = jetstream.ExpectedLastSubjSeqHeader
 	headerExpectFor  = jetstream.ExpectedLastSubjSeqSubjHeader
 	HeaderSchedule   = jetstream.ScheduleHeader

@@ -23,7 +23,7 @@ type Puller struct {
 	Config jetstream.ConsumerConfig
 	Most   int // how many are fetched at a time
 	// room, if it is set, waits until there is room, and says for how many.
-	room func(ctx context.Context) int
+	Room func(ctx context.Context) int
 	// take sees to each message itself. False: not all could be taken, and it has said why; what follows waits for a moment.
 	Take func(ctx context.Context, msgs <-chan jetstream.Msg) bool
 }
@@ -43,7 +43,7 @@ func (p *Puller) Run(ctx context.Context) error {
 }
 
 func (p *Puller) consumer(ctx context.Context) (jetstream.Consumer, error) {
-	js, err := newJetStream(p.Bus.nc)
+	js, err := NewJetStream(p.Bus.nc)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func (p *Puller) follow(ctx context.Context, cons jetstream.Consumer) {
 // next takes what is there, and what comes meanwhile. The error is the server's.
 func (p *Puller) next(ctx context.Context, cons jetstream.Consumer) (ok bool, _ error) {
 	most := p.Most
-	if p.room != nil {
-		if most = min(most, p.room(ctx)); ctx.Err() != nil {
+	if p.Room != nil {
+		if most = min(most, p.Room(ctx)); ctx.Err() != nil {
 			return false, nil
 		}
 	}

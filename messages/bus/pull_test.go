@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/bus/webhooks"
 )
 
 // Consumers that dispatchers share are made again when somebody has removed them, and what was stored meanwhile comes.
@@ -35,9 +36,9 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 		"webhooks": {
 			stream: bus.StreamWebhooks,
 			run: func(ctx context.Context, b *bus.Bus, took chan<- string) error {
-				return b.Webhooks(ctx, bus.WebhookWork{
+				return webhooks.New(b).Run(ctx, webhooks.Work{
 					Together: 2, AckWait: time.Minute,
-					Deliver: func(_ context.Context, d bus.WebhookDelivery) (time.Duration, bool) {
+					Deliver: func(_ context.Context, d webhooks.Delivery) (time.Duration, bool) {
 						took <- d.Name
 						return 0, true
 					},
@@ -46,7 +47,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 			put: func(t *testing.T, b *bus.Bus, _ *nats.Conn, name string) {
 				t.Helper()
 				job := messages.RunWebhook(messages.Ref{Tenant: "acme", Run: name}, "https://example.com/", []byte(`{}`))
-				if err := b.PutWebhook(bustest.Context(t), &job, 0); err != nil {
+				if err := webhooks.New(b).Put(bustest.Context(t), &job, 0); err != nil {
 					t.Fatal(err)
 				}
 			},

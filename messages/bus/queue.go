@@ -26,7 +26,7 @@ func (b *Bus) Wake(ctx context.Context, run messages.Ref, after uint64) error {
 		return fmt.Errorf("encode wake-up: %w", err)
 	}
 	id := run.MsgID() + "." + strconv.FormatUint(after, 10)
-	_, err = b.Store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{headerMsgID: {id}}, Data: body})
+	_, err = b.Store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{HeaderMsgID: {id}}, Data: body})
 	return err
 }
 
@@ -85,19 +85,20 @@ func (b *Bus) Bury(ctx context.Context, run messages.Ref, agent string, d messag
 		agent = "_"
 	}
 	if d.Ticket != 0 {
-		return b.bury(ctx, run.DeadTicketSubject(agent, d.Ticket), d)
+		return b.PutDead(ctx, run.DeadTicketSubject(agent, d.Ticket), d)
 	}
-	return b.bury(ctx, run.DeadSubject(agent), d)
+	return b.PutDead(ctx, run.DeadSubject(agent), d)
 }
 
 // BuryRaw publishes a message of TASKS to the dead letters whose subject is not that of a run; one letter per message, which
 // is d.Ticket.
 func (b *Bus) BuryRaw(ctx context.Context, subject string, d messages.Dead) error {
 	sum := sha256.Sum256([]byte(subject + "\x00" + strconv.FormatUint(d.Ticket, 10)))
-	return b.bury(ctx, "dead._._."+hex.EncodeToString(sum[:]), d)
+	return b.PutDead(ctx, "dead._._."+hex.EncodeToString(sum[:]), d)
 }
 
-func (b *Bus) bury(ctx context.Context, subject string, d messages.Dead) error {
+// PutDead stores a dead letter unless its subject has one. The reason is kept even when the task is too large to be.
+func (b *Bus) PutDead(ctx context.Context, subject string, d messages.Dead) error {
 	body, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)

@@ -19,12 +19,12 @@ func (b *Bus) QueuedTasks(ctx context.Context, tenant string, delayed bool, afte
 			yield(Queued{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
 			return
 		}
-		p := Page{Seq: after + 1, Next: "lanes.*.*." + tenant + ".*", Batch: firstPage, Bytes: PageBytes}
+		p := Page{Seq: after + 1, Next: "lanes.*.*." + tenant + ".*", Batch: FirstPage, Bytes: PageBytes}
 		if delayed {
 			p.Next = "sched.task." + tenant + ".*.start"
 		}
 		if after == 0 && !since.IsZero() {
-			p.Seq, p.Since = 0, startTime(since)
+			p.Seq, p.Since = 0, StartTime(since)
 		}
 		for m, err := range b.ScanPages(ctx, StreamTasks, p) {
 			if err != nil {

@@ -74,7 +74,7 @@ const day = 24 * time.Hour
 // that the protocol needs. A different one is an error that says what to change; only the consumers' settings, and what
 // TASKS did not have in earlier versions, are changed in place. It may be called at any time, by several processes at once.
 func Setup(ctx context.Context, nc *nats.Conn, s Streams) error {
-	js, err := newJetStream(nc)
+	js, err := NewJetStream(nc)
 	if err != nil {
 		return err
 	}

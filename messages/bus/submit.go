@@ -42,7 +42,7 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplica
 		return b.submitLater(ctx, t, body, fresh)
 	}
 	m := &nats.Msg{Subject: run.TaskSubject(t.Priority), Data: body, Header: nats.Header{
-		headerMsgID:     {run.MsgID()},
+		HeaderMsgID:     {run.MsgID()},
 		headerExpectFor: {run.QueuedFilter()}, // whatever its priority was
 	}}
 	trace(m.Header, t.Traceparent)

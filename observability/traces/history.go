@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/tracing"
 )
 
 // recently is how far back the begin of a span is looked for, before everything that is stored is read.
@@ -54,7 +55,7 @@ func (h *history) of(ctx context.Context, run messages.Ref, name string, since t
 }
 
 // before finds the last event with a name before another one that is the one; ok is false when there is none.
-func (h *history) before(ctx context.Context, e *bus.TracedEvent, name string, is func(*messages.Event) bool) (found messages.Event, ok bool, err error) {
+func (h *history) before(ctx context.Context, e *tracing.Event, name string, is func(*messages.Event) bool) (found messages.Event, ok bool, err error) {
 	for _, since := range []time.Time{e.Stored.Add(-recently), {}} {
 		all, err := h.of(ctx, e.Run, name, since)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/tracing"
 )
 
 // ending are the events that end a span, or more than one.
@@ -24,7 +24,7 @@ func ending() []string {
 
 // spansOf are the spans that an event ends. They follow from the events of the run alone: the same event always has the
 // same spans, ids included. The error is errNotYet when it is too early to say.
-func spansOf(ctx context.Context, e *bus.TracedEvent, h *history) ([]*tracepb.Span, error) {
+func spansOf(ctx context.Context, e *tracing.Event, h *history) ([]*tracepb.Span, error) {
 	place := placeOf(e.Run, e.Traceparent)
 	if !place.Sampled() {
 		return nil, nil
@@ -75,7 +75,7 @@ func read[T any](e *messages.Event) (*T, error) {
 
 // making makes the spans of one event.
 type making struct {
-	e       *bus.TracedEvent
+	e       *tracing.Event
 	history *history
 	place   messages.Traceparent // of the run
 }

@@ -19,6 +19,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/tracing"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -38,7 +39,7 @@ type Config struct {
 // Exporter exports the spans of all runs.
 type Exporter struct {
 	cfg      Config
-	events   *bus.Traces
+	events   *tracing.Consumer
 	client   *client
 	resource attributes
 }
@@ -55,7 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := cfg.Bus.Traces(ctx, ending()...)
+	events, err := tracing.New(cfg.Bus).Open(ctx, ending()...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (x *Exporter) Run(ctx context.Context) error {
 }
 
 // export sends the spans of some events to the collector. It returns the places of events that must come again.
-func (x *Exporter) export(ctx context.Context, events []bus.TracedEvent) (again []int, err error) {
+func (x *Exporter) export(ctx context.Context, events []tracing.Event) (again []int, err error) {
 	h := newHistory(x.cfg.Bus)
 	var spans []*tracepb.Span
 	for i := range events {

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -154,7 +155,7 @@ func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Keeper, 
 		nc.Close()
 		return nil, nil, nil, err
 	}
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Lines: b, Now: time.Now}
+	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Lines: semaphores.New(b), Now: time.Now}
 	return b, k, nc.Close, nil
 }
 

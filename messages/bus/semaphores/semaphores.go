@@ -1,4 +1,4 @@
-package bus
+package semaphores
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -19,14 +20,14 @@ const (
 	emptyKeyTTL = "1h" // how long the line of a concurrency key is kept that nobody has a place in: there may be many keys
 )
 
-var _ runlog.Lines = (*Bus)(nil)
+var _ runlog.Lines = (*Store)(nil)
 
 // Line implements runlog.Lines.
-func (b *Bus) Line(ctx context.Context, line string) (l messages.Line, revision uint64, err error) {
+func (st *Store) Line(ctx context.Context, line string) (l messages.Line, revision uint64, err error) {
 	if err := messages.CheckLine(line); err != nil {
 		return l, 0, err
 	}
-	m, ok, err := b.Get(ctx, StreamLines, Lookup{Last: placesPrefix + line})
+	m, ok, err := st.bus.Get(ctx, bus.StreamLines, bus.Lookup{Last: bus.HoldersPrefix + line})
 	if err != nil || !ok {
 		return l, 0, err
 	}
@@ -37,7 +38,7 @@ func (b *Bus) Line(ctx context.Context, line string) (l messages.Line, revision 
 }
 
 // PutLine implements runlog.Lines.
-func (b *Bus) PutLine(ctx context.Context, line string, revision uint64, l messages.Line) error {
+func (st *Store) PutLine(ctx context.Context, line string, revision uint64, l messages.Line) error {
 	if err := messages.CheckLine(line); err != nil {
 		return err
 	}
@@ -45,13 +46,13 @@ func (b *Bus) PutLine(ctx context.Context, line string, revision uint64, l messa
 	if err != nil {
 		return fmt.Errorf("encode line: %w", err)
 	}
-	m := &nats.Msg{Subject: placesPrefix + line, Header: nats.Header{}, Data: body}
+	m := &nats.Msg{Subject: bus.HoldersPrefix + line, Header: nats.Header{}, Data: body}
 	if messages.IsKeyLine(line) && len(l.Places) == 0 {
 		m.Header.Set(headerTTL, emptyKeyTTL)
 	}
-	Expect(m, revision)
-	_, err = b.Store(ctx, m)
-	if Refused(err, CodeWrongLast) {
+	bus.Expect(m, revision)
+	_, err = st.bus.Store(ctx, m)
+	if bus.Refused(err, bus.CodeWrongLast) {
 		return runlog.ErrConflict // or stored, and the answer was lost: whoever asks again sees it
 	}
 	return err
@@ -64,31 +65,31 @@ func waitSubject(line string, run messages.Ref) (string, error) {
 	if err := run.Check(); err != nil {
 		return "", err
 	}
-	return waitPrefix + line + "." + run.Tenant + "." + run.Run, nil
+	return bus.WaitPrefix + line + "." + run.Tenant + "." + run.Run, nil
 }
 
 // Wait implements runlog.Lines.
-func (b *Bus) Wait(ctx context.Context, line string, run messages.Ref) error {
+func (st *Store) Wait(ctx context.Context, line string, run messages.Ref) error {
 	subject, err := waitSubject(line, run)
 	if err != nil {
 		return err
 	}
-	return b.StoreFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}})
+	return st.bus.StoreFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}})
 }
 
 // Waiting implements runlog.Lines.
-func (b *Bus) Waiting(ctx context.Context, line string, run messages.Ref) (uint64, error) {
+func (st *Store) Waiting(ctx context.Context, line string, run messages.Ref) (uint64, error) {
 	subject, err := waitSubject(line, run)
 	if err != nil {
 		return 0, err
 	}
-	m, _, err := b.Get(ctx, StreamLines, Lookup{Last: subject})
+	m, _, err := st.bus.Get(ctx, bus.StreamLines, bus.Lookup{Last: subject})
 	return m.Seq, err
 }
 
 // First implements runlog.Lines.
-func (b *Bus) First(ctx context.Context, line string) (run messages.Ref, at uint64, err error) {
-	return b.NextIn(ctx, line, 0)
+func (st *Store) First(ctx context.Context, line string) (run messages.Ref, at uint64, err error) {
+	return st.NextIn(ctx, line, 0)
 }
 
 // Standing is where a run stands in a line.
@@ -98,7 +99,7 @@ type Standing struct {
 }
 
 // Standing yields the runs of a tenant that stand in a line, in its order. A replica may answer, some milliseconds late.
-func (b *Bus) Standing(ctx context.Context, line, tenant string) iter.Seq2[Standing, error] {
+func (st *Store) Standing(ctx context.Context, line, tenant string) iter.Seq2[Standing, error] {
 	return func(yield func(Standing, error) bool) {
 		if err := messages.CheckLine(line); err != nil {
 			yield(Standing{}, err)
@@ -108,7 +109,7 @@ func (b *Bus) Standing(ctx context.Context, line, tenant string) iter.Seq2[Stand
 			yield(Standing{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
 			return
 		}
-		for m, err := range b.Scan(ctx, StreamLines, waitPrefix+line+"."+tenant+".*", 1) {
+		for m, err := range st.bus.Scan(ctx, bus.StreamLines, bus.WaitPrefix+line+"."+tenant+".*", 1) {
 			if err != nil {
 				yield(Standing{}, fmt.Errorf("read line %s: %w", line, err))
 				return
@@ -121,11 +122,11 @@ func (b *Bus) Standing(ctx context.Context, line, tenant string) iter.Seq2[Stand
 }
 
 // NextIn is who stands in a line first after a position, and where; 0: no run does.
-func (b *Bus) NextIn(ctx context.Context, line string, after uint64) (run messages.Ref, at uint64, err error) {
+func (st *Store) NextIn(ctx context.Context, line string, after uint64) (run messages.Ref, at uint64, err error) {
 	if err := messages.CheckLine(line); err != nil {
 		return run, 0, err
 	}
-	m, ok, err := b.Get(ctx, StreamLines, Lookup{Seq: after + 1, Next: waitPrefix + line + ".*.*"})
+	m, ok, err := st.bus.Get(ctx, bus.StreamLines, bus.Lookup{Seq: after + 1, Next: bus.WaitPrefix + line + ".*.*"})
 	if err != nil || !ok {
 		return run, 0, err
 	}
@@ -138,28 +139,28 @@ func runThatWaits(subject string) messages.Ref {
 }
 
 // Unwait implements runlog.Lines.
-func (b *Bus) Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error {
-	err := b.Call(ctx, "STREAM.MSG.DELETE."+StreamLines, struct {
+func (st *Store) Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error {
+	err := st.bus.Call(ctx, "STREAM.MSG.DELETE."+bus.StreamLines, struct {
 		Seq     uint64 `json:"seq"`
 		NoErase bool   `json:"no_erase"`
 	}{at, true}, nil)
 	if err == nil {
 		return nil
 	}
-	if now, other := b.Waiting(ctx, line, run); other == nil && now != at {
+	if now, other := st.Waiting(ctx, line, run); other == nil && now != at {
 		return nil // it was deleted already
 	}
 	return fmt.Errorf("leave the wait: %w", err)
 }
 
 // Lines implements runlog.Lines.
-func (b *Bus) Lines(ctx context.Context) iter.Seq2[string, error] {
+func (st *Store) Lines(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for subject, err := range b.Subjects(ctx, StreamLines, placesPrefix+">") {
+		for subject, err := range st.bus.Subjects(ctx, bus.StreamLines, bus.HoldersPrefix+">") {
 			if err != nil {
 				err = fmt.Errorf("list lines: %w", err)
 			}
-			if !yield(strings.TrimPrefix(subject, placesPrefix), err) {
+			if !yield(strings.TrimPrefix(subject, bus.HoldersPrefix), err) {
 				return
 			}
 		}
@@ -168,11 +169,11 @@ func (b *Bus) Lines(ctx context.Context) iter.Seq2[string, error] {
 
 // Ahead is how many runs wait in a line before one of them, at most counted: enough to tell a person. A replica may
 // answer, some milliseconds late.
-func (b *Bus) Ahead(ctx context.Context, line string, run messages.Ref, counted int) (n int, more bool, err error) {
+func (st *Store) Ahead(ctx context.Context, line string, run messages.Ref, counted int) (n int, more bool, err error) {
 	if err := messages.CheckLine(line); err != nil {
 		return 0, false, err
 	}
-	for m, err := range b.Scan(ctx, StreamLines, waitPrefix+line+".*.*", 1) {
+	for m, err := range st.bus.Scan(ctx, bus.StreamLines, bus.WaitPrefix+line+".*.*", 1) {
 		switch {
 		case err != nil:
 			return n, false, fmt.Errorf("read line %s: %w", line, err)

@@ -1,4 +1,4 @@
-package bus
+package webhooks
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -20,9 +21,9 @@ const (
 	webhookAck         = 5 * time.Second
 )
 
-// PutWebhook stores a job, unless one of its key waits already, or was stored within the last two minutes under the
+// Put stores a job, unless one of its key waits already, or was stored within the last two minutes under the
 // same number: 0 for the end itself, else what makes it due once more.
-func (b *Bus) PutWebhook(ctx context.Context, j *messages.WebhookJob, again uint64) error {
+func (q *Queue) Put(ctx context.Context, j *messages.WebhookJob, again uint64) error {
 	if err := j.Check(); err != nil {
 		return err
 	}
@@ -30,44 +31,44 @@ func (b *Bus) PutWebhook(ctx context.Context, j *messages.WebhookJob, again uint
 	if err != nil {
 		return fmt.Errorf("encode webhook: %w", err)
 	}
-	if err := b.CheckSize(body); err != nil {
+	if err := q.bus.CheckSize(body); err != nil {
 		return err
 	}
 	id := fmt.Sprintf("%s.%d", j.ID, again)
-	if err := b.StoreFirst(ctx, &nats.Msg{Subject: j.Subject(), Header: nats.Header{headerMsgID: {id}}, Data: body}); err != nil {
+	if err := q.bus.StoreFirst(ctx, &nats.Msg{Subject: j.Subject(), Header: nats.Header{bus.HeaderMsgID: {id}}, Data: body}); err != nil {
 		return fmt.Errorf("store webhook of %s: %w", j.Name, err)
 	}
 	return nil
 }
 
-// WebhookDelivery is a job whose turn it is.
-type WebhookDelivery struct {
+// Delivery is a job whose turn it is.
+type Delivery struct {
 	messages.WebhookJob
 	Queued    time.Time // when it was stored
 	Delivered int       // how often it was handed out, from 1
 }
 
-// WebhookWork says how webhooks are taken.
-type WebhookWork struct {
+// Work says how webhooks are taken.
+type Work struct {
 	Together int           // at once, by this process
 	AckWait  time.Duration // after it a job whose taker was killed is handed out again
 	// Deliver answers whether the job is done; if not, it comes again after a time.
-	Deliver func(ctx context.Context, d WebhookDelivery) (again time.Duration, done bool)
+	Deliver func(ctx context.Context, d Delivery) (again time.Duration, done bool)
 }
 
-// Webhooks hands jobs to Deliver until ctx ends, each to one of all dispatchers at a time and at least once. It waits
+// Run hands jobs to Deliver until ctx ends, each to one of all dispatchers at a time and at least once. It waits
 // for those in hand.
-func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
+func (q *Queue) Run(ctx context.Context, w Work) error {
 	var working sync.WaitGroup
 	defer working.Wait()
 	places := make(chan struct{}, w.Together)
-	p := Puller{
-		Bus: b, Stream: StreamWebhooks, Most: w.Together,
+	p := bus.Puller{
+		Bus: q.bus, Stream: bus.StreamWebhooks, Most: w.Together,
 		Config: jetstream.ConsumerConfig{
-			Durable: consumerWebhooks, AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.AckWait, MaxDeliver: -1,
+			Durable: bus.ConsumerWebhooks, AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.AckWait, MaxDeliver: -1,
 			MaxAckPending: maxWebhooksPending,
 		},
-		room: func(ctx context.Context) int {
+		Room: func(ctx context.Context) int {
 			select {
 			case places <- struct{}{}: // free again right away: who fetches waits for one
 				<-places
@@ -80,7 +81,7 @@ func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
 				places <- struct{}{}
 				working.Go(func() {
 					defer func() { <-places }()
-					b.takeWebhook(ctx, m, w.Deliver)
+					q.takeWebhook(ctx, m, w.Deliver)
 				})
 			}
 			return true
@@ -89,45 +90,45 @@ func (b *Bus) Webhooks(ctx context.Context, w WebhookWork) error {
 	return p.Run(ctx)
 }
 
-func (b *Bus) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(context.Context, WebhookDelivery) (time.Duration, bool)) {
-	var d WebhookDelivery
+func (q *Queue) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(context.Context, Delivery) (time.Duration, bool)) {
+	var d Delivery
 	meta, err := m.Metadata()
 	if err != nil {
-		b.log.WarnContext(ctx, "take a webhook", "err", err)
+		q.bus.Log().WarnContext(ctx, "take a webhook", "err", err)
 		return
 	}
 	if err := strict.Decode(m.Data(), &d.WebhookJob); err != nil || d.Check() != nil || d.Subject() != m.Subject() {
-		b.refuseWebhook(ctx, m, meta.Timestamp)
+		q.refuseWebhook(ctx, m, meta.Timestamp)
 		return
 	}
 	d.Queued, d.Delivered = meta.Timestamp, int(meta.NumDelivered)
 	again, done := deliver(ctx, d)
 	if !done {
 		if err := m.NakWithDelay(again); err != nil {
-			b.log.DebugContext(ctx, "give a webhook back", "err", err) // it comes after the ack wait
+			q.bus.Log().DebugContext(ctx, "give a webhook back", "err", err) // it comes after the ack wait
 		}
 		return
 	}
-	b.ackWebhook(ctx, m)
+	q.ackWebhook(ctx, m)
 }
 
 // refuseWebhook buries what is no webhook.
-func (b *Bus) refuseWebhook(ctx context.Context, m jetstream.Msg, at time.Time) {
-	err := b.BuryRaw(ctx, m.Subject(), messages.Dead{
+func (q *Queue) refuseWebhook(ctx context.Context, m jetstream.Msg, at time.Time) {
+	err := q.bus.BuryRaw(ctx, m.Subject(), messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: "not a webhook of this fleet"},
 		Subject: m.Subject(), Task: m.Data(), Time: at,
 	})
 	if err != nil {
-		b.log.WarnContext(ctx, "bury a webhook", "err", err)
+		q.bus.Log().WarnContext(ctx, "bury a webhook", "err", err)
 		return // it comes again
 	}
-	b.ackWebhook(ctx, m)
+	q.ackWebhook(ctx, m)
 }
 
-func (b *Bus) ackWebhook(ctx context.Context, m jetstream.Msg) {
+func (q *Queue) ackWebhook(ctx context.Context, m jetstream.Msg) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), webhookAck)
 	defer cancel()
 	if err := m.DoubleAck(ctx); err != nil {
-		b.log.WarnContext(ctx, "ack a webhook", "subject", m.Subject(), "err", err) // it is delivered once more
+		q.bus.Log().WarnContext(ctx, "ack a webhook", "subject", m.Subject(), "err", err) // it is delivered once more
 	}
 }

@@ -1,4 +1,4 @@
-package bus_test
+package semaphores_test
 
 import (
 	"context"
@@ -13,13 +13,14 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 func TestLineJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Lines: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Lines: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	line := messages.KeyLine("t", "deploy")
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -46,7 +47,7 @@ func TestLineJoinedByMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	l, _, err := b.Line(bustest.Context(t), line)
+	l, _, err := semaphores.New(b).Line(bustest.Context(t), line)
 	if err != nil || len(placed) != 3 || len(l.Places) != 3 || l.Limit != 3 {
 		t.Errorf("%v have a place, %+v, %v", placed, l, err)
 	}
@@ -64,25 +65,25 @@ func TestLineOrder(t *testing.T) {
 	ctx, line := bustest.Context(t), messages.TenantLine("t")
 	refs := []messages.Ref{{Tenant: "t", Run: "c"}, {Tenant: "t", Run: "a"}, {Tenant: "t", Run: "b"}}
 	for _, r := range append(refs, refs[0]) { // who waits already keeps its position
-		if err := b.Wait(ctx, line, r); err != nil {
+		if err := semaphores.New(b).Wait(ctx, line, r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, more, err := b.Ahead(ctx, line, refs[2], 10); n != 2 || more || err != nil {
+	if n, more, err := semaphores.New(b).Ahead(ctx, line, refs[2], 10); n != 2 || more || err != nil {
 		t.Errorf("%d ahead, %t, %v", n, more, err)
 	}
-	if n, more, err := b.Ahead(ctx, line, refs[2], 1); n != 1 || !more || err != nil {
+	if n, more, err := semaphores.New(b).Ahead(ctx, line, refs[2], 1); n != 1 || !more || err != nil {
 		t.Errorf("%d ahead, %t, %v", n, more, err)
 	}
 	var got []messages.Ref
 	for range refs {
-		run, at, err := b.First(ctx, line)
+		run, at, err := semaphores.New(b).First(ctx, line)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, run)
 		for range 2 { // again is harmless
-			if err := b.Unwait(ctx, line, run, at); err != nil {
+			if err := semaphores.New(b).Unwait(ctx, line, run, at); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -90,7 +91,7 @@ func TestLineOrder(t *testing.T) {
 	if diff := cmp.Diff(refs, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, at, err := b.First(ctx, line); at != 0 || err != nil {
+	if _, at, err := semaphores.New(b).First(ctx, line); at != 0 || err != nil {
 		t.Errorf("somebody waits at %d, %v", at, err)
 	}
 }
@@ -99,14 +100,14 @@ func TestLineRefuses(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	run := messages.Ref{Tenant: "t", Run: "r"}
 	for _, line := range []string{"", "tenant", "tenant.>", "tenant.a.b", "key.t", "key.t.*", "paused.planet.x", "paused.tenant", "planet.x"} {
-		if err := b.PutLine(bustest.Context(t), line, 0, messages.Line{}); err == nil {
+		if err := semaphores.New(b).PutLine(bustest.Context(t), line, 0, messages.Line{}); err == nil {
 			t.Errorf("%q was stored", line)
 		}
-		if err := b.Wait(bustest.Context(t), line, run); err == nil {
+		if err := semaphores.New(b).Wait(bustest.Context(t), line, run); err == nil {
 			t.Errorf("somebody waits in %q", line)
 		}
 	}
-	if err := b.Wait(bustest.Context(t), "tenant.t", messages.Ref{Tenant: "t", Run: ">"}); err == nil {
+	if err := semaphores.New(b).Wait(bustest.Context(t), "tenant.t", messages.Ref{Tenant: "t", Run: ">"}); err == nil {
 		t.Error("a wildcard waits")
 	}
 }

@@ -1,4 +1,4 @@
-package bus
+package tracing
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 const (
@@ -22,16 +23,16 @@ const (
 	tracesPending  = 2048 // handed out and not acked: with a collector that is down no more than this comes again and again
 )
 
-// Traces is the consumer of EVENTS that all exporters of traces share. Its position is kept by the server, from when it
+// Consumer is the consumer of EVENTS that all exporters of traces share. Its position is kept by the server, from when it
 // was first made.
-type Traces struct {
-	bus   *Bus
+type Consumer struct {
+	bus   *bus.Bus
 	names []string
 	cons  jetstream.Consumer
 }
 
-// TracedEvent is an event for Traces.
-type TracedEvent struct {
+// Event is an event for Traces.
+type Event struct {
 	messages.Event
 
 	Run       messages.Ref
@@ -39,17 +40,17 @@ type TracedEvent struct {
 	Delivered int       // how often it was handed out, from 1
 }
 
-// Traces makes the consumer, or finds it: of the events with these names, those that are stored from now on.
-func (b *Bus) Traces(ctx context.Context, names ...string) (*Traces, error) {
-	t := &Traces{bus: b, names: names}
+// Open makes the consumer, or finds it: of the events with these names, those that are stored from now on.
+func (q *Queue) Open(ctx context.Context, names ...string) (*Consumer, error) {
+	t := &Consumer{bus: q.bus, names: names}
 	if err := t.make(ctx); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-func (t *Traces) make(ctx context.Context) error {
-	js, err := newJetStream(t.bus.nc)
+func (t *Consumer) make(ctx context.Context) error {
+	js, err := bus.NewJetStream(t.bus.Conn())
 	if err != nil {
 		return err
 	}
@@ -57,12 +58,12 @@ func (t *Traces) make(ctx context.Context) error {
 	for _, name := range t.names {
 		filters = append(filters, "events.*.*."+name)
 	}
-	cons, err := js.CreateOrUpdateConsumer(ctx, StreamEvents, jetstream.ConsumerConfig{
-		Durable: consumerTraces, FilterSubjects: filters, DeliverPolicy: jetstream.DeliverNewPolicy,
+	cons, err := js.CreateOrUpdateConsumer(ctx, bus.StreamEvents, jetstream.ConsumerConfig{
+		Durable: bus.ConsumerTraces, FilterSubjects: filters, DeliverPolicy: jetstream.DeliverNewPolicy,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: tracesAckWait, MaxDeliver: -1, MaxAckPending: tracesPending,
 	})
 	if err != nil {
-		return fmt.Errorf("create consumer %s: %w", consumerTraces, err)
+		return fmt.Errorf("create consumer %s: %w", bus.ConsumerTraces, err)
 	}
 	t.cons = cons
 	return nil
@@ -70,7 +71,7 @@ func (t *Traces) make(ctx context.Context) error {
 
 // Run hands events to take, each at least once and to one process at a time, until ctx ends. What take returns are the
 // places of those that must come again; with an error all do, later the longer that goes on.
-func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEvent) (again []int, err error)) {
+func (t *Consumer) Run(ctx context.Context, take func(context.Context, []Event) (again []int, err error)) {
 	failures := 0
 	for ctx.Err() == nil {
 		if t.next(ctx, take) {
@@ -78,7 +79,7 @@ func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEve
 			continue
 		}
 		failures++
-		_ = Pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
+		_ = bus.Pause(ctx, min(tracesPause<<min(failures-1, 8), tracesMaxPause)) // cut short by the end of ctx
 		if _, err := t.cons.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 			_ = t.make(ctx) // what this needs may be missing too: it is tried again
 		}
@@ -87,7 +88,7 @@ func (t *Traces) Run(ctx context.Context, take func(context.Context, []TracedEve
 
 // next takes the events that are there, and waits for the first. It is false when the server was no help, or they could
 // not be taken.
-func (t *Traces) next(ctx context.Context, take func(context.Context, []TracedEvent) ([]int, error)) bool {
+func (t *Consumer) next(ctx context.Context, take func(context.Context, []Event) ([]int, error)) bool {
 	var msgs []jetstream.Msg
 	err := t.fetch(ctx, &msgs, func(ctx context.Context) (jetstream.MessageBatch, error) {
 		return t.cons.Fetch(1, jetstream.FetchContext(ctx))
@@ -98,7 +99,7 @@ func (t *Traces) next(ctx context.Context, take func(context.Context, []TracedEv
 		})
 	}
 	if err != nil && ctx.Err() == nil {
-		t.bus.log.WarnContext(ctx, "look for events to trace", "err", err)
+		t.bus.Log().WarnContext(ctx, "look for events to trace", "err", err)
 	}
 	events, msgs := t.read(msgs)
 	if len(events) == 0 {
@@ -108,7 +109,7 @@ func (t *Traces) next(ctx context.Context, take func(context.Context, []TracedEv
 	defer cancel()
 	again, err := take(bounded, events)
 	if err != nil && ctx.Err() == nil {
-		t.bus.log.WarnContext(ctx, "export traces", "err", err, "events", len(events))
+		t.bus.Log().WarnContext(ctx, "export traces", "err", err, "events", len(events))
 	}
 	for _, i := range again {
 		_ = msgs[i].NakWithDelay(time.Second) // without it the event comes again after the ack wait
@@ -126,7 +127,7 @@ func (t *Traces) next(ctx context.Context, take func(context.Context, []TracedEv
 	return err == nil
 }
 
-func (t *Traces) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(context.Context) (jetstream.MessageBatch, error)) error {
+func (t *Consumer) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(context.Context) (jetstream.MessageBatch, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, tracesFetch)
 	defer cancel()
 	batch, err := ask(ctx)
@@ -143,9 +144,9 @@ func (t *Traces) fetch(ctx context.Context, msgs *[]jetstream.Msg, ask func(cont
 }
 
 // read keeps what is an event of ours.
-func (t *Traces) read(msgs []jetstream.Msg) (events []TracedEvent, of []jetstream.Msg) {
+func (t *Consumer) read(msgs []jetstream.Msg) (events []Event, of []jetstream.Msg) {
 	for _, m := range msgs {
-		e, ok := t.bus.Event(Message{Subject: m.Subject(), Data: m.Data()})
+		e, ok := t.bus.Event(bus.Message{Subject: m.Subject(), Data: m.Data()})
 		if !ok {
 			_ = m.Ack()
 			continue
@@ -154,7 +155,7 @@ func (t *Traces) read(msgs []jetstream.Msg) (events []TracedEvent, of []jetstrea
 		if err != nil {
 			continue // it is no message of a consumer
 		}
-		events = append(events, TracedEvent{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)})
+		events = append(events, Event{e, e.Ref(), meta.Timestamp, int(meta.NumDelivered)})
 		of = append(of, m)
 	}
 	return events, of
