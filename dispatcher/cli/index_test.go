@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/service"
@@ -43,6 +44,25 @@ func indexed(t *testing.T, tenants ...string) *fleet {
 	return f
 }
 
+// leads waits until the index is applied.
+func (f *fleet) leads(t *testing.T) {
+	t.Helper()
+	client, done, err := f.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		if s, err := client.Index(t.Context()); err == nil && s.Leads {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the index is not applied: %+v, %v", s, err)
+		}
+	}
+}
+
 func TestStatsAndIndex(t *testing.T) {
 	f := indexed(t, "acme")
 	for name, tc := range map[string]struct {
@@ -59,6 +79,7 @@ func TestStatsAndIndex(t *testing.T) {
 		"index rebuild":    {[]string{"index", "rebuild"}, []string{"sqlite: ", " 0 behind\n"}},
 		"rebuild, as JSON": {[]string{"index", "rebuild", "-o", "json"}, []string{`"behind":0`}},
 	} {
+		f.leads(t) // it does not for a moment at the beginning and after a rebuild
 		out, _ := f.run(t, tc.args...)
 		plain := strings.Join(strings.Fields(out), " ")
 		for _, want := range tc.want {
