@@ -128,6 +128,18 @@ func TestTopOnATerminal(t *testing.T) {
 	p.ends(done, before)
 }
 
+// A terminal that does not say its size is taken for one of 80 columns and 24 lines.
+func TestTopOnATerminalWithoutASize(t *testing.T) {
+	f, p := newFleet(t), newPTY(t)
+	p.Resize(0, 0)
+	before := p.state()
+	done := p.top(t.Context(), f)
+	p.waitFor(has("WORKERS"))
+	p.waitFor(has("q quit · p pause"))
+	p.Press("q")
+	p.ends(done, before)
+}
+
 // The end of the context is that of SIGINT and SIGTERM.
 func TestTopGivesTheTerminalBack(t *testing.T) {
 	f, p := newFleet(t), newPTY(t)

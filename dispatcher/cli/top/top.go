@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,9 @@ const (
 	topMostInterval  = time.Minute
 	topAnswer        = 5 * time.Second // for all that a fleet is asked for at once
 	topAskRuns       = 5 * time.Second // between two times: approvals and running runs are looked up for each tenant
-	topApprovalsMost = 50              // of a tenant
-	topRunsMost      = 200             // of a tenant, from the index
+	defaultHeight    = 24
+	topApprovalsMost = 50  // of a tenant
+	topRunsMost      = 200 // of a tenant, from the index
 )
 
 type topFlags struct {
@@ -127,13 +129,23 @@ func showTop(c *conn.Caller, cmd *cobra.Command, t *topping) []tea.ProgramOption
 		if c.Options.Color {
 			colors = colorprofile.ANSI
 		}
-		options = append(options, tea.WithOutput(cmd.OutOrStdout()), tea.WithColorProfile(colors))
+		options = append(options, tea.WithOutput(cmd.OutOrStdout()), tea.WithColorProfile(colors), tea.WithFilter(sized(c.Options.Width)))
 		if in, ok := cmd.InOrStdin().(*os.File); ok && render.IsTerminal(in) { // else the keys are those of the terminal that the process has
 			options = append(options, tea.WithInput(in))
 		}
 		return options
 	}
 	return append(options, tea.WithoutRenderer(), tea.WithInput(nil))
+}
+
+// sized gives a size to a terminal that does not say its own, such as a serial line.
+func sized(width func() int) func(tea.Model, tea.Msg) tea.Msg {
+	return func(_ tea.Model, msg tea.Msg) tea.Msg {
+		if size, ok := msg.(tea.WindowSizeMsg); ok {
+			return tea.WindowSizeMsg{Width: cmp.Or(size.Width, width()), Height: cmp.Or(size.Height, defaultHeight)}
+		}
+		return msg
+	}
 }
 
 // follow hands on the events until ctx ends.
