@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Agents are all agents by name.
@@ -24,30 +25,30 @@ func (c *Client) Agent(ctx context.Context, name string) (messages.Definition, e
 
 // ApplyAgent stores an agent for the whole fleet, runs that begin within two seconds excepted, and keeps by with it.
 // With ifRevision it is done only if this is the newest revision, 0 for none; else the error is ErrRevision.
-func (c *Client) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (messages.AgentApplied, error) {
-	var out messages.AgentApplied
-	err := c.request(ctx, messages.SubjectAgentApply, messages.AgentApply{Agent: def, By: by, IfRevision: ifRevision}, &out)
+func (c *Client) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (control.AgentApplied, error) {
+	var out control.AgentApplied
+	err := c.request(ctx, control.SubjectAgentApply, control.AgentApply{Agent: def, By: by, IfRevision: ifRevision}, &out)
 	return out, conflictAs(err, ErrRevision)
 }
 
 // DeleteAgent removes an agent. Its runs go on, its history stays, and a task that names it is refused.
-func (c *Client) DeleteAgent(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
-	var out messages.Change
-	err := c.request(ctx, messages.SubjectAgentDelete, r, &out)
+func (c *Client) DeleteAgent(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
+	var out control.Change
+	err := c.request(ctx, control.SubjectAgentDelete, r, &out)
 	return out, conflictAs(err, ErrRevision)
 }
 
 // AgentAt returns a revision of an agent, or the newest for 0; ErrUnknownAgent if there is none, or it is not kept any
 // more.
-func (c *Client) AgentAt(ctx context.Context, name string, revision uint64) (messages.AgentRevision, error) {
-	var out messages.AgentRevision
-	err := c.request(ctx, messages.SubjectAgentGet, messages.CatalogRequest{Name: name, Revision: revision}, &out)
+func (c *Client) AgentAt(ctx context.Context, name string, revision uint64) (control.AgentRevision, error) {
+	var out control.AgentRevision
+	err := c.request(ctx, control.SubjectAgentGet, control.CatalogRequest{Name: name, Revision: revision}, &out)
 	return out, err
 }
 
 // AgentHistory is what is kept of the revisions of an agent, newest first, 64 at most.
-func (c *Client) AgentHistory(ctx context.Context, name string) ([]messages.Change, error) {
-	var out messages.History
-	err := c.request(ctx, messages.SubjectAgentHistory, messages.CatalogRequest{Name: name}, &out)
+func (c *Client) AgentHistory(ctx context.Context, name string) ([]control.Change, error) {
+	var out control.History
+	err := c.request(ctx, control.SubjectAgentHistory, control.CatalogRequest{Name: name}, &out)
 	return out.Changes, err
 }

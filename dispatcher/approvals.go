@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrDecided means that a run does not wait for a decision or an answer: somebody else was first, its time was over, or
@@ -23,9 +24,9 @@ type Decision struct {
 }
 
 // Approvals lists the calls of a tenant that wait for an approval, newest run first, at most limit of them (0: 100).
-func (c *Client) Approvals(ctx context.Context, tenant string, limit int) (*messages.ApprovalList, error) {
-	var list messages.ApprovalList
-	err := c.request(ctx, messages.SubjectApprovals, messages.ApprovalsRequest{Tenant: tenant, Limit: limit}, &list)
+func (c *Client) Approvals(ctx context.Context, tenant string, limit int) (*control.ApprovalList, error) {
+	var list control.ApprovalList
+	err := c.request(ctx, control.SubjectApprovals, control.ApprovalsRequest{Tenant: tenant, Limit: limit}, &list)
 	if err != nil {
 		return nil, err
 	}
@@ -33,30 +34,30 @@ func (c *Client) Approvals(ctx context.Context, tenant string, limit int) (*mess
 }
 
 // Approve lets a call be made. When it returns nil this very decision is recorded; ErrDecided: another one was first.
-func (c *Client) Approve(ctx context.Context, run messages.Ref, d Decision) (*messages.RunStatus, error) {
-	return c.decide(ctx, messages.SubjectApprove, run, d)
+func (c *Client) Approve(ctx context.Context, run messages.Ref, d Decision) (*control.RunStatus, error) {
+	return c.decide(ctx, control.SubjectApprove, run, d)
 }
 
 // Deny refuses a call. When it returns nil this very decision is recorded; ErrDecided: another one was first.
-func (c *Client) Deny(ctx context.Context, run messages.Ref, d Decision) (*messages.RunStatus, error) {
-	return c.decide(ctx, messages.SubjectDeny, run, d)
+func (c *Client) Deny(ctx context.Context, run messages.Ref, d Decision) (*control.RunStatus, error) {
+	return c.decide(ctx, control.SubjectDeny, run, d)
 }
 
-func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d Decision) (*messages.RunStatus, error) {
-	return c.told(ctx, subject, messages.DecisionRequest{
+func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d Decision) (*control.RunStatus, error) {
+	return c.told(ctx, subject, control.DecisionRequest{
 		Tenant: run.Tenant, ID: run.Run, Call: d.Call, Hash: d.Hash, By: d.By, Reason: d.Reason, Control: d.Control,
 	})
 }
 
 // Answer answers the question that a run waits with. Its Tenant and ID are those of run. ErrDecided: somebody else was
 // first.
-func (c *Client) Answer(ctx context.Context, run messages.Ref, a messages.AnswerRequest) (*messages.RunStatus, error) {
+func (c *Client) Answer(ctx context.Context, run messages.Ref, a control.AnswerRequest) (*control.RunStatus, error) {
 	a.Tenant, a.ID = run.Tenant, run.Run
-	return c.told(ctx, messages.SubjectAnswer, a)
+	return c.told(ctx, control.SubjectAnswer, a)
 }
 
-func (c *Client) told(ctx context.Context, subject string, req any) (*messages.RunStatus, error) {
-	var s messages.RunStatus
+func (c *Client) told(ctx context.Context, subject string, req any) (*control.RunStatus, error) {
+	var s control.RunStatus
 	if err := c.request(ctx, subject, req, &s); err != nil {
 		return nil, conflictAs(err, ErrDecided)
 	}

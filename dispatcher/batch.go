@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -65,9 +66,9 @@ func (c *Client) SubmitBatch(ctx context.Context, spec BatchSpec, lines iter.Seq
 	if c.remote != nil {
 		return c.remote.submitBatch(ctx, &spec, lines)
 	}
-	open := messages.BatchOpen{BatchRef: spec.BatchRef, BatchSettings: spec.BatchSettings, Submitter: messages.NewID(time.Now())}
+	open := control.BatchOpen{BatchRef: spec.BatchRef, BatchSettings: spec.BatchSettings, Submitter: messages.NewID(time.Now())}
 	var head messages.Batch
-	if err := c.batchRequest(ctx, messages.SubjectBatchOpen, open, &head); err != nil {
+	if err := c.batchRequest(ctx, control.SubjectBatchOpen, open, &head); err != nil {
 		return nil, fmt.Errorf("open batch %s: %w", spec.ID, conflictAs(err, ErrConflict))
 	}
 	in := &intake{client: c, spec: &spec, store: head.Cursor.Submitter == open.Submitter}
@@ -76,7 +77,7 @@ func (c *Client) SubmitBatch(ctx context.Context, spec BatchSpec, lines iter.Seq
 		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, err)
 	}
 	seal.Submitter = open.Submitter
-	if err := c.batchRequest(ctx, messages.SubjectBatchSeal, seal, &head); err != nil {
+	if err := c.batchRequest(ctx, control.SubjectBatchSeal, seal, &head); err != nil {
 		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, conflictAs(err, ErrConflict))
 	}
 	if head.Status == messages.BatchFailed {
@@ -134,12 +135,12 @@ type intake struct {
 	more   int            // lines of agents that are not in it: maxAgents are
 	digest hash.Hash
 	bytes  int64
-	out    messages.BatchSeal
+	out    control.BatchSeal
 	writer *batches.Writer
 	stored *storedLines
 }
 
-func (in *intake) take(ctx context.Context, lines iter.Seq2[Line, error]) (messages.BatchSeal, error) {
+func (in *intake) take(ctx context.Context, lines iter.Seq2[Line, error]) (control.BatchSeal, error) {
 	in.seen, in.agents, in.lines, in.digest = map[[16]byte]int32{}, map[string]error{}, map[string]int{}, sha256.New()
 	in.out.BatchRef = in.spec.BatchRef
 	if in.store {
@@ -285,16 +286,16 @@ func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {
 // Batch tells what a batch is up to. ErrNoBatch: it was never submitted, or is long gone.
 func (c *Client) Batch(ctx context.Context, ref messages.BatchRef) (*messages.Batch, error) {
 	var head messages.Batch
-	if err := c.batchRequest(ctx, messages.SubjectBatchStatus, messages.RunRequest(ref), &head); err != nil {
+	if err := c.batchRequest(ctx, control.SubjectBatchStatus, control.RunRequest(ref), &head); err != nil {
 		return nil, err
 	}
 	return &head, nil
 }
 
 // Batches lists the batches of a tenant, newest first, at most 200; limit 0 is that too.
-func (c *Client) Batches(ctx context.Context, tenant string, limit int) (*messages.BatchList, error) {
-	var list messages.BatchList
-	if err := c.batchRequest(ctx, messages.SubjectBatchList, messages.BatchListRequest{Tenant: tenant, Limit: limit}, &list); err != nil {
+func (c *Client) Batches(ctx context.Context, tenant string, limit int) (*control.BatchList, error) {
+	var list control.BatchList
+	if err := c.batchRequest(ctx, control.SubjectBatchList, control.BatchListRequest{Tenant: tenant, Limit: limit}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
@@ -304,8 +305,8 @@ func (c *Client) Batches(ctx context.Context, tenant string, limit int) (*messag
 // that is recorded and will be done. ErrEnded: it had ended before.
 func (c *Client) CancelBatch(ctx context.Context, ref messages.BatchRef, reason string) (*messages.Batch, error) {
 	var head messages.Batch
-	req := messages.CancelRequest{Tenant: ref.Tenant, ID: ref.ID, Reason: reason}
-	if err := c.batchRequest(ctx, messages.SubjectBatchCancel, req, &head); err != nil {
+	req := control.CancelRequest{Tenant: ref.Tenant, ID: ref.ID, Reason: reason}
+	if err := c.batchRequest(ctx, control.SubjectBatchCancel, req, &head); err != nil {
 		return nil, conflictAs(err, ErrEnded)
 	}
 	return &head, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -87,9 +88,9 @@ func (in *intake) estimate(ctx context.Context) *BatchCost {
 func (c *Client) meanCost(ctx context.Context, tenant, agent string) (usd float64, runs int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, estimateAgent)
 	defer cancel()
-	req := messages.RunsRequest{Tenant: tenant, Agent: agent, Statuses: []messages.Status{messages.StatusCompleted}, Limit: estimateRuns}
-	var page messages.RunPage
-	if err := c.ask(ctx, messages.SubjectRuns, req, &page); err != nil {
+	req := control.RunsRequest{Tenant: tenant, Agent: agent, Statuses: []messages.Status{messages.StatusCompleted}, Limit: estimateRuns}
+	var page control.RunPage
+	if err := c.ask(ctx, control.SubjectRuns, req, &page); err != nil {
 		return 0, 0, err
 	}
 	for i := range page.Runs[:min(len(page.Runs), estimateRuns)] {
@@ -112,7 +113,7 @@ func whyNoCost(ctx context.Context, err error) string {
 	case ctx.Err() != nil:
 		return "there was no time to look at the past runs of all agents"
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("no answer about past runs within %s: a user of NATS needs the right to publish %s", estimateAgent, messages.SubjectRuns)
+		return fmt.Sprintf("no answer about past runs within %s: a user of NATS needs the right to publish %s", estimateAgent, control.SubjectRuns)
 	default:
 		return strict.Clip(err.Error(), maxLineMessage)
 	}

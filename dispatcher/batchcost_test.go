@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
 )
 
@@ -136,7 +137,7 @@ func TestBatchEstimateOfManyAgents(t *testing.T) {
 		text.WriteString(of(agent, 1))
 	}
 	y.apply("large")
-	asked := y.answerRuns(func(req messages.RunsRequest) []messages.RunSummary {
+	asked := y.answerRuns(func(req control.RunsRequest) []messages.RunSummary {
 		return []messages.RunSummary{{Tenant: "default", ID: "r", Agent: req.Agent, Status: messages.StatusCompleted, Cost: new(0.5)}}
 	})
 	// large is the first of the file, so that it is among those that are counted
@@ -157,12 +158,12 @@ func TestBatchEstimateOfManyAgents(t *testing.T) {
 
 // answerRuns answers as a dispatcher of any version might, until the test ends; with nil it says nothing. The agents that
 // were asked about are in the order of the requests.
-func (y *yard) answerRuns(with func(messages.RunsRequest) []messages.RunSummary) (agents func() []string) {
+func (y *yard) answerRuns(with func(control.RunsRequest) []messages.RunSummary) (agents func() []string) {
 	y.t.Helper()
 	var mu sync.Mutex
 	var asked []string
-	sub, err := y.nc.Subscribe(messages.SubjectRuns, func(m *nats.Msg) {
-		var req messages.RunsRequest
+	sub, err := y.nc.Subscribe(control.SubjectRuns, func(m *nats.Msg) {
+		var req control.RunsRequest
 		if err := json.Unmarshal(m.Data, &req); err != nil {
 			y.t.Error(err)
 		}
@@ -173,7 +174,7 @@ func (y *yard) answerRuns(with func(messages.RunsRequest) []messages.RunSummary)
 		if runs == nil {
 			return
 		}
-		body, err := json.Marshal(messages.RunPage{Runs: runs})
+		body, err := json.Marshal(control.RunPage{Runs: runs})
 		if err != nil {
 			y.t.Error(err)
 		}
@@ -195,7 +196,7 @@ func (y *yard) answerRuns(with func(messages.RunsRequest) []messages.RunSummary)
 // Costs that cannot be do not count, and neither do more runs than were asked for.
 func TestBatchEstimateOfStrangeCosts(t *testing.T) {
 	y := newYard(t)
-	y.answerRuns(func(req messages.RunsRequest) []messages.RunSummary {
+	y.answerRuns(func(req control.RunsRequest) []messages.RunSummary {
 		if req.Limit != 100 || len(req.Statuses) != 1 || req.Statuses[0] != messages.StatusCompleted || req.Tenant != "default" {
 			t.Errorf("%+v", req)
 		}
@@ -216,7 +217,7 @@ func TestBatchEstimateWithoutAnAnswer(t *testing.T) {
 	t.Parallel() // it waits as long as a request may take
 	y := newYard(t)
 	y.apply("other")
-	asked := y.answerRuns(func(messages.RunsRequest) []messages.RunSummary { return nil })
+	asked := y.answerRuns(func(control.RunsRequest) []messages.RunSummary { return nil })
 	got := y.estimate(file(3, "x") + of("other", 1))
 	if got.USD != nil || !strings.Contains(got.Unknown, "a user of NATS needs the right to publish longshore.runs") || len(asked()) != 1 {
 		t.Errorf("%+v after %d requests", got, len(asked()))

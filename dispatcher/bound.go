@@ -34,9 +34,9 @@ func NewTenant(ctx context.Context, nc *nats.Conn, tenant string) (*Client, erro
 }
 
 // eventPage asks for a page of stored events.
-func (c *Client) eventPage(ctx context.Context, r *messages.EventsRequest) (*messages.EventPage, error) {
-	var page messages.EventPage
-	if err := c.request(ctx, messages.SubjectEvents, r, &page); err != nil {
+func (c *Client) eventPage(ctx context.Context, r *control.EventsRequest) (*control.EventPage, error) {
+	var page control.EventPage
+	if err := c.request(ctx, control.SubjectEvents, r, &page); err != nil {
 		return nil, err
 	}
 	return &page, nil
@@ -50,5 +50,5 @@ func (c *Client) subject(of string) (string, error) {
 	if o := control.Of(of); o == nil || !o.Tenants {
 		return "", fmt.Errorf("%w: %s", ErrBound, of)
 	}
-	return messages.TenantSubject(c.tenant, of), nil
+	return control.TenantSubject(c.tenant, of), nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // callerKey is where a context has its caller.
@@ -14,12 +15,12 @@ type callerKey struct{}
 
 // WithCaller is a context whose requests say for whom they are made, for programs that ask in the name of others. Tasks that
 // are submitted with it are by him, whatever they say themselves. Dispatchers do not believe a client that is bound to a tenant.
-func WithCaller(ctx context.Context, c messages.Caller) context.Context {
+func WithCaller(ctx context.Context, c control.Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-func callerOf(ctx context.Context) messages.Caller {
-	c, _ := ctx.Value(callerKey{}).(messages.Caller)
+func callerOf(ctx context.Context) control.Caller {
+	c, _ := ctx.Value(callerKey{}).(control.Caller)
 	return c
 }
 
@@ -33,9 +34,9 @@ func signTask(ctx context.Context, t *messages.Task) {
 // requestHeader is the header of a request; nil: none.
 func requestHeader(ctx context.Context) nats.Header {
 	c := callerOf(ctx)
-	if c == (messages.Caller{}) {
+	if c == (control.Caller{}) {
 		return nil
 	}
 	text, _ := json.Marshal(c) // texts always encode
-	return nats.Header{messages.HeaderCaller: {string(text)}}
+	return nats.Header{control.HeaderCaller: {string(text)}}
 }

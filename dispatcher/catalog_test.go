@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
@@ -71,13 +72,13 @@ func TestRunsHoldThePromptThatTheyBeganWith(t *testing.T) {
 	if r := work(`{}`); r.Success || r.Error.Code != messages.CodeInvalidInput || !strings.Contains(r.Error.Message, "missing: what") {
 		t.Errorf("a variable is missing: %+v", r.Error)
 	}
-	if _, err := c.DeletePrompt(ctx, messages.CatalogDelete{Name: "review", IfRevision: &first.Version}); err != nil {
+	if _, err := c.DeletePrompt(ctx, control.CatalogDelete{Name: "review", IfRevision: &first.Version}); err != nil {
 		t.Fatal(err)
 	}
 	if r := work(`{"what":"tests"}`); r.Success || r.Error.Code != messages.CodeInvalidInput || !strings.Contains(r.Error.Message, "unknown prompt") {
 		t.Errorf("the prompt is gone: %+v", r.Error)
 	}
-	if _, err := c.DeleteAgent(ctx, messages.CatalogDelete{Name: "reviewer", By: "ann"}); err != nil {
+	if _, err := c.DeleteAgent(ctx, control.CatalogDelete{Name: "reviewer", By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(20 * time.Second) // the client remembers what it saw for two seconds
@@ -97,7 +98,7 @@ func TestRunsHoldThePromptThatTheyBeganWith(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Subject == messages.NoRun {
-			var change messages.Change
+			var change control.Change
 			if err := json.Unmarshal(e.Data, &change); err != nil || change.By == "" {
 				t.Errorf("%s: %v", e.Data, err)
 			}
@@ -138,16 +139,16 @@ func TestCatalogRefusals(t *testing.T) {
 		"no such prompt":        {func() error { _, err := c.Prompt(ctx, "q", 0); return err }, of(dispatcher.ErrUnknownPrompt)},
 		"no such version":       {func() error { _, err := c.Prompt(ctx, "p", 77); return err }, of(dispatcher.ErrUnknownPrompt)},
 		"a hostile prompt":      {func() error { _, err := c.Prompt(ctx, "*", 0); return err }, of(dispatcher.ErrUnknownPrompt)},
-		"render of none":        {func() error { _, err := c.RenderPrompt(ctx, messages.PromptRender{ID: "q"}); return err }, of(dispatcher.ErrUnknownPrompt)},
+		"render of none":        {func() error { _, err := c.RenderPrompt(ctx, control.PromptRender{ID: "q"}); return err }, of(dispatcher.ErrUnknownPrompt)},
 		"render of a list": {func() error {
-			_, err := c.RenderPrompt(ctx, messages.PromptRender{ID: "p", Vars: json.RawMessage(`[]`)})
+			_, err := c.RenderPrompt(ctx, control.PromptRender{ID: "p", Vars: json.RawMessage(`[]`)})
 			return err
 		}, is("vars")},
 		"render without": {func() error {
-			_, err := c.RenderPrompt(ctx, messages.PromptRender{ID: "p", ThrowOnMissing: true})
+			_, err := c.RenderPrompt(ctx, control.PromptRender{ID: "p", ThrowOnMissing: true})
 			return err
 		}, is("vars")},
-		"delete of no prompt":  {func() error { _, err := c.DeletePrompt(ctx, messages.CatalogDelete{Name: "q"}); return err }, of(dispatcher.ErrUnknownPrompt)},
+		"delete of no prompt":  {func() error { _, err := c.DeletePrompt(ctx, control.CatalogDelete{Name: "q"}); return err }, of(dispatcher.ErrUnknownPrompt)},
 		"history of no prompt": {func() error { _, err := c.PromptHistory(ctx, "q"); return err }, of(dispatcher.ErrUnknownPrompt)},
 		"agent of an old":      {func() error { return apply(messages.Definition{Name: "a", Model: "m"}, new(uint64(99))) }, of(dispatcher.ErrRevision)},
 		"agent without a name": {func() error { return apply(messages.Definition{}, nil) }, is("agent.name")},
@@ -157,9 +158,9 @@ func TestCatalogRefusals(t *testing.T) {
 		"no such agent":       {func() error { _, err := c.AgentAt(ctx, "b", 0); return err }, of(dispatcher.ErrUnknownAgent)},
 		"no such revision":    {func() error { _, err := c.AgentAt(ctx, "a", 77); return err }, of(dispatcher.ErrUnknownAgent)},
 		"history of no agent": {func() error { _, err := c.AgentHistory(ctx, "b"); return err }, of(dispatcher.ErrUnknownAgent)},
-		"delete of no agent":  {func() error { _, err := c.DeleteAgent(ctx, messages.CatalogDelete{Name: "b"}); return err }, of(dispatcher.ErrUnknownAgent)},
+		"delete of no agent":  {func() error { _, err := c.DeleteAgent(ctx, control.CatalogDelete{Name: "b"}); return err }, of(dispatcher.ErrUnknownAgent)},
 		"delete of an old": {func() error {
-			_, err := c.DeleteAgent(ctx, messages.CatalogDelete{Name: "a", IfRevision: new(uint64(9))})
+			_, err := c.DeleteAgent(ctx, control.CatalogDelete{Name: "a", IfRevision: new(uint64(9))})
 			return err
 		}, of(dispatcher.ErrRevision)},
 		"a task that is no run": {func() error {
@@ -167,7 +168,7 @@ func TestCatalogRefusals(t *testing.T) {
 			return err
 		}, is("id")},
 		"a name that is a story": {func() error {
-			_, err := c.DeleteAgent(ctx, messages.CatalogDelete{Name: "a", By: strings.Repeat("x", 300)})
+			_, err := c.DeleteAgent(ctx, control.CatalogDelete{Name: "a", By: strings.Repeat("x", 300)})
 			return err
 		}, is("by")},
 	} {
@@ -175,7 +176,7 @@ func TestCatalogRefusals(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	got, err := c.RenderPrompt(ctx, messages.PromptRender{ID: "p", Vars: json.RawMessage(`{"a":"12345"}`)})
+	got, err := c.RenderPrompt(ctx, control.PromptRender{ID: "p", Vars: json.RawMessage(`{"a":"12345"}`)})
 	if err != nil || got.Text != "12345" || got.TokensEstimate != 2 || got.Version == 0 {
 		t.Errorf("%+v %v", got, err)
 	}

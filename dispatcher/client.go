@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -53,7 +54,7 @@ var (
 
 type removedError struct{}
 
-func (removedError) Error() string { return messages.RunRemoved }
+func (removedError) Error() string { return control.RunRemoved }
 
 func (removedError) Is(target error) bool { return target == ErrNotFound }
 
@@ -104,7 +105,7 @@ func (c *Client) on(b *bus.Bus) {
 // Answerer answers requests in this process: the dispatcher's service.
 type Answerer interface {
 	// Answer answers a request on a subject of the service. What it refuses is a *messages.Problem.
-	Answer(ctx context.Context, subject string, request []byte, from messages.Caller) ([]byte, error)
+	Answer(ctx context.Context, subject string, request []byte, from control.Caller) ([]byte, error)
 }
 
 // NewWithin is NewOn for the process of a dispatcher: requests go to its own service, without a way over NATS, and agents
@@ -156,17 +157,17 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if !duplicate {
 		return t.ID, nil
 	}
-	req := messages.VerifyRequest{Tenant: t.Tenant, ID: t.ID, Fingerprint: t.Fingerprint()}
-	var reply messages.SubmitReply
-	if err := c.request(ctx, messages.SubjectVerify, req, &reply); err != nil {
+	req := control.VerifyRequest{Tenant: t.Tenant, ID: t.ID, Fingerprint: t.Fingerprint()}
+	var reply control.SubmitReply
+	if err := c.request(ctx, control.SubjectVerify, req, &reply); err != nil {
 		return "", fmt.Errorf("submit %s: %w", t.ID, conflictAs(err, ErrConflict))
 	}
 	return reply.ID, nil
 }
 
 func (c *Client) submitOverDispatcher(ctx context.Context, t *messages.Task) (string, error) {
-	var reply messages.SubmitReply
-	if err := c.request(ctx, messages.SubjectSubmit, t, &reply); err != nil {
+	var reply control.SubmitReply
+	if err := c.request(ctx, control.SubjectSubmit, t, &reply); err != nil {
 		if _, wrong := errors.AsType[*messages.FieldError](err); wrong {
 			return "", err
 		}
@@ -210,9 +211,9 @@ func (c *Client) Recent(ctx context.Context, tenant string, since time.Time) ite
 }
 
 // Status tells what a run is up to. ErrNotFound: it was never submitted, or is long gone.
-func (c *Client) Status(ctx context.Context, run messages.Ref) (*messages.RunStatus, error) {
-	var s messages.RunStatus
-	if err := c.request(ctx, messages.SubjectStatus, messages.RunRequest{Tenant: run.Tenant, ID: run.Run}, &s); err != nil {
+func (c *Client) Status(ctx context.Context, run messages.Ref) (*control.RunStatus, error) {
+	var s control.RunStatus
+	if err := c.request(ctx, control.SubjectStatus, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &s); err != nil {
 		return nil, err
 	}
 	return &s, nil
@@ -220,28 +221,28 @@ func (c *Client) Status(ctx context.Context, run messages.Ref) (*messages.RunSta
 
 // Result returns the whole result of a run that has ended, and ErrNotEnded before.
 func (c *Client) Result(ctx context.Context, run messages.Ref) (*messages.AgentResult, error) {
-	return c.resultOf(ctx, messages.ResultRequest{Tenant: run.Tenant, ID: run.Run})
+	return c.resultOf(ctx, control.ResultRequest{Tenant: run.Tenant, ID: run.Run})
 }
 
 // ResultWithTranscript is Result with a page of what was said in the run: from the beginning, or after Transcript.Next of
 // the page before. Texts of a message that is too long for a page are shortened, and it says so.
 func (c *Client) ResultWithTranscript(ctx context.Context, run messages.Ref, after string) (*messages.AgentResult, error) {
-	return c.resultOf(ctx, messages.ResultRequest{Tenant: run.Tenant, ID: run.Run, Transcript: true, After: after})
+	return c.resultOf(ctx, control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Transcript: true, After: after})
 }
 
 // TaskResult returns the result of a run that has ended in short, with what processes logged about it.
 func (c *Client) TaskResult(ctx context.Context, run messages.Ref) (*messages.TaskResult, error) {
 	var r messages.TaskResult
-	req := messages.ResultRequest{Tenant: run.Tenant, ID: run.Run, Format: messages.FormatTaskResult}
-	if err := c.request(ctx, messages.SubjectResult, req, &r); err != nil {
+	req := control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Format: messages.FormatTaskResult}
+	if err := c.request(ctx, control.SubjectResult, req, &r); err != nil {
 		return nil, conflictAs(err, ErrNotEnded)
 	}
 	return &r, nil
 }
 
-func (c *Client) resultOf(ctx context.Context, req messages.ResultRequest) (*messages.AgentResult, error) {
+func (c *Client) resultOf(ctx context.Context, req control.ResultRequest) (*messages.AgentResult, error) {
 	var r messages.AgentResult
-	if err := c.request(ctx, messages.SubjectResult, req, &r); err != nil {
+	if err := c.request(ctx, control.SubjectResult, req, &r); err != nil {
 		return nil, conflictAs(err, ErrNotEnded)
 	}
 	return &r, nil
@@ -259,9 +260,9 @@ func (c *Client) Wait(ctx context.Context, run messages.Ref) (*messages.AgentRes
 
 // Cancel asks a run to stop. When it returns, the request is recorded and will be obeyed; a queued run has ended
 // already. ErrEnded: the run had ended before, nothing changes.
-func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*messages.RunStatus, error) {
-	var s messages.RunStatus
-	err := c.request(ctx, messages.SubjectCancel, messages.CancelRequest{Tenant: run.Tenant, ID: run.Run, Reason: reason}, &s)
+func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*control.RunStatus, error) {
+	var s control.RunStatus
+	err := c.request(ctx, control.SubjectCancel, control.CancelRequest{Tenant: run.Tenant, ID: run.Run, Reason: reason}, &s)
 	if err != nil {
 		return nil, conflictAs(err, ErrEnded)
 	}
@@ -272,13 +273,13 @@ func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*
 // agent or model; f.Tenant and f.ID are those of run. What tools did in the steps that are kept is not done again, and
 // the files that they wrote stay with the old run. It is stored when this returns; the same fork with the same f.NewID
 // may be asked for again. ErrConflict: that id is taken, or the run has not begun.
-func (c *Client) Fork(ctx context.Context, run messages.Ref, f messages.ForkRequest) (*messages.ForkReply, error) {
+func (c *Client) Fork(ctx context.Context, run messages.Ref, f control.ForkRequest) (*control.ForkReply, error) {
 	f.Tenant, f.ID = run.Tenant, run.Run
 	if f.NewID == "" {
 		f.NewID = messages.NewID(time.Now()) // so that a lost answer leaves one run
 	}
-	var reply messages.ForkReply
-	if err := c.request(ctx, messages.SubjectFork, f, &reply); err != nil {
+	var reply control.ForkReply
+	if err := c.request(ctx, control.SubjectFork, f, &reply); err != nil {
 		return nil, conflictAs(err, ErrConflict)
 	}
 	return &reply, nil
@@ -311,7 +312,7 @@ func (c *Client) Ask(ctx context.Context, subject string, request json.RawMessag
 	switch {
 	case c.remote != nil:
 		return c.remote.ask(ctx, subject, request)
-	case c.within != nil && subject != messages.SubjectIndexRebuild: // that one is for all dispatchers
+	case c.within != nil && subject != control.SubjectIndexRebuild: // that one is for all dispatchers
 		if !c.nc.IsConnected() { // the service would wait for the connection, as long as it may
 			return nil, fmt.Errorf("ask the dispatcher (%s): %w", subject, nats.ErrReconnectBufExceeded)
 		}
@@ -349,7 +350,7 @@ func named(err error) error {
 	switch {
 	case !ok:
 		return err
-	case p.Code == messages.CodeNotFound && p.Detail == messages.RunRemoved:
+	case p.Code == messages.CodeNotFound && p.Detail == control.RunRemoved:
 		return ErrRemoved
 	case p.Code == messages.CodeNotFound:
 		return ErrNotFound

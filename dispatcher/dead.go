@@ -6,42 +6,43 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrNoLetter means that there is no such dead letter, or it is another tenant's.
 var ErrNoLetter = deadletters.ErrNoLetter
 
 // DeadLetters lists the dead letters that fit, oldest first, without their bodies.
-func (c *Client) DeadLetters(ctx context.Context, req messages.DeadListRequest) (*messages.DeadList, error) {
-	return askDead[messages.DeadList](ctx, c, messages.SubjectDeadList, req)
+func (c *Client) DeadLetters(ctx context.Context, req control.DeadListRequest) (*control.DeadList, error) {
+	return askDead[control.DeadList](ctx, c, control.SubjectDeadList, req)
 }
 
 // DeadLetter is a dead letter with its body.
-func (c *Client) DeadLetter(ctx context.Context, req messages.DeadRequest) (*messages.DeadLetter, error) {
-	return askDead[messages.DeadLetter](ctx, c, messages.SubjectDeadShow, req)
+func (c *Client) DeadLetter(ctx context.Context, req control.DeadRequest) (*messages.DeadLetter, error) {
+	return askDead[messages.DeadLetter](ctx, c, control.SubjectDeadShow, req)
 }
 
 // Redrive sends a dead letter again, perhaps edited, and removes it: a task as a new run, a webhook as the same
 // delivery. When an answer is lost the same may be asked for again: unless NewID says otherwise the new run has an id
 // that belongs to the letter. ErrNoLetter: it is gone. ErrConflict: the id is that of another task.
-func (c *Client) Redrive(ctx context.Context, req messages.DeadRedrive) (*messages.DeadRedriven, error) {
-	return askDead[messages.DeadRedriven](ctx, c, messages.SubjectDeadRedrive, req)
+func (c *Client) Redrive(ctx context.Context, req control.DeadRedrive) (*control.DeadRedriven, error) {
+	return askDead[control.DeadRedriven](ctx, c, control.SubjectDeadRedrive, req)
 }
 
 // PurgeDead removes a dead letter and returns what it was.
-func (c *Client) PurgeDead(ctx context.Context, req messages.DeadRequest) (*messages.DeadLetter, error) {
-	return askDead[messages.DeadLetter](ctx, c, messages.SubjectDeadPurge, req)
+func (c *Client) PurgeDead(ctx context.Context, req control.DeadRequest) (*messages.DeadLetter, error) {
+	return askDead[messages.DeadLetter](ctx, c, control.SubjectDeadPurge, req)
 }
 
 // RedriveAll sends the dead letters that fit again, 50 at most. Go on with After as Next of the answer until that is 0;
 // letters that failed are then not tried once more.
-func (c *Client) RedriveAll(ctx context.Context, req messages.DeadListRequest) (*messages.DeadBulk, error) {
-	return askDead[messages.DeadBulk](ctx, c, messages.SubjectDeadRedriveAll, req)
+func (c *Client) RedriveAll(ctx context.Context, req control.DeadListRequest) (*control.DeadBulk, error) {
+	return askDead[control.DeadBulk](ctx, c, control.SubjectDeadRedriveAll, req)
 }
 
 // PurgeAllDead removes the dead letters that fit, 50 at most. Go on with After as Next of the answer until that is 0.
-func (c *Client) PurgeAllDead(ctx context.Context, req messages.DeadListRequest) (*messages.DeadBulk, error) {
-	return askDead[messages.DeadBulk](ctx, c, messages.SubjectDeadPurgeAll, req)
+func (c *Client) PurgeAllDead(ctx context.Context, req control.DeadListRequest) (*control.DeadBulk, error) {
+	return askDead[control.DeadBulk](ctx, c, control.SubjectDeadPurgeAll, req)
 }
 
 func askDead[Reply any](ctx context.Context, c *Client, subject string, req any) (*Reply, error) {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
-	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -204,14 +203,14 @@ func (r *remote) ask(ctx context.Context, subject string, request json.RawMessag
 
 // byHand makes requests whose routes do more than one operation, or are asked for in other words.
 func (r *remote) byHand(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
-	var of messages.RunRequest
+	var of control.RunRequest
 	_ = json.Unmarshal(request, &of) // requests about no run have other fields
 	run := call{method: http.MethodGet, path: "/v1/tasks/" + url.PathEscape(of.ID), tenant: of.Tenant, query: url.Values{}}
 	switch o.Subject {
-	case messages.SubjectStatus:
+	case control.SubjectStatus:
 		return r.json(ctx, run)
-	case messages.SubjectResult:
-		var req messages.ResultRequest
+	case control.SubjectResult:
+		var req control.ResultRequest
 		if err := json.Unmarshal(request, &req); err != nil {
 			return nil, fmt.Errorf("encode request: %w", err)
 		}
@@ -222,8 +221,8 @@ func (r *remote) byHand(ctx context.Context, o *control.Operation, request json.
 			run.query.Set("transcript", "true")
 		}
 		return r.json(ctx, run)
-	case messages.SubjectLog:
-		var req record.LogRequest
+	case control.SubjectLog:
+		var req control.LogRequest
 		if err := json.Unmarshal(request, &req); err != nil {
 			return nil, fmt.Errorf("encode request: %w", err)
 		}
@@ -232,25 +231,25 @@ func (r *remote) byHand(ctx context.Context, o *control.Operation, request json.
 			run.query.Set("after", strconv.FormatUint(req.After, 10))
 		}
 		return r.json(ctx, run)
-	case messages.SubjectApprove, messages.SubjectDeny:
+	case control.SubjectApprove, control.SubjectDeny:
 		return r.decide(ctx, o, run, request)
-	case messages.SubjectScheduleRun:
-		var req messages.ScheduleRun
+	case control.SubjectScheduleRun:
+		var req control.ScheduleRun
 		if err := json.Unmarshal(request, &req); err != nil {
 			return nil, fmt.Errorf("encode request: %w", err)
 		}
 		return r.json(ctx, call{method: http.MethodPost, path: "/v1/schedules/" + url.PathEscape(req.Name) + "/run", tenant: req.Tenant})
-	case messages.SubjectRunStats:
-		var req messages.StatsRequest
+	case control.SubjectRunStats:
+		var req control.StatsRequest
 		if err := json.Unmarshal(request, &req); err != nil {
 			return nil, fmt.Errorf("encode request: %w", err)
 		}
 		query := filterQuery(&req.RunsRequest)
 		set(query, "by", string(req.By))
 		return r.json(ctx, call{method: http.MethodGet, path: "/v1/stats", tenant: req.Tenant, query: query})
-	case messages.SubjectKeyList:
+	case control.SubjectKeyList:
 		return r.json(ctx, call{method: http.MethodGet, path: "/v1/keys", tenant: of.Tenant})
-	case messages.SubjectKeyRevoke:
+	case control.SubjectKeyRevoke:
 		return r.json(ctx, call{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(of.ID), tenant: of.Tenant})
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrOverHTTP, o.Name())
@@ -265,7 +264,7 @@ func set(query url.Values, name, value string) {
 
 // decide approves or denies a call: one route for both.
 func (r *remote) decide(ctx context.Context, o *control.Operation, run call, request json.RawMessage) (json.RawMessage, error) {
-	var d messages.DecisionRequest
+	var d control.DecisionRequest
 	err := json.Unmarshal(request, &d)
 	if err == nil {
 		run.body, err = json.Marshal(struct {
@@ -287,7 +286,7 @@ func (r *remote) decide(ctx context.Context, o *control.Operation, run call, req
 }
 
 // filterQuery is a filter of runs as a query.
-func filterQuery(f *messages.RunsRequest) url.Values {
+func filterQuery(f *control.RunsRequest) url.Values {
 	q := url.Values{}
 	for _, s := range f.Statuses {
 		q.Add("status", string(s))

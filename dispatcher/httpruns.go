@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -140,12 +141,12 @@ func (r *remote) agent(ctx context.Context, name string) (def messages.Definitio
 }
 
 // createKey has a dispatcher make a key.
-func (r *remote) createKey(ctx context.Context, spec KeySpec) (key string, about messages.APIKey, err error) {
+func (r *remote) createKey(ctx context.Context, spec KeySpec) (key string, about control.APIKey, err error) {
 	order := struct {
-		Tenant  string                `json:"tenant,omitempty"`
-		Roles   []messages.AccessRole `json:"roles"`
-		Name    string                `json:"name,omitempty"`
-		Expires *time.Time            `json:"expires,omitempty"`
+		Tenant  string               `json:"tenant,omitempty"`
+		Roles   []control.AccessRole `json:"roles"`
+		Name    string               `json:"name,omitempty"`
+		Expires *time.Time           `json:"expires,omitempty"`
 	}{spec.Tenant, spec.Roles, spec.Name, unlessZero(spec.Expires)}
 	body, err := json.Marshal(order)
 	if err != nil {
@@ -157,7 +158,7 @@ func (r *remote) createKey(ctx context.Context, spec KeySpec) (key string, about
 	}
 	var made struct {
 		Key string `json:"key"`
-		messages.APIKey
+		control.APIKey
 	}
 	if err := strict.DecodePeer(data, &made); err != nil {
 		return "", about, fmt.Errorf("read the new key: %w", err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrNoIndex means that the dispatcher keeps no index of runs, or cannot ask it now.
@@ -28,8 +29,8 @@ func (c *Client) ask(ctx context.Context, subject string, req, reply any) error 
 }
 
 // request is the filter as dispatchers take it.
-func (f *RunFilter) request() messages.RunsRequest {
-	return messages.RunsRequest{
+func (f *RunFilter) request() control.RunsRequest {
+	return control.RunsRequest{
 		Tenant: f.Tenant, Since: unlessZero(f.Since), Until: unlessZero(f.Until), Statuses: f.Statuses, Agent: f.Agent, Session: f.Session,
 		Labels: f.Labels, Search: f.Search, Code: f.Code, ID: f.ID, Prefix: f.Prefix, After: f.After,
 	}
@@ -84,9 +85,9 @@ func (c *Client) begunRuns(ctx context.Context, f *RunFilter, limit int) (*RunLi
 	req := f.request()
 	req.Count = true
 	for {
-		var page messages.RunPage
-		req.Limit = min(limit-len(list.Runs), messages.MaxRunPage)
-		if err := c.ask(ctx, messages.SubjectRuns, req, &page); err != nil {
+		var page control.RunPage
+		req.Limit = min(limit-len(list.Runs), control.MaxRunPage)
+		if err := c.ask(ctx, control.SubjectRuns, req, &page); err != nil {
 			return nil, err
 		}
 		if req.Count {
@@ -131,9 +132,9 @@ func contains(r *messages.RunSummary, text string) bool {
 }
 
 // Stats adds up what became of the runs that fit. ErrNoIndex.
-func (c *Client) Stats(ctx context.Context, f RunFilter, by messages.StatsBy) (*messages.RunStats, error) {
-	var stats messages.RunStats
-	err := c.ask(ctx, messages.SubjectRunStats, messages.StatsRequest{RunsRequest: f.request(), By: by}, &stats)
+func (c *Client) Stats(ctx context.Context, f RunFilter, by control.StatsBy) (*control.RunStats, error) {
+	var stats control.RunStats
+	err := c.ask(ctx, control.SubjectRunStats, control.StatsRequest{RunsRequest: f.request(), By: by}, &stats)
 	if err != nil {
 		return nil, err
 	}
@@ -141,18 +142,18 @@ func (c *Client) Stats(ctx context.Context, f RunFilter, by messages.StatsBy) (*
 }
 
 // Steps are the steps of a run as its events tell them, in order. ErrNoIndex, ErrNotFound.
-func (c *Client) Steps(ctx context.Context, run messages.Ref) (*messages.StepList, error) {
-	var list messages.StepList
-	if err := c.ask(ctx, messages.SubjectRunSteps, messages.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {
+func (c *Client) Steps(ctx context.Context, run messages.Ref) (*control.StepList, error) {
+	var list control.StepList
+	if err := c.ask(ctx, control.SubjectRunSteps, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
 }
 
 // Index tells how the index of the dispatcher is that answers. ErrNoIndex.
-func (c *Client) Index(ctx context.Context) (*messages.IndexStatus, error) {
-	var status messages.IndexStatus
-	if err := c.ask(ctx, messages.SubjectIndex, struct{}{}, &status); err != nil {
+func (c *Client) Index(ctx context.Context) (*control.IndexStatus, error) {
+	var status control.IndexStatus
+	if err := c.ask(ctx, control.SubjectIndex, struct{}{}, &status); err != nil {
 		return nil, err
 	}
 	return &status, nil
@@ -162,5 +163,5 @@ func (c *Client) Index(ctx context.Context) (*messages.IndexStatus, error) {
 // how far it is. ErrNoIndex.
 func (c *Client) RebuildIndex(ctx context.Context) error {
 	var done struct{}
-	return c.ask(ctx, messages.SubjectIndexRebuild, struct{}{}, &done)
+	return c.ask(ctx, control.SubjectIndexRebuild, struct{}{}, &done)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrNoKey means that there never was an API key of that id.
@@ -16,8 +17,8 @@ var ErrNoKey = errors.New("no such API key")
 
 // KeySpec says what an API key is to be.
 type KeySpec struct {
-	Tenant  string // or messages.AllTenants
-	Roles   []messages.AccessRole
+	Tenant  string // or control.AllTenants
+	Roles   []control.AccessRole
 	Name    string    // for people
 	By      string    // who makes it
 	Expires time.Time // zero: never
@@ -30,43 +31,43 @@ const (
 )
 
 // CreateKey makes an API key for requests over HTTP. The key is returned and kept nowhere: the fleet only gets its hash.
-func (c *Client) CreateKey(ctx context.Context, spec KeySpec) (key string, about messages.APIKey, err error) {
+func (c *Client) CreateKey(ctx context.Context, spec KeySpec) (key string, about control.APIKey, err error) {
 	if c.remote != nil {
 		return c.remote.createKey(ctx, spec)
 	}
 	id := letters(keyIDLength)
 	key = "lsk_" + id + "_" + letters(keySecretLength)
 	sum := sha256.Sum256([]byte(key))
-	req := messages.KeyCreate{
+	req := control.KeyCreate{
 		ID: id, Hash: hex.EncodeToString(sum[:]), Tenant: spec.Tenant, Roles: spec.Roles, Name: spec.Name, By: spec.By,
 	}
 	if !spec.Expires.IsZero() {
 		req.Expires = &spec.Expires
 	}
-	if err := c.request(ctx, messages.SubjectKeyCreate, req, &about); err != nil {
+	if err := c.request(ctx, control.SubjectKeyCreate, req, &about); err != nil {
 		return "", about, err
 	}
 	return key, about, nil
 }
 
 // Keys lists API keys of a tenant, or of all for an empty one: a thousand at most.
-func (c *Client) Keys(ctx context.Context, tenant string) (*messages.KeyList, error) {
-	var list messages.KeyList
-	if err := c.request(ctx, messages.SubjectKeyList, messages.KeyListRequest{Tenant: tenant}, &list); err != nil {
+func (c *Client) Keys(ctx context.Context, tenant string) (*control.KeyList, error) {
+	var list control.KeyList
+	if err := c.request(ctx, control.SubjectKeyList, control.KeyListRequest{Tenant: tenant}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
 }
 
 // RevokeKey makes an API key worthless, on every dispatcher within ten seconds. ErrNoKey: there never was one.
-func (c *Client) RevokeKey(ctx context.Context, id, by string) (messages.Change, error) {
+func (c *Client) RevokeKey(ctx context.Context, id, by string) (control.Change, error) {
 	return c.RevokeKeyOf(ctx, "", id, by)
 }
 
 // RevokeKeyOf is RevokeKey for a key of a tenant; an empty one is any. ErrNoKey: it is another tenant's, or was revoked.
-func (c *Client) RevokeKeyOf(ctx context.Context, tenant, id, by string) (messages.Change, error) {
-	var change messages.Change
-	err := c.request(ctx, messages.SubjectKeyRevoke, messages.KeyRevoke{ID: id, Tenant: tenant, By: by}, &change)
+func (c *Client) RevokeKeyOf(ctx context.Context, tenant, id, by string) (control.Change, error) {
+	var change control.Change
+	err := c.request(ctx, control.SubjectKeyRevoke, control.KeyRevoke{ID: id, Tenant: tenant, By: by}, &change)
 	if errors.Is(err, ErrNotFound) {
 		err = ErrNoKey
 	}
@@ -74,10 +75,10 @@ func (c *Client) RevokeKeyOf(ctx context.Context, tenant, id, by string) (messag
 }
 
 // CancelAs is Cancel by somebody, who is recorded.
-func (c *Client) CancelAs(ctx context.Context, run messages.Ref, by, reason string) (*messages.RunStatus, error) {
-	var s messages.RunStatus
-	req := messages.CancelRequest{Tenant: run.Tenant, ID: run.Run, By: by, Reason: reason}
-	if err := c.request(ctx, messages.SubjectCancel, req, &s); err != nil {
+func (c *Client) CancelAs(ctx context.Context, run messages.Ref, by, reason string) (*control.RunStatus, error) {
+	var s control.RunStatus
+	req := control.CancelRequest{Tenant: run.Tenant, ID: run.Run, By: by, Reason: reason}
+	if err := c.request(ctx, control.SubjectCancel, req, &s); err != nil {
 		return nil, conflictAs(err, ErrEnded)
 	}
 	return &s, nil

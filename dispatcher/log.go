@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -35,9 +36,9 @@ func (c *Client) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Ent
 
 // LogPage returns entries of a run's log with a sequence above after, as they are stored: at most limit of them, and no
 // more after some 4 MiB.
-func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*record.LogPage, error) {
+func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*control.LogPage, error) {
 	const enough = 4 << 20
-	page, size := &record.LogPage{Entries: []record.EntryCopy{}}, 0
+	page, size := &control.LogPage{Entries: []control.EntryCopy{}}, 0
 	for l, err := range c.logAfter(ctx, run, after) {
 		if err != nil {
 			return nil, err
@@ -53,17 +54,17 @@ func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, li
 }
 
 // logAfter yields the entries with a sequence above after.
-func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[record.EntryCopy, error] {
-	return func(yield func(record.EntryCopy, error) bool) {
+func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) iter.Seq2[control.EntryCopy, error] {
+	return func(yield func(control.EntryCopy, error) bool) {
 		for more := true; more; {
-			page, err := c.page(ctx, record.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after})
+			page, err := c.page(ctx, control.LogRequest{Tenant: run.Tenant, ID: run.Run, After: after})
 			if err != nil {
-				yield(record.EntryCopy{}, err)
+				yield(control.EntryCopy{}, err)
 				return
 			}
 			for _, l := range page.Entries {
 				if l.Seq <= after {
-					yield(record.EntryCopy{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
+					yield(control.EntryCopy{}, fmt.Errorf("read log: entry %d came after %d", l.Seq, after))
 					return
 				}
 				if after = l.Seq; !yield(l, nil) {
@@ -76,14 +77,14 @@ func (c *Client) logAfter(ctx context.Context, run messages.Ref, after uint64) i
 }
 
 // page asks for a page, and for all of an entry that comes in parts.
-func (c *Client) page(ctx context.Context, req record.LogRequest) (*record.LogPage, error) {
+func (c *Client) page(ctx context.Context, req control.LogRequest) (*control.LogPage, error) {
 	var (
 		whole []byte
-		first *record.LogPart
+		first *control.LogPart
 	)
 	for {
-		var page record.LogPage
-		if err := c.request(ctx, messages.SubjectLog, req, &page); err != nil {
+		var page control.LogPage
+		if err := c.request(ctx, control.SubjectLog, req, &page); err != nil {
 			return nil, conflictAs(err, ErrNotBegun)
 		}
 		p := page.Part
@@ -99,11 +100,11 @@ func (c *Client) page(ctx context.Context, req record.LogRequest) (*record.LogPa
 		}
 		whole = append(whole, p.Data...)
 		if len(whole) == p.Size {
-			var l record.EntryCopy
+			var l control.EntryCopy
 			if err := strict.DecodePeer(whole, &l); err != nil {
 				return nil, fmt.Errorf("read log: entry %d: %w", p.Seq, err)
 			}
-			page.Entries, page.Part = []record.EntryCopy{l}, nil
+			page.Entries, page.Part = []control.EntryCopy{l}, nil
 			return &page, nil
 		}
 		req.Offset = len(whole)

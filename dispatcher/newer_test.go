@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // A newer dispatcher may say more in a reply, and in the reason of a refusal. A value of another type is still an error.
@@ -30,7 +31,7 @@ func TestRepliesOfANewerDispatcher(t *testing.T) {
 		"a doubled extra": {status + `,"mood":1,"mood":2}`, false, "mood: given twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sub, err := y.nc.Subscribe(messages.SubjectStatus, func(m *nats.Msg) {
+			sub, err := y.nc.Subscribe(control.SubjectStatus, func(m *nats.Msg) {
 				answer := &nats.Msg{Data: []byte(tt.reply), Header: nats.Header{}}
 				if tt.refused {
 					answer.Header.Set("Nats-Service-Error-Code", "400")

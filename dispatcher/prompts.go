@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // PutPrompt stores a new version of a prompt once it was found right, and returns it as it is kept. What is there
@@ -12,49 +13,49 @@ import (
 // ErrRevision.
 func (c *Client) PutPrompt(ctx context.Context, p messages.Prompt, ifVersion *uint64) (messages.Prompt, error) {
 	var out messages.Prompt
-	err := c.request(ctx, messages.SubjectPromptPut, messages.PromptPut{Prompt: p, IfVersion: ifVersion}, &out)
+	err := c.request(ctx, control.SubjectPromptPut, control.PromptPut{Prompt: p, IfVersion: ifVersion}, &out)
 	return out, conflictAs(err, ErrRevision)
 }
 
 // Prompt returns a version of a prompt, or the newest for 0; ErrUnknownPrompt if there is none.
 func (c *Client) Prompt(ctx context.Context, id string, version uint64) (messages.Prompt, error) {
 	var out messages.Prompt
-	err := c.request(ctx, messages.SubjectPromptGet, messages.CatalogRequest{Name: id, Revision: version}, &out)
+	err := c.request(ctx, control.SubjectPromptGet, control.CatalogRequest{Name: id, Revision: version}, &out)
 	return out, noPrompt(err)
 }
 
 // Prompts are the prompts that fit a filter, by id, without their texts; 1000 at most.
-func (c *Client) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.Prompt, error) {
-	var out messages.PromptList
-	err := c.request(ctx, messages.SubjectPromptList, f, &out)
+func (c *Client) Prompts(ctx context.Context, f control.PromptFilter) ([]messages.Prompt, error) {
+	var out control.PromptList
+	err := c.request(ctx, control.SubjectPromptList, f, &out)
 	return out.Prompts, err
 }
 
 // RenderPrompt fills a stored prompt in. A variable that is missing is a *messages.FieldError of "vars".
-func (c *Client) RenderPrompt(ctx context.Context, r messages.PromptRender) (messages.PromptRendered, error) {
-	var out messages.PromptRendered
-	err := c.request(ctx, messages.SubjectPromptRender, r, &out)
+func (c *Client) RenderPrompt(ctx context.Context, r control.PromptRender) (control.PromptRendered, error) {
+	var out control.PromptRendered
+	err := c.request(ctx, control.SubjectPromptRender, r, &out)
 	return out, noPrompt(err)
 }
 
 // ValidatePrompt tells what is wrong with a prompt, and stores nothing.
-func (c *Client) ValidatePrompt(ctx context.Context, p messages.Prompt) (messages.PromptVerdict, error) {
-	var out messages.PromptVerdict
-	err := c.request(ctx, messages.SubjectPromptValidate, p, &out)
+func (c *Client) ValidatePrompt(ctx context.Context, p messages.Prompt) (control.PromptVerdict, error) {
+	var out control.PromptVerdict
+	err := c.request(ctx, control.SubjectPromptValidate, p, &out)
 	return out, err
 }
 
 // PromptHistory is what is kept of the versions of a prompt, newest first, 64 at most.
-func (c *Client) PromptHistory(ctx context.Context, id string) ([]messages.Change, error) {
-	var out messages.History
-	err := c.request(ctx, messages.SubjectPromptHistory, messages.CatalogRequest{Name: id}, &out)
+func (c *Client) PromptHistory(ctx context.Context, id string) ([]control.Change, error) {
+	var out control.History
+	err := c.request(ctx, control.SubjectPromptHistory, control.CatalogRequest{Name: id}, &out)
 	return out.Changes, noPrompt(err)
 }
 
 // DeletePrompt removes a prompt. Its history stays, and so does what runs have taken of it.
-func (c *Client) DeletePrompt(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
-	var out messages.Change
-	err := c.request(ctx, messages.SubjectPromptDelete, r, &out)
+func (c *Client) DeletePrompt(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
+	var out control.Change
+	err := c.request(ctx, control.SubjectPromptDelete, r, &out)
 	return out, noPrompt(conflictAs(err, ErrRevision))
 }
 

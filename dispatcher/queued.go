@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // maxQueuedPages bounds how often the dispatcher is asked for queued tasks, some thousands of which it looks at each time.
@@ -25,7 +26,7 @@ func (c *Client) queued(ctx context.Context, f *RunFilter) (q queuedTasks, err e
 		return q, nil
 	}
 	for _, delayed := range []bool{true, false} { // a task that comes to its time meanwhile is found in the queue
-		req := messages.QueuedRequest{
+		req := control.QueuedRequest{
 			Tenant: f.Tenant, Delayed: delayed, Since: unlessZero(f.Since), Until: unlessZero(f.Until), Agent: f.Agent, Session: f.Session, Labels: f.Labels,
 		}
 		for page := 0; ; page++ {
@@ -33,8 +34,8 @@ func (c *Client) queued(ctx context.Context, f *RunFilter) (q queuedTasks, err e
 				q.more = true
 				break
 			}
-			var list messages.QueuedList
-			if err := c.request(ctx, messages.SubjectQueued, req, &list); err != nil {
+			var list control.QueuedList
+			if err := c.request(ctx, control.SubjectQueued, req, &list); err != nil {
 				return q, err
 			}
 			for i := range list.Runs {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrRateLimited means that a limit of the tenant's quota is used up. The error is a *RateLimitError too, which says for how
@@ -53,7 +54,7 @@ func (u *unlimited) add(tenant string) {
 	if u.until == nil || len(u.until) >= maxUnlimited {
 		u.until = map[string]time.Time{}
 	}
-	u.until[tenant] = time.Now().Add(messages.AdmitFresh)
+	u.until[tenant] = time.Now().Add(control.AdmitFresh)
 }
 
 // admit asks whether a task may be submitted now. The id is empty when it is a new one.
@@ -63,8 +64,8 @@ func (c *Client) admit(ctx context.Context, tenant, id string) error {
 	}
 	asking, cancel := context.WithTimeout(ctx, admitWait)
 	defer cancel()
-	var reply messages.AdmitReply
-	err := c.request(asking, messages.SubjectAdmit, messages.AdmitRequest{Tenant: tenant, ID: id}, &reply)
+	var reply control.AdmitReply
+	err := c.request(asking, control.SubjectAdmit, control.AdmitRequest{Tenant: tenant, ID: id}, &reply)
 	var refused *messages.Problem
 	switch {
 	case errors.As(err, &refused) && refused.Code == messages.CodeRateLimited:
@@ -78,16 +79,16 @@ func (c *Client) admit(ctx context.Context, tenant, id string) error {
 }
 
 // Quotas are all that operators granted, by kind and name, without their usage.
-func (c *Client) Quotas(ctx context.Context) ([]messages.QuotaState, error) {
-	var out messages.QuotaList
-	err := c.request(ctx, messages.SubjectQuotaList, struct{}{}, &out)
+func (c *Client) Quotas(ctx context.Context) ([]control.QuotaState, error) {
+	var out control.QuotaList
+	err := c.request(ctx, control.SubjectQuotaList, struct{}{}, &out)
 	return out.Quotas, err
 }
 
 // Quota is what an operator granted, with its usage when it is a tenant's. Without one its revision is 0.
-func (c *Client) Quota(ctx context.Context, of messages.QuotaRef) (*messages.QuotaState, error) {
-	var out messages.QuotaState
-	if err := c.request(ctx, messages.SubjectQuotaGet, of, &out); err != nil {
+func (c *Client) Quota(ctx context.Context, of messages.QuotaRef) (*control.QuotaState, error) {
+	var out control.QuotaState
+	if err := c.request(ctx, control.SubjectQuotaGet, of, &out); err != nil {
 		return nil, err
 	}
 	return &out, nil
@@ -95,17 +96,17 @@ func (c *Client) Quota(ctx context.Context, of messages.QuotaRef) (*messages.Quo
 
 // PutQuota grants something in the place of what was granted before; a pause stays. It counts within two seconds, and for
 // runs that wait for it at the next sweep. ErrRevision: it was changed since r.IfRevision.
-func (c *Client) PutQuota(ctx context.Context, r messages.QuotaPut) (*messages.QuotaChange, error) {
-	return c.changeQuota(ctx, messages.SubjectQuotaPut, r)
+func (c *Client) PutQuota(ctx context.Context, r control.QuotaPut) (*control.QuotaChange, error) {
+	return c.changeQuota(ctx, control.SubjectQuotaPut, r)
 }
 
 // DeleteQuota takes all limits away; a pause stays. ErrRevision: it was changed since r.IfRevision.
-func (c *Client) DeleteQuota(ctx context.Context, r messages.QuotaDelete) (*messages.QuotaChange, error) {
-	return c.changeQuota(ctx, messages.SubjectQuotaDelete, r)
+func (c *Client) DeleteQuota(ctx context.Context, r control.QuotaDelete) (*control.QuotaChange, error) {
+	return c.changeQuota(ctx, control.SubjectQuotaDelete, r)
 }
 
-func (c *Client) changeQuota(ctx context.Context, subject string, req any) (*messages.QuotaChange, error) {
-	var out messages.QuotaChange
+func (c *Client) changeQuota(ctx context.Context, subject string, req any) (*control.QuotaChange, error) {
+	var out control.QuotaChange
 	if err := c.request(ctx, subject, req, &out); err != nil {
 		return nil, conflictAs(err, ErrRevision)
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 var acme = messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
 
-func (y *yard) grants(q messages.Quota) *messages.QuotaChange {
+func (y *yard) grants(q messages.Quota) *control.QuotaChange {
 	y.t.Helper()
-	c, err := y.client.PutQuota(y.t.Context(), messages.QuotaPut{QuotaRef: acme, Quota: q, By: "root"})
+	c, err := y.client.PutQuota(y.t.Context(), control.QuotaPut{QuotaRef: acme, Quota: q, By: "root"})
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func (y *yard) submit(id string) error {
 // ask submits over NATS, at any of the dispatchers.
 func (y *yard) ask(id string) *messages.Problem {
 	y.t.Helper()
-	m, err := y.nc.Request(messages.SubjectSubmit, fmt.Appendf(nil, `{"id":%q,"tenant":"acme","input":"x"}`, id), patience)
+	m, err := y.nc.Request(control.SubjectSubmit, fmt.Appendf(nil, `{"id":%q,"tenant":"acme","input":"x"}`, id), patience)
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -203,18 +204,18 @@ func TestHostileQuotaRequests(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
 	for subject, bodies := range map[string][]string{
-		messages.SubjectAdmit: {
+		control.SubjectAdmit: {
 			"", "null", "[]", `{"tenant":"*"}`, `{"tenant":"acme","id":"a.b"}`, `{"tenant":"acme","tasks":-1}`, `{"tenant":"` + strings.Repeat("a", 1<<16) + `"}`,
 		},
-		messages.SubjectQuotaGet: {`{}`, `{"kind":"tenant","name":">"}`, `{"kind":"tenant","name":"a","more":1}`},
-		messages.SubjectQuotaPut: {
+		control.SubjectQuotaGet: {`{}`, `{"kind":"tenant","name":">"}`, `{"kind":"tenant","name":"a","more":1}`},
+		control.SubjectQuotaPut: {
 			`{"kind":"tenant","name":"a","quota":{"perMinute":1e99}}`, `{"kind":"tenant","name":"a","quota":{"maxQueued":-1}}`,
 			`{"kind":"tenant","name":"a","quota":{"costPerDay":"1"}}`, `{"kind":"agent","name":"a","quota":{"perMinute":1}}`,
 			`{"kind":"tenant","name":"a","quota":{"paused":{"at":"2026-01-01T00:00:00Z"}}}`,
 		},
-		messages.SubjectQuotaDelete: {`{"kind":"everybody","name":"a"}`},
-		messages.SubjectWorkerDrain: {`{}`, `{"worker":1}`, `{"worker":"` + strings.Repeat("w", 5000) + `"}`},
-		messages.SubjectWorkers:     {`{"all":true}`},
+		control.SubjectQuotaDelete: {`{"kind":"everybody","name":"a"}`},
+		control.SubjectWorkerDrain: {`{}`, `{"worker":1}`, `{"worker":"` + strings.Repeat("w", 5000) + `"}`},
+		control.SubjectWorkers:     {`{"all":true}`},
 	} {
 		for _, body := range bodies {
 			m, err := y.nc.Request(subject, []byte(body), patience)
@@ -267,11 +268,11 @@ func TestQuotasKeepPauses(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	stale := c.Revision - 1
-	_, err := y.client.PutQuota(ctx, messages.QuotaPut{QuotaRef: acme, IfRevision: &stale})
+	_, err := y.client.PutQuota(ctx, control.QuotaPut{QuotaRef: acme, IfRevision: &stale})
 	if !errors.Is(err, dispatcher.ErrRevision) {
 		t.Errorf("a change of what has changed: %v", err)
 	}
-	if c, err = y.client.DeleteQuota(ctx, messages.QuotaDelete{QuotaRef: acme}); err != nil || c.After.Paused == nil || c.After.MaxQueued != 0 {
+	if c, err = y.client.DeleteQuota(ctx, control.QuotaDelete{QuotaRef: acme}); err != nil || c.After.Paused == nil || c.After.MaxQueued != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	state, err := y.client.Quota(ctx, acme)
@@ -279,13 +280,13 @@ func TestQuotasKeepPauses(t *testing.T) {
 		t.Errorf("%+v, %v", state, err)
 	}
 	other := messages.QuotaRef{Kind: messages.QuotaAgent, Name: "writer"}
-	if _, err := y.client.PutQuota(ctx, messages.QuotaPut{QuotaRef: other, Quota: messages.Quota{MaxRunning: 1}}); err != nil {
+	if _, err := y.client.PutQuota(ctx, control.QuotaPut{QuotaRef: other, Quota: messages.Quota{MaxRunning: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := y.client.Quotas(ctx); err != nil || len(all) != 2 || all[0].QuotaRef != other {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if c, err := y.client.DeleteQuota(ctx, messages.QuotaDelete{QuotaRef: other}); err != nil || c.Revision != 0 {
+	if c, err := y.client.DeleteQuota(ctx, control.QuotaDelete{QuotaRef: other}); err != nil || c.Revision != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if all, err := y.client.Quotas(ctx); err != nil || len(all) != 1 {

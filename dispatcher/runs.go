@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -40,7 +41,7 @@ type RunList struct {
 	Found      int                    `json:"found"`                // that fit, beyond the limit too
 	Forgotten  int                    `json:"forgotten"`            // older runs that were not looked at any more, or not counted
 	MoreQueued bool                   `json:"moreQueued,omitempty"` // there are queued runs that were not looked at
-	messages.IndexLag
+	control.IndexLag
 }
 
 // Runs lists runs by the dispatcher's index, and before those the ones that are only queued, or wait for their time:

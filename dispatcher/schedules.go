@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 var (
@@ -17,9 +18,9 @@ var (
 
 // PutSchedule stores a schedule and tells when it comes next. What is so already makes no new revision. With ifRevision
 // it is done only if this is the newest revision, 0 for none; else the error is ErrRevision.
-func (c *Client) PutSchedule(ctx context.Context, s messages.Schedule, by string, ifRevision *uint64) (messages.ScheduleApplied, error) {
-	var out messages.ScheduleApplied
-	err := c.request(ctx, messages.SubjectSchedulePut, messages.SchedulePut{Schedule: s, IfRevision: ifRevision, By: by}, &out)
+func (c *Client) PutSchedule(ctx context.Context, s messages.Schedule, by string, ifRevision *uint64) (control.ScheduleApplied, error) {
+	var out control.ScheduleApplied
+	err := c.request(ctx, control.SubjectSchedulePut, control.SchedulePut{Schedule: s, IfRevision: ifRevision, By: by}, &out)
 	if ifRevision != nil {
 		err = conflictAs(err, ErrRevision)
 	}
@@ -27,44 +28,44 @@ func (c *Client) PutSchedule(ctx context.Context, s messages.Schedule, by string
 }
 
 // Schedules are the schedules of a tenant by name, a thousand at most, without their tasks.
-func (c *Client) Schedules(ctx context.Context, tenant string) ([]messages.ScheduleSummary, error) {
-	var list messages.ScheduleList
-	err := c.request(ctx, messages.SubjectScheduleList, messages.ScheduleRequest{ScheduleRef: messages.ScheduleRef{Tenant: tenant}}, &list)
+func (c *Client) Schedules(ctx context.Context, tenant string) ([]control.ScheduleSummary, error) {
+	var list control.ScheduleList
+	err := c.request(ctx, control.SubjectScheduleList, control.ScheduleRequest{ScheduleRef: messages.ScheduleRef{Tenant: tenant}}, &list)
 	return list.Schedules, err
 }
 
 // Schedule is a schedule, when it comes next, and what became of its last occurrence; ErrNoSchedule.
-func (c *Client) Schedule(ctx context.Context, ref messages.ScheduleRef) (*messages.ScheduleStatus, error) {
-	return c.schedule(ctx, messages.SubjectScheduleGet, ref, "")
+func (c *Client) Schedule(ctx context.Context, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
+	return c.schedule(ctx, control.SubjectScheduleGet, ref, "")
 }
 
 // DeleteSchedule removes a schedule and its history, and returns what it was. Its runs go on.
-func (c *Client) DeleteSchedule(ctx context.Context, ref messages.ScheduleRef) (*messages.ScheduleStatus, error) {
-	return c.schedule(ctx, messages.SubjectScheduleDelete, ref, "")
+func (c *Client) DeleteSchedule(ctx context.Context, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
+	return c.schedule(ctx, control.SubjectScheduleDelete, ref, "")
 }
 
 // PauseSchedule keeps a schedule from submitting anything until it is resumed; its runs go on.
-func (c *Client) PauseSchedule(ctx context.Context, ref messages.ScheduleRef, by string) (*messages.ScheduleStatus, error) {
-	return c.schedule(ctx, messages.SubjectSchedulePause, ref, by)
+func (c *Client) PauseSchedule(ctx context.Context, ref messages.ScheduleRef, by string) (*control.ScheduleStatus, error) {
+	return c.schedule(ctx, control.SubjectSchedulePause, ref, by)
 }
 
 // ResumeSchedule lets a schedule go on with its next occurrence. What came while it was paused is not made up for.
-func (c *Client) ResumeSchedule(ctx context.Context, ref messages.ScheduleRef, by string) (*messages.ScheduleStatus, error) {
-	return c.schedule(ctx, messages.SubjectScheduleResume, ref, by)
+func (c *Client) ResumeSchedule(ctx context.Context, ref messages.ScheduleRef, by string) (*control.ScheduleStatus, error) {
+	return c.schedule(ctx, control.SubjectScheduleResume, ref, by)
 }
 
 // RunSchedule submits the task of a schedule now, also while it is paused. ErrNotRun: its last run goes on, and its
 // policy is to skip then; or the task was refused.
 func (c *Client) RunSchedule(ctx context.Context, ref messages.ScheduleRef) (messages.Ref, error) {
-	req := messages.ScheduleRun{ScheduleRef: ref, ID: messages.NewID(time.Now())} // so that a lost answer leaves one run
-	var reply messages.SubmitReply
-	err := c.request(ctx, messages.SubjectScheduleRun, req, &reply)
+	req := control.ScheduleRun{ScheduleRef: ref, ID: messages.NewID(time.Now())} // so that a lost answer leaves one run
+	var reply control.SubmitReply
+	err := c.request(ctx, control.SubjectScheduleRun, req, &reply)
 	return messages.Ref{Tenant: ref.Tenant, Run: reply.ID}, noSchedule(conflictAs(err, ErrNotRun))
 }
 
-func (c *Client) schedule(ctx context.Context, subject string, ref messages.ScheduleRef, by string) (*messages.ScheduleStatus, error) {
-	var st messages.ScheduleStatus
-	if err := c.request(ctx, subject, messages.ScheduleRequest{ScheduleRef: ref, By: by}, &st); err != nil {
+func (c *Client) schedule(ctx context.Context, subject string, ref messages.ScheduleRef, by string) (*control.ScheduleStatus, error) {
+	var st control.ScheduleStatus
+	if err := c.request(ctx, subject, control.ScheduleRequest{ScheduleRef: ref, By: by}, &st); err != nil {
 		return nil, noSchedule(err)
 	}
 	return &st, nil

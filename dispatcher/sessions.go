@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Errors about sessions.
@@ -14,9 +14,9 @@ var (
 )
 
 // Sessions are the sessions of a tenant by name, a thousand at most, without the ids of their runs.
-func (c *Client) Sessions(ctx context.Context, tenant string) (*messages.SessionList, error) {
-	var list messages.SessionList
-	if err := c.request(ctx, messages.SubjectSessions, messages.SessionRequest{Tenant: tenant}, &list); err != nil {
+func (c *Client) Sessions(ctx context.Context, tenant string) (*control.SessionList, error) {
+	var list control.SessionList
+	if err := c.request(ctx, control.SubjectSessions, control.SessionRequest{Tenant: tenant}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
@@ -24,19 +24,19 @@ func (c *Client) Sessions(ctx context.Context, tenant string) (*messages.Session
 
 // Session tells which run of a session has its turn, which ones wait and which ones ended. ErrNoSession: it never had a
 // run, or was deleted.
-func (c *Client) Session(ctx context.Context, tenant, name string) (*messages.SessionStatus, error) {
-	return c.session(ctx, messages.SubjectSession, tenant, name)
+func (c *Client) Session(ctx context.Context, tenant, name string) (*control.SessionStatus, error) {
+	return c.session(ctx, control.SubjectSession, tenant, name)
 }
 
 // DeleteSession makes the next run of a session begin a new conversation, and returns what the session was.
 // ErrSessionBusy: it has runs that have not ended.
-func (c *Client) DeleteSession(ctx context.Context, tenant, name string) (*messages.SessionStatus, error) {
-	return c.session(ctx, messages.SubjectSessionDelete, tenant, name)
+func (c *Client) DeleteSession(ctx context.Context, tenant, name string) (*control.SessionStatus, error) {
+	return c.session(ctx, control.SubjectSessionDelete, tenant, name)
 }
 
-func (c *Client) session(ctx context.Context, subject, tenant, name string) (*messages.SessionStatus, error) {
-	var s messages.SessionStatus
-	err := c.request(ctx, subject, messages.SessionRequest{Tenant: tenant, Name: name}, &s)
+func (c *Client) session(ctx context.Context, subject, tenant, name string) (*control.SessionStatus, error) {
+	var s control.SessionStatus
+	err := c.request(ctx, subject, control.SessionRequest{Tenant: tenant, Name: name}, &s)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil, ErrNoSession

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrNotSteered means that a run was not told: it has not begun or has ended, was told too much, or something else
@@ -14,10 +15,10 @@ var ErrNotSteered = errors.New("not told")
 // Steer tells a run something, which the model reads before its next call; what goes on is not aborted, and a run that
 // waits goes on waiting. When it returns nil the message is recorded. S.Tenant and s.ID are those of run; s.Control makes it
 // safe to repeat.
-func (c *Client) Steer(ctx context.Context, run messages.Ref, s messages.SteerRequest) (*messages.RunStatus, error) {
+func (c *Client) Steer(ctx context.Context, run messages.Ref, s control.SteerRequest) (*control.RunStatus, error) {
 	s.Tenant, s.ID = run.Tenant, run.Run
-	var status messages.RunStatus
-	if err := c.request(ctx, messages.SubjectSteer, s, &status); err != nil {
+	var status control.RunStatus
+	if err := c.request(ctx, control.SubjectSteer, s, &status); err != nil {
 		return nil, conflictAs(err, ErrNotSteered)
 	}
 	return &status, nil

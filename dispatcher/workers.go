@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Errors about workers.
@@ -17,8 +18,8 @@ var (
 
 // Workers are the workers that answer within half a second, by name.
 func (c *Client) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
-	var out messages.WorkerList
-	err := c.request(ctx, messages.SubjectWorkers, struct{}{}, &out)
+	var out control.WorkerList
+	err := c.request(ctx, control.SubjectWorkers, struct{}{}, &out)
 	return out.Workers, err
 }
 
@@ -26,7 +27,7 @@ func (c *Client) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 // returns the worker has heard. ErrNoWorker, ErrManyWorkers.
 func (c *Client) DrainWorker(ctx context.Context, worker string) (*messages.WorkerStatus, error) {
 	var out messages.WorkerStatus
-	err := c.request(ctx, messages.SubjectWorkerDrain, messages.WorkerDrain{Worker: worker}, &out)
+	err := c.request(ctx, control.SubjectWorkerDrain, control.WorkerDrain{Worker: worker}, &out)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil, ErrNoWorker

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestHashOfArguments(t *testing.T) {
@@ -86,17 +87,17 @@ func TestApproveOfADefinition(t *testing.T) {
 func TestDecisionRequests(t *testing.T) {
 	long := strings.Repeat("x", 1100)
 	for name, tc := range map[string]struct {
-		req   messages.DecisionRequest
+		req   control.DecisionRequest
 		field string
 	}{
-		"fine":            {messages.DecisionRequest{Call: "c1", Hash: messages.HashArguments("{}"), By: "ann", Reason: "ok", Control: "x-1"}, ""},
-		"a long call":     {messages.DecisionRequest{Call: long}, "call"},
-		"a short hash":    {messages.DecisionRequest{Hash: "ab"}, "hash"},
-		"an odd hash":     {messages.DecisionRequest{Hash: strings.Repeat("G", 64)}, "hash"},
-		"a long name":     {messages.DecisionRequest{By: long}, "by"},
-		"NUL in a reason": {messages.DecisionRequest{Reason: "a\x00"}, "reason"},
-		"no UTF-8":        {messages.DecisionRequest{Reason: "\xff"}, "reason"},
-		"an odd control":  {messages.DecisionRequest{Control: "a.>"}, "control"},
+		"fine":            {control.DecisionRequest{Call: "c1", Hash: messages.HashArguments("{}"), By: "ann", Reason: "ok", Control: "x-1"}, ""},
+		"a long call":     {control.DecisionRequest{Call: long}, "call"},
+		"a short hash":    {control.DecisionRequest{Hash: "ab"}, "hash"},
+		"an odd hash":     {control.DecisionRequest{Hash: strings.Repeat("G", 64)}, "hash"},
+		"a long name":     {control.DecisionRequest{By: long}, "by"},
+		"NUL in a reason": {control.DecisionRequest{Reason: "a\x00"}, "reason"},
+		"no UTF-8":        {control.DecisionRequest{Reason: "\xff"}, "reason"},
+		"an odd control":  {control.DecisionRequest{Control: "a.>"}, "control"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.req.Validate()

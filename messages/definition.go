@@ -23,7 +23,7 @@ const (
 const (
 	maxDescription = 4 << 10 // bytes
 	maxTools       = 256
-	maxModel       = 256 // bytes
+	MaxModel       = 256 // bytes
 	maxModels      = 8
 )
 
@@ -161,14 +161,14 @@ func (d *Definition) Validate() error {
 	if err := d.Prompt.check("prompt"); err != nil {
 		return err
 	}
-	if err := strict.CheckText("model", d.Model, maxModel); err != nil {
+	if err := strict.CheckText("model", d.Model, MaxModel); err != nil {
 		return err
 	}
 	if err := d.checkModels(); err != nil {
 		return err
 	}
-	if d.MaxSteps < 1 || d.MaxSteps > maxStepsOf {
-		return &FieldError{Field: "maxSteps", Reason: fmt.Sprintf("must be 1 to %d", maxStepsOf)}
+	if d.MaxSteps < 1 || d.MaxSteps > MaxStepsOf {
+		return &FieldError{Field: "maxSteps", Reason: fmt.Sprintf("must be 1 to %d", MaxStepsOf)}
 	}
 	if d.MaxTokens < 1 {
 		return &FieldError{Field: "maxTokens", Reason: "must be at least 1"}
@@ -230,7 +230,7 @@ func (d *Definition) checkModels() error {
 	}
 	for i, name := range d.Models {
 		field := fmt.Sprintf("models[%d]", i)
-		if err := strict.CheckText(field, name, maxModel); err != nil {
+		if err := strict.CheckText(field, name, MaxModel); err != nil {
 			return err
 		}
 		if name == "" {

@@ -236,3 +236,14 @@ const (
 	StepFailed    StepStatus = "failed"
 	StepSkipped   StepStatus = "skipped"
 )
+
+// EventSteered is the name of the event that a message to a run has.
+const EventSteered = "steered"
+
+// SteeredData is the data of steered.
+type SteeredData struct {
+	ID        string `json:"id"` // of the message
+	By        string `json:"by,omitempty"`
+	Message   string `json:"message"`
+	Truncated bool   `json:"truncated,omitempty"` // the message is
+}

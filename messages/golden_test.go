@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -75,10 +76,10 @@ func wire() map[string]any {
 			Error:   messages.RunError{Message: "task: is empty", Code: messages.CodeInvalidInput},
 			Subject: ref.TaskSubject(messages.PriorityLow), Task: []byte{0, 0xff}, Attempts: 3, Time: noon,
 		},
-		"run_status": &messages.RunStatus{
+		"run_status": &control.RunStatus{
 			Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusWaiting, Attempt: 1, Updated: noon, Waits: "approval", WaitsFor: "no worker has the tool berth_price", Cancel: true, Sequence: 12, NotBefore: &noon,
 			Until: &noon, Cause: fullCause(),
-			Ignored: true, Webhook: &messages.WebhookState{State: messages.WebhookDead, Attempts: 3, LastError: "it answered 500", At: &noon},
+			Ignored: true, Webhook: &control.WebhookState{State: control.WebhookDead, Attempts: 3, LastError: "it answered 500", At: &noon},
 		},
 		"schedule": fullSchedule(),
 		"schedule_every": &messages.Schedule{
@@ -86,28 +87,28 @@ func wire() map[string]any {
 			Overlap: messages.OverlapReplace,
 		},
 		"schedule_due":     &messages.Due{ScheduleRef: fullSchedule().Ref(), Timing: fullSchedule().Timing(), At: noon},
-		"schedule_put":     &messages.SchedulePut{Tenant: "acme", Schedule: *fullSchedule(), IfRevision: new(uint64(3)), By: "ann"},
-		"schedule_applied": &messages.ScheduleApplied{Name: "nightly", Revision: 4, Changed: true, Next: []time.Time{noon}},
-		"schedule_request": &messages.ScheduleRequest{ScheduleRef: fullSchedule().Ref(), By: "ann"},
-		"schedule_run":     &messages.ScheduleRun{ScheduleRef: fullSchedule().Ref(), ID: ref.Run},
-		"schedule_status": &messages.ScheduleStatus{
+		"schedule_put":     &control.SchedulePut{Tenant: "acme", Schedule: *fullSchedule(), IfRevision: new(uint64(3)), By: "ann"},
+		"schedule_applied": &control.ScheduleApplied{Name: "nightly", Revision: 4, Changed: true, Next: []time.Time{noon}},
+		"schedule_request": &control.ScheduleRequest{ScheduleRef: fullSchedule().Ref(), By: "ann"},
+		"schedule_run":     &control.ScheduleRun{ScheduleRef: fullSchedule().Ref(), ID: ref.Run},
+		"schedule_status": &control.ScheduleStatus{
 			Schedule: *fullSchedule(), Next: []time.Time{noon},
-			Last:    &messages.ScheduleState{Run: ref.Run, At: noon, Outcome: messages.OutcomeSkipped, Reason: "run r1 goes on"},
-			Skipped: []messages.Skipped{{At: noon, Last: new(noon.Add(time.Hour)), Count: 2, Reason: "no dispatcher took it in time"}},
+			Last:    &control.ScheduleState{Run: ref.Run, At: noon, Outcome: control.OutcomeSkipped, Reason: "run r1 goes on"},
+			Skipped: []control.Skipped{{At: noon, Last: new(noon.Add(time.Hour)), Count: 2, Reason: "no dispatcher took it in time"}},
 		},
-		"skipped":        &messages.Skipped{At: noon, Last: new(noon.Add(time.Hour)), Count: 2, Reason: "run r1 goes on"},
-		"schedule_state": &messages.ScheduleState{Run: ref.Run, At: noon, Outcome: messages.OutcomeFailed, Reason: "agent: is unknown"},
-		"schedule_list":  &messages.ScheduleList{Schedules: []messages.ScheduleSummary{{Name: "nightly", Cron: "0 3 * * *", TimeZone: "UTC", Agent: "reviewer", Next: &noon}}},
-		"schedule_summary": &messages.ScheduleSummary{
+		"skipped":        &control.Skipped{At: noon, Last: new(noon.Add(time.Hour)), Count: 2, Reason: "run r1 goes on"},
+		"schedule_state": &control.ScheduleState{Run: ref.Run, At: noon, Outcome: control.OutcomeFailed, Reason: "agent: is unknown"},
+		"schedule_list":  &control.ScheduleList{Schedules: []control.ScheduleSummary{{Name: "nightly", Cron: "0 3 * * *", TimeZone: "UTC", Agent: "reviewer", Next: &noon}}},
+		"schedule_summary": &control.ScheduleSummary{
 			Name: "nightly", Cron: "0 3 * * *", TimeZone: "UTC", Every: messages.Duration(time.Hour), Agent: "reviewer", Paused: true, Next: &noon,
-			Last: &messages.ScheduleState{At: noon, Outcome: messages.OutcomeSubmitted},
+			Last: &control.ScheduleState{At: noon, Outcome: control.OutcomeSubmitted},
 		},
-		"submit_reply":           &messages.SubmitReply{ID: ref.Run},
-		"submit_reply_duplicate": &messages.SubmitReply{ID: ref.Run, Duplicate: true},
-		"run_request":            &messages.RunRequest{Tenant: ref.Tenant, ID: ref.Run},
-		"result_request":         &messages.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Transcript: true, After: "17.1", Format: messages.FormatTaskResult},
-		"verify_request":         &messages.VerifyRequest{Tenant: ref.Tenant, ID: ref.Run, Fingerprint: strings.Repeat("0f", 32)},
-		"cancel_request":         &messages.CancelRequest{Tenant: ref.Tenant, ID: ref.Run, Reason: "too slow", By: "ann"},
+		"submit_reply":           &control.SubmitReply{ID: ref.Run},
+		"submit_reply_duplicate": &control.SubmitReply{ID: ref.Run, Duplicate: true},
+		"run_request":            &control.RunRequest{Tenant: ref.Tenant, ID: ref.Run},
+		"result_request":         &control.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Transcript: true, After: "17.1", Format: messages.FormatTaskResult},
+		"verify_request":         &control.VerifyRequest{Tenant: ref.Tenant, ID: ref.Run, Fingerprint: strings.Repeat("0f", 32)},
+		"cancel_request":         &control.CancelRequest{Tenant: ref.Tenant, ID: ref.Run, Reason: "too slow", By: "ann"},
 		"live": &messages.Live{
 			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 9, Dropped: 120, Kind: messages.LiveText, Text: "Let me ",
 		},
@@ -118,21 +119,21 @@ func wire() map[string]any {
 			Result: &done, Kind: messages.LiveText, Text: "Let me ", Dropped: 3,
 		},
 		"hook_answer": &messages.HookAnswer{Decision: messages.HookDeny, Reason: "not on a Friday"},
-		"decision_request": &messages.DecisionRequest{
+		"decision_request": &control.DecisionRequest{
 			Tenant: ref.Tenant, ID: ref.Run, Call: "c1", Hash: messages.HashArguments(""), By: "ann", Reason: "fine", Control: "x1",
 		},
-		"answer_request":    &messages.AnswerRequest{Tenant: ref.Tenant, ID: ref.Run, Call: "c1", Text: "blue", Deny: true, By: "ann", Control: "x1"},
-		"approvals_request": &messages.ApprovalsRequest{Tenant: ref.Tenant, Limit: 10},
-		"approval_list": &messages.ApprovalList{More: true, Approvals: []messages.WaitingApproval{{
+		"answer_request":    &control.AnswerRequest{Tenant: ref.Tenant, ID: ref.Run, Call: "c1", Text: "blue", Deny: true, By: "ann", Control: "x1"},
+		"approvals_request": &control.ApprovalsRequest{Tenant: ref.Tenant, Limit: 10},
+		"approval_list": &control.ApprovalList{More: true, Approvals: []control.WaitingApproval{{
 			Tenant: ref.Tenant, ID: ref.Run, Agent: "reviewer", Step: 1, Call: "c1", Tool: "send_mail", Arguments: `{}`,
 			Hash: messages.HashArguments(`{}`), Since: noon, Until: &until,
 		}}},
-		"feedback_request": &messages.FeedbackRequest{
+		"feedback_request": &control.FeedbackRequest{
 			Tenant: ref.Tenant, ID: ref.Run, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2,
 			By: "ann", Control: "f1",
 		},
-		"feedback": fullFeedback(), "feedback_list": &messages.FeedbackList{Feedback: []messages.Feedback{*fullFeedback()}, More: true},
-		"steer_request": &messages.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
+		"feedback": fullFeedback(), "feedback_list": &control.FeedbackList{Feedback: []messages.Feedback{*fullFeedback()}, More: true},
+		"steer_request": &control.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
 		"live_call": &messages.Live{
 			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 1, N: 9, Kind: messages.LiveCall, Text: `{"path":`, CallID: "c1", Tool: "read_file",
 		},

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -59,11 +60,11 @@ func TestForked(t *testing.T) {
 
 func TestForkRequestRefuses(t *testing.T) {
 	t.Parallel()
-	noRun := messages.ForkRequest{At: 1, NewID: messages.NoRun}
+	noRun := control.ForkRequest{At: 1, NewID: messages.NoRun}
 	if noRun.Check() == nil {
 		t.Error("a fork may be no run")
 	}
-	for field, r := range map[string]messages.ForkRequest{
+	for field, r := range map[string]control.ForkRequest{
 		"at":       {},
 		"agent":    {At: 1, Agent: "a.b"},
 		"newId":    {At: 1, NewID: "*"},
@@ -81,7 +82,7 @@ func TestLogEntries(t *testing.T) {
 	t.Parallel()
 	for name, entries := range stories(t) {
 		for _, e := range entries {
-			l, err := record.NewEntryCopy(e)
+			l, err := control.NewEntryCopy(e)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +93,7 @@ func TestLogEntries(t *testing.T) {
 			noDiff(t, name, e, got)
 		}
 	}
-	for _, l := range []record.EntryCopy{{}, {Seq: 1, Head: []byte("7")}, {Seq: 1, Head: []byte("{}"), Records: []byte("[]")}} {
+	for _, l := range []control.EntryCopy{{}, {Seq: 1, Head: []byte("7")}, {Seq: 1, Head: []byte("{}"), Records: []byte("[]")}} {
 		if _, err := l.Entry(); err == nil {
 			t.Errorf("%+v is an entry", l)
 		}

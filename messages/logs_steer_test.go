@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -32,14 +33,14 @@ func steered(t *testing.T) []record.Entry {
 func TestSteerRequestRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		req   messages.SteerRequest
+		req   control.SteerRequest
 		field string
 	}{
-		"nothing said": {messages.SteerRequest{ID: "a"}, "message"},
-		"too long":     {messages.SteerRequest{ID: "a", Message: strings.Repeat("a", messages.MaxSteer+1)}, "message"},
-		"not UTF-8":    {messages.SteerRequest{ID: "a", Message: "\xff"}, "message"},
-		"control":      {messages.SteerRequest{ID: "a", Message: "m", Control: "a.b"}, "control"},
-		"by":           {messages.SteerRequest{ID: "a", Message: "m", By: strings.Repeat("a", 2000)}, "by"},
+		"nothing said": {control.SteerRequest{ID: "a"}, "message"},
+		"too long":     {control.SteerRequest{ID: "a", Message: strings.Repeat("a", control.MaxSteer+1)}, "message"},
+		"not UTF-8":    {control.SteerRequest{ID: "a", Message: "\xff"}, "message"},
+		"control":      {control.SteerRequest{ID: "a", Message: "m", Control: "a.b"}, "control"},
+		"by":           {control.SteerRequest{ID: "a", Message: "m", By: strings.Repeat("a", 2000)}, "by"},
 	} {
 		var field *messages.FieldError
 		if err := tt.req.Validate(); !errors.As(err, &field) || field.Field != tt.field {

@@ -35,8 +35,8 @@ const (
 	maxPromptVars     = 256
 	maxPromptTags     = 32
 	maxPromptMetadata = 16 << 10
-	maxAuthor         = 256
-	maxVars           = 256 << 10
+	MaxAuthor         = 256
+	MaxVars           = 256 << 10
 )
 
 // Prompt is a template with what is known about it. Every change is a version of its own, and the newest 64 are kept.
@@ -74,7 +74,7 @@ func (p *Prompt) Validate() error {
 	for _, f := range []struct {
 		name, text string
 		limit      int
-	}{{"text", p.Text, MaxPromptText}, {"name", p.Name, maxLabel}, {"author", p.Author, maxAuthor}} {
+	}{{"text", p.Text, MaxPromptText}, {"name", p.Name, maxLabel}, {"author", p.Author, MaxAuthor}} {
 		if err := strict.CheckText(f.name, f.text, f.limit); err != nil {
 			return err
 		}
@@ -95,11 +95,11 @@ func (p *Prompt) Validate() error {
 			return err
 		}
 	}
-	return checkObject("metadata", p.Metadata, maxPromptMetadata)
+	return CheckObject("metadata", p.Metadata, maxPromptMetadata)
 }
 
-// checkObject refuses free JSON that is not an object of at most limit bytes. Absent is right.
-func checkObject(field string, data json.RawMessage, limit int) error {
+// CheckObject refuses free JSON that is not an object of at most limit bytes. Absent is right.
+func CheckObject(field string, data json.RawMessage, limit int) error {
 	switch {
 	case len(data) == 0:
 		return nil
@@ -125,5 +125,5 @@ func (p *PromptRef) check(field string) error {
 	if err := strict.CheckToken(field+".id", p.ID); err != nil {
 		return err
 	}
-	return checkObject(field+".vars", p.Vars, maxVars)
+	return CheckObject(field+".vars", p.Vars, MaxVars)
 }

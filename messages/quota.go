@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ const (
 	maxWeight     = 1000
 	maxQuotaCount = 1_000_000_000
 	maxQuotaCost  = 1e12
-	maxPauseText  = 1024
+	MaxPauseText  = 1024
 )
 
 // Validate says which field is wrong, or does not fit what the quota is about.
@@ -107,8 +108,47 @@ func (q *Quota) Validate(of QuotaKind) error {
 			return &FieldError{Field: c.field, Reason: "is not for a quota of this kind: " + string(of)}
 		}
 	}
-	if q.Paused != nil && len(q.Paused.By)+len(q.Paused.Reason) > maxPauseText {
+	if q.Paused != nil && len(q.Paused.By)+len(q.Paused.Reason) > MaxPauseText {
 		return &FieldError{Field: "paused", Reason: "is too long"}
 	}
 	return nil
+}
+
+// Nano is a billionth of a dollar, in which spending is counted.
+const Nano = 1e-9
+
+// Limits of a quota, as parks and problems name them.
+const (
+	QuotaMaxQueued    = "maxQueued"
+	QuotaPerMinute    = "perMinute"
+	QuotaCostPerDay   = "costPerDay"
+	QuotaCostPerMonth = "costPerMonth"
+)
+
+// NextDay is when the ceiling of a day begins anew.
+func NextDay(now time.Time) time.Time {
+	y, m, d := now.UTC().Date()
+	return time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)
+}
+
+// NextMonth is when the ceiling of a month begins anew.
+func NextMonth(now time.Time) time.Time {
+	y, m, _ := now.UTC().Date()
+	return time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC)
+}
+
+// Ceiling is the first cost ceiling that is reached, in a sentence, and when it begins anew; empty: none.
+func (q *Quota) Ceiling(today, month float64, now time.Time) (limit, text string, until time.Time) {
+	switch {
+	case q.CostPerMonth > 0 && month >= q.CostPerMonth:
+		return QuotaCostPerMonth, spentOf(month, q.CostPerMonth, "this month"), NextMonth(now)
+	case q.CostPerDay > 0 && today >= q.CostPerDay:
+		return QuotaCostPerDay, spentOf(today, q.CostPerDay, "today"), NextDay(now)
+	default:
+		return "", "", until
+	}
+}
+
+func spentOf(spent, ceiling float64, when string) string {
+	return fmt.Sprintf("%s of %s are spent %s (UTC)", Money(RoundCost(spent)), Money(ceiling), when)
 }

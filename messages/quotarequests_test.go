@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -54,7 +55,7 @@ func TestSpent(t *testing.T) {
 
 func TestRateLimited(t *testing.T) {
 	for wait, want := range map[time.Duration]int{-time.Hour: 1, 0: 1, time.Millisecond: 1, time.Second: 1, 1001 * time.Millisecond: 2} {
-		p := messages.RateLimited("acme", messages.QuotaPerMinute, "60 tasks", wait)
+		p := control.RateLimited("acme", messages.QuotaPerMinute, "60 tasks", wait)
 		if p.RetryAfter != want || p.Status != 429 || p.Code != messages.CodeRateLimited || !p.Retryable {
 			t.Errorf("a wait of %s: %+v", wait, p)
 		}
@@ -65,19 +66,19 @@ func TestQuotaRequestsAreChecked(t *testing.T) {
 	tenant := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
 	long := string(make([]byte, 300))
 	for name, err := range map[string]error{
-		"a kind that is none":        (&messages.QuotaPut{QuotaRef: messages.QuotaRef{Kind: "nobody", Name: "x"}}).Check(),
-		"a name that is a subject":   (&messages.QuotaDelete{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: "a.>"}}).Check(),
-		"less than nothing":          (&messages.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{MaxQueued: -1}}).Check(),
-		"more than anybody has":      (&messages.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.Inf(1)}}).Check(),
-		"a long by":                  (&messages.QuotaPut{QuotaRef: tenant, By: long}).Check(),
-		"a tenant that is a filter":  messages.AdmitRequest{Tenant: "*"}.Check(),
-		"no tenant":                  messages.AdmitRequest{}.Check(),
-		"an id that is a subject":    messages.AdmitRequest{Tenant: "acme", ID: "a.b"}.Check(),
-		"no worker":                  messages.WorkerDrain{}.Check(),
-		"a worker of many bytes":     messages.WorkerDrain{Worker: string(make([]byte, 2000))}.Check(),
-		"a rate of an agent":         (&messages.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaAgent, Name: "x"}, Quota: messages.Quota{PerMinute: 1}}).Check(),
-		"a ceiling of a provider":    (&messages.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaProvider, Name: "x"}, Quota: messages.Quota{CostPerMonth: 1}}).Check(),
-		"a ceiling that is no price": (&messages.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.NaN()}}).Check(),
+		"a kind that is none":        (&control.QuotaPut{QuotaRef: messages.QuotaRef{Kind: "nobody", Name: "x"}}).Check(),
+		"a name that is a subject":   (&control.QuotaDelete{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: "a.>"}}).Check(),
+		"less than nothing":          (&control.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{MaxQueued: -1}}).Check(),
+		"more than anybody has":      (&control.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.Inf(1)}}).Check(),
+		"a long by":                  (&control.QuotaPut{QuotaRef: tenant, By: long}).Check(),
+		"a tenant that is a filter":  control.AdmitRequest{Tenant: "*"}.Check(),
+		"no tenant":                  control.AdmitRequest{}.Check(),
+		"an id that is a subject":    control.AdmitRequest{Tenant: "acme", ID: "a.b"}.Check(),
+		"no worker":                  control.WorkerDrain{}.Check(),
+		"a worker of many bytes":     control.WorkerDrain{Worker: string(make([]byte, 2000))}.Check(),
+		"a rate of an agent":         (&control.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaAgent, Name: "x"}, Quota: messages.Quota{PerMinute: 1}}).Check(),
+		"a ceiling of a provider":    (&control.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaProvider, Name: "x"}, Quota: messages.Quota{CostPerMonth: 1}}).Check(),
+		"a ceiling that is no price": (&control.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.NaN()}}).Check(),
 	} {
 		if _, ok := errors.AsType[*messages.FieldError](err); !ok {
 			t.Errorf("%s: got %v", name, err)

@@ -116,3 +116,6 @@ func (r Ref) Folder(workspace string) string {
 	}
 	return r.Tenant + "/" + r.Run
 }
+
+// NoRun stands for the run in the subject of an event that is about none. No task may have it as its id.
+const NoRun = "_"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -84,12 +85,12 @@ func TestSubjects(t *testing.T) {
 
 func TestRunRequestRef(t *testing.T) {
 	t.Parallel()
-	if r, err := (messages.RunRequest{ID: "r1"}).Ref(); err != nil || r != (messages.Ref{Tenant: "default", Run: "r1"}) {
+	if r, err := (control.RunRequest{ID: "r1"}).Ref(); err != nil || r != (messages.Ref{Tenant: "default", Run: "r1"}) {
 		t.Errorf("got %v, %v", r, err)
 	}
-	_, err := messages.RunRequest{Tenant: ">", ID: "r1"}.Ref()
+	_, err := control.RunRequest{Tenant: ">", ID: "r1"}.Ref()
 	wantFieldError(t, "tenant", err)
-	_, err = messages.RunRequest{ID: "*"}.Ref()
+	_, err = control.RunRequest{ID: "*"}.Ref()
 	wantFieldError(t, "id", err)
 }
 

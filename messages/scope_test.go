@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -31,7 +32,7 @@ func TestBindTenant(t *testing.T) {
 		"half of an object": {body: `{"tenant":"acme"`, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := messages.BindTenant([]byte(tc.body), "acme")
+			got, err := control.BindTenant([]byte(tc.body), "acme")
 			var (
 				p     *messages.Problem
 				field *messages.FieldError
@@ -50,22 +51,22 @@ func TestBindTenant(t *testing.T) {
 			}
 		})
 	}
-	var req messages.RunRequest
+	var req control.RunRequest
 	if err := strict.Decode([]byte(`{"Tenant":"other","tenant":"acme"}`), &req); err == nil {
 		t.Error("a field in other case is read")
 	}
 }
 
 func TestTenantSubjects(t *testing.T) {
-	if s := messages.TenantSubject("acme", messages.SubjectStatus); s != "longshore.t.acme.status" {
+	if s := control.TenantSubject("acme", control.SubjectStatus); s != "longshore.t.acme.status" {
 		t.Error(s)
 	}
 	for subject, want := range map[string]string{
 		"longshore.t.acme.status": "acme", "longshore.t.acme.agents.get": "acme", "longshore.status": "", "longshore.t.acme": "",
 		"longshore.t.a*b.status": "", "longshore.tacme.status": "",
 	} {
-		if got, _ := messages.TenantOf(subject); got != want {
-			if _, ok := messages.TenantOf(subject); ok || want != "" {
+		if got, _ := control.TenantOf(subject); got != want {
+			if _, ok := control.TenantOf(subject); ok || want != "" {
 				t.Errorf("%s: %q, want %q", subject, got, want)
 			}
 		}

@@ -39,7 +39,7 @@ const (
 	// reach it.
 	maxLabelsSize = 40 << 10
 	maxContext    = 256 << 10
-	maxStepsOf    = 10_000
+	MaxStepsOf    = 10_000
 )
 
 // maxTaskDepth is how deep the arrays and objects of a task may be nested: what wraps it, as a record does, must still be
@@ -235,11 +235,11 @@ func (t *Task) Validate() error {
 	if err := checkContext(t.Context); err != nil {
 		return err
 	}
-	if err := checkLabels(t.Labels); err != nil {
+	if err := CheckLabels(t.Labels); err != nil {
 		return err
 	}
-	if t.Limits != nil && (t.Limits.MaxSteps < 0 || t.Limits.MaxSteps > maxStepsOf) {
-		return &FieldError{Field: "limits.maxSteps", Reason: fmt.Sprintf("must be 1 to %d", maxStepsOf)}
+	if t.Limits != nil && (t.Limits.MaxSteps < 0 || t.Limits.MaxSteps > MaxStepsOf) {
+		return &FieldError{Field: "limits.maxSteps", Reason: fmt.Sprintf("must be 1 to %d", MaxStepsOf)}
 	}
 	if err := checkOutputSchema(t.OutputSchema); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (t *Task) Validate() error {
 	if err := checkRequires(t.Requires); err != nil {
 		return err
 	}
-	if err := strict.CheckText("by", t.By, maxAuthor); err != nil {
+	if err := strict.CheckText("by", t.By, MaxAuthor); err != nil {
 		return err
 	}
 	return checkTraceparent(t.Traceparent)
@@ -329,7 +329,7 @@ func checkContext(context json.RawMessage) error {
 	return strict.Under("context", strict.DecodeDepth(strict.Body, maxTaskDepth-1, context, &free))
 }
 
-func checkLabels(labels map[string]string) error {
+func CheckLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
 		return &FieldError{Field: "labels", Reason: fmt.Sprintf("more than %d", maxLabels)}
 	}
@@ -405,9 +405,9 @@ func (r Ref) TimerSubject(park uint64) string {
 	return fmt.Sprintf("sched.timer.%s.%s.%d.0", r.Tenant, r.Run, park)
 }
 
-// NetSubject carries the schedule that catches a control record whose wake-up was lost.
-func (r Ref) NetSubject(control string) string {
-	return fmt.Sprintf("sched.net.%s.%s.%s", r.Tenant, r.Run, control)
+// NetSubject carries the schedule that catches a control record, by its id, whose wake-up was lost.
+func (r Ref) NetSubject(id string) string {
+	return fmt.Sprintf("sched.net.%s.%s.%s", r.Tenant, r.Run, id)
 }
 
 // Dead is the body of a message on dead.<tenant>.<agent>.<run>: a task that cannot be worked.
@@ -426,4 +426,11 @@ type Dead struct {
 func (t *Task) Encode() []byte {
 	b, _ := json.Marshal(t) // strings, numbers and valid raw JSON always encode
 	return b
+}
+
+// Origin names the run that another one was forked from.
+type Origin struct {
+	Run  string `json:"run"`  // of the same tenant
+	Seq  uint64 `json:"seq"`  // of the last entry of which something was kept
+	Step int    `json:"step"` // the first step that is made anew
 }

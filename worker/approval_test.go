@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/human"
 	"github.com/longshore-run/longshore/worker"
@@ -89,14 +90,14 @@ func (s *site) begin(text string) messages.Ref {
 }
 
 // asked waits until the run asks, and returns what the dispatcher's list says about it.
-func (s *site) asked(run messages.Ref) (asked messages.WaitingApproval) {
+func (s *site) asked(run messages.Ref) (asked control.WaitingApproval) {
 	s.t.Helper()
 	eventually(s.t, run.String()+" asks for an approval", func() bool { // the list follows the events, which follow the log
 		list, err := s.client.Approvals(s.t.Context(), run.Tenant, 0)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		i := slices.IndexFunc(list.Approvals, func(a messages.WaitingApproval) bool { return a.ID == run.Run })
+		i := slices.IndexFunc(list.Approvals, func(a control.WaitingApproval) bool { return a.ID == run.Run })
 		if i >= 0 {
 			asked = list.Approvals[i]
 		}
@@ -255,22 +256,22 @@ func TestHostileDecisions(t *testing.T) {
 		code          messages.Code
 		field         string
 	}{
-		"not JSON":           {messages.SubjectApprove, `{`, messages.CodeInvalidInput, "body"},
-		"an unknown field":   {messages.SubjectApprove, `{"id":"r","yes":true}`, messages.CodeInvalidInput, "yes"},
-		"a hostile id":       {messages.SubjectApprove, `{"id":"*.>","call":"c"}`, messages.CodeInvalidInput, "id"},
-		"a hostile tenant":   {messages.SubjectDeny, `{"id":"r","tenant":"*","call":"c"}`, messages.CodeInvalidInput, "tenant"},
-		"an unknown run":     {messages.SubjectApprove, `{"id":"nobody","call":"c"}`, messages.CodeNotFound, ""},
-		"another tenant":     {messages.SubjectApprove, `{"id":"RUN","tenant":"other","call":"CALL"}`, messages.CodeNotFound, ""},
-		"another call":       {messages.SubjectApprove, `{"id":"RUN","call":"nope"}`, messages.CodeConflict, ""},
-		"no call":            {messages.SubjectApprove, `{"id":"RUN"}`, messages.CodeInvalidInput, "call"},
-		"other arguments":    {messages.SubjectApprove, `{"id":"RUN","call":"CALL","hash":"` + strings.Repeat("0", 64) + `"}`, messages.CodeConflict, ""},
-		"half a hash":        {messages.SubjectApprove, `{"id":"RUN","call":"CALL","hash":"00"}`, messages.CodeInvalidInput, "hash"},
-		"a long reason":      {messages.SubjectDeny, `{"id":"RUN","call":"CALL","reason":"` + strings.Repeat("x", 2000) + `"}`, messages.CodeInvalidInput, "reason"},
-		"an answer to it":    {messages.SubjectAnswer, `{"id":"RUN","text":"yes"}`, messages.CodeConflict, ""},
-		"a long answer":      {messages.SubjectAnswer, `{"id":"RUN","text":"` + strings.Repeat("x", 40_000) + `"}`, messages.CodeInvalidInput, "text"},
-		"an odd control id":  {messages.SubjectApprove, `{"id":"RUN","call":"CALL","control":"a b"}`, messages.CodeInvalidInput, "control"},
-		"a list of anything": {messages.SubjectApprovals, `{"tenant":">"}`, messages.CodeInvalidInput, "tenant"},
-		"a list too long":    {messages.SubjectApprovals, `{"limit":100000}`, messages.CodeInvalidInput, "limit"},
+		"not JSON":           {control.SubjectApprove, `{`, messages.CodeInvalidInput, "body"},
+		"an unknown field":   {control.SubjectApprove, `{"id":"r","yes":true}`, messages.CodeInvalidInput, "yes"},
+		"a hostile id":       {control.SubjectApprove, `{"id":"*.>","call":"c"}`, messages.CodeInvalidInput, "id"},
+		"a hostile tenant":   {control.SubjectDeny, `{"id":"r","tenant":"*","call":"c"}`, messages.CodeInvalidInput, "tenant"},
+		"an unknown run":     {control.SubjectApprove, `{"id":"nobody","call":"c"}`, messages.CodeNotFound, ""},
+		"another tenant":     {control.SubjectApprove, `{"id":"RUN","tenant":"other","call":"CALL"}`, messages.CodeNotFound, ""},
+		"another call":       {control.SubjectApprove, `{"id":"RUN","call":"nope"}`, messages.CodeConflict, ""},
+		"no call":            {control.SubjectApprove, `{"id":"RUN"}`, messages.CodeInvalidInput, "call"},
+		"other arguments":    {control.SubjectApprove, `{"id":"RUN","call":"CALL","hash":"` + strings.Repeat("0", 64) + `"}`, messages.CodeConflict, ""},
+		"half a hash":        {control.SubjectApprove, `{"id":"RUN","call":"CALL","hash":"00"}`, messages.CodeInvalidInput, "hash"},
+		"a long reason":      {control.SubjectDeny, `{"id":"RUN","call":"CALL","reason":"` + strings.Repeat("x", 2000) + `"}`, messages.CodeInvalidInput, "reason"},
+		"an answer to it":    {control.SubjectAnswer, `{"id":"RUN","text":"yes"}`, messages.CodeConflict, ""},
+		"a long answer":      {control.SubjectAnswer, `{"id":"RUN","text":"` + strings.Repeat("x", 40_000) + `"}`, messages.CodeInvalidInput, "text"},
+		"an odd control id":  {control.SubjectApprove, `{"id":"RUN","call":"CALL","control":"a b"}`, messages.CodeInvalidInput, "control"},
+		"a list of anything": {control.SubjectApprovals, `{"tenant":">"}`, messages.CodeInvalidInput, "tenant"},
+		"a list too long":    {control.SubjectApprovals, `{"limit":100000}`, messages.CodeInvalidInput, "limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := strings.NewReplacer("RUN", run.Run, "CALL", a.Call).Replace(tc.body)
@@ -294,11 +295,11 @@ func TestHostileDecisions(t *testing.T) {
 
 func TestAskHuman(t *testing.T) {
 	for name, tc := range map[string]struct {
-		answer messages.AnswerRequest
+		answer control.AnswerRequest
 		want   string
 	}{
-		"answered":   {messages.AnswerRequest{Text: "blue", By: "ann"}, "blue"},
-		"not at all": {messages.AnswerRequest{Text: "ask bob", Deny: true}, "ask bob"},
+		"answered":   {control.AnswerRequest{Text: "blue", By: "ann"}, "blue"},
+		"not at all": {control.AnswerRequest{Text: "ask bob", Deny: true}, "ask bob"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openSite(t, nil)
@@ -313,7 +314,7 @@ func TestAskHuman(t *testing.T) {
 				t.Errorf("an approval of a question: %v", err)
 			}
 			var field *messages.FieldError
-			if _, err := s.client.Answer(t.Context(), run, messages.AnswerRequest{}); !errors.As(err, &field) || field.Field != "text" {
+			if _, err := s.client.Answer(t.Context(), run, control.AnswerRequest{}); !errors.As(err, &field) || field.Field != "text" {
 				t.Errorf("no answer: %v", err)
 			}
 			if _, err := s.client.Answer(t.Context(), run, tc.answer); err != nil {
@@ -371,7 +372,7 @@ func TestParkedRunsCostNothing(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			continue
 		}
-		list, err := s.client.Approvals(t.Context(), messages.DefaultTenant, messages.MaxApprovals)
+		list, err := s.client.Approvals(t.Context(), messages.DefaultTenant, control.MaxApprovals)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
@@ -276,7 +277,7 @@ func TestLateTask(t *testing.T) {
 	h := open(t, 30*time.Second)
 	m := h.frugal(script(t, hello))
 	const body = `{"input":"hello","deadline":"2020-01-01T00:00:00Z"}`
-	reply, err := h.nc.Request(messages.SubjectSubmit, []byte(body), patience)
+	reply, err := h.nc.Request(control.SubjectSubmit, []byte(body), patience)
 	if err != nil {
 		t.Fatal(err)
 	}

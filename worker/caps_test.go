@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -377,7 +378,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 	}
 }
 
-func (h *house) why(run messages.Ref) *messages.Why {
+func (h *house) why(run messages.Ref) *control.Why {
 	h.t.Helper()
 	y, err := h.client.Why(h.t.Context(), run)
 	if err != nil {

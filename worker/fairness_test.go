@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -295,7 +296,7 @@ func (h *house) empty() {
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
 	for {
-		list, err := h.bus.LaneList(ctx, messages.LanesRequest{})
+		list, err := h.bus.LaneList(ctx, control.LanesRequest{})
 		if err != nil {
 			h.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -18,7 +19,7 @@ import (
 // grants gives a tenant a quota that counts at once, for who has not read another.
 func (h *house) grants(tenant string, q messages.Quota) {
 	h.t.Helper()
-	_, err := h.client.PutQuota(h.t.Context(), messages.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: tenant}, Quota: q})
+	_, err := h.client.PutQuota(h.t.Context(), control.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: tenant}, Quota: q})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestCostCeiling(t *testing.T) {
 	if n := m.calls.Load(); n != 1 {
 		t.Errorf("%d calls were made", n)
 	}
-	var state *messages.QuotaState
+	var state *control.QuotaState
 	for end := time.Now().Add(patience); time.Now().Before(end); { // what was read counts for a second
 		var err error
 		if state, err = h.client.Quota(t.Context(), messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}); err != nil {

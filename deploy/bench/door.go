@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // hall is a stage whose dispatcher is a process of its own, with its HTTP API.
@@ -76,7 +77,7 @@ func (h *hall) doorWays(web *http.Client) []doorWay {
 		{"nats", func(ctx context.Context, id string) error {
 			t := task()
 			t.ID = id
-			m, err := h.nc.RequestWithContext(ctx, messages.SubjectSubmit, t.Encode())
+			m, err := h.nc.RequestWithContext(ctx, control.SubjectSubmit, t.Encode())
 			if err == nil && m.Header.Get("Nats-Service-Error-Code") != "" {
 				err = fmt.Errorf("submit: %s", m.Data)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Tenants of the fairness, whose names have the same hash: before tenants had lanes of their own, both were in one.
@@ -48,7 +49,7 @@ func (b *bench) fairness(ctx context.Context) (err error) {
 		waits = append(waits, took)
 	}
 	slices.Sort(waits)
-	left, err := stage.house.LaneList(ctx, messages.LanesRequest{Tenant: tenantBusy})
+	left, err := stage.house.LaneList(ctx, control.LanesRequest{Tenant: tenantBusy})
 	if err != nil {
 		return err
 	}

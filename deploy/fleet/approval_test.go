@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // carefulAgent asks before it writes.
@@ -31,13 +32,13 @@ func TestApproveAfterKill(t *testing.T) {
 	first := w.worker("first")
 	run := w.submit("work", func(t *messages.Task) { t.Agent = "careful" })
 	g := w.watch(run)
-	var asked messages.WaitingApproval
+	var asked control.WaitingApproval
 	eventually(t, "the run asks", func() bool {
 		list, err := w.client.Approvals(t.Context(), run.Tenant, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(list.Approvals, func(a messages.WaitingApproval) bool { return a.ID == run.Run })
+		i := slices.IndexFunc(list.Approvals, func(a control.WaitingApproval) bool { return a.ID == run.Run })
 		if i >= 0 {
 			asked = list.Approvals[i]
 		}

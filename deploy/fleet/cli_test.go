@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // outcome is how a command ended.
@@ -289,7 +290,7 @@ func TestCommands(t *testing.T) {
 		}
 		return got.stdout
 	}
-	id := decode[messages.SubmitReply](t, ok("submit", "work", "--label", "a=b")).ID
+	id := decode[control.SubmitReply](t, ok("submit", "work", "--label", "a=b")).ID
 	var watched []messages.Event
 	for line := range strings.Lines(ok("watch", id)) {
 		watched = append(watched, decode[messages.Event](t, line))
@@ -304,7 +305,7 @@ func TestCommands(t *testing.T) {
 	r := decode[messages.AgentResult](t, ok("result", id))
 	completed(t, &r, "Done: Wrote 1 bytes to step-0.txt")
 	if s := decode[struct {
-		messages.RunStatus
+		control.RunStatus
 
 		Run    *messages.RunSummary
 		Result *messages.AgentResult
@@ -312,14 +313,14 @@ func TestCommands(t *testing.T) {
 		t.Errorf("status: %+v", s)
 	}
 
-	if s := decode[messages.SubmitReply](t, ok("submit", "hold", "--id", "held")); s.ID != "held" {
+	if s := decode[control.SubmitReply](t, ok("submit", "hold", "--id", "held")); s.ID != "held" {
 		t.Errorf("submit: %+v", s)
 	}
 	w.model.next(t)
 	if got := call(t, env, "result", "held"); got.code != 1 || !strings.Contains(got.stderr, "has not ended") {
 		t.Errorf("result of a run that goes on: %+v", got)
 	}
-	if s := decode[messages.RunStatus](t, ok("cancel", "held", "--reason", "enough")); s.ID != "held" || !s.Cancel && !s.Status.Ended() {
+	if s := decode[control.RunStatus](t, ok("cancel", "held", "--reason", "enough")); s.ID != "held" || !s.Cancel && !s.Status.Ended() {
 		t.Errorf("cancel: %+v", s)
 	}
 	got := call(t, env, "watch", "held")

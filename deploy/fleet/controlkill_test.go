@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -42,7 +43,7 @@ type order struct {
 const forked = "-forked"
 
 func orders() map[string]order {
-	const control = "01" // the same for all who repeat an order
+	const again = "01" // the same for all who repeat an order
 	done := func(_ any, err error) error { return err }
 	return map[string]order{
 		"cancel": {
@@ -60,32 +61,32 @@ func orders() map[string]order {
 		"approve": {
 			agent: "careful", record: record.KindDecided, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
-				return done(c.Approve(ctx, run, dispatcher.Decision{Call: "call_0", Control: control}))
+				return done(c.Approve(ctx, run, dispatcher.Decision{Call: "call_0", Control: again}))
 			},
 		},
 		"deny": {
 			agent: "careful", record: record.KindDecided, wakes: true, status: messages.StatusCompleted, says: "not today",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
-				return done(c.Deny(ctx, run, dispatcher.Decision{Call: "call_0", Reason: "not today", Control: control}))
+				return done(c.Deny(ctx, run, dispatcher.Decision{Call: "call_0", Reason: "not today", Control: again}))
 			},
 		},
 		"answer": {
 			agent: "asks", record: record.KindAnswered, wakes: true, status: messages.StatusCompleted, says: "Done: blue",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
-				return done(c.Answer(ctx, run, messages.AnswerRequest{Text: "blue", Control: control}))
+				return done(c.Answer(ctx, run, control.AnswerRequest{Text: "blue", Control: again}))
 			},
 		},
 		"fork": {
 			fork: true, record: record.KindStarted, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				old := messages.Ref{Tenant: run.Tenant, Run: strings.TrimSuffix(run.Run, forked)}
-				return done(c.Fork(ctx, old, messages.ForkRequest{At: 2, NewID: run.Run}))
+				return done(c.Fork(ctx, old, control.ForkRequest{At: 2, NewID: run.Run}))
 			},
 		},
 		"steer": {
 			agent: "careful", record: record.KindSteered,
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
-				return done(c.Steer(ctx, run, messages.SteerRequest{Message: "be brief", Control: control}))
+				return done(c.Steer(ctx, run, control.SteerRequest{Message: "be brief", Control: again}))
 			},
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // A fleet keeps an index over its restarts: what was stored before a list is in it.
@@ -85,7 +86,7 @@ func TestIndexOfAFleet(t *testing.T) {
 		s, err := client.Index(t.Context())
 		return err == nil && s.Behind == 0 && s.Runs == 1 && s.Kind == "sqlite"
 	})
-	stats, err := client.Stats(t.Context(), dispatcher.RunFilter{}, messages.StatsByAgent)
+	stats, err := client.Stats(t.Context(), dispatcher.RunFilter{}, control.StatsByAgent)
 	if err != nil || stats.Total.Runs != 1 || len(stats.Groups) != 1 || stats.Groups[0].Key != messages.DefaultAgent {
 		t.Errorf("%+v, %v", stats, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Who may publish tasks of one tenant and nothing else removes, delays and runs nothing of others with headers that JetStream
@@ -90,9 +91,9 @@ func TestPublishersRemoveNothingOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var letters *messages.DeadList
+	var letters *control.DeadList
 	eventually(t, "there are two dead letters", func() bool {
-		letters, err = keeper.DeadLetters(ctx, messages.DeadListRequest{DeadFilter: messages.DeadFilter{Tenant: "acme"}})
+		letters, err = keeper.DeadLetters(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}})
 		return err != nil || len(letters.Letters) >= 2
 	})
 	if err := f.idle(ctx); err != nil {

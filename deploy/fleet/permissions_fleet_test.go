@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
@@ -290,7 +291,7 @@ func guardedApproval(ctx context.Context, f *guardedFleet) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(list.Approvals, func(a messages.WaitingApproval) bool { return a.ID == id })
+	i := slices.IndexFunc(list.Approvals, func(a control.WaitingApproval) bool { return a.ID == id })
 	if i < 0 {
 		return errors.New("it is not in the list")
 	}
@@ -313,7 +314,7 @@ func guardedQuestion(ctx context.Context, f *guardedFleet) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.client.Answer(ctx, dispatcher.Run(id), messages.AnswerRequest{Text: "that one"}); err != nil {
+	if _, err := f.client.Answer(ctx, dispatcher.Run(id), control.AnswerRequest{Text: "that one"}); err != nil {
 		return err
 	}
 	return f.ends(ctx, dispatcher.Run(id), messages.StatusCompleted)
@@ -375,7 +376,7 @@ func guardedFork(ctx context.Context, f *guardedFleet) error {
 	if err != nil {
 		return err
 	}
-	forked, err := f.client.Fork(ctx, run, messages.ForkRequest{At: 2})
+	forked, err := f.client.Fork(ctx, run, control.ForkRequest{At: 2})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Each user tries what is his and what is not. "+" subscribes, else it publishes.
@@ -257,7 +258,7 @@ func TestPermissionsAreHeld(t *testing.T) {
 		if st, err := keeper.DeleteSchedule(ctx, messages.ScheduleRef{Tenant: "acme", Name: "s"}); err != nil || st.Schedule.Tenant != "acme" {
 			t.Errorf("delete a schedule: %v, %v", st, err)
 		}
-		if list, err := keeper.DeadLetters(ctx, messages.DeadListRequest{DeadFilter: messages.DeadFilter{Tenant: "acme"}}); err != nil || len(list.Letters) != 0 {
+		if list, err := keeper.DeadLetters(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}}); err != nil || len(list.Letters) != 0 {
 			t.Errorf("dead letters: %v, %v", list, err)
 		}
 		if v := subjectsDenied(f.g.violations()); v != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // A value that a prompt puts through redact reaches neither the model of a run nor who looks at the prompt with a secret
@@ -57,7 +58,7 @@ func TestPromptsRedact(t *testing.T) {
 		if _, err := client.PutPrompt(t.Context(), messages.Prompt{ID: engine, Engine: engine, Text: text}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if shown, err := client.RenderPrompt(t.Context(), messages.PromptRender{ID: engine, Vars: vars}); err != nil || shown.Text != want {
+		if shown, err := client.RenderPrompt(t.Context(), control.PromptRender{ID: engine, Vars: vars}); err != nil || shown.Text != want {
 			t.Errorf("%s: rendered as %q, %v", engine, shown.Text, err)
 		}
 		if _, err := client.ApplyAgent(t.Context(), messages.Definition{Name: engine, Prompt: &messages.PromptRef{ID: engine, Vars: vars}}, "", nil); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ends counts, from outside, how often each run of a schedule has ended.
@@ -104,7 +105,7 @@ func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 		p.line(`"message":"ready"`)
 	}
 	over := time.Now()
-	var st *messages.ScheduleStatus
+	var st *control.ScheduleStatus
 	eventually(t, "an occurrence after the kills runs", func() (ok bool) {
 		var err error
 		st, err = w.client.Schedule(t.Context(), ref)
@@ -114,7 +115,7 @@ func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 		t.Fatal(err)
 	}
 	skipped, from := map[time.Time]string{}, begun.Truncate(time.Second).Add(time.Second)
-	if len(st.Skipped) == messages.MaxSkipped {
+	if len(st.Skipped) == control.MaxSkipped {
 		from = st.Skipped[0].At // those before are no longer listed
 	}
 	for _, sk := range st.Skipped {

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -58,7 +59,7 @@ func TestForgedApproval(t *testing.T) {
 	if err := f.waits(ctx, run, messages.ParkApproval); err != nil {
 		t.Fatal(err)
 	}
-	asked := func() messages.WaitingApproval {
+	asked := func() control.WaitingApproval {
 		t.Helper()
 		list, err := f.client.Approvals(ctx, run.Tenant, 0)
 		if err != nil || len(list.Approvals) != 1 {

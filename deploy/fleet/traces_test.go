@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/traces/tracestest"
 )
 
@@ -135,7 +136,7 @@ func TestTraceContext(t *testing.T) {
 			return err
 		}, true},
 		"service": {func(id string) error {
-			m := nats.NewMsg(messages.SubjectSubmit)
+			m := nats.NewMsg(control.SubjectSubmit)
 			m.Data, m.Header = []byte(body(id, "")), nats.Header{"traceparent": {submitter}}
 			_, err := nc.RequestMsgWithContext(t.Context(), m)
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // What a dispatcher and a worker are told by variables holds for the runs that they work.
@@ -77,7 +78,7 @@ func TestLimitsAreSettings(t *testing.T) {
 	if r := much.end(); r.Error == nil || r.Error.Code != messages.CodeInvalidInput || !strings.Contains(r.Error.Message, "larger than 20000 bytes") {
 		t.Errorf("LONGSHORE_MAX_INPUT of a worker: %+v, %v", r, r.Error)
 	}
-	m, err := w.nc.Request(messages.SubjectSubmit, []byte(`{"input":"`+strings.Repeat("x", 30_001)+`"}`), patience)
+	m, err := w.nc.Request(control.SubjectSubmit, []byte(`{"input":"`+strings.Repeat("x", 30_001)+`"}`), patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func (q *query) by(says string) string {
 
 // called is a context that says who makes the request, for what is asked of the dispatchers in his name.
 func (q *query) called(ctx context.Context) context.Context {
-	c := messages.Caller{Who: q.by("")}
+	c := control.Caller{Who: q.by("")}
 	if from := remote(q.r); from.IsValid() {
 		c.Remote = from.String()
 	}
@@ -190,7 +190,7 @@ func (q *query) audit(p *messages.Problem) {
 		return
 	}
 	tenant := messages.DefaultTenant
-	d := messages.AuthDenied{Code: p.Code, Reason: p.Detail, Operation: q.op.id}
+	d := control.AuthDenied{Code: p.Code, Reason: p.Detail, Operation: q.op.id}
 	if from := remote(q.r); from.IsValid() {
 		d.Remote = from.String()
 	}

@@ -96,7 +96,7 @@ scenes:
 }
 
 // key makes a key and returns the header that shows it.
-func (g *guarded) key(tenant string, roles ...messages.AccessRole) []string {
+func (g *guarded) key(tenant string, roles ...control.AccessRole) []string {
 	g.t.Helper()
 	key, _, err := g.client.CreateKey(g.t.Context(), dispatcher.KeySpec{Tenant: tenant, Roles: roles, Name: "of " + tenant})
 	if err != nil {
@@ -106,20 +106,20 @@ func (g *guarded) key(tenant string, roles ...messages.AccessRole) []string {
 }
 
 // denials polls until so many denials of a tenant fit.
-func (g *guarded) denials(tenant string, n int, fits func(messages.AuthDenied) bool) {
+func (g *guarded) denials(tenant string, n int, fits func(control.AuthDenied) bool) {
 	g.t.Helper()
 	found := 0
-	var seen []messages.AuthDenied
+	var seen []control.AuthDenied
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		found, seen = 0, nil
 		for e, err := range g.client.Recent(g.t.Context(), tenant, time.Now().Add(-time.Hour)) {
 			if err != nil {
 				g.t.Fatal(err)
 			}
-			if e.Name() != messages.EventAuthDenied {
+			if e.Name() != control.EventAuthDenied {
 				continue
 			}
-			var d messages.AuthDenied
+			var d control.AuthDenied
 			if err := json.Unmarshal(e.Data, &d); err != nil {
 				g.t.Fatal(err)
 			}
@@ -152,15 +152,15 @@ func TestRolesAndOperations(t *testing.T) {
 	paths := strings.NewReplacer("{id}", "none", "{name}", "none", "{revision}", "1")
 	type somebody struct {
 		tenant string
-		role   messages.AccessRole
+		role   control.AccessRole
 		header []string
 	}
 	var all []somebody
-	for _, role := range messages.AccessRoles() {
+	for _, role := range control.AccessRoles() {
 		all = append(all, somebody{"acme", role, g.key("acme", role)})
 	}
-	for _, role := range []messages.AccessRole{messages.RoleViewer, messages.RoleOperator, messages.RoleAdmin} {
-		all = append(all, somebody{messages.AllTenants, role, g.key(messages.AllTenants, role)})
+	for _, role := range []control.AccessRole{control.RoleViewer, control.RoleOperator, control.RoleAdmin} {
+		all = append(all, somebody{control.AllTenants, role, g.key(control.AllTenants, role)})
 	}
 	for _, op := range api.Operations() {
 		path := paths.Replace(op.Path)
@@ -170,7 +170,7 @@ func TestRolesAndOperations(t *testing.T) {
 			t.Errorf("%s without a key: %s, WWW-Authenticate %q", op.ID, resp.Status, resp.Header.Get("WWW-Authenticate"))
 		}
 		for _, who := range all {
-			p := auth.Principal{Tenant: who.tenant, Roles: []messages.AccessRole{who.role}}
+			p := auth.Principal{Tenant: who.tenant, Roles: []control.AccessRole{who.role}}
 			resp := g.send(op.Method, path, "", who.header...)
 			_ = resp.Body.Close()
 			refused := resp.StatusCode == http.StatusForbidden
@@ -193,8 +193,8 @@ func TestRolesAndOperations(t *testing.T) {
 // What belongs to another tenant is not there; to name one is refused. Both are so whether there is something or not.
 func TestAnotherTenant(t *testing.T) {
 	g := openGuarded(t)
-	acme, other := g.key("acme", messages.RoleSubmitter), g.key("other", messages.RoleSubmitter)
-	fleetwide := g.key(messages.AllTenants, messages.RoleOperator)
+	acme, other := g.key("acme", control.RoleSubmitter), g.key("other", control.RoleSubmitter)
+	fleetwide := g.key(control.AllTenants, control.RoleOperator)
 	var sub struct{ Tenant string }
 	g.do("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi"}`, http.StatusOK, &sub, acme...)
 	if sub.Tenant != "acme" {
@@ -224,7 +224,7 @@ func TestAnotherTenant(t *testing.T) {
 		"all tenants, two that differ":  {"POST", "/v1/tasks", `{"input":"x","tenant":"acme"}`, with(fleetwide, "Longshore-Tenant", "other"), 403},
 		"a batch line of another":       {"POST", "/v1/batches?id=b1", `{"custom_id":"1","input":"x","tenant":"acme"}`, other, 200},
 		"the agents are everybody's":    {"GET", "/v1/agents", "", other, 200},
-		"an admin of one is none of us": {"PUT", "/v1/agents/x", `{}`, g.key("acme", messages.RoleAdmin), 403},
+		"an admin of one is none of us": {"PUT", "/v1/agents/x", `{}`, g.key("acme", control.RoleAdmin), 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &hall{t, g.dev, g.url}
@@ -236,7 +236,7 @@ func TestAnotherTenant(t *testing.T) {
 	if len(list.Runs) != 0 {
 		t.Errorf("another tenant lists %+v", list.Runs)
 	}
-	g.denials("other", 3, func(d messages.AuthDenied) bool {
+	g.denials("other", 3, func(d control.AuthDenied) bool {
 		return d.Code == messages.CodeForbidden && strings.HasPrefix(d.Who, "key:") && strings.HasSuffix(d.Who, "(of other)") && d.Operation != "" && d.Remote == "127.0.0.1"
 	})
 }
@@ -244,12 +244,12 @@ func TestAnotherTenant(t *testing.T) {
 // Who decides is who asks, whatever the request says.
 func TestWhoDecidesIsWhoAsks(t *testing.T) {
 	g := openGuarded(t)
-	submitter, approver := g.key("acme", messages.RoleSubmitter), g.key("acme", messages.RoleApprover)
-	admin := g.key(messages.AllTenants, messages.RoleAdmin)
+	submitter, approver := g.key("acme", control.RoleSubmitter), g.key("acme", control.RoleApprover)
+	admin := g.key(control.AllTenants, control.RoleAdmin)
 	id := func(header []string) string { return strings.Split(header[1], "_")[1] }
 	g.do("POST", "/v1/tasks", `{"id":"w","agent":"careful","input":"write it"}`, http.StatusAccepted, nil, submitter...)
 	g.do("POST", "/v1/tasks", `{"id":"c","input":"wait"}`, http.StatusAccepted, nil, submitter...)
-	var list messages.ApprovalList
+	var list control.ApprovalList
 	for deadline := time.Now().Add(patience); len(list.Approvals) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		g.do("GET", "/v1/approvals", "", http.StatusOK, &list, approver...)
 	}
@@ -275,7 +275,7 @@ func TestWhoDecidesIsWhoAsks(t *testing.T) {
 		}
 	}
 	g.do("PUT", "/v1/prompts/p", `{"text":"hi","author":"the boss"}`, http.StatusOK, nil, append(admin, "Longshore-By", "the boss")...)
-	var history messages.History
+	var history control.History
 	g.do("GET", "/v1/prompts/p/versions", "", http.StatusOK, &history, admin...)
 	if len(history.Changes) != 1 || !strings.HasPrefix(history.Changes[0].By, "key:"+id(admin)) {
 		t.Errorf("changed by %+v", history.Changes)
@@ -287,7 +287,7 @@ func TestRevokedKey(t *testing.T) {
 	g := openGuarded(t)
 	var ahead atomic.Int64 // of the clock by which keys are read again
 	g.url = g.another(20*time.Millisecond, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
-	header := g.key("acme", messages.RoleSubmitter)
+	header := g.key("acme", control.RoleSubmitter)
 	id := strings.Split(header[1], "_")[1]
 	g.do("POST", "/v1/tasks", `{"id":"r","input":"wait"}`, http.StatusAccepted, nil, header...)
 	resp := g.send("GET", "/v1/tasks/r/events", "", header...)
@@ -356,7 +356,7 @@ func (g *guarded) another(recheck time.Duration, clock func() time.Time) string 
 // Wrong tokens are refused, then slowed down, and told of; what is known goes on meanwhile. No key is in the log.
 func TestWrongTokens(t *testing.T) {
 	g := openGuarded(t)
-	good := g.key("acme", messages.RoleViewer)
+	good := g.key("acme", control.RoleViewer)
 	g.do("GET", "/v1/tasks", "", http.StatusOK, nil, good...)
 	key := strings.TrimPrefix(good[1], "Bearer ")
 	var p messages.Problem
@@ -389,7 +389,7 @@ func TestWrongTokens(t *testing.T) {
 		t.Error("wrong tokens are not slowed down")
 	}
 	g.do("GET", "/v1/tasks", "", http.StatusOK, nil, good...)
-	g.denials(messages.DefaultTenant, 1, func(d messages.AuthDenied) bool {
+	g.denials(messages.DefaultTenant, 1, func(d control.AuthDenied) bool {
 		return d.Code == messages.CodeUnauthenticated && d.Operation == "listTasks"
 	})
 	secret := key[strings.LastIndex(key, "_")+1:]

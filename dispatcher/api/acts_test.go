@@ -10,21 +10,22 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // told are the events of a name, as "tenant action target outcome", with who it was.
-func (g *guarded) told(tenant string) (acts []string, who map[string]messages.Acted) {
+func (g *guarded) told(tenant string) (acts []string, who map[string]control.Acted) {
 	g.t.Helper()
-	who = map[string]messages.Acted{}
+	who = map[string]control.Acted{}
 	for e, err := range g.client.Recent(g.t.Context(), tenant, time.Now().Add(-time.Hour)) {
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		if e.Name() != messages.EventActed {
+		if e.Name() != control.EventActed {
 			continue
 		}
-		var a messages.Acted
+		var a control.Acted
 		if err := strict.Decode(e.Data, &a); err != nil {
 			g.t.Fatal(err)
 		}
@@ -38,8 +39,8 @@ func (g *guarded) told(tenant string) (acts []string, who map[string]messages.Ac
 // not.
 func TestActsAreTold(t *testing.T) {
 	g := openGuarded(t)
-	admin, submitter := g.key(messages.AllTenants, messages.RoleAdmin), g.key("acme", messages.RoleSubmitter)
-	operator := g.key("acme", messages.RoleOperator)
+	admin, submitter := g.key(control.AllTenants, control.RoleAdmin), g.key("acme", control.RoleSubmitter)
+	operator := g.key("acme", control.RoleOperator)
 	by := append(slices.Clone(admin), "Longshore-By", "somebody else")
 	g.do("PUT", "/v1/quotas/tenant/acme", `{"maxQueued":5}`, http.StatusOK, nil, by...)
 	g.do("PUT", "/v1/quotas/tenant/acme", `{"maxQueued":-5}`, http.StatusBadRequest, nil, by...)

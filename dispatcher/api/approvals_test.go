@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -65,14 +66,14 @@ func TestApprovals(t *testing.T) {
 	h := openCareful(t)
 	h.do("POST", "/v1/tasks", `{"id":"w","agent":"careful","input":"write it"}`, http.StatusAccepted, nil)
 	h.waits("w")
-	var list messages.ApprovalList
+	var list control.ApprovalList
 	for deadline := time.Now().Add(patience); len(list.Approvals) == 0 && time.Now().Before(deadline); { // its event follows its log
 		h.do("GET", "/v1/approvals?limit=5", "", http.StatusOK, &list)
 	}
 	if len(list.Approvals) != 1 || list.Approvals[0].ID != "w" || list.Approvals[0].Tool != "write_file" {
 		t.Fatalf("waits: %+v", list)
 	}
-	list = messages.ApprovalList{}
+	list = control.ApprovalList{}
 	h.do("GET", "/v1/approvals", "", http.StatusOK, &list, "Longshore-Tenant", "other")
 	if len(list.Approvals) != 0 {
 		t.Errorf("another tenant sees %+v", list)

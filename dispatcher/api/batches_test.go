@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // report posts a batch and reads the answer.
@@ -78,7 +79,7 @@ func TestBatch(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "ahello bhello" {
 		t.Error(got)
 	}
-	var list messages.BatchList
+	var list control.BatchList
 	h.do("GET", "/v1/batches", "", http.StatusOK, &list)
 	if len(list.Batches) != 1 {
 		t.Errorf("%+v", list)

@@ -7,23 +7,24 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestCatalogOverHTTP(t *testing.T) {
 	h := open(t)
-	var applied messages.AgentApplied
+	var applied control.AgentApplied
 	h.do("PUT", "/v1/agents/writer?ifRevision=0", `{"instructions":"One."}`, 200, &applied, "Longshore-By", "ann")
 	if !applied.Changed || applied.Revision == 0 || applied.Name != "writer" {
 		t.Errorf("%+v", applied)
 	}
 	first := applied.Revision
 	h.do("PUT", "/v1/agents/writer", `{"name":"writer","instructions":"Two."}`, 200, &applied)
-	var history messages.History
+	var history control.History
 	h.do("GET", "/v1/agents/writer/revisions", "", 200, &history)
 	if len(history.Changes) != 2 || history.Changes[1].By != "ann" || history.Changes[1].Revision != first {
 		t.Errorf("%+v", history)
 	}
-	var was messages.AgentRevision
+	var was control.AgentRevision
 	h.do("GET", fmt.Sprintf("/v1/agents/writer/revisions/%d", first), "", 200, &was)
 	if was.Agent == nil || was.Agent.Instructions != "One." {
 		t.Errorf("%+v", was)
@@ -33,17 +34,17 @@ func TestCatalogOverHTTP(t *testing.T) {
 	if p.Version == 0 || p.Author != "ann" || p.Engine != messages.EngineFString {
 		t.Errorf("%+v", p)
 	}
-	var r messages.PromptRendered
+	var r control.PromptRendered
 	h.do("POST", "/v1/prompts/greet/render", `{"vars":{"name":"Bo"},"throwOnMissing":true}`, 200, &r)
 	if r.Text != "Hi Bo" || r.TokensEstimate != 2 || r.Version != p.Version {
 		t.Errorf("%+v", r)
 	}
-	var list messages.PromptList
+	var list control.PromptList
 	h.do("GET", "/v1/prompts?tag=a", "", 200, &list)
 	if len(list.Prompts) != 1 || list.Prompts[0].Text != "" {
 		t.Errorf("%+v", list)
 	}
-	var v messages.PromptVerdict
+	var v control.PromptVerdict
 	h.do("POST", "/v1/prompts:validate", `{"id":"x","engine":"mustache","text":"{{> file}}"}`, 200, &v)
 	if v.OK || len(v.Errors) == 0 {
 		t.Errorf("%+v", v)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // publish sends a message past all doors.
@@ -25,10 +26,10 @@ func (h *hall) publish(subject, body string) {
 }
 
 // letters waits until so many dead letters fit a query.
-func (h *hall) letters(query string, n int) (list messages.DeadList) {
+func (h *hall) letters(query string, n int) (list control.DeadList) {
 	h.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		list = messages.DeadList{}
+		list = control.DeadList{}
 		h.do("GET", "/v1/dead-letters"+query, "", 200, &list)
 		switch {
 		case len(list.Letters) == n:
@@ -66,7 +67,7 @@ func TestDeadLetters(t *testing.T) {
 	h.do("POST", path+"/redrive", "", 400, nil) // still unknown
 	h.do("POST", path+"/redrive", `{"input":1}`, 400, nil)
 	h.do("POST", path+"/redrive", `{"input":"hi"}`, 404, nil, "Longshore-Tenant", "other")
-	var done messages.DeadRedriven
+	var done control.DeadRedriven
 	h.do("POST", path+"/redrive", `{"id":"bad","input":"hi"}`, 200, &done)
 	h.do("POST", path+"/redrive", `{"input":"hi"}`, 404, nil)
 	h.do("GET", "/v1/tasks/"+done.ID+"/events?types=run_finished", "", 200, nil) // it ends with the run
@@ -75,12 +76,12 @@ func TestDeadLetters(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	var out messages.DeadBulk
+	var out control.DeadBulk
 	if h.do("POST", "/v1/dead-letters:redrive", "", 200, &out); len(out.Failed) != 1 || out.Failed[0].Error.Field == "" {
 		t.Errorf("%+v", out)
 	}
 	h.do("POST", "/v1/dead-letters:purge", "", 400, nil)
-	out = messages.DeadBulk{}
+	out = control.DeadBulk{}
 	if h.do("POST", "/v1/dead-letters:purge?confirm=true&code="+url.QueryEscape("invalid_input"), "", 200, &out); len(out.Purged) != 1 {
 		t.Errorf("%+v", out)
 	}

@@ -23,7 +23,7 @@ func decisionOperations() []operation {
 		{
 			method: "POST", path: "/v1/tasks/{id}/approvals", id: "decideApproval", needs: control.Decide, tag: "approvals", summary: "Approve or deny a call that waits",
 			text:    "The first decision counts; a later one is a conflict that says who was first.",
-			headers: once, body: Verdict{}, reply: messages.RunStatus{}, answer: decideApproval,
+			headers: once, body: Verdict{}, reply: control.RunStatus{}, answer: decideApproval,
 		},
 	}
 }
@@ -50,11 +50,11 @@ func decideApproval(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	control, err := q.control()
+	id, err := q.control()
 	if err != nil {
 		return nil, err
 	}
-	d := dispatcher.Decision{Call: body.Call, Hash: body.Hash, By: q.by(body.By), Reason: body.Reason, Control: control}
+	d := dispatcher.Decision{Call: body.Call, Hash: body.Hash, By: q.by(body.By), Reason: body.Reason, Control: id}
 	switch body.Decision {
 	case "approve":
 		return q.api.cfg.Client.Approve(ctx, run, d)

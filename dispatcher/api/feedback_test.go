@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestFeedback(t *testing.T) {
@@ -41,7 +42,7 @@ func TestFeedback(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	var list messages.FeedbackList
+	var list control.FeedbackList
 	h.do("GET", "/v1/tasks/r/feedback", "", http.StatusOK, &list)
 	if len(list.Feedback) != 2 || list.Feedback[0].ID != "two" || !list.Feedback[1].Says(&first) || list.More {
 		t.Errorf("%+v", list)

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
 func TestForkAndLog(t *testing.T) {
 	h := open(t)
 	h.do("POST", "/v1/tasks?wait=30s", `{"id":"one","input":"hi"}`, 200, nil)
-	var page record.LogPage
+	var page control.LogPage
 	h.do("GET", "/v1/tasks/one/log?limit=1", "", 200, &page)
 	if len(page.Entries) != 1 || !page.More {
 		t.Errorf("%+v", page)
@@ -18,7 +19,7 @@ func TestForkAndLog(t *testing.T) {
 	if e, err := page.Entries[0].Entry(); err != nil || e.Head.Kinds[0] != record.KindStarted {
 		t.Errorf("%+v, %v", e, err)
 	}
-	var fork messages.ForkReply
+	var fork control.ForkReply
 	header := h.do("POST", "/v1/tasks/one/fork", `{"at":1,"newId":"two"}`, 202, &fork)
 	if fork.ID != "two" || fork.From.Run != "one" || header.Get("Location") != "/v1/tasks/two" {
 		t.Errorf("%+v %v", fork, header)

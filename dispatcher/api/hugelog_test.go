@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -102,10 +103,10 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 	}
 	check("Client.Log", answer.String())
 
-	var page record.LogPage
+	var page control.LogPage
 	answer.Reset()
 	for after, more := uint64(0), true; more; more = page.More {
-		page = record.LogPage{}
+		page = control.LogPage{}
 		h.do("GET", fmt.Sprintf("/v1/tasks/huge/log?after=%d", after), "", 200, &page)
 		for _, l := range page.Entries {
 			answer.WriteString(replied(entry(t, l)))
@@ -116,18 +117,18 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 
 	answer.Reset()
 	parts := 0
-	req := record.LogRequest{ID: "huge"}
+	req := control.LogRequest{ID: "huge"}
 	var whole []byte
 	for more := true; more; more = page.More {
 		body, err := json.Marshal(req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := nc.Request(messages.SubjectLog, body, patience)
+		m, err := nc.Request(control.SubjectLog, body, patience)
 		if err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
 			t.Fatalf("%s: %.200v, %v", body, m, err)
 		}
-		page = record.LogPage{}
+		page = control.LogPage{}
 		if err := json.Unmarshal(m.Data, &page); err != nil {
 			t.Fatal(err)
 		}
@@ -137,11 +138,11 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 				req.Offset = len(whole)
 				continue
 			}
-			var l record.EntryCopy
+			var l control.EntryCopy
 			if err := json.Unmarshal(whole, &l); err != nil {
 				t.Fatal(err)
 			}
-			page.Entries, whole = []record.EntryCopy{l}, nil
+			page.Entries, whole = []control.EntryCopy{l}, nil
 		}
 		for _, l := range page.Entries {
 			answer.WriteString(replied(entry(t, l)))
@@ -154,7 +155,7 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 	}
 }
 
-func entry(t *testing.T, l record.EntryCopy) record.Entry {
+func entry(t *testing.T, l control.EntryCopy) record.Entry {
 	t.Helper()
 	e, err := l.Entry()
 	if err != nil {

@@ -5,16 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Who may read the fleet is told how far the index is, and nobody of one tenant.
 func TestIndexStatus(t *testing.T) {
 	g := openGuarded(t)
-	g.do("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi"}`, http.StatusOK, nil, g.key("acme", messages.RoleSubmitter)...)
-	g.do("GET", "/v1/index", "", http.StatusForbidden, nil, g.key("acme", messages.RoleAdmin)...)
-	header := g.key(messages.AllTenants, messages.RoleViewer)
-	var s messages.IndexStatus
+	g.do("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi"}`, http.StatusOK, nil, g.key("acme", control.RoleSubmitter)...)
+	g.do("GET", "/v1/index", "", http.StatusForbidden, nil, g.key("acme", control.RoleAdmin)...)
+	header := g.key(control.AllTenants, control.RoleViewer)
+	var s control.IndexStatus
 	for deadline := time.Now().Add(30 * time.Second); s.Runs == 0 || s.Behind > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", s)

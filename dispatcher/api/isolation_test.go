@@ -11,13 +11,14 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/api"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // An admin of one tenant asks each operation for what another tenant has, by its right name. All is as if it was not
 // there, and none of it changes.
 func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 	g := openGuarded(t)
-	theirs, ours := g.key("harbour", messages.RoleAdmin), g.key("acme", messages.RoleAdmin)
+	theirs, ours := g.key("harbour", control.RoleAdmin), g.key("acme", control.RoleAdmin)
 	g.do("POST", "/v1/tasks?wait=30s", `{"id":"r1","input":"hi","session":"s1","labels":{"team":"secret"}}`, 200, nil, theirs...)
 	g.do("POST", "/v1/tasks/r1/feedback", `{"score":1,"comment":"secret"}`, 200, nil, theirs...)
 	g.do("POST", "/v1/tasks", `{"id":"r2","input":"write","agent":"careful"}`, 202, nil, theirs...)
@@ -31,7 +32,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 	g.do("PUT", "/v1/schedules/n1", `{"every":"24h","task":{"input":"secret"}}`, 200, nil, theirs...)
 	g.do("POST", "/v1/batches?id=b1", `{"custom_id":"l1","input":"secret"}`, 200, nil, theirs...)
 	g.publish("tasks.normal.harbour.bad", `{"input":"secret","agent":"nobody"}`)
-	var dead messages.DeadList
+	var dead control.DeadList
 	for len(dead.Letters) == 0 {
 		g.do("GET", "/v1/dead-letters", "", 200, &dead, theirs...)
 	}
@@ -75,7 +76,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 	if g.do("GET", "/v1/tasks/r2", "", 200, &state, theirs...); state.Status != messages.StatusWaiting || state.Cancel {
 		t.Errorf("their run: %+v", state)
 	}
-	var said messages.FeedbackList
+	var said control.FeedbackList
 	if g.do("GET", "/v1/tasks/r1/feedback", "", 200, &said, theirs...); len(said.Feedback) != 1 {
 		t.Errorf("their feedback: %+v", said)
 	}
@@ -84,7 +85,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 	}
 
 	g.publish("tasks.normal.acme.bad", `{"input":"x","agent":"nobody"}`)
-	for dead = (messages.DeadList{}); len(dead.Letters) == 0; {
+	for dead = (control.DeadList{}); len(dead.Letters) == 0; {
 		g.do("GET", "/v1/dead-letters", "", 200, &dead, ours...)
 	}
 	letter := fmt.Sprintf("/v1/dead-letters/%d", dead.Letters[0].Seq)

@@ -14,16 +14,16 @@ import (
 
 // KeyOrder says what an API key is to be.
 type KeyOrder struct {
-	Tenant  string                `json:"tenant,omitempty"` // whose key it is, or * for all tenants; default: that of the request
-	Roles   []messages.AccessRole `json:"roles"`
-	Name    string                `json:"name,omitempty"`    // for people
-	Expires *time.Time            `json:"expires,omitempty"` // from then on it counts no more; absent: until it is revoked
+	Tenant  string               `json:"tenant,omitempty"` // whose key it is, or * for all tenants; default: that of the request
+	Roles   []control.AccessRole `json:"roles"`
+	Name    string               `json:"name,omitempty"`    // for people
+	Expires *time.Time           `json:"expires,omitempty"` // from then on it counts no more; absent: until it is revoked
 }
 
 // NewKey is an API key that was made.
 type NewKey struct {
 	Key string `json:"key"` // shown this once: the fleet keeps its hash
-	messages.APIKey
+	control.APIKey
 }
 
 // keyOperations are those about API keys.
@@ -37,12 +37,12 @@ func keyOperations() []operation {
 		{
 			method: "GET", path: "/v1/keys", id: "listKeys", needs: control.ManageKeys, tag: "keys", summary: "List the API keys",
 			text:  "Those of the tenant of the request. A key for all tenants lists those of all, unless Longshore-Tenant names one. The keys themselves are kept nowhere.",
-			reply: messages.KeyList{}, answer: listKeys,
+			reply: control.KeyList{}, answer: listKeys,
 		},
 		{
 			method: "DELETE", path: "/v1/keys/{id}", id: "revokeKey", needs: control.ManageKeys, tag: "keys", summary: "Make an API key worthless",
 			text:  "On every dispatcher within ten seconds.",
-			reply: messages.Change{}, answer: revokeKey,
+			reply: control.Change{}, answer: revokeKey,
 		},
 	}
 }
@@ -81,7 +81,7 @@ func createKey(ctx context.Context, q *query) (any, error) {
 	case order.Tenant != tenant && q.r.Header.Get(control.HeaderTenant) != "":
 		return nil, forbidden("the key is not for the tenant that " + control.HeaderTenant + " names")
 	}
-	if err := messages.CheckAccess(order.Tenant, order.Roles); err != nil {
+	if err := control.CheckAccess(order.Tenant, order.Roles); err != nil {
 		return nil, err
 	}
 	if !q.who.Includes(&auth.Principal{Tenant: order.Tenant, Roles: order.Roles}) {

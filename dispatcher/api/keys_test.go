@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher/api"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // An admin of a tenant makes keys that do no more than he may, sees no others and revokes no others.
 func TestKeysOverHTTP(t *testing.T) {
 	g := openGuarded(t)
-	acme, all := g.key("acme", messages.RoleAdmin), g.key(messages.AllTenants, messages.RoleAdmin)
-	other := g.key("other", messages.RoleViewer)
+	acme, all := g.key("acme", control.RoleAdmin), g.key(control.AllTenants, control.RoleAdmin)
+	other := g.key("other", control.RoleViewer)
 	idOf := func(header []string) string { return strings.Split(header[1], "_")[1] }
 	with := func(header []string, more ...string) []string { return append(slices.Clone(header), more...) }
 
@@ -36,7 +36,7 @@ func TestKeysOverHTTP(t *testing.T) {
 		"of all tenants":                {`{"tenant":"*","roles":["viewer"]}`, acme, 403},
 		"of another tenant by header":   {`{"roles":["viewer"]}`, with(acme, "Longshore-Tenant", "other"), 403},
 		"by a submitter":                {`{"roles":["viewer"]}`, ci, 403},
-		"by an operator of all":         {`{"roles":["viewer"]}`, g.key(messages.AllTenants, messages.RoleOperator), 403},
+		"by an operator of all":         {`{"roles":["viewer"]}`, g.key(control.AllTenants, control.RoleOperator), 403},
 		"without a role":                {`{}`, acme, 400},
 		"with a role that is none":      {`{"roles":["king"]}`, acme, 400},
 		"that has expired":              {`{"roles":["viewer"],"expires":"2020-01-01T00:00:00Z"}`, acme, 400},
@@ -55,7 +55,7 @@ func TestKeysOverHTTP(t *testing.T) {
 
 	list := func(header ...string) (tenants []string) {
 		t.Helper()
-		var l messages.KeyList
+		var l control.KeyList
 		g.do("GET", "/v1/keys", "", http.StatusOK, &l, header...)
 		for _, k := range l.Keys {
 			tenants = append(tenants, k.Tenant)
@@ -91,12 +91,12 @@ func TestKeysOverHTTP(t *testing.T) {
 }
 
 // stored looks for a key, as the command does.
-func (g *guarded) stored(id string) (k messages.APIKey, ok bool, err error) {
+func (g *guarded) stored(id string) (k control.APIKey, ok bool, err error) {
 	l, err := g.client.Keys(g.t.Context(), "")
 	if err != nil {
 		return k, false, err
 	}
-	i := slices.IndexFunc(l.Keys, func(k messages.APIKey) bool { return k.ID == id })
+	i := slices.IndexFunc(l.Keys, func(k control.APIKey) bool { return k.ID == id })
 	if i < 0 {
 		return k, false, nil
 	}

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Nothing that a request says makes a run, or a change, be by somebody else than whose key it is.
 func TestNobodySubmitsForAnother(t *testing.T) {
 	g := openGuarded(t)
-	lie := []string{messages.HeaderCaller, `{"who":"a liar"}`, "Longshore-By", "a liar"}
-	submitter := slices.Concat(g.key("acme", messages.RoleSubmitter), lie)
-	operator := slices.Concat(g.key("acme", messages.RoleOperator), lie)
+	lie := []string{control.HeaderCaller, `{"who":"a liar"}`, "Longshore-By", "a liar"}
+	submitter := slices.Concat(g.key("acme", control.RoleSubmitter), lie)
+	operator := slices.Concat(g.key("acme", control.RoleOperator), lie)
 	g.do("POST", "/v1/tasks?wait=30s", `{"id":"task","input":"hi","by":"a liar"}`, http.StatusOK, nil, submitter...)
 	g.do("POST", "/v1/tasks/task/fork", `{"at":1,"newId":"fork"}`, http.StatusAccepted, nil, submitter...)
 	g.do("PUT", "/v1/schedules/daily", `{"cron":"@daily","task":{"input":"hi","by":"a liar"}}`, http.StatusOK, nil, operator...)

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // echo is an OpenAI-compatible model that replies with the lines of its task, one after the other. "$last" in a line is
@@ -420,10 +421,10 @@ func TestWaitForTheModelNamesItsCause(t *testing.T) {
 		}
 	}
 	names("run_waiting", waits.Cause, waits.Until)
-	var status messages.RunStatus
+	var status control.RunStatus
 	h.do("GET", "/v1/tasks/stuck", "", 200, &status)
 	names("status", status.Cause, status.Until)
-	var why messages.Why
+	var why control.Why
 	h.do("GET", "/v1/tasks/stuck/why", "", 200, &why)
 	names("why", why.Cause, why.Until)
 	if !strings.Contains(why.Text, "after attempt 1 failed: ") || !strings.Contains(why.Text, "the next attempt is at") {

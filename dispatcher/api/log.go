@@ -6,7 +6,6 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
-	"github.com/longshore-run/longshore/messages/record"
 )
 
 // forkOperations are those on the log of a run.
@@ -19,7 +18,7 @@ func logOperations(run string) []operation {
 				{Name: "after", Text: "Only entries with a higher sequence: that of the last entry of the page before.", Kind: "integer"},
 				{Name: "limit", Text: "At most so many, 1000 at most; 100 by default.", Kind: "integer"},
 			},
-			reply: record.LogPage{}, answer: getLog,
+			reply: control.LogPage{}, answer: getLog,
 		},
 	}
 }

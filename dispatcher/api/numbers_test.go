@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/contract"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // extremes are numbers at the edges of the types that hold them.
@@ -127,10 +128,10 @@ func TestExtremeNumbersOverNATS(t *testing.T) {
 	if fired < 200 {
 		t.Errorf("%d requests are too few", fired)
 	}
-	for _, subject := range []string{messages.SubjectLog, messages.SubjectEvents, messages.SubjectDeadList, messages.SubjectQueued} {
+	for _, subject := range []string{control.SubjectLog, control.SubjectEvents, control.SubjectDeadList, control.SubjectQueued} {
 		var p messages.Problem
 		m, err := nc.Request(subject, []byte(`{"tenant":"default","id":"run","after":18446744073709551615}`), patience)
-		if subject == messages.SubjectDeadList || subject == messages.SubjectQueued {
+		if subject == control.SubjectDeadList || subject == control.SubjectQueued {
 			m, err = nc.Request(subject, []byte(`{"tenant":"default","after":18446744073709551615}`), patience)
 		}
 		if err != nil {
@@ -191,7 +192,7 @@ func requestSchemas(t *testing.T) map[string]map[string]bool {
 			found[channel.Address] = numbers
 		}
 	}
-	if len(found) < 50 || !slices.Contains(slices.Collect(maps.Keys(found[messages.SubjectLog])), "after") {
+	if len(found) < 50 || !slices.Contains(slices.Collect(maps.Keys(found[control.SubjectLog])), "after") {
 		t.Fatalf("requests of the contract: %v", found)
 	}
 	return found
@@ -225,7 +226,7 @@ func TestTaskThatIsTooLargeOnceEncoded(t *testing.T) {
 	var p messages.Problem
 	h.do("POST", "/v1/tasks", raw.String(), 400, &p)
 	check("HTTP", p)
-	m, err := nc.Request(messages.SubjectSubmit, raw.Bytes(), patience)
+	m, err := nc.Request(control.SubjectSubmit, raw.Bytes(), patience)
 	if err != nil {
 		t.Fatal(err)
 	}

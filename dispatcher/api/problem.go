@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // problemf is a problem of a status and a code.
@@ -44,7 +45,7 @@ func problemOf(err error) *messages.Problem {
 		p.Field = "agent"
 		return p
 	case errors.Is(err, dispatcher.ErrRemoved):
-		return problemf(http.StatusNotFound, messages.CodeNotFound, messages.RunRemoved)
+		return problemf(http.StatusNotFound, messages.CodeNotFound, control.RunRemoved)
 	case errors.Is(err, dispatcher.ErrNotFound):
 		return problemf(http.StatusNotFound, messages.CodeNotFound, "no such run")
 	case errors.Is(err, dispatcher.ErrNoBatch):

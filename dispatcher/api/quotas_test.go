@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestQuotas(t *testing.T) {
 	h := open(t)
 	const path = "/v1/quotas/tenant/acme"
-	var state messages.QuotaState
+	var state control.QuotaState
 	header := h.do("GET", path, "", 200, &state)
 	if state.Revision != 0 || state.Usage == nil || header.Get("ETag") != `"0"` {
 		t.Errorf("%+v, %s", state, header)
 	}
-	var change messages.QuotaChange
+	var change control.QuotaChange
 	header = h.do("PUT", path, `{"maxQueued":5,"perMinute":60,"costPerDay":1.5}`, 200, &change, "If-Match", `"0"`, "Longshore-By", "ann")
 	if change.After.MaxQueued != 5 || change.Before.MaxQueued != 0 || header.Get("ETag") != `"`+strconv.FormatUint(change.Revision, 10)+`"` {
 		t.Errorf("%+v, %s", change, header)
@@ -42,7 +43,7 @@ func TestQuotas(t *testing.T) {
 		h.do("PUT", at, "{}", 400, nil)
 	}
 	h.do("PUT", path, "{}", 400, nil, "If-Match", "W/x")
-	var list messages.QuotaList
+	var list control.QuotaList
 	if h.do("GET", "/v1/quotas", "", 200, &list); len(list.Quotas) != 1 || list.Quotas[0].Quota.PerMinute != 60 {
 		t.Errorf("%+v", list)
 	}
@@ -77,7 +78,7 @@ func TestTooManyRequests(t *testing.T) {
 
 func TestWorkers(t *testing.T) {
 	h := open(t)
-	var list messages.WorkerList
+	var list control.WorkerList
 	for end := time.Now().Add(patience); len(list.Workers) == 0 && time.Now().Before(end); {
 		h.do("GET", "/v1/workers", "", 200, &list) // a worker that answers late is not listed
 	}

@@ -141,7 +141,7 @@ func (q *query) bounds(o *control.Operation, p *control.Parts) error {
 
 // sign says who asks where that is known, and what makes the request safe to repeat.
 func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (err error) {
-	if o.Subject == messages.SubjectPromptPut {
+	if o.Subject == control.SubjectPromptPut {
 		return q.author(fields)
 	}
 	if o.Has("by") {

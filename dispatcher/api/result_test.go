@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -146,7 +147,7 @@ func TestWrongTasksAreRefusedAtEveryDoor(t *testing.T) {
 		if h.do("POST", "/v1/tasks", body, 400, &p); p.Field != field {
 			t.Errorf("HTTP: %s: %+v", body, p)
 		}
-		reply, err := nc.RequestWithContext(t.Context(), messages.SubjectSubmit, []byte(body))
+		reply, err := nc.RequestWithContext(t.Context(), control.SubjectSubmit, []byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestTaskResultHasTheStoredLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	reply, err := nc.RequestWithContext(t.Context(), messages.SubjectResult, []byte(`{"id":"r1","format":"task-result"}`))
+	reply, err := nc.RequestWithContext(t.Context(), control.SubjectResult, []byte(`{"id":"r1","format":"task-result"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Who follows the log entries of a run hears no more of them once his key is worth nothing.
@@ -16,7 +16,7 @@ func TestRevokedKeyEndsLogs(t *testing.T) {
 	g := openGuarded(t)
 	var ahead atomic.Int64
 	g.url = g.another(20*time.Millisecond, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
-	header := g.key("acme", messages.RoleSubmitter)
+	header := g.key("acme", control.RoleSubmitter)
 	g.do("POST", "/v1/tasks", `{"id":"r","input":"wait"}`, http.StatusAccepted, nil, header...)
 	resp := g.send("GET", "/v1/tasks/r/logs?follow=true", "", header...)
 	defer func() { _ = resp.Body.Close() }()

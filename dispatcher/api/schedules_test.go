@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestSchedules(t *testing.T) {
 	h := open(t)
 	const body = `{"cron":"0 3 * * *","timeZone":"Europe/Berlin","task":{"input":"hi"}}`
-	var applied messages.ScheduleApplied
+	var applied control.ScheduleApplied
 	if h.do("PUT", "/v1/schedules/nightly", body, 200, &applied, "Longshore-By", "ann"); !applied.Changed || len(applied.Next) != 3 {
 		t.Errorf("%+v", applied)
 	}
-	var st messages.ScheduleStatus
+	var st control.ScheduleStatus
 	if h.do("GET", "/v1/schedules/nightly", "", 200, &st); st.Schedule.Cron != "0 3 * * *" || st.Schedule.Overlap != messages.OverlapSkip || !st.Next[0].Equal(applied.Next[0]) {
 		t.Errorf("%+v", st)
 	}
@@ -22,14 +23,14 @@ func TestSchedules(t *testing.T) {
 	if h.do("POST", "/v1/schedules/nightly/pause", "", 200, &st); !st.Schedule.Paused {
 		t.Errorf("%+v", st)
 	}
-	var list messages.ScheduleList
+	var list control.ScheduleList
 	if h.do("GET", "/v1/schedules", "", 200, &list); len(list.Schedules) != 1 || !list.Schedules[0].Paused || list.Schedules[0].Next != nil {
 		t.Errorf("%+v", list)
 	}
 	var submitted struct{ ID string }
 	h.do("POST", "/v1/schedules/nightly/run", "", 202, &submitted)
 	h.do("GET", "/v1/tasks/"+submitted.ID+"/events?types=run_finished", "", 200, nil) // it ends with the run
-	st = messages.ScheduleStatus{}
+	st = control.ScheduleStatus{}
 	if h.do("POST", "/v1/schedules/nightly/resume", "", 200, &st); st.Schedule.Paused || st.Last == nil || st.Last.Run != submitted.ID {
 		t.Errorf("%+v", st)
 	}
@@ -60,7 +61,7 @@ func TestDelayedTask(t *testing.T) {
 	h.do("POST", "/v1/tasks", body, 202, nil)
 	h.do("POST", "/v1/tasks", body, 202, nil)
 	h.do("POST", "/v1/tasks", `{"id":"later","input":"hi"}`, 409, nil)
-	var st messages.RunStatus
+	var st control.RunStatus
 	if h.do("GET", "/v1/tasks/later", "", 200, &st); st.Status != messages.StatusQueued || st.NotBefore == nil || !st.NotBefore.Equal(at) {
 		t.Errorf("%+v", st)
 	}

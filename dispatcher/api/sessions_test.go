@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestSessions(t *testing.T) {
@@ -15,15 +15,15 @@ func TestSessions(t *testing.T) {
 	}
 	h.do("GET", "/v1/sessions/s", "", 404, nil)
 	h.do("POST", "/v1/tasks?wait=30s", `{"input":"hi","session":"s","id":"r1"}`, 200, nil)
-	var s messages.SessionStatus
+	var s control.SessionStatus
 	if h.do("GET", "/v1/sessions/s", "", 200, &s); len(s.Ended) != 1 || s.Ended[0] != "r1" || s.Turn != "" {
 		t.Errorf("%+v", s)
 	}
 	h.do("GET", "/v1/sessions/s", "", 404, nil, "Longshore-Tenant", "other")
 	h.do("POST", "/v1/tasks", `{"input":"wait","session":"s","id":"r2"}`, 202, nil)
-	var list messages.SessionList
+	var list control.SessionList
 	for len(list.Sessions) == 0 || list.Sessions[0].Turn != "r2" { // until a worker has it
-		list = messages.SessionList{}
+		list = control.SessionList{}
 		h.do("GET", "/v1/sessions", "", 200, &list)
 	}
 	h.do("DELETE", "/v1/sessions/s", "", 409, nil)

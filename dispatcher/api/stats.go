@@ -17,7 +17,7 @@ func statsOperations() []operation {
 			text: "Counts, success, cost, tokens and times of the runs that have begun and fit. `behind` says how many events are not counted yet. " +
 				"501: this dispatcher has no index of runs.",
 			query: append(filterParameters(), control.Parameter{Name: "by", Text: "Tell runs apart by agent, model, code, day or status; tool adds up calls of tools.", Example: "agent"}),
-			reply: messages.RunStats{}, answer: runStats,
+			reply: control.RunStats{}, answer: runStats,
 		},
 	}
 }
@@ -27,7 +27,7 @@ func runStats(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := q.api.cfg.Client.Stats(ctx, f, messages.StatsBy(q.text("by")))
+	stats, err := q.api.cfg.Client.Stats(ctx, f, control.StatsBy(q.text("by")))
 	return stats, withoutIndex(err)
 }
 

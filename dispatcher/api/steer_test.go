@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 func TestSteer(t *testing.T) {
 	h := openCareful(t)
 	h.do("POST", "/v1/tasks", `{"id":"a","agent":"careful","input":"ask me"}`, http.StatusAccepted, nil)
 	h.waits("a")
-	var status messages.RunStatus
+	var status control.RunStatus
 	for range 2 { // the same again is the same
 		h.do("POST", "/v1/tasks/a/steer", `{"message":"Take the cheap one.","by":"ann","id":"x"}`, http.StatusOK, &status)
 	}
@@ -27,7 +29,7 @@ func TestSteer(t *testing.T) {
 	}{
 		"nothing":         {"/v1/tasks/a/steer", `{}`, http.StatusBadRequest, "message"},
 		"no body":         {"/v1/tasks/a/steer", ``, http.StatusBadRequest, "body"},
-		"too much":        {"/v1/tasks/a/steer", `{"message":"` + strings.Repeat("a", messages.MaxSteer+1) + `"}`, http.StatusBadRequest, "message"},
+		"too much":        {"/v1/tasks/a/steer", `{"message":"` + strings.Repeat("a", control.MaxSteer+1) + `"}`, http.StatusBadRequest, "message"},
 		"an odd id":       {"/v1/tasks/a/steer", `{"message":"m","id":"a.b"}`, http.StatusBadRequest, "id"},
 		"an unknown run":  {"/v1/tasks/x/steer", `{"message":"m"}`, http.StatusNotFound, ""},
 		"an unknown word": {"/v1/tasks/a/steer", `{"message":"m","why":"x"}`, http.StatusBadRequest, "why"},
@@ -57,7 +59,7 @@ func TestSteerIsBounded(t *testing.T) {
 	h := openCareful(t)
 	h.do("POST", "/v1/tasks", `{"id":"a","agent":"careful","input":"ask me"}`, http.StatusAccepted, nil)
 	h.waits("a")
-	for range messages.MaxSteers {
+	for range runlog.MaxSteers {
 		h.do("POST", "/v1/tasks/a/steer", `{"message":"m"}`, http.StatusOK, nil)
 	}
 	var p messages.Problem

@@ -124,7 +124,7 @@ func (q *query) await(ctx context.Context, run messages.Ref, most time.Duration)
 
 // TaskState is a task and, once it has ended, its result.
 type TaskState struct {
-	messages.RunStatus
+	control.RunStatus
 	Result *messages.AgentResult `json:"result,omitempty"`
 }
 
@@ -151,7 +151,7 @@ func getResult(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	req := messages.ResultRequest{After: q.text("after"), Format: q.text("format")}
+	req := control.ResultRequest{After: q.text("after"), Format: q.text("format")}
 	if req.Transcript, err = q.flag("transcript"); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -67,9 +68,9 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("%+v %s", e, e.Data)
 	}
 	var told struct {
-		Webhook messages.WebhookState `json:"webhook"`
+		Webhook control.WebhookState `json:"webhook"`
 	}
-	for end := time.Now().Add(patience); told.Webhook.State != messages.WebhookDelivered; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); told.Webhook.State != control.WebhookDelivered; time.Sleep(10 * time.Millisecond) {
 		if h.do("GET", "/v1/tasks/r1", "", 200, &told); time.Now().After(end) {
 			t.Fatalf("the status says %+v", told)
 		}

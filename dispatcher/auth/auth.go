@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -39,8 +38,8 @@ type Principal struct {
 	Kind   Kind
 	ID     string // of the key, or the subject of the JWT
 	Name   string // for people; may be empty
-	Tenant string // or messages.AllTenants
-	Roles  []messages.AccessRole
+	Tenant string // or control.AllTenants
+	Roles  []control.AccessRole
 }
 
 // String names a principal in records and events: "key:abc123 (ci)", "jwt:ann@example.com".
@@ -54,14 +53,14 @@ func (p *Principal) String() string {
 }
 
 // AllTenants reports whether the principal may act for every tenant.
-func (p *Principal) AllTenants() bool { return p.Tenant == messages.AllTenants }
+func (p *Principal) AllTenants() bool { return p.Tenant == control.AllTenants }
 
 // May reports whether the principal may do what needs the permission.
 func (p *Principal) May(what control.Permission) bool {
 	if what.FleetWide() && !p.AllTenants() {
 		return false
 	}
-	return slices.ContainsFunc(what.Roles(), func(r messages.AccessRole) bool { return slices.Contains(p.Roles, r) })
+	return slices.ContainsFunc(what.Roles(), func(r control.AccessRole) bool { return slices.Contains(p.Roles, r) })
 }
 
 // Includes reports whether the principal may do all that another one may, for every tenant of that one.

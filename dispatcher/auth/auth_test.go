@@ -22,12 +22,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestPermissions(t *testing.T) {
-	own := map[messages.AccessRole]string{ // what each role may within its tenant
-		messages.RoleViewer: "read", messages.RoleSubmitter: "read submit", messages.RoleApprover: "read decide",
-		messages.RoleOperator: "read submit operate", messages.RoleAdmin: "read submit decide operate manage-keys",
+	own := map[control.AccessRole]string{ // what each role may within its tenant
+		control.RoleViewer: "read", control.RoleSubmitter: "read submit", control.RoleApprover: "read decide",
+		control.RoleOperator: "read submit operate", control.RoleAdmin: "read submit decide operate manage-keys",
 	}
-	fleet := map[messages.AccessRole]string{ // and more, for all tenants
-		messages.RoleViewer: " read-fleet", messages.RoleOperator: " read-fleet operate-fleet", messages.RoleAdmin: " read-fleet operate-fleet administer",
+	fleet := map[control.AccessRole]string{ // and more, for all tenants
+		control.RoleViewer: " read-fleet", control.RoleOperator: " read-fleet operate-fleet", control.RoleAdmin: " read-fleet operate-fleet administer",
 	}
 	may := func(p auth.Principal) string {
 		var got strings.Builder
@@ -39,43 +39,43 @@ func TestPermissions(t *testing.T) {
 		return got.String()
 	}
 	for role, want := range own {
-		if got := may(auth.Principal{Tenant: "acme", Roles: []messages.AccessRole{role}}); got != " "+want {
+		if got := may(auth.Principal{Tenant: "acme", Roles: []control.AccessRole{role}}); got != " "+want {
 			t.Errorf("%s may%s, want %s", role, got, want)
 		}
 		if more, ok := fleet[role]; ok {
-			if got := may(auth.Principal{Tenant: messages.AllTenants, Roles: []messages.AccessRole{role}}); got != " "+want+more {
+			if got := may(auth.Principal{Tenant: control.AllTenants, Roles: []control.AccessRole{role}}); got != " "+want+more {
 				t.Errorf("%s of all tenants may%s", role, got)
 			}
 		}
 	}
-	admin := auth.Principal{Tenant: messages.AllTenants, Roles: messages.AccessRoles()}
+	admin := auth.Principal{Tenant: control.AllTenants, Roles: control.AccessRoles()}
 	if admin.May("") || admin.May("nothing") {
 		t.Error("somebody may do what has no permission")
 	}
-	if got := may(auth.Principal{Tenant: messages.AllTenants}); got != "" {
+	if got := may(auth.Principal{Tenant: control.AllTenants}); got != "" {
 		t.Errorf("without a role one may%s", got)
 	}
 }
 
 func TestIncludes(t *testing.T) {
-	p := func(tenant string, roles ...messages.AccessRole) *auth.Principal {
+	p := func(tenant string, roles ...control.AccessRole) *auth.Principal {
 		return &auth.Principal{Tenant: tenant, Roles: roles}
 	}
 	for name, tc := range map[string]struct {
 		one, other *auth.Principal
 		want       bool
 	}{
-		"the same":                      {p("acme", messages.RoleAdmin), p("acme", messages.RoleAdmin), true},
-		"less":                          {p("acme", messages.RoleAdmin), p("acme", messages.RoleSubmitter, messages.RoleApprover), true},
-		"more":                          {p("acme", messages.RoleOperator), p("acme", messages.RoleApprover), false},
-		"another tenant":                {p("acme", messages.RoleAdmin), p("other", messages.RoleViewer), false},
-		"all tenants":                   {p("acme", messages.RoleAdmin), p(messages.AllTenants, messages.RoleViewer), false},
-		"one of all":                    {p(messages.AllTenants, messages.RoleAdmin), p("acme", messages.RoleApprover), true},
-		"all of all":                    {p(messages.AllTenants, messages.RoleAdmin), p(messages.AllTenants, messages.RoleOperator), true},
-		"all of all, but not so much":   {p(messages.AllTenants, messages.RoleOperator), p(messages.AllTenants, messages.RoleAdmin), false},
-		"what an operator may not do":   {p(messages.AllTenants, messages.RoleOperator), p("acme", messages.RoleAdmin), false},
-		"somebody who may do nothing":   {p("acme", messages.RoleViewer), p("acme"), true},
-		"of another tenant and nothing": {p("acme", messages.RoleViewer), p("other"), false},
+		"the same":                      {p("acme", control.RoleAdmin), p("acme", control.RoleAdmin), true},
+		"less":                          {p("acme", control.RoleAdmin), p("acme", control.RoleSubmitter, control.RoleApprover), true},
+		"more":                          {p("acme", control.RoleOperator), p("acme", control.RoleApprover), false},
+		"another tenant":                {p("acme", control.RoleAdmin), p("other", control.RoleViewer), false},
+		"all tenants":                   {p("acme", control.RoleAdmin), p(control.AllTenants, control.RoleViewer), false},
+		"one of all":                    {p(control.AllTenants, control.RoleAdmin), p("acme", control.RoleApprover), true},
+		"all of all":                    {p(control.AllTenants, control.RoleAdmin), p(control.AllTenants, control.RoleOperator), true},
+		"all of all, but not so much":   {p(control.AllTenants, control.RoleOperator), p(control.AllTenants, control.RoleAdmin), false},
+		"what an operator may not do":   {p(control.AllTenants, control.RoleOperator), p("acme", control.RoleAdmin), false},
+		"somebody who may do nothing":   {p("acme", control.RoleViewer), p("acme"), true},
+		"of another tenant and nothing": {p("acme", control.RoleViewer), p("other"), false},
 	} {
 		if got := tc.one.Includes(tc.other); got != tc.want {
 			t.Errorf("%s: %t", name, got)
@@ -168,8 +168,8 @@ func TestDenialsAreBounded(t *testing.T) {
 			if refuse { // as while NATS is away
 				return errors.New("no answer")
 			}
-			a, ok := data.(messages.AuthDenied)
-			if !ok || name != messages.EventAuthDenied || tenant == "" {
+			a, ok := data.(control.AuthDenied)
+			if !ok || name != control.EventAuthDenied || tenant == "" {
 				t.Errorf("%s of %s: %v", name, tenant, data)
 			}
 			if a.Omitted > 0 {
@@ -190,7 +190,7 @@ func TestDenialsAreBounded(t *testing.T) {
 				mu.Unlock()
 			}
 			for range flood {
-				d.Tell("acme", messages.AuthDenied{Code: messages.CodeForbidden})
+				d.Tell("acme", control.AuthDenied{Code: messages.CodeForbidden})
 			}
 			time.Sleep(time.Second)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Limits of what denials may cost, for each dispatcher.
@@ -37,7 +38,7 @@ type Denials struct {
 
 type denial struct {
 	tenant string
-	data   messages.AuthDenied
+	data   control.AuthDenied
 }
 
 // NewDenials returns Denials. Somebody must Run it.
@@ -49,7 +50,7 @@ func NewDenials(announce Announce, log *slog.Logger) *Denials {
 func (d *Denials) Total() uint64 { return d.total.Load() }
 
 // Tell announces an attempt for a tenant. It never waits: what is too much is counted, and told of later as a number.
-func (d *Denials) Tell(tenant string, what messages.AuthDenied) {
+func (d *Denials) Tell(tenant string, what control.AuthDenied) {
 	d.total.Add(1)
 	if !d.within(time.Now()) {
 		d.omitted.Add(1)
@@ -112,7 +113,7 @@ func (d *Denials) summary(ctx context.Context) {
 	if n == 0 {
 		return
 	}
-	d.store(ctx, denial{messages.DefaultTenant, messages.AuthDenied{
+	d.store(ctx, denial{messages.DefaultTenant, control.AuthDenied{
 		Code: messages.CodeRateLimited, Reason: "more attempts were refused than events are made for", Omitted: n,
 	}})
 }
@@ -123,7 +124,7 @@ func (d *Denials) store(ctx context.Context, one denial) {
 	a := one.data
 	d.log.WarnContext(ctx, "access denied", "tenant", one.tenant, "code", a.Code, "reason", a.Reason, "operation", a.Operation,
 		"who", a.Who, "remote", a.Remote, "omitted", a.Omitted)
-	if err := d.announce(ctx, one.tenant, messages.EventAuthDenied, a); err != nil {
+	if err := d.announce(ctx, one.tenant, control.EventAuthDenied, a); err != nil {
 		d.omitted.Add(max(1, a.Omitted)) // told of with the next ones
 		d.log.WarnContext(ctx, "announce a denial", "err", err)
 	}

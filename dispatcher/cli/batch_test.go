@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -81,7 +82,7 @@ func TestBatchDryRunEstimates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = nc.Subscribe(messages.SubjectRuns, func(m *nats.Msg) {
+	_, err = nc.Subscribe(control.SubjectRuns, func(m *nats.Msg) {
 		page := `{"runs":[]}`
 		if strings.Contains(string(m.Data), `"agent":"priced"`) {
 			page = `{"runs":[{"tenant":"default","id":"r1","status":"completed","steps":1,"tokenUsage":{},"cost":0.5},{"tenant":"default","id":"r2","status":"completed","steps":1,"tokenUsage":{},"cost":0.7}]}`

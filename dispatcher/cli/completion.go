@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // completeNoFiles keeps file names from being offered for the arguments of commands that take none.
@@ -88,13 +89,13 @@ func agents(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn
 }
 
 func prompts(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Prompts(ctx, messages.PromptFilter{})
+	list, err := client.Prompts(ctx, control.PromptFilter{})
 	return offered(list, func(p *messages.Prompt) conn.Offer { return conn.Offer{Name: p.ID, About: p.Name} }), err
 }
 
 func schedules(ctx context.Context, client *dispatcher.Client, tenant, _ string) ([]conn.Offer, error) {
 	list, err := client.Schedules(ctx, tenant)
-	return offered(list, func(s *messages.ScheduleSummary) conn.Offer { return conn.Offer{Name: s.Name, About: s.Agent} }), err
+	return offered(list, func(s *control.ScheduleSummary) conn.Offer { return conn.Offer{Name: s.Name, About: s.Agent} }), err
 }
 
 func sessions(ctx context.Context, client *dispatcher.Client, tenant, _ string) ([]conn.Offer, error) {
@@ -102,7 +103,7 @@ func sessions(ctx context.Context, client *dispatcher.Client, tenant, _ string) 
 	if err != nil {
 		return nil, err
 	}
-	return offered(list.Sessions, func(s *messages.SessionStatus) conn.Offer { return conn.Offer{Name: s.Name} }), nil
+	return offered(list.Sessions, func(s *control.SessionStatus) conn.Offer { return conn.Offer{Name: s.Name} }), nil
 }
 
 func workers(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
@@ -112,7 +113,7 @@ func workers(ctx context.Context, client *dispatcher.Client, _, _ string) ([]con
 
 // tenants are those that have a lane.
 func tenants(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Lanes(ctx, messages.LanesRequest{})
+	list, err := client.Lanes(ctx, control.LanesRequest{})
 	if err != nil {
 		return nil, err
 	}

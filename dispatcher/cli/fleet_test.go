@@ -25,6 +25,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -236,7 +237,7 @@ func TestCancelQueuedRun(t *testing.T) {
 	}
 	f.fails(t, "run greeting has ended already: see `longshore result greeting`", "cancel", "greeting")
 	out, _ := f.run(t, "status", "greeting", "-o", "json")
-	var status messages.RunStatus
+	var status control.RunStatus
 	if err := json.Unmarshal([]byte(out), &status); err != nil || status.Status != messages.StatusCancelled {
 		t.Errorf("status: %q: %v", out, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
 )
 
@@ -89,7 +90,7 @@ func TestStatsAndIndex(t *testing.T) {
 		}
 	}
 	// What was there is there after a rebuild.
-	var s messages.IndexStatus
+	var s control.IndexStatus
 	if err := json.Unmarshal([]byte(f.raw(t, "index", "status", "-o", "json")), &s); err != nil || s.Runs != 1 || s.Error != "" {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -124,7 +125,7 @@ func TestIndexOfATenant(t *testing.T) {
 	if err != nil || len(list.Runs) != 1 || list.Runs[0].ID != "r-acme" {
 		t.Errorf("runs: %+v, %v", list, err)
 	}
-	stats, err := c.Stats(t.Context(), dispatcher.RunFilter{Tenant: "acme"}, messages.StatsByStatus)
+	stats, err := c.Stats(t.Context(), dispatcher.RunFilter{Tenant: "acme"}, control.StatsByStatus)
 	if err != nil || stats.Total.Runs != 1 {
 		t.Errorf("stats: %+v, %v", stats, err)
 	}

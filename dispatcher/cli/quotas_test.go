@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestQuotaCommands(t *testing.T) {
@@ -33,7 +33,7 @@ func TestQuotaCommands(t *testing.T) {
 		t.Errorf("got %q", out)
 	}
 	out, _ = f.run(t, "quotas", "show", "tenant", "acme", "-o", "json")
-	var state messages.QuotaState
+	var state control.QuotaState
 	if err := json.Unmarshal([]byte(out), &state); err != nil || state.Quota.MaxQueued != 3 || state.Quota.Weight != 2 || state.Usage == nil {
 		t.Errorf("got %q, %v", out, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -71,8 +72,8 @@ func TestSkippedOccurrences(t *testing.T) {
 	ref := messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"}
 	at := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 	ledger := schedules.Ledger{
-		State: &messages.ScheduleState{At: at, Outcome: messages.OutcomeSubmitted}, Taken: at.AddDate(20, 0, 0), // so that none comes
-		Skipped: []messages.Skipped{
+		State: &control.ScheduleState{At: at, Outcome: control.OutcomeSubmitted}, Taken: at.AddDate(20, 0, 0), // so that none comes
+		Skipped: []control.Skipped{
 			{At: at, Count: 3, Last: new(at.Add(2 * time.Second)), Reason: "no dispatcher took it in time"},
 			{At: at.Add(9 * time.Second), Count: 1, Reason: "run \x1b[2J goes on"},
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -28,7 +29,7 @@ type topShot struct {
 		Failed int `json:"failed"`
 	} `json:"rates"`
 	Workers []messages.WorkerStatus `json:"workers"`
-	Lanes   []messages.LaneStatus   `json:"lanes"`
+	Lanes   []control.LaneStatus    `json:"lanes"`
 	Runs    []struct {
 		ID    string    `json:"id"`
 		Agent string    `json:"agent"`

@@ -235,6 +235,11 @@ func constants(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	requests, err := filepath.Glob("../../messages/control/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, requests...)
 	for _, f := range files {
 		if strings.HasSuffix(f, "_test.go") {
 			continue

@@ -24,18 +24,18 @@ type callerKey struct{}
 // withCaller is a context that knows for whom a request is made. Users of a tenant cannot say whose key it was: there is
 // nobody between them and the dispatcher who has looked.
 func withCaller(ctx context.Context, req micro.Request) context.Context {
-	text := req.Headers().Get(messages.HeaderCaller)
-	if text == "" || messages.OfTenant(req.Subject()) {
+	text := req.Headers().Get(control.HeaderCaller)
+	if text == "" || control.OfTenant(req.Subject()) {
 		return ctx
 	}
-	var c messages.Caller
+	var c control.Caller
 	_ = json.Unmarshal([]byte(text), &c) // of a newer client, or nonsense: what can be read counts
 	c.Who, c.Remote = strict.Clip(c.Who, maxCallerText), strict.Clip(c.Remote, maxCallerText)
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-func callerOf(ctx context.Context) messages.Caller {
-	c, _ := ctx.Value(callerKey{}).(messages.Caller)
+func callerOf(ctx context.Context) control.Caller {
+	c, _ := ctx.Value(callerKey{}).(control.Caller)
 	return c
 }
 
@@ -52,15 +52,15 @@ func (s *Service) tell(all map[string]answerFunc) {
 func (s *Service) told(subject string, do answerFunc) answerFunc {
 	return func(ctx context.Context, body []byte) (any, error) {
 		reply, err := do(ctx, body)
-		outcome, code := messages.ActDone, messages.Code("")
+		outcome, code := control.ActDone, messages.Code("")
 		if err != nil {
 			p := problem(err)
 			if code = p.Code; code != messages.CodeInternal || p.Status == http.StatusNotImplemented {
 				return reply, err
 			}
-			outcome = messages.ActUnknown
+			outcome = control.ActUnknown
 		}
-		act, tenant := messages.ActedOn(subject, body)
+		act, tenant := control.ActedOn(subject, body)
 		if tenant == "" {
 			tenant = messages.DefaultTenant
 		}
@@ -68,7 +68,7 @@ func (s *Service) told(subject string, do answerFunc) answerFunc {
 		act.Who, act.Remote, act.Outcome, act.Code = c.Who, c.Remote, outcome, code
 		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 		defer cancel()
-		if err := s.cfg.Bus.AnnounceTo(telling, tenant, messages.EventActed, act); err != nil { // the change is made all the same
+		if err := s.cfg.Bus.AnnounceTo(telling, tenant, control.EventActed, act); err != nil { // the change is made all the same
 			s.untold.Add(1)
 			s.cfg.Log.ErrorContext(ctx, "a change is not told of: the audit lacks it", "operation", act.Action, "name", act.Target, "tenant", tenant,
 				"by", act.By, "who", act.Who, "err", err)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -39,7 +40,7 @@ type queuedTasks struct {
 }
 
 // answerAdmit answers a client that publishes tasks by itself.
-func (s *Service) answerAdmit(ctx context.Context, req messages.AdmitRequest) (any, error) {
+func (s *Service) answerAdmit(ctx context.Context, req control.AdmitRequest) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (s *Service) answerAdmit(ctx context.Context, req messages.AdmitRequest) (a
 	if err != nil {
 		return nil, err
 	}
-	return messages.AdmitReply{Unlimited: unlimited}, nil
+	return control.AdmitReply{Unlimited: unlimited}, nil
 }
 
 // admit lets a task in, or is a problem of code rate_limited. A task that was accepted before passes and is not counted.
@@ -98,7 +99,7 @@ func (s *Service) withinCost(ctx context.Context, run messages.Ref, q messages.Q
 	if limit == "" {
 		return nil, nil
 	}
-	return messages.RateLimited(run.Tenant, limit, text, until.Sub(now)), nil
+	return control.RateLimited(run.Tenant, limit, text, until.Sub(now)), nil
 }
 
 func (s *Service) withinQueue(ctx context.Context, run messages.Ref, q messages.Quota, _ time.Time) (*messages.Problem, error) {
@@ -121,7 +122,7 @@ func (s *Service) withinQueue(ctx context.Context, run messages.Ref, q messages.
 	if passes {
 		return nil, nil
 	}
-	return messages.RateLimited(run.Tenant, messages.QuotaMaxQueued,
+	return control.RateLimited(run.Tenant, messages.QuotaMaxQueued,
 		fmt.Sprintf("%d tasks are queued, and %d may be", n, q.MaxQueued), queuedRetry), nil
 }
 
@@ -133,7 +134,7 @@ func (s *Service) withinRate(ctx context.Context, run messages.Ref, q messages.Q
 	if err != nil || n <= q.PerMinute {
 		return nil, err
 	}
-	return messages.RateLimited(run.Tenant, messages.QuotaPerMinute,
+	return control.RateLimited(run.Tenant, messages.QuotaPerMinute,
 		fmt.Sprintf("%d tasks may be submitted in a minute", q.PerMinute), now.Truncate(time.Minute).Add(time.Minute).Sub(now)), nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -17,7 +18,7 @@ const maxAsking = 10_000
 // approvals lists the calls that wait for an approval. A line says which runs wait for a person; what they wait for now,
 // their logs say. It costs what waits, not what has ended.
 func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
-	var req messages.ApprovalsRequest
+	var req control.ApprovalsRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := messages.ApprovalList{Approvals: []messages.WaitingApproval{}, More: more}
+	list := control.ApprovalList{Approvals: []control.WaitingApproval{}, More: more}
 	const frame = 1 << 10 // of a reply, beside the approvals
 	room := int(s.cfg.Conn.MaxPayload()) - frame
 	for _, asks := range slices.Backward(asking) {
@@ -71,7 +72,7 @@ func (s *Service) asking(ctx context.Context, tenant string) (runs []semaphores.
 }
 
 // waitingApproval is what a run waits with now; nil: nothing that must be approved.
-func (s *Service) waitingApproval(ctx context.Context, asks semaphores.Standing) (*messages.WaitingApproval, error) {
+func (s *Service) waitingApproval(ctx context.Context, asks semaphores.Standing) (*control.WaitingApproval, error) {
 	ref := asks.Run
 	last, ok, err := s.cfg.Keeper.AsksAt(ctx, ref, asks.At)
 	if err != nil || !ok || last.Head.Waits != messages.ParkApproval {
@@ -82,7 +83,7 @@ func (s *Service) waitingApproval(ctx context.Context, asks semaphores.Standing)
 		return nil, err
 	}
 	a := p.Approval
-	return &messages.WaitingApproval{
+	return &control.WaitingApproval{
 		Tenant: ref.Tenant, ID: ref.Run, Agent: a.Agent, Step: a.Step, Call: p.Call, Tool: a.Tool, Arguments: a.Arguments, Hash: a.Hash,
 		Since: since, Until: p.Until,
 	}, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -46,7 +47,7 @@ func (s *Service) changeBatch(ctx context.Context, ref messages.BatchRef, fresh 
 
 // openBatch begins a batch or an attempt to go on with one. A batch whose lines are all there is returned as it is.
 func (s *Service) openBatch(ctx context.Context, body []byte) (any, error) {
-	var req messages.BatchOpen
+	var req control.BatchOpen
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (s *Service) openBatch(ctx context.Context, body []byte) (any, error) {
 
 // sealBatch begins to run a batch whose lines are all stored, or ends one with wrong lines.
 func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
-	var req messages.BatchSeal
+	var req control.BatchSeal
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func (s *Service) countOutcomes(ctx context.Context, head *messages.Batch) error
 
 // batchList is what heads say; the newest outcomes are not in it.
 func (s *Service) batchList(ctx context.Context, body []byte) (any, error) {
-	var req messages.BatchListRequest
+	var req control.BatchListRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (s *Service) batchList(ctx context.Context, body []byte) (any, error) {
 	if req.Limit == 0 {
 		req.Limit = maxBatchList
 	}
-	list := messages.BatchList{Batches: []messages.Batch{}}
+	list := control.BatchList{Batches: []messages.Batch{}}
 	now := s.cfg.Keeper.Now()
 	for b, err := range s.stores.batches.List(ctx, req.Tenant) {
 		if err != nil {
@@ -198,7 +199,7 @@ func (s *Service) batchList(ctx context.Context, body []byte) (any, error) {
 }
 
 // newest leaves only the newest batches.
-func newest(list *messages.BatchList, limit int) {
+func newest(list *control.BatchList, limit int) {
 	slices.SortFunc(list.Batches, func(a, b messages.Batch) int {
 		if c := b.Created.Compare(a.Created); c != 0 {
 			return c
@@ -212,11 +213,11 @@ func newest(list *messages.BatchList, limit int) {
 
 // cancelBatch records that a batch is to stop. The pump does it.
 func (s *Service) cancelBatch(ctx context.Context, body []byte) (any, error) {
-	var req messages.CancelRequest
+	var req control.CancelRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Batch()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Batch()
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +256,7 @@ func stopBatch(b *messages.Batch, as messages.BatchStatus, why string) {
 }
 
 func batchOf(body []byte) (messages.BatchRef, error) {
-	var req messages.RunRequest
+	var req control.RunRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return messages.BatchRef{}, err
 	}

@@ -16,7 +16,7 @@ import (
 func bound(all map[string]answerFunc) {
 	for _, o := range control.Operations() {
 		if o.Tenants {
-			all[messages.TenantSubject("*", o.Subject)] = all[o.Subject]
+			all[control.TenantSubject("*", o.Subject)] = all[o.Subject]
 		}
 	}
 }
@@ -24,19 +24,19 @@ func bound(all map[string]answerFunc) {
 // boundBody is the body of a request. On a subject of a tenant it names that tenant, whatever the client wrote.
 func boundBody(req micro.Request) ([]byte, error) {
 	if err := bus.CheckRequest(&nats.Msg{Reply: req.Reply(), Header: nats.Header(req.Headers())}); err != nil {
-		return nil, messages.Forbidden(err.Error())
+		return nil, control.Forbidden(err.Error())
 	}
 	if !strings.HasPrefix(req.Subject(), "longshore.") { // whoever may make a consumer can have messages of a stream sent here
-		return nil, messages.Forbidden("not a request")
+		return nil, control.Forbidden("not a request")
 	}
-	tenant, ok := messages.TenantOf(req.Subject())
+	tenant, ok := control.TenantOf(req.Subject())
 	switch {
-	case !messages.OfTenant(req.Subject()):
+	case !control.OfTenant(req.Subject()):
 		return req.Data(), nil
 	case !ok: // an account may have any name
-		return nil, messages.Forbidden("the subject names no tenant")
+		return nil, control.Forbidden("the subject names no tenant")
 	}
-	return messages.BindTenant(req.Data(), tenant)
+	return control.BindTenant(req.Data(), tenant)
 }
 
 // refused tells of a request that was refused for who asked: for another tenant, or in the place of an answer.
@@ -44,11 +44,11 @@ func (s *Service) refused(subject string, p *messages.Problem) {
 	if s.cfg.Denied == nil || p.Code != messages.CodeForbidden {
 		return
 	}
-	tenant, ok := messages.TenantOf(subject)
+	tenant, ok := control.TenantOf(subject)
 	if !ok {
 		tenant = messages.DefaultTenant
 	}
-	s.cfg.Denied(tenant, messages.AuthDenied{Code: p.Code, Reason: p.Detail, Operation: strict.Clip(subject, maxDeniedSubject)})
+	s.cfg.Denied(tenant, control.AuthDenied{Code: p.Code, Reason: p.Detail, Operation: strict.Clip(subject, maxDeniedSubject)})
 }
 
 // maxDeniedSubject bounds what an event says of a subject that anybody may have made up, in bytes.

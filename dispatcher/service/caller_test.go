@@ -9,7 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/service"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -19,7 +19,7 @@ func TestTenantsDoNotNameTheCaller(t *testing.T) {
 	defer serve(t, nc, service.Config{})()
 	m := nats.NewMsg("longshore.t.acme.schedules.put")
 	m.Data = []byte(`{"schedule":{"name":"daily","cron":"@daily","task":{"input":"hi"}},"by":"mallory"}`)
-	m.Header.Set(messages.HeaderCaller, `{"who":"key:5Yx0bVn2QkLp (boss)","remote":"10.0.0.1"}`)
+	m.Header.Set(control.HeaderCaller, `{"who":"key:5Yx0bVn2QkLp (boss)","remote":"10.0.0.1"}`)
 	if answer, err := nc.RequestMsg(m, 10*time.Second); err != nil || answer.Header.Get("Nats-Service-Error") != "" {
 		t.Fatalf("%v %+v", err, answer)
 	}
@@ -32,8 +32,8 @@ func TestTenantsDoNotNameTheCaller(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var a messages.Acted
-		if e.Name() != messages.EventActed {
+		var a control.Acted
+		if e.Name() != control.EventActed {
 			continue
 		}
 		if err := strict.Decode(e.Data, &a); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -15,11 +16,11 @@ const maxCancelText = 1 << 10
 
 // cancel records the request and tells the worker. A run that nobody has begun is ended here and now.
 func (s *Service) cancel(ctx context.Context, body []byte) (any, error) {
-	var req messages.CancelRequest
+	var req control.CancelRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err
 	}

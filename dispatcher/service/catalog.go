@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -14,17 +15,17 @@ import (
 // catalog are the requests about agents and prompts.
 func (s *Service) catalog() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectAgentApply:     asked(s.applyAgent),
-		messages.SubjectAgentDelete:    asked(s.deleteAgent),
-		messages.SubjectAgentGet:       asked(s.getAgent),
-		messages.SubjectAgentHistory:   asked(s.agentHistory),
-		messages.SubjectPromptPut:      asked(s.putPrompt),
-		messages.SubjectPromptGet:      asked(s.getPrompt),
-		messages.SubjectPromptList:     asked(s.listPrompts),
-		messages.SubjectPromptRender:   asked(s.renderPrompt),
-		messages.SubjectPromptValidate: asked(s.validatePrompt),
-		messages.SubjectPromptHistory:  asked(s.promptHistory),
-		messages.SubjectPromptDelete:   asked(s.deletePrompt),
+		control.SubjectAgentApply:     asked(s.applyAgent),
+		control.SubjectAgentDelete:    asked(s.deleteAgent),
+		control.SubjectAgentGet:       asked(s.getAgent),
+		control.SubjectAgentHistory:   asked(s.agentHistory),
+		control.SubjectPromptPut:      asked(s.putPrompt),
+		control.SubjectPromptGet:      asked(s.getPrompt),
+		control.SubjectPromptList:     asked(s.listPrompts),
+		control.SubjectPromptRender:   asked(s.renderPrompt),
+		control.SubjectPromptValidate: asked(s.validatePrompt),
+		control.SubjectPromptHistory:  asked(s.promptHistory),
+		control.SubjectPromptDelete:   asked(s.deletePrompt),
 	}
 }
 
@@ -68,13 +69,13 @@ func missing(code messages.Code, err error) *messages.Problem {
 
 // announce tells the world of a change. It is stored by now: that nobody was told is no reason to say that it failed,
 // and the history shows it anyway.
-func (s *Service) announce(ctx context.Context, name string, c messages.Change) {
+func (s *Service) announce(ctx context.Context, name string, c control.Change) {
 	if err := s.cfg.Bus.Announce(ctx, name, c); err != nil {
 		s.cfg.Log.WarnContext(ctx, "announce a change", "event", name, "name", c.Name, "revision", c.Revision, "err", err)
 	}
 }
 
-func (s *Service) applyAgent(ctx context.Context, req messages.AgentApply) (any, error) {
+func (s *Service) applyAgent(ctx context.Context, req control.AgentApply) (any, error) {
 	req.Agent.SetDefaults()
 	req.Agent.Revision = 0
 	if err := req.Check(); err != nil {
@@ -85,31 +86,31 @@ func (s *Service) applyAgent(ctx context.Context, req messages.AgentApply) (any,
 		return nil, err
 	}
 	if changed {
-		s.announce(ctx, messages.EventAgentApplied, c)
+		s.announce(ctx, control.EventAgentApplied, c)
 	}
-	return messages.AgentApplied{Name: c.Name, Revision: c.Revision, Changed: changed}, nil
+	return control.AgentApplied{Name: c.Name, Revision: c.Revision, Changed: changed}, nil
 }
 
-func (s *Service) deleteAgent(ctx context.Context, req messages.CatalogDelete) (any, error) {
+func (s *Service) deleteAgent(ctx context.Context, req control.CatalogDelete) (any, error) {
 	c, err := s.cfg.Catalog.DeleteAgent(ctx, req)
 	if err != nil {
 		return nil, noAgent(err)
 	}
-	s.announce(ctx, messages.EventAgentApplied, c)
+	s.announce(ctx, control.EventAgentApplied, c)
 	return c, nil
 }
 
-func (s *Service) getAgent(ctx context.Context, req messages.CatalogRequest) (any, error) {
+func (s *Service) getAgent(ctx context.Context, req control.CatalogRequest) (any, error) {
 	r, err := s.cfg.Catalog.AgentAt(ctx, req.Name, req.Revision)
 	return r, noAgent(err)
 }
 
-func (s *Service) agentHistory(ctx context.Context, req messages.CatalogRequest) (any, error) {
+func (s *Service) agentHistory(ctx context.Context, req control.CatalogRequest) (any, error) {
 	changes, err := s.cfg.Catalog.AgentHistory(ctx, req.Name)
-	return messages.History{Changes: changes}, noAgent(err)
+	return control.History{Changes: changes}, noAgent(err)
 }
 
-func (s *Service) putPrompt(ctx context.Context, req messages.PromptPut) (any, error) {
+func (s *Service) putPrompt(ctx context.Context, req control.PromptPut) (any, error) {
 	req.Prompt.SetDefaults()
 	if err := req.Prompt.Validate(); err != nil {
 		return nil, err
@@ -125,18 +126,18 @@ func (s *Service) putPrompt(ctx context.Context, req messages.PromptPut) (any, e
 		return nil, err
 	}
 	if changed {
-		s.announce(ctx, messages.EventPromptChanged, messages.Change{Name: p.ID, Revision: p.Version, At: *p.CreatedAt, By: p.Author})
+		s.announce(ctx, control.EventPromptChanged, control.Change{Name: p.ID, Revision: p.Version, At: *p.CreatedAt, By: p.Author})
 	}
 	return p, nil
 }
 
-func (s *Service) getPrompt(ctx context.Context, req messages.CatalogRequest) (any, error) {
+func (s *Service) getPrompt(ctx context.Context, req control.CatalogRequest) (any, error) {
 	return s.cfg.Catalog.Prompt(ctx, req.Name, req.Revision)
 }
 
-func (s *Service) listPrompts(ctx context.Context, req messages.PromptFilter) (any, error) {
+func (s *Service) listPrompts(ctx context.Context, req control.PromptFilter) (any, error) {
 	list, err := s.cfg.Catalog.Prompts(ctx, req)
-	return messages.PromptList{Prompts: list}, err
+	return control.PromptList{Prompts: list}, err
 }
 
 // enter waits for a place to read or fill in a template, which may cost a second of a core.
@@ -149,16 +150,16 @@ func (s *Service) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-func (s *Service) validate(ctx context.Context, p messages.Prompt) (messages.PromptVerdict, error) {
+func (s *Service) validate(ctx context.Context, p messages.Prompt) (control.PromptVerdict, error) {
 	leave, err := s.enter(ctx)
 	if err != nil {
-		return messages.PromptVerdict{}, err
+		return control.PromptVerdict{}, err
 	}
 	defer leave()
 	return prompt.Validate(p, s.cfg.PromptPolicy), nil
 }
 
-func (s *Service) renderPrompt(ctx context.Context, req messages.PromptRender) (any, error) {
+func (s *Service) renderPrompt(ctx context.Context, req control.PromptRender) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -179,24 +180,24 @@ func (s *Service) renderPrompt(ctx context.Context, req messages.PromptRender) (
 	if err != nil {
 		return nil, err
 	}
-	return messages.PromptRendered{ID: p.ID, Version: p.Version, Text: text, TokensEstimate: prompt.Tokens(text)}, nil
+	return control.PromptRendered{ID: p.ID, Version: p.Version, Text: text, TokensEstimate: prompt.Tokens(text)}, nil
 }
 
 func (s *Service) validatePrompt(ctx context.Context, p messages.Prompt) (any, error) {
 	return s.validate(ctx, p)
 }
 
-func (s *Service) promptHistory(ctx context.Context, req messages.CatalogRequest) (any, error) {
+func (s *Service) promptHistory(ctx context.Context, req control.CatalogRequest) (any, error) {
 	changes, err := s.cfg.Catalog.PromptHistory(ctx, req.Name)
-	return messages.History{Changes: changes}, err
+	return control.History{Changes: changes}, err
 }
 
-func (s *Service) deletePrompt(ctx context.Context, req messages.CatalogDelete) (any, error) {
+func (s *Service) deletePrompt(ctx context.Context, req control.CatalogDelete) (any, error) {
 	c, err := s.cfg.Catalog.DeletePrompt(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	s.announce(ctx, messages.EventPromptChanged, c)
+	s.announce(ctx, control.EventPromptChanged, c)
 	return c, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -89,7 +90,7 @@ func TestStartLeavesTheDefaultAgentAlone(t *testing.T) {
 	if got := instructions(); got != "Mine." {
 		t.Errorf("after a restart: %q", got)
 	}
-	if _, err := c.DeleteAgent(t.Context(), messages.CatalogDelete{Name: messages.DefaultAgent, By: "ann"}); err != nil {
+	if _, err := c.DeleteAgent(t.Context(), control.CatalogDelete{Name: messages.DefaultAgent, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	stop()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -20,17 +21,17 @@ const maxDeadLooked = 5000
 // deadLetters are the requests about dead letters.
 func (s *Service) deadLetters() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectDeadList:       asked(s.listDead),
-		messages.SubjectDeadShow:       asked(s.showDead),
-		messages.SubjectDeadRedrive:    asked(s.redriveDead),
-		messages.SubjectDeadPurge:      asked(s.purgeDead),
-		messages.SubjectDeadRedriveAll: asked(s.redriveAllDead),
-		messages.SubjectDeadPurgeAll:   asked(s.purgeAllDead),
+		control.SubjectDeadList:       asked(s.listDead),
+		control.SubjectDeadShow:       asked(s.showDead),
+		control.SubjectDeadRedrive:    asked(s.redriveDead),
+		control.SubjectDeadPurge:      asked(s.purgeDead),
+		control.SubjectDeadRedriveAll: asked(s.redriveAllDead),
+		control.SubjectDeadPurgeAll:   asked(s.purgeAllDead),
 	}
 }
 
 // eachDead calls do with the letters that fit, limit at most. Next is the letter to go on after, 0 at the end.
-func (s *Service) eachDead(ctx context.Context, req messages.DeadListRequest, most int, do func(*deadletters.Letter) error) (next uint64, err error) {
+func (s *Service) eachDead(ctx context.Context, req control.DeadListRequest, most int, do func(*deadletters.Letter) error) (next uint64, err error) {
 	if err := req.Check(); err != nil {
 		return 0, err
 	}
@@ -60,10 +61,10 @@ func (s *Service) eachDead(ctx context.Context, req messages.DeadListRequest, mo
 	return 0, nil
 }
 
-func (s *Service) listDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
-	list := messages.DeadList{Letters: []messages.DeadLetter{}}
+func (s *Service) listDead(ctx context.Context, req control.DeadListRequest) (any, error) {
+	list := control.DeadList{Letters: []messages.DeadLetter{}}
 	var err error
-	list.Next, err = s.eachDead(ctx, req, messages.MaxDeadList, func(d *deadletters.Letter) error {
+	list.Next, err = s.eachDead(ctx, req, control.MaxDeadList, func(d *deadletters.Letter) error {
 		list.Letters = append(list.Letters, letterOf(d))
 		return nil
 	})
@@ -100,14 +101,14 @@ func letterOf(d *deadletters.Letter) messages.DeadLetter {
 const maxDeadText = 1024
 
 // letter is the letter of a request.
-func (s *Service) letter(ctx context.Context, req *messages.DeadRequest) (deadletters.Letter, error) {
+func (s *Service) letter(ctx context.Context, req *control.DeadRequest) (deadletters.Letter, error) {
 	if err := req.Check(); err != nil {
 		return deadletters.Letter{}, err
 	}
 	return s.stores.letters.Get(ctx, req.Tenant, req.Seq)
 }
 
-func (s *Service) showDead(ctx context.Context, req messages.DeadRequest) (any, error) {
+func (s *Service) showDead(ctx context.Context, req control.DeadRequest) (any, error) {
 	d, err := s.letter(ctx, &req)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (s *Service) showDead(ctx context.Context, req messages.DeadRequest) (any, 
 	return l, nil
 }
 
-func (s *Service) purgeDead(ctx context.Context, req messages.DeadRequest) (any, error) {
+func (s *Service) purgeDead(ctx context.Context, req control.DeadRequest) (any, error) {
 	d, err := s.letter(ctx, &req)
 	if err != nil {
 		return nil, err
@@ -129,17 +130,17 @@ func (s *Service) purgeDead(ctx context.Context, req messages.DeadRequest) (any,
 	return letterOf(&d), s.stores.letters.Remove(ctx, d.Seq)
 }
 
-func (s *Service) purgeAllDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
-	var out messages.DeadBulk
+func (s *Service) purgeAllDead(ctx context.Context, req control.DeadListRequest) (any, error) {
+	var out control.DeadBulk
 	var err error
-	out.Next, err = s.eachDead(ctx, req, messages.MaxDeadBulk, func(d *deadletters.Letter) error {
+	out.Next, err = s.eachDead(ctx, req, control.MaxDeadBulk, func(d *deadletters.Letter) error {
 		out.Purged = append(out.Purged, d.Seq)
 		return s.stores.letters.Remove(ctx, d.Seq)
 	})
 	return out, err
 }
 
-func (s *Service) redriveDead(ctx context.Context, req messages.DeadRedrive) (any, error) {
+func (s *Service) redriveDead(ctx context.Context, req control.DeadRedrive) (any, error) {
 	d, err := s.letter(ctx, &req.DeadRequest)
 	if err != nil {
 		return nil, err
@@ -148,16 +149,16 @@ func (s *Service) redriveDead(ctx context.Context, req messages.DeadRedrive) (an
 }
 
 // redriveAllDead sends letters again as they are. One that cannot be is named, and stays.
-func (s *Service) redriveAllDead(ctx context.Context, req messages.DeadListRequest) (any, error) {
-	var out messages.DeadBulk
+func (s *Service) redriveAllDead(ctx context.Context, req control.DeadListRequest) (any, error) {
+	var out control.DeadBulk
 	var err error
-	out.Next, err = s.eachDead(ctx, req, messages.MaxDeadBulk, func(d *deadletters.Letter) error {
-		done, err := s.redrive(ctx, d, &messages.DeadRedrive{})
+	out.Next, err = s.eachDead(ctx, req, control.MaxDeadBulk, func(d *deadletters.Letter) error {
+		done, err := s.redrive(ctx, d, &control.DeadRedrive{})
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			out.Failed = append(out.Failed, messages.DeadFailure{Seq: d.Seq, Error: *problem(err)})
+			out.Failed = append(out.Failed, control.DeadFailure{Seq: d.Seq, Error: *problem(err)})
 			return nil
 		}
 		out.Redriven = append(out.Redriven, done)
@@ -168,8 +169,8 @@ func (s *Service) redriveAllDead(ctx context.Context, req messages.DeadListReque
 
 // redrive sends a letter again, and removes it once what it became is stored. Who is killed in between, or does it at
 // the same time as somebody else, finds the same task under the same id.
-func (s *Service) redrive(ctx context.Context, d *deadletters.Letter, req *messages.DeadRedrive) (messages.DeadRedriven, error) {
-	out := messages.DeadRedriven{Seq: d.Seq, Kind: d.Of.Kind}
+func (s *Service) redrive(ctx context.Context, d *deadletters.Letter, req *control.DeadRedrive) (control.DeadRedriven, error) {
+	out := control.DeadRedriven{Seq: d.Seq, Kind: d.Of.Kind}
 	var err error
 	if d.Of.Kind == messages.DeadWebhook {
 		out.Tenant = d.Of.Tenant
@@ -189,7 +190,7 @@ func (s *Service) redrive(ctx context.Context, d *deadletters.Letter, req *messa
 }
 
 // redriveWebhook has a webhook delivered again, as the same delivery.
-func (s *Service) redriveWebhook(ctx context.Context, d *deadletters.Letter, req *messages.DeadRedrive) (id string, err error) {
+func (s *Service) redriveWebhook(ctx context.Context, d *deadletters.Letter, req *control.DeadRedrive) (id string, err error) {
 	if len(req.Task) > 0 || req.NewID != "" {
 		return "", &messages.FieldError{Field: "task", Reason: "the letter is of a webhook, which is delivered again as it was"}
 	}
@@ -208,7 +209,7 @@ func (s *Service) redriveWebhook(ctx context.Context, d *deadletters.Letter, req
 
 // redriven is the task that a letter becomes. The run that died has ended, so the task is that of a new one, whose id
 // belongs to the letter.
-func redriven(d *deadletters.Letter, req *messages.DeadRedrive) (*messages.Task, error) {
+func redriven(d *deadletters.Letter, req *control.DeadRedrive) (*messages.Task, error) {
 	body := d.Task
 	if len(req.Task) > 0 {
 		body = req.Task

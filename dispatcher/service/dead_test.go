@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // bury puts a letter of a run into the dead letters and returns its number.
@@ -48,7 +49,7 @@ func (o *office) queuedTask(run messages.Ref) *messages.Task {
 	return task
 }
 
-func one(seq uint64) messages.DeadRequest { return messages.DeadRequest{Seq: seq} }
+func one(seq uint64) control.DeadRequest { return control.DeadRequest{Seq: seq} }
 
 func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 	t.Parallel()
@@ -63,20 +64,20 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 	}
 	late := time.Now().Add(time.Hour)
 	for name, tt := range map[string]struct {
-		filter messages.DeadFilter
+		filter control.DeadFilter
 		want   []string // runs
 	}{
-		"all":           {messages.DeadFilter{}, []string{"a", "b"}},
-		"agent":         {messages.DeadFilter{Agent: "writer"}, []string{"a"}},
-		"code":          {messages.DeadFilter{Code: messages.CodeInvalidInput}, []string{"b"}},
-		"kind":          {messages.DeadFilter{Kind: messages.DeadWebhook}, nil},
-		"since":         {messages.DeadFilter{Since: &late}, nil},
-		"tenant":        {messages.DeadFilter{Tenant: "acme"}, []string{"c"}},
-		"of no tenant":  {messages.DeadFilter{Unaddressed: true}, []string{""}},
-		"nobody's":      {messages.DeadFilter{Tenant: "umbrella"}, nil},
-		"another agent": {messages.DeadFilter{Tenant: "acme", Agent: "reader"}, nil},
+		"all":           {control.DeadFilter{}, []string{"a", "b"}},
+		"agent":         {control.DeadFilter{Agent: "writer"}, []string{"a"}},
+		"code":          {control.DeadFilter{Code: messages.CodeInvalidInput}, []string{"b"}},
+		"kind":          {control.DeadFilter{Kind: messages.DeadWebhook}, nil},
+		"since":         {control.DeadFilter{Since: &late}, nil},
+		"tenant":        {control.DeadFilter{Tenant: "acme"}, []string{"c"}},
+		"of no tenant":  {control.DeadFilter{Unaddressed: true}, []string{""}},
+		"nobody's":      {control.DeadFilter{Tenant: "umbrella"}, nil},
+		"another agent": {control.DeadFilter{Tenant: "acme", Agent: "reader"}, nil},
 	} {
-		list, err := o.client.DeadLetters(ctx, messages.DeadListRequest{DeadFilter: tt.filter})
+		list, err := o.client.DeadLetters(ctx, control.DeadListRequest{DeadFilter: tt.filter})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,24 +92,24 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 			t.Errorf("%s: %q, next %d", name, got, list.Next)
 		}
 	}
-	page, err := o.client.DeadLetters(ctx, messages.DeadListRequest{Limit: 1})
+	page, err := o.client.DeadLetters(ctx, control.DeadListRequest{Limit: 1})
 	if err != nil || len(page.Letters) != 1 || page.Letters[0].Seq != a || page.Next != a {
 		t.Errorf("%+v %v", page, err)
 	}
-	page, err = o.client.DeadLetters(ctx, messages.DeadListRequest{Limit: 1, After: page.Next})
+	page, err = o.client.DeadLetters(ctx, control.DeadListRequest{Limit: 1, After: page.Next})
 	if err != nil || len(page.Letters) != 1 || page.Letters[0].Seq != b || page.Next != 0 {
 		t.Errorf("%+v %v", page, err)
 	}
 	for name, tt := range map[string]struct {
-		req   messages.DeadListRequest
+		req   control.DeadListRequest
 		field string
 	}{
-		"the tenant of none": {messages.DeadListRequest{DeadFilter: messages.DeadFilter{Tenant: "_"}}, "tenant"},
-		"a filter of others": {messages.DeadListRequest{DeadFilter: messages.DeadFilter{Tenant: "*"}}, "tenant"},
-		"both":               {messages.DeadListRequest{DeadFilter: messages.DeadFilter{Tenant: "acme", Unaddressed: true}}, "unaddressed"},
-		"kind":               {messages.DeadListRequest{DeadFilter: messages.DeadFilter{Kind: "x"}}, "kind"},
-		"agent":              {messages.DeadListRequest{DeadFilter: messages.DeadFilter{Agent: ">"}}, "agent"},
-		"limit":              {messages.DeadListRequest{Limit: 101}, "limit"},
+		"the tenant of none": {control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "_"}}, "tenant"},
+		"a filter of others": {control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "*"}}, "tenant"},
+		"both":               {control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme", Unaddressed: true}}, "unaddressed"},
+		"kind":               {control.DeadListRequest{DeadFilter: control.DeadFilter{Kind: "x"}}, "kind"},
+		"agent":              {control.DeadListRequest{DeadFilter: control.DeadFilter{Agent: ">"}}, "agent"},
+		"limit":              {control.DeadListRequest{Limit: 101}, "limit"},
 	} {
 		if _, err := o.client.DeadLetters(ctx, tt.req); !refuses(err, tt.field, "") {
 			t.Errorf("%s: %v", name, err)
@@ -128,7 +129,7 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 		if _, err := o.client.PurgeDead(ctx, one(seq)); !errors.Is(err, dispatcher.ErrNoLetter) {
 			t.Errorf("letter %d: %v", seq, err)
 		}
-		if _, err := o.client.Redrive(ctx, messages.DeadRedrive{DeadRequest: one(seq)}); !errors.Is(err, dispatcher.ErrNoLetter) {
+		if _, err := o.client.Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)}); !errors.Is(err, dispatcher.ErrNoLetter) {
 			t.Errorf("letter %d: %v", seq, err)
 		}
 	}
@@ -141,7 +142,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 	ctx := t.Context()
 	body := `{"id":"a","input":"go","labels":{"team":"core"}}`
 	seq := o.bury("default", "a", "default", body, messages.CodePoison)
-	done, err := o.client.Redrive(ctx, messages.DeadRedrive{DeadRequest: one(seq)})
+	done, err := o.client.Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)})
 	if err != nil || done.ID == "a" || done.ID == "" || done.Duplicate {
 		t.Fatalf("%+v %v", done, err)
 	}
@@ -150,13 +151,13 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 	o.letters(0)
-	if _, err := o.client.Redrive(ctx, messages.DeadRedrive{DeadRequest: one(seq)}); !errors.Is(err, dispatcher.ErrNoLetter) {
+	if _, err := o.client.Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)}); !errors.Is(err, dispatcher.ErrNoLetter) {
 		t.Errorf("a letter that is gone: %v", err)
 	}
 
 	// Whoever was killed between the task and the letter left both; the letter comes again, and no second run.
 	again := o.bury("default", "a", "default", body, messages.CodePoison)
-	second, err := o.client.Redrive(ctx, messages.DeadRedrive{DeadRequest: one(again)})
+	second, err := o.client.Redrive(ctx, control.DeadRedrive{DeadRequest: one(again)})
 	if err != nil || second.ID != done.ID || !second.Duplicate {
 		t.Errorf("%+v %v", second, err)
 	}
@@ -164,7 +165,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 
 	// Somebody else's idea of the task is not taken for the same.
 	again = o.bury("default", "a", "default", body, messages.CodePoison)
-	edited := messages.DeadRedrive{DeadRequest: one(again), Task: json.RawMessage(`{"id":"a","input":"go on"}`)}
+	edited := control.DeadRedrive{DeadRequest: one(again), Task: json.RawMessage(`{"id":"a","input":"go on"}`)}
 	if _, err := o.client.Redrive(ctx, edited); !errors.Is(err, dispatcher.ErrConflict) {
 		t.Errorf("another task: %v", err)
 	}
@@ -203,7 +204,7 @@ func TestARedriveThatIsRefusedKeepsTheLetter(t *testing.T) {
 		"a webhook":       {`{"input":"x","webhook":{"url":"http://a/"}}`, "", "webhook.url"},
 		"a taken id":      {`{"input":"y","id":"taken"}`, "", ""},
 	} {
-		req := messages.DeadRedrive{DeadRequest: one(seq), NewID: tt.newID}
+		req := control.DeadRedrive{DeadRequest: one(seq), NewID: tt.newID}
 		if tt.task != "" {
 			req.Task = json.RawMessage(tt.task)
 		}
@@ -229,11 +230,11 @@ func TestAMessageThatNamedNoRunIsMended(t *testing.T) {
 	if err := o.bus.BuryRaw(ctx, "tasks.urgent.x", messages.Dead{Subject: "tasks.urgent.x", Task: []byte(`{"id":"own","tenant":"acme"}`), Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := o.client.DeadLetters(ctx, messages.DeadListRequest{DeadFilter: messages.DeadFilter{Unaddressed: true}})
+	list, err := o.client.DeadLetters(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Unaddressed: true}})
 	if err != nil || len(list.Letters) != 1 || list.Letters[0].Kind != messages.DeadMessage {
 		t.Fatalf("%+v %v", list, err)
 	}
-	req := messages.DeadRedrive{DeadRequest: messages.DeadRequest{Seq: list.Letters[0].Seq, Unaddressed: true}}
+	req := control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: list.Letters[0].Seq, Unaddressed: true}}
 	if _, err := o.client.Redrive(ctx, req); !refuses(err, "input", "") {
 		t.Errorf("unmended: %v", err)
 	}
@@ -250,7 +251,7 @@ func TestManyLettersAtOnce(t *testing.T) {
 	o := newOffice(t)
 	defer o.open(o.nc)()
 	ctx := t.Context()
-	const many = messages.MaxDeadBulk + 5
+	const many = control.MaxDeadBulk + 5
 	for i := range many {
 		run := messages.Ref{Tenant: "default", Run: "r-" + string(rune('A'+i/26)) + string(rune('A'+i%26))}
 		body := `{"input":"x"}`
@@ -263,7 +264,7 @@ func TestManyLettersAtOnce(t *testing.T) {
 		}
 	}
 	o.bury("default", "other", "reader", `{"input":"x"}`, messages.CodePoison)
-	req := messages.DeadListRequest{DeadFilter: messages.DeadFilter{Agent: "writer"}}
+	req := control.DeadListRequest{DeadFilter: control.DeadFilter{Agent: "writer"}}
 	redriven, failed := 0, 0
 	for {
 		out, err := o.client.RedriveAll(ctx, req)
@@ -286,7 +287,7 @@ func TestManyLettersAtOnce(t *testing.T) {
 	if l := o.letters(2); l[0].Agent != "writer" || l[1].Agent != "reader" {
 		t.Errorf("%+v", l)
 	}
-	out, err := o.client.PurgeAllDead(ctx, messages.DeadListRequest{DeadFilter: messages.DeadFilter{Agent: "writer"}})
+	out, err := o.client.PurgeAllDead(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Agent: "writer"}})
 	if err != nil || len(out.Purged) != 1 || out.Next != 0 {
 		t.Errorf("%+v %v", out, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -24,11 +25,11 @@ func (s *Service) deny(ctx context.Context, body []byte) (any, error) {
 }
 
 func (s *Service) decide(ctx context.Context, body []byte, denied bool) (any, error) {
-	var req messages.DecisionRequest
+	var req control.DecisionRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err == nil {
 		err = req.Validate()
 	}
@@ -127,7 +128,7 @@ func (s *Service) afterwards(ctx context.Context, ref messages.Ref) (any, error)
 
 // decidedBefore answers a decision about a call that the run does not wait with now: it may have been made already.
 func (s *Service) decidedBefore(
-	ctx context.Context, ref messages.Ref, w waits, req *messages.DecisionRequest, id string, denied bool,
+	ctx context.Context, ref messages.Ref, w waits, req *control.DecisionRequest, id string, denied bool,
 ) (any, error) {
 	if w.park == 0 {
 		return nil, conflict("the run waits for no approval")
@@ -147,11 +148,11 @@ func (s *Service) decidedBefore(
 
 // answerQuestion answers the question that a run waits with.
 func (s *Service) answerQuestion(ctx context.Context, body []byte) (any, error) {
-	var req messages.AnswerRequest
+	var req control.AnswerRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err == nil {
 		err = req.Validate()
 	}

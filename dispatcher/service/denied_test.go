@@ -9,11 +9,12 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 type denial struct {
 	Tenant string
-	Data   messages.AuthDenied
+	Data   control.AuthDenied
 }
 
 // Who asks on the subject of one tenant about another, or names no inbox, is refused, and somebody hears of it. A request
@@ -22,7 +23,7 @@ func TestDenialsAreTold(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	told := make(chan denial, 10)
-	defer serve(t, o.nc, service.Config{Denied: func(tenant string, d messages.AuthDenied) { told <- denial{tenant, d} }})()
+	defer serve(t, o.nc, service.Config{Denied: func(tenant string, d control.AuthDenied) { told <- denial{tenant, d} }})()
 	ask := func(subject, body string) {
 		if _, err := o.nc.Request(subject, []byte(body), 10*time.Second); err != nil {
 			t.Fatal(err)
@@ -34,8 +35,8 @@ func TestDenialsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []denial{
-		{"acme", messages.AuthDenied{Code: messages.CodeForbidden, Reason: `this subject is for requests of tenant "acme" alone`, Operation: "longshore.t.acme.status"}},
-		{"default", messages.AuthDenied{Code: messages.CodeForbidden, Reason: "the subject of the answer is no inbox", Operation: "longshore.status"}},
+		{"acme", control.AuthDenied{Code: messages.CodeForbidden, Reason: `this subject is for requests of tenant "acme" alone`, Operation: "longshore.t.acme.status"}},
+		{"default", control.AuthDenied{Code: messages.CodeForbidden, Reason: "the subject of the answer is no inbox", Operation: "longshore.status"}},
 	}
 	for _, w := range want {
 		select {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -66,8 +67,8 @@ type occurrence struct {
 
 // begin submits the task of an occurrence, if the last run of the schedule allows it, and keeps what became of it. An
 // error is one that may pass.
-func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence, ledger schedules.Ledger, revision uint64) (messages.ScheduleState, error) {
-	st := messages.ScheduleState{Run: o.task.ID, At: o.at, Outcome: messages.OutcomeSubmitted}
+func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence, ledger schedules.Ledger, revision uint64) (control.ScheduleState, error) {
+	st := control.ScheduleState{Run: o.task.ID, At: o.at, Outcome: control.OutcomeSubmitted}
 	last := ledger.State
 	if last != nil && last.Run != "" && last.Run != o.task.ID && sc.Overlap != messages.OverlapAllow {
 		before := messages.Ref{Tenant: sc.Tenant, Run: last.Run}
@@ -80,7 +81,7 @@ func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence
 			if o.planned {
 				return s.skip(ctx, sc, o.at, reason, ledger, revision)
 			}
-			st = messages.ScheduleState{Run: last.Run, At: o.at, Outcome: messages.OutcomeSkipped, Reason: reason}
+			st = control.ScheduleState{Run: last.Run, At: o.at, Outcome: control.OutcomeSkipped, Reason: reason}
 			ledger.State = &st
 			_, err = s.stores.schedules.PutLedger(ctx, sc.Ref(), ledger, revision)
 			return st, err
@@ -108,10 +109,10 @@ func (s *Service) begin(ctx context.Context, sc *messages.Schedule, o occurrence
 	case failed != nil && !lasting:
 		ledger.Refused = strict.Clip(failed.Error(), maxStateReason)
 	case failed != nil:
-		st.Outcome, st.Reason = messages.OutcomeFailed, strict.Clip(failed.Error(), maxStateReason)
+		st.Outcome, st.Reason = control.OutcomeFailed, strict.Clip(failed.Error(), maxStateReason)
 		s.cfg.Log.WarnContext(ctx, "schedule refused", "tenant", sc.Tenant, "schedule", sc.Name, "err", failed)
 		if o.planned {
-			ledger.Skipped = append(ledger.Skipped, messages.Skipped{At: o.at, Count: 1, Reason: "refused: " + st.Reason})
+			ledger.Skipped = append(ledger.Skipped, control.Skipped{At: o.at, Count: 1, Reason: "refused: " + st.Reason})
 		}
 		failed = nil
 		fallthrough

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -29,27 +30,27 @@ type answerFunc func(ctx context.Context, body []byte) (any, error)
 // handlers answer all requests of the fleet, by their subjects.
 func (s *Service) handlers() map[string]answerFunc {
 	all := map[string]answerFunc{
-		messages.SubjectSubmit:        s.submit,
-		messages.SubjectVerify:        s.verify,
-		messages.SubjectStatus:        s.status,
-		messages.SubjectResult:        s.result,
-		messages.SubjectCancel:        s.cancel,
-		messages.SubjectApprovals:     s.approvals,
-		messages.SubjectApprove:       s.approve,
-		messages.SubjectDeny:          s.deny,
-		messages.SubjectAnswer:        s.answerQuestion,
-		messages.SubjectLog:           s.log,
-		messages.SubjectFork:          s.fork,
-		messages.SubjectSessions:      s.sessions,
-		messages.SubjectSession:       s.session,
-		messages.SubjectSessionDelete: s.deleteSession,
-		messages.SubjectBatchOpen:     s.openBatch,
-		messages.SubjectBatchSeal:     s.sealBatch,
-		messages.SubjectBatchStatus:   s.batchStatus,
-		messages.SubjectBatchList:     s.batchList,
-		messages.SubjectBatchCancel:   s.cancelBatch,
-		messages.SubjectLanes:         s.lanes,
-		messages.SubjectEvents:        asked(s.events),
+		control.SubjectSubmit:        s.submit,
+		control.SubjectVerify:        s.verify,
+		control.SubjectStatus:        s.status,
+		control.SubjectResult:        s.result,
+		control.SubjectCancel:        s.cancel,
+		control.SubjectApprovals:     s.approvals,
+		control.SubjectApprove:       s.approve,
+		control.SubjectDeny:          s.deny,
+		control.SubjectAnswer:        s.answerQuestion,
+		control.SubjectLog:           s.log,
+		control.SubjectFork:          s.fork,
+		control.SubjectSessions:      s.sessions,
+		control.SubjectSession:       s.session,
+		control.SubjectSessionDelete: s.deleteSession,
+		control.SubjectBatchOpen:     s.openBatch,
+		control.SubjectBatchSeal:     s.sealBatch,
+		control.SubjectBatchStatus:   s.batchStatus,
+		control.SubjectBatchList:     s.batchList,
+		control.SubjectBatchCancel:   s.cancelBatch,
+		control.SubjectLanes:         s.lanes,
+		control.SubjectEvents:        asked(s.events),
 	}
 	maps.Copy(all, s.catalog())
 	maps.Copy(all, s.talk())
@@ -96,10 +97,10 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do answerFunc) 
 
 // Answer answers a request of this process as it does one that comes over NATS: as many at once, within the same time. An
 // error is a *messages.Problem.
-func (s *Service) Answer(ctx context.Context, subject string, request []byte, from messages.Caller) ([]byte, error) {
+func (s *Service) Answer(ctx context.Context, subject string, request []byte, from control.Caller) ([]byte, error) {
 	do := s.within()[subject]
 	if do == nil {
-		return nil, messages.Forbidden("not a request")
+		return nil, control.Forbidden("not a request")
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -230,7 +231,7 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return messages.SubmitReply{ID: t.ID, Duplicate: duplicate}, nil
+	return control.SubmitReply{ID: t.ID, Duplicate: duplicate}, nil
 }
 
 // admit checks what a task asks of the fleet, and publishes it.
@@ -263,18 +264,18 @@ func (s *Service) accept(ctx context.Context, t *messages.Task, fresh bool) (dup
 
 // verify tells a client whether the run of an id is the one of its task.
 func (s *Service) verify(ctx context.Context, body []byte) (any, error) {
-	var req messages.VerifyRequest
+	var req control.VerifyRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err
 	}
 	if err := s.same(ctx, ref, req.Fingerprint); err != nil {
 		return nil, err
 	}
-	return messages.SubmitReply{ID: ref.Run, Duplicate: true}, nil
+	return control.SubmitReply{ID: ref.Run, Duplicate: true}, nil
 }
 
 // same returns a conflict unless the task of a run, queued or logged, has the fingerprint.
@@ -353,7 +354,7 @@ func (s *Service) status(ctx context.Context, body []byte) (any, error) {
 	case err != nil:
 		return nil, err
 	case q != nil:
-		return messages.RunStatus{Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusQueued, Updated: q.at, NotBefore: q.later}, nil
+		return control.RunStatus{Tenant: ref.Tenant, ID: ref.Run, Status: messages.StatusQueued, Updated: q.at, NotBefore: q.later}, nil
 	default:
 		st, err := s.statusOf(ctx, ref, last)
 		if err == nil && last.Head.Webhook && last.Head.Phase == record.PhaseFinished {
@@ -380,9 +381,9 @@ func (s *Service) find(ctx context.Context, ref messages.Ref) (last record.Entry
 }
 
 // statusOf reads a status off the newest entry.
-func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last record.Entry) (messages.RunStatus, error) {
+func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last record.Entry) (control.RunStatus, error) {
 	h := last.Head
-	st := messages.RunStatus{
+	st := control.RunStatus{
 		Tenant: ref.Tenant, ID: ref.Run, Attempt: h.Attempt, Updated: h.Time, Waits: h.Waits, Status: messages.StatusRunning,
 		Sequence: h.FirstEvent + uint64(h.Events) - 1,
 		Cancel:   h.Cancel && h.Phase != record.PhaseFinished,
@@ -418,7 +419,7 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last record.En
 }
 
 func runOf(body []byte) (messages.Ref, error) {
-	var req messages.RunRequest
+	var req control.RunRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return messages.Ref{}, err
 	}

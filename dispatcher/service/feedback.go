@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // feedback stores what somebody thinks of a run as an event that is not one of the run's: nothing may come after the end
 // of those, and nobody who works the run need know.
 func (s *Service) feedback(ctx context.Context, body []byte) (any, error) {
-	var req messages.FeedbackRequest
+	var req control.FeedbackRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err == nil {
 		err = req.Validate()
 	}
@@ -69,7 +70,7 @@ func (s *Service) feedbackList(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := messages.FeedbackList{Feedback: []messages.Feedback{}}
+	list := control.FeedbackList{Feedback: []messages.Feedback{}}
 	seen := map[string]bool{}
 	for f, err := range s.said(ctx, ref) {
 		switch {
@@ -80,7 +81,7 @@ func (s *Service) feedbackList(ctx context.Context, body []byte) (any, error) {
 		}
 		seen[f.ID] = true
 		list.Feedback = append(list.Feedback, f)
-		if len(list.Feedback) > messages.MaxFeedback {
+		if len(list.Feedback) > control.MaxFeedback {
 			list.Feedback, list.More = list.Feedback[1:], true
 		}
 	}

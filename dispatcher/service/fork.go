@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -18,11 +19,11 @@ const maxPrefix = 16 << 20
 
 // fork makes a run that begins with what another one has done.
 func (s *Service) fork(ctx context.Context, body []byte) (any, error) {
-	var req messages.ForkRequest
+	var req control.ForkRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	from, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	from, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (s *Service) fork(ctx context.Context, body []byte) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	return messages.ForkReply{
+	return control.ForkReply{
 		Tenant: run.Tenant, ID: run.Run, From: *started.ForkedFrom, Kept: len(started.Prefix), Duplicate: duplicate,
 	}, nil
 }
@@ -163,7 +164,7 @@ func unreturned(rs []record.Record) string {
 }
 
 // choose puts another agent or model in place of the run's. The kept steps must mean the same to it.
-func (s *Service) choose(ctx context.Context, started *record.Started, req *messages.ForkRequest) error {
+func (s *Service) choose(ctx context.Context, started *record.Started, req *control.ForkRequest) error {
 	if req.Agent != "" {
 		def, err := s.definition(ctx, req.Agent, req.Revision)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -57,10 +58,10 @@ func TestForkToAnotherAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Fork(ctx, run, messages.ForkRequest{At: 1, Agent: "vague"}); !refuses(err, "agent", "tone") {
+	if _, err := c.Fork(ctx, run, control.ForkRequest{At: 1, Agent: "vague"}); !refuses(err, "agent", "tone") {
 		t.Errorf("a prompt that lacks a value: %v", err)
 	}
-	reply, err := c.Fork(ctx, run, messages.ForkRequest{At: 1, Agent: "polite", NewID: "fork"})
+	reply, err := c.Fork(ctx, run, control.ForkRequest{At: 1, Agent: "polite", NewID: "fork"})
 	if err != nil {
 		t.Fatal(err)
 	}

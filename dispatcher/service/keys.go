@@ -5,24 +5,25 @@ import (
 	"errors"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // keys are the requests about API keys.
 func (s *Service) keys() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectKeyCreate: asked(s.createKey),
-		messages.SubjectKeyList:   asked(s.listKeys),
-		messages.SubjectKeyRevoke: asked(s.revokeKey),
+		control.SubjectKeyCreate: asked(s.createKey),
+		control.SubjectKeyList:   asked(s.listKeys),
+		control.SubjectKeyRevoke: asked(s.revokeKey),
 	}
 }
 
-func (s *Service) createKey(ctx context.Context, req messages.KeyCreate) (any, error) {
+func (s *Service) createKey(ctx context.Context, req control.KeyCreate) (any, error) {
 	now := s.cfg.Keeper.Now()
 	if err := req.Check(now); err != nil {
 		return nil, err
 	}
-	k := messages.APIKey{ID: req.ID, Tenant: req.Tenant, Roles: req.Roles, Name: req.Name, Created: now, By: req.By, Expires: req.Expires}
-	err := s.cfg.Catalog.CreateKey(ctx, messages.StoredKey{APIKey: k, Hash: req.Hash})
+	k := control.APIKey{ID: req.ID, Tenant: req.Tenant, Roles: req.Roles, Name: req.Name, Created: now, By: req.By, Expires: req.Expires}
+	err := s.cfg.Catalog.CreateKey(ctx, control.StoredKey{APIKey: k, Hash: req.Hash})
 	if errors.Is(err, messages.ErrRevision) {
 		return nil, conflict("there is a key " + req.ID + " already")
 	}
@@ -33,12 +34,12 @@ func (s *Service) createKey(ctx context.Context, req messages.KeyCreate) (any, e
 	return k, nil
 }
 
-func (s *Service) listKeys(ctx context.Context, req messages.KeyListRequest) (any, error) {
+func (s *Service) listKeys(ctx context.Context, req control.KeyListRequest) (any, error) {
 	list, more, err := s.cfg.Catalog.Keys(ctx, req.Tenant)
-	return messages.KeyList{Keys: list, More: more}, err
+	return control.KeyList{Keys: list, More: more}, err
 }
 
-func (s *Service) revokeKey(ctx context.Context, req messages.KeyRevoke) (any, error) {
+func (s *Service) revokeKey(ctx context.Context, req control.KeyRevoke) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}

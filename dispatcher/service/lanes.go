@@ -3,12 +3,12 @@ package service
 import (
 	"context"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func (s *Service) lanes(ctx context.Context, body []byte) (any, error) {
-	var req messages.LanesRequest
+	var req control.LanesRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -20,11 +20,11 @@ const (
 
 // log answers with a page of a run's log. Clients may not read the stream; this is how they see it.
 func (s *Service) log(ctx context.Context, body []byte) (any, error) {
-	var req record.LogRequest
+	var req control.LogRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err
 	}
@@ -49,20 +49,20 @@ func (s *Service) hasLog(ctx context.Context, ref messages.Ref) error {
 	}
 }
 
-func (s *Service) page(ctx context.Context, ref messages.Ref, req record.LogRequest) (*record.LogPage, error) {
+func (s *Service) page(ctx context.Context, ref messages.Ref, req control.LogRequest) (*control.LogPage, error) {
 	room := min(maxPageBytes, int(s.cfg.Conn.MaxPayload())-pageRoom)
 	if req.Offset > 0 {
 		if e, ok := s.parts.find(ref, req.After); ok {
 			return s.partOf(req.Offset, e, room)
 		}
 	}
-	page := &record.LogPage{Entries: []record.EntryCopy{}}
+	page := &control.LogPage{Entries: []control.EntryCopy{}}
 	size := 0
 	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, req.After, runlog.Tail) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := record.NewEntryCopy(e)
+		l, err := control.NewEntryCopy(e)
 		if err != nil {
 			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
 		}
@@ -85,7 +85,7 @@ func (s *Service) page(ctx context.Context, ref messages.Ref, req record.LogRequ
 
 // partOf is the part of an entry from an offset that fits a message, where it is in base64. The entry is kept until its last
 // part was asked for.
-func (s *Service) partOf(offset int, e *keptEntry, room int) (*record.LogPage, error) {
+func (s *Service) partOf(offset int, e *keptEntry, room int) (*control.LogPage, error) {
 	if offset >= len(e.data) {
 		return nil, &messages.FieldError{Field: "offset", Reason: fmt.Sprintf("entry %d has %d bytes", e.seq, len(e.data))}
 	}
@@ -95,8 +95,8 @@ func (s *Service) partOf(offset int, e *keptEntry, room int) (*record.LogPage, e
 	} else {
 		s.parts.drop(e)
 	}
-	return &record.LogPage{
-		Entries: []record.EntryCopy{}, More: true,
-		Part: &record.LogPart{Seq: e.seq, Offset: offset, Size: len(e.data), Data: e.data[offset:end]},
+	return &control.LogPage{
+		Entries: []control.EntryCopy{}, More: true,
+		Part: &control.LogPart{Seq: e.seq, Offset: offset, Size: len(e.data), Data: e.data[offset:end]},
 	}, nil
 }

@@ -6,12 +6,13 @@ import (
 	"net/http"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // missing is the answer to a request that names a run which has neither a log nor a task: the error, or, if the events or the
 // index still know the run, that it was removed.
 func (s *Service) missing(ctx context.Context, body []byte, err error) error {
-	var req messages.RunRequest
+	var req control.RunRequest
 	if json.Unmarshal(body, &req) != nil { // the request was read before; only its run matters here
 		return err
 	}
@@ -33,6 +34,6 @@ func (s *Service) missing(ctx context.Context, body []byte, err error) error {
 	}
 	return &messages.Problem{
 		Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
-		Code: messages.CodeNotFound, Detail: messages.RunRemoved,
+		Code: messages.CodeNotFound, Detail: control.RunRemoved,
 	}
 }

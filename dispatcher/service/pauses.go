@@ -7,16 +7,17 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // queueing are the requests about pauses, and about what a run waits for.
 func (s *Service) queueing() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectPauses: asked(s.pauses),
-		messages.SubjectPause:  asked(s.pause),
-		messages.SubjectResume: asked(s.resume),
-		messages.SubjectWhy:    s.why,
-		messages.SubjectQueued: asked(s.listQueued),
+		control.SubjectPauses: asked(s.pauses),
+		control.SubjectPause:  asked(s.pause),
+		control.SubjectResume: asked(s.resume),
+		control.SubjectWhy:    s.why,
+		control.SubjectQueued: asked(s.listQueued),
 	}
 }
 
@@ -25,19 +26,19 @@ func (s *Service) pauses(ctx context.Context, _ struct{}) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b messages.QuotaState) int {
+	slices.SortFunc(all, func(a, b control.QuotaState) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	list := messages.PauseList{Pauses: []messages.PausedThing{}}
+	list := control.PauseList{Pauses: []control.PausedThing{}}
 	for _, q := range all {
 		if p := q.Quota.Paused; p != nil {
-			list.Pauses = append(list.Pauses, messages.PausedThing{QuotaRef: q.QuotaRef, Pause: *p})
+			list.Pauses = append(list.Pauses, control.PausedThing{QuotaRef: q.QuotaRef, Pause: *p})
 		}
 	}
 	return list, nil
 }
 
-func (s *Service) pause(ctx context.Context, req messages.PauseRequest) (any, error) {
+func (s *Service) pause(ctx context.Context, req control.PauseRequest) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (s *Service) pause(ctx context.Context, req messages.PauseRequest) (any, er
 			return nil, noAgent(err)
 		}
 	}
-	paused := messages.PausedThing{QuotaRef: req.QuotaRef}
+	paused := control.PausedThing{QuotaRef: req.QuotaRef}
 	_, err := s.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
 		if q.Paused == nil {
 			q.Paused = &messages.Pause{By: req.By, Reason: req.Reason, At: s.cfg.Keeper.Now()}
@@ -57,11 +58,11 @@ func (s *Service) pause(ctx context.Context, req messages.PauseRequest) (any, er
 	return paused, err
 }
 
-func (s *Service) resume(ctx context.Context, req messages.PauseRequest) (any, error) {
+func (s *Service) resume(ctx context.Context, req control.PauseRequest) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	was := messages.PausedThing{QuotaRef: req.QuotaRef}
+	was := control.PausedThing{QuotaRef: req.QuotaRef}
 	_, err := s.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
 		if q.Paused == nil {
 			return q, &messages.Problem{

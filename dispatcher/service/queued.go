@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -18,7 +19,7 @@ const (
 )
 
 // listQueued is the queued tasks that fit.
-func (s *Service) listQueued(ctx context.Context, req messages.QueuedRequest) (any, error) {
+func (s *Service) listQueued(ctx context.Context, req control.QueuedRequest) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func (s *Service) listQueued(ctx context.Context, req messages.QueuedRequest) (a
 		since = *req.Since
 	}
 	room := min(maxPageBytes, int(s.cfg.Conn.MaxPayload())-pageRoom)
-	list := messages.QueuedList{Runs: []messages.RunSummary{}}
+	list := control.QueuedList{Runs: []messages.RunSummary{}}
 	looked, read, next := 0, 0, uint64(0)
 	for q, err := range s.cfg.Bus.QueuedTasks(ctx, req.Tenant, req.Delayed, req.After, since) {
 		if err != nil {

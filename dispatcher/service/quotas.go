@@ -7,17 +7,18 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // quotas are the requests about what operators grant, and the one that every submit makes.
 func (s *Service) quotas() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectQuotaList:   asked(s.quotaList),
-		messages.SubjectQuotaGet:    asked(s.quotaGet),
-		messages.SubjectQuotaPut:    asked(s.quotaPut),
-		messages.SubjectQuotaDelete: asked(s.quotaDelete),
-		messages.SubjectAdmit:       asked(s.answerAdmit),
+		control.SubjectQuotaList:   asked(s.quotaList),
+		control.SubjectQuotaGet:    asked(s.quotaGet),
+		control.SubjectQuotaPut:    asked(s.quotaPut),
+		control.SubjectQuotaDelete: asked(s.quotaDelete),
+		control.SubjectAdmit:       asked(s.answerAdmit),
 	}
 }
 
@@ -26,10 +27,10 @@ func (s *Service) quotaList(ctx context.Context, _ struct{}) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b messages.QuotaState) int {
+	slices.SortFunc(all, func(a, b control.QuotaState) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	return messages.QuotaList{Quotas: all}, nil
+	return control.QuotaList{Quotas: all}, nil
 }
 
 func (s *Service) quotaGet(ctx context.Context, of messages.QuotaRef) (any, error) {
@@ -37,7 +38,7 @@ func (s *Service) quotaGet(ctx context.Context, of messages.QuotaRef) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	state := messages.QuotaState{QuotaRef: of, Quota: q, Revision: revision}
+	state := control.QuotaState{QuotaRef: of, Quota: q, Revision: revision}
 	if of.Kind == messages.QuotaTenant {
 		if state.Usage, err = s.usage(ctx, of.Name, q); err != nil {
 			return nil, err
@@ -47,9 +48,9 @@ func (s *Service) quotaGet(ctx context.Context, of messages.QuotaRef) (any, erro
 }
 
 // usage is what a tenant uses now.
-func (s *Service) usage(ctx context.Context, tenant string, q messages.Quota) (*messages.QuotaUsage, error) {
+func (s *Service) usage(ctx context.Context, tenant string, q messages.Quota) (*control.QuotaUsage, error) {
 	var (
-		u   messages.QuotaUsage
+		u   control.QuotaUsage
 		err error
 	)
 	now := s.cfg.Keeper.Now()
@@ -72,7 +73,7 @@ func (s *Service) usage(ctx context.Context, tenant string, q messages.Quota) (*
 // maxQuotaRaces bounds the race of those that change one quota.
 const maxQuotaRaces = 20
 
-func (s *Service) quotaPut(ctx context.Context, req messages.QuotaPut) (any, error) {
+func (s *Service) quotaPut(ctx context.Context, req control.QuotaPut) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func samePause(a, b *messages.Pause) bool {
 	return b != nil && a.By == b.By && a.Reason == b.Reason && a.At.Equal(b.At)
 }
 
-func (s *Service) quotaDelete(ctx context.Context, req messages.QuotaDelete) (any, error) {
+func (s *Service) quotaDelete(ctx context.Context, req control.QuotaDelete) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -115,14 +116,14 @@ func (s *Service) changeQuota(
 		if err != nil {
 			return nil, err
 		}
-		done := messages.QuotaChange{QuotaRef: of, Before: before, After: after}
+		done := control.QuotaChange{QuotaRef: of, Before: before, After: after}
 		if after == (messages.Quota{}) && revision == 0 {
 			return done, nil
 		}
 		if after == (messages.Quota{}) { // so that it is not listed any more
 			err = s.cfg.Bus.DeleteQuota(ctx, of, by, &revision)
 		} else {
-			var c messages.Change
+			var c control.Change
 			c, err = s.cfg.Bus.PutQuota(ctx, of, after, by, &revision)
 			done.Revision = c.Revision
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -13,11 +14,11 @@ import (
 
 // result answers with the result of a run that has ended.
 func (s *Service) result(ctx context.Context, body []byte) (any, error) {
-	var req messages.ResultRequest
+	var req control.ResultRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err != nil {
 		return nil, err
 	}

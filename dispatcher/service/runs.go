@@ -8,27 +8,28 @@ import (
 	"net/http"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // RunIndex answers about many runs. What is stored before a question is in its answer, or the answer says that it is behind.
 type RunIndex interface {
-	Runs(ctx context.Context, req messages.RunsRequest) (messages.RunPage, error)
-	Stats(ctx context.Context, req messages.StatsRequest) (messages.RunStats, error)
-	Steps(ctx context.Context, run messages.Ref) (messages.StepList, error)
+	Runs(ctx context.Context, req control.RunsRequest) (control.RunPage, error)
+	Stats(ctx context.Context, req control.StatsRequest) (control.RunStats, error)
+	Steps(ctx context.Context, run messages.Ref) (control.StepList, error)
 	// Begun are those of some runs that have an event.
 	Begun(ctx context.Context, tenant string, ids []string) (map[string]bool, error)
-	Status(ctx context.Context) (messages.IndexStatus, error)
+	Status(ctx context.Context) (control.IndexStatus, error)
 }
 
 // manyRuns are the requests about many runs.
 func (s *Service) manyRuns() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectRuns:     asked(s.indexedRuns),
-		messages.SubjectRunStats: asked(s.runStats),
-		messages.SubjectRunSteps: asked(s.runSteps),
-		messages.SubjectIndex:    asked(s.indexStatus),
+		control.SubjectRuns:     asked(s.indexedRuns),
+		control.SubjectRunStats: asked(s.runStats),
+		control.SubjectRunSteps: asked(s.runSteps),
+		control.SubjectIndex:    asked(s.indexStatus),
 
-		messages.SubjectIndexRebuild: asked(s.rebuildIndex),
+		control.SubjectIndexRebuild: asked(s.rebuildIndex),
 	}
 }
 
@@ -58,11 +59,11 @@ func indexed[Reply any](ctx context.Context, s *Service, ask func(RunIndex) (Rep
 	return reply, noIndex("the index of runs cannot be asked now", true)
 }
 
-func (s *Service) indexedRuns(ctx context.Context, req messages.RunsRequest) (any, error) {
+func (s *Service) indexedRuns(ctx context.Context, req control.RunsRequest) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	page, err := indexed(ctx, s, func(x RunIndex) (messages.RunPage, error) { return x.Runs(ctx, req) })
+	page, err := indexed(ctx, s, func(x RunIndex) (control.RunPage, error) { return x.Runs(ctx, req) })
 	if err != nil {
 		return nil, err
 	}
@@ -80,19 +81,19 @@ func (s *Service) indexedRuns(ctx context.Context, req messages.RunsRequest) (an
 	return page, nil
 }
 
-func (s *Service) runStats(ctx context.Context, req messages.StatsRequest) (any, error) {
+func (s *Service) runStats(ctx context.Context, req control.StatsRequest) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	return indexed(ctx, s, func(x RunIndex) (messages.RunStats, error) { return x.Stats(ctx, req) })
+	return indexed(ctx, s, func(x RunIndex) (control.RunStats, error) { return x.Stats(ctx, req) })
 }
 
-func (s *Service) runSteps(ctx context.Context, req messages.RunRequest) (any, error) {
+func (s *Service) runSteps(ctx context.Context, req control.RunRequest) (any, error) {
 	ref, err := req.Ref()
 	if err != nil {
 		return nil, err
 	}
-	list, err := indexed(ctx, s, func(x RunIndex) (messages.StepList, error) { return x.Steps(ctx, ref) })
+	list, err := indexed(ctx, s, func(x RunIndex) (control.StepList, error) { return x.Steps(ctx, ref) })
 	if err == nil && len(list.Steps) == 0 { // it has none yet, or nobody knows it
 		_, err = s.task(ctx, ref, true)
 	}
@@ -100,7 +101,7 @@ func (s *Service) runSteps(ctx context.Context, req messages.RunRequest) (any, e
 }
 
 func (s *Service) indexStatus(ctx context.Context, _ struct{}) (any, error) {
-	return indexed(ctx, s, func(x RunIndex) (messages.IndexStatus, error) { return x.Status(ctx) })
+	return indexed(ctx, s, func(x RunIndex) (control.IndexStatus, error) { return x.Status(ctx) })
 }
 
 // rebuildIndex begins the index anew. It takes as long as the deletion of what is in it.
@@ -111,14 +112,14 @@ func (s *Service) rebuildIndex(ctx context.Context, _ struct{}) (any, error) {
 	if !ok {
 		return nil, noIndex("this dispatcher keeps no index of runs (LONGSHORE_INDEX)", false)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), messages.IndexRebuildTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), control.IndexRebuildTime)
 	defer cancel()
 	s.cfg.Log.InfoContext(ctx, "the run index is made again")
 	return struct{}{}, x.Rebuild(ctx)
 }
 
 // stillQueued takes out of a page of queued tasks those that have begun, as far as an index knows.
-func (s *Service) stillQueued(ctx context.Context, tenant string, list *messages.QueuedList) {
+func (s *Service) stillQueued(ctx context.Context, tenant string, list *control.QueuedList) {
 	if s.cfg.Index == nil || len(list.Runs) == 0 {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -17,13 +18,13 @@ import (
 // schedules are the requests about schedules.
 func (s *Service) schedules() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectSchedulePut:    asked(s.putSchedule),
-		messages.SubjectScheduleGet:    asked(s.getSchedule),
-		messages.SubjectScheduleList:   asked(s.listSchedules),
-		messages.SubjectScheduleDelete: asked(s.deleteSchedule),
-		messages.SubjectSchedulePause:  asked(s.pauseSchedule),
-		messages.SubjectScheduleResume: asked(s.resumeSchedule),
-		messages.SubjectScheduleRun:    asked(s.runSchedule),
+		control.SubjectSchedulePut:    asked(s.putSchedule),
+		control.SubjectScheduleGet:    asked(s.getSchedule),
+		control.SubjectScheduleList:   asked(s.listSchedules),
+		control.SubjectScheduleDelete: asked(s.deleteSchedule),
+		control.SubjectSchedulePause:  asked(s.pauseSchedule),
+		control.SubjectScheduleResume: asked(s.resumeSchedule),
+		control.SubjectScheduleRun:    asked(s.runSchedule),
 	}
 }
 
@@ -139,11 +140,11 @@ func (s *Service) goesOn(ctx context.Context, run messages.Ref) (bool, error) {
 	}
 }
 
-func (s *Service) putSchedule(ctx context.Context, req messages.SchedulePut) (any, error) {
+func (s *Service) putSchedule(ctx context.Context, req control.SchedulePut) (any, error) {
 	sc := &req.Schedule
 	if req.Tenant != "" {
 		if sc.Tenant != "" && sc.Tenant != req.Tenant {
-			return nil, messages.Forbidden("schedule.tenant is not the tenant of the request")
+			return nil, control.Forbidden("schedule.tenant is not the tenant of the request")
 		}
 		sc.Tenant = req.Tenant
 	}
@@ -157,7 +158,7 @@ func (s *Service) putSchedule(ctx context.Context, req messages.SchedulePut) (an
 	if _, err := newCalendar(sc); err != nil {
 		return nil, err
 	}
-	if err := (&messages.ScheduleRequest{ScheduleRef: sc.Ref(), By: req.By}).Check(true); err != nil {
+	if err := (&control.ScheduleRequest{ScheduleRef: sc.Ref(), By: req.By}).Check(true); err != nil {
 		return nil, err
 	}
 	if _, err := s.cfg.Catalog.Agent(ctx, sc.Task.Agent); err != nil {
@@ -173,7 +174,7 @@ func (s *Service) putSchedule(ctx context.Context, req messages.SchedulePut) (an
 	if err := s.arm(ctx, sc.Ref(), time.Time{}, false); err != nil {
 		return nil, err
 	}
-	return messages.ScheduleApplied{Name: sc.Name, Revision: revision, Changed: changed, Next: s.nextOf(sc)}, nil
+	return control.ScheduleApplied{Name: sc.Name, Revision: revision, Changed: changed, Next: s.nextOf(sc)}, nil
 }
 
 // roomFor refuses a new schedule of a tenant that has too many.
@@ -197,12 +198,12 @@ func (s *Service) nextOf(sc *messages.Schedule) []time.Time {
 	return c.some(s.cfg.Keeper.Now())
 }
 
-func (s *Service) scheduleStatus(ctx context.Context, sc *messages.Schedule) (*messages.ScheduleStatus, error) {
+func (s *Service) scheduleStatus(ctx context.Context, sc *messages.Schedule) (*control.ScheduleStatus, error) {
 	ledger, _, err := s.stores.schedules.Ledger(ctx, sc.Ref())
-	return &messages.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: ledger.State, Skipped: ledger.Skipped}, err
+	return &control.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: ledger.State, Skipped: ledger.Skipped}, err
 }
 
-func (s *Service) getSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+func (s *Service) getSchedule(ctx context.Context, req control.ScheduleRequest) (any, error) {
 	if err := req.Check(true); err != nil {
 		return nil, err
 	}
@@ -219,17 +220,17 @@ func (s *Service) getSchedule(ctx context.Context, req messages.ScheduleRequest)
 	if err != nil {
 		return nil, err
 	}
-	st := &messages.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: ledger.State}
+	st := &control.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: ledger.State}
 	if armed.Seq != 0 && !armed.Waiting && armed.Timing == sc.Timing() { // what lies before the next one does not come
 		if err := s.passOver(ctx, sc, armed.At, &ledger); err != nil {
 			return nil, err
 		}
 	}
-	st.Skipped = ledger.Skipped[max(0, len(ledger.Skipped)-messages.MaxSkipped):]
+	st.Skipped = ledger.Skipped[max(0, len(ledger.Skipped)-control.MaxSkipped):]
 	return st, nil
 }
 
-func (s *Service) listSchedules(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+func (s *Service) listSchedules(ctx context.Context, req control.ScheduleRequest) (any, error) {
 	if err := req.Check(false); err != nil {
 		return nil, err
 	}
@@ -237,7 +238,7 @@ func (s *Service) listSchedules(ctx context.Context, req messages.ScheduleReques
 	if err != nil {
 		return nil, err
 	}
-	list := messages.ScheduleList{Schedules: []messages.ScheduleSummary{}}
+	list := control.ScheduleList{Schedules: []control.ScheduleSummary{}}
 	for _, ref := range refs {
 		sc, err := s.stores.schedules.Get(ctx, ref)
 		if errors.Is(err, schedules.ErrNoSchedule) {
@@ -250,7 +251,7 @@ func (s *Service) listSchedules(ctx context.Context, req messages.ScheduleReques
 		if err != nil {
 			return nil, err
 		}
-		sum := messages.ScheduleSummary{
+		sum := control.ScheduleSummary{
 			Name: sc.Name, Cron: sc.Cron, TimeZone: sc.TimeZone, Every: sc.Every, Agent: sc.Task.Agent, Paused: sc.Paused, Last: st.Last,
 		}
 		if len(st.Next) > 0 {
@@ -261,23 +262,23 @@ func (s *Service) listSchedules(ctx context.Context, req messages.ScheduleReques
 	return list, nil
 }
 
-func (s *Service) deleteSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+func (s *Service) deleteSchedule(ctx context.Context, req control.ScheduleRequest) (any, error) {
 	was, err := s.getSchedule(ctx, req)
 	if err == nil {
-		err = s.stores.schedules.Delete(ctx, was.(*messages.ScheduleStatus).Schedule.Ref()) //nolint:forcetypeassert // it is one
+		err = s.stores.schedules.Delete(ctx, was.(*control.ScheduleStatus).Schedule.Ref()) //nolint:forcetypeassert // it is one
 	}
 	return was, err
 }
 
-func (s *Service) pauseSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+func (s *Service) pauseSchedule(ctx context.Context, req control.ScheduleRequest) (any, error) {
 	return s.holdSchedule(ctx, req, true)
 }
 
-func (s *Service) resumeSchedule(ctx context.Context, req messages.ScheduleRequest) (any, error) {
+func (s *Service) resumeSchedule(ctx context.Context, req control.ScheduleRequest) (any, error) {
 	return s.holdSchedule(ctx, req, false)
 }
 
-func (s *Service) holdSchedule(ctx context.Context, req messages.ScheduleRequest, hold bool) (any, error) {
+func (s *Service) holdSchedule(ctx context.Context, req control.ScheduleRequest, hold bool) (any, error) {
 	if err := req.Check(true); err != nil {
 		return nil, err
 	}
@@ -296,8 +297,8 @@ func (s *Service) holdSchedule(ctx context.Context, req messages.ScheduleRequest
 	return s.scheduleStatus(ctx, sc)
 }
 
-func (s *Service) runSchedule(ctx context.Context, req messages.ScheduleRun) (any, error) {
-	if err := (&messages.ScheduleRequest{ScheduleRef: req.ScheduleRef}).Check(true); err != nil {
+func (s *Service) runSchedule(ctx context.Context, req control.ScheduleRun) (any, error) {
+	if err := (&control.ScheduleRequest{ScheduleRef: req.ScheduleRef}).Check(true); err != nil {
 		return nil, err
 	}
 	sc, err := s.stores.schedules.Get(ctx, req.ScheduleRef)
@@ -318,9 +319,9 @@ func (s *Service) runSchedule(ctx context.Context, req messages.ScheduleRun) (an
 	switch {
 	case err != nil:
 		return nil, err
-	case st.Outcome != messages.OutcomeSubmitted:
+	case st.Outcome != control.OutcomeSubmitted:
 		return nil, conflict(st.Reason)
 	default:
-		return messages.SubmitReply{ID: task.ID}, nil
+		return control.SubmitReply{ID: task.ID}, nil
 	}
 }

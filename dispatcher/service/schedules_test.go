@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -109,7 +110,7 @@ func (h *hall) fire(d messages.Due) {
 }
 
 // taken waits until an occurrence was taken and returns what became of it.
-func (h *hall) taken(ref messages.ScheduleRef, at time.Time) (st messages.ScheduleState) {
+func (h *hall) taken(ref messages.ScheduleRef, at time.Time) (st control.ScheduleState) {
 	h.Helper()
 	h.until("take "+ref.String(), func() (bool, error) {
 		ledger, _, err := schedules.New(h.bus).Ledger(h.Context(), ref)
@@ -148,7 +149,7 @@ func TestScheduleComes(t *testing.T) {
 		t.Fatalf("%+v, %v", applied, err)
 	}
 	ref := messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: s.Name}
-	if st := h.taken(ref, at); st.Outcome != messages.OutcomeSubmitted || st.Run != "once-a-year-"+at.Format("20060102T150405") {
+	if st := h.taken(ref, at); st.Outcome != control.OutcomeSubmitted || st.Run != "once-a-year-"+at.Format("20060102T150405") {
 		t.Fatalf("%+v", st)
 	}
 	q, ok, err := h.bus.Queued(t.Context(), ref.Run(at))
@@ -185,7 +186,7 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 	fired := h.put(hourly("fired-not-taken"))
 	h.fire(dueAt(fired, long))
 	kept := h.put(hourly("kept-not-submitted"))
-	begun := messages.ScheduleState{Run: kept.Ref().Run(long).Run, At: long, Outcome: messages.OutcomeSubmitted}
+	begun := control.ScheduleState{Run: kept.Ref().Run(long).Run, At: long, Outcome: control.OutcomeSubmitted}
 	if _, err := schedules.New(h.bus).PutLedger(ctx, kept.Ref(), schedules.Ledger{State: &begun, Taken: long, Pending: true}, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 		})
 	}
 	for _, s := range []messages.Schedule{fired, kept, submitted} {
-		if st := h.taken(s.Ref(), long); st.Outcome != messages.OutcomeSubmitted || !h.queued(s.Ref().Run(long)) {
+		if st := h.taken(s.Ref(), long); st.Outcome != control.OutcomeSubmitted || !h.queued(s.Ref().Run(long)) {
 			t.Errorf("%s: %+v", s.Name, st)
 		}
 	}
@@ -234,12 +235,12 @@ func TestSchedulePolicies(t *testing.T) {
 		overlap messages.Overlap
 		catchUp messages.CatchUp
 		runs    [2]bool // whether the task of each is in the queue afterwards
-		second  messages.Outcome
+		second  control.Outcome
 	}{
-		"skip":    {messages.OverlapSkip, messages.CatchUpOne, [2]bool{true, false}, messages.OutcomeSkipped},
-		"allow":   {messages.OverlapAllow, messages.CatchUpOne, [2]bool{true, true}, messages.OutcomeSubmitted},
-		"replace": {messages.OverlapReplace, messages.CatchUpOne, [2]bool{false, true}, messages.OutcomeSubmitted},
-		"late":    {messages.OverlapAllow, messages.CatchUpNone, [2]bool{false, false}, messages.OutcomeSkipped},
+		"skip":    {messages.OverlapSkip, messages.CatchUpOne, [2]bool{true, false}, control.OutcomeSkipped},
+		"allow":   {messages.OverlapAllow, messages.CatchUpOne, [2]bool{true, true}, control.OutcomeSubmitted},
+		"replace": {messages.OverlapReplace, messages.CatchUpOne, [2]bool{false, true}, control.OutcomeSubmitted},
+		"late":    {messages.OverlapAllow, messages.CatchUpNone, [2]bool{false, false}, control.OutcomeSkipped},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := *h
@@ -247,7 +248,7 @@ func TestSchedulePolicies(t *testing.T) {
 			s := hourly(name)
 			s.Overlap, s.CatchUp = tc.overlap, tc.catchUp
 			h.put(s)
-			if _, err := schedules.New(h.bus).PutLedger(t.Context(), s.Ref(), schedules.Ledger{State: &messages.ScheduleState{Run: "before", At: first.Add(-time.Hour), Outcome: messages.OutcomeSubmitted}}, 0); err != nil {
+			if _, err := schedules.New(h.bus).PutLedger(t.Context(), s.Ref(), schedules.Ledger{State: &control.ScheduleState{Run: "before", At: first.Add(-time.Hour), Outcome: control.OutcomeSubmitted}}, 0); err != nil {
 				t.Fatal(err)
 			}
 			for _, at := range []time.Time{first, second} {

@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -53,7 +54,7 @@ type Config struct {
 	Index RunIndex // of runs; nil: clients read the events themselves
 
 	// Denied, if set, hears of requests that were refused for who asked. It must not wait.
-	Denied func(tenant string, what messages.AuthDenied)
+	Denied func(tenant string, what control.AuthDenied)
 
 	// PromptPolicy, if set, reports whether a prompt may be stored; its error is shown to who asks.
 	PromptPolicy prompt.Policy
@@ -242,7 +243,7 @@ func (s *Service) keepSweeping(ctx context.Context) {
 // endpointOptions are those of a request: one dispatcher answers it, or all hear it.
 func endpointOptions(subject string) []micro.EndpointOpt {
 	options := []micro.EndpointOpt{micro.WithEndpointSubject(subject)}
-	if subject == messages.SubjectIndexRebuild { // each may have a file of its own
+	if subject == control.SubjectIndexRebuild { // each may have a file of its own
 		options = append(options, micro.WithEndpointQueueGroupDisabled())
 	}
 	return options

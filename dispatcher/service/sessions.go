@@ -6,12 +6,13 @@ import (
 	"net/http"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-func sessionOf(body []byte, one bool) (messages.SessionRequest, error) {
-	var req messages.SessionRequest
+func sessionOf(body []byte, one bool) (control.SessionRequest, error) {
+	var req control.SessionRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return req, err
 	}
@@ -25,9 +26,9 @@ func (s *Service) sessions(ctx context.Context, body []byte) (any, error) {
 	}
 	list, more, err := s.stores.sessions.List(ctx, req.Tenant)
 	if list == nil {
-		list = []messages.SessionStatus{} // an empty list on the wire, not null
+		list = []control.SessionStatus{} // an empty list on the wire, not null
 	}
-	return messages.SessionList{Sessions: list, More: more}, err
+	return control.SessionList{Sessions: list, More: more}, err
 }
 
 func (s *Service) session(ctx context.Context, body []byte) (any, error) {
@@ -42,7 +43,7 @@ func (s *Service) session(ctx context.Context, body []byte) (any, error) {
 	case found.Empty():
 		return nil, noSession()
 	default:
-		return found.StatusOf(req.Tenant, req.Name), nil
+		return control.StatusOf(&found, req.Tenant, req.Name), nil
 	}
 }
 
@@ -60,7 +61,7 @@ func (s *Service) deleteSession(ctx context.Context, body []byte) (any, error) {
 	case err != nil:
 		return nil, err
 	default:
-		return was.StatusOf(req.Tenant, req.Name), nil
+		return control.StatusOf(&was, req.Tenant, req.Name), nil
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -19,13 +20,13 @@ const (
 )
 
 // skip keeps that an occurrence does not run.
-func (s *Service) skip(ctx context.Context, sc *messages.Schedule, at time.Time, reason string, ledger schedules.Ledger, revision uint64) (messages.ScheduleState, error) {
-	st := messages.ScheduleState{At: at, Outcome: messages.OutcomeSkipped, Reason: reason}
+func (s *Service) skip(ctx context.Context, sc *messages.Schedule, at time.Time, reason string, ledger schedules.Ledger, revision uint64) (control.ScheduleState, error) {
+	st := control.ScheduleState{At: at, Outcome: control.OutcomeSkipped, Reason: reason}
 	if ledger.State != nil {
 		st.Run = ledger.State.Run // which may be running
 	}
 	ledger.State, ledger.Taken, ledger.Pending, ledger.Refused = &st, at, false, ""
-	ledger.Skipped = append(ledger.Skipped, messages.Skipped{At: at, Count: 1, Reason: reason})
+	ledger.Skipped = append(ledger.Skipped, control.Skipped{At: at, Count: 1, Reason: reason})
 	_, err := s.stores.schedules.PutLedger(ctx, sc.Ref(), ledger, revision)
 	return st, err
 }
@@ -57,7 +58,7 @@ func (s *Service) settle(ctx context.Context, sc *messages.Schedule, ledger *sch
 		}
 	}
 	if reason != "" {
-		ledger.Skipped = append(ledger.Skipped, messages.Skipped{At: ledger.Taken, Count: 1, Reason: reason})
+		ledger.Skipped = append(ledger.Skipped, control.Skipped{At: ledger.Taken, Count: 1, Reason: reason})
 	}
 	ledger.Pending, ledger.Refused = false, ""
 	return nil
@@ -89,7 +90,7 @@ func (s *Service) passOver(ctx context.Context, sc *messages.Schedule, until tim
 	if since.Before(ledger.Taken) {
 		since = ledger.Taken
 	}
-	gap := messages.Skipped{Reason: reasonMissed}
+	gap := control.Skipped{Reason: reasonMissed}
 	for at, ok := c.next(since); ok && at.Before(until) && gap.Count < maxPassed; at, ok = c.next(at) {
 		if gap.Count++; gap.Count == 1 {
 			gap.At = at

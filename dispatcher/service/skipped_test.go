@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -101,7 +102,7 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	skipped, from := map[time.Time]bool{}, stored.UTC().Truncate(time.Second).Add(time.Second)
-	if len(ledger.Skipped) == messages.MaxSkipped {
+	if len(ledger.Skipped) == control.MaxSkipped {
 		from = ledger.Skipped[0].At // those before are no longer listed
 	}
 	for _, sk := range ledger.Skipped {
@@ -145,7 +146,7 @@ func TestTheNextOccurrenceSettlesTheLast(t *testing.T) {
 		s := hourly(name)
 		s.Overlap = messages.OverlapAllow
 		h.put(s)
-		begun := messages.ScheduleState{Run: s.Ref().Run(tc.taken).Run, At: tc.taken, Outcome: messages.OutcomeSubmitted}
+		begun := control.ScheduleState{Run: s.Ref().Run(tc.taken).Run, At: tc.taken, Outcome: control.OutcomeSubmitted}
 		if _, err := schedules.New(h.bus).PutLedger(t.Context(), s.Ref(), schedules.Ledger{State: &begun, Taken: tc.taken, Pending: true, Refused: tc.refused}, 0); err != nil {
 			t.Fatal(err)
 		}

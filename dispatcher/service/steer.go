@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -14,17 +14,17 @@ import (
 // talk are the requests with which people speak to runs and about them.
 func (s *Service) talk() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectSteer: s.steer, messages.SubjectFeedback: s.feedback, messages.SubjectFeedbackList: s.feedbackList,
+		control.SubjectSteer: s.steer, control.SubjectFeedback: s.feedback, control.SubjectFeedbackList: s.feedbackList,
 	}
 }
 
 // steer records what a run is told. Its owner meets the record at its next append: nothing need be aborted for it.
 func (s *Service) steer(ctx context.Context, body []byte) (any, error) {
-	var req messages.SteerRequest
+	var req control.SteerRequest
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	ref, err := messages.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
 	if err == nil {
 		err = req.Validate()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -102,7 +103,7 @@ func (s *Service) tellRun(ctx context.Context, e bus.RunEnd, status messages.Sta
 }
 
 // webhookOf is what became of the webhook of a run that has ended; nil when that end is not told.
-func (s *Service) webhookOf(ctx context.Context, run messages.Ref, status messages.Status) (*messages.WebhookState, error) {
+func (s *Service) webhookOf(ctx context.Context, run messages.Ref, status messages.Status) (*control.WebhookState, error) {
 	task, err := s.task(ctx, run, false)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound): // its log has gone in this moment

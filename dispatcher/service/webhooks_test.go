@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -177,10 +178,10 @@ func (o *office) until(what string, ok func() bool) {
 // letters waits until there are so many dead letters.
 func (o *office) letters(n int) []messages.DeadLetter {
 	o.t.Helper()
-	var list *messages.DeadList
+	var list *control.DeadList
 	o.until(fmt.Sprintf("%d dead letters", n), func() bool {
 		var err error
-		if list, err = o.client.DeadLetters(o.t.Context(), messages.DeadListRequest{}); err != nil {
+		if list, err = o.client.DeadLetters(o.t.Context(), control.DeadListRequest{}); err != nil {
 			o.t.Fatal(err)
 		}
 		return len(list.Letters) == n
@@ -304,12 +305,12 @@ func TestFailingWebhooksDie(t *testing.T) {
 	if tries < 3 {
 		t.Errorf("%d attempts", tries)
 	}
-	_, err := o.client.Redrive(t.Context(), messages.DeadRedrive{DeadRequest: messages.DeadRequest{Seq: l.Seq}, NewID: "x"})
+	_, err := o.client.Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: l.Seq}, NewID: "x"})
 	if !refuses(err, "task", "delivered again as it was") {
 		t.Errorf("edited: %v", err)
 	}
 	o.answers(nil)
-	done, err := o.client.Redrive(t.Context(), messages.DeadRedrive{DeadRequest: messages.DeadRequest{Seq: l.Seq}})
+	done, err := o.client.Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: l.Seq}})
 	if err != nil || done.ID != first.id || done.Kind != messages.DeadWebhook {
 		t.Fatalf("%+v %v", done, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // The status of a run tells what became of its webhook: while it is under way, when it was taken, when it was given up,
@@ -15,7 +16,7 @@ func TestWebhookState(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	defer o.open(o.nc)()
-	state := func(run messages.Ref) *messages.WebhookState {
+	state := func(run messages.Ref) *control.WebhookState {
 		t.Helper()
 		st, err := o.client.Status(t.Context(), run)
 		if err != nil {
@@ -23,7 +24,7 @@ func TestWebhookState(t *testing.T) {
 		}
 		return st.Webhook
 	}
-	is := func(run messages.Ref, want messages.WebhookStanding) {
+	is := func(run messages.Ref, want control.WebhookStanding) {
 		t.Helper()
 		o.until(string(want), func() bool { st := state(run); return st != nil && st.State == want })
 	}
@@ -31,26 +32,26 @@ func TestWebhookState(t *testing.T) {
 	o.answers(func(int) int { return <-answered })
 
 	run := o.end("taken", &messages.Webhook{URL: o.url}, messages.StatusCompleted)
-	o.until("queued", func() bool { st := state(run); return st != nil && st.State == messages.WebhookPending && st.At != nil })
+	o.until("queued", func() bool { st := state(run); return st != nil && st.State == control.WebhookPending && st.At != nil })
 	answered <- http.StatusNoContent
 	o.next()
-	is(run, messages.WebhookDelivered)
+	is(run, control.WebhookDelivered)
 
 	run = o.end("refused", &messages.Webhook{URL: o.url}, messages.StatusFailed)
 	answered <- http.StatusGone
 	o.next()
-	is(run, messages.WebhookDead)
+	is(run, control.WebhookDead)
 	if st := state(run); st.Attempts != 1 || !strings.Contains(st.LastError, "410") || st.At == nil || strings.Contains(st.LastError, "hidden") {
 		t.Errorf("given up: %+v", st)
 	}
 	letter := o.letters(1)[0]
-	if _, err := o.client.Redrive(t.Context(), messages.DeadRedrive{DeadRequest: messages.DeadRequest{Seq: letter.Seq, Tenant: run.Tenant}}); err != nil {
+	if _, err := o.client.Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: letter.Seq, Tenant: run.Tenant}}); err != nil {
 		t.Fatal(err)
 	}
-	is(run, messages.WebhookPending)
+	is(run, control.WebhookPending)
 	answered <- http.StatusOK
 	o.next()
-	is(run, messages.WebhookDelivered)
+	is(run, control.WebhookDelivered)
 
 	for name, w := range map[string]*messages.Webhook{"without": nil, "not-told": {URL: o.url, Events: []string{"failed"}}} {
 		if st := state(o.end(name, w, messages.StatusCompleted)); st != nil {
@@ -65,7 +66,7 @@ func TestWebhookStateBeforeTheEndIsTaken(t *testing.T) {
 	o := newOffice(t)
 	run := o.end("r", &messages.Webhook{URL: o.url}, messages.StatusCompleted)
 	st, err := webhooks.New(o.bus).State(t.Context(), run)
-	if err != nil || st.State != messages.WebhookPending {
+	if err != nil || st.State != control.WebhookPending {
 		t.Errorf("%+v, %v", st, err)
 	}
 }

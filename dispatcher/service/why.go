@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -25,7 +26,7 @@ func (s *Service) why(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	y := &messages.Why{Tenant: ref.Tenant, ID: ref.Run}
+	y := &control.Why{Tenant: ref.Tenant, ID: ref.Run}
 	if q != nil {
 		return y, s.whyQueued(ctx, y, ref, q)
 	}
@@ -54,7 +55,7 @@ func (s *Service) why(ctx context.Context, body []byte) (any, error) {
 	}
 }
 
-func (s *Service) whyQueued(ctx context.Context, y *messages.Why, ref messages.Ref, q *queued) error {
+func (s *Service) whyQueued(ctx context.Context, y *control.Why, ref messages.Ref, q *queued) error {
 	y.Status, y.Since = messages.StatusQueued, q.at
 	if q.later != nil {
 		y.Until, y.Text = q.later, "It is scheduled, and comes to the queue at "+stamp(*q.later)+"."
@@ -81,15 +82,15 @@ func (s *Service) whyQueued(ctx context.Context, y *messages.Why, ref messages.R
 	return nil
 }
 
-func (s *Service) pausedThing(ctx context.Context, of messages.QuotaRef) (*messages.PausedThing, error) {
+func (s *Service) pausedThing(ctx context.Context, of messages.QuotaRef) (*control.PausedThing, error) {
 	q, _, err := s.cfg.Bus.Quota(ctx, of)
 	if err != nil || q.Paused == nil {
 		return nil, err
 	}
-	return &messages.PausedThing{QuotaRef: of, Pause: *q.Paused}, nil
+	return &control.PausedThing{QuotaRef: of, Pause: *q.Paused}, nil
 }
 
-func pausedText(p *messages.PausedThing) string {
+func pausedText(p *control.PausedThing) string {
 	text := p.String() + " was paused"
 	if p.By != "" {
 		text += " by " + p.By
@@ -103,7 +104,7 @@ func pausedText(p *messages.PausedThing) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-func (s *Service) whyEnded(ctx context.Context, y *messages.Why, ref messages.Ref, last record.Entry) error {
+func (s *Service) whyEnded(ctx context.Context, y *control.Why, ref messages.Ref, last record.Entry) error {
 	if y.Status == messages.StatusCompleted { // its result may be large, and says no more
 		y.Text = "It has ended: completed."
 		return nil
@@ -125,7 +126,7 @@ func (s *Service) whyEnded(ctx context.Context, y *messages.Why, ref messages.Re
 }
 
 // whyWorks names the worker of the last claim, and the step that was begun last.
-func (s *Service) whyWorks(ctx context.Context, y *messages.Why, ref messages.Ref, last record.Entry) error {
+func (s *Service) whyWorks(ctx context.Context, y *control.Why, ref messages.Ref, last record.Entry) error {
 	steps := uint64(0)
 	for e, err := range s.cfg.Keeper.Log.Heads(ctx, ref, 0, runlog.Tail) {
 		if err != nil {
@@ -177,7 +178,7 @@ func (s *Service) each(ctx context.Context, ref messages.Ref, seq uint64, do fun
 	return nil
 }
 
-func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.Ref, last record.Entry) error {
+func (s *Service) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, last record.Entry) error {
 	p, since, err := s.cfg.Keeper.Park(ctx, ref, last)
 	if err != nil {
 		return err
@@ -223,7 +224,7 @@ func (s *Service) whyParked(ctx context.Context, y *messages.Why, ref messages.R
 	return err
 }
 
-func (s *Service) whySession(ctx context.Context, y *messages.Why, ref messages.Ref, name string) error {
+func (s *Service) whySession(ctx context.Context, y *control.Why, ref messages.Ref, name string) error {
 	found, _, err := s.stores.sessions.Session(ctx, ref.Tenant, name)
 	if err != nil {
 		return err
@@ -241,7 +242,7 @@ func (s *Service) whySession(ctx context.Context, y *messages.Why, ref messages.
 	return nil
 }
 
-func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref, line string) error {
+func (s *Service) whyLine(ctx context.Context, y *control.Why, ref messages.Ref, line string) error {
 	l, _, err := s.stores.semaphores.Line(ctx, line)
 	if err != nil {
 		return err
@@ -265,13 +266,13 @@ func (s *Service) whyLine(ctx context.Context, y *messages.Why, ref messages.Ref
 	}
 	y.Text += fmt.Sprintf(": %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
 	if of, _ := messages.QuotaOfLine(line); paused != nil {
-		y.Paused = &messages.PausedThing{QuotaRef: of, Pause: *paused}
+		y.Paused = &control.PausedThing{QuotaRef: of, Pause: *paused}
 		y.Text += "; " + pausedText(y.Paused)
 	}
 	return nil
 }
 
-func (s *Service) whyPaused(ctx context.Context, y *messages.Why, line string) error {
+func (s *Service) whyPaused(ctx context.Context, y *control.Why, line string) error {
 	text := y.Text
 	y.Text = "What kept it was resumed, and it is about to be woken"
 	of, ok := messages.QuotaOfLine(line)

@@ -7,14 +7,15 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // workforce are the requests about workers.
 func (s *Service) workforce() map[string]answerFunc {
 	return map[string]answerFunc{
-		messages.SubjectWorkers:     asked(s.workers),
-		messages.SubjectWorkerDrain: asked(s.drainWorker),
+		control.SubjectWorkers:     asked(s.workers),
+		control.SubjectWorkerDrain: asked(s.drainWorker),
 	}
 }
 
@@ -23,14 +24,14 @@ func (s *Service) workers(ctx context.Context, _ struct{}) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := messages.WorkerList{Workers: all}
+	list := control.WorkerList{Workers: all}
 	for i := range list.Workers { // whose tasks they are is not for everybody
 		list.Workers[i].Begun = nil
 	}
 	return list, nil
 }
 
-func (s *Service) drainWorker(ctx context.Context, req messages.WorkerDrain) (any, error) {
+func (s *Service) drainWorker(ctx context.Context, req control.WorkerDrain) (any, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}

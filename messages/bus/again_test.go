@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/tracing"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // A stream that lost its end while it was followed hands out the same positions again: a feed must say so.
@@ -96,7 +97,7 @@ func TestAnnounceTogether(t *testing.T) {
 	var group sync.WaitGroup
 	for range all {
 		group.Go(func() {
-			if err := b.AnnounceTo(bustest.Context(t), "acme", messages.EventActed, messages.Acted{Action: "pause"}); err != nil {
+			if err := b.AnnounceTo(bustest.Context(t), "acme", control.EventActed, control.Acted{Action: "pause"}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // bucket is a KV bucket whose keys keep their revisions.
@@ -62,7 +63,7 @@ type Edit struct {
 
 // Apply makes an edit; it takes effect as a whole or not at all, whoever else edits. What is so already makes no new
 // revision: changed is then false and the change the one that is there. messages.ErrRevision: ifRevision did not hold.
-func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change messages.Change, changed bool, err error) {
+func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change control.Change, changed bool, err error) {
 	if e.Body != nil {
 		if err := b.CheckSize(e.Body); err != nil {
 			return change, false, err
@@ -125,13 +126,13 @@ func named(by string) string {
 }
 
 // ChangeOf is what a revision of a key changed.
-func ChangeOf(name string, m Message) messages.Change {
-	return messages.Change{Name: name, Revision: m.Seq, At: m.Time, By: m.Header.Get(headerBy), Deleted: IsRemoved(m)}
+func ChangeOf(name string, m Message) control.Change {
+	return control.Change{Name: name, Revision: m.Seq, At: m.Time, By: m.Header.Get(headerBy), Deleted: IsRemoved(m)}
 }
 
 // History is what the bucket keeps of a key, newest first; empty when it never was.
-func (in bucket) History(ctx context.Context, b *Bus, name string) ([]messages.Change, error) {
-	out := []messages.Change{}
+func (in bucket) History(ctx context.Context, b *Bus, name string) ([]control.Change, error) {
+	out := []control.Change{}
 	for from := uint64(1); ; {
 		m, ok, err := b.Get(ctx, in.stream, Lookup{Seq: from, Next: in.Prefix + name})
 		if err != nil {

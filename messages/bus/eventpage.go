@@ -5,19 +5,20 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // EventPage reads a page of stored events, of so many bytes as JSON at most unless the first is larger. The request must
 // have passed its Check.
-func (b *Bus) EventPage(ctx context.Context, r *messages.EventsRequest, room int) (*messages.EventPage, error) {
+func (b *Bus) EventPage(ctx context.Context, r *control.EventsRequest, room int) (*control.EventPage, error) {
 	p := Page{Seq: r.After + 1, Next: r.Filter(), Batch: r.Limit, Bytes: room}
 	if r.Since != nil && r.After == 0 {
 		p.Seq, p.Since = 0, StartTime(*r.Since)
 	}
-	var out messages.EventPage
+	var out control.EventPage
 	var first uint64 // running number
 	err := b.Retry(ctx, func(ctx context.Context) error {
-		out, first = messages.EventPage{Events: []messages.StoredEvent{}, Next: r.After}, 0
+		out, first = control.EventPage{Events: []control.StoredEvent{}, Next: r.After}, 0
 		left := room
 		_, pending, whole, err := b.ReadPage(ctx, StreamEvents, p, func(m Message, err error) bool {
 			if e, ok := b.Event(m); err == nil && ok {
@@ -27,7 +28,7 @@ func (b *Bus) EventPage(ctx context.Context, r *messages.EventsRequest, room int
 				if len(out.Events) == 0 {
 					first = e.Number()
 				}
-				out.Events = append(out.Events, messages.StoredEvent{Seq: m.Seq, Time: m.Time, Event: m.Data})
+				out.Events = append(out.Events, control.StoredEvent{Seq: m.Seq, Time: m.Time, Event: m.Data})
 			}
 			out.Next = m.Seq
 			return err == nil

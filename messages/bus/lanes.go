@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 const (
@@ -291,7 +292,7 @@ func (b *Bus) withUnmade(ctx context.Context, lanes []LaneState) ([]LaneState, e
 }
 
 // LaneList is what people see of the lanes: wake-ups first, then by priority, the fullest first.
-func (b *Bus) LaneList(ctx context.Context, req messages.LanesRequest) (*messages.LaneList, error) {
+func (b *Bus) LaneList(ctx context.Context, req control.LanesRequest) (*control.LaneList, error) {
 	all, err := b.Lanes(ctx)
 	if err != nil {
 		return nil, err
@@ -308,9 +309,9 @@ func (b *Bus) LaneList(ctx context.Context, req messages.LanesRequest) (*message
 		return cmp.Or(cmp.Compare(rank(x.Lane.Priority), rank(y.Lane.Priority)), cmp.Compare(y.Queued, x.Queued),
 			cmp.Compare(y.InFlight, x.InFlight), cmp.Compare(x.Lane.Tenant, y.Lane.Tenant))
 	})
-	list := &messages.LaneList{Lanes: []messages.LaneStatus{}, More: len(all) > messages.MaxLanes}
-	for _, s := range all[:min(messages.MaxLanes, len(all))] {
-		status := messages.LaneStatus{Tenant: s.Lane.Tenant, Priority: s.Lane.Priority, Queued: s.Queued, InFlight: s.InFlight}
+	list := &control.LaneList{Lanes: []control.LaneStatus{}, More: len(all) > control.MaxLanes}
+	for _, s := range all[:min(control.MaxLanes, len(all))] {
+		status := control.LaneStatus{Tenant: s.Lane.Tenant, Priority: s.Lane.Priority, Queued: s.Queued, InFlight: s.InFlight}
 		if s.Queued > 0 {
 			at, ok, err := b.Oldest(ctx, s)
 			if err != nil {

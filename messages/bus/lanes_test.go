@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Streams of before there were lanes are changed in place, and what is queued in them is found.
@@ -66,11 +67,11 @@ func TestLaneList(t *testing.T) {
 	for range bustest.Values(t, mustTasks(t, b).Take(bustest.Context(t), messages.Lane{Priority: messages.PriorityHigh, Tenant: "acme"}, 1)) {
 		t.Log("one is in flight")
 	}
-	list, err := b.LaneList(bustest.Context(t), messages.LanesRequest{})
+	list, err := b.LaneList(bustest.Context(t), control.LanesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []messages.LaneStatus{
+	want := []control.LaneStatus{
 		{Tenant: "other_one", Priority: "high", Queued: 1},
 		{Tenant: "acme", Priority: "high", InFlight: 1},
 		{Tenant: "acme", Priority: "normal", Queued: 2},
@@ -78,7 +79,7 @@ func TestLaneList(t *testing.T) {
 		{Tenant: "acme", Priority: "low", Queued: 1},
 		{Tenant: "other_one", Priority: "low", Queued: 1},
 	}
-	if diff := cmp.Diff(want, list.Lanes, cmpopts.IgnoreFields(messages.LaneStatus{}, "Oldest")); diff != "" {
+	if diff := cmp.Diff(want, list.Lanes, cmpopts.IgnoreFields(control.LaneStatus{}, "Oldest")); diff != "" {
 		t.Error(diff)
 	}
 	for _, l := range list.Lanes {
@@ -86,7 +87,7 @@ func TestLaneList(t *testing.T) {
 			t.Errorf("oldest of %+v", l)
 		}
 	}
-	if list, err = b.LaneList(bustest.Context(t), messages.LanesRequest{Tenant: "acme", All: true}); err != nil || len(list.Lanes) != 3 {
+	if list, err = b.LaneList(bustest.Context(t), control.LanesRequest{Tenant: "acme", All: true}); err != nil || len(list.Lanes) != 3 {
 		t.Errorf("of one tenant: %+v, %v", list, err)
 	}
 }
@@ -99,11 +100,11 @@ func TestLaneListWithoutLanes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := b.LaneList(bustest.Context(t), messages.LanesRequest{})
+	list, err := b.LaneList(bustest.Context(t), control.LanesRequest{})
 	if err != nil || len(list.Lanes) != 1 || list.Lanes[0].Tenant != "acme" || list.Lanes[0].Queued != 2 || list.Lanes[0].Oldest == nil {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	if list, err = b.LaneList(bustest.Context(t), messages.LanesRequest{Tenant: "other"}); err != nil || len(list.Lanes) != 0 {
+	if list, err = b.LaneList(bustest.Context(t), control.LanesRequest{Tenant: "other"}); err != nil || len(list.Lanes) != 0 {
 		t.Errorf("of a tenant that has none: %+v, %v", list, err)
 	}
 	if all, err := b.Lanes(bustest.Context(t)); err != nil || len(all) != 1 {

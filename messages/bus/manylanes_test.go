@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // A lane for each of many tenants: each one's single task is given once, and lists go over their pages.
@@ -31,7 +32,7 @@ func TestManyLanes(t *testing.T) {
 	if err != nil || len(lanes) != tenants+1 { // and that of wake-ups
 		t.Fatalf("%d lanes, %v", len(lanes), err)
 	}
-	list, err := b.LaneList(bustest.Context(t), messages.LanesRequest{})
+	list, err := b.LaneList(bustest.Context(t), control.LanesRequest{})
 	if err != nil || len(list.Lanes) != tenants || list.More {
 		t.Errorf("a list of %d, %v", len(list.Lanes), err)
 	}
@@ -55,7 +56,7 @@ func TestManyLanes(t *testing.T) {
 	if len(given) != tenants {
 		t.Errorf("%d were given", len(given))
 	}
-	list, err = b.LaneList(bustest.Context(t), messages.LanesRequest{})
+	list, err = b.LaneList(bustest.Context(t), control.LanesRequest{})
 	if err != nil || len(list.Lanes) != 0 {
 		t.Errorf("then a list of %d, %v", len(list.Lanes), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -85,7 +86,7 @@ func TestEventPageOfEventsStoredOutOfOrder(t *testing.T) {
 		if err := s.Purge(bustest.Context(t), jetstream.WithPurgeSequence(step.keep)); err != nil {
 			t.Fatal(err)
 		}
-		r := messages.EventsRequest{Tenant: run.Tenant, ID: run.Run}
+		r := control.EventsRequest{Tenant: run.Tenant, ID: run.Run}
 		if err := r.Check(); err != nil {
 			t.Fatal(err)
 		}

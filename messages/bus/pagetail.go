@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Pages asks a dispatcher for stored events. A *messages.Problem that is not retryable and a *messages.FieldError are
 // final, all other errors are not.
-type Pages func(ctx context.Context, r *messages.EventsRequest) (*messages.EventPage, error)
+type Pages func(ctx context.Context, r *control.EventsRequest) (*control.EventPage, error)
 
 // Timing of who reads events by pages.
 const (
@@ -154,7 +155,7 @@ func (p *pageTail) lost() uint64 {
 func (p *pageTail) page(ctx context.Context, now time.Time) error {
 	attempt, cancel := context.WithTimeout(ctx, pageAnswer)
 	defer cancel()
-	page, err := p.bus.pages(attempt, &messages.EventsRequest{Tenant: p.run.Tenant, ID: p.run.Run, After: p.after})
+	page, err := p.bus.pages(attempt, &control.EventsRequest{Tenant: p.run.Tenant, ID: p.run.Run, After: p.after})
 	if err != nil {
 		return p.failed(ctx, err)
 	}
@@ -201,7 +202,7 @@ func (p *pageTail) failed(ctx context.Context, err error) error {
 }
 
 // paged is an event of a page as a message of the stream, if it is one of the run.
-func (b *Bus) paged(run messages.Ref, s messages.StoredEvent) (TailMessage, messages.Event, bool) {
+func (b *Bus) paged(run messages.Ref, s control.StoredEvent) (TailMessage, messages.Event, bool) {
 	var e messages.Event
 	if json.Unmarshal(s.Event, &e) != nil || !isOf(&e, run, e.Name()) {
 		b.Foreign()
@@ -215,12 +216,12 @@ func (b *Bus) EventsOf(ctx context.Context, tenant string, since time.Time) iter
 	if b.pages != nil {
 		return b.eventsByPages(ctx, tenant, since)
 	}
-	return b.Events(ctx, (&messages.EventsRequest{Tenant: tenant}).Filter(), since)
+	return b.Events(ctx, (&control.EventsRequest{Tenant: tenant}).Filter(), since)
 }
 
 func (b *Bus) eventsByPages(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
-		r := messages.EventsRequest{Tenant: tenant}
+		r := control.EventsRequest{Tenant: tenant}
 		if !since.IsZero() {
 			r.Since = &since
 		}

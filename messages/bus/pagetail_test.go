@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // paged is a bus that reads events by pages of another, as a client of a tenant does by way of a dispatcher. While down is
@@ -28,7 +29,7 @@ func paged(tb testing.TB, s *embedded.Servers, b *bus.Bus, limit, room int) (p *
 	nc, down = bustest.Connect(tb, s), new(atomic.Bool)
 	p, err := bus.Open(bustest.Context(tb), nc, bus.Config{
 		Budget: time.Minute, Streams: []string{},
-		Pages: func(ctx context.Context, r *messages.EventsRequest) (*messages.EventPage, error) {
+		Pages: func(ctx context.Context, r *control.EventsRequest) (*control.EventPage, error) {
 			if down.Load() {
 				return nil, nats.ErrNoResponders
 			}
@@ -236,12 +237,12 @@ func TestPagedWatchEnds(t *testing.T) {
 		}
 	})
 	for name, refusal := range map[string]error{
-		"refused":       messages.Forbidden("not yours"),
+		"refused":       control.Forbidden("not yours"),
 		"a wrong field": fmt.Errorf("ask: %w", &messages.FieldError{Field: "id", Reason: "is wrong"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := bus.Open(bustest.Context(t), bustest.Connect(t, s), bus.Config{
-				Streams: []string{}, Pages: func(context.Context, *messages.EventsRequest) (*messages.EventPage, error) { return nil, refusal },
+				Streams: []string{}, Pages: func(context.Context, *control.EventsRequest) (*control.EventPage, error) { return nil, refusal },
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -257,8 +258,8 @@ func TestPagedWatchEnds(t *testing.T) {
 	}
 	t.Run("a page that does not go on", func(t *testing.T) {
 		p, err := bus.Open(bustest.Context(t), bustest.Connect(t, s), bus.Config{
-			Streams: []string{}, Pages: func(context.Context, *messages.EventsRequest) (*messages.EventPage, error) {
-				return &messages.EventPage{More: true}, nil
+			Streams: []string{}, Pages: func(context.Context, *control.EventsRequest) (*control.EventPage, error) {
+				return &control.EventPage{More: true}, nil
 			},
 		})
 		if err != nil {
@@ -325,7 +326,7 @@ func TestEventPageIsBounded(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 100)...)
 	for _, room := range []int{1, 1000, 10_000, 1 << 20} {
-		r := messages.EventsRequest{Tenant: bustest.Run().Tenant, ID: bustest.Run().Run}
+		r := control.EventsRequest{Tenant: bustest.Run().Tenant, ID: bustest.Run().Run}
 		if err := r.Check(); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -40,16 +41,16 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 
 // PutQuota stores a quota. It fails with messages.ErrRevision when ifRevision, unless it is nil, is not its newest
 // revision.
-func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quota, by string, ifRevision *uint64) (messages.Change, error) {
+func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quota, by string, ifRevision *uint64) (control.Change, error) {
 	if err := of.Check(); err != nil {
-		return messages.Change{}, err
+		return control.Change{}, err
 	}
 	if err := q.Validate(of.Kind); err != nil {
-		return messages.Change{}, err
+		return control.Change{}, err
 	}
 	body, err := json.Marshal(q)
 	if err != nil {
-		return messages.Change{}, fmt.Errorf("encode quota: %w", err)
+		return control.Change{}, fmt.Errorf("encode quota: %w", err)
 	}
 	defer b.grants.expire()
 	change, _, err := quotasBucket.Apply(ctx, b, Edit{Name: quotaKey(of), Body: body, By: by, IfRevision: ifRevision})
@@ -77,8 +78,8 @@ const maxQuotas = 10_000
 
 // QuotaStates are all that were granted, 10,000 at most, as Quota reads each: with their revisions and without their usage, in
 // no order.
-func (b *Bus) QuotaStates(ctx context.Context) ([]messages.QuotaState, error) {
-	out := []messages.QuotaState{}
+func (b *Bus) QuotaStates(ctx context.Context) ([]control.QuotaState, error) {
+	out := []control.QuotaState{}
 	for subject, err := range b.Subjects(ctx, streamQuotas, quotasBucket.Prefix+"*.*") {
 		if err != nil {
 			return nil, fmt.Errorf("list quotas: %w", err)
@@ -92,7 +93,7 @@ func (b *Bus) QuotaStates(ctx context.Context) ([]messages.QuotaState, error) {
 			return nil, fmt.Errorf("list quotas: %w", err)
 		}
 		if revision != 0 {
-			out = append(out, messages.QuotaState{QuotaRef: of, Quota: q, Revision: revision})
+			out = append(out, control.QuotaState{QuotaRef: of, Quota: q, Revision: revision})
 		}
 		if len(out) == maxQuotas {
 			break

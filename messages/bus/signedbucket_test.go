@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Where there are control keys, what nobody signed changes neither keys nor agents, prompts, quotas or pauses: what a
@@ -23,13 +24,13 @@ func TestForgedRevisions(t *testing.T) {
 	readerCat := catalog.New(reader)
 	ctx := bustest.Context(t)
 	hash := strings.Repeat("0", 64)
-	if err := cat.CreateKey(ctx, messages.StoredKey{APIKey: messages.APIKey{ID: "aaaaaaaaaaaa", Tenant: "acme", Roles: []messages.AccessRole{"viewer"}}, Hash: hash}); err != nil {
+	if err := cat.CreateKey(ctx, control.StoredKey{APIKey: control.APIKey{ID: "aaaaaaaaaaaa", Tenant: "acme", Roles: []control.AccessRole{"viewer"}}, Hash: hash}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := cat.PutAgent(ctx, messages.Definition{Name: "careful", Instructions: "ask"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := cat.PutPrompt(ctx, messages.PromptPut{Prompt: messages.Prompt{ID: "hello", Text: "Be kind."}}); err != nil {
+	if _, _, err := cat.PutPrompt(ctx, control.PromptPut{Prompt: messages.Prompt{ID: "hello", Text: "Be kind."}}); err != nil {
 		t.Fatal(err)
 	}
 	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}

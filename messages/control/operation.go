@@ -1,9 +1,9 @@
-// Package control describes the operations of the dispatcher as data. One value says what an operation is called, on
+// Package control has the requests that the dispatcher answers, and describes its operations as data. One value says what an operation is called, on
 // which subject and at which path it is asked for, who may ask, what is audited, and where each field of its request
 // stands over HTTP. The NATS endpoint, the HTTP route with its checks, the OpenAPI and AsyncAPI documents and the client
 // over HTTP are made from it.
 //
-//	op := control.Of(messages.SubjectSteer)
+//	op := control.Of(control.SubjectSteer)
 //	parts, err := op.Parts(request)     // the client: path, query, headers and body
 //	body, err := op.Request(parts)      // the server: the same request again, as it would come over NATS
 package control

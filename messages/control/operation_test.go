@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 func ExampleOperation_Parts() {
-	op := control.Of(messages.SubjectSteer)
-	parts, err := op.Parts(messages.SteerRequest{Tenant: "acme", ID: "run-1", Message: "Use metric units.", Control: "m-1"})
+	op := control.Of(control.SubjectSteer)
+	parts, err := op.Parts(control.SteerRequest{Tenant: "acme", ID: "run-1", Message: "Use metric units.", Control: "m-1"})
 	fmt.Println(op.Method, op.Path, parts.Path["id"], parts.Header[control.HeaderTenant], string(parts.Body), err)
 	// Output: POST /v1/tasks/{id}/steer run-1 acme {"id":"m-1","message":"Use metric units."} <nil>
 }
@@ -116,7 +115,7 @@ func TestRequestsTravelOverHTTP(t *testing.T) {
 
 // What changes the whole fleet is not for clients that are bound to a tenant, and what changes something is told of.
 func TestOperationsOfTheFleet(t *testing.T) {
-	for _, subject := range []string{messages.SubjectAgentApply, messages.SubjectPromptPut, messages.SubjectBatchOpen, messages.SubjectQuotaPut, messages.SubjectKeyCreate} {
+	for _, subject := range []string{control.SubjectAgentApply, control.SubjectPromptPut, control.SubjectBatchOpen, control.SubjectQuotaPut, control.SubjectKeyCreate} {
 		if control.Of(subject).Tenants {
 			t.Errorf("%s is for tenants", subject)
 		}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Empty is a request that says nothing.
@@ -59,30 +58,30 @@ const (
 
 func runs() []Operation {
 	return []Operation{
-		{Subject: messages.SubjectSubmit, Summary: "Submit a task. The same task under the same id is one run", Asks: messages.Task{}, Reply: messages.SubmitReply{}, Tenants: true},
-		{Subject: messages.SubjectVerify, Summary: "Ask whether an id is taken by this very task", Asks: messages.VerifyRequest{}, Reply: messages.SubmitReply{}, Tenants: true},
-		{Subject: messages.SubjectStatus, Summary: "What a run is up to", Asks: messages.RunRequest{}, Reply: messages.RunStatus{}, Tenants: true},
-		{Subject: messages.SubjectResult, Summary: "The result of a run that has ended", Asks: messages.ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true},
-		{Subject: messages.SubjectLog, Summary: "The log of a run, in pages", Asks: record.LogRequest{}, Reply: record.LogPage{}, Tenants: true},
+		{Subject: SubjectSubmit, Summary: "Submit a task. The same task under the same id is one run", Asks: messages.Task{}, Reply: SubmitReply{}, Tenants: true},
+		{Subject: SubjectVerify, Summary: "Ask whether an id is taken by this very task", Asks: VerifyRequest{}, Reply: SubmitReply{}, Tenants: true},
+		{Subject: SubjectStatus, Summary: "What a run is up to", Asks: RunRequest{}, Reply: RunStatus{}, Tenants: true},
+		{Subject: SubjectResult, Summary: "The result of a run that has ended", Asks: ResultRequest{}, Reply: messages.AgentResult{}, Tenants: true},
+		{Subject: SubjectLog, Summary: "The log of a run, in pages", Asks: LogRequest{}, Reply: LogPage{}, Tenants: true},
 		{
-			Subject: messages.SubjectCancel, Asks: messages.CancelRequest{}, Reply: messages.RunStatus{}, Tenants: true,
+			Subject: SubjectCancel, Asks: CancelRequest{}, Reply: RunStatus{}, Tenants: true,
 			ID: "cancelTask", Tag: "tasks", Summary: "Cancel a run", Needs: Submit, Method: "POST", Path: oneRun + "/cancel",
 			Text: "The request is recorded when this returns; a run that was only queued has ended by then.",
 			Body: Reason{}, Optional: true, Fields: map[string]string{"by": "none"},
 		},
 		{
-			Subject: messages.SubjectFork, Asks: messages.ForkRequest{}, Reply: messages.ForkReply{}, Tenants: true, Audited: true,
+			Subject: SubjectFork, Asks: ForkRequest{}, Reply: ForkReply{}, Tenants: true, Audited: true,
 			ID: "forkTask", Tag: "tasks", Summary: "Make a new run from the beginning of another one", Needs: Submit, Method: "POST", Path: oneRun + "/fork",
 			Text: "The new run begins with the steps before `at` and makes that step anew, perhaps with another agent or model. Its files do " +
 				"not travel: it begins with an empty folder. It is stored when this returns; the same fork with the same `newId` is one run.",
 			Body: Fork{}, Status: 202,
 		},
 		{
-			Subject: messages.SubjectWhy, Asks: messages.RunRequest{}, Reply: messages.Why{}, Tenants: true,
+			Subject: SubjectWhy, Asks: RunRequest{}, Reply: Why{}, Tenants: true,
 			ID: "whyTask", Tag: "tasks", Summary: "What a run waits for, or what it does", Needs: Read, Method: "GET", Path: oneRun + "/why",
 		},
 		{
-			Subject: messages.SubjectRunSteps, Asks: messages.RunRequest{}, Reply: messages.StepList{}, Tenants: true,
+			Subject: SubjectRunSteps, Asks: RunRequest{}, Reply: StepList{}, Tenants: true,
 			ID: "taskSteps", Tag: "tasks", Summary: "The steps of a run, with what they took and cost", Needs: Read, Method: "GET", Path: oneRun + "/steps",
 			Text: "At most 1000. 501: this dispatcher has no index of runs.",
 		},
@@ -93,7 +92,7 @@ func people() []Operation {
 	once := list(Parameter{Name: HeaderIdempotency, Text: "The same decision with the same key counts once and succeeds again."})
 	return []Operation{
 		{
-			Subject: messages.SubjectSteer, Asks: messages.SteerRequest{}, Reply: messages.RunStatus{}, Tenants: true,
+			Subject: SubjectSteer, Asks: SteerRequest{}, Reply: RunStatus{}, Tenants: true,
 			ID: "steerTask", Tag: "tasks", Summary: "Tell a run something", Needs: Submit, Method: "POST", Path: oneRun + "/steer",
 			Text: "The model reads it before its next call; what goes on is not aborted, and a run that waits goes on waiting. A run takes 100 " +
 				"messages. One that has not begun or has ended is a conflict.",
@@ -101,25 +100,25 @@ func people() []Operation {
 			Body:    Steer{}, Fields: map[string]string{"control": "body:id"},
 		},
 		{
-			Subject: messages.SubjectFeedback, Asks: messages.FeedbackRequest{}, Reply: messages.Feedback{}, Tenants: true,
+			Subject: SubjectFeedback, Asks: FeedbackRequest{}, Reply: messages.Feedback{}, Tenants: true,
 			ID: "giveFeedback", Tag: "tasks", Summary: "Rate a run", Needs: Submit, Method: "POST", Path: oneRun + "/feedback",
 			Text:    "While it runs or after its end. It changes nothing about the run, and is kept as long as events are.",
 			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same feedback with the same key is stored once and succeeds again."}),
 			Body:    Opinion{}, Fields: map[string]string{"control": "body:id"},
 		},
 		{
-			Subject: messages.SubjectFeedbackList, Asks: messages.RunRequest{}, Reply: messages.FeedbackList{}, Tenants: true,
+			Subject: SubjectFeedbackList, Asks: RunRequest{}, Reply: FeedbackList{}, Tenants: true,
 			ID: "listFeedback", Tag: "tasks", Summary: "What people think of a run, newest first", Needs: Read, Method: "GET", Path: oneRun + "/feedback",
 		},
 		{
-			Subject: messages.SubjectApprovals, Asks: messages.ApprovalsRequest{}, Reply: messages.ApprovalList{}, Tenants: true,
+			Subject: SubjectApprovals, Asks: ApprovalsRequest{}, Reply: ApprovalList{}, Tenants: true,
 			ID: "listApprovals", Tag: "approvals", Summary: "List the calls that wait for an approval", Needs: Read, Method: "GET", Path: "/v1/approvals",
-			Query: list(limit(messages.MaxApprovals, 100, "At most so many, 1000 at most; 100 by default.")),
+			Query: list(limit(MaxApprovals, 100, "At most so many, 1000 at most; 100 by default.")),
 		},
-		{Subject: messages.SubjectApprove, Summary: "Approve a call that waits", Asks: messages.DecisionRequest{}, Reply: messages.RunStatus{}, Tenants: true},
-		{Subject: messages.SubjectDeny, Summary: "Deny a call that waits", Asks: messages.DecisionRequest{}, Reply: messages.RunStatus{}, Tenants: true},
+		{Subject: SubjectApprove, Summary: "Approve a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true},
+		{Subject: SubjectDeny, Summary: "Deny a call that waits", Asks: DecisionRequest{}, Reply: RunStatus{}, Tenants: true},
 		{
-			Subject: messages.SubjectAnswer, Asks: messages.AnswerRequest{}, Reply: messages.RunStatus{}, Tenants: true, Audited: true,
+			Subject: SubjectAnswer, Asks: AnswerRequest{}, Reply: RunStatus{}, Tenants: true, Audited: true,
 			ID: "answerTask", Tag: "approvals", Summary: "Answer the question that a run waits with", Needs: Decide, Method: "POST", Path: oneRun + "/answers",
 			Headers: once, Body: Reply{}, Fields: map[string]string{"control": "header:" + HeaderIdempotency},
 		},
@@ -129,16 +128,16 @@ func people() []Operation {
 func sessions() []Operation {
 	return []Operation{
 		{
-			Subject: messages.SubjectSessions, Asks: messages.SessionRequest{}, Reply: messages.SessionList{}, Tenants: true,
+			Subject: SubjectSessions, Asks: SessionRequest{}, Reply: SessionList{}, Tenants: true,
 			ID: "listSessions", Tag: "sessions", Summary: "List the sessions, by name", Needs: Read, Method: "GET", Path: "/v1/sessions",
 			Fields: map[string]string{"name": "none"},
 		},
 		{
-			Subject: messages.SubjectSession, Asks: messages.SessionRequest{}, Reply: messages.SessionStatus{}, Tenants: true,
+			Subject: SubjectSession, Asks: SessionRequest{}, Reply: SessionStatus{}, Tenants: true,
 			ID: "getSession", Tag: "sessions", Summary: "The runs of a session", Needs: Read, Method: "GET", Path: oneSession,
 		},
 		{
-			Subject: messages.SubjectSessionDelete, Asks: messages.SessionRequest{}, Reply: messages.SessionStatus{}, Tenants: true, Audited: true,
+			Subject: SubjectSessionDelete, Asks: SessionRequest{}, Reply: SessionStatus{}, Tenants: true, Audited: true,
 			ID: "deleteSession", Tag: "sessions", Summary: "Forget a conversation", Needs: Submit, Method: "DELETE", Path: oneSession,
 			Text: "Its next run begins a new one. What its runs said stays in their logs until those are purged.",
 		},
@@ -147,19 +146,19 @@ func sessions() []Operation {
 
 func batches() []Operation {
 	return []Operation{
-		{Subject: messages.SubjectBatchOpen, Summary: "Begin a batch, or go on with one", Asks: messages.BatchOpen{}, Reply: messages.Batch{}},
-		{Subject: messages.SubjectBatchSeal, Summary: "Say that all lines of a batch are there", Asks: messages.BatchSeal{}, Reply: messages.Batch{}, Audited: true},
+		{Subject: SubjectBatchOpen, Summary: "Begin a batch, or go on with one", Asks: BatchOpen{}, Reply: messages.Batch{}},
+		{Subject: SubjectBatchSeal, Summary: "Say that all lines of a batch are there", Asks: BatchSeal{}, Reply: messages.Batch{}, Audited: true},
 		{
-			Subject: messages.SubjectBatchList, Asks: messages.BatchListRequest{}, Reply: messages.BatchList{}, Tenants: true,
+			Subject: SubjectBatchList, Asks: BatchListRequest{}, Reply: BatchList{}, Tenants: true,
 			ID: "listBatches", Tag: "batches", Summary: "List batches, newest first", Needs: Read, Method: "GET", Path: "/v1/batches",
 			Query: list(limit(200, 100, "At most so many, 200 at most; 100 by default.")),
 		},
 		{
-			Subject: messages.SubjectBatchStatus, Asks: messages.RunRequest{}, Reply: messages.Batch{}, Tenants: true,
+			Subject: SubjectBatchStatus, Asks: RunRequest{}, Reply: messages.Batch{}, Tenants: true,
 			ID: "getBatch", Tag: "batches", Summary: "What a batch is up to", Needs: Read, Method: "GET", Path: oneBatch,
 		},
 		{
-			Subject: messages.SubjectBatchCancel, Asks: messages.CancelRequest{}, Reply: messages.Batch{}, Tenants: true, Audited: true,
+			Subject: SubjectBatchCancel, Asks: CancelRequest{}, Reply: messages.Batch{}, Tenants: true, Audited: true,
 			ID: "cancelBatch", Tag: "batches", Summary: "Cancel a batch", Needs: Submit, Method: "POST", Path: oneBatch + "/cancel",
 			Text: "No more lines are begun, and those that run are asked to stop.",
 			Body: Reason{}, Optional: true, Fields: map[string]string{"by": "none"},
@@ -170,24 +169,24 @@ func batches() []Operation {
 func agents() []Operation {
 	return []Operation{
 		{
-			Subject: messages.SubjectAgentApply, Asks: messages.AgentApply{}, Reply: messages.AgentApplied{},
+			Subject: SubjectAgentApply, Asks: AgentApply{}, Reply: AgentApplied{},
 			ID: "applyAgent", Tag: "agents", Summary: "Store an agent", Needs: Administer, Method: "PUT", Path: oneAgent,
 			Text:    "It counts for the runs that begin two seconds later; those that have begun keep what they began with.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Definition{}, Unprefixed: "agent",
 			Fields: map[string]string{"agent": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
-			Subject: messages.SubjectAgentDelete, Asks: messages.CatalogDelete{}, Reply: messages.Change{},
+			Subject: SubjectAgentDelete, Asks: CatalogDelete{}, Reply: Change{},
 			ID: "deleteAgent", Tag: "agents", Summary: "Remove an agent", Needs: Administer, Method: "DELETE", Path: oneAgent,
 			Headers: list(by()), Query: list(only("ifRevision")),
 		},
 		{
-			Subject: messages.SubjectAgentHistory, Asks: messages.CatalogRequest{}, Reply: messages.History{},
+			Subject: SubjectAgentHistory, Asks: CatalogRequest{}, Reply: History{},
 			ID: "listAgentRevisions", Tag: "agents", Summary: "Who changed an agent, and when", Needs: Read, Method: "GET", Path: oneAgent + "/revisions",
 			Fields: map[string]string{"revision": "none"},
 		},
 		{
-			Subject: messages.SubjectAgentGet, Asks: messages.CatalogRequest{}, Reply: messages.AgentRevision{},
+			Subject: SubjectAgentGet, Asks: CatalogRequest{}, Reply: AgentRevision{},
 			ID: "getAgentRevision", Tag: "agents", Summary: "An agent as it was", Needs: Read, Method: "GET", Path: oneAgent + "/revisions/{revision}",
 			Text: "The revision latest is the newest.", Newest: true,
 		},
@@ -197,39 +196,39 @@ func agents() []Operation {
 func prompts() []Operation {
 	return []Operation{
 		{
-			Subject: messages.SubjectPromptList, Asks: messages.PromptFilter{}, Reply: messages.PromptList{},
+			Subject: SubjectPromptList, Asks: PromptFilter{}, Reply: PromptList{},
 			ID: "listPrompts", Tag: "prompts", Summary: "List the prompts, without their texts", Needs: Read, Method: "GET", Path: "/v1/prompts",
 			Query: list(Parameter{Name: "tag", Text: "Only those with this tag."}, Parameter{Name: "name", Text: "Only those whose id or name has this in it."}),
 		},
 		{
-			Subject: messages.SubjectPromptValidate, Asks: messages.Prompt{}, Reply: messages.PromptVerdict{},
+			Subject: SubjectPromptValidate, Asks: messages.Prompt{}, Reply: PromptVerdict{},
 			ID: "validatePrompt", Tag: "prompts", Summary: "Check a prompt and store nothing", Needs: Read, Method: "POST", Path: "/v1/prompts:validate",
 			Body: messages.Prompt{},
 		},
 		{
-			Subject: messages.SubjectPromptGet, Asks: messages.CatalogRequest{}, Reply: messages.Prompt{},
+			Subject: SubjectPromptGet, Asks: CatalogRequest{}, Reply: messages.Prompt{},
 			ID: "getPrompt", Tag: "prompts", Summary: "A prompt", Needs: Read, Method: "GET", Path: onePrompt,
 			Query:  list(Parameter{Name: "version", Text: "As it was then; by default the newest.", Kind: "integer"}),
 			Fields: map[string]string{"name": "path:id", "revision": "query:version"},
 		},
 		{
-			Subject: messages.SubjectPromptPut, Asks: messages.PromptPut{}, Reply: messages.Prompt{},
+			Subject: SubjectPromptPut, Asks: PromptPut{}, Reply: messages.Prompt{},
 			ID: "putPrompt", Tag: "prompts", Summary: "Store a new version of a prompt", Needs: Administer, Method: "PUT", Path: onePrompt,
 			Headers: list(by()), Query: list(only("ifVersion")), Body: messages.Prompt{}, Unprefixed: "prompt",
 			Fields: map[string]string{"prompt": "whole", "ifVersion": "query"},
 		},
 		{
-			Subject: messages.SubjectPromptDelete, Asks: messages.CatalogDelete{}, Reply: messages.Change{},
+			Subject: SubjectPromptDelete, Asks: CatalogDelete{}, Reply: Change{},
 			ID: "deletePrompt", Tag: "prompts", Summary: "Remove a prompt", Needs: Administer, Method: "DELETE", Path: onePrompt,
 			Headers: list(by()), Query: list(only("ifVersion")), Fields: map[string]string{"name": "path:id", "ifRevision": "query:ifVersion"},
 		},
 		{
-			Subject: messages.SubjectPromptHistory, Asks: messages.CatalogRequest{}, Reply: messages.History{},
+			Subject: SubjectPromptHistory, Asks: CatalogRequest{}, Reply: History{},
 			ID: "listPromptVersions", Tag: "prompts", Summary: "Who changed a prompt, and when", Needs: Read, Method: "GET", Path: onePrompt + "/versions",
 			Fields: map[string]string{"name": "path:id", "revision": "none"},
 		},
 		{
-			Subject: messages.SubjectPromptRender, Asks: messages.PromptRender{}, Reply: messages.PromptRendered{},
+			Subject: SubjectPromptRender, Asks: PromptRender{}, Reply: PromptRendered{},
 			ID: "renderPrompt", Tag: "prompts", Summary: "Fill in a prompt", Needs: Read, Method: "POST", Path: onePrompt + "/render",
 			Body: RenderRequest{}, Optional: true,
 		},
@@ -239,37 +238,37 @@ func prompts() []Operation {
 func schedules() []Operation {
 	return []Operation{
 		{
-			Subject: messages.SubjectScheduleList, Asks: messages.ScheduleRequest{}, Reply: messages.ScheduleList{}, Tenants: true,
+			Subject: SubjectScheduleList, Asks: ScheduleRequest{}, Reply: ScheduleList{}, Tenants: true,
 			ID: "listSchedules", Tag: "schedules", Summary: "List the schedules, by name", Needs: Read, Method: "GET", Path: "/v1/schedules",
 			Fields: map[string]string{"name": "none", "by": "none"},
 		},
 		{
-			Subject: messages.SubjectScheduleGet, Asks: messages.ScheduleRequest{}, Reply: messages.ScheduleStatus{}, Tenants: true,
+			Subject: SubjectScheduleGet, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true,
 			ID: "getSchedule", Tag: "schedules", Summary: "A schedule, its next occurrences and the last one", Needs: Read, Method: "GET", Path: oneSchedule, Fields: map[string]string{"by": "none"},
 		},
 		{
-			Subject: messages.SubjectSchedulePut, Asks: messages.SchedulePut{}, Reply: messages.ScheduleApplied{}, Tenants: true, Audited: true,
+			Subject: SubjectSchedulePut, Asks: SchedulePut{}, Reply: ScheduleApplied{}, Tenants: true, Audited: true,
 			ID: "putSchedule", Tag: "schedules", Summary: "Store a schedule", Needs: Operate, Method: "PUT", Path: oneSchedule,
 			Text:    "The task is submitted at each occurrence, as a run whose id is the name of the schedule and the time.",
 			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Schedule{}, Unprefixed: "schedule",
 			Fields: map[string]string{"schedule": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
-			Subject: messages.SubjectScheduleDelete, Asks: messages.ScheduleRequest{}, Reply: messages.ScheduleStatus{}, Tenants: true, Audited: true,
+			Subject: SubjectScheduleDelete, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
 			ID: "deleteSchedule", Tag: "schedules", Summary: "Remove a schedule", Needs: Operate, Method: "DELETE", Path: oneSchedule,
 			Text: "Its runs go on.", Fields: map[string]string{"by": "none"},
 		},
 		{
-			Subject: messages.SubjectSchedulePause, Asks: messages.ScheduleRequest{}, Reply: messages.ScheduleStatus{}, Tenants: true, Audited: true,
+			Subject: SubjectSchedulePause, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
 			ID: "pauseSchedule", Tag: "schedules", Summary: "Submit nothing until it is resumed", Needs: Operate, Method: "POST", Path: oneSchedule + "/pause",
 			Headers: list(by()),
 		},
 		{
-			Subject: messages.SubjectScheduleResume, Asks: messages.ScheduleRequest{}, Reply: messages.ScheduleStatus{}, Tenants: true, Audited: true,
+			Subject: SubjectScheduleResume, Asks: ScheduleRequest{}, Reply: ScheduleStatus{}, Tenants: true, Audited: true,
 			ID: "resumeSchedule", Tag: "schedules", Summary: "Go on with the next occurrence", Needs: Operate, Method: "POST", Path: oneSchedule + "/resume",
 			Headers: list(by()),
 		},
-		{Subject: messages.SubjectScheduleRun, Summary: "Submit the task of a schedule now", Asks: messages.ScheduleRun{}, Reply: messages.SubmitReply{}, Tenants: true, Audited: true},
+		{Subject: SubjectScheduleRun, Summary: "Submit the task of a schedule now", Asks: ScheduleRun{}, Reply: SubmitReply{}, Tenants: true, Audited: true},
 	}
 }
 
@@ -283,21 +282,21 @@ func deadLetters() []Operation {
 		unaddressed,
 		Parameter{Name: "after", Text: "Go on after this letter: `next` of the page before.", Kind: "integer"},
 	)
-	bulk := append(slices.Clone(filter), limit(messages.MaxDeadBulk, messages.MaxDeadBulk, "At most so many, 50 at most and by default."))
+	bulk := append(slices.Clone(filter), limit(MaxDeadBulk, MaxDeadBulk, "At most so many, 50 at most and by default."))
 	return []Operation{
 		{
-			Subject: messages.SubjectDeadList, Asks: messages.DeadListRequest{}, Reply: messages.DeadList{}, Tenants: true,
+			Subject: SubjectDeadList, Asks: DeadListRequest{}, Reply: DeadList{}, Tenants: true,
 			ID: "listDeadLetters", Tag: "dead letters", Summary: "List dead letters, oldest first", Needs: Read, Method: "GET", Path: "/v1/dead-letters",
 			Text:  "Tasks that cannot be worked and webhooks that could not be delivered, without their bodies.",
-			Query: append(slices.Clone(filter), limit(messages.MaxDeadList, messages.MaxDeadList, "At most so many, 100 at most and by default.")),
+			Query: append(slices.Clone(filter), limit(MaxDeadList, MaxDeadList, "At most so many, 100 at most and by default.")),
 		},
 		{
-			Subject: messages.SubjectDeadShow, Asks: messages.DeadRequest{}, Reply: messages.DeadLetter{}, Tenants: true,
+			Subject: SubjectDeadShow, Asks: DeadRequest{}, Reply: messages.DeadLetter{}, Tenants: true,
 			ID: "getDeadLetter", Tag: "dead letters", Summary: "A dead letter with its body", Needs: Read, Method: "GET", Path: oneLetter,
 			Query: list(unaddressed),
 		},
 		{
-			Subject: messages.SubjectDeadRedrive, Asks: messages.DeadRedrive{}, Reply: messages.DeadRedriven{}, Tenants: true, Audited: true,
+			Subject: SubjectDeadRedrive, Asks: DeadRedrive{}, Reply: DeadRedriven{}, Tenants: true, Audited: true,
 			ID: "redriveDeadLetter", Tag: "dead letters", Summary: "Send a dead letter again", Needs: Operate, Method: "POST", Path: oneLetter + "/redrive",
 			Text: "A task becomes a new run, with the label redriven-from; a webhook is delivered again under its own id. The body, if " +
 				"there is one, is the edited task. The letter is removed once that is stored; the same request may be made again.",
@@ -306,17 +305,17 @@ func deadLetters() []Operation {
 			Fields: map[string]string{"task": "whole", "newId": "query", "unaddressed": "query"},
 		},
 		{
-			Subject: messages.SubjectDeadPurge, Asks: messages.DeadRequest{}, Reply: messages.DeadLetter{}, Tenants: true, Audited: true,
+			Subject: SubjectDeadPurge, Asks: DeadRequest{}, Reply: messages.DeadLetter{}, Tenants: true, Audited: true,
 			ID: "purgeDeadLetter", Tag: "dead letters", Summary: "Remove a dead letter", Needs: Operate, Method: "DELETE", Path: oneLetter,
 			Query: list(unaddressed),
 		},
 		{
-			Subject: messages.SubjectDeadRedriveAll, Asks: messages.DeadListRequest{}, Reply: messages.DeadBulk{}, Tenants: true, Audited: true,
+			Subject: SubjectDeadRedriveAll, Asks: DeadListRequest{}, Reply: DeadBulk{}, Tenants: true, Audited: true,
 			ID: "redriveDeadLetters", Tag: "dead letters", Summary: "Send the dead letters that fit again", Needs: Operate, Method: "POST", Path: "/v1/dead-letters:redrive",
 			Text: "Without a filter all, 50 at a time: go on with `after` until there is no `next`.", Query: bulk,
 		},
 		{
-			Subject: messages.SubjectDeadPurgeAll, Asks: messages.DeadListRequest{}, Reply: messages.DeadBulk{}, Tenants: true, Audited: true,
+			Subject: SubjectDeadPurgeAll, Asks: DeadListRequest{}, Reply: DeadBulk{}, Tenants: true, Audited: true,
 			ID: "purgeDeadLetters", Tag: "dead letters", Summary: "Remove the dead letters that fit", Needs: Operate, Method: "POST", Path: "/v1/dead-letters:purge",
 			Text:  "Without a filter all, 50 at a time: go on with `after` until there is no `next`.",
 			Query: append(slices.Clone(bulk), Parameter{Name: "confirm", Text: "Must be true.", Kind: "boolean", Must: true}),
@@ -327,26 +326,26 @@ func deadLetters() []Operation {
 func quotas() []Operation {
 	headers := list(by(), Parameter{Name: "If-Match", Text: "Only if this is the newest revision, as the ETag of a read has it."})
 	return []Operation{
-		{Subject: messages.SubjectAdmit, Summary: "Ask whether a tenant may submit a task now", Asks: messages.AdmitRequest{}, Reply: messages.AdmitReply{}},
+		{Subject: SubjectAdmit, Summary: "Ask whether a tenant may submit a task now", Asks: AdmitRequest{}, Reply: AdmitReply{}},
 		{
-			Subject: messages.SubjectQuotaList, Asks: Empty{}, Reply: messages.QuotaList{},
+			Subject: SubjectQuotaList, Asks: Empty{}, Reply: QuotaList{},
 			ID: "listQuotas", Tag: "quotas", Summary: "List what was granted", Needs: ReadFleet, Method: "GET", Path: "/v1/quotas",
 			Text: "Without what is used of it.",
 		},
 		{
-			Subject: messages.SubjectQuotaGet, Asks: messages.QuotaRef{}, Reply: messages.QuotaState{},
+			Subject: SubjectQuotaGet, Asks: messages.QuotaRef{}, Reply: QuotaState{},
 			ID: "getQuota", Tag: "quotas", Summary: "A quota, and how much of it is used", Needs: ReadFleet, Method: "GET", Path: oneQuota,
 			Text: "The kind is tenant, agent or provider. What was never granted has no limit and the revision 0.",
 		},
 		{
-			Subject: messages.SubjectQuotaPut, Asks: messages.QuotaPut{}, Reply: messages.QuotaChange{}, Audited: true,
+			Subject: SubjectQuotaPut, Asks: QuotaPut{}, Reply: QuotaChange{}, Audited: true,
 			ID: "putQuota", Tag: "quotas", Summary: "Grant something in the place of what was granted", Needs: Administer, Method: "PUT", Path: oneQuota,
 			Text:    "It counts within two seconds. A pause stays.",
 			Headers: headers, Query: list(only("ifRevision")), Body: messages.Quota{}, Unprefixed: "quota",
 			Fields: map[string]string{"quota": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
-			Subject: messages.SubjectQuotaDelete, Asks: messages.QuotaDelete{}, Reply: messages.QuotaChange{}, Audited: true,
+			Subject: SubjectQuotaDelete, Asks: QuotaDelete{}, Reply: QuotaChange{}, Audited: true,
 			ID: "deleteQuota", Tag: "quotas", Summary: "Take all limits away", Needs: Administer, Method: "DELETE", Path: oneQuota,
 			Text: "A pause stays.", Headers: headers, Query: list(only("ifRevision")),
 		},
@@ -356,35 +355,35 @@ func quotas() []Operation {
 func fleet() []Operation {
 	return []Operation{
 		{
-			Subject: messages.SubjectPauses, Asks: Empty{}, Reply: messages.PauseList{},
+			Subject: SubjectPauses, Asks: Empty{}, Reply: PauseList{},
 			ID: "listPauses", Tag: "pauses", Summary: "List what is paused", Needs: ReadFleet, Method: "GET", Path: "/v1/pauses",
 		},
 		{
-			Subject: messages.SubjectPause, Asks: messages.PauseRequest{}, Reply: messages.PausedThing{}, Audited: true,
+			Subject: SubjectPause, Asks: PauseRequest{}, Reply: PausedThing{}, Audited: true,
 			ID: "pause", Tag: "pauses", Summary: "Pause a tenant, an agent or a provider", Needs: OperateFleet, Method: "POST", Path: "/v1/pauses",
 			Text: "Within seconds its runs begin no further step, and models of a paused provider are not called: runs fall back to " +
 				"another model of their agent, or wait. What is paused already stays as it is.",
-			Body: messages.PauseRequest{},
+			Body: PauseRequest{},
 		},
 		{
-			Subject: messages.SubjectResume, Asks: messages.PauseRequest{}, Reply: messages.PausedThing{}, Audited: true,
+			Subject: SubjectResume, Asks: PauseRequest{}, Reply: PausedThing{}, Audited: true,
 			ID: "resume", Tag: "pauses", Summary: "Resume what is paused", Needs: OperateFleet, Method: "DELETE", Path: "/v1/pauses/{kind}/{name}",
 			Text:    "The answer is the pause as it was. Within seconds the runs that it kept go on.",
 			Headers: list(Parameter{Name: HeaderBy, Text: "Who resumes it; it is kept with the change."}),
 			Fields:  map[string]string{"reason": "none"},
 		},
 		{
-			Subject: messages.SubjectWorkers, Asks: Empty{}, Reply: messages.WorkerList{},
+			Subject: SubjectWorkers, Asks: Empty{}, Reply: WorkerList{},
 			ID: "listWorkers", Tag: "workers", Summary: "List the workers that answer", Needs: ReadFleet, Method: "GET", Path: "/v1/workers",
 		},
 		{
-			Subject: messages.SubjectWorkerDrain, Asks: messages.WorkerDrain{}, Reply: messages.WorkerStatus{}, Audited: true,
+			Subject: SubjectWorkerDrain, Asks: WorkerDrain{}, Reply: messages.WorkerStatus{}, Audited: true,
 			ID: "drainWorker", Tag: "workers", Summary: "Take a worker out of the fleet", Needs: OperateFleet, Method: "POST", Path: "/v1/workers/{id}/drain",
 			Text:   "It takes nothing new, hands its runs back after their step, and ends. The id may be its name, when no other has it.",
 			Fields: map[string]string{"worker": "path:id"},
 		},
 		{
-			Subject: messages.SubjectLanes, Asks: messages.LanesRequest{}, Reply: messages.LaneList{},
+			Subject: SubjectLanes, Asks: LanesRequest{}, Reply: LaneList{},
 			ID: "listLanes", Tag: "lanes", Summary: "What waits in the queue, by tenant and priority", Needs: ReadFleet, Method: "GET", Path: "/v1/lanes",
 			Text: "Of all tenants, wake-ups first, then by priority, the fullest first; a thousand at most.",
 			Query: list(
@@ -394,29 +393,29 @@ func fleet() []Operation {
 			Fields: map[string]string{"tenant": "query:of"},
 		},
 		{
-			Subject: messages.SubjectIndex, Asks: Empty{}, Reply: messages.IndexStatus{},
+			Subject: SubjectIndex, Asks: Empty{}, Reply: IndexStatus{},
 			ID: "indexStatus", Tag: "tasks", Summary: "How far the index of runs is", Needs: ReadFleet, Method: "GET", Path: "/v1/index",
 			Text: "Of the dispatcher that answers. 501: it has no index of runs.",
 		},
-		{Subject: messages.SubjectIndexRebuild, Summary: "Make the index of runs again from the events", Asks: Empty{}, Reply: Empty{}, Audited: true}, // lists of all lack runs until it is done
+		{Subject: SubjectIndexRebuild, Summary: "Make the index of runs again from the events", Asks: Empty{}, Reply: Empty{}, Audited: true}, // lists of all lack runs until it is done
 	}
 }
 
 // keys are by hand over HTTP: a key is made where it is asked for, and only its hash travels on.
 func keys() []Operation {
 	return []Operation{
-		{Subject: messages.SubjectKeyCreate, Summary: "Store the hash of a new API key", Asks: messages.KeyCreate{}, Reply: messages.APIKey{}, Audited: true},
-		{Subject: messages.SubjectKeyList, Summary: "The API keys, without what they are", Asks: messages.KeyListRequest{}, Reply: messages.KeyList{}},
-		{Subject: messages.SubjectKeyRevoke, Summary: "Revoke an API key", Asks: messages.KeyRevoke{}, Reply: messages.Change{}, Audited: true},
+		{Subject: SubjectKeyCreate, Summary: "Store the hash of a new API key", Asks: KeyCreate{}, Reply: APIKey{}, Audited: true},
+		{Subject: SubjectKeyList, Summary: "The API keys, without what they are", Asks: KeyListRequest{}, Reply: KeyList{}},
+		{Subject: SubjectKeyRevoke, Summary: "Revoke an API key", Asks: KeyRevoke{}, Reply: Change{}, Audited: true},
 	}
 }
 
 // lists are read by clients, which put pages together.
 func lists() []Operation {
 	return []Operation{
-		{Subject: messages.SubjectQueued, Summary: "The tasks that no worker has begun, oldest first", Asks: messages.QueuedRequest{}, Reply: messages.QueuedList{}, Tenants: true},
-		{Subject: messages.SubjectEvents, Summary: "Stored events of a tenant or a run, page by page", Asks: messages.EventsRequest{}, Reply: messages.EventPage{}, Tenants: true},
-		{Subject: messages.SubjectRuns, Summary: "Runs that have begun, newest first", Asks: messages.RunsRequest{}, Reply: messages.RunPage{}, Tenants: true},
-		{Subject: messages.SubjectRunStats, Summary: "What became of runs, added up", Asks: messages.StatsRequest{}, Reply: messages.RunStats{}, Tenants: true},
+		{Subject: SubjectQueued, Summary: "The tasks that no worker has begun, oldest first", Asks: QueuedRequest{}, Reply: QueuedList{}, Tenants: true},
+		{Subject: SubjectEvents, Summary: "Stored events of a tenant or a run, page by page", Asks: EventsRequest{}, Reply: EventPage{}, Tenants: true},
+		{Subject: SubjectRuns, Summary: "Runs that have begun, newest first", Asks: RunsRequest{}, Reply: RunPage{}, Tenants: true},
+		{Subject: SubjectRunStats, Summary: "What became of runs, added up", Asks: StatsRequest{}, Reply: RunStats{}, Tenants: true},
 	}
 }

@@ -1,7 +1,5 @@
 package control
 
-import "github.com/longshore-run/longshore/messages"
-
 // Permission is what a request needs. The zero value is one that no role has.
 type Permission string
 
@@ -31,18 +29,18 @@ func Permissions() []Permission {
 func (p Permission) FleetWide() bool { return p == ReadFleet || p == OperateFleet || p == Administer }
 
 // Roles are those that have the permission.
-func (p Permission) Roles() []messages.AccessRole {
+func (p Permission) Roles() []AccessRole {
 	switch p {
 	case Read, ReadFleet:
-		return messages.AccessRoles()
+		return AccessRoles()
 	case Submit:
-		return []messages.AccessRole{messages.RoleSubmitter, messages.RoleOperator, messages.RoleAdmin}
+		return []AccessRole{RoleSubmitter, RoleOperator, RoleAdmin}
 	case Decide:
-		return []messages.AccessRole{messages.RoleApprover, messages.RoleAdmin}
+		return []AccessRole{RoleApprover, RoleAdmin}
 	case Operate, OperateFleet:
-		return []messages.AccessRole{messages.RoleOperator, messages.RoleAdmin}
+		return []AccessRole{RoleOperator, RoleAdmin}
 	case Administer, ManageKeys:
-		return []messages.AccessRole{messages.RoleAdmin}
+		return []AccessRole{RoleAdmin}
 	default:
 		return nil
 	}

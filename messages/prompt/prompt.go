@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -116,9 +117,9 @@ func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPer
 type Policy func(messages.Prompt) error
 
 // Validate tells all that is wrong with a prompt, and which variables its text names, sorted. The policy may be nil.
-func Validate(p messages.Prompt, policy Policy) messages.PromptVerdict {
+func Validate(p messages.Prompt, policy Policy) control.PromptVerdict {
 	p.SetDefaults()
-	var v messages.PromptVerdict
+	var v control.PromptVerdict
 	if err := p.Validate(); err != nil {
 		v.Errors = append(v.Errors, err.Error())
 		return v

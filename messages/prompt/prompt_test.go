@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/prompt"
 )
 
@@ -178,16 +179,16 @@ func TestValidate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prompt messages.Prompt
 		policy prompt.Policy
-		want   messages.PromptVerdict
+		want   control.PromptVerdict
 	}{
-		"right":      {messages.Prompt{ID: "p", Text: "{b}{a}{a}", RequiredVars: []string{"a"}}, nil, messages.PromptVerdict{OK: true, Vars: []string{"a", "b"}}},
-		"not used":   {messages.Prompt{ID: "p", Text: "{a}", RequiredVars: []string{"b"}}, nil, messages.PromptVerdict{Vars: []string{"a"}, Errors: []string{"requiredVars[0]: the text does not name b"}}},
-		"broken":     {messages.Prompt{ID: "p", Text: "{a"}, nil, messages.PromptVerdict{Errors: []string{"text: a { is not closed; two are one"}}},
-		"no id":      {messages.Prompt{Text: "x"}, nil, messages.PromptVerdict{Errors: []string{"id: must be 1 to 64 characters of A-Z a-z 0-9 _ -"}}},
-		"policy":     {messages.Prompt{ID: "p", Text: "x"}, refuse, messages.PromptVerdict{Errors: []string{"policy: holds a key"}}},
-		"items":      {messages.Prompt{ID: "p", Engine: "mustache", Text: "{{#l}}{{x}}{{/l}}", RequiredVars: []string{"x"}}, nil, messages.PromptVerdict{OK: true, Vars: []string{"l", "x"}}},
-		"liquid":     {messages.Prompt{ID: "p", Engine: "liquid", Text: "{% assign q = a.b | default: c %}{% for i in d %}{{ i.x }}{{ e }}{% endfor %}{{ q }}{{ 'no' }}"}, nil, messages.PromptVerdict{OK: true, Vars: []string{"a", "c", "d", "e"}}},
-		"handlebars": {messages.Prompt{ID: "p", Engine: "handlebars", Text: "{{#each d as |i|}}{{i.x}}{{@root.r}}{{/each}}{{lookup a b}}"}, nil, messages.PromptVerdict{OK: true, Vars: []string{"a", "b", "d", "r"}}},
+		"right":      {messages.Prompt{ID: "p", Text: "{b}{a}{a}", RequiredVars: []string{"a"}}, nil, control.PromptVerdict{OK: true, Vars: []string{"a", "b"}}},
+		"not used":   {messages.Prompt{ID: "p", Text: "{a}", RequiredVars: []string{"b"}}, nil, control.PromptVerdict{Vars: []string{"a"}, Errors: []string{"requiredVars[0]: the text does not name b"}}},
+		"broken":     {messages.Prompt{ID: "p", Text: "{a"}, nil, control.PromptVerdict{Errors: []string{"text: a { is not closed; two are one"}}},
+		"no id":      {messages.Prompt{Text: "x"}, nil, control.PromptVerdict{Errors: []string{"id: must be 1 to 64 characters of A-Z a-z 0-9 _ -"}}},
+		"policy":     {messages.Prompt{ID: "p", Text: "x"}, refuse, control.PromptVerdict{Errors: []string{"policy: holds a key"}}},
+		"items":      {messages.Prompt{ID: "p", Engine: "mustache", Text: "{{#l}}{{x}}{{/l}}", RequiredVars: []string{"x"}}, nil, control.PromptVerdict{OK: true, Vars: []string{"l", "x"}}},
+		"liquid":     {messages.Prompt{ID: "p", Engine: "liquid", Text: "{% assign q = a.b | default: c %}{% for i in d %}{{ i.x }}{{ e }}{% endfor %}{{ q }}{{ 'no' }}"}, nil, control.PromptVerdict{OK: true, Vars: []string{"a", "c", "d", "e"}}},
+		"handlebars": {messages.Prompt{ID: "p", Engine: "handlebars", Text: "{{#each d as |i|}}{{i.x}}{{@root.r}}{{/each}}{{lookup a b}}"}, nil, control.PromptVerdict{OK: true, Vars: []string{"a", "b", "d", "r"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, prompt.Validate(tc.prompt, tc.policy)); diff != "" {

@@ -11,10 +11,13 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
+// MaxSteers bounds the messages that one run is told.
+const MaxSteers = 100
+
 // Errors of Steer.
 var (
 	ErrTold    = errors.New("another message has this id")
-	ErrTooMuch = fmt.Errorf("the run has been told %d things, and takes no more", messages.MaxSteers)
+	ErrTooMuch = fmt.Errorf("the run has been told %d things, and takes no more", MaxSteers)
 )
 
 // Steer appends a message to a run. The same message with the same id is appended once and succeeds again, also after
@@ -41,7 +44,7 @@ func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *record.Steered)
 		switch {
 		case last.Head.Phase == record.PhaseFinished:
 			return last, ErrEnded
-		case told >= messages.MaxSteers:
+		case told >= MaxSteers:
 			return last, ErrTooMuch
 		}
 		e, err := k.append(ctx, run, last, r)

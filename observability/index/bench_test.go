@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
 )
 
@@ -24,15 +25,15 @@ func TestListsUseAnIndex(t *testing.T) {
 	}
 	since := noon
 	for name, tc := range map[string]struct {
-		req  messages.RunsRequest
+		req  control.RunsRequest
 		few  bool
 		want string
 	}{
-		"newest":         {messages.RunsRequest{Since: &since}, false, "longshore_runs_first"},
-		"of a status":    {messages.RunsRequest{Since: &since, Statuses: []messages.Status{messages.StatusFailed}}, false, "longshore_runs_status"},
-		"of an agent":    {messages.RunsRequest{Agent: "a"}, false, "longshore_runs_agent"},
-		"of a session":   {messages.RunsRequest{Session: "s"}, false, "longshore_runs_session"},
-		"few since then": {messages.RunsRequest{Since: &since}, true, "longshore_runs_updated"},
+		"newest":         {control.RunsRequest{Since: &since}, false, "longshore_runs_first"},
+		"of a status":    {control.RunsRequest{Since: &since, Statuses: []messages.Status{messages.StatusFailed}}, false, "longshore_runs_status"},
+		"of an agent":    {control.RunsRequest{Agent: "a"}, false, "longshore_runs_agent"},
+		"of a session":   {control.RunsRequest{Session: "s"}, false, "longshore_runs_session"},
+		"few since then": {control.RunsRequest{Since: &since}, true, "longshore_runs_updated"},
 	} {
 		tc.req.Tenant, tc.req.Limit = "acme", 100
 		plan, err := x.Explain(t.Context(), tc.req, tc.few)
@@ -90,7 +91,7 @@ func benchmark(b *testing.B, place string) {
 		b.Logf("%.0f events a second", 7*runs/time.Since(began).Seconds())
 	}
 	since, recent := noon, noon.Add(99_900*time.Second)
-	for name, req := range map[string]messages.RunsRequest{
+	for name, req := range map[string]control.RunsRequest{
 		"newest":       {Since: &since},
 		"last minutes": {Since: &recent},
 		"failed":       {Statuses: []messages.Status{messages.StatusFailed}},
@@ -114,7 +115,7 @@ func benchmark(b *testing.B, place string) {
 	}
 	b.Run("stats", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := x.Stats(b.Context(), messages.StatsRequest{RunsRequest: messages.RunsRequest{Tenant: "acme"}, By: messages.StatsByDay}); err != nil {
+			if _, err := x.Stats(b.Context(), control.StatsRequest{RunsRequest: control.RunsRequest{Tenant: "acme"}, By: control.StatsByDay}); err != nil {
 				b.Fatal(err)
 			}
 		}

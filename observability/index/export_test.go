@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrMoved is errMoved.
@@ -55,8 +56,8 @@ func (x *Index) Exec(ctx context.Context, statement string) error {
 }
 
 // Dump is all rows of runs and steps, but for where in the stream their events were.
-func (x *Index) Dump(ctx context.Context) (runs []messages.RunSummary, steps map[string][]messages.StepSummary, err error) {
-	steps = map[string][]messages.StepSummary{}
+func (x *Index) Dump(ctx context.Context) (runs []messages.RunSummary, steps map[string][]control.StepSummary, err error) {
+	steps = map[string][]control.StepSummary{}
 	err = x.db.read(ctx, func(ctx context.Context, t *tx) error {
 		err := t.each(ctx, func(scan func(...any) error) error {
 			r, err := scanRow(scan)
@@ -80,7 +81,7 @@ func (x *Index) Dump(ctx context.Context) (runs []messages.RunSummary, steps map
 }
 
 // Explain is how the database answers a list.
-func (x *Index) Explain(ctx context.Context, req messages.RunsRequest, few bool) (plan string, err error) {
+func (x *Index) Explain(ctx context.Context, req control.RunsRequest, few bool) (plan string, err error) {
 	prefix := "EXPLAIN QUERY PLAN "
 	if x.db.kind == kindPostgres {
 		prefix = "EXPLAIN "

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -387,8 +387,8 @@ func (x *Index) Rebuild(ctx context.Context) error {
 }
 
 // Status tells how the index is.
-func (x *Index) Status(ctx context.Context) (messages.IndexStatus, error) {
-	s := messages.IndexStatus{Kind: x.db.kind, Leads: x.leads.Load()}
+func (x *Index) Status(ctx context.Context) (control.IndexStatus, error) {
+	s := control.IndexStatus{Kind: x.db.kind, Leads: x.leads.Load()}
 	if err := x.failure(); err != nil {
 		s.Error = strict.Clip(err.Error(), 512)
 	}

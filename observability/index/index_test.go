@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
 )
 
@@ -182,7 +183,7 @@ var asFolded = cmp.Options{
 	cmpopts.EquateEmpty(),
 }
 
-func dump(t *testing.T, x *index.Index) (map[string]messages.RunSummary, map[string][]messages.StepSummary) {
+func dump(t *testing.T, x *index.Index) (map[string]messages.RunSummary, map[string][]control.StepSummary) {
 	t.Helper()
 	runs, steps, err := x.Dump(t.Context())
 	if err != nil {
@@ -201,7 +202,7 @@ func TestRowsAreTheFold(t *testing.T) {
 		t.Helper()
 		h := newHarbour(t)
 		logs := golden(t)
-		var wantSteps map[string][]messages.StepSummary
+		var wantSteps map[string][]control.StepSummary
 		for round := range 4 {
 			x := h.open(place())
 			if err := x.Prepare(t.Context()); err != nil {
@@ -324,7 +325,7 @@ func acme(id string) messages.Ref { return messages.Ref{Tenant: "acme", Run: id}
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // ids of the runs that fit.
-func ids(t *testing.T, x *index.Index, req messages.RunsRequest) []string {
+func ids(t *testing.T, x *index.Index, req control.RunsRequest) []string {
 	t.Helper()
 	if req.Tenant == "" {
 		req.Tenant = "acme"
@@ -348,7 +349,7 @@ func TestQueries(t *testing.T) {
 		t.Helper()
 		h := newHarbour(t)
 		x := h.open(place())
-		if _, err := x.Runs(t.Context(), messages.RunsRequest{Tenant: "acme", Limit: 1}); !errors.Is(err, index.ErrNotReady) {
+		if _, err := x.Runs(t.Context(), control.RunsRequest{Tenant: "acme", Limit: 1}); !errors.Is(err, index.ErrNotReady) {
 			t.Errorf("before it is kept: %v", err)
 		}
 		h.keep(x)
@@ -364,40 +365,40 @@ func TestQueries(t *testing.T) {
 		h.caughtUp(x)
 		since, until := noon.Add(25*time.Hour), noon.Add(24*time.Hour)
 		for name, tc := range map[string]struct {
-			req  messages.RunsRequest
+			req  control.RunsRequest
 			want []string
 		}{
-			"all":                   {messages.RunsRequest{}, []string{"three", "two", "one"}},
-			"another tenant":        {messages.RunsRequest{Tenant: "other"}, []string{"one"}},
-			"nobody":                {messages.RunsRequest{Tenant: "nobody"}, nil},
-			"since":                 {messages.RunsRequest{Since: &since}, []string{"three"}},
-			"until":                 {messages.RunsRequest{Until: &until}, []string{"one"}},
-			"counted":               {messages.RunsRequest{Until: &until, Count: true}, []string{"one"}},
-			"status":                {messages.RunsRequest{Statuses: []messages.Status{messages.StatusFailed, messages.StatusRunning}}, []string{"three", "two"}},
-			"agent":                 {messages.RunsRequest{Agent: "other"}, []string{"two"}},
-			"agent with quotes":     {messages.RunsRequest{Agent: "' OR 1=1 --"}, nil},
-			"agent with NUL":        {messages.RunsRequest{Agent: "a\x00\xff"}, nil},
-			"session":               {messages.RunsRequest{Session: "s"}, []string{"one"}},
-			"label":                 {messages.RunsRequest{Labels: map[string]string{"team": "b"}}, []string{"two"}},
-			"labels":                {messages.RunsRequest{Labels: map[string]string{"team": "a", "x": "'; DROP TABLE longshore_runs; --"}}, []string{"one"}},
-			"labels that differ":    {messages.RunsRequest{Labels: map[string]string{"team": "a", "x": "y"}}, nil},
-			"code":                  {messages.RunsRequest{Code: messages.CodeToolFailed}, []string{"two"}},
-			"search input":          {messages.RunsRequest{Search: "HELLO"}, []string{"three", "two"}},
-			"search beyond ASCII":   {messages.RunsRequest{Search: "üNDER"}, []string{"one"}},
-			"search %":              {messages.RunsRequest{Search: "0% o"}, []string{"one"}},
-			"search only %":         {messages.RunsRequest{Search: "%"}, []string{"one"}},
-			"search only _":         {messages.RunsRequest{Search: "_"}, []string{"one"}},
-			"search only !":         {messages.RunsRequest{Search: "!"}, []string{"one"}},
-			"search backslash":      {messages.RunsRequest{Search: `\`}, nil},
-			"search a quote":        {messages.RunsRequest{Search: "'"}, nil},
-			"search NUL":            {messages.RunsRequest{Search: "\x00"}, nil},
-			"search invalid":        {messages.RunsRequest{Search: "\xff"}, nil},
-			"search error":          {messages.RunsRequest{Search: "it broke"}, []string{"two"}},
-			"search result, no end": {messages.RunsRequest{Search: "poem"}, nil},
-			"search id":             {messages.RunsRequest{Search: "thre"}, []string{"three"}},
-			"a page":                {messages.RunsRequest{Limit: 1}, []string{"three"}},
-			"the next":              {messages.RunsRequest{Limit: 1, After: "three"}, []string{"two"}},
-			"the last":              {messages.RunsRequest{After: "one"}, nil},
+			"all":                   {control.RunsRequest{}, []string{"three", "two", "one"}},
+			"another tenant":        {control.RunsRequest{Tenant: "other"}, []string{"one"}},
+			"nobody":                {control.RunsRequest{Tenant: "nobody"}, nil},
+			"since":                 {control.RunsRequest{Since: &since}, []string{"three"}},
+			"until":                 {control.RunsRequest{Until: &until}, []string{"one"}},
+			"counted":               {control.RunsRequest{Until: &until, Count: true}, []string{"one"}},
+			"status":                {control.RunsRequest{Statuses: []messages.Status{messages.StatusFailed, messages.StatusRunning}}, []string{"three", "two"}},
+			"agent":                 {control.RunsRequest{Agent: "other"}, []string{"two"}},
+			"agent with quotes":     {control.RunsRequest{Agent: "' OR 1=1 --"}, nil},
+			"agent with NUL":        {control.RunsRequest{Agent: "a\x00\xff"}, nil},
+			"session":               {control.RunsRequest{Session: "s"}, []string{"one"}},
+			"label":                 {control.RunsRequest{Labels: map[string]string{"team": "b"}}, []string{"two"}},
+			"labels":                {control.RunsRequest{Labels: map[string]string{"team": "a", "x": "'; DROP TABLE longshore_runs; --"}}, []string{"one"}},
+			"labels that differ":    {control.RunsRequest{Labels: map[string]string{"team": "a", "x": "y"}}, nil},
+			"code":                  {control.RunsRequest{Code: messages.CodeToolFailed}, []string{"two"}},
+			"search input":          {control.RunsRequest{Search: "HELLO"}, []string{"three", "two"}},
+			"search beyond ASCII":   {control.RunsRequest{Search: "üNDER"}, []string{"one"}},
+			"search %":              {control.RunsRequest{Search: "0% o"}, []string{"one"}},
+			"search only %":         {control.RunsRequest{Search: "%"}, []string{"one"}},
+			"search only _":         {control.RunsRequest{Search: "_"}, []string{"one"}},
+			"search only !":         {control.RunsRequest{Search: "!"}, []string{"one"}},
+			"search backslash":      {control.RunsRequest{Search: `\`}, nil},
+			"search a quote":        {control.RunsRequest{Search: "'"}, nil},
+			"search NUL":            {control.RunsRequest{Search: "\x00"}, nil},
+			"search invalid":        {control.RunsRequest{Search: "\xff"}, nil},
+			"search error":          {control.RunsRequest{Search: "it broke"}, []string{"two"}},
+			"search result, no end": {control.RunsRequest{Search: "poem"}, nil},
+			"search id":             {control.RunsRequest{Search: "thre"}, []string{"three"}},
+			"a page":                {control.RunsRequest{Limit: 1}, []string{"three"}},
+			"the next":              {control.RunsRequest{Limit: 1, After: "three"}, []string{"two"}},
+			"the last":              {control.RunsRequest{After: "one"}, nil},
 		} {
 			t.Run(name, func(t *testing.T) {
 				if diff := cmp.Diff(tc.want, ids(t, x, tc.req), cmpopts.EquateEmpty()); diff != "" {
@@ -407,12 +408,12 @@ func TestQueries(t *testing.T) {
 		}
 		t.Run("after nothing", func(t *testing.T) {
 			var field *messages.FieldError
-			if _, err := x.Runs(t.Context(), messages.RunsRequest{Tenant: "acme", After: "none", Limit: 1}); !errors.As(err, &field) || field.Field != "after" {
+			if _, err := x.Runs(t.Context(), control.RunsRequest{Tenant: "acme", After: "none", Limit: 1}); !errors.As(err, &field) || field.Field != "after" {
 				t.Error(err)
 			}
 		})
 		t.Run("the whole row", func(t *testing.T) {
-			page, err := x.Runs(t.Context(), messages.RunsRequest{Tenant: "acme", Search: "it broke", Limit: 5, Count: true})
+			page, err := x.Runs(t.Context(), control.RunsRequest{Tenant: "acme", Search: "it broke", Limit: 5, Count: true})
 			if err != nil || len(page.Runs) != 1 || page.Found != 1 || page.Behind != 0 {
 				t.Fatal(page, err)
 			}
@@ -434,9 +435,9 @@ func TestQueries(t *testing.T) {
 				t.Fatal(err)
 			}
 			at, cost := noon.Add(48*time.Hour+3*time.Second), 0.25
-			want := []messages.StepSummary{{
+			want := []control.StepSummary{{
 				StepID: "step-1", Step: 1, Started: &at, Model: "p/m", ModelCalls: 1, ModelMillis: 5, Tokens: 10, Cost: &cost,
-				Tools: map[string]messages.ToolUse{"t": {Tool: "t", Calls: 1, Millis: 7, Runs: 1}},
+				Tools: map[string]control.ToolUse{"t": {Tool: "t", Calls: 1, Millis: 7, Runs: 1}},
 			}}
 			if diff := cmp.Diff(want, list.Steps); diff != "" {
 				t.Error(diff)
@@ -457,9 +458,9 @@ func TestQueries(t *testing.T) {
 
 func stats(t *testing.T, x *index.Index) {
 	t.Helper()
-	ask := func(by messages.StatsBy) messages.RunStats {
+	ask := func(by control.StatsBy) control.RunStats {
 		t.Helper()
-		req := messages.StatsRequest{RunsRequest: messages.RunsRequest{Tenant: "acme"}, By: by}
+		req := control.StatsRequest{RunsRequest: control.RunsRequest{Tenant: "acme"}, By: by}
 		if err := req.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -470,16 +471,16 @@ func stats(t *testing.T, x *index.Index) {
 		return s
 	}
 	half, ms := 0.5, int64(6000)
-	want := messages.RunGroup{
+	want := control.RunGroup{
 		Runs: 3, Statuses: map[messages.Status]int{messages.StatusCompleted: 1, messages.StatusFailed: 1, messages.StatusRunning: 1}, SuccessRate: &half,
 		Codes: map[messages.Code]int{messages.CodeToolFailed: 1}, Steps: 3, ModelCalls: 3, ToolCalls: 3, ToolErrors: 1, Tokens: 30, Cost: 0.75, P50: &ms, P95: &ms,
 	}
 	if diff := cmp.Diff(want, ask("").Total); diff != "" {
 		t.Error(diff)
 	}
-	for by, keys := range map[messages.StatsBy][]string{
-		messages.StatsByAgent: {"default 2", "other 1"}, messages.StatsByModel: {"p/m 3"}, messages.StatsByCode: {"tool_failed 1"},
-		messages.StatsByDay: {"2026-01-04 1", "2026-01-03 1", "2026-01-02 1"}, messages.StatsByStatus: {"completed 1", "failed 1", "running 1"},
+	for by, keys := range map[control.StatsBy][]string{
+		control.StatsByAgent: {"default 2", "other 1"}, control.StatsByModel: {"p/m 3"}, control.StatsByCode: {"tool_failed 1"},
+		control.StatsByDay: {"2026-01-04 1", "2026-01-03 1", "2026-01-02 1"}, control.StatsByStatus: {"completed 1", "failed 1", "running 1"},
 	} {
 		var got []string
 		for _, g := range ask(by).Groups {
@@ -489,11 +490,11 @@ func stats(t *testing.T, x *index.Index) {
 			t.Errorf("by %s: %s", by, diff)
 		}
 	}
-	tools := ask(messages.StatsByTool).Tools
-	if diff := cmp.Diff([]messages.ToolUse{{Tool: "t", Calls: 3, Errors: 1, Millis: 21, Runs: 3}}, tools); diff != "" {
+	tools := ask(control.StatsByTool).Tools
+	if diff := cmp.Diff([]control.ToolUse{{Tool: "t", Calls: 3, Errors: 1, Millis: 21, Runs: 3}}, tools); diff != "" {
 		t.Error(diff)
 	}
-	if s, err := x.Stats(t.Context(), messages.StatsRequest{RunsRequest: messages.RunsRequest{Tenant: "nobody"}}); err != nil || s.Total.Runs != 0 {
+	if s, err := x.Stats(t.Context(), control.StatsRequest{RunsRequest: control.RunsRequest{Tenant: "nobody"}}); err != nil || s.Total.Runs != 0 {
 		t.Error(s, err)
 	}
 }

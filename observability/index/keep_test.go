@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
 )
 
@@ -175,7 +176,7 @@ func TestMadeAgain(t *testing.T) {
 		y := h.open(where)
 		stop = h.keep(y)
 		h.caughtUp(y)
-		if diff := cmp.Diff([]string{"new"}, ids(t, y, messages.RunsRequest{})); diff != "" {
+		if diff := cmp.Diff([]string{"new"}, ids(t, y, control.RunsRequest{})); diff != "" {
 			t.Errorf("another stream: %s", diff)
 		}
 		stop()
@@ -185,7 +186,7 @@ func TestMadeAgain(t *testing.T) {
 		}
 		stop = h.keep(y)
 		h.caughtUp(y)
-		if diff := cmp.Diff([]string{"new"}, ids(t, y, messages.RunsRequest{})); diff != "" {
+		if diff := cmp.Diff([]string{"new"}, ids(t, y, control.RunsRequest{})); diff != "" {
 			t.Errorf("ahead: %s", diff)
 		}
 		stop()
@@ -195,7 +196,7 @@ func TestMadeAgain(t *testing.T) {
 		}
 		stop = h.keep(y)
 		h.caughtUp(y)
-		if diff := cmp.Diff([]string{"new"}, ids(t, y, messages.RunsRequest{})); diff != "" {
+		if diff := cmp.Diff([]string{"new"}, ids(t, y, control.RunsRequest{})); diff != "" {
 			t.Errorf("another version: %s", diff)
 		}
 		stop()
@@ -208,7 +209,7 @@ func TestMadeAgain(t *testing.T) {
 			s, err := y.Status(t.Context())
 			return err == nil && strings.Contains(s.Error, "newer version")
 		})
-		if _, err := y.Runs(t.Context(), messages.RunsRequest{Tenant: "acme", Limit: 1}); !is(err, index.ErrNotReady) {
+		if _, err := y.Runs(t.Context(), control.RunsRequest{Tenant: "acme", Limit: 1}); !is(err, index.ErrNotReady) {
 			t.Errorf("a list of a newer version: %v", err)
 		}
 	})
@@ -228,7 +229,7 @@ func TestTwoOnOne(t *testing.T) {
 		for i := range 20 {
 			h.publish(made(acme(fmt.Sprintf("both-%d", i)), noon, nil)...)
 			for _, z := range []*index.Index{x, y} {
-				if got := ids(t, z, messages.RunsRequest{Limit: 1}); len(got) != 1 || got[0] != fmt.Sprintf("both-%d", i) {
+				if got := ids(t, z, control.RunsRequest{Limit: 1}); len(got) != 1 || got[0] != fmt.Sprintf("both-%d", i) {
 					t.Fatalf("%d: got %v", i, got) // what was stored before a list is in it
 				}
 			}
@@ -293,12 +294,12 @@ func TestHostileEvents(t *testing.T) {
 		}
 		h.publish(made(acme("after"), noon, nil)...)
 		h.caughtUp(x)
-		got := ids(t, x, messages.RunsRequest{})
+		got := ids(t, x, control.RunsRequest{})
 		if len(got) != 4 || got[0] != "after" {
 			t.Errorf("%v", got)
 		}
-		for _, by := range []messages.StatsBy{"", messages.StatsByAgent, messages.StatsByDay, messages.StatsByTool} {
-			if _, err := x.Stats(t.Context(), messages.StatsRequest{RunsRequest: messages.RunsRequest{Tenant: "acme"}, By: by}); err != nil {
+		for _, by := range []control.StatsBy{"", control.StatsByAgent, control.StatsByDay, control.StatsByTool} {
+			if _, err := x.Stats(t.Context(), control.StatsRequest{RunsRequest: control.RunsRequest{Tenant: "acme"}, By: by}); err != nil {
 				t.Errorf("stats by %s: %v", by, err)
 			}
 		}
@@ -323,7 +324,7 @@ func TestPagesWhileRunsCome(t *testing.T) {
 		}
 		h.caughtUp(x)
 		var got []string
-		req := messages.RunsRequest{Tenant: "acme", Limit: 4}
+		req := control.RunsRequest{Tenant: "acme", Limit: 4}
 		for page := 0; ; page++ {
 			p, err := x.Runs(t.Context(), req)
 			if err != nil {
@@ -381,7 +382,7 @@ func TestUnreachable(t *testing.T) {
 		return err == nil && s.Error != ""
 	})
 	s, _ := x.Status(t.Context())
-	_, err := x.Runs(t.Context(), messages.RunsRequest{Tenant: "acme", Limit: 1})
+	_, err := x.Runs(t.Context(), control.RunsRequest{Tenant: "acme", Limit: 1})
 	if !is(err, index.ErrNotReady) || strings.Contains(err.Error()+s.Error, "hush-hush") {
 		t.Errorf("%v, %s", err, s.Error)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // ErrNotReady means that the index cannot be asked yet, or not at all for now.
@@ -24,7 +25,7 @@ const (
 
 // answer makes queries of one state of the index: one that has all events that were stored when it was asked, or says how
 // far it is behind.
-func (x *Index) answer(ctx context.Context, lag *messages.IndexLag, do func(context.Context, *tx) error) error {
+func (x *Index) answer(ctx context.Context, lag *control.IndexLag, do func(context.Context, *tx) error) error {
 	for end := time.Now().Add(catchUp); !x.ready.Load(); wait(ctx, catchUpEvery) { // it has only begun
 		if err := x.failure(); err != nil || ctx.Err() != nil || time.Now().After(end) {
 			return errors.Join(ErrNotReady, err)
@@ -84,7 +85,7 @@ func (w *where) String() string { return " WHERE " + strings.Join(w.conditions, 
 
 // filter is what a request asks for, but for its page. Unless byTime, the time of the newest event is no reason for a
 // database to choose an index over that of the order.
-func filter(req *messages.RunsRequest, byTime bool) *where {
+func filter(req *control.RunsRequest, byTime bool) *where {
 	w := &where{}
 	w.add("r.tenant = ?", req.Tenant)
 	if req.Since != nil {
@@ -126,8 +127,8 @@ func filter(req *messages.RunsRequest, byTime bool) *where {
 }
 
 // Runs are the runs that fit, those that began last first. A *messages.FieldError says that After is no run.
-func (x *Index) Runs(ctx context.Context, req messages.RunsRequest) (messages.RunPage, error) {
-	page := messages.RunPage{Runs: []messages.RunSummary{}}
+func (x *Index) Runs(ctx context.Context, req control.RunsRequest) (control.RunPage, error) {
+	page := control.RunPage{Runs: []messages.RunSummary{}}
 	err := x.answer(ctx, &page.IndexLag, func(ctx context.Context, t *tx) error {
 		after := int64(-1)
 		if req.After != "" {
@@ -146,13 +147,13 @@ func (x *Index) Runs(ctx context.Context, req messages.RunsRequest) (messages.Ru
 				w.add("r.first < ?", after)
 			}
 			err := t.one(ctx, []any{&page.Found},
-				"SELECT count(*) FROM (SELECT 1 FROM longshore_runs r"+w.String()+" LIMIT ?) AS found", append(w.args, messages.MaxRunsFound+1)...)
+				"SELECT count(*) FROM (SELECT 1 FROM longshore_runs r"+w.String()+" LIMIT ?) AS found", append(w.args, control.MaxRunsFound+1)...)
 			if err != nil {
 				return err
 			}
 			few = page.Found <= fewRuns
-			if page.Found > messages.MaxRunsFound {
-				page.Found, page.More = messages.MaxRunsFound, true
+			if page.Found > control.MaxRunsFound {
+				page.Found, page.More = control.MaxRunsFound, true
 			}
 		}
 		w := filter(&req, few)
@@ -181,7 +182,7 @@ func (x *Index) Begun(ctx context.Context, tenant string, ids []string) (map[str
 	if len(ids) == 0 {
 		return begun, nil
 	}
-	var lag messages.IndexLag
+	var lag control.IndexLag
 	err := x.answer(ctx, &lag, func(ctx context.Context, t *tx) error {
 		for part := range slices.Chunk(ids, chunk) {
 			args := []any{tenant}
@@ -204,8 +205,8 @@ func (x *Index) Begun(ctx context.Context, tenant string, ids []string) (map[str
 }
 
 // Steps are the steps of a run, in order.
-func (x *Index) Steps(ctx context.Context, ref messages.Ref) (messages.StepList, error) {
-	list := messages.StepList{Steps: []messages.StepSummary{}}
+func (x *Index) Steps(ctx context.Context, ref messages.Ref) (control.StepList, error) {
+	list := control.StepList{Steps: []control.StepSummary{}}
 	err := x.answer(ctx, &list.IndexLag, func(ctx context.Context, t *tx) error {
 		return t.each(ctx, func(scan func(...any) error) error {
 			s, err := scanStep(scan)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 const day = 24 * time.Hour
@@ -16,18 +17,18 @@ const day = 24 * time.Hour
 const maxSums = 20_000
 
 // Stats adds up the runs that fit.
-func (x *Index) Stats(ctx context.Context, req messages.StatsRequest) (messages.RunStats, error) {
-	stats := messages.RunStats{By: req.By, Total: messages.RunGroup{Statuses: map[messages.Status]int{}}}
+func (x *Index) Stats(ctx context.Context, req control.StatsRequest) (control.RunStats, error) {
+	stats := control.RunStats{By: req.By, Total: control.RunGroup{Statuses: map[messages.Status]int{}}}
 	err := x.answer(ctx, &stats.IndexLag, func(ctx context.Context, t *tx) error {
-		if req.By == messages.StatsByTool {
+		if req.By == control.StatsByTool {
 			return t.tools(ctx, &req, &stats)
 		}
 		groups, err := t.groups(ctx, &req)
 		if err != nil {
 			return err
 		}
-		if len(groups) > messages.MaxRunGroups {
-			groups, stats.More = groups[:messages.MaxRunGroups], true
+		if len(groups) > control.MaxRunGroups {
+			groups, stats.More = groups[:control.MaxRunGroups], true
 		}
 		for i := range groups {
 			addGroup(&stats.Total, &groups[i])
@@ -43,37 +44,37 @@ func (x *Index) Stats(ctx context.Context, req messages.StatsRequest) (messages.
 }
 
 // key is the expression by which runs are told apart.
-func key(by messages.StatsBy) string {
+func key(by control.StatsBy) string {
 	switch by {
-	case messages.StatsByAgent:
+	case control.StatsByAgent:
 		return "r.agent"
-	case messages.StatsByModel:
+	case control.StatsByModel:
 		return "r.model"
-	case messages.StatsByCode:
+	case control.StatsByCode:
 		return "r.code"
-	case messages.StatsByStatus:
+	case control.StatsByStatus:
 		return "r.status"
-	case messages.StatsByDay:
+	case control.StatsByDay:
 		return "CAST(r.began_at / " + strconv.FormatInt(day.Microseconds(), 10) + " AS TEXT)"
 	default:
 		return "''"
 	}
 }
 
-func (t *tx) groups(ctx context.Context, req *messages.StatsRequest) ([]messages.RunGroup, error) {
+func (t *tx) groups(ctx context.Context, req *control.StatsRequest) ([]control.RunGroup, error) {
 	w := filter(&req.RunsRequest, true)
-	if req.By == messages.StatsByCode {
+	if req.By == control.StatsByCode {
 		w.add("r.status = ?", string(messages.StatusFailed))
 	}
 	by := key(req.By)
-	all := map[string]*messages.RunGroup{}
+	all := map[string]*control.RunGroup{}
 	err := t.each(ctx, func(scan func(...any) error) error {
 		var (
 			k              string
 			status         messages.Status
 			code           messages.Code
 			runs, unpriced int
-			g              messages.RunGroup
+			g              control.RunGroup
 		)
 		if err := scan(&k, &status, &code, &runs, &g.Steps, &g.ModelCalls, &g.ToolCalls, &g.ToolErrors, &g.Tokens, &g.Cost, &unpriced); err != nil {
 			return err
@@ -83,7 +84,7 @@ func (t *tx) groups(ctx context.Context, req *messages.StatsRequest) ([]messages
 			g.Codes = map[messages.Code]int{code: runs}
 		}
 		if all[k] == nil {
-			all[k] = &messages.RunGroup{Statuses: map[messages.Status]int{}}
+			all[k] = &control.RunGroup{Statuses: map[messages.Status]int{}}
 		}
 		addGroup(all[k], &g)
 		return nil
@@ -96,13 +97,13 @@ func (t *tx) groups(ctx context.Context, req *messages.StatsRequest) ([]messages
 	if err := t.times(ctx, by, w, all); err != nil {
 		return nil, err
 	}
-	out := make([]messages.RunGroup, 0, len(all))
+	out := make([]control.RunGroup, 0, len(all))
 	for k, g := range all {
 		g.Key = name(req.By, k)
 		out = append(out, *g)
 	}
-	slices.SortFunc(out, func(a, b messages.RunGroup) int {
-		if req.By == messages.StatsByDay {
+	slices.SortFunc(out, func(a, b control.RunGroup) int {
+		if req.By == control.StatsByDay {
 			return cmp.Compare(b.Key, a.Key)
 		}
 		return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Key, b.Key))
@@ -111,7 +112,7 @@ func (t *tx) groups(ctx context.Context, req *messages.StatsRequest) ([]messages
 }
 
 // times finds the median and the 95th percentile of how long the runs of each group took, by nearest rank.
-func (t *tx) times(ctx context.Context, by string, w *where, all map[string]*messages.RunGroup) error {
+func (t *tx) times(ctx context.Context, by string, w *where, all map[string]*control.RunGroup) error {
 	return t.each(ctx, func(scan func(...any) error) error {
 		var (
 			k        string
@@ -130,8 +131,8 @@ func (t *tx) times(ctx context.Context, by string, w *where, all map[string]*mes
 }
 
 // name is what a group is called.
-func name(by messages.StatsBy, k string) string {
-	if by != messages.StatsByDay {
+func name(by control.StatsBy, k string) string {
+	if by != control.StatsByDay {
 		return k
 	}
 	n, err := strconv.ParseInt(k, 10, 64)
@@ -142,7 +143,7 @@ func name(by messages.StatsBy, k string) string {
 }
 
 // addGroup adds b to a, but for its times.
-func addGroup(a, b *messages.RunGroup) {
+func addGroup(a, b *control.RunGroup) {
 	a.Runs += b.Runs
 	a.Steps += b.Steps
 	a.ModelCalls += b.ModelCalls
@@ -168,19 +169,19 @@ func addGroup(a, b *messages.RunGroup) {
 }
 
 // tools adds up how the runs that fit called tools.
-func (t *tx) tools(ctx context.Context, req *messages.StatsRequest, stats *messages.RunStats) error {
+func (t *tx) tools(ctx context.Context, req *control.StatsRequest, stats *control.RunStats) error {
 	w := filter(&req.RunsRequest, true)
-	stats.Tools = []messages.ToolUse{}
+	stats.Tools = []control.ToolUse{}
 	err := t.each(ctx, func(scan func(...any) error) error {
-		var u messages.ToolUse
+		var u control.ToolUse
 		err := scan(&u.Tool, &u.Calls, &u.Errors, &u.Millis, &u.Runs)
 		stats.Tools = append(stats.Tools, u)
 		return err
 	}, "SELECT o.tool, CAST(sum(o.calls) AS BIGINT), CAST(sum(o.errors) AS BIGINT), CAST(sum(o.millis) AS BIGINT), count(DISTINCT r.id) "+
 		"FROM longshore_runs r JOIN longshore_tools o ON o.tenant = r.tenant AND o.run = r.id"+w.String()+
-		" GROUP BY o.tool ORDER BY 2 DESC, 1 LIMIT "+strconv.Itoa(messages.MaxRunGroups+1), w.args...)
-	if len(stats.Tools) > messages.MaxRunGroups {
-		stats.Tools, stats.More = stats.Tools[:messages.MaxRunGroups], true
+		" GROUP BY o.tool ORDER BY 2 DESC, 1 LIMIT "+strconv.Itoa(control.MaxRunGroups+1), w.args...)
+	if len(stats.Tools) > control.MaxRunGroups {
+		stats.Tools, stats.More = stats.Tools[:control.MaxRunGroups], true
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // maxTools bounds the tools of a step that are told apart.
@@ -20,7 +21,7 @@ type stepKey struct {
 
 // step is a step of a run. As a row it is the same whatever order its events were applied in: its run tells which are new.
 type step struct {
-	messages.StepSummary
+	control.StepSummary
 
 	key      stepKey
 	modelAt  uint64
@@ -119,7 +120,7 @@ func (s *step) called(e *messages.Event) {
 		return
 	}
 	if s.Tools == nil {
-		s.Tools = map[string]messages.ToolUse{}
+		s.Tools = map[string]control.ToolUse{}
 	}
 	use.Tool, use.Runs = name, 1
 	use.Calls++

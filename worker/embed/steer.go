@@ -3,14 +3,14 @@ package embed
 import (
 	"context"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Steer tells the run something, which the model reads before its next call; what goes on is not aborted, and a run that
 // waits goes on waiting. An error says that it was not told: ErrEnded, or that the run has not begun.
 func (s *Session) Steer(ctx context.Context, message string) error {
-	req := messages.SteerRequest{Message: message}
+	req := control.SteerRequest{Message: message}
 	if err := req.Validate(); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/replay"
 )
@@ -39,7 +40,7 @@ func goldenLogs(t *testing.T) map[string][]record.Entry {
 		lines := bufio.NewScanner(bytes.NewReader(data))
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			var l record.EntryCopy
+			var l control.EntryCopy
 			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 				t.Fatal(err)
 			}

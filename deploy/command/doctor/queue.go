@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // longWait is how old the first task of a lane may be before that is worth a look.
@@ -20,9 +21,9 @@ const longWait = 5 * time.Minute
 // lanes looks at what waits in the queue.
 func (s *store) lanes(ctx context.Context) []Finding {
 	const check = "queue"
-	var list *messages.LaneList
+	var list *control.LaneList
 	err := s.withBus(ctx, bus.StreamTasks, func(ctx context.Context, b *bus.Bus) (err error) {
-		list, err = b.LaneList(ctx, messages.LanesRequest{})
+		list, err = b.LaneList(ctx, control.LanesRequest{})
 		return err
 	})
 	switch {
@@ -34,7 +35,7 @@ func (s *store) lanes(ctx context.Context) []Finding {
 		return []Finding{fail(check, "look at the server's log", "%v", err)}
 	}
 	inFlight, wakes := 0, 0
-	var oldest *messages.LaneStatus
+	var oldest *control.LaneStatus
 	for i := range list.Lanes {
 		l := &list.Lanes[i]
 		if l.Tenant == "" {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/dispatcher/auth"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // Store keeps the hashes of keys.
 type Store interface {
 	// Key returns the key of an id; ok is false when there is none.
-	Key(ctx context.Context, id string) (k messages.StoredKey, ok bool, err error)
+	Key(ctx context.Context, id string) (k control.StoredKey, ok bool, err error)
 }
 
 // Keys authenticates API keys. Safe for concurrent use.
@@ -41,7 +41,7 @@ type Keys struct {
 }
 
 type cached struct {
-	key   messages.StoredKey
+	key   control.StoredKey
 	until time.Time
 }
 
@@ -58,7 +58,7 @@ func New(store Store, now func() time.Time) *Keys {
 // Authenticate implements auth.Authenticator. A key that was revoked counts for five seconds more at most.
 func (k *Keys) Authenticate(ctx context.Context, token string, cheap bool) (*auth.Principal, error) {
 	id, secret, ok := strings.Cut(strings.TrimPrefix(token, auth.KeyPrefix), "_")
-	if !ok || messages.CheckKeyID(id) != nil || len(secret) > maxSecret {
+	if !ok || control.CheckKeyID(id) != nil || len(secret) > maxSecret {
 		return nil, auth.ErrUnknown
 	}
 	key, ok, err := k.key(ctx, id, cheap)
@@ -73,14 +73,14 @@ func (k *Keys) Authenticate(ctx context.Context, token string, cheap bool) (*aut
 	if key.Expires != nil && !k.now().Before(*key.Expires) {
 		return nil, fmt.Errorf("%w: the key has expired", auth.ErrUnknown)
 	}
-	if messages.CheckAccess(key.Tenant, key.Roles) != nil { // somebody else than a dispatcher wrote it
+	if control.CheckAccess(key.Tenant, key.Roles) != nil { // somebody else than a dispatcher wrote it
 		return nil, auth.ErrUnknown
 	}
 	return &auth.Principal{Kind: auth.KindKey, ID: key.ID, Name: key.Name, Tenant: key.Tenant, Roles: key.Roles}, nil
 }
 
 // key is the stored key of an id.
-func (k *Keys) key(ctx context.Context, id string, cheap bool) (messages.StoredKey, bool, error) {
+func (k *Keys) key(ctx context.Context, id string, cheap bool) (control.StoredKey, bool, error) {
 	if key, found, sure := k.lookUp(id, cheap); sure {
 		return key, found, nil
 	}
@@ -100,12 +100,12 @@ func (k *Keys) key(ctx context.Context, id string, cheap bool) (messages.StoredK
 		c, _ := r.Val.(cached)
 		return c.key, c.key.ID != "", r.Err
 	case <-ctx.Done():
-		return messages.StoredKey{}, false, fmt.Errorf("%w: %v", auth.ErrUnavailable, context.Cause(ctx)) //nolint:errorlint // for the log
+		return control.StoredKey{}, false, fmt.Errorf("%w: %v", auth.ErrUnavailable, context.Cause(ctx)) //nolint:errorlint // for the log
 	}
 }
 
 // lookUp looks into the memory only; sure is false when that says nothing that counts any more.
-func (k *Keys) lookUp(id string, cheap bool) (key messages.StoredKey, found, sure bool) {
+func (k *Keys) lookUp(id string, cheap bool) (key control.StoredKey, found, sure bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
@@ -120,7 +120,7 @@ func (k *Keys) lookUp(id string, cheap bool) (key messages.StoredKey, found, sur
 	}
 }
 
-func (k *Keys) keep(id string, key messages.StoredKey, ok bool, until time.Time) {
+func (k *Keys) keep(id string, key control.StoredKey, ok bool, until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if ok {

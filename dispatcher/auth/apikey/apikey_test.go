@@ -14,7 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/dispatcher/auth/apikey"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,12 +22,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // shelf is a store in memory.
 type shelf struct {
 	mu    sync.Mutex
-	keys  map[string]messages.StoredKey
+	keys  map[string]control.StoredKey
 	err   error
 	reads int
 }
 
-func (s *shelf) Key(_ context.Context, id string) (messages.StoredKey, bool, error) {
+func (s *shelf) Key(_ context.Context, id string) (control.StoredKey, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
@@ -41,15 +41,15 @@ const (
 )
 
 // newShelf has the key of token.
-func newShelf(change func(*messages.StoredKey)) *shelf {
+func newShelf(change func(*control.StoredKey)) *shelf {
 	sum := sha256.Sum256([]byte(token))
-	k := messages.StoredKey{APIKey: messages.APIKey{
-		ID: id, Tenant: "acme", Roles: []messages.AccessRole{messages.RoleViewer}, Name: "ci",
+	k := control.StoredKey{APIKey: control.APIKey{
+		ID: id, Tenant: "acme", Roles: []control.AccessRole{control.RoleViewer}, Name: "ci",
 	}, Hash: hex.EncodeToString(sum[:])}
 	if change != nil {
 		change(&k)
 	}
-	return &shelf{keys: map[string]messages.StoredKey{id: k}}
+	return &shelf{keys: map[string]control.StoredKey{id: k}}
 }
 
 var start = time.Unix(1_700_000_000, 0)
@@ -58,7 +58,7 @@ func TestKeysThatDoNotCount(t *testing.T) {
 	past := start
 	for name, tc := range map[string]struct {
 		token  string
-		change func(*messages.StoredKey)
+		change func(*control.StoredKey)
 	}{
 		"another secret":   {token[:len(token)-1] + "x", nil},
 		"a longer one":     {token + "x", nil},
@@ -69,13 +69,13 @@ func TestKeysThatDoNotCount(t *testing.T) {
 		"a hostile id":     {"lsk_abc.>.defghi" + token[16:], nil},
 		"a short id":       {"lsk_abc" + token[16:], nil},
 		"a huge secret":    {token + string(make([]byte, 1000)), nil},
-		"expired":          {token, func(k *messages.StoredKey) { k.Expires = &past }},
-		"no hash":          {token, func(k *messages.StoredKey) { k.Hash = "" }},
-		"a hash of none":   {token, func(k *messages.StoredKey) { k.Hash = "not hex" }},
+		"expired":          {token, func(k *control.StoredKey) { k.Expires = &past }},
+		"no hash":          {token, func(k *control.StoredKey) { k.Hash = "" }},
+		"a hash of none":   {token, func(k *control.StoredKey) { k.Hash = "not hex" }},
 		"the hash as key":  {"lsk_" + id + "_" + newShelf(nil).keys[id].Hash, nil},
-		"a strange role":   {token, func(k *messages.StoredKey) { k.Roles = []messages.AccessRole{"root"} }},
-		"a strange tenant": {token, func(k *messages.StoredKey) { k.Tenant = "a.b" }},
-		"too much":         {token, func(k *messages.StoredKey) { k.Tenant, k.Roles = "*", []messages.AccessRole{messages.RoleApprover} }},
+		"a strange role":   {token, func(k *control.StoredKey) { k.Roles = []control.AccessRole{"root"} }},
+		"a strange tenant": {token, func(k *control.StoredKey) { k.Tenant = "a.b" }},
+		"too much":         {token, func(k *control.StoredKey) { k.Tenant, k.Roles = "*", []control.AccessRole{control.RoleApprover} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys := apikey.New(newShelf(tc.change), func() time.Time { return start })

@@ -17,7 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/longshore-run/longshore/dispatcher/auth"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Config is fixed for the life of Tokens.
@@ -141,14 +141,14 @@ func (t *Tokens) principal(std *jwt.Claims, claims map[string]json.RawMessage) (
 		return nil, unknown("it names no tenant")
 	}
 	for _, r := range words(claim(claims, t.cfg.RolesClaim)) {
-		if role := messages.AccessRole(r); slices.Contains(messages.AccessRoles(), role) && !slices.Contains(p.Roles, role) {
+		if role := control.AccessRole(r); slices.Contains(control.AccessRoles(), role) && !slices.Contains(p.Roles, role) {
 			p.Roles = append(p.Roles, role)
 		}
 	}
 	if len(p.Roles) == 0 {
 		return nil, unknown("it names no role")
 	}
-	if err := messages.CheckAccess(p.Tenant, p.Roles); err != nil {
+	if err := control.CheckAccess(p.Tenant, p.Roles); err != nil {
 		return nil, unknown("its tenant or roles are not valid")
 	}
 	return p, nil

@@ -25,7 +25,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/auth"
 	"github.com/longshore-run/longshore/dispatcher/auth/jwks"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -151,7 +151,7 @@ func sign(t *testing.T, alg jose.SignatureAlgorithm, key any, kid string, c map[
 func TestTokensThatCount(t *testing.T) {
 	p := newProvider(t)
 	tokens := p.tokens(p.url)
-	want := &auth.Principal{Kind: auth.KindJWT, ID: "ann", Tenant: "acme", Roles: []messages.AccessRole{messages.RoleApprover}}
+	want := &auth.Principal{Kind: auth.KindJWT, ID: "ann", Tenant: "acme", Roles: []control.AccessRole{control.RoleApprover}}
 	for name, token := range map[string]string{
 		"RS256":            sign(t, jose.RS256, p.rsa, "rsa", claims(nil)),
 		"ES256":            sign(t, jose.ES256, p.ec, "ec", claims(nil)),

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -41,8 +42,8 @@ func (g *graveyard) registerFilter(cmd *cobra.Command) {
 }
 
 // request is the filter of the flags, checked.
-func (g *graveyard) request(now time.Time) (messages.DeadListRequest, error) {
-	r := messages.DeadListRequest{DeadFilter: messages.DeadFilter{
+func (g *graveyard) request(now time.Time) (control.DeadListRequest, error) {
+	r := control.DeadListRequest{DeadFilter: control.DeadFilter{
 		Unaddressed: g.unaddressed, Kind: messages.DeadKind(g.kind), Agent: g.agent, Code: messages.Code(g.code),
 	}}
 	if !g.unaddressed {
@@ -59,12 +60,12 @@ func (g *graveyard) request(now time.Time) (messages.DeadListRequest, error) {
 }
 
 // one is the request for a single letter.
-func (g *graveyard) one(arg string) (messages.DeadRequest, error) {
+func (g *graveyard) one(arg string) (control.DeadRequest, error) {
 	seq, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || seq == 0 {
-		return messages.DeadRequest{}, render.Usagef("%q is not the number of a dead letter: see `longshore dead list`", strict.Clip(arg, 64))
+		return control.DeadRequest{}, render.Usagef("%q is not the number of a dead letter: see `longshore dead list`", strict.Clip(arg, 64))
 	}
-	r := messages.DeadRequest{Seq: seq, Unaddressed: g.unaddressed}
+	r := control.DeadRequest{Seq: seq, Unaddressed: g.unaddressed}
 	if !g.unaddressed {
 		r.Tenant = g.Tenant
 	}
@@ -111,8 +112,8 @@ func (c deadLetters) listDead() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if limit < 1 || limit > messages.MaxDeadList {
-				return render.Usagef("--limit: must be 1 to %d", messages.MaxDeadList)
+			if limit < 1 || limit > control.MaxDeadList {
+				return render.Usagef("--limit: must be 1 to %d", control.MaxDeadList)
 			}
 			req.Limit = limit
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
@@ -127,11 +128,11 @@ func (c deadLetters) listDead() *cobra.Command {
 		},
 	}
 	g.registerFilter(cmd)
-	cmd.Flags().IntVar(&limit, "limit", messages.MaxDeadList, fmt.Sprintf("at most so many, up to %d", messages.MaxDeadList))
+	cmd.Flags().IntVar(&limit, "limit", control.MaxDeadList, fmt.Sprintf("at most so many, up to %d", control.MaxDeadList))
 	return cmd
 }
 
-func (c deadLetters) writeDead(cmd *cobra.Command, list *messages.DeadList, asJSON bool) error {
+func (c deadLetters) writeDead(cmd *cobra.Command, list *control.DeadList, asJSON bool) error {
 	show := deadTable
 	switch {
 	case asJSON:
@@ -212,7 +213,7 @@ func (c deadLetters) purgeDead() *cobra.Command {
 					if _, err := client.PurgeDead(cmd.Context(), req); err != nil {
 						return explainDead(err, g.Tenant)
 					}
-					if err := c.told(cmd, &g, messages.DeadBulk{Purged: []uint64{req.Seq}}); err != nil {
+					if err := c.told(cmd, &g, control.DeadBulk{Purged: []uint64{req.Seq}}); err != nil {
 						return err
 					}
 				}
@@ -227,8 +228,8 @@ func (c deadLetters) purgeDead() *cobra.Command {
 }
 
 // each is a request for each letter.
-func (g *graveyard) each(args []string) ([]messages.DeadRequest, error) {
-	out := make([]messages.DeadRequest, len(args))
+func (g *graveyard) each(args []string) ([]control.DeadRequest, error) {
+	out := make([]control.DeadRequest, len(args))
 	for i, arg := range args {
 		var err error
 		if out[i], err = g.one(arg); err != nil {
@@ -239,7 +240,7 @@ func (g *graveyard) each(args []string) ([]messages.DeadRequest, error) {
 }
 
 // everyDead does the same with all letters that fit, a page after the other.
-func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(*dispatcher.Client, context.Context, messages.DeadListRequest) (*messages.DeadBulk, error)) error {
+func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(*dispatcher.Client, context.Context, control.DeadListRequest) (*control.DeadBulk, error)) error {
 	req, err := g.request(c.Options.Now())
 	if err != nil {
 		return err
@@ -270,7 +271,7 @@ func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(*dispat
 }
 
 // told shows what became of letters.
-func (c deadLetters) told(cmd *cobra.Command, g *graveyard, out messages.DeadBulk) error {
+func (c deadLetters) told(cmd *cobra.Command, g *graveyard, out control.DeadBulk) error {
 	if g.Output.JSON {
 		return c.WriteJSON(cmd, out)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // indexLook is how often a rebuild is looked at.
@@ -62,8 +63,8 @@ func (c indexes) index() *cobra.Command {
 	return cmd
 }
 
-func (c indexes) rebuildIndex(cmd *cobra.Command, client *dispatcher.Client) (*messages.IndexStatus, error) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), messages.IndexRebuildTime)
+func (c indexes) rebuildIndex(cmd *cobra.Command, client *dispatcher.Client) (*control.IndexStatus, error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), control.IndexRebuildTime)
 	defer cancel()
 	if err := client.RebuildIndex(ctx); err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func explainIndex(err error) error {
 	return render.Explain(err, messages.Ref{Tenant: messages.DefaultTenant, Run: "_"})
 }
 
-func indexLine(s *messages.IndexStatus) string {
+func indexLine(s *control.IndexStatus) string {
 	line := fmt.Sprintf("%s: %d runs, %d steps, up to event %d of %d, %d behind\n", s.Kind, s.Runs, s.Steps, s.Position, s.Last, s.Behind)
 	if s.Error != "" {
 		line += "it is not kept: " + render.Visible(s.Error) + "\n"

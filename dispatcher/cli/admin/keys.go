@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // keys are the commands about keys.
@@ -42,7 +43,7 @@ type keyFlags struct {
 func (f *keyFlags) spec(now time.Time) (spec dispatcher.KeySpec, err error) {
 	spec = dispatcher.KeySpec{Tenant: f.tenant, Name: f.name, By: f.by}
 	for _, r := range f.roles {
-		spec.Roles = append(spec.Roles, messages.AccessRole(r))
+		spec.Roles = append(spec.Roles, control.AccessRole(r))
 	}
 	switch {
 	case f.tenant == "":
@@ -50,7 +51,7 @@ func (f *keyFlags) spec(now time.Time) (spec dispatcher.KeySpec, err error) {
 	case len(f.roles) == 0:
 		return spec, render.Usagef("--role is missing: viewer, submitter, approver, operator or admin")
 	}
-	if err := messages.CheckAccess(spec.Tenant, spec.Roles); err != nil {
+	if err := control.CheckAccess(spec.Tenant, spec.Roles); err != nil {
 		return spec, render.Misuse(err)
 	}
 	if f.expires != "" {
@@ -99,7 +100,7 @@ func (c keys) createKey() *cobra.Command {
 				case f.output.JSON:
 					return c.WriteJSON(cmd, struct {
 						Key string `json:"key"`
-						messages.APIKey
+						control.APIKey
 					}{key, about})
 				}
 				if err := render.Write(cmd.ErrOrStderr(), "key "+about.ID+": it is shown this once\n"); err != nil {
@@ -159,7 +160,7 @@ func (c keys) revokeKey() *cobra.Command {
 			if len(args) != 1 {
 				return render.Usagef("needs the id of one key, got %d arguments", len(args))
 			}
-			if messages.CheckKeyID(args[0]) != nil { // it may be the key itself: it is not shown
+			if control.CheckKeyID(args[0]) != nil { // it may be the key itself: it is not shown
 				return render.Usagef("the id of a key is the part between its underscores: see `longshore keys api list`")
 			}
 			return nil
@@ -190,7 +191,7 @@ func explainKey(err error, id string) error {
 	return render.Explain(err, messages.Ref{})
 }
 
-func writeKeys(w io.Writer, keys []messages.APIKey, now time.Time) error {
+func writeKeys(w io.Writer, keys []control.APIKey, now time.Time) error {
 	if len(keys) == 0 {
 		return nil
 	}

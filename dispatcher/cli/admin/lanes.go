@@ -12,11 +12,12 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func (c fleets) lanes() *cobra.Command {
 	var (
-		req    messages.LanesRequest
+		req    control.LanesRequest
 		output render.Format
 	)
 	cmd := &cobra.Command{
@@ -54,7 +55,7 @@ func (c fleets) lanes() *cobra.Command {
 	return cmd
 }
 
-func writeLanes(w io.Writer, list []messages.LaneStatus, now time.Time) error {
+func writeLanes(w io.Writer, list []control.LaneStatus, now time.Time) error {
 	table := render.NewTable(w)
 	table.Row("PRIORITY", "TENANT", "QUEUED", "IN FLIGHT", "OLDEST")
 	for _, l := range list {

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // heldFlags are the flags of commands about pauses.
@@ -116,7 +117,7 @@ func pausable(orNothing bool) cobra.PositionalArgs {
 	}
 }
 
-func writePauses(w io.Writer, list []messages.PausedThing, now time.Time) error {
+func writePauses(w io.Writer, list []control.PausedThing, now time.Time) error {
 	table := render.NewTable(w)
 	table.Row("KIND", "NAME", "BY", "SINCE", "REASON")
 	for _, p := range list {

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // quotas are the commands about quotas.
@@ -118,12 +119,12 @@ func (c quotas) runQuotasSet(cmd *cobra.Command, g *grant, of messages.QuotaRef)
 	return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 		var err error
 		for range quotaTries {
-			var before *messages.QuotaState
+			var before *control.QuotaState
 			if before, err = client.Quota(cmd.Context(), of); err != nil {
 				break
 			}
-			var change *messages.QuotaChange
-			change, err = client.PutQuota(cmd.Context(), messages.QuotaPut{
+			var change *control.QuotaChange
+			change, err = client.PutQuota(cmd.Context(), control.QuotaPut{
 				QuotaRef: of, Quota: g.fill(cmd, before.Quota), IfRevision: &before.Revision, By: g.by,
 			})
 			if err == nil {
@@ -166,7 +167,7 @@ func (c quotas) quotasDelete() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of := quotaOf(args)
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				change, err := client.DeleteQuota(cmd.Context(), messages.QuotaDelete{QuotaRef: of, By: by})
+				change, err := client.DeleteQuota(cmd.Context(), control.QuotaDelete{QuotaRef: of, By: by})
 				if err != nil {
 					return explainQuota(err, of)
 				}
@@ -266,7 +267,7 @@ func (l *limit) number(n float64) string {
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
-func (c quotas) showChange(cmd *cobra.Command, f render.Format, change *messages.QuotaChange) error {
+func (c quotas) showChange(cmd *cobra.Command, f render.Format, change *control.QuotaChange) error {
 	if f.JSON {
 		return c.WriteJSON(cmd, change)
 	}
@@ -285,7 +286,7 @@ func (c quotas) showChange(cmd *cobra.Command, f render.Format, change *messages
 	return table.Flush()
 }
 
-func writeQuotas(w io.Writer, list []messages.QuotaState) error {
+func writeQuotas(w io.Writer, list []control.QuotaState) error {
 	table := render.NewTable(w)
 	table.Row("KIND", "NAME", "WEIGHT", "RUNNING", "QUEUED", "PER MINUTE", "PER DAY", "PER MONTH", "PAUSED")
 	for _, q := range list {
@@ -302,7 +303,7 @@ func writeQuotas(w io.Writer, list []messages.QuotaState) error {
 	return table.Flush()
 }
 
-func writeQuota(w io.Writer, q *messages.QuotaState) error {
+func writeQuota(w io.Writer, q *control.QuotaState) error {
 	used := map[string]float64{}
 	if u := q.Usage; u != nil {
 		used = map[string]float64{

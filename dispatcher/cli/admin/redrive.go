@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -49,7 +50,7 @@ func (c deadLetters) redriveDead() *cobra.Command {
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				for _, one := range requests {
-					if err := c.redriveOne(cmd, client, &m, messages.DeadRedrive{DeadRequest: one, Task: task, NewID: m.newID}); err != nil {
+					if err := c.redriveOne(cmd, client, &m, control.DeadRedrive{DeadRequest: one, Task: task, NewID: m.newID}); err != nil {
 						return err
 					}
 				}
@@ -66,7 +67,7 @@ func (c deadLetters) redriveDead() *cobra.Command {
 	return cmd
 }
 
-func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m *mending, req messages.DeadRedrive) error {
+func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m *mending, req control.DeadRedrive) error {
 	if len(m.set) > 0 {
 		body := req.Task
 		if len(body) == 0 {
@@ -85,7 +86,7 @@ func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m
 	if err != nil {
 		return explainDead(err, m.Tenant)
 	}
-	return c.told(cmd, &m.graveyard, messages.DeadBulk{Redriven: []messages.DeadRedriven{*done}})
+	return c.told(cmd, &m.graveyard, control.DeadBulk{Redriven: []control.DeadRedriven{*done}})
 }
 
 // task is the task of --edit; nil without.

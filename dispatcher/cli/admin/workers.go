@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // fleets are the commands about workers, and about what is queued or paused for them.
@@ -55,7 +56,7 @@ func (c fleets) drainCommand() *cobra.Command {
 			if len(args) != 1 {
 				return render.Usagef("needs the name or id of one worker, got %d arguments", len(args))
 			}
-			if err := (messages.WorkerDrain{Worker: args[0]}).Check(); err != nil {
+			if err := (control.WorkerDrain{Worker: args[0]}).Check(); err != nil {
 				return render.Misuse(err)
 			}
 			return nil

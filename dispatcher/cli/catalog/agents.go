@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/agents"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // definitions are the commands about agents.
@@ -273,7 +274,7 @@ func (c definitions) agentsDelete() *cobra.Command {
 		Args: oneName("name of an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				change, err := client.DeleteAgent(cmd.Context(), messages.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-revision", &revision)})
+				change, err := client.DeleteAgent(cmd.Context(), control.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-revision", &revision)})
 				if err != nil {
 					return explainCatalog(err, "agent", args[0])
 				}

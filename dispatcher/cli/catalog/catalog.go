@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -58,7 +59,7 @@ func (c revisions) writeText(cmd *cobra.Command, text string) error {
 }
 
 // writeHistory writes changes, newest first; number is what theirs are called.
-func (c revisions) writeHistory(cmd *cobra.Command, f render.Format, number string, changes []messages.Change) error {
+func (c revisions) writeHistory(cmd *cobra.Command, f render.Format, number string, changes []control.Change) error {
 	if f.JSON {
 		return conn.WriteLines(c.Caller, cmd, changes)
 	}
@@ -76,7 +77,7 @@ func (c revisions) writeHistory(cmd *cobra.Command, f render.Format, number stri
 }
 
 // pair is the two revisions that a diff is of, by what follows the name: two, or one and the newest, or the two newest.
-func pair(history []messages.Change, args []string) (from, to uint64, err error) {
+func pair(history []control.Change, args []string) (from, to uint64, err error) {
 	var numbers []uint64
 	for _, a := range args {
 		n, err := strconv.ParseUint(a, 10, 64)
@@ -106,7 +107,7 @@ func diffArgs(what string) cobra.PositionalArgs {
 		if err := checkName(what, args[0]); err != nil {
 			return err
 		}
-		_, _, err := pair(make([]messages.Change, 2), args[1:])
+		_, _, err := pair(make([]control.Change, 2), args[1:])
 		return err
 	}
 }
@@ -146,9 +147,9 @@ type comparison struct {
 // diff compares two revisions as texts.
 func (c revisions) diff(
 	cmd *cobra.Command, output render.Format, what string, args []string,
-	history func(context.Context, string) ([]messages.Change, error), text func(uint64) (string, error),
+	history func(context.Context, string) ([]control.Change, error), text func(uint64) (string, error),
 ) error {
-	var changes []messages.Change
+	var changes []control.Change
 	if len(args) < 3 {
 		var err error
 		if changes, err = history(cmd.Context(), args[0]); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -135,7 +136,7 @@ func (c prompts) promptsValidate() *cobra.Command {
 				return render.OneLine(err)
 			}
 			if len(found) > 0 {
-				return c.writeVerdict(cmd, output, d.file, messages.PromptVerdict{Errors: found})
+				return c.writeVerdict(cmd, output, d.file, control.PromptVerdict{Errors: found})
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				v, err := client.ValidatePrompt(cmd.Context(), d.prompt)
@@ -152,7 +153,7 @@ func (c prompts) promptsValidate() *cobra.Command {
 }
 
 // writeVerdict shows what is wrong with a prompt, which is then the error too.
-func (c prompts) writeVerdict(cmd *cobra.Command, output render.Format, file string, v messages.PromptVerdict) error {
+func (c prompts) writeVerdict(cmd *cobra.Command, output render.Format, file string, v control.PromptVerdict) error {
 	if output.JSON {
 		if err := c.WriteJSON(cmd, v); err != nil {
 			return err
@@ -195,7 +196,7 @@ func (c prompts) promptsGet() *cobra.Command {
 
 func (c prompts) promptsList() *cobra.Command {
 	var (
-		filter messages.PromptFilter
+		filter control.PromptFilter
 		output render.Format
 	)
 	cmd := &cobra.Command{
@@ -239,7 +240,7 @@ func (c prompts) writePrompts(cmd *cobra.Command, f render.Format, prompts []mes
 
 func (c prompts) promptsRender() *cobra.Command {
 	var (
-		req    messages.PromptRender
+		req    control.PromptRender
 		vars   []string
 		object string
 		output render.Format
@@ -350,7 +351,7 @@ func (c prompts) promptsDelete() *cobra.Command {
 		Args: oneName("id of a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				change, err := client.DeletePrompt(cmd.Context(), messages.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-version", &version)})
+				change, err := client.DeletePrompt(cmd.Context(), control.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-version", &version)})
 				if err != nil {
 					return explainCatalog(err, "prompt", args[0])
 				}

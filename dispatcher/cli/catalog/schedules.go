@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/schedules"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // timetables are the commands about schedules.
@@ -29,13 +30,13 @@ func (c timetables) schedules() *cobra.Command {
 			"schedule and the time, in UTC.",
 	}
 	var pauseBy, resumeBy string
-	pause := c.changeSchedule("pause NAME", "Submit nothing until it is resumed", "paused", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*messages.ScheduleStatus, error) {
+	pause := c.changeSchedule("pause NAME", "Submit nothing until it is resumed", "paused", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.PauseSchedule(ctx, ref, pauseBy)
 	})
-	resume := c.changeSchedule("resume NAME", "Go on with the next time", "resumed", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*messages.ScheduleStatus, error) {
+	resume := c.changeSchedule("resume NAME", "Go on with the next time", "resumed", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.ResumeSchedule(ctx, ref, resumeBy)
 	})
-	remove := c.changeSchedule("delete NAME", "Remove a schedule; its runs go on", "deleted", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*messages.ScheduleStatus, error) {
+	remove := c.changeSchedule("delete NAME", "Remove a schedule; its runs go on", "deleted", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.DeleteSchedule(ctx, ref)
 	})
 	c.ByFlag(pause, &pauseBy)
@@ -175,7 +176,7 @@ func (c timetables) showSchedule() *cobra.Command {
 	return cmd
 }
 
-func (c timetables) writeSchedule(w io.Writer, st *messages.ScheduleStatus) error {
+func (c timetables) writeSchedule(w io.Writer, st *control.ScheduleStatus) error {
 	sc := &st.Schedule
 	rows := [][2]string{
 		{"name", sc.Name},
@@ -213,7 +214,7 @@ func (c timetables) writeSchedule(w io.Writer, st *messages.ScheduleStatus) erro
 }
 
 // skipped is what did not run, and why.
-func (c timetables) skipped(sk *messages.Skipped, zone string) string {
+func (c timetables) skipped(sk *control.Skipped, zone string) string {
 	text := c.when(sk.At, zone)
 	if sk.Last != nil {
 		text = fmt.Sprintf("%d from %s to %s", sk.Count, text, c.when(*sk.Last, zone))
@@ -222,7 +223,7 @@ func (c timetables) skipped(sk *messages.Skipped, zone string) string {
 }
 
 // changeSchedule is a command that does one thing to a schedule.
-func (c timetables) changeSchedule(use, short, done string, do func(context.Context, *dispatcher.Client, messages.ScheduleRef) (*messages.ScheduleStatus, error)) *cobra.Command {
+func (c timetables) changeSchedule(use, short, done string, do func(context.Context, *dispatcher.Client, messages.ScheduleRef) (*control.ScheduleStatus, error)) *cobra.Command {
 	var s conn.Shared
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: oneName("name of a schedule"),
@@ -259,7 +260,7 @@ func (c timetables) runSchedule() *cobra.Command {
 				case err != nil:
 					return explainSchedule(err, ref)
 				case s.Output.JSON:
-					return c.WriteJSON(cmd, messages.SubmitReply{ID: run.Run})
+					return c.WriteJSON(cmd, control.SubmitReply{ID: run.Run})
 				}
 				return render.Write(cmd.OutOrStdout(), run.Run+"\n")
 			})

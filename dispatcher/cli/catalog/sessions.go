@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -128,7 +129,7 @@ func explainSession(err error, tenant, name string) error {
 	}
 }
 
-func writeSessions(w io.Writer, list []messages.SessionStatus, now time.Time) error {
+func writeSessions(w io.Writer, list []control.SessionStatus, now time.Time) error {
 	table := render.NewTable(w)
 	table.Row("NAME", "TURN", "WAITING", "ENDED", "UPDATED")
 	for _, s := range list {
@@ -137,7 +138,7 @@ func writeSessions(w io.Writer, list []messages.SessionStatus, now time.Time) er
 	return table.Flush()
 }
 
-func writeSession(w io.Writer, s *messages.SessionStatus) error {
+func writeSession(w io.Writer, s *control.SessionStatus) error {
 	table := render.NewTable(w)
 	rows := make([][2]string, 0, len(s.Ended)+len(s.Waiting)+1)
 	for _, id := range s.Ended {

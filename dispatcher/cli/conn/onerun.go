@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // How runs are named.
@@ -147,7 +148,7 @@ func meant(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, chan
 
 // startingWith are the ids that begin with that of run, newest first.
 func startingWith(ctx context.Context, client *dispatcher.Client, run messages.Ref) ([]string, error) {
-	list, err := client.Runs(ctx, dispatcher.RunFilter{Tenant: run.Tenant, Prefix: run.Run, Limit: messages.MaxRunPage})
+	list, err := client.Runs(ctx, dispatcher.RunFilter{Tenant: run.Tenant, Prefix: run.Run, Limit: control.MaxRunPage})
 	if err != nil {
 		return nil, err
 	}

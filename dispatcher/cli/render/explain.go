@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // lineError is an error whose text is fit for a terminal.
@@ -46,7 +47,7 @@ func Explain(err error, run messages.Ref) error {
 	case errors.As(err, &limited):
 		return say("%v: nothing was submitted, come again in %s", err, limited.Wait)
 	case errors.Is(err, dispatcher.ErrRemoved):
-		return say("run %s of tenant %s: %s", run.Run, run.Tenant, messages.RunRemoved)
+		return say("run %s of tenant %s: %s", run.Run, run.Tenant, control.RunRemoved)
 	case errors.Is(err, dispatcher.ErrNotFound):
 		return say("no run %s of tenant %s: `%s` shows those of the last day; --tenant names another tenant", run.Run, run.Tenant, Command("list", messages.Ref{Tenant: run.Tenant}))
 	case errors.Is(err, dispatcher.ErrDecided), errors.Is(err, dispatcher.ErrNotSteered):

@@ -10,7 +10,7 @@ import (
 // IsTerminal reports whether an input or output is a terminal.
 func IsTerminal(stream any) bool {
 	is := false
-	control(stream, func(fd int) { is = term.IsTerminal(fd) })
+	descriptor(stream, func(fd int) { is = term.IsTerminal(fd) })
 	return is
 }
 
@@ -20,7 +20,7 @@ func Width(output any) int { return cmp.Or(terminalWidth(output), DefaultWidth) 
 // terminalWidth is 0 if the output is no terminal, or one that does not say how wide it is.
 func terminalWidth(output any) int {
 	width := 0
-	control(output, func(fd int) {
+	descriptor(output, func(fd int) {
 		if w, _, err := term.GetSize(fd); err == nil && w > 0 {
 			width = w
 		}
@@ -28,8 +28,8 @@ func terminalWidth(output any) int {
 	return width
 }
 
-// control does something with the descriptor of a file and leaves its reads interruptible, which File.Fd would not.
-func control(stream any, do func(fd int)) {
+// descriptor does something with the descriptor of a file and leaves its reads interruptible, which File.Fd would not.
+func descriptor(stream any, do func(fd int)) {
 	f, ok := stream.(*os.File)
 	if !ok {
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // NeedsPerson says that a run waits for a person and nobody is there to ask. The run was left as it is.
@@ -109,7 +110,7 @@ func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages
 			if text == "" {
 				continue
 			}
-			_, err = client.Answer(ctx, run, messages.AnswerRequest{Call: waits.CallID, Text: text, By: by})
+			_, err = client.Answer(ctx, run, control.AnswerRequest{Call: waits.CallID, Text: text, By: by})
 			return err
 		}
 	}
@@ -159,8 +160,8 @@ func decision(text string) (yes bool, reason string, understood bool) {
 }
 
 // askedOf is what a run asks an approval for now; nil: nothing.
-func askedOf(ctx context.Context, client *dispatcher.Client, run messages.Ref) (*messages.WaitingApproval, error) {
-	list, err := client.Approvals(ctx, run.Tenant, messages.MaxApprovals)
+func askedOf(ctx context.Context, client *dispatcher.Client, run messages.Ref) (*control.WaitingApproval, error) {
+	list, err := client.Approvals(ctx, run.Tenant, control.MaxApprovals)
 	if err != nil {
 		return nil, err
 	}

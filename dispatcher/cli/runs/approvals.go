@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func (c decisions) approvals() *cobra.Command {
@@ -26,8 +27,8 @@ func (c decisions) approvals() *cobra.Command {
 			if err := s.Check("_"); err != nil { // for the tenant
 				return err
 			}
-			if limit < 1 || limit > messages.MaxApprovals {
-				return render.Usagef("--limit: must be 1 to %d", messages.MaxApprovals)
+			if limit < 1 || limit > control.MaxApprovals {
+				return render.Usagef("--limit: must be 1 to %d", control.MaxApprovals)
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				list, err := client.Approvals(cmd.Context(), s.Tenant, limit)
@@ -39,11 +40,11 @@ func (c decisions) approvals() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("at most so many, up to %d", messages.MaxApprovals))
+	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("at most so many, up to %d", control.MaxApprovals))
 	return cmd
 }
 
-func (c decisions) writeApprovals(cmd *cobra.Command, s *conn.Shared, list *messages.ApprovalList) error {
+func (c decisions) writeApprovals(cmd *cobra.Command, s *conn.Shared, list *control.ApprovalList) error {
 	table := render.NewTable(cmd.OutOrStdout())
 	for i := range list.Approvals {
 		a := &list.Approvals[i]
@@ -130,7 +131,7 @@ func (c decisions) answer() *cobra.Command {
 		Args: s.Args(1, 1, "the id of a run and the answer in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithRun(cmd, &s.OfRun, args, func(client *dispatcher.Client, run messages.Ref) error {
-				status, err := client.Answer(cmd.Context(), run, messages.AnswerRequest{Text: s.Rest(args)[0], By: cmp.Or(s.by, c.Options.User)})
+				status, err := client.Answer(cmd.Context(), run, control.AnswerRequest{Text: s.Rest(args)[0], By: cmp.Or(s.by, c.Options.User)})
 				return c.wasTold(cmd, &s.Shared, run, status, err, "answered")
 			})
 		},
@@ -140,7 +141,7 @@ func (c decisions) answer() *cobra.Command {
 }
 
 // wasTold says what came of a decision or an answer.
-func (c decisions) wasTold(cmd *cobra.Command, s *conn.Shared, run messages.Ref, status *messages.RunStatus, err error, what string) error {
+func (c decisions) wasTold(cmd *cobra.Command, s *conn.Shared, run messages.Ref, status *control.RunStatus, err error, what string) error {
 	switch {
 	case err != nil:
 		return render.Explain(err, run)

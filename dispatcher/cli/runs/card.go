@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // cardExtras is how long a card waits for what is not its status.
@@ -32,10 +33,10 @@ const (
 
 // card is what a person wants to know of a run.
 type card struct {
-	*messages.RunStatus
+	*control.RunStatus
 
 	Run    *messages.RunSummary  `json:"run,omitempty"`    // its task and what it used
-	Why    *messages.Why         `json:"why,omitempty"`    // what it waits for or does, until it has ended
+	Why    *control.Why          `json:"why,omitempty"`    // what it waits for or does, until it has ended
 	Result *messages.AgentResult `json:"result,omitempty"` // once it has ended, without its text
 }
 

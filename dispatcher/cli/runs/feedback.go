@@ -12,11 +12,12 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func (c runs) feedback() *cobra.Command {
 	var s said
-	var req messages.FeedbackRequest
+	var req control.FeedbackRequest
 	score, labels := 0.0, []string(nil)
 	cmd := &cobra.Command{
 		Use: "feedback RUN", Short: "Say what you think of a run, or list what others do",
@@ -69,7 +70,7 @@ func (c runs) feedback() *cobra.Command {
 	return cmd
 }
 
-func (c runs) writeFeedback(cmd *cobra.Command, s *conn.Shared, run messages.Ref, list *messages.FeedbackList) error {
+func (c runs) writeFeedback(cmd *cobra.Command, s *conn.Shared, run messages.Ref, list *control.FeedbackList) error {
 	table := render.NewTable(cmd.OutOrStdout())
 	for i := range list.Feedback {
 		f := &list.Feedback[i]

@@ -12,11 +12,12 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func (c runs) fork() *cobra.Command {
 	s := conn.OfRun{Changes: true}
-	var req messages.ForkRequest
+	var req control.ForkRequest
 	var agent string
 	cmd := &cobra.Command{
 		Use:   "fork ID --at STEP",
@@ -57,7 +58,7 @@ func (c runs) fork() *cobra.Command {
 }
 
 // fillFork checks what the flags say.
-func fillFork(cmd *cobra.Command, req *messages.ForkRequest, agent string) error {
+func fillFork(cmd *cobra.Command, req *control.ForkRequest, agent string) error {
 	name, revision, at := strings.Cut(agent, "@")
 	if at {
 		n, err := strconv.ParseUint(revision, 10, 64)
@@ -97,7 +98,7 @@ func explainFork(err error, run messages.Ref) error {
 	return render.Explain(forkFlag(err), run)
 }
 
-func forkNote(r *messages.ForkReply, from messages.Ref) string {
+func forkNote(r *control.ForkReply, from messages.Ref) string {
 	kept := "No step is kept"
 	if n := r.From.Step - 1; n > 0 {
 		kept = render.Count(int64(n), "step") + " of run " + from.Run + " kept"

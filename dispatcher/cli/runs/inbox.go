@@ -14,18 +14,19 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // letter is something that waits for a person.
 type letter struct {
-	Kind     string                    `json:"kind"` // approval, answer or budget
-	Tenant   string                    `json:"tenant"`
-	ID       string                    `json:"id"` // of the run
-	Agent    string                    `json:"agent,omitempty"`
-	Since    time.Time                 `json:"since,omitzero"`
-	Until    *time.Time                `json:"until,omitempty"`
-	Text     string                    `json:"text"`               // what is asked, for people
-	Approval *messages.WaitingApproval `json:"approval,omitempty"` // of an approval
+	Kind     string                   `json:"kind"` // approval, answer or budget
+	Tenant   string                   `json:"tenant"`
+	ID       string                   `json:"id"` // of the run
+	Agent    string                   `json:"agent,omitempty"`
+	Since    time.Time                `json:"since,omitzero"`
+	Until    *time.Time               `json:"until,omitempty"`
+	Text     string                   `json:"text"`               // what is asked, for people
+	Approval *control.WaitingApproval `json:"approval,omitempty"` // of an approval
 }
 
 // decisions are the commands that decide for runs.
@@ -44,8 +45,8 @@ func (c decisions) inbox() *cobra.Command {
 			if err := s.Check("_"); err != nil { // for the tenant
 				return err
 			}
-			if limit < 1 || limit > messages.MaxApprovals {
-				return render.Usagef("--limit: must be 1 to %d", messages.MaxApprovals)
+			if limit < 1 || limit > control.MaxApprovals {
+				return render.Usagef("--limit: must be 1 to %d", control.MaxApprovals)
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				letters, more, err := letters(cmd, client, s.Tenant, limit)
@@ -57,7 +58,7 @@ func (c decisions) inbox() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("at most so many of each kind, up to %d", messages.MaxApprovals))
+	cmd.Flags().IntVar(&limit, "limit", conn.DefaultListed, fmt.Sprintf("at most so many of each kind, up to %d", control.MaxApprovals))
 	return cmd
 }
 
@@ -75,7 +76,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 		})
 	}
 	list, err := client.Runs(cmd.Context(), dispatcher.RunFilter{
-		Tenant: tenant, Statuses: []messages.Status{messages.StatusWaiting}, Limit: messages.MaxRunPage,
+		Tenant: tenant, Statuses: []messages.Status{messages.StatusWaiting}, Limit: control.MaxRunPage,
 	})
 	if err != nil {
 		return nil, false, err

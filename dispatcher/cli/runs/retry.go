@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -40,7 +41,7 @@ func (c submissions) retry() *cobra.Command {
 					return render.Explain(err, again)
 				}
 				if s.Output.JSON {
-					return c.WriteJSON(cmd, messages.SubmitReply{ID: again.Run})
+					return c.WriteJSON(cmd, control.SubmitReply{ID: again.Run})
 				}
 				if err := render.Write(cmd.OutOrStdout(), again.Run+"\n"); err != nil {
 					return err

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func (c runs) stats() *cobra.Command {
@@ -27,12 +28,12 @@ func (c runs) stats() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			req := messages.StatsRequest{RunsRequest: messages.RunsRequest{Tenant: f.Tenant, Search: f.search, Labels: f.labels}, By: messages.StatsBy(by)}
+			req := control.StatsRequest{RunsRequest: control.RunsRequest{Tenant: f.Tenant, Search: f.search, Labels: f.labels}, By: control.StatsBy(by)}
 			if err := req.Check(); err != nil {
 				return render.Misuse(err)
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				stats, err := client.Stats(cmd.Context(), f.runs(c.Options.Now()), messages.StatsBy(by))
+				stats, err := client.Stats(cmd.Context(), f.runs(c.Options.Now()), control.StatsBy(by))
 				switch {
 				case errors.Is(err, dispatcher.ErrNoIndex):
 					return render.Worded("the dispatcher keeps no index of runs, or cannot ask it now: see LONGSHORE_INDEX and its log", err)
@@ -55,16 +56,16 @@ func (c runs) stats() *cobra.Command {
 }
 
 // behindNote says what an answer of the index does not know yet.
-func behindNote(lag messages.IndexLag) string {
+func behindNote(lag control.IndexLag) string {
 	if lag.Behind == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d events are not in this yet: the index is behind\n", lag.Behind)
 }
 
-func writeStats(w io.Writer, stats *messages.RunStats) error {
+func writeStats(w io.Writer, stats *control.RunStats) error {
 	table := render.NewTable(w)
-	if stats.By == messages.StatsByTool {
+	if stats.By == control.StatsByTool {
 		table.Row("TOOL", "CALLS", "ERRORS", "TIME", "RUNS")
 		for _, u := range stats.Tools {
 			table.Row(render.Truncate(u.Tool, render.ListedToken), number(u.Calls), number(u.Errors), render.Took(time.Duration(u.Millis)*time.Millisecond), number(u.Runs))
@@ -83,7 +84,7 @@ func writeStats(w io.Writer, stats *messages.RunStats) error {
 	return table.Flush()
 }
 
-func groupCells(name string, g *messages.RunGroup) []string {
+func groupCells(name string, g *control.RunGroup) []string {
 	rate := "-"
 	if g.SuccessRate != nil {
 		rate = fmt.Sprintf("%.1f%%", *g.SuccessRate*100)

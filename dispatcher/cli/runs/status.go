@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // width of a card; it is a flag.
@@ -70,8 +71,8 @@ func (c runs) status() *cobra.Command {
 }
 
 // webhookText says what became of a webhook.
-func webhookText(s *messages.WebhookState) string {
-	if s.State != messages.WebhookDead {
+func webhookText(s *control.WebhookState) string {
+	if s.State != control.WebhookDead {
 		return string(s.State)
 	}
 	return fmt.Sprintf("dead after %s: %s", render.Count(int64(s.Attempts), "attempt"), s.LastError)

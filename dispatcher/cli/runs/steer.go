@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func (c runs) steer() *cobra.Command {
@@ -20,7 +21,7 @@ func (c runs) steer() *cobra.Command {
 			"waiting. It is recorded when this returns.",
 		Args: s.Args(1, 1, "the id of a run and what to tell it in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req := messages.SteerRequest{Message: s.Rest(args)[0], By: cmp.Or(s.by, c.Options.User)}
+			req := control.SteerRequest{Message: s.Rest(args)[0], By: cmp.Or(s.by, c.Options.User)}
 			return c.WithRun(cmd, &s.OfRun, args, func(client *dispatcher.Client, run messages.Ref) error {
 				status, err := client.Steer(cmd.Context(), run, req)
 				switch {

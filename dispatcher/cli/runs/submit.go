@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -93,7 +94,7 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 			return render.Explain(err, run)
 		}
 		if o.Output.JSON {
-			return c.WriteJSON(cmd, messages.SubmitReply{ID: id})
+			return c.WriteJSON(cmd, control.SubmitReply{ID: id})
 		}
 		if err := render.Write(cmd.OutOrStdout(), id+"\n"); err != nil {
 			return err

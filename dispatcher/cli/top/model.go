@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -42,8 +43,8 @@ type topModel struct {
 
 	polled    time.Time // zero: nothing was answered yet
 	workers   []messages.WorkerStatus
-	lanes     []messages.LaneStatus
-	approvals []messages.WaitingApproval
+	lanes     []control.LaneStatus
+	approvals []control.WaitingApproval
 	problems  map[string]string // by section: why it could not be asked for
 
 	selected int // section, from 1; 0: none
@@ -91,8 +92,8 @@ type topFailure struct {
 // topPoll is what a fleet answered.
 type topPoll struct {
 	workers   []messages.WorkerStatus
-	lanes     *messages.LaneList
-	approvals []messages.WaitingApproval
+	lanes     *control.LaneList
+	approvals []control.WaitingApproval
 	running   []*messages.RunSummary // by the index
 	tenants   []string               // whose running runs those are
 	askedRuns bool                   // for running runs and approvals
@@ -348,14 +349,14 @@ func (m *topModel) working() []*topRun {
 
 // topShot is what `top` prints where there is no screen.
 type topShot struct {
-	Time      time.Time                  `json:"time"`
-	Rates     topRates                   `json:"rates"`
-	Workers   []messages.WorkerStatus    `json:"workers"`
-	Lanes     []messages.LaneStatus      `json:"lanes"`
-	Runs      []*topRun                  `json:"runs"` // that are being worked
-	Approvals []messages.WaitingApproval `json:"approvals"`
-	Failures  []topFailure               `json:"failures"` // since `top` began, newest first
-	Problems  map[string]string          `json:"problems,omitempty"`
+	Time      time.Time                 `json:"time"`
+	Rates     topRates                  `json:"rates"`
+	Workers   []messages.WorkerStatus   `json:"workers"`
+	Lanes     []control.LaneStatus      `json:"lanes"`
+	Runs      []*topRun                 `json:"runs"` // that are being worked
+	Approvals []control.WaitingApproval `json:"approvals"`
+	Failures  []topFailure              `json:"failures"` // since `top` began, newest first
+	Problems  map[string]string         `json:"problems,omitempty"`
 }
 
 func (m *topModel) shot(now time.Time) topShot {

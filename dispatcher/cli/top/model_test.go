@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // topStart is when the models of these tests begin.
@@ -70,11 +71,11 @@ func busy(t *testing.T) (m *topModel, now time.Time) {
 			{Name: "w-1", Version: "1.2.3", Slots: 64, Busy: 41, Held: 45, Since: topStart().Add(-26 * time.Hour)},
 			{Name: "w\x1b]0;gotcha\x07-2-of-a-very-long-name-that-does-not-fit-anywhere", Version: "1.2.4", Slots: 64, Held: 2, Since: topStart(), Draining: true},
 		},
-		lanes: &messages.LaneList{Lanes: []messages.LaneStatus{
+		lanes: &control.LaneList{Lanes: []control.LaneStatus{
 			{Priority: "wake", Queued: 2, InFlight: 3}, {Tenant: "acme", Priority: "high", Queued: 1204, InFlight: 20, Oldest: &oldest},
 		}},
 		askedRuns: true,
-		approvals: []messages.WaitingApproval{
+		approvals: []control.WaitingApproval{
 			{Tenant: "acme", ID: "01JNARUN000000000000000099", Agent: "careful", Tool: "shell", Arguments: `{"command":"rm -rf \u001b[31m/"}` + "\x1b[31m", Since: now.Add(-time.Hour)},
 		},
 	}, now)
@@ -118,7 +119,7 @@ func TestTopScreens(t *testing.T) {
 	}
 	t.Run("empty", func(t *testing.T) {
 		m := newTopModel("acme", topStart())
-		m.answer(&topPoll{askedRuns: true, lanes: &messages.LaneList{}}, topStart())
+		m.answer(&topPoll{askedRuns: true, lanes: &control.LaneList{}}, topStart())
 		goldenScreen(t, "empty", m.render(80, 24, false, topStart()))
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // topLate is how long after its end the index may still call a run running.
@@ -37,7 +38,7 @@ func (t *topping) askRunning(ctx context.Context, tenants []string, p *topPoll) 
 }
 
 // withLanes are the tenants and those that have a lane, as many as are asked for.
-func withLanes(tenants []string, lanes *messages.LaneList) []string {
+func withLanes(tenants []string, lanes *control.LaneList) []string {
 	for i := range lanes.Lanes {
 		t := lanes.Lanes[i].Tenant
 		if t != "" && !slices.Contains(tenants, t) && len(tenants) < topTenants {

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 const (
@@ -255,7 +256,7 @@ func (t *topping) ask(ctx context.Context, tenants []string, runs bool) *topPoll
 	defer cancel()
 	p := &topPoll{errs: map[string]error{}, askedRuns: runs}
 	p.workers, p.errs[topWorkers] = t.client.Workers(ctx)
-	p.lanes, p.errs[topLanes] = t.client.Lanes(ctx, messages.LanesRequest{Tenant: t.flags.tenant})
+	p.lanes, p.errs[topLanes] = t.client.Lanes(ctx, control.LanesRequest{Tenant: t.flags.tenant})
 	if !runs {
 		return p
 	}

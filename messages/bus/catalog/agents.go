@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -72,7 +73,7 @@ const ByDispatcher = "dispatcher"
 
 // ApplyAgent is PutAgent by somebody. With ifRevision it is done only if this is the newest revision, 0 for none; else
 // the error is messages.ErrRevision.
-func (cat *Catalog) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (change messages.Change, changed bool, err error) {
+func (cat *Catalog) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (change control.Change, changed bool, err error) {
 	def.SetDefaults()
 	def.Revision = 0 // the bucket's to give
 	if err := def.Validate(); err != nil {
@@ -197,8 +198,8 @@ func (cat *Catalog) Agents(ctx context.Context) ([]messages.Definition, error) {
 
 // AgentAt returns a revision of an agent as it was, or the newest for 0; messages.ErrUnknownAgent: there is none, or it
 // is not kept any more. A deleted one comes without its definition.
-func (cat *Catalog) AgentAt(ctx context.Context, name string, revision uint64) (messages.AgentRevision, error) {
-	var out messages.AgentRevision
+func (cat *Catalog) AgentAt(ctx context.Context, name string, revision uint64) (control.AgentRevision, error) {
+	var out control.AgentRevision
 	if !strict.ValidToken(name) {
 		return out, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
 	}
@@ -208,7 +209,7 @@ func (cat *Catalog) AgentAt(ctx context.Context, name string, revision uint64) (
 	case err != nil:
 		return out, fmt.Errorf("read agent %s: %w", name, err)
 	case revision == 0 && builtin && (!ok || bus.IsRemoved(m)): // what its runs get
-		return messages.AgentRevision{Change: messages.Change{Name: name}, Agent: &def}, nil
+		return control.AgentRevision{Change: control.Change{Name: name}, Agent: &def}, nil
 	case !ok && revision == 0:
 		return out, cat.unknownAgent(ctx, name)
 	case !ok:
@@ -227,7 +228,7 @@ func (cat *Catalog) AgentAt(ctx context.Context, name string, revision uint64) (
 }
 
 // AgentHistory is what is kept of the revisions of an agent, newest first; messages.ErrUnknownAgent: it never was.
-func (cat *Catalog) AgentHistory(ctx context.Context, name string) ([]messages.Change, error) {
+func (cat *Catalog) AgentHistory(ctx context.Context, name string) ([]control.Change, error) {
 	if !strict.ValidToken(name) {
 		return nil, fmt.Errorf("%w: the name is not valid", messages.ErrUnknownAgent)
 	}
@@ -240,9 +241,9 @@ func (cat *Catalog) AgentHistory(ctx context.Context, name string) ([]messages.C
 
 // DeleteAgent removes an agent; its history stays, and its runs go on. Other processes may begin runs of it for two
 // more seconds; messages.ErrUnknownAgent: there is none.
-func (cat *Catalog) DeleteAgent(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
+func (cat *Catalog) DeleteAgent(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
 	if err := r.Check(); err != nil {
-		return messages.Change{}, err
+		return control.Change{}, err
 	}
 	c, changed, err := bus.AgentsBucket.Apply(ctx, cat.bus, bus.Edit{Name: r.Name, By: r.By, IfRevision: r.IfRevision})
 	cat.agents.drop(r.Name)

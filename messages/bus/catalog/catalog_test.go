@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestAgentRevisions(t *testing.T) {
@@ -25,7 +26,7 @@ func TestAgentRevisions(t *testing.T) {
 	if _, err := cat.AgentHistory(ctx, "writer"); !errors.Is(err, messages.ErrUnknownAgent) {
 		t.Errorf("history of none: %v", err)
 	}
-	apply := func(text, by string, ifRevision *uint64) (messages.Change, bool, error) {
+	apply := func(text, by string, ifRevision *uint64) (control.Change, bool, error) {
 		return cat.ApplyAgent(ctx, messages.Definition{Name: "writer", Instructions: text}, by, ifRevision)
 	}
 	if _, _, err := apply("one", "ann", new(uint64(7))); !errors.Is(err, messages.ErrRevision) {
@@ -54,13 +55,13 @@ func TestAgentRevisions(t *testing.T) {
 			t.Errorf("%s %d: %v", name, revision, err)
 		}
 	}
-	if _, err := cat.DeleteAgent(ctx, messages.CatalogDelete{Name: "writer", IfRevision: &first.Revision}); !errors.Is(err, messages.ErrRevision) {
+	if _, err := cat.DeleteAgent(ctx, control.CatalogDelete{Name: "writer", IfRevision: &first.Revision}); !errors.Is(err, messages.ErrRevision) {
 		t.Errorf("delete an old one: %v", err)
 	}
-	if _, err := cat.DeleteAgent(ctx, messages.CatalogDelete{Name: "writer", By: "ann"}); err != nil {
+	if _, err := cat.DeleteAgent(ctx, control.CatalogDelete{Name: "writer", By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cat.DeleteAgent(ctx, messages.CatalogDelete{Name: "writer"}); !errors.Is(err, messages.ErrUnknownAgent) {
+	if _, err := cat.DeleteAgent(ctx, control.CatalogDelete{Name: "writer"}); !errors.Is(err, messages.ErrUnknownAgent) {
 		t.Errorf("delete twice: %v", err)
 	}
 	if _, err := cat.Agent(ctx, "writer"); !errors.Is(err, messages.ErrUnknownAgent) {
@@ -90,7 +91,7 @@ func TestOneOfManyWritersWins(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			put := messages.PromptPut{Prompt: messages.Prompt{ID: "p", Text: fmt.Sprint("text ", i), Author: strconv.Itoa(i)}, IfVersion: new(uint64(0))}
+			put := control.PromptPut{Prompt: messages.Prompt{ID: "p", Text: fmt.Sprint("text ", i), Author: strconv.Itoa(i)}, IfVersion: new(uint64(0))}
 			switch _, changed, err := cat.PutPrompt(ctx, put); {
 			case err == nil && changed:
 				wins.Add(1)
@@ -105,7 +106,7 @@ func TestOneOfManyWritersWins(t *testing.T) {
 	}
 	for i := range 4 { // without a condition all of them are stored
 		wg.Go(func() {
-			if _, _, err := cat.PutPrompt(ctx, messages.PromptPut{Prompt: messages.Prompt{ID: "p", Text: fmt.Sprint("again ", i)}}); err != nil {
+			if _, _, err := cat.PutPrompt(ctx, control.PromptPut{Prompt: messages.Prompt{ID: "p", Text: fmt.Sprint("again ", i)}}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -122,7 +123,7 @@ func TestPromptVersions(t *testing.T) {
 	ctx := bustest.Context(t)
 	put := func(p messages.Prompt) messages.Prompt {
 		t.Helper()
-		out, _, err := cat.PutPrompt(ctx, messages.PromptPut{Prompt: p})
+		out, _, err := cat.PutPrompt(ctx, control.PromptPut{Prompt: p})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,12 +138,12 @@ func TestPromptVersions(t *testing.T) {
 	if got, err := cat.Prompt(ctx, "greet", one.Version); err != nil || got.Text != "Hi {name}" || got.Author != "ann" {
 		t.Errorf("%+v %v", got, err)
 	}
-	for filter, want := range map[messages.PromptFilter]int{{}: 2, {Tag: "b"}: 1, {Tag: "a"}: 0, {Name: "Greet"}: 1, {Name: "e"}: 2, {Tag: "b", Name: "other"}: 0} {
+	for filter, want := range map[control.PromptFilter]int{{}: 2, {Tag: "b"}: 1, {Tag: "a"}: 0, {Name: "Greet"}: 1, {Name: "e"}: 2, {Tag: "b", Name: "other"}: 0} {
 		if list, err := cat.Prompts(ctx, filter); err != nil || len(list) != want || len(list) > 0 && list[0].Text != "" {
 			t.Errorf("%+v: %+v %v", filter, list, err)
 		}
 	}
-	if _, err := cat.DeletePrompt(ctx, messages.CatalogDelete{Name: "greet"}); err != nil {
+	if _, err := cat.DeletePrompt(ctx, control.CatalogDelete{Name: "greet"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, do := range map[string]func() error{
@@ -150,7 +151,7 @@ func TestPromptVersions(t *testing.T) {
 		"hostile":    func() error { _, err := cat.Prompt(ctx, ">", 0); return err },
 		"of another": func() error { _, err := cat.Prompt(ctx, "other", one.Version); return err },
 		"delete twice": func() error {
-			_, err := cat.DeletePrompt(ctx, messages.CatalogDelete{Name: "greet"})
+			_, err := cat.DeletePrompt(ctx, control.CatalogDelete{Name: "greet"})
 			return err
 		},
 		"history": func() error { _, err := cat.PromptHistory(ctx, "never"); return err },
@@ -167,7 +168,7 @@ func TestPromptVersions(t *testing.T) {
 		"metadata": {ID: "a", Text: "x", Metadata: []byte(`[]`)}, "tags[0]": {ID: "a", Text: "x", Tags: []string{"*"}},
 	} {
 		var field *messages.FieldError
-		if _, _, err := cat.PutPrompt(ctx, messages.PromptPut{Prompt: p}); !errors.As(err, &field) || field.Field != name {
+		if _, _, err := cat.PutPrompt(ctx, control.PromptPut{Prompt: p}); !errors.As(err, &field) || field.Field != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -179,8 +180,8 @@ func TestAnnouncements(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 6 {
 		wg.Go(func() {
-			name := []string{messages.EventAgentApplied, messages.EventPromptChanged}[i%2]
-			if err := b.Announce(ctx, name, messages.Change{Name: "x", Revision: 1}); err != nil {
+			name := []string{control.EventAgentApplied, control.EventPromptChanged}[i%2]
+			if err := b.Announce(ctx, name, control.Change{Name: "x", Revision: 1}); err != nil {
 				t.Error(err)
 			}
 		})

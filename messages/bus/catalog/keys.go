@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -15,8 +15,8 @@ import (
 const MaxKeys = 1000
 
 // CreateKey stores a key, or returns messages.ErrRevision when there is one of its id.
-func (cat *Catalog) CreateKey(ctx context.Context, k messages.StoredKey) error {
-	if err := messages.CheckKeyID(k.ID); err != nil {
+func (cat *Catalog) CreateKey(ctx context.Context, k control.StoredKey) error {
+	if err := control.CheckKeyID(k.ID); err != nil {
 		return err
 	}
 	body, err := json.Marshal(k)
@@ -30,8 +30,8 @@ func (cat *Catalog) CreateKey(ctx context.Context, k messages.StoredKey) error {
 }
 
 // Key reads a key from the bucket's leader; ok is false when there is none, or none any more.
-func (cat *Catalog) Key(ctx context.Context, id string) (k messages.StoredKey, ok bool, err error) {
-	if err := messages.CheckKeyID(id); err != nil {
+func (cat *Catalog) Key(ctx context.Context, id string) (k control.StoredKey, ok bool, err error) {
+	if err := control.CheckKeyID(id); err != nil {
 		return k, false, err
 	}
 	m, ok, err := bus.KeysBucket.At(ctx, cat.bus, id, 0)
@@ -42,15 +42,15 @@ func (cat *Catalog) Key(ctx context.Context, id string) (k messages.StoredKey, o
 		return k, false, nil
 	}
 	if err := strict.Decode(m.Data, &k); err != nil || k.ID != id {
-		return messages.StoredKey{}, false, fmt.Errorf("unreadable key %s: %v", id, err) //nolint:errorlint // not a field of who asks
+		return control.StoredKey{}, false, fmt.Errorf("unreadable key %s: %v", id, err) //nolint:errorlint // not a field of who asks
 	}
 	return k, true, nil
 }
 
 // Keys are the keys by id, a thousand at most; more reports whether there are others. One that cannot be read is skipped
 // and logged.
-func (cat *Catalog) Keys(ctx context.Context, tenant string) (list []messages.APIKey, more bool, err error) {
-	list = []messages.APIKey{}
+func (cat *Catalog) Keys(ctx context.Context, tenant string) (list []control.APIKey, more bool, err error) {
+	list = []control.APIKey{}
 	for subject, err := range cat.bus.Subjects(ctx, bus.StreamKeys, bus.KeysBucket.Prefix+"*") {
 		if err != nil {
 			return nil, false, fmt.Errorf("list keys: %w", err)
@@ -72,8 +72,8 @@ func (cat *Catalog) Keys(ctx context.Context, tenant string) (list []messages.AP
 }
 
 // RevokeKey removes a key; its history stays. There was none when changed is false.
-func (cat *Catalog) RevokeKey(ctx context.Context, id, by string) (change messages.Change, changed bool, err error) {
-	if err := messages.CheckKeyID(id); err != nil {
+func (cat *Catalog) RevokeKey(ctx context.Context, id, by string) (change control.Change, changed bool, err error) {
+	if err := control.CheckKeyID(id); err != nil {
 		return change, false, err
 	}
 	change, changed, err = bus.KeysBucket.Apply(ctx, cat.bus, bus.Edit{Name: id, By: by})

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func TestKeys(t *testing.T) {
@@ -28,9 +29,9 @@ func TestKeys(t *testing.T) {
 	if _, ok, err := cat.Key(ctx, "abcdefghijkl"); ok || err != nil {
 		t.Errorf("a key that never was: %v, %v", ok, err)
 	}
-	one := messages.StoredKey{APIKey: messages.APIKey{ID: "abcdefghijkl", Tenant: "acme", Roles: []messages.AccessRole{"viewer"}, By: "ann"}, Hash: "00"}
-	two := messages.StoredKey{APIKey: messages.APIKey{ID: "bbbbbbbbbbbb", Tenant: "*", Roles: []messages.AccessRole{"admin"}}, Hash: "01"}
-	for _, k := range []messages.StoredKey{one, two} {
+	one := control.StoredKey{APIKey: control.APIKey{ID: "abcdefghijkl", Tenant: "acme", Roles: []control.AccessRole{"viewer"}, By: "ann"}, Hash: "00"}
+	two := control.StoredKey{APIKey: control.APIKey{ID: "bbbbbbbbbbbb", Tenant: "*", Roles: []control.AccessRole{"admin"}}, Hash: "01"}
+	for _, k := range []control.StoredKey{one, two} {
 		if err := cat.CreateKey(ctx, k); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestKeys(t *testing.T) {
 	if _, ok, err := cat.Key(ctx, "cccccccccccc"); ok || err == nil {
 		t.Errorf("a key under another's id: %v, %v", ok, err)
 	}
-	for tenant, want := range map[string][]messages.APIKey{"": {one.APIKey, two.APIKey}, "acme": {one.APIKey}, "other": {}} {
+	for tenant, want := range map[string][]control.APIKey{"": {one.APIKey, two.APIKey}, "acme": {one.APIKey}, "other": {}} {
 		list, more, err := cat.Keys(ctx, tenant)
 		if diff := cmp.Diff(want, list); more || err != nil || diff != "" {
 			t.Errorf("list %q: %v, %v, %s", tenant, more, err, diff)
@@ -71,7 +72,7 @@ func TestKeys(t *testing.T) {
 func TestAnnounceToTenants(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	for _, tenant := range []string{"acme", "other", "acme"} {
-		if err := b.AnnounceTo(t.Context(), tenant, messages.EventAuthDenied, messages.AuthDenied{Code: messages.CodeForbidden}); err != nil {
+		if err := b.AnnounceTo(t.Context(), tenant, control.EventAuthDenied, control.AuthDenied{Code: messages.CodeForbidden}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -18,7 +19,7 @@ const maxPrompts = 1000
 // PutPrompt stores a version of a prompt, defaults filled and checked, but not read as a template. A content that is
 // there already makes no new version, whoever wrote it: changed is then false; messages.ErrRevision: ifVersion did not
 // hold.
-func (cat *Catalog) PutPrompt(ctx context.Context, put messages.PromptPut) (p messages.Prompt, changed bool, err error) {
+func (cat *Catalog) PutPrompt(ctx context.Context, put control.PromptPut) (p messages.Prompt, changed bool, err error) {
 	p = put.Prompt
 	p.SetDefaults()
 	if err := p.Validate(); err != nil {
@@ -37,7 +38,7 @@ func (cat *Catalog) PutPrompt(ctx context.Context, put messages.PromptPut) (p me
 	return stamped(p, change), changed, nil
 }
 
-func stamped(p messages.Prompt, c messages.Change) messages.Prompt {
+func stamped(p messages.Prompt, c control.Change) messages.Prompt {
 	p.Version, p.Author, p.CreatedAt = c.Revision, c.By, &c.At
 	return p
 }
@@ -70,7 +71,7 @@ func (cat *Catalog) Prompt(ctx context.Context, id string, version uint64) (mess
 
 // Prompts are the prompts that fit a filter, by id, without their texts; 1000 at most. One that cannot be read is
 // skipped and logged.
-func (cat *Catalog) Prompts(ctx context.Context, f messages.PromptFilter) ([]messages.Prompt, error) {
+func (cat *Catalog) Prompts(ctx context.Context, f control.PromptFilter) ([]messages.Prompt, error) {
 	out := []messages.Prompt{}
 	for subject, err := range cat.bus.Subjects(ctx, bus.StreamPrompts, bus.PromptsBucket.Prefix+"*") {
 		if err != nil {
@@ -103,7 +104,7 @@ func (cat *Catalog) Prompts(ctx context.Context, f messages.PromptFilter) ([]mes
 
 // PromptHistory is what is kept of the versions of a prompt, newest first. It fails with messages.ErrUnknownPrompt
 // when there never was one.
-func (cat *Catalog) PromptHistory(ctx context.Context, id string) ([]messages.Change, error) {
+func (cat *Catalog) PromptHistory(ctx context.Context, id string) ([]control.Change, error) {
 	if !strict.ValidToken(id) {
 		return nil, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)
 	}
@@ -116,9 +117,9 @@ func (cat *Catalog) PromptHistory(ctx context.Context, id string) ([]messages.Ch
 
 // DeletePrompt removes a prompt; its history stays, and runs that began with it go on. It fails with
 // messages.ErrUnknownPrompt when there is none.
-func (cat *Catalog) DeletePrompt(ctx context.Context, r messages.CatalogDelete) (messages.Change, error) {
+func (cat *Catalog) DeletePrompt(ctx context.Context, r control.CatalogDelete) (control.Change, error) {
 	if err := r.Check(); err != nil {
-		return messages.Change{}, err
+		return control.Change{}, err
 	}
 	c, changed, err := bus.PromptsBucket.Apply(ctx, cat.bus, bus.Edit{Name: r.Name, By: r.By, IfRevision: r.IfRevision})
 	if err == nil && !changed {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -19,11 +20,11 @@ const headerOccurrences = "Longshore-Occurrences"
 
 // Ledger is what became of the occurrences of a schedule.
 type Ledger struct {
-	State   *messages.ScheduleState `json:"-"`                 // of the last one, or of a run that was asked for; nil: there was none
-	Taken   time.Time               `json:"taken"`             // the newest occurrence that a dispatcher has taken; zero: none
-	Pending bool                    `json:"pending,omitempty"` // it is not known yet whether its task is in the queue
-	Refused string                  `json:"refused,omitempty"` // why that one could not be submitted when it was last tried
-	Skipped []messages.Skipped      `json:"skipped,omitempty"` // oldest first, messages.MaxSkipped at most
+	State   *control.ScheduleState `json:"-"`                 // of the last one, or of a run that was asked for; nil: there was none
+	Taken   time.Time              `json:"taken"`             // the newest occurrence that a dispatcher has taken; zero: none
+	Pending bool                   `json:"pending,omitempty"` // it is not known yet whether its task is in the queue
+	Refused string                 `json:"refused,omitempty"` // why that one could not be submitted when it was last tried
+	Skipped []control.Skipped      `json:"skipped,omitempty"` // oldest first, control.MaxSkipped at most
 }
 
 // Ledger reads what became of the occurrences of a schedule, and the ledger's revision; 0 when there is none.
@@ -35,13 +36,13 @@ func (sc *Store) Ledger(ctx context.Context, ref messages.ScheduleRef) (l Ledger
 	case !ok:
 		return l, 0, nil
 	}
-	var st messages.ScheduleState
+	var st control.ScheduleState
 	if strict.Decode(m.Data, &st) != nil {
 		return l, m.Seq, nil //nolint:nilerr // the next occurrence writes it anew
 	}
 	// Not strictly: a newer dispatcher may write fields that this one does not know.
 	if json.Unmarshal([]byte(m.Header.Get(headerOccurrences)), &l) != nil {
-		own := st.Outcome == messages.OutcomeSubmitted && st.Run == ref.Run(st.At).Run
+		own := st.Outcome == control.OutcomeSubmitted && st.Run == ref.Run(st.At).Run
 		l = Ledger{Taken: st.At, Pending: own} // an older dispatcher wrote it
 	}
 	l.State = &st
@@ -51,7 +52,7 @@ func (sc *Store) Ledger(ctx context.Context, ref messages.ScheduleRef) (l Ledger
 // PutLedger stores a ledger in place of the one with a revision, as a whole or not at all; ErrScheduleMoved. Of
 // the skipped occurrences it keeps the newest. Its State must not be nil.
 func (sc *Store) PutLedger(ctx context.Context, ref messages.ScheduleRef, l Ledger, revision uint64) (uint64, error) {
-	l.Skipped = l.Skipped[max(0, len(l.Skipped)-messages.MaxSkipped):]
+	l.Skipped = l.Skipped[max(0, len(l.Skipped)-control.MaxSkipped):]
 	body, err := json.Marshal(l.State)
 	if err != nil {
 		return 0, fmt.Errorf("encode state: %w", err)

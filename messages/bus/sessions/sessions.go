@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -92,7 +93,7 @@ func (se *Store) PutSession(ctx context.Context, tenant, name string, revision u
 }
 
 // List are the sessions of a tenant by name, at most SessionLimit; more tells that there are others.
-func (se *Store) List(ctx context.Context, tenant string) (list []messages.SessionStatus, more bool, err error) {
+func (se *Store) List(ctx context.Context, tenant string) (list []control.SessionStatus, more bool, err error) {
 	if !strict.ValidToken(tenant) {
 		return nil, false, &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
@@ -109,7 +110,7 @@ func (se *Store) List(ctx context.Context, tenant string) (list []messages.Sessi
 			return nil, false, err
 		}
 		if !s.Empty() {
-			st := s.StatusOf(tenant, name)
+			st := control.StatusOf(&s, tenant, name)
 			st.Waiting, st.Ended = nil, nil
 			list = append(list, st)
 		}

@@ -10,11 +10,12 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // State tells what became of the webhook of a run that has ended and wants one. Nothing is written down about a
 // delivery: it was made when the end of the run has been taken, and the webhook is neither queued nor a dead letter.
-func (q *Queue) State(ctx context.Context, run messages.Ref) (*messages.WebhookState, error) {
+func (q *Queue) State(ctx context.Context, run messages.Ref) (*control.WebhookState, error) {
 	if err := run.Check(); err != nil {
 		return nil, err
 	}
@@ -28,18 +29,18 @@ func (q *Queue) State(ctx context.Context, run messages.Ref) (*messages.WebhookS
 	case err != nil:
 		return nil, fmt.Errorf("look for the webhook of %s: %w", run, err)
 	case queued:
-		return &messages.WebhookState{State: messages.WebhookPending, At: &m.Time}, nil
+		return &control.WebhookState{State: control.WebhookPending, At: &m.Time}, nil
 	}
 	m, dead, err := q.bus.Get(ctx, bus.StreamDead, bus.Lookup{Last: j.DeadSubject()})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for the dead webhook of %s: %w", run, err)
 	case !dead && taken:
-		return &messages.WebhookState{State: messages.WebhookDelivered}, nil
+		return &control.WebhookState{State: control.WebhookDelivered}, nil
 	case !dead:
-		return &messages.WebhookState{State: messages.WebhookPending}, nil
+		return &control.WebhookState{State: control.WebhookPending}, nil
 	}
-	st := &messages.WebhookState{State: messages.WebhookDead, At: &m.Time}
+	st := &control.WebhookState{State: control.WebhookDead, At: &m.Time}
 	if d, ok := deadletters.New(q.bus).Read(m); ok {
 		st.Attempts, st.LastError = d.Attempts, d.Error.Message
 	}

@@ -1,10 +1,11 @@
-package record
+package control
 
 import (
 	"encoding/json"
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // LogRequest asks for a page of a run's log.
@@ -20,7 +21,7 @@ func (r *LogRequest) Check() error {
 	if r.Offset < 0 {
 		return &messages.FieldError{Field: "offset", Reason: "is negative"}
 	}
-	return messages.CheckAfter(r.After)
+	return CheckAfter(r.After)
 }
 
 // LogPage is a page of a run's log, oldest entry first: entries, or a part of one that is too large for a message.
@@ -46,24 +47,24 @@ type EntryCopy struct {
 }
 
 // NewEntryCopy is the entry as a EntryCopy.
-func NewEntryCopy(e Entry) (EntryCopy, error) {
-	head, err := EncodeHead(&e.Head)
+func NewEntryCopy(e record.Entry) (EntryCopy, error) {
+	head, err := record.EncodeHead(&e.Head)
 	if err != nil {
 		return EntryCopy{}, err
 	}
-	records, err := EncodeRecords(e.Records)
+	records, err := record.EncodeRecords(e.Records)
 	return EntryCopy{Seq: e.Seq, Head: json.RawMessage(head), Records: records}, err
 }
 
 // Entry reads it, strictly. ErrNewerVersion: a newer program wrote the log.
-func (l EntryCopy) Entry() (Entry, error) {
-	head, err := DecodeHead(string(l.Head))
+func (l EntryCopy) Entry() (record.Entry, error) {
+	head, err := record.DecodeHead(string(l.Head))
 	if err != nil {
-		return Entry{}, fmt.Errorf("read entry %d: %w", l.Seq, err)
+		return record.Entry{}, fmt.Errorf("read entry %d: %w", l.Seq, err)
 	}
-	records, err := DecodeRecords(l.Records)
+	records, err := record.DecodeRecords(l.Records)
 	if err != nil {
-		return Entry{}, fmt.Errorf("read entry %d: %w", l.Seq, err)
+		return record.Entry{}, fmt.Errorf("read entry %d: %w", l.Seq, err)
 	}
-	return Entry{Head: head, Records: records}.At(l.Seq), nil
+	return record.Entry{Head: head, Records: records}.At(l.Seq), nil
 }

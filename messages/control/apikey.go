@@ -1,9 +1,10 @@
-package messages
+package control
 
 import (
 	"encoding/hex"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -87,12 +88,12 @@ type KeyRevoke struct {
 
 // AuthDenied is the data of auth_denied.
 type AuthDenied struct {
-	Code      Code   `json:"code"`                // unauthenticated, forbidden or rate_limited
-	Reason    string `json:"reason"`              // what was said to who asked
-	Operation string `json:"operation,omitempty"` // of the OpenAPI document, or the subject of the request
-	Tenant    string `json:"tenant,omitempty"`    // for which it was asked, when that was another than one's own
-	Who       string `json:"who,omitempty"`       // who asked, when that is known
-	Remote    string `json:"remote,omitempty"`    // the address that it came from
+	Code      messages.Code `json:"code"`                // unauthenticated, forbidden or rate_limited
+	Reason    string        `json:"reason"`              // what was said to who asked
+	Operation string        `json:"operation,omitempty"` // of the OpenAPI document, or the subject of the request
+	Tenant    string        `json:"tenant,omitempty"`    // for which it was asked, when that was another than one's own
+	Who       string        `json:"who,omitempty"`       // who asked, when that is known
+	Remote    string        `json:"remote,omitempty"`    // the address that it came from
 	// Omitted is how many attempts a dispatcher refused that have no event of their own: it tells of a few a second, and
 	// counts the others.
 	Omitted uint64 `json:"omitted,omitempty"`
@@ -107,10 +108,10 @@ const (
 // CheckAccess returns a *FieldError unless somebody of a tenant may have these roles.
 func CheckAccess(tenant string, roles []AccessRole) error {
 	if tenant != AllTenants && !strict.ValidToken(tenant) {
-		return &FieldError{Field: "tenant", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -, or * for all tenants"}
+		return &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -, or * for all tenants"}
 	}
 	if len(roles) == 0 {
-		return &FieldError{Field: "roles", Reason: "is missing: viewer, submitter, approver, operator or admin"}
+		return &messages.FieldError{Field: "roles", Reason: "is missing: viewer, submitter, approver, operator or admin"}
 	}
 	seen := map[AccessRole]bool{}
 	for _, r := range roles {
@@ -118,13 +119,13 @@ func CheckAccess(tenant string, roles []AccessRole) error {
 		case RoleViewer, RoleOperator, RoleAdmin:
 		case RoleSubmitter, RoleApprover:
 			if tenant == AllTenants {
-				return &FieldError{Field: "roles", Reason: string(r) + " is a role within one tenant; for all tenants there are viewer, operator and admin"}
+				return &messages.FieldError{Field: "roles", Reason: string(r) + " is a role within one tenant; for all tenants there are viewer, operator and admin"}
 			}
 		default:
-			return &FieldError{Field: "roles", Reason: "must be viewer, submitter, approver, operator or admin"}
+			return &messages.FieldError{Field: "roles", Reason: "must be viewer, submitter, approver, operator or admin"}
 		}
 		if seen[r] {
-			return &FieldError{Field: "roles", Reason: "names " + string(r) + " twice"}
+			return &messages.FieldError{Field: "roles", Reason: "names " + string(r) + " twice"}
 		}
 		seen[r] = true
 	}
@@ -137,7 +138,7 @@ func (r *KeyCreate) Check(now time.Time) error {
 		return err
 	}
 	if sum, err := hex.DecodeString(r.Hash); err != nil || len(sum) != 32 {
-		return &FieldError{Field: "hash", Reason: "must be a SHA-256 in hex"}
+		return &messages.FieldError{Field: "hash", Reason: "must be a SHA-256 in hex"}
 	}
 	if err := CheckAccess(r.Tenant, r.Roles); err != nil {
 		return err
@@ -146,9 +147,9 @@ func (r *KeyCreate) Check(now time.Time) error {
 		return err
 	}
 	if r.Expires != nil && !r.Expires.After(now) {
-		return &FieldError{Field: "expires", Reason: "is not in the future"}
+		return &messages.FieldError{Field: "expires", Reason: "is not in the future"}
 	}
-	return strict.CheckText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, messages.MaxAuthor)
 }
 
 // Check returns a *FieldError for the first field that is wrong.
@@ -156,7 +157,7 @@ func (r *KeyRevoke) Check() error {
 	if err := CheckKeyID(r.ID); err != nil {
 		return err
 	}
-	return strict.CheckText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, messages.MaxAuthor)
 }
 
 // CheckKeyID returns a *FieldError unless s may be the id of a key.
@@ -167,7 +168,7 @@ func CheckKeyID(s string) error {
 		ok = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 	}
 	if !ok {
-		return &FieldError{Field: "id", Reason: "must be 12 to 64 letters and digits, as between the underscores of a key"}
+		return &messages.FieldError{Field: "id", Reason: "must be 12 to 64 letters and digits, as between the underscores of a key"}
 	}
 	return nil
 }

@@ -1,13 +1,9 @@
-package messages
+package control
 
-import "github.com/longshore-run/longshore/messages/strict"
-
-// Origin names the run that another one was forked from.
-type Origin struct {
-	Run  string `json:"run"`  // of the same tenant
-	Seq  uint64 `json:"seq"`  // of the last entry of which something was kept
-	Step int    `json:"step"` // the first step that is made anew
-}
+import (
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+)
 
 // ForkRequest asks for a new run that begins with the steps of another one before At.
 type ForkRequest struct {
@@ -22,8 +18,8 @@ type ForkRequest struct {
 
 // Check returns a *FieldError for the first field that is wrong.
 func (r *ForkRequest) Check() error {
-	if r.At < 1 || r.At > maxStepsOf {
-		return &FieldError{Field: "at", Reason: "must be the number of a step, from 1"}
+	if r.At < 1 || r.At > messages.MaxStepsOf {
+		return &messages.FieldError{Field: "at", Reason: "must be the number of a step, from 1"}
 	}
 	for _, f := range []struct{ name, value string }{{"agent", r.Agent}, {"newId", r.NewID}} {
 		if f.value == "" {
@@ -33,20 +29,20 @@ func (r *ForkRequest) Check() error {
 			return err
 		}
 	}
-	if r.NewID == NoRun {
-		return &FieldError{Field: "newId", Reason: "_ is taken: it stands for no run"}
+	if r.NewID == messages.NoRun {
+		return &messages.FieldError{Field: "newId", Reason: "_ is taken: it stands for no run"}
 	}
 	if r.Revision != 0 && r.Agent == "" {
-		return &FieldError{Field: "revision", Reason: "needs the name of an agent"}
+		return &messages.FieldError{Field: "revision", Reason: "needs the name of an agent"}
 	}
-	return strict.CheckText("model", r.Model, maxModel)
+	return strict.CheckText("model", r.Model, messages.MaxModel)
 }
 
 // ForkReply answers a fork.
 type ForkReply struct {
-	Tenant    string `json:"tenant"`
-	ID        string `json:"id"` // of the new run
-	From      Origin `json:"from"`
-	Kept      int    `json:"kept"`                // records
-	Duplicate bool   `json:"duplicate,omitempty"` // the same fork had been made before
+	Tenant    string          `json:"tenant"`
+	ID        string          `json:"id"` // of the new run
+	From      messages.Origin `json:"from"`
+	Kept      int             `json:"kept"`                // records
+	Duplicate bool            `json:"duplicate,omitempty"` // the same fork had been made before
 }

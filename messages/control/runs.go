@@ -1,8 +1,9 @@
-package messages
+package control
 
 import (
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -34,12 +35,12 @@ type RunsRequest struct {
 	Tenant   string            `json:"tenant,omitempty"` // default "default"
 	Since    *time.Time        `json:"since,omitempty"`  // with an event since then
 	Until    *time.Time        `json:"until,omitempty"`  // submitted before
-	Statuses []Status          `json:"statuses,omitempty"`
+	Statuses []messages.Status `json:"statuses,omitempty"`
 	Agent    string            `json:"agent,omitempty"`
 	Session  string            `json:"sessionId,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Search   string            `json:"search,omitempty"` // in the input, the error, what was done, and as the id; upper and lower case are the same
-	Code     Code              `json:"code,omitempty"`   // why it failed
+	Code     messages.Code     `json:"code,omitempty"`   // why it failed
 	ID       string            `json:"id,omitempty"`     // this run alone
 	Prefix   string            `json:"prefix,omitempty"` // whose id begins with it
 	After    string            `json:"after,omitempty"`  // go on after this run
@@ -50,22 +51,22 @@ type RunsRequest struct {
 // Check fills the defaults, and says which field is wrong.
 func (r *RunsRequest) Check() error {
 	if r.Tenant == "" {
-		r.Tenant = DefaultTenant
+		r.Tenant = messages.DefaultTenant
 	}
 	if r.Limit == 0 {
 		r.Limit = MaxRunPage
 	}
 	if r.Limit < 0 || r.Limit > MaxRunPage {
-		return &FieldError{Field: "limit", Reason: "must be 1 to 1000"}
+		return &messages.FieldError{Field: "limit", Reason: "must be 1 to 1000"}
 	}
 	if len(r.Statuses) > 6 {
-		return &FieldError{Field: "statuses", Reason: "are more than there are"}
+		return &messages.FieldError{Field: "statuses", Reason: "are more than there are"}
 	}
 	if len(r.Labels) > maxRunLabels {
-		return &FieldError{Field: "labels", Reason: "are more than 16"}
+		return &messages.FieldError{Field: "labels", Reason: "are more than 16"}
 	}
 	if len(r.Search) > maxSearch {
-		return &FieldError{Field: "search", Reason: "is longer than 256 bytes"}
+		return &messages.FieldError{Field: "search", Reason: "is longer than 256 bytes"}
 	}
 	for _, f := range []struct{ name, value string }{{"after", r.After}, {"id", r.ID}, {"prefix", r.Prefix}} {
 		if f.value == "" {
@@ -86,10 +87,10 @@ type IndexLag struct {
 
 // RunPage is runs that have begun. It may hold fewer than were asked for; Next is empty at the end.
 type RunPage struct {
-	Runs  []RunSummary `json:"runs"`
-	Next  string       `json:"next,omitempty"`
-	Found int          `json:"found,omitempty"` // that fit, from After on; MaxRunsFound at most
-	More  bool         `json:"more,omitempty"`  // more fit than were counted
+	Runs  []messages.RunSummary `json:"runs"`
+	Next  string                `json:"next,omitempty"`
+	Found int                   `json:"found,omitempty"` // that fit, from After on; MaxRunsFound at most
+	More  bool                  `json:"more,omitempty"`  // more fit than were counted
 	IndexLag
 }
 
@@ -117,7 +118,7 @@ func (r *StatsRequest) Check() error {
 	switch r.By {
 	case "", StatsByAgent, StatsByModel, StatsByCode, StatsByDay, StatsByStatus, StatsByTool:
 	default:
-		return &FieldError{Field: "by", Reason: "must be agent, model, code, day, status or tool"}
+		return &messages.FieldError{Field: "by", Reason: "must be agent, model, code, day, status or tool"}
 	}
 	return r.RunsRequest.Check()
 }
@@ -134,21 +135,21 @@ type RunStats struct {
 
 // RunGroup is what became of some runs.
 type RunGroup struct {
-	Key      string         `json:"key,omitempty"` // empty: not known
-	Runs     int            `json:"runs"`
-	Statuses map[Status]int `json:"statuses"`
+	Key      string                  `json:"key,omitempty"` // empty: not known
+	Runs     int                     `json:"runs"`
+	Statuses map[messages.Status]int `json:"statuses"`
 	// SuccessRate is the completed ones of those that ended and were not cancelled; absent when there are none.
-	SuccessRate *float64     `json:"successRate,omitempty"`
-	Codes       map[Code]int `json:"codes,omitempty"` // why runs failed
-	Steps       int64        `json:"steps"`
-	ModelCalls  int64        `json:"modelCalls"`
-	ToolCalls   int64        `json:"toolCalls"`
-	ToolErrors  int64        `json:"toolErrors"`
-	Tokens      int64        `json:"tokens"`
-	Cost        float64      `json:"cost"`               // US dollars that are known
-	Unpriced    int          `json:"unpriced,omitempty"` // runs with calls of which the price is not known
-	P50         *int64       `json:"p50Ms,omitempty"`    // from the first step to the end, of those that ended
-	P95         *int64       `json:"p95Ms,omitempty"`
+	SuccessRate *float64              `json:"successRate,omitempty"`
+	Codes       map[messages.Code]int `json:"codes,omitempty"` // why runs failed
+	Steps       int64                 `json:"steps"`
+	ModelCalls  int64                 `json:"modelCalls"`
+	ToolCalls   int64                 `json:"toolCalls"`
+	ToolErrors  int64                 `json:"toolErrors"`
+	Tokens      int64                 `json:"tokens"`
+	Cost        float64               `json:"cost"`               // US dollars that are known
+	Unpriced    int                   `json:"unpriced,omitempty"` // runs with calls of which the price is not known
+	P50         *int64                `json:"p50Ms,omitempty"`    // from the first step to the end, of those that ended
+	P95         *int64                `json:"p95Ms,omitempty"`
 }
 
 // ToolUse is how a tool was called.
@@ -162,19 +163,19 @@ type ToolUse struct {
 
 // StepSummary is a step of a run, as its events tell it.
 type StepSummary struct {
-	StepID      string             `json:"stepId"`
-	Step        int                `json:"step,omitempty"`
-	Status      StepStatus         `json:"status,omitempty"` // empty: it has not ended
-	Started     *time.Time         `json:"startedAt,omitempty"`
-	Ended       *time.Time         `json:"endedAt,omitempty"`
-	Model       string             `json:"model,omitempty"`
-	ModelCalls  int                `json:"modelCalls"`
-	ModelMillis int64              `json:"modelMs"`
-	Tokens      int64              `json:"tokens"`
-	Cost        *float64           `json:"cost,omitempty"` // absent: not known
-	Tools       map[string]ToolUse `json:"tools,omitempty"`
-	Code        Code               `json:"code,omitempty"`   // of a model call that failed
-	Reason      string             `json:"reason,omitempty"` // of that, or why a step of a plan failed or was skipped
+	StepID      string              `json:"stepId"`
+	Step        int                 `json:"step,omitempty"`
+	Status      messages.StepStatus `json:"status,omitempty"` // empty: it has not ended
+	Started     *time.Time          `json:"startedAt,omitempty"`
+	Ended       *time.Time          `json:"endedAt,omitempty"`
+	Model       string              `json:"model,omitempty"`
+	ModelCalls  int                 `json:"modelCalls"`
+	ModelMillis int64               `json:"modelMs"`
+	Tokens      int64               `json:"tokens"`
+	Cost        *float64            `json:"cost,omitempty"` // absent: not known
+	Tools       map[string]ToolUse  `json:"tools,omitempty"`
+	Code        messages.Code       `json:"code,omitempty"`   // of a model call that failed
+	Reason      string              `json:"reason,omitempty"` // of that, or why a step of a plan failed or was skipped
 }
 
 // StepList is the steps of a run, in order.

@@ -1,4 +1,4 @@
-package messages
+package control
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -44,13 +45,13 @@ type StoredEvent struct {
 // Check fills the defaults, and says which field is wrong.
 func (r *EventsRequest) Check() error {
 	if r.Tenant == "" {
-		r.Tenant = DefaultTenant
+		r.Tenant = messages.DefaultTenant
 	}
 	if r.Limit == 0 {
 		r.Limit = MaxEventPage
 	}
 	if r.Limit < 0 || r.Limit > MaxEventPage {
-		return &FieldError{Field: "limit", Reason: "must be 1 to 256"}
+		return &messages.FieldError{Field: "limit", Reason: "must be 1 to 256"}
 	}
 	if err := CheckAfter(r.After); err != nil {
 		return err
@@ -59,7 +60,7 @@ func (r *EventsRequest) Check() error {
 		return err
 	}
 	if r.ID != "" {
-		return Ref{r.Tenant, r.ID}.Check()
+		return messages.Ref{Tenant: r.Tenant, Run: r.ID}.Check()
 	}
 	return strict.CheckToken("tenant", r.Tenant)
 }
@@ -67,7 +68,7 @@ func (r *EventsRequest) Check() error {
 // CheckAfter refuses what is no sequence of a stream: the one after it might be the first.
 func CheckAfter(after uint64) error {
 	if after > math.MaxInt64 {
-		return &FieldError{Field: "after", Reason: fmt.Sprintf("must be 0 to %d", int64(math.MaxInt64))}
+		return &messages.FieldError{Field: "after", Reason: fmt.Sprintf("must be 0 to %d", int64(math.MaxInt64))}
 	}
 	return nil
 }
@@ -76,7 +77,7 @@ func CheckAfter(after uint64) error {
 func CheckSince(t *time.Time) error {
 	const last = 2261
 	if t != nil && t.UTC().Year() > last {
-		return &FieldError{Field: "since", Reason: "must be before the year 2262"}
+		return &messages.FieldError{Field: "since", Reason: "must be before the year 2262"}
 	}
 	return nil
 }
@@ -86,5 +87,5 @@ func (r *EventsRequest) Filter() string {
 	if r.ID == "" {
 		return "events." + r.Tenant + ".>"
 	}
-	return Ref{r.Tenant, r.ID}.EventFilter()
+	return messages.Ref{Tenant: r.Tenant, Run: r.ID}.EventFilter()
 }

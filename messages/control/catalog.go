@@ -1,9 +1,10 @@
-package messages
+package control
 
 import (
 	"encoding/json"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -23,9 +24,6 @@ const (
 	SubjectPromptHistory  = "longshore.prompts.history"  // CatalogRequest -> History
 	SubjectPromptDelete   = "longshore.prompts.delete"   // CatalogDelete -> Change
 )
-
-// NoRun stands for the run in the subject of an event that is about none. No task may have it as its id.
-const NoRun = "_"
 
 // Events about definitions. Their subject is NoRun of the default tenant, for definitions belong to the whole fleet.
 const (
@@ -62,9 +60,9 @@ type CatalogDelete struct {
 
 // AgentApply asks to store an agent.
 type AgentApply struct {
-	Agent      Definition `json:"agent"`
-	IfRevision *uint64    `json:"ifRevision,omitempty"` // only if this is the newest; 0: only if there is none
-	By         string     `json:"by,omitempty"`
+	Agent      messages.Definition `json:"agent"`
+	IfRevision *uint64             `json:"ifRevision,omitempty"` // only if this is the newest; 0: only if there is none
+	By         string              `json:"by,omitempty"`
 }
 
 // AgentApplied answers AgentApply.
@@ -76,14 +74,14 @@ type AgentApplied struct {
 
 // AgentRevision is an agent as it was.
 type AgentRevision struct {
-	Change Change      `json:"change"`
-	Agent  *Definition `json:"agent,omitempty"` // absent where the change deleted it
+	Change Change               `json:"change"`
+	Agent  *messages.Definition `json:"agent,omitempty"` // absent where the change deleted it
 }
 
 // PromptPut asks to store a prompt.
 type PromptPut struct {
-	Prompt    Prompt  `json:"prompt"`
-	IfVersion *uint64 `json:"ifVersion,omitempty"` // only if this is the newest; 0: only if there is none
+	Prompt    messages.Prompt `json:"prompt"`
+	IfVersion *uint64         `json:"ifVersion,omitempty"` // only if this is the newest; 0: only if there is none
 }
 
 // PromptFilter says which prompts to list.
@@ -94,7 +92,7 @@ type PromptFilter struct {
 
 // PromptList is prompts by id, without their texts.
 type PromptList struct {
-	Prompts []Prompt `json:"prompts"`
+	Prompts []messages.Prompt `json:"prompts"`
 }
 
 // PromptRender asks to fill in a stored prompt.
@@ -125,7 +123,7 @@ func (r CatalogDelete) Check() error {
 	if err := strict.CheckToken("name", r.Name); err != nil {
 		return err
 	}
-	return strict.CheckText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, messages.MaxAuthor)
 }
 
 // Check returns a *FieldError when the agent or by is not right. Defaults must have been filled.
@@ -133,7 +131,7 @@ func (r *AgentApply) Check() error {
 	if err := r.Agent.Validate(); err != nil {
 		return strict.Under("agent", err)
 	}
-	return strict.CheckText("by", r.By, maxAuthor)
+	return strict.CheckText("by", r.By, messages.MaxAuthor)
 }
 
 // Check returns a *FieldError when the vars are not an object or too large.
@@ -141,5 +139,5 @@ func (r *PromptRender) Check() error {
 	if err := strict.CheckToken("id", r.ID); err != nil {
 		return err
 	}
-	return checkObject("vars", r.Vars, maxVars)
+	return messages.CheckObject("vars", r.Vars, messages.MaxVars)
 }

@@ -1,10 +1,11 @@
-package messages
+package control
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -31,7 +32,7 @@ func TenantOf(subject string) (tenant string, ok bool) {
 		return "", false
 	}
 	tenant, _, ok = strings.Cut(rest, ".")
-	return tenant, ok && strict.ValidToken(tenant) && tenant != NoRun
+	return tenant, ok && strict.ValidToken(tenant) && tenant != messages.NoRun
 }
 
 // BindTenant returns a request's body with its tenant, who may be named in it already. Another one is a *Problem with
@@ -66,7 +67,7 @@ func BindTenant(body []byte, tenant string) ([]byte, error) {
 }
 
 // Forbidden is the answer to somebody who may not do what he asks for.
-func Forbidden(detail string) *Problem {
+func Forbidden(detail string) *messages.Problem {
 	const status = 403
-	return &Problem{Type: "about:blank", Title: "Forbidden", Status: status, Code: CodeForbidden, Detail: detail}
+	return &messages.Problem{Type: "about:blank", Title: "Forbidden", Status: status, Code: messages.CodeForbidden, Detail: detail}
 }

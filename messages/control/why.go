@@ -1,21 +1,25 @@
-package messages
+package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
 
 // SubjectWhy asks what a run waits for, or what it does.
 const SubjectWhy = "longshore.why" // RunRequest -> Why
 
 // Why is what a run waits for, or what it does.
 type Why struct {
-	Tenant string    `json:"tenant"`
-	ID     string    `json:"id"`
-	Status Status    `json:"status"`
-	Text   string    `json:"text"`            // one sentence, for people
-	Since  time.Time `json:"since,omitzero"`  // when that began
-	Waits  string    `json:"waits,omitempty"` // as in RunStatus
+	Tenant string          `json:"tenant"`
+	ID     string          `json:"id"`
+	Status messages.Status `json:"status"`
+	Text   string          `json:"text"`            // one sentence, for people
+	Since  time.Time       `json:"since,omitzero"`  // when that began
+	Waits  string          `json:"waits,omitempty"` // as in RunStatus
 	// Until is when the wait ends by itself.
-	Until *time.Time `json:"until,omitempty"`
-	Cause *Cause     `json:"cause,omitempty"` // what went wrong with the model that it waits for
+	Until *time.Time      `json:"until,omitempty"`
+	Cause *messages.Cause `json:"cause,omitempty"` // what went wrong with the model that it waits for
 
 	Line      string `json:"line,omitempty"`      // that has no place for it
 	Places    int    `json:"places,omitempty"`    // that the line has

@@ -1,9 +1,10 @@
-package messages
+package control
 
 import (
 	"encoding/json"
 	"strings"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -24,13 +25,13 @@ type Caller struct {
 
 // Acted is the data of acted. It has no bodies and no secrets.
 type Acted struct {
-	Action  string `json:"action"`           // the request without "longshore.", such as quotas.put
-	Target  string `json:"target,omitempty"` // what it names: kind/name, the id, the number
-	By      string `json:"by,omitempty"`     // who the request says to be from
-	Who     string `json:"who,omitempty"`    // as Caller has it
-	Remote  string `json:"remote,omitempty"`
-	Outcome string `json:"outcome"` // done, or unknown when it failed in a way that may have changed something
-	Code    Code   `json:"code,omitempty"`
+	Action  string        `json:"action"`           // the request without "longshore.", such as quotas.put
+	Target  string        `json:"target,omitempty"` // what it names: kind/name, the id, the number
+	By      string        `json:"by,omitempty"`     // who the request says to be from
+	Who     string        `json:"who,omitempty"`    // as Caller has it
+	Remote  string        `json:"remote,omitempty"`
+	Outcome string        `json:"outcome"` // done, or unknown when it failed in a way that may have changed something
+	Code    messages.Code `json:"code,omitempty"`
 }
 
 // Outcomes of what somebody asked for.
@@ -62,7 +63,7 @@ func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 	}
 	for _, part := range []string{r.Kind, name, r.Schedule.Name, r.ID, r.Worker, r.Seq.String()} {
 		if part != "" {
-			parts = append(parts, strict.Brief(part, MaxEventName))
+			parts = append(parts, strict.Brief(part, messages.MaxEventName))
 		}
 	}
 	tenant = r.Tenant
@@ -72,5 +73,5 @@ func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 	if !strict.ValidToken(tenant) {
 		tenant = ""
 	}
-	return Acted{Action: strings.TrimPrefix(subject, "longshore."), Target: strings.Join(parts, "/"), By: strict.Brief(r.By, MaxEventName)}, tenant
+	return Acted{Action: strings.TrimPrefix(subject, "longshore."), Target: strings.Join(parts, "/"), By: strict.Brief(r.By, messages.MaxEventName)}, tenant
 }

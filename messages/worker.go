@@ -10,12 +10,6 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Requests about the workers of the fleet.
-const (
-	SubjectWorkers     = "longshore.workers"       // {} -> WorkerList
-	SubjectWorkerDrain = "longshore.workers.drain" // WorkerDrain -> WorkerStatus; not_found, or conflict when several have the name
-)
-
 // Subjects on which workers answer. Each worker answers the first, and the second with its own id.
 const (
 	StatusOfWorkers = "workers.status"
@@ -47,24 +41,6 @@ type WorkerStatus struct {
 	// Begun is how many tasks of each tenant are in hand. They are in the queue's stream until they are done, and
 	// wait for nobody.
 	Begun map[string]int `json:"begun,omitempty"`
-}
-
-// WorkerList is the workers that answered, by name.
-type WorkerList struct {
-	Workers []WorkerStatus `json:"workers"`
-}
-
-// WorkerDrain asks one worker to take nothing new, hand its runs back and end.
-type WorkerDrain struct {
-	Worker string `json:"worker"` // its id, or its name when no other has it
-}
-
-// Check returns a *FieldError when the worker cannot be one.
-func (r WorkerDrain) Check() error {
-	if r.Worker == "" {
-		return &FieldError{Field: "worker", Reason: "is missing"}
-	}
-	return strict.CheckText("worker", r.Worker, maxSaid)
 }
 
 // Bounds of what a worker says of itself.

@@ -1,4 +1,6 @@
-package messages
+package control
+
+import "github.com/longshore-run/longshore/messages"
 
 // Subjects of the micro service's endpoints for batches. Lines are stored by the client; heads only by a dispatcher.
 const (
@@ -11,19 +13,19 @@ const (
 
 // BatchOpen begins a batch, or an attempt to go on with one that was cut.
 type BatchOpen struct {
-	BatchRef
-	BatchSettings
+	messages.BatchRef
+	messages.BatchSettings
 	Submitter string `json:"submitter"` // a fresh token: an older attempt cannot seal any more
 }
 
 // BatchSeal says that all lines were read.
 type BatchSeal struct {
-	BatchRef
-	Submitter string      `json:"submitter"`
-	Lines     int         `json:"lines"`            // accepted, and stored unless there are wrong ones that count
-	Invalid   int         `json:"invalid"`          // refused
-	Digest    string      `json:"digest"`           // of the accepted lines
-	Errors    []LineError `json:"errors,omitempty"` // the first of the refused
+	messages.BatchRef
+	Submitter string               `json:"submitter"`
+	Lines     int                  `json:"lines"`            // accepted, and stored unless there are wrong ones that count
+	Invalid   int                  `json:"invalid"`          // refused
+	Digest    string               `json:"digest"`           // of the accepted lines
+	Errors    []messages.LineError `json:"errors,omitempty"` // the first of the refused
 }
 
 // BatchListRequest asks for the batches of a tenant.
@@ -34,15 +36,15 @@ type BatchListRequest struct {
 
 // BatchList is the batches of a tenant, newest first.
 type BatchList struct {
-	Batches []Batch `json:"batches"`
-	More    bool    `json:"more,omitempty"` // there are older ones
+	Batches []messages.Batch `json:"batches"`
+	More    bool             `json:"more,omitempty"` // there are older ones
 }
 
 // Batch of the request, with the tenant's default; checked.
-func (r RunRequest) Batch() (BatchRef, error) {
-	ref := BatchRef(r)
+func (r RunRequest) Batch() (messages.BatchRef, error) {
+	ref := messages.BatchRef(r)
 	if ref.Tenant == "" {
-		ref.Tenant = DefaultTenant
+		ref.Tenant = messages.DefaultTenant
 	}
 	return ref, ref.Check()
 }

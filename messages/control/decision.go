@@ -1,8 +1,9 @@
-package messages
+package control
 
 import (
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -39,7 +40,7 @@ func (r *DecisionRequest) Validate() error {
 		return err
 	}
 	if len(r.Hash) != 0 && !isHash(r.Hash) {
-		return &FieldError{Field: "hash", Reason: "must be a SHA-256 in lower-case hex"}
+		return &messages.FieldError{Field: "hash", Reason: "must be a SHA-256 in lower-case hex"}
 	}
 	return checkSaid(r.By, r.Reason, r.Control)
 }
@@ -100,14 +101,14 @@ const MaxApprovals = 1000
 // Check returns the request with its defaults, or a *FieldError.
 func (r ApprovalsRequest) Check() (ApprovalsRequest, error) {
 	if r.Tenant == "" {
-		r.Tenant = DefaultTenant
+		r.Tenant = messages.DefaultTenant
 	}
 	if err := strict.CheckToken("tenant", r.Tenant); err != nil {
 		return r, err
 	}
 	switch {
 	case r.Limit < 0 || r.Limit > MaxApprovals:
-		return r, &FieldError{Field: "limit", Reason: "must be 1 to 1000"}
+		return r, &messages.FieldError{Field: "limit", Reason: "must be 1 to 1000"}
 	case r.Limit == 0:
 		r.Limit = 100
 	}

@@ -1,8 +1,9 @@
-package messages
+package control
 
 import (
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -28,20 +29,20 @@ type QueuedRequest struct {
 // QueuedList is a page of queued tasks. It may hold fewer than were asked for; Next is 0 at the end. A task that a
 // worker has in hand is among them until its run has parked or ended: that it has begun, its events tell.
 type QueuedList struct {
-	Runs []RunSummary `json:"runs"`
-	Next uint64       `json:"next,omitempty"`
+	Runs []messages.RunSummary `json:"runs"`
+	Next uint64                `json:"next,omitempty"`
 }
 
 // Check fills the defaults, and says which field is wrong.
 func (r *QueuedRequest) Check() error {
 	if r.Tenant == "" {
-		r.Tenant = DefaultTenant
+		r.Tenant = messages.DefaultTenant
 	}
 	if r.Limit == 0 {
 		r.Limit = MaxQueuedList
 	}
 	if r.Limit < 0 || r.Limit > MaxQueuedList {
-		return &FieldError{Field: "limit", Reason: "must be 1 to 500"}
+		return &messages.FieldError{Field: "limit", Reason: "must be 1 to 500"}
 	}
 	if err := CheckAfter(r.After); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (r *QueuedRequest) Check() error {
 }
 
 // Fits reports whether a task is meant, but for its tenant and time. What cannot be read is an empty task.
-func (r *QueuedRequest) Fits(t *Task) bool {
+func (r *QueuedRequest) Fits(t *messages.Task) bool {
 	if r.Agent != "" && t.Agent != r.Agent || r.Session != "" && t.Session != r.Session {
 		return false
 	}

@@ -1,18 +1,15 @@
-package messages
+package control
 
-import "github.com/longshore-run/longshore/messages/strict"
+import (
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+)
 
 // SubjectSteer is where a run is told something. SteerRequest -> RunStatus; conflict when it has ended or not begun.
 const SubjectSteer = "longshore.steer"
 
-// Limits of what a run is told.
-const (
-	MaxSteer  = 64 << 10 // bytes of one message
-	MaxSteers = 100      // messages of one run
-)
-
-// EventSteered is the name of the event that a message to a run has.
-const EventSteered = "steered"
+// MaxSteer bounds one message to a run, in bytes.
+const MaxSteer = 64 << 10
 
 // SteerRequest tells a run something while it goes on: the model reads it before its next call.
 type SteerRequest struct {
@@ -27,18 +24,10 @@ type SteerRequest struct {
 // Validate returns a *FieldError for the first field that is wrong; run and tenant are checked by Ref.
 func (r *SteerRequest) Validate() error {
 	if r.Message == "" {
-		return &FieldError{Field: "message", Reason: "is empty"}
+		return &messages.FieldError{Field: "message", Reason: "is empty"}
 	}
 	if err := strict.CheckText("message", r.Message, MaxSteer); err != nil {
 		return err
 	}
 	return checkSaid(r.By, "", r.Control)
-}
-
-// SteeredData is the data of steered.
-type SteeredData struct {
-	ID        string `json:"id"` // of the message
-	By        string `json:"by,omitempty"`
-	Message   string `json:"message"`
-	Truncated bool   `json:"truncated,omitempty"` // the message is
 }

@@ -1,6 +1,9 @@
-package messages
+package control
 
-import "github.com/longshore-run/longshore/messages/strict"
+import (
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+)
 
 // Requests about pauses, of the dispatcher's micro service.
 const (
@@ -11,7 +14,7 @@ const (
 
 // PauseRequest names what is to be paused or resumed.
 type PauseRequest struct {
-	QuotaRef
+	messages.QuotaRef
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -21,19 +24,19 @@ func (r *PauseRequest) Check() error {
 	if err := r.QuotaRef.Check(); err != nil {
 		return err
 	}
-	if len(r.By)+len(r.Reason) > maxPauseText {
-		return &FieldError{Field: "reason", Reason: "is too long"}
+	if len(r.By)+len(r.Reason) > messages.MaxPauseText {
+		return &messages.FieldError{Field: "reason", Reason: "is too long"}
 	}
-	if err := strict.CheckText("by", r.By, maxPauseText); err != nil {
+	if err := strict.CheckText("by", r.By, messages.MaxPauseText); err != nil {
 		return err
 	}
-	return strict.CheckText("reason", r.Reason, maxPauseText)
+	return strict.CheckText("reason", r.Reason, messages.MaxPauseText)
 }
 
 // PausedThing is a tenant, an agent or a provider that is paused.
 type PausedThing struct {
-	QuotaRef
-	Pause
+	messages.QuotaRef
+	messages.Pause
 }
 
 // PauseList is all that is paused, by kind and name.

@@ -1,6 +1,10 @@
-package messages
+package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
 
 // The dispatcher's micro service. Requests and replies are JSON; an error reply is a Problem and carries the
 // headers of the NATS micro protocol too.
@@ -42,14 +46,14 @@ type ResultRequest struct {
 // Check returns a *FieldError for what is wrong beside the name of the run.
 func (r *ResultRequest) Check() error {
 	switch {
-	case r.Format != "" && r.Format != FormatTaskResult:
-		return &FieldError{Field: "format", Reason: "must be " + FormatTaskResult}
+	case r.Format != "" && r.Format != messages.FormatTaskResult:
+		return &messages.FieldError{Field: "format", Reason: "must be " + messages.FormatTaskResult}
 	case r.Format != "" && r.Transcript:
-		return &FieldError{Field: "transcript", Reason: "does not go with format"}
+		return &messages.FieldError{Field: "transcript", Reason: "does not go with format"}
 	case r.After != "" && !r.Transcript:
-		return &FieldError{Field: "after", Reason: "is only for a transcript"}
+		return &messages.FieldError{Field: "after", Reason: "is only for a transcript"}
 	}
-	_, err := ParseTranscriptPlace(r.After)
+	_, err := messages.ParseTranscriptPlace(r.After)
 	return err
 }
 
@@ -73,17 +77,17 @@ type CancelRequest struct {
 
 // RunStatus is what is known about a run.
 type RunStatus struct {
-	Tenant   string     `json:"tenant"`
-	ID       string     `json:"id"`
-	Status   Status     `json:"status"`
-	Attempt  int        `json:"attempt,omitempty"`  // claims since the last progress
-	Updated  time.Time  `json:"updated"`            // when the log last grew, or when it was queued
-	Waits    string     `json:"waits,omitempty"`    // what a waiting run waits for
-	WaitsFor string     `json:"waitsFor,omitempty"` // what a worker must have, when it waits for one: "no worker has the tool x"
-	Until    *time.Time `json:"until,omitempty"`    // when a wait for the model ends and it is called again
-	Cause    *Cause     `json:"cause,omitempty"`    // what went wrong with the model that it waits for
-	Cancel   bool       `json:"cancel,omitempty"`   // asked to stop and still on its way there
-	Sequence uint64     `json:"sequence,omitempty"` // events so far
+	Tenant   string          `json:"tenant"`
+	ID       string          `json:"id"`
+	Status   messages.Status `json:"status"`
+	Attempt  int             `json:"attempt,omitempty"`  // claims since the last progress
+	Updated  time.Time       `json:"updated"`            // when the log last grew, or when it was queued
+	Waits    string          `json:"waits,omitempty"`    // what a waiting run waits for
+	WaitsFor string          `json:"waitsFor,omitempty"` // what a worker must have, when it waits for one: "no worker has the tool x"
+	Until    *time.Time      `json:"until,omitempty"`    // when a wait for the model ends and it is called again
+	Cause    *messages.Cause `json:"cause,omitempty"`    // what went wrong with the model that it waits for
+	Cancel   bool            `json:"cancel,omitempty"`   // asked to stop and still on its way there
+	Sequence uint64          `json:"sequence,omitempty"` // events so far
 	// NotBefore is when a queued run is handed to a worker at the earliest, if that is to come.
 	NotBefore *time.Time `json:"notBefore,omitempty"`
 	// Ignored: the newest thing that was decided about the run does not count, for it has no valid signature.
@@ -93,10 +97,10 @@ type RunStatus struct {
 }
 
 // Ref of the request, with the tenant's default; checked.
-func (r RunRequest) Ref() (Ref, error) {
-	ref := Ref{r.Tenant, r.ID}
+func (r RunRequest) Ref() (messages.Ref, error) {
+	ref := messages.Ref{Tenant: r.Tenant, Run: r.ID}
 	if ref.Tenant == "" {
-		ref.Tenant = DefaultTenant
+		ref.Tenant = messages.DefaultTenant
 	}
 	return ref, ref.Check()
 }

@@ -1,0 +1,143 @@
+package control
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Subjects of the micro service's endpoints for dead letters.
+const (
+	SubjectDeadList       = "longshore.dead.list"        // DeadListRequest -> DeadList
+	SubjectDeadShow       = "longshore.dead.show"        // DeadRequest -> DeadLetter, with its body
+	SubjectDeadRedrive    = "longshore.dead.redrive"     // DeadRedrive -> DeadRedriven; conflict when the id is taken
+	SubjectDeadPurge      = "longshore.dead.purge"       // DeadRequest -> DeadLetter, as it was
+	SubjectDeadRedriveAll = "longshore.dead.redrive_all" // DeadListRequest -> DeadBulk
+	SubjectDeadPurgeAll   = "longshore.dead.purge_all"   // DeadListRequest -> DeadBulk
+)
+
+// Limits of requests about dead letters.
+const (
+	MaxDeadList = 100 // letters of a page
+	MaxDeadBulk = 50  // letters that one request removes or sends again
+)
+
+// DeadRequest names a dead letter.
+type DeadRequest struct {
+	Tenant      string `json:"tenant,omitempty"` // default "default"
+	Unaddressed bool   `json:"unaddressed,omitempty"`
+	Seq         uint64 `json:"seq"`
+}
+
+// DeadFilter says which dead letters are meant. Unaddressed: those that name no tenant, instead of a tenant's; they are
+// the operator's.
+type DeadFilter struct {
+	Tenant      string            `json:"tenant,omitempty"` // default "default"
+	Unaddressed bool              `json:"unaddressed,omitempty"`
+	Kind        messages.DeadKind `json:"kind,omitempty"`
+	Agent       string            `json:"agent,omitempty"`
+	Code        messages.Code     `json:"code,omitempty"`
+	Since       *time.Time        `json:"since,omitempty"` // only those stored since then
+}
+
+// Check fills the tenant's default, and says which field is wrong.
+func (f *DeadFilter) Check() error {
+	if err := checkDeadTenant(&f.Tenant, f.Unaddressed); err != nil {
+		return err
+	}
+	if err := CheckSince(f.Since); err != nil {
+		return err
+	}
+	switch f.Kind {
+	case "", messages.DeadRun, messages.DeadMessage, messages.DeadWebhook:
+	default:
+		return &messages.FieldError{Field: "kind", Reason: "must be run, message or webhook"}
+	}
+	if f.Agent != "" && !strict.ValidToken(f.Agent) {
+		return strict.CheckToken("agent", f.Agent)
+	}
+	return strict.CheckText("code", string(f.Code), strict.MaxToken)
+}
+
+// Check fills the tenant's default, and says which field is wrong.
+func (r *DeadRequest) Check() error {
+	if r.Seq == 0 {
+		return &messages.FieldError{Field: "seq", Reason: "is missing"}
+	}
+	return checkDeadTenant(&r.Tenant, r.Unaddressed)
+}
+
+// checkDeadTenant leaves the tenant empty for letters that name none.
+func checkDeadTenant(tenant *string, unaddressed bool) error {
+	switch {
+	case unaddressed && *tenant != "":
+		return &messages.FieldError{Field: "unaddressed", Reason: "such letters are no tenant's: give no tenant"}
+	case unaddressed:
+		return nil
+	case *tenant == "":
+		*tenant = messages.DefaultTenant
+	case *tenant == messages.NoRun:
+		return &messages.FieldError{Field: "tenant", Reason: "_ stands for none: ask for unaddressed letters"}
+	}
+	return strict.CheckToken("tenant", *tenant)
+}
+
+// Fits reports whether a letter is meant, but for its tenant and time.
+func (f *DeadFilter) Fits(of messages.DeadOf, d *messages.Dead) bool {
+	return (f.Kind == "" || f.Kind == of.Kind) && (f.Agent == "" || f.Agent == of.Agent) && (f.Code == "" || f.Code == d.Error.Code)
+}
+
+// DeadListRequest asks for the letters that fit, oldest first.
+type DeadListRequest struct {
+	DeadFilter
+	After uint64 `json:"after,omitempty"` // go on after this one: Next of the page before
+	Limit int    `json:"limit,omitempty"` // default and most 100; of a bulk request 50
+}
+
+// Check fills the default, and says which field is wrong.
+func (r *DeadListRequest) Check() error {
+	if err := CheckAfter(r.After); err != nil {
+		return err
+	}
+	return r.DeadFilter.Check()
+}
+
+// DeadList is a page of dead letters. Next is 0 at the end.
+type DeadList struct {
+	Letters []messages.DeadLetter `json:"letters"`
+	Next    uint64                `json:"next,omitempty"`
+}
+
+// DeadRedrive asks for a dead letter to be sent again.
+type DeadRedrive struct {
+	DeadRequest
+	// Task stands for the body of the letter. Its id does not count when it is the one that died.
+	Task json.RawMessage `json:"task,omitempty"`
+	// NewID is the id of the new run. Default: one that belongs to the letter, so that it cannot be sent twice.
+	NewID string `json:"newId,omitempty"`
+}
+
+// DeadRedriven says what became of a letter that was sent again.
+type DeadRedriven struct {
+	Seq       uint64            `json:"seq"`
+	Kind      messages.DeadKind `json:"kind"`
+	Tenant    string            `json:"tenant"`
+	ID        string            `json:"id"`                  // of the new run; of a webhook its delivery
+	Duplicate bool              `json:"duplicate,omitempty"` // it had been sent again before
+}
+
+// DeadBulk is what became of several letters. Next is 0 when none are left to look at.
+type DeadBulk struct {
+	Redriven []DeadRedriven `json:"redriven,omitempty"`
+	Purged   []uint64       `json:"purged,omitempty"`
+	Failed   []DeadFailure  `json:"failed,omitempty"`
+	Next     uint64         `json:"next,omitempty"`
+}
+
+// DeadFailure says why a letter could not be sent again. It is still there.
+type DeadFailure struct {
+	Seq   uint64           `json:"seq"`
+	Error messages.Problem `json:"error"`
+}

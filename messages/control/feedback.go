@@ -1,0 +1,63 @@
+package control
+
+import (
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Limits of feedback, in bytes.
+const (
+	maxComment        = 8 << 10
+	maxFeedbackLabels = 4 << 10
+)
+
+// Subjects of what people think of runs.
+const (
+	SubjectFeedback     = "longshore.feedback"      // FeedbackRequest -> Feedback; conflict when the id is that of another
+	SubjectFeedbackList = "longshore.feedback_list" // RunRequest -> FeedbackList
+)
+
+// MaxFeedback bounds one list: the newest ones.
+const MaxFeedback = 100
+
+// FeedbackRequest says what somebody thinks of a run that Longshore knows, whatever it is up to.
+type FeedbackRequest struct {
+	Tenant  string            `json:"tenant,omitempty"` // default "default"
+	ID      string            `json:"id"`               // of the run
+	Score   *float64          `json:"score,omitempty"`  // -1 (bad) to 1 (good)
+	Comment string            `json:"comment,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Step    int               `json:"step,omitempty"` // that it is about, from 1; absent: the whole run
+	By      string            `json:"by,omitempty"`
+	// Control makes it safe to ask again: the same feedback under the same id is stored once and succeeds.
+	Control string `json:"control,omitempty"`
+}
+
+// Validate returns a *FieldError for the first field that is wrong; run and tenant are checked by Ref.
+func (r *FeedbackRequest) Validate() error {
+	if r.Score == nil && r.Comment == "" && len(r.Labels) == 0 {
+		return &messages.FieldError{Field: "score", Reason: "is missing, and so are comment and labels"}
+	}
+	if r.Score != nil && !(*r.Score >= -1 && *r.Score <= 1) {
+		return &messages.FieldError{Field: "score", Reason: "must be -1 to 1"}
+	}
+	if r.Step < 0 || r.Step > messages.MaxStepsOf {
+		return &messages.FieldError{Field: "step", Reason: "must be the number of a step, from 1"}
+	}
+	if err := strict.CheckText("comment", r.Comment, maxComment); err != nil {
+		return err
+	}
+	if err := messages.CheckLabels(r.Labels); err != nil {
+		return err
+	}
+	if strict.Larger(r.Labels, maxFeedbackLabels) {
+		return &messages.FieldError{Field: "labels", Reason: "larger than 4096 bytes as JSON"}
+	}
+	return checkSaid(r.By, "", r.Control)
+}
+
+// FeedbackList is what is kept of the feedback on a run.
+type FeedbackList struct {
+	Feedback []messages.Feedback `json:"feedback"`       // newest first
+	More     bool                `json:"more,omitempty"` // there is older one
+}
