@@ -120,6 +120,8 @@ func TestCommandsOverHTTP(t *testing.T) {
 	// Runs.
 	run := h.do("submit hello --label team=a --session talk")
 	h.do("watch "+run, "completed")
+	h.do("__complete watch "+run[:8], run)
+	h.same("__complete agents get ")
 	h.do("result "+run, "Hello there")
 	h.do("result "+run+" --transcript -o json", "Hello there")
 	h.do("run slow", "one word after another")
