@@ -25,6 +25,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -69,6 +70,7 @@ type Client struct {
 	agents  *catalog.Catalog
 	batches *batches.Store
 	logs    *logentries.Store
+	events  *events.Store
 
 	tenant string // that it is bound to; empty: none
 	within Answerer
@@ -99,7 +101,7 @@ func NewOn(nc *nats.Conn, b *bus.Bus) *Client {
 
 // on lets the client read from a bus.
 func (c *Client) on(b *bus.Bus) {
-	c.bus, c.agents, c.batches, c.logs = b, catalog.New(b), batches.New(b), logentries.New(b)
+	c.bus, c.agents, c.batches, c.logs, c.events = b, catalog.New(b), batches.New(b), logentries.New(b), events.New(b)
 }
 
 // Answerer answers requests in this process: the dispatcher's service.
@@ -186,7 +188,7 @@ func (c *Client) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages
 	if c.remote != nil {
 		return c.remote.watch(ctx, run)
 	}
-	return c.bus.Watch(ctx, run)
+	return c.events.Watch(ctx, run)
 }
 
 // Live yields the replies of a run while they are written, from now on, until ctx ends; then its error comes. It is
@@ -196,7 +198,7 @@ func (c *Client) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.
 	if c.remote != nil {
 		return c.remote.live(ctx, run)
 	}
-	return c.bus.Live(ctx, run)
+	return c.events.Live(ctx, run)
 }
 
 // Recent yields the stored events of all runs of a tenant since a time, oldest first, up to now.
@@ -207,7 +209,7 @@ func (c *Client) Recent(ctx context.Context, tenant string, since time.Time) ite
 	if c.remote != nil {
 		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, ErrOverHTTP) }
 	}
-	return c.bus.EventsOf(ctx, tenant, since)
+	return c.events.EventsOf(ctx, tenant, since)
 }
 
 // Status tells what a run is up to. ErrNotFound: it was never submitted, or is long gone.

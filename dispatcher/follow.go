@@ -19,10 +19,10 @@ func (c *Client) Follow(ctx context.Context, tenant string) iter.Seq2[messages.E
 		tenant = c.tenant
 	}
 	if tenant == "" {
-		return c.bus.Follow(ctx, bus.EveryEvent)
+		return c.events.Follow(ctx, bus.EveryEvent)
 	}
 	if err := (messages.Ref{Tenant: tenant, Run: "_"}).Check(); err != nil {
 		return func(yield func(messages.Event, error) bool) { yield(messages.Event{}, err) }
 	}
-	return c.bus.Follow(ctx, "events."+tenant+".>")
+	return c.events.Follow(ctx, "events."+tenant+".>")
 }

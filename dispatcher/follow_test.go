@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // A follower sees the events of its tenants, and no others.
@@ -38,7 +39,7 @@ func TestFollow(t *testing.T) {
 				defer tick.Stop()
 				for i := 0; ; i++ {
 					for _, tenant := range []string{"acme", "other"} {
-						if err := y.bus.AnnounceTo(ctx, tenant, "e"+strconv.Itoa(i), nil); err != nil && ctx.Err() == nil {
+						if err := events.New(y.bus).AnnounceTo(ctx, tenant, "e"+strconv.Itoa(i), nil); err != nil && ctx.Err() == nil {
 							t.Error(err)
 						}
 					}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -51,7 +52,7 @@ type wait struct {
 func (p *parked) run(ctx context.Context, b *bus.Bus, log *slog.Logger) {
 	for ctx.Err() == nil {
 		p.reset()
-		for f, err := range b.Waits(ctx) {
+		for f, err := range events.New(b).Waits(ctx) {
 			if err == nil {
 				p.take(&f)
 				err = p.forgetEnded(ctx, b)
@@ -77,7 +78,7 @@ func (p *parked) forgetEnded(ctx context.Context, b *bus.Bus) error {
 	}
 	p.looked = time.Now()
 	for _, run := range p.some() {
-		ended, err := b.HasEnded(ctx, run)
+		ended, err := events.New(b).HasEnded(ctx, run)
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func (p *parked) reset() {
 	p.resumed, p.before = map[messages.Ref]uint64{}, nil
 }
 
-func (p *parked) take(f *bus.Fed) {
+func (p *parked) take(f *events.Fed) {
 	if f.Position == 0 {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -167,7 +168,7 @@ func TestViewForgetsWaitsOfRunsThatEnded(t *testing.T) {
 // Two dispatchers count together what passed while none ran.
 func TestSharedEventsAreCountedOnce(t *testing.T) {
 	b, nc := openBus(t)
-	shared, err := b.ShareEvents(t.Context(), bus.ConsumerMetrics)
+	shared, err := events.New(b).Share(t.Context(), bus.ConsumerMetrics)
 	if err != nil {
 		t.Fatal(err)
 	}

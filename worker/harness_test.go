@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -144,7 +145,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 		cfg.Clock = b.NewClock(bus.ClockConfig{Here: h.here, Most: h.maxSkew})
 		cfg.Keeper.Now = cfg.Clock.Now
 	}
-	text := live.New(live.Config{Publish: b.PublishLive})
+	text := live.New(live.Config{Publish: events.New(b).PublishLive})
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log,
 		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },

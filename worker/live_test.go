@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -129,7 +130,7 @@ func (h *house) probe(run messages.Ref, subscribed <-chan struct{}) {
 	deadline := time.After(patience)
 	for {
 		l := messages.Live{Type: messages.TypeLive, Run: run.Run, Step: 1, Attempt: 1, Try: 1, N: 1, Kind: "probe"}
-		if err := h.bus.PublishLive(run, &l); err != nil {
+		if err := events.New(h.bus).PublishLive(run, &l); err != nil {
 			h.t.Fatal(err)
 		}
 		select {

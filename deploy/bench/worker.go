@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -80,7 +81,7 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	}
 	f := &fleetWorker{memory: short, redis: rdb, saves: &saves{memory: short}}
 	redact := policy.NewRedactor("the-key-of-a-model-provider")
-	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
+	text := live.New(live.Config{Publish: events.New(b).PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: "bench", Keeper: keeper(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
 		Agent: catalog.New(b).Agent, Redact: redact.String, Log: log,

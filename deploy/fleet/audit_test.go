@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
@@ -76,7 +77,7 @@ func TestAuditorIsKilled(t *testing.T) {
 		}
 	}
 	stored := map[uint64]bool{}
-	for f, err := range w.bus.Feed(t.Context(), 0) {
+	for f, err := range events.New(w.bus).Feed(t.Context(), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
@@ -86,7 +87,8 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		return err
 	}
 	defer closeIndex(ctx, runs, log)
-	denials := auth.NewDenials(b.AnnounceTo, log)
+	told := events.New(b)
+	denials := auth.NewDenials(told.AnnounceTo, log)
 	clock := b.NewClock(bus.ClockConfig{Log: log})
 	if err := clock.Measure(ctx); err != nil {
 		return err
@@ -95,7 +97,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	svc := service.New(service.Config{
 		Denied: denials.Tell,
 		Index:  asked(runs),
-		Conn:   nc, Bus: b, Catalog: stored, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
+		Conn:   nc, Bus: b, Catalog: stored, Events: told, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
 		PromptPolicy: withoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
@@ -165,8 +167,8 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 }
 
 // frontDoor is the HTTP API of a dispatcher and the hub that feeds its watchers.
-func frontDoor(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, svc *service.Service, cfg api.Config) (*api.API, *bus.Hub) {
-	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewWithin(nc, b, agents, svc), b.NewHub(), b
+func frontDoor(nc *nats.Conn, b *bus.Bus, agents *catalog.Catalog, svc *service.Service, cfg api.Config) (*api.API, *events.Hub) {
+	cfg.Client, cfg.Hub, cfg.Runs = dispatcher.NewWithin(nc, b, agents, svc), events.New(b).NewHub(), b
 	return api.New(cfg), cfg.Hub
 }
 

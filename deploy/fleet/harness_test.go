@@ -23,6 +23,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -253,7 +254,7 @@ func ours(name string) bool { return !strings.Contains(name, ".") }
 func (w *town) once(run messages.Ref) {
 	w.t.Helper()
 	ends, byNumber := 0, map[uint64]messages.Event{}
-	for e, err := range w.bus.Events(w.t.Context(), run.EventFilter(), time.Time{}) {
+	for e, err := range events.New(w.bus).Events(w.t.Context(), run.EventFilter(), time.Time{}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/observability/index"
 )
@@ -23,7 +24,7 @@ func Index(ctx context.Context, s settings.RunIndex, b *bus.Bus, log *slog.Logge
 	if s.Index != settings.IndexAuto {
 		return index.New(cfg)
 	}
-	state, err := b.EventsState(ctx)
+	state, err := events.New(b).State(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/audit"
@@ -502,13 +503,13 @@ func guardedAudit(ctx context.Context, f *guardedFleet) error {
 		}
 		n++
 	}
-	for _, err := range b.Events(ctx, run.EventFilter(), time.Time{}) {
+	for _, err := range events.New(b).Events(ctx, run.EventFilter(), time.Time{}) {
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}
 		n++
 	}
-	for _, err := range b.Watch(ctx, run) {
+	for _, err := range events.New(b).Watch(ctx, run) {
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}

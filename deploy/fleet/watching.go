@@ -9,15 +9,16 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/observability"
 )
 
 // watching adds to the metrics of a dispatcher what it counts and what it sees of the fleet. What it returns keeps them
 // until its ctx ends. Events count from now on.
 func watching(
-	ctx context.Context, m *observability.Metrics, b *bus.Bus, svc *service.Service, hub *bus.Hub, log *slog.Logger,
+	ctx context.Context, m *observability.Metrics, b *bus.Bus, svc *service.Service, hub *events.Hub, log *slog.Logger,
 ) (run func(context.Context) error, err error) {
-	shared, err := b.ShareEvents(ctx, bus.ConsumerMetrics)
+	shared, err := events.New(b).Share(ctx, bus.ConsumerMetrics)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func watching(
 	}, nil
 }
 
-func watcherMetrics(m *observability.Metrics, hub *bus.Hub) error {
+func watcherMetrics(m *observability.Metrics, hub *events.Hub) error {
 	return errors.Join(
 		m.Gauge("watchers", "Clients that follow a run over HTTP.", func() float64 { return float64(hub.Watchers()) }),
 		m.Gauge("watchers_lag", "Events that were stored and that watchers were not given yet, as of the last one that came.",

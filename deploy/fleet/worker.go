@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/prompt"
@@ -139,7 +140,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if err != nil {
 		return fmt.Errorf("LONGSHORE_WORKER_LABELS: %w", err)
 	}
-	text := live.New(live.Config{Publish: b.PublishLive, Redact: redact})
+	text := live.New(live.Config{Publish: events.New(b).PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
 		Worker: s.Name, Life: life, Fleet: seen, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Named: named, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,

@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	busevents "github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -337,7 +338,7 @@ func (g *guarded) another(recheck time.Duration, clock func() time.Time) string 
 		g.t.Fatal(err)
 	}
 	access := &api.Access{Authenticator: auth.Any{Keys: apikey.New(catalog.New(b), clock)}, Recheck: recheck}
-	hub := b.NewHub()
+	hub := busevents.New(b).NewHub()
 	front := api.New(api.Config{Client: g.client, Hub: hub, Runs: b, Access: access})
 	ctx, stop := context.WithCancel(context.WithoutCancel(g.t.Context()))
 	var running sync.WaitGroup

@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // Config is fixed for the life of an API.
 type Config struct {
 	Client      *dispatcher.Client
-	Hub         *bus.Hub      // serves the watchers
+	Hub         *events.Hub   // serves the watchers
 	Runs        runlog.Log    // where the steps of /run-lite are read
 	Version     string        // of the program
 	LiteTimeout time.Duration // how long /run-lite waits for its run; default 2 min

@@ -7,7 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/contract"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -103,7 +103,7 @@ func eventTypes(names []string) (map[string]bool, error) {
 // eventNames are the events of a run, and what stands for those that are missing.
 func eventNames() []string {
 	names := append(contract.EventNames(), eventRunError)
-	for _, gap := range []string{bus.TypeEventsMissing, bus.TypeEventsExpired} {
+	for _, gap := range []string{events.TypeEventsMissing, events.TypeEventsExpired} {
 		names = append(names, (&messages.Event{Type: gap}).Name())
 	}
 	return names

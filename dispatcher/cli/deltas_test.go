@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // tty is a terminal as far as the reporter needs one.
@@ -201,7 +202,7 @@ func TestWatchDeltas(t *testing.T) {
 			go func() { ended <- root.ExecuteContext(ctx) }()
 			l := messages.Live{Type: messages.TypeLive, Run: run.Run, Step: 1, Attempt: 1, Try: 1, N: 1, Kind: messages.LiveText, Text: "Hel"}
 			for !strings.Contains(out.String(), tc.piece) { // until the watcher is there
-				if err := b.PublishLive(run, &l); err != nil {
+				if err := events.New(b).PublishLive(run, &l); err != nil {
 					t.Fatal(err)
 				}
 				select {

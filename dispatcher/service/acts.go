@@ -68,7 +68,7 @@ func (s *Service) told(subject string, do answerFunc) answerFunc {
 		act.Who, act.Remote, act.Outcome, act.Code = c.Who, c.Remote, outcome, code
 		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 		defer cancel()
-		if err := s.cfg.Bus.AnnounceTo(telling, tenant, control.EventActed, act); err != nil { // the change is made all the same
+		if err := s.cfg.Events.AnnounceTo(telling, tenant, control.EventActed, act); err != nil { // the change is made all the same
 			s.untold.Add(1)
 			s.cfg.Log.ErrorContext(ctx, "a change is not told of: the audit lacks it", "operation", act.Action, "name", act.Target, "tenant", tenant,
 				"by", act.By, "who", act.Who, "err", err)

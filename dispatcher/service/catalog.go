@@ -70,7 +70,7 @@ func missing(code messages.Code, err error) *messages.Problem {
 // announce tells the world of a change. It is stored by now: that nobody was told is no reason to say that it failed,
 // and the history shows it anyway.
 func (s *Service) announce(ctx context.Context, name string, c control.Change) {
-	if err := s.cfg.Bus.Announce(ctx, name, c); err != nil {
+	if err := s.cfg.Events.Announce(ctx, name, c); err != nil {
 		s.cfg.Log.WarnContext(ctx, "announce a change", "event", name, "name", c.Name, "revision", c.Revision, "err", err)
 	}
 }

@@ -11,5 +11,5 @@ func (s *Service) events(ctx context.Context, req control.EventsRequest) (any, e
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	return s.cfg.Bus.EventPage(ctx, &req, min(maxPageBytes, int(s.cfg.Conn.MaxPayload())-pageRoom))
+	return s.cfg.Events.Page(ctx, &req, min(maxPageBytes, int(s.cfg.Conn.MaxPayload())-pageRoom))
 }

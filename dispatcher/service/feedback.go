@@ -45,7 +45,7 @@ func (s *Service) feedback(ctx context.Context, body []byte) (any, error) {
 			}
 		}
 	}
-	return f, s.cfg.Bus.AnnounceTo(ctx, ref.Tenant, messages.EventFeedback, f)
+	return f, s.cfg.Events.AnnounceTo(ctx, ref.Tenant, messages.EventFeedback, f)
 }
 
 // said is all feedback on a run that is kept, oldest first. It looks at that on all runs of the tenant: there is less of
@@ -53,7 +53,7 @@ func (s *Service) feedback(ctx context.Context, body []byte) (any, error) {
 func (s *Service) said(ctx context.Context, run messages.Ref) func(func(messages.Feedback, error) bool) {
 	return func(yield func(messages.Feedback, error) bool) {
 		about := messages.Ref{Tenant: run.Tenant, Run: messages.NoRun}
-		for e, err := range s.cfg.Bus.Events(ctx, about.EventSubject(messages.EventFeedback), time.Time{}) {
+		for e, err := range s.cfg.Events.Events(ctx, about.EventSubject(messages.EventFeedback), time.Time{}) {
 			var f messages.Feedback
 			if err == nil && (json.Unmarshal(e.Data, &f) != nil || f.Run != run.Run) {
 				continue

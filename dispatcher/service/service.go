@@ -22,6 +22,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
@@ -38,6 +39,7 @@ type Config struct {
 	Conn     *nats.Conn
 	Bus      *bus.Bus
 	Catalog  *catalog.Catalog // that of the process. Default: one of its own
+	Events   *events.Store    // likewise
 	Keeper   *runlog.Keeper
 	Agents   []messages.Definition // published at the start, beside the built-in ones
 	Version  string                // of the program; shown in the service's metadata
@@ -138,6 +140,9 @@ func New(cfg Config) *Service {
 	if cfg.Catalog == nil {
 		cfg.Catalog = catalog.New(cfg.Bus)
 	}
+	if cfg.Events == nil {
+		cfg.Events = events.New(cfg.Bus)
+	}
 	s := &Service{
 		stores: stores{
 			batches: batches.New(cfg.Bus), schedules: schedules.New(cfg.Bus), sessions: sessions.New(cfg.Bus),
@@ -208,7 +213,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group, keeping := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.keepSchedules(keeping) })
 	group.Go(func() error { s.moveBatches(keeping); return nil })
-	group.Go(func() error { return s.cfg.Bus.RunEnds(keeping, s.runEnded) })
+	group.Go(func() error { return s.cfg.Events.RunEnds(keeping, s.runEnded) })
 	group.Go(func() error { return s.keepDelivering(keeping) })
 	group.Go(func() error { return s.cfg.Bus.Retain(keeping, s.cfg.Retain) })
 	if err := group.Wait(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -65,7 +65,7 @@ func (s *Service) checkWebhook(w *messages.Webhook) error {
 const noWebhooks = "this fleet sends no webhooks: its operator sets LONGSHORE_WEBHOOK_SECRET"
 
 // runEnded does what the end of a run asks for. All of it may be done twice.
-func (s *Service) runEnded(ctx context.Context, e bus.RunEnd) error {
+func (s *Service) runEnded(ctx context.Context, e events.RunEnd) error {
 	batch, maybe := messages.BatchOf(e.Run)
 	if !maybe && !e.HasWebhook() {
 		return nil
@@ -89,7 +89,7 @@ func (s *Service) runEnded(ctx context.Context, e bus.RunEnd) error {
 
 // tellRun queues the webhook of a run. Its address is not in the event, which anybody may see, so it is read from the
 // run's first record.
-func (s *Service) tellRun(ctx context.Context, e bus.RunEnd, status messages.Status) error {
+func (s *Service) tellRun(ctx context.Context, e events.RunEnd, status messages.Status) error {
 	task, err := s.task(ctx, e.Run, false)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound): // its log is gone

@@ -27,6 +27,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -215,7 +216,7 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 	if len(o.came) > 0 {
 		t.Errorf("more came: %+v", <-o.came)
 	}
-	for e, err := range o.bus.Events(t.Context(), bus.EveryEvent, time.Time{}) { // which anybody may see
+	for e, err := range events.New(o.bus).Events(t.Context(), bus.EveryEvent, time.Time{}) { // which anybody may see
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +356,7 @@ func TestKilledBeforeTheWebhookIsQueued(t *testing.T) {
 	o := newOffice(t)
 	o.end("r", &messages.Webhook{URL: o.url}, messages.StatusCompleted)
 	ctx, kill := context.WithCancel(t.Context())
-	err := o.bus.RunEnds(ctx, func(context.Context, bus.RunEnd) error {
+	err := events.New(o.bus).RunEnds(ctx, func(context.Context, events.RunEnd) error {
 		kill()
 		return errors.New("killed")
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/tracing"
 	"github.com/longshore-run/longshore/messages/control"
 )
@@ -21,7 +22,7 @@ func TestFeedOfAStreamThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
 	b, nc := bustest.OpenNew(t)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...)
-	for f, err := range b.Feed(bustest.Context(t), 0) {
+	for f, err := range events.New(b).Feed(bustest.Context(t), 0) {
 		if err != nil {
 			if !errors.Is(err, bus.ErrAhead) {
 				t.Errorf("got %v, want ErrAhead", err)
@@ -47,7 +48,7 @@ func TestConsumersAreMadeAgain(t *testing.T) {
 	}
 	var done sync.WaitGroup
 	done.Go(func() {
-		_ = b.RunEnds(ctx, func(_ context.Context, e bus.RunEnd) error { ends <- e.Run; return nil })
+		_ = events.New(b).RunEnds(ctx, func(_ context.Context, e events.RunEnd) error { ends <- e.Run; return nil })
 	})
 	done.Go(func() {
 		traces.Run(ctx, func(_ context.Context, es []tracing.Event) ([]int, error) {
@@ -97,7 +98,7 @@ func TestAnnounceTogether(t *testing.T) {
 	var group sync.WaitGroup
 	for range all {
 		group.Go(func() {
-			if err := b.AnnounceTo(bustest.Context(t), "acme", control.EventActed, control.Acted{Action: "pause"}); err != nil {
+			if err := events.New(b).AnnounceTo(bustest.Context(t), "acme", control.EventActed, control.Acted{Action: "pause"}); err != nil {
 				t.Error(err)
 			}
 		})

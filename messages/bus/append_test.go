@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -188,7 +189,7 @@ func TestRefsAreChecked(t *testing.T) {
 				t.Errorf("read of %q: got %v, want a field error", run, err)
 			}
 		}
-		for _, err := range b.Watch(bustest.Context(t), run) {
+		for _, err := range events.New(b).Watch(bustest.Context(t), run) {
 			if !errors.As(err, &fe) {
 				t.Errorf("watch of %q: got %v, want a field error", run, err)
 			}

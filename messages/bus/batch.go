@@ -17,7 +17,7 @@ import (
 // Sizes of a page. The first is small, for many readers want a run's first entry or a short log.
 const (
 	FirstPage = 64
-	nextPages = 512
+	NextPages = 512
 	PageBytes = 4 << 20
 )
 
@@ -77,7 +77,7 @@ func (b *Bus) ScanPages(ctx context.Context, stream string, p Page) iter.Seq2[Me
 				return
 			}
 			more = goOn && pending > 0 && last > 0
-			p.Seq, p.Since, p.Batch = last+1, nil, nextPages
+			p.Seq, p.Since, p.Batch = last+1, nil, NextPages
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (b *Bus) sequence(ctx context.Context, stream string, p Page) iter.Seq2[Mes
 			}
 			at.Seq, at.Since = m.Seq+1, nil
 		}
-		t := &Tail{Bus: b, Stream: stream, Filter: p.Next, Room: followRoom}
+		t := &Tail{Bus: b, Stream: stream, Filter: p.Next, Room: FollowRoom}
 		t.Start.DeliverPolicy, t.Start.OptStartSeq = jetstream.DeliverByStartSequencePolicy, at.Seq
 		defer t.Close()
 		if err := t.open(ctx, time.Time{}); err != nil {

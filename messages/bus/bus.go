@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -29,6 +30,10 @@ type Sealer interface {
 	// Open undoes Seal; it fails when anything, ad included, is not as it was.
 	Open(sealed, ad []byte) ([]byte, error)
 }
+
+// Pages asks a dispatcher for stored events. A *messages.Problem that is not retryable and a *messages.FieldError are
+// final, all other errors are not.
+type Pages func(ctx context.Context, r *control.EventsRequest) (*control.EventPage, error)
 
 // Config of a Bus.
 type Config struct {
@@ -72,8 +77,6 @@ type Bus struct {
 	spent   spentCache
 
 	retained retained
-
-	announcing chan struct{} // has an element while an event about no run is stored
 }
 
 var (
@@ -87,8 +90,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	b := &Bus{
 		nc: nc, sealer: cfg.Sealer, signer: cfg.Signer, keys: cfg.Keys, log: cfg.Log, pages: cfg.Pages, direct: cfg.Direct,
 		inline: cmp.Or(cfg.Inline, messages.MaxPayload), budget: cmp.Or(cfg.Budget, defaultBudget), answer: cmp.Or(cfg.Answer, defaultAnswer),
-		maxBlob:    min(cmp.Or(cfg.MaxBlob, maxBlob), maxBlob),
-		announcing: make(chan struct{}, 1),
+		maxBlob: min(cmp.Or(cfg.MaxBlob, maxBlob), maxBlob),
 	}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
@@ -131,6 +133,9 @@ func (b *Bus) Budget() time.Duration { return b.budget }
 
 // Answer is how long one attempt waits for its answer, as [Config] says.
 func (b *Bus) Answer() time.Duration { return b.answer }
+
+// Pages is how events are read, as [Config] says; nil: from their stream.
+func (b *Bus) Pages() Pages { return b.pages }
 
 // NewJetStream is the library's view of a connection. Only what is set up once goes through it.
 func NewJetStream(nc *nats.Conn) (jetstream.JetStream, error) {

@@ -15,15 +15,15 @@ const EveryEvent = "events.>"
 func (b *Bus) Event(m Message) (messages.Event, bool) {
 	var e messages.Event
 	subject := strings.Split(m.Subject, ".")
-	if len(subject) != 4 || subject[0] != "events" || json.Unmarshal(m.Data, &e) != nil || !isOf(&e, messages.Ref{Tenant: subject[1], Run: subject[2]}, subject[3]) {
+	if len(subject) != 4 || subject[0] != "events" || json.Unmarshal(m.Data, &e) != nil || !IsOf(&e, messages.Ref{Tenant: subject[1], Run: subject[2]}, subject[3]) {
 		b.Foreign()
 		return messages.Event{}, false
 	}
 	return e, true
 }
 
-// isOf reports whether an event is one of a run and has a name.
-func isOf(e *messages.Event, run messages.Ref, name string) bool {
+// IsOf reports whether an event is one of a run and has a name.
+func IsOf(e *messages.Event, run messages.Ref, name string) bool {
 	return run.Check() == nil && strict.ValidToken(name) && e.Number() > 0 && e.Source == "/tenants/"+run.Tenant &&
 		e.Subject == run.Run && e.Type == "longshore."+name+".v1"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -23,7 +24,7 @@ import (
 func watched(tb testing.TB, b *bus.Bus, run messages.Ref, patience time.Duration) []messages.Event {
 	tb.Helper()
 	var got []messages.Event
-	for e, err := range b.WatchPatiently(bustest.Context(tb), run, patience) {
+	for e, err := range events.New(b).WatchPatiently(bustest.Context(tb), run, patience) {
 		if err != nil {
 			tb.Fatalf("after %d events: %v", len(got), err)
 		}
@@ -35,7 +36,7 @@ func watched(tb testing.TB, b *bus.Bus, run messages.Ref, patience time.Duration
 func storedNumbers(tb testing.TB, b *bus.Bus, filter string) []uint64 {
 	tb.Helper()
 	var got []uint64
-	for e, err := range b.Events(bustest.Context(tb), filter, time.Time{}) {
+	for e, err := range events.New(b).Events(bustest.Context(tb), filter, time.Time{}) {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func TestEventsOverARestart(t *testing.T) {
 	first := make(chan struct{})
 	go func() {
 		var all []messages.Event
-		for e, err := range watcher.WatchPatiently(bustest.Context(t), bustest.Run(), 20*time.Second) {
+		for e, err := range events.New(watcher).WatchPatiently(bustest.Context(t), bustest.Run(), 20*time.Second) {
 			if err != nil {
 				t.Error(err)
 				break
@@ -237,7 +238,7 @@ func TestEventsOverARestart(t *testing.T) {
 	}()
 	ends := make(chan messages.Event)
 	go func() {
-		for e := range bustest.Values(t, watcher.Follow(bustest.Context(t), "events.*.*."+messages.EventRunFinished)) {
+		for e := range bustest.Values(t, events.New(watcher).Follow(bustest.Context(t), "events.*.*."+messages.EventRunFinished)) {
 			ends <- e
 			if e.Ref() == bustest.Run() {
 				return
@@ -331,7 +332,7 @@ func TestWatchMarksWhatHasExpired(t *testing.T) {
 	for _, e := range watched(t, b, bustest.Run(), patience) {
 		got = append(got, e.Type+" "+e.Sequence)
 	}
-	want := []string{bus.TypeEventsExpired + " 2", "longshore.step_start.v1 3", "longshore.run_finished.v1 4"}
+	want := []string{events.TypeEventsExpired + " 2", "longshore.step_start.v1 3", "longshore.run_finished.v1 4"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -366,7 +367,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	why := errors.New("enough")
 	var errs []error
 	n := 0
-	for _, err := range b.Watch(ctx, bustest.Run()) {
+	for _, err := range events.New(b).Watch(ctx, bustest.Run()) {
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -378,7 +379,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	if n != 2 || len(errs) != 1 || !errors.Is(errs[0], why) {
 		t.Errorf("got %d events and %v, want 2 and the cause", n, errs)
 	}
-	for range b.Watch(bustest.Context(t), bustest.Run()) {
+	for range events.New(b).Watch(bustest.Context(t), bustest.Run()) {
 		break // a watcher may leave
 	}
 }
@@ -397,7 +398,7 @@ func TestEventsSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []uint64
-	for e, err := range b.Events(bustest.Context(t), "events.acme.>", m.Time) {
+	for e, err := range events.New(b).Events(bustest.Context(t), "events.acme.>", m.Time) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +409,7 @@ func TestEventsSince(t *testing.T) {
 	}
 	for year, want := range map[int]int{1: 700, 1000: 700, 1600: 700, 1969: 700, 2262: 0, 2300: 0, 9999: 0} {
 		n := 0
-		for range bustest.Values(t, b.Events(bustest.Context(t), "events.acme.>", time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC))) {
+		for range bustest.Values(t, events.New(b).Events(bustest.Context(t), "events.acme.>", time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC))) {
 			n++
 		}
 		if n != want {
@@ -427,7 +428,9 @@ func TestWatchersOfOneRun(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	done := make(chan []messages.Event)
 	for range 20 {
-		go func() { done <- slices.Collect(bustest.Values(t, b.Watch(bustest.Context(t), bustest.Run()))) }()
+		go func() {
+			done <- slices.Collect(bustest.Values(t, events.New(b).Watch(bustest.Context(t), bustest.Run())))
+		}()
 	}
 	want := append(bustest.Events(bustest.Run(), 1, 20), bustest.Event(bustest.Run(), 21, messages.EventRunFinished))
 	bustest.PublishRaw(t, nc, bustest.Run(), want...)

@@ -8,12 +8,13 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // openHub runs a hub until the test ends, or stop is called with the reason.
-func openHub(t *testing.T, b *bus.Bus) (h *bus.Hub, stop func(error)) {
+func openHub(t *testing.T, b *bus.Bus) (h *events.Hub, stop func(error)) {
 	t.Helper()
-	h = b.NewHub()
+	h = events.New(b).NewHub()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()

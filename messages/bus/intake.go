@@ -51,7 +51,7 @@ func (b *Bus) takeIn(ctx context.Context, js jetstream.JetStream, msgs <-chan je
 	for m := range msgs {
 		stored, err := js.PublishMsgAsync(b.queued(m))
 		if err != nil {
-			_ = m.NakWithDelay(pullPause) // without it the task comes again after the ack wait
+			_ = m.NakWithDelay(PullPause) // without it the task comes again after the ack wait
 			b.log.WarnContext(ctx, "put a task into the queue", "subject", m.Subject(), "err", err)
 			continue
 		}
@@ -74,7 +74,7 @@ func (b *Bus) settle(ctx context.Context, under <-chan comeIn) (failed error) {
 				b.log.DebugContext(ctx, "ack a task of a tenant", "err", err)
 			}
 		case err := <-c.stored.Err():
-			_ = c.msg.NakWithDelay(pullPause) // without it the task comes again after the ack wait
+			_ = c.msg.NakWithDelay(PullPause) // without it the task comes again after the ack wait
 			failed = fmt.Errorf("store %s: %w", c.stored.Msg().Subject, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 func piece(run messages.Ref, n int, text string) messages.Live {
@@ -28,7 +29,7 @@ func liveWatch(t *testing.T, b *bus.Bus, run messages.Ref) (got chan messages.Li
 	got = make(chan messages.Live)
 	ended := make(chan error, 1)
 	go func() {
-		for l, err := range b.Live(ctx, run) {
+		for l, err := range events.New(b).Live(ctx, run) {
 			if err != nil {
 				ended <- err
 				return
@@ -52,7 +53,7 @@ func awaitLive(t *testing.T, b *bus.Bus, run messages.Ref, got <-chan messages.L
 	t.Helper()
 	probe := piece(run, 1, "probe")
 	for {
-		if err := b.PublishLive(run, &probe); err != nil {
+		if err := events.New(b).PublishLive(run, &probe); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -86,7 +87,7 @@ func TestLive(t *testing.T) {
 	awaitLive(t, b, bustest.Run(), got)
 	other := messages.Ref{Tenant: "other", Run: bustest.Run().Run}
 	foreign := piece(other, 7, "of another tenant")
-	if err := b.PublishLive(other, &foreign); err != nil {
+	if err := events.New(b).PublishLive(other, &foreign); err != nil {
 		t.Fatal(err)
 	}
 	stranger, _ := json.Marshal(piece(messages.Ref{Tenant: "acme", Run: "other"}, 8, "of another run"))
@@ -99,7 +100,7 @@ func TestLive(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.PublishLive(bustest.Run(), &want); err != nil {
+	if err := events.New(b).PublishLive(bustest.Run(), &want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, after(t, got, 2)); diff != "" {
@@ -127,7 +128,7 @@ func TestSlowLiveWatcherHarmsNobody(t *testing.T) {
 	const text = "x"
 	for n := 2; n <= count; n++ {
 		l := piece(bustest.Run(), n, text)
-		if err := b.PublishLive(bustest.Run(), &l); err != nil {
+		if err := events.New(b).PublishLive(bustest.Run(), &l); err != nil {
 			t.Fatal(err)
 		}
 		if n%100 != 0 {
@@ -140,7 +141,7 @@ func TestSlowLiveWatcherHarmsNobody(t *testing.T) {
 	l := piece(bustest.Run(), count+1, "end")
 	var reply messages.LiveReply
 	for reply.Text == "" || !strings.HasSuffix(reply.Text, "end") { // it reads at last; until then all is dropped
-		if err := b.PublishLive(bustest.Run(), &l); err != nil {
+		if err := events.New(b).PublishLive(bustest.Run(), &l); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -164,19 +165,19 @@ func TestLiveIsChecked(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	run := messages.Ref{Tenant: "acme", Run: ">"}
 	l := piece(run, 1, "")
-	if fe, ok := errors.AsType[*messages.FieldError](b.PublishLive(run, &l)); !ok {
+	if fe, ok := errors.AsType[*messages.FieldError](events.New(b).PublishLive(run, &l)); !ok {
 		t.Errorf("publish: got %v", fe)
 	}
-	for _, err := range b.Live(bustest.Context(t), run) {
+	for _, err := range events.New(b).Live(bustest.Context(t), run) {
 		if _, ok := errors.AsType[*messages.FieldError](err); !ok {
 			t.Errorf("live: got %v", err)
 		}
 	}
 	nc.Close()
-	if err := b.PublishLive(bustest.Run(), &l); err == nil {
+	if err := events.New(b).PublishLive(bustest.Run(), &l); err == nil {
 		t.Error("publish on a closed connection: got no error")
 	}
-	for _, err := range b.Live(bustest.Context(t), bustest.Run()) {
+	for _, err := range events.New(b).Live(bustest.Context(t), bustest.Run()) {
 		if err == nil {
 			t.Error("live on a closed connection: got no error")
 		}

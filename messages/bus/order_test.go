@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -30,7 +31,7 @@ func TestWatchersOfEventsStoredOutOfOrder(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	h, _ := openHub(t, b)
 	for name, from := range map[string]func(context.Context, messages.Ref) iter.Seq2[messages.Event, error]{
-		"bus": b.Watch, "hub": h.Watch,
+		"bus": events.New(b).Watch, "hub": h.Watch,
 	} {
 		for _, order := range []string{"backwards", "the end first"} {
 			for _, before := range []bool{true, false} {
@@ -90,7 +91,7 @@ func TestEventPageOfEventsStoredOutOfOrder(t *testing.T) {
 		if err := r.Check(); err != nil {
 			t.Fatal(err)
 		}
-		page, err := b.EventPage(bustest.Context(t), &r, 512<<10)
+		page, err := events.New(b).Page(bustest.Context(t), &r, 512<<10)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -38,7 +39,7 @@ func paged(tb testing.TB, s *embedded.Servers, b *bus.Bus, limit, room int) (p *
 			if err := asked.Check(); err != nil {
 				return nil, err
 			}
-			return b.EventPage(ctx, &asked, room)
+			return events.New(b).Page(ctx, &asked, room)
 		},
 	})
 	if err != nil {
@@ -92,7 +93,7 @@ func TestPagedWatchMissesNothing(t *testing.T) {
 			run := bustest.Run()
 			bustest.PublishRaw(t, nc, run, bustest.Events(run, 1, 10)...)
 			next := uint64(0)
-			for e, err := range p.Watch(bustest.Context(t), run) {
+			for e, err := range events.New(p).Watch(bustest.Context(t), run) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +128,7 @@ func TestPagedWatchWithoutDispatcher(t *testing.T) {
 	run := bustest.Run()
 	bustest.PublishRaw(t, nc, run, bustest.Event(run, 1, messages.EventStepStart))
 	var got []uint64
-	for e, err := range p.Watch(bustest.Context(t), run) {
+	for e, err := range events.New(p).Watch(bustest.Context(t), run) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,7 @@ func TestPagedWatchMarksWhatHasExpired(t *testing.T) {
 	for _, e := range watched(t, p, bustest.Run(), patience) {
 		got = append(got, e.Type+" "+e.Sequence)
 	}
-	want := []string{bus.TypeEventsExpired + " 2", "longshore.step_start.v1 3", "longshore.run_finished.v1 4"}
+	want := []string{events.TypeEventsExpired + " 2", "longshore.step_start.v1 3", "longshore.run_finished.v1 4"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -197,7 +198,7 @@ func TestPagedWatchSkipsWhatIsNoEvent(t *testing.T) {
 	other, _ := json.Marshal(bustest.Event(messages.Ref{Tenant: "acme", Run: "other"}, 2, messages.EventStepStart))
 	far, _ := json.Marshal(bustest.Event(run, 9_999_999, messages.EventStepStart))
 	var got []uint64
-	for e, err := range p.WatchPatiently(bustest.Context(t), run, time.Minute) {
+	for e, err := range events.New(p).WatchPatiently(bustest.Context(t), run, time.Minute) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +228,7 @@ func TestPagedWatchEnds(t *testing.T) {
 		defer cancel(nil)
 		var last error
 		n := 0
-		for _, last = range p.Watch(ctx, bustest.Run()) {
+		for _, last = range events.New(p).Watch(ctx, bustest.Run()) {
 			if n++; n == 2 {
 				cancel(why)
 			}
@@ -248,7 +249,7 @@ func TestPagedWatchEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			for _, err = range p.Watch(bustest.Context(t), bustest.Run()) {
+			for _, err = range events.New(p).Watch(bustest.Context(t), bustest.Run()) {
 				n++
 			}
 			if n != 1 || !errors.Is(err, refusal) && !strings.Contains(err.Error(), refusal.Error()) {
@@ -265,7 +266,7 @@ func TestPagedWatchEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, err = range p.Watch(bustest.Context(t), bustest.Run()) {
+		for _, err = range events.New(p).Watch(bustest.Context(t), bustest.Run()) {
 			if err == nil {
 				t.Error("an event")
 			}
@@ -273,7 +274,7 @@ func TestPagedWatchEnds(t *testing.T) {
 		if err == nil {
 			t.Error("no error")
 		}
-		for _, err = range p.EventsOf(bustest.Context(t), "acme", time.Time{}) {
+		for _, err = range events.New(p).EventsOf(bustest.Context(t), "acme", time.Time{}) {
 			if err == nil {
 				t.Error("an event")
 			}
@@ -308,10 +309,10 @@ func TestPagedEvents(t *testing.T) {
 	}{"all": {want: 23}, "since": {m.Time, 6}, "since later": {time.Now().Add(time.Hour), 0}} {
 		t.Run(name, func(t *testing.T) {
 			var want, got []messages.Event
-			for e := range bustest.Values(t, b.EventsOf(bustest.Context(t), bustest.Run().Tenant, tc.since)) {
+			for e := range bustest.Values(t, events.New(b).EventsOf(bustest.Context(t), bustest.Run().Tenant, tc.since)) {
 				want = append(want, e)
 			}
-			for e := range bustest.Values(t, p.EventsOf(bustest.Context(t), bustest.Run().Tenant, tc.since)) {
+			for e := range bustest.Values(t, events.New(p).EventsOf(bustest.Context(t), bustest.Run().Tenant, tc.since)) {
 				got = append(got, e)
 			}
 			if diff := cmp.Diff(want, got); diff != "" || len(got) != tc.want {
@@ -332,7 +333,7 @@ func TestEventPageIsBounded(t *testing.T) {
 		}
 		n := 0
 		for more := true; more; {
-			page, err := b.EventPage(bustest.Context(t), &r, room)
+			page, err := events.New(b).Page(bustest.Context(t), &r, room)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 const (
 	HeaderMsgID      = jetstream.MsgIDHeader
 	headerExpect     = jetstream.ExpectedLastSubjSeqHeader
-	headerExpectFor  = jetstream.ExpectedLastSubjSeqSubjHeader
+	HeaderExpectFor  = jetstream.ExpectedLastSubjSeqSubjHeader
 	HeaderSchedule   = jetstream.ScheduleHeader
 	HeaderScheduleTo = jetstream.ScheduleTargetHeader
 )

@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const (
-	pullFetch = 5 * time.Second
-	pullPause = time.Second // before what could not be done is tried again
-)
+const pullFetch = 5 * time.Second
+
+// PullPause is the wait before what could not be done is tried again.
+const PullPause = time.Second
 
 // Puller takes messages from a durable consumer that dispatchers share. Whoever is killed leaves what he had in hand to
 // another one, after the ack wait.
@@ -31,18 +31,19 @@ type Puller struct {
 // Run takes messages until ctx ends. An error says that the consumer could not be made to begin with. Later it is made again
 // after whatever failed: somebody may have removed it, or its stream.
 func (p *Puller) Run(ctx context.Context) error {
-	cons, err := p.consumer(ctx)
+	cons, err := p.Consumer(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // that is why
 		}
 		return err
 	}
-	p.follow(ctx, cons)
+	p.Follow(ctx, cons)
 	return nil
 }
 
-func (p *Puller) consumer(ctx context.Context) (jetstream.Consumer, error) {
+// Consumer makes the durable consumer, or finds it.
+func (p *Puller) Consumer(ctx context.Context) (jetstream.Consumer, error) {
 	js, err := NewJetStream(p.Bus.nc)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,8 @@ func (p *Puller) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	return cons, nil
 }
 
-func (p *Puller) follow(ctx context.Context, cons jetstream.Consumer) {
+// Follow takes messages from a consumer until ctx ends, and makes the consumer again when it is gone.
+func (p *Puller) Follow(ctx context.Context, cons jetstream.Consumer) {
 	for ctx.Err() == nil {
 		ok, err := p.next(ctx, cons)
 		if ok {
@@ -63,8 +65,8 @@ func (p *Puller) follow(ctx context.Context, cons jetstream.Consumer) {
 		if err != nil && ctx.Err() == nil {
 			p.Bus.log.WarnContext(ctx, "fetch messages", "consumer", p.Config.Durable, "err", err)
 		}
-		_ = Pause(ctx, pullPause) // cut short by the end of ctx
-		if again, err := p.consumer(ctx); err == nil {
+		_ = Pause(ctx, PullPause) // cut short by the end of ctx
+		if again, err := p.Consumer(ctx); err == nil {
 			cons = again
 		}
 	}

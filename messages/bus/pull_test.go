@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
 )
@@ -25,7 +26,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 		"ends": {
 			stream: bus.StreamEvents,
 			run: func(ctx context.Context, b *bus.Bus, took chan<- string) error {
-				return b.RunEnds(ctx, func(_ context.Context, e bus.RunEnd) error { took <- e.Run.Run; return nil })
+				return events.New(b).RunEnds(ctx, func(_ context.Context, e events.RunEnd) error { took <- e.Run.Run; return nil })
 			},
 			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
 				t.Helper()

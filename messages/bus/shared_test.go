@@ -8,12 +8,13 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // sharing takes events until it is stopped; each comes on the channel.
 func sharing(t *testing.T, b *bus.Bus) (got chan messages.Event, stop func()) {
 	t.Helper()
-	s, err := b.ShareEvents(bustest.Context(t), "test")
+	s, err := events.New(b).Share(bustest.Context(t), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func settled(t *testing.T, b *bus.Bus) {
 // What one had and did not count comes to another.
 func TestShareEventsOfOneThatDied(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	if _, err := b.ShareEvents(bustest.Context(t), "test"); err != nil {
+	if _, err := events.New(b).Share(bustest.Context(t), "test"); err != nil {
 		t.Fatal(err)
 	}
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 2)...)
@@ -104,7 +105,7 @@ func TestShareEventsOfOneThatDied(t *testing.T) {
 	if err := m.Nak(); err != nil { // as the ack wait does
 		t.Fatal(err)
 	}
-	s, err := b.ShareEvents(bustest.Context(t), "test")
+	s, err := events.New(b).Share(bustest.Context(t), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestWaits(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Event(bustest.Run(), 1, messages.EventRunWaiting), bustest.Event(bustest.Run(), 2, messages.EventStepStart), bustest.Event(bustest.Run(), 3, messages.EventRunResumed))
 	var names []string
-	for f, err := range b.Waits(bustest.Context(t)) {
+	for f, err := range events.New(b).Waits(bustest.Context(t)) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func (b *Bus) Submit(ctx context.Context, t *messages.Task, fresh bool) (duplica
 	}
 	m := &nats.Msg{Subject: run.TaskSubject(t.Priority), Data: body, Header: nats.Header{
 		HeaderMsgID:     {run.MsgID()},
-		headerExpectFor: {run.QueuedFilter()}, // whatever its priority was
+		HeaderExpectFor: {run.QueuedFilter()}, // whatever its priority was
 	}}
 	trace(m.Header, t.Traceparent)
 	Expect(m, 0)

@@ -24,8 +24,8 @@ var ErrNothing = errors.New("nothing new")
 // ErrAhead means that a position is behind the end of a stream: it belongs to another stream, or to one that was restored.
 var ErrAhead = errors.New("the position is ahead of the stream")
 
-// followRoom is for a reader of a whole stream, of which there are few.
-const followRoom = 64 << 10
+// FollowRoom is for a reader of a whole stream, of which there are few.
+const FollowRoom = 64 << 10
 
 // Tail reads a stream's messages of one subject filter in order, without a gap, for as long as its caller wants:
 // when the connection, the server or the consumer goes away, it goes on after the last message that it gave.
@@ -34,9 +34,9 @@ type Tail struct {
 	Bus    *Bus
 	Stream string
 	Filter string
-	also   []string                 // further filters; then the server checks no permission for them
+	Also   []string                 // further filters; then the server checks no permission for them
 	Start  jetstream.ConsumerConfig // where to begin: its deliver policy
-	strict bool                     // a stream that ends before last is an error: ErrAhead. Else it is waited for
+	Strict bool                     // a stream that ends before last is an error: ErrAhead. Else it is waited for
 	Room   int                      // for messages that its caller has not taken yet; beyond it begins anew
 
 	in       *Inbox    // nil: to be opened
@@ -203,8 +203,8 @@ func (t *Tail) create(ctx context.Context) error {
 	}
 	cfg.Name, cfg.DeliverSubject, cfg.FilterSubject = name, in.Sub.Subject, t.Filter
 	subject := "CONSUMER.CREATE." + t.Stream + "." + name
-	if len(t.also) > 0 {
-		cfg.FilterSubject, cfg.FilterSubjects = "", append([]string{t.Filter}, t.also...)
+	if len(t.Also) > 0 {
+		cfg.FilterSubject, cfg.FilterSubjects = "", append([]string{t.Filter}, t.Also...)
 	} else {
 		subject += "." + t.Filter
 	}
@@ -223,7 +223,7 @@ func (t *Tail) create(ctx context.Context) error {
 	}
 	attempt, cancel := context.WithTimeout(ctx, t.Bus.answer)
 	defer cancel()
-	if t.strict && t.Last > 0 {
+	if t.Strict && t.Last > 0 {
 		if err := t.check(attempt); err != nil {
 			in.Close()
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // Defaults and limits of an Auditor.
@@ -127,7 +128,7 @@ func (a *Auditor) read(ctx context.Context) error {
 	s := a.cfg.Store
 	committed, retired := time.Now(), time.Time{}
 	from := min(s.Position(), s.ComparedTo())
-	for f, err := range a.cfg.Bus.Feed(ctx, from) {
+	for f, err := range events.New(a.cfg.Bus).Feed(ctx, from) {
 		if err != nil {
 			if errors.Is(err, bus.ErrAhead) {
 				return fmt.Errorf("%w: this folder is the audit of another stream, begin a new one", err)
@@ -164,7 +165,7 @@ func (a *Auditor) read(ctx context.Context) error {
 }
 
 // take reads one message. What is in the store already is read again only for the runs that were not compared.
-func (a *Auditor) take(ctx context.Context, f *bus.Fed) error {
+func (a *Auditor) take(ctx context.Context, f *events.Fed) error {
 	s := a.cfg.Store
 	e, ok := f.Event()
 	m := Message{Position: f.Position, At: f.Time, Subject: f.Subject, Body: f.Data}

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	busevents "github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -167,7 +168,7 @@ func TestAudit(t *testing.T) {
 	extra := events[2]
 	extra.Sequence, extra.ID = "9", "forger.9"
 	p.publish(forger, slices.Insert(events, 3, extra))
-	if err := p.bus.AnnounceTo(t.Context(), "harbour", "something", struct{}{}); err != nil {
+	if err := busevents.New(p.bus).AnnounceTo(t.Context(), "harbour", "something", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	entries := p.audit(dir, key, time.Hour, func(sum Summary, entries []string) bool {

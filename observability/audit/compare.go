@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -67,7 +68,7 @@ func (c *comparer) once(ctx context.Context, run messages.Ref, through bool) (*C
 		return out, nil
 	}
 	seen := map[uint64]bool{} // whether it is right
-	for f, err := range c.bus.FeedRun(ctx, run) {
+	for f, err := range events.New(c.bus).FeedRun(ctx, run) {
 		if err != nil {
 			return nil, fmt.Errorf("compare %s: %w", run, err)
 		}

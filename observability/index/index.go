@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -37,8 +38,9 @@ const (
 
 // Index is a database of runs. Run keeps it; any number of goroutines may ask it meanwhile.
 type Index struct {
-	cfg Config
-	db  *database
+	cfg  Config
+	from *events.Store
+	db   *database
 
 	ready    atomic.Bool   // the tables are there
 	leads    atomic.Bool   // this one applies
@@ -61,7 +63,7 @@ func New(cfg Config) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Index{cfg: cfg, db: db}, nil
+	return &Index{cfg: cfg, from: events.New(cfg.Bus), db: db}, nil
 }
 
 // Close ends the connections. Call it when Run has returned.
@@ -186,7 +188,7 @@ func discard(conn *sql.Conn) {
 
 // look finds out how far the index and the stream are.
 func (x *Index) look(ctx context.Context) error {
-	state, err := x.cfg.Bus.EventsState(ctx)
+	state, err := x.from.State(ctx)
 	if err != nil {
 		return err
 	}
@@ -202,7 +204,7 @@ func (x *Index) look(ctx context.Context) error {
 
 // settle returns where to go on. Rows of another stream are given up.
 func (x *Index) settle(ctx context.Context, on beginner) (head, error) {
-	state, err := x.cfg.Bus.EventsState(ctx)
+	state, err := x.from.State(ctx)
 	if err != nil {
 		return head{}, err
 	}
@@ -253,7 +255,7 @@ func (x *Index) feed(ctx context.Context, conn *sql.Conn, h head) error {
 			return nil
 		}
 	)
-	for f, err := range x.cfg.Bus.Feed(ctx, h.position) {
+	for f, err := range x.from.Feed(ctx, h.position) {
 		if err != nil {
 			return err
 		}
@@ -297,7 +299,7 @@ func (x *Index) idle(ctx context.Context, conn *sql.Conn, h head) (position uint
 	if err != nil {
 		return h.position, err
 	}
-	state, err := x.cfg.Bus.EventsState(ctx)
+	state, err := x.from.State(ctx)
 	if err != nil {
 		return h.position, err
 	}
@@ -367,7 +369,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 		return err
 	}
 	for {
-		state, err := x.cfg.Bus.EventsState(ctx)
+		state, err := x.from.State(ctx)
 		if err != nil {
 			return err
 		}
@@ -392,7 +394,7 @@ func (x *Index) Status(ctx context.Context) (control.IndexStatus, error) {
 	if err := x.failure(); err != nil {
 		s.Error = strict.Clip(err.Error(), 512)
 	}
-	state, err := x.cfg.Bus.EventsState(ctx)
+	state, err := x.from.State(ctx)
 	if err != nil {
 		return s, err
 	}

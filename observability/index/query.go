@@ -31,7 +31,7 @@ func (x *Index) answer(ctx context.Context, lag *control.IndexLag, do func(conte
 			return errors.Join(ErrNotReady, err)
 		}
 	}
-	state, err := x.cfg.Bus.EventsState(ctx)
+	state, err := x.from.State(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/tracing"
 )
 
@@ -43,7 +44,7 @@ func (h *history) of(ctx context.Context, run messages.Ref, name string, since t
 		return known.events, nil
 	}
 	r := reading{since: since}
-	for e, err := range h.bus.Events(ctx, subject, since) {
+	for e, err := range events.New(h.bus).Events(ctx, subject, since) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s of %s: %w", name, run, err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/events"
 )
 
 // run is what is known of a run that is shown.
@@ -64,10 +64,10 @@ func (r *run) tell(e *messages.Event) render.Line {
 		return told(e, r.steered)
 	case messages.EventRunFinished:
 		return told(e, func(d messages.RunFinished) render.Line { return r.finished(&d.Result) })
-	case nameOf(bus.TypeEventsExpired):
-		return told(e, func(g bus.Gap) render.Line { return lacking(g, "are no longer kept") })
-	case nameOf(bus.TypeEventsMissing):
-		return told(e, func(g bus.Gap) render.Line { return lacking(g, "did not come in time") })
+	case nameOf(events.TypeEventsExpired):
+		return told(e, func(g events.Gap) render.Line { return lacking(g, "are no longer kept") })
+	case nameOf(events.TypeEventsMissing):
+		return told(e, func(g events.Gap) render.Line { return lacking(g, "did not come in time") })
 	default: // turn_end repeats what run_finished says; others are of a newer version
 		return render.Line{}
 	}
@@ -84,7 +84,7 @@ func told[T any](e *messages.Event, tell func(T) render.Line) render.Line {
 
 func nameOf(eventType string) string { e := messages.Event{Type: eventType}; return e.Name() }
 
-func lacking(g bus.Gap, why string) render.Line {
+func lacking(g events.Gap, why string) render.Line {
 	return render.Line{Mark: render.Attention, Text: fmt.Sprintf("events %d to %d %s", g.First, g.Last, why)}
 }
 

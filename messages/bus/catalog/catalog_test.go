@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -181,7 +182,7 @@ func TestAnnouncements(t *testing.T) {
 	for i := range 6 {
 		wg.Go(func() {
 			name := []string{control.EventAgentApplied, control.EventPromptChanged}[i%2]
-			if err := b.Announce(ctx, name, control.Change{Name: "x", Revision: 1}); err != nil {
+			if err := events.New(b).Announce(ctx, name, control.Change{Name: "x", Revision: 1}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -189,7 +190,7 @@ func TestAnnouncements(t *testing.T) {
 	wg.Wait()
 	var last uint64
 	count := 0
-	for e := range bustest.Values(t, b.Events(ctx, bus.EveryEvent, time.Time{})) {
+	for e := range bustest.Values(t, events.New(b).Events(ctx, bus.EveryEvent, time.Time{})) {
 		if e.Number() <= last || e.Subject != messages.NoRun || e.Source != "/tenants/default" {
 			t.Errorf("%+v after %d", e, last)
 		}

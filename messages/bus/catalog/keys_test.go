@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -72,13 +73,13 @@ func TestKeys(t *testing.T) {
 func TestAnnounceToTenants(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	for _, tenant := range []string{"acme", "other", "acme"} {
-		if err := b.AnnounceTo(t.Context(), tenant, control.EventAuthDenied, control.AuthDenied{Code: messages.CodeForbidden}); err != nil {
+		if err := events.New(b).AnnounceTo(t.Context(), tenant, control.EventAuthDenied, control.AuthDenied{Code: messages.CodeForbidden}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for tenant, want := range map[string]int{"acme": 2, "other": 1, "default": 0} {
 		got := 0
-		for e, err := range b.Events(t.Context(), "events."+tenant+"._.auth_denied", time.Time{}) {
+		for e, err := range events.New(b).Events(t.Context(), "events."+tenant+"._.auth_denied", time.Time{}) {
 			if err != nil || e.Source != "/tenants/"+tenant || e.Subject != messages.NoRun {
 				t.Errorf("%+v, %v", e, err)
 			}

@@ -1,4 +1,4 @@
-package bus
+package events
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const (
 )
 
 // PublishLive publishes a piece of a reply that is being written, at most once: it is not stored, and may be lost.
-func (b *Bus) PublishLive(run messages.Ref, l *messages.Live) error {
+func (st *Store) PublishLive(run messages.Ref, l *messages.Live) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (b *Bus) PublishLive(run messages.Ref, l *messages.Live) error {
 	if err != nil {
 		return fmt.Errorf("encode live message: %w", err)
 	}
-	if err := b.nc.Publish(run.LiveSubject(), data); err != nil {
+	if err := st.bus.Conn().Publish(run.LiveSubject(), data); err != nil {
 		return fmt.Errorf("publish live message: %w", err)
 	}
 	return nil
@@ -36,13 +36,13 @@ func (b *Bus) PublishLive(run messages.Ref, l *messages.Live) error {
 // Live yields the replies of a run while they are written, from now on, until ctx ends; its error comes last. A
 // watcher that is slower than the reply misses messages, as their numbers show, and holds up nobody. What is no live
 // message of the run is passed over and counted.
-func (b *Bus) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.Live, error] {
+func (st *Store) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.Live, error] {
 	return func(yield func(messages.Live, error) bool) {
 		if err := run.Check(); err != nil {
 			yield(messages.Live{}, err)
 			return
 		}
-		sub, err := b.nc.SubscribeSync(run.LiveSubject())
+		sub, err := st.bus.Conn().SubscribeSync(run.LiveSubject())
 		if err != nil {
 			yield(messages.Live{}, fmt.Errorf("subscribe to live text: %w", err))
 			return
@@ -66,7 +66,7 @@ func (b *Bus) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.Liv
 			}
 			l, err := messages.DecodeLive(run, m.Data)
 			if err != nil {
-				b.Foreign()
+				st.bus.Foreign()
 				continue
 			}
 			if !yield(l, nil) {

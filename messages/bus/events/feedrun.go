@@ -1,4 +1,4 @@
-package bus
+package events
 
 import (
 	"context"
@@ -6,23 +6,24 @@ import (
 	"iter"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // FeedRun yields what EVENTS holds of a run now, in the order it was stored. Of what was stored a moment ago the newest
 // may be missing. An error ends it.
-func (b *Bus) FeedRun(ctx context.Context, run messages.Ref) iter.Seq2[Fed, error] {
+func (st *Store) FeedRun(ctx context.Context, run messages.Ref) iter.Seq2[Fed, error] {
 	return func(yield func(Fed, error) bool) {
 		if err := run.Check(); err != nil {
 			yield(Fed{}, err)
 			return
 		}
-		p := Page{Seq: 1, Next: run.EventFilter(), Batch: nextPages, Bytes: PageBytes}
-		for m, err := range b.ScanPages(ctx, StreamEvents, p) {
+		p := bus.Page{Seq: 1, Next: run.EventFilter(), Batch: bus.NextPages, Bytes: bus.PageBytes}
+		for m, err := range st.bus.ScanPages(ctx, bus.StreamEvents, p) {
 			if err != nil {
 				yield(Fed{}, fmt.Errorf("read events of %s: %w", run, err))
 				return
 			}
-			if !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, 0, b}, nil) {
+			if !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, 0, st.bus}, nil) {
 				return
 			}
 		}

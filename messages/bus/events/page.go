@@ -1,27 +1,28 @@
-package bus
+package events
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// EventPage reads a page of stored events, of so many bytes as JSON at most unless the first is larger. The request must
+// Page reads a page of stored events, of so many bytes as JSON at most unless the first is larger. The request must
 // have passed its Check.
-func (b *Bus) EventPage(ctx context.Context, r *control.EventsRequest, room int) (*control.EventPage, error) {
-	p := Page{Seq: r.After + 1, Next: r.Filter(), Batch: r.Limit, Bytes: room}
+func (st *Store) Page(ctx context.Context, r *control.EventsRequest, room int) (*control.EventPage, error) {
+	p := bus.Page{Seq: r.After + 1, Next: r.Filter(), Batch: r.Limit, Bytes: room}
 	if r.Since != nil && r.After == 0 {
-		p.Seq, p.Since = 0, StartTime(*r.Since)
+		p.Seq, p.Since = 0, bus.StartTime(*r.Since)
 	}
 	var out control.EventPage
 	var first uint64 // running number
-	err := b.Retry(ctx, func(ctx context.Context) error {
+	err := st.bus.Retry(ctx, func(ctx context.Context) error {
 		out, first = control.EventPage{Events: []control.StoredEvent{}, Next: r.After}, 0
 		left := room
-		_, pending, whole, err := b.ReadPage(ctx, StreamEvents, p, func(m Message, err error) bool {
-			if e, ok := b.Event(m); err == nil && ok {
+		_, pending, whole, err := st.bus.ReadPage(ctx, bus.StreamEvents, p, func(m bus.Message, err error) bool {
+			if e, ok := st.bus.Event(m); err == nil && ok {
 				if left -= len(m.Data) + eventRoom; left < 0 && len(out.Events) > 0 {
 					return false
 				}
@@ -37,7 +38,7 @@ func (b *Bus) EventPage(ctx context.Context, r *control.EventsRequest, room int)
 		return err
 	})
 	if err == nil && r.After == 0 && r.ID != "" && first > 1 {
-		out.Expired, err = b.beginExpired(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID})
+		out.Expired, err = st.beginExpired(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
@@ -50,23 +51,23 @@ const eventRoom = 100
 
 // beginExpired reports whether the stream has dropped the first event of a run for its age. One that is stored after
 // others has not expired.
-func (b *Bus) beginExpired(ctx context.Context, run messages.Ref) (bool, error) {
-	stored, err := b.known(ctx, run)
+func (st *Store) beginExpired(ctx context.Context, run messages.Ref) (bool, error) {
+	stored, err := st.bus.Has(ctx, bus.StreamEvents, run.EventSubject(messages.EventRunQueued))
 	if err != nil || stored {
 		return false, err
 	}
-	return b.eventsExpired(ctx)
+	return st.eventsExpired(ctx)
 }
 
 // eventsExpired reports whether the stream has dropped events for their age.
-func (b *Bus) eventsExpired(ctx context.Context) (bool, error) {
+func (st *Store) eventsExpired(ctx context.Context) (bool, error) {
 	var info struct {
 		State struct {
 			First uint64 `json:"first_seq"`
 		} `json:"state"`
 	}
-	if err := b.Call(ctx, "STREAM.INFO."+StreamEvents, nil, &info); err != nil {
-		return false, fmt.Errorf("look at %s: %w", StreamEvents, err)
+	if err := st.bus.Call(ctx, "STREAM.INFO."+bus.StreamEvents, nil, &info); err != nil {
+		return false, fmt.Errorf("look at %s: %w", bus.StreamEvents, err)
 	}
 	return info.State.First > 1, nil
 }

@@ -1,4 +1,4 @@
-package bus
+package events
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // feedIdle is how long a feed waits before it says that there is nothing.
@@ -23,39 +24,39 @@ type Fed struct {
 	Data     []byte    // as it was published
 	Pending  uint64    // how many follow, as of now
 
-	bus *Bus
+	bus *bus.Bus
 }
 
 // Event reads the message. It is false, and counted, when it is not what its subject says.
 func (f *Fed) Event() (messages.Event, bool) {
-	return f.bus.Event(Message{Subject: f.Subject, Data: f.Data})
+	return f.bus.Event(bus.Message{Subject: f.Subject, Data: f.Data})
 }
 
 // Feed yields everything in EVENTS after a position, 0 for the first that is kept, in order and without a gap, and then
 // what comes, until ctx ends; its error comes last, and is ErrAhead when the stream has lost its end. What retention removed before it was read is missing: the first
 // position is then more than one after the given one. A caller that stores each position together with what it made of
 // the message reads everything exactly once.
-func (b *Bus) Feed(ctx context.Context, after uint64) iter.Seq2[Fed, error] {
+func (st *Store) Feed(ctx context.Context, after uint64) iter.Seq2[Fed, error] {
 	return func(yield func(Fed, error) bool) {
-		t := &Tail{Bus: b, Stream: StreamEvents, Filter: EveryEvent, strict: true, Room: followRoom, Last: after}
+		t := &bus.Tail{Bus: st.bus, Stream: bus.StreamEvents, Filter: bus.EveryEvent, Strict: true, Room: bus.FollowRoom, Last: after}
 		t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
-		b.feed(ctx, t, yield)
+		st.feed(ctx, t, yield)
 	}
 }
 
-func (b *Bus) feed(ctx context.Context, t *Tail, yield func(Fed, error) bool) {
+func (st *Store) feed(ctx context.Context, t *bus.Tail, yield func(Fed, error) bool) {
 	defer t.Close()
 	for {
 		m, err := t.Next(ctx, time.Now().Add(feedIdle))
 		switch {
-		case errors.Is(err, ErrNothing):
+		case errors.Is(err, bus.ErrNothing):
 			if !yield(Fed{}, nil) {
 				return
 			}
 		case err != nil:
 			yield(Fed{}, err)
 			return
-		case !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, m.Pending, b}, nil):
+		case !yield(Fed{m.Seq, m.Subject, m.Time, m.Data, m.Pending, st.bus}, nil):
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package bus
+package events
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // Hub serves many watchers in one process with one subscription: a watcher reads what is stored of its run once, and
 // gets what comes later from memory.
 type Hub struct {
-	bus   *Bus
+	from  *Store
 	ready chan struct{} // closed once it follows: what is stored from then on is given
 
 	mu       sync.Mutex
@@ -32,13 +33,13 @@ type Hub struct {
 const hubRoom = 64
 
 // NewHub returns a hub; it serves once Run does.
-func (b *Bus) NewHub() *Hub {
-	return &Hub{bus: b, ready: make(chan struct{}), watchers: map[messages.Ref]map[*hubTail]struct{}{}}
+func (st *Store) NewHub() *Hub {
+	return &Hub{from: st, ready: make(chan struct{}), watchers: map[messages.Ref]map[*hubTail]struct{}{}}
 }
 
 // Run follows all events until ctx ends. Watchers that are left then get ctx's cause.
 func (h *Hub) Run(ctx context.Context) error {
-	t := &Tail{Bus: h.bus, Stream: StreamEvents, Filter: EveryEvent, strict: true, Room: followRoom}
+	t := &bus.Tail{Bus: h.from.bus, Stream: bus.StreamEvents, Filter: bus.EveryEvent, Strict: true, Room: bus.FollowRoom}
 	t.Start.DeliverPolicy = jetstream.DeliverNewPolicy
 	defer t.Close()
 	err := h.follow(ctx, t)
@@ -49,14 +50,14 @@ func (h *Hub) Run(ctx context.Context) error {
 	return fmt.Errorf("follow events: %w", err)
 }
 
-func (h *Hub) follow(ctx context.Context, t *Tail) error {
+func (h *Hub) follow(ctx context.Context, t *bus.Tail) error {
 	if err := t.Begin(ctx); err != nil {
 		return err
 	}
 	close(h.ready)
 	for {
 		m, err := t.Next(ctx, time.Time{})
-		if errors.Is(err, ErrAhead) { // watchers know what they have had of the events that are there now
+		if errors.Is(err, bus.ErrAhead) { // watchers know what they have had of the events that are there now
 			t.Last, t.Start.DeliverPolicy = 0, jetstream.DeliverAllPolicy
 			continue
 		}
@@ -70,7 +71,7 @@ func (h *Hub) follow(ctx context.Context, t *Tail) error {
 	}
 }
 
-func (h *Hub) give(run messages.Ref, m TailMessage) {
+func (h *Hub) give(run messages.Ref, m bus.TailMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers[run] {
@@ -118,12 +119,12 @@ func (h *Hub) Stalls() uint64 { return h.stalls.Load() }
 
 // Watch is Bus.Watch by way of the hub.
 func (h *Hub) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
-	return h.bus.watch(ctx, run, defaultPatience, func() source { return h.join(run) })
+	return h.from.watch(ctx, run, defaultPatience, func() source { return h.join(run) })
 }
 
 func (h *Hub) join(run messages.Ref) *hubTail {
 	w := &hubTail{
-		hub: h, run: run, in: make(chan TailMessage, hubRoom), lagged: make(chan struct{}), ended: make(chan struct{}),
+		hub: h, run: run, in: make(chan bus.TailMessage, hubRoom), lagged: make(chan struct{}), ended: make(chan struct{}),
 		behind: true,
 	}
 	h.mu.Lock()
@@ -143,14 +144,14 @@ func (h *Hub) join(run messages.Ref) *hubTail {
 type hubTail struct {
 	hub     *Hub
 	run     messages.Ref
-	in      chan TailMessage
+	in      chan bus.TailMessage
 	ended   chan struct{}
 	lagged  chan struct{} // closed when the hub gives no more, because in was full
 	stalled bool          // likewise; the hub's lock holds for it and lagged
 
 	behind bool // what is stored after last is to be read
 	last   uint64
-	ready  []TailMessage // was read and is to be given
+	ready  []bus.TailMessage // was read and is to be given
 }
 
 // hubPage is how many stored events a watcher holds at most.
@@ -178,7 +179,7 @@ func (w *hubTail) Close() {
 }
 
 // Next implements source.
-func (w *hubTail) Next(ctx context.Context, until time.Time) (TailMessage, error) {
+func (w *hubTail) Next(ctx context.Context, until time.Time) (bus.TailMessage, error) {
 	var timer <-chan time.Time
 	if !until.IsZero() {
 		t := time.NewTimer(time.Until(until))
@@ -188,16 +189,16 @@ func (w *hubTail) Next(ctx context.Context, until time.Time) (TailMessage, error
 	select {
 	case <-w.hub.ready:
 	case <-timer:
-		return TailMessage{}, ErrNothing
+		return bus.TailMessage{}, bus.ErrNothing
 	case <-w.ended:
-		return TailMessage{}, w.over(ctx)
+		return bus.TailMessage{}, w.over(ctx)
 	case <-ctx.Done():
-		return TailMessage{}, context.Cause(ctx)
+		return bus.TailMessage{}, context.Cause(ctx)
 	}
 	for {
 		if w.behind {
 			if err := w.read(ctx); err != nil {
-				return TailMessage{}, err
+				return bus.TailMessage{}, err
 			}
 		}
 		if len(w.ready) > 0 {
@@ -218,15 +219,15 @@ func (w *hubTail) Next(ctx context.Context, until time.Time) (TailMessage, error
 		case <-timer:
 			w.behind = true // a replica may not have had all that was asked of it
 			if err := w.read(ctx); err != nil {
-				return TailMessage{}, err
+				return bus.TailMessage{}, err
 			}
 			if len(w.ready) == 0 {
-				return TailMessage{}, ErrNothing
+				return bus.TailMessage{}, bus.ErrNothing
 			}
 		case <-w.ended:
-			return TailMessage{}, w.over(ctx)
+			return bus.TailMessage{}, w.over(ctx)
 		case <-ctx.Done():
-			return TailMessage{}, context.Cause(ctx)
+			return bus.TailMessage{}, context.Cause(ctx)
 		}
 	}
 }
@@ -241,12 +242,12 @@ func (w *hubTail) over(ctx context.Context) error {
 
 // read takes one page of what is stored after last.
 func (w *hubTail) read(ctx context.Context) error {
-	p := Page{Seq: w.last + 1, Next: w.run.EventFilter(), Batch: hubPage, Bytes: PageBytes}
-	err := w.hub.bus.Retry(ctx, func(ctx context.Context) error {
+	p := bus.Page{Seq: w.last + 1, Next: w.run.EventFilter(), Batch: hubPage, Bytes: bus.PageBytes}
+	err := w.hub.from.bus.Retry(ctx, func(ctx context.Context) error {
 		w.ready = w.ready[:0]
-		last, pending, _, err := w.hub.bus.ReadPage(ctx, StreamEvents, p, func(m Message, err error) bool {
+		last, pending, _, err := w.hub.from.bus.ReadPage(ctx, bus.StreamEvents, p, func(m bus.Message, err error) bool {
 			if err == nil {
-				w.ready = append(w.ready, TailMessage{Message: m})
+				w.ready = append(w.ready, bus.TailMessage{Message: m})
 			}
 			return err == nil
 		})

@@ -1,4 +1,4 @@
-package bus
+package events
 
 import (
 	"context"
@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 )
-
-// Pages asks a dispatcher for stored events. A *messages.Problem that is not retryable and a *messages.FieldError are
-// final, all other errors are not.
-type Pages func(ctx context.Context, r *control.EventsRequest) (*control.EventPage, error)
 
 // Timing of who reads events by pages.
 const (
@@ -30,18 +27,18 @@ const pageTailRoom = 128
 // plain subscription, whose messages have no place: where a running number is missing, a page is read again, and so it is
 // from time to time, for the last message may be lost too. It belongs to one goroutine.
 type pageTail struct {
-	bus *Bus
-	run messages.Ref
+	from *Store
+	run  messages.Ref
 
-	in     *Inbox // of the run's events as they are published; nil: to be opened
-	losses uint64 // of messages, as far as this side knows
-	number uint64 // the highest running number that was given
+	in     *bus.Inbox // of the run's events as they are published; nil: to be opened
+	losses uint64     // of messages, as far as this side knows
+	number uint64     // the highest running number that was given
 
 	behind  bool // more is stored than was given, as far as is known
 	after   uint64
-	ready   []TailMessage
-	ahead   *TailMessage // a message after a gap, which is given after the pages
-	expired bool         // the first events are kept no more
+	ready   []bus.TailMessage
+	ahead   *bus.TailMessage // a message after a gap, which is given after the pages
+	expired bool             // the first events are kept no more
 
 	look   time.Time     // when to ask for a page
 	quiet  time.Duration // until then, when there is nothing
@@ -59,13 +56,13 @@ func (p *pageTail) Close() {
 }
 
 // Next implements source.
-func (p *pageTail) Next(ctx context.Context, until time.Time) (TailMessage, error) {
+func (p *pageTail) Next(ctx context.Context, until time.Time) (bus.TailMessage, error) {
 	for {
 		if ctx.Err() != nil {
-			return TailMessage{}, context.Cause(ctx)
+			return bus.TailMessage{}, context.Cause(ctx)
 		}
 		if err := p.open(ctx); err != nil {
-			return TailMessage{}, err
+			return bus.TailMessage{}, err
 		}
 		switch now := time.Now(); {
 		case len(p.ready) > 0:
@@ -78,7 +75,7 @@ func (p *pageTail) Next(ctx context.Context, until time.Time) (TailMessage, erro
 			return m, nil
 		case !now.Before(p.look):
 			if err := p.page(ctx, now); err != nil {
-				return TailMessage{}, err
+				return bus.TailMessage{}, err
 			}
 			continue
 		case until.IsZero() || p.behind || now.Before(until): // while nobody answers nothing is given up
@@ -86,7 +83,7 @@ func (p *pageTail) Next(ctx context.Context, until time.Time) (TailMessage, erro
 			p.look = now
 			continue
 		default:
-			return TailMessage{}, ErrNothing
+			return bus.TailMessage{}, bus.ErrNothing
 		}
 		if m := p.listen(ctx, until); m != nil {
 			return *m, nil
@@ -100,21 +97,21 @@ func (p *pageTail) open(ctx context.Context) error {
 	if p.in != nil {
 		return nil
 	}
-	in, err := OpenInboxAt(p.bus.nc, p.run.EventFilter(), pageTailRoom)
+	in, err := bus.OpenInboxAt(p.from.bus.Conn(), p.run.EventFilter(), pageTailRoom)
 	if err != nil {
 		return fmt.Errorf("subscribe to events: %w", err)
 	}
 	p.in, p.behind, p.quiet, p.begin = in, true, minQuiet, time.Now()
 	p.losses = p.lost()
-	attempt, cancel := context.WithTimeout(ctx, p.bus.answer)
+	attempt, cancel := context.WithTimeout(ctx, p.from.bus.Answer())
 	defer cancel()
-	_ = p.bus.nc.FlushWithContext(attempt) // without a connection it subscribes as soon as there is one
+	_ = p.from.bus.Conn().FlushWithContext(attempt) // without a connection it subscribes as soon as there is one
 	return nil
 }
 
 // listen waits for an event, but no longer than until a page is to be asked for, or the caller's time. Nil: none that is
 // next.
-func (p *pageTail) listen(ctx context.Context, until time.Time) *TailMessage {
+func (p *pageTail) listen(ctx context.Context, until time.Time) *bus.TailMessage {
 	wait := min(time.Until(p.look), minQuiet)
 	if !until.IsZero() && !p.behind {
 		wait = min(wait, time.Until(until))
@@ -126,8 +123,8 @@ func (p *pageTail) listen(ctx context.Context, until time.Time) *TailMessage {
 	if err != nil {
 		return nil // the caller looks why
 	}
-	m := &TailMessage{Message: Message{Subject: in.Subject, Data: in.Data, Time: time.Now()}}
-	e, ok := p.bus.Event(m.Message)
+	m := &bus.TailMessage{Message: bus.Message{Subject: in.Subject, Data: in.Data, Time: time.Now()}}
+	e, ok := p.from.bus.Event(m.Message)
 	n := e.Number()
 	switch {
 	case !ok || n <= p.number:
@@ -148,14 +145,14 @@ func (p *pageTail) listen(ctx context.Context, until time.Time) *TailMessage {
 // lost grows whenever messages may have been lost: the watcher was too slow, or there was no connection.
 func (p *pageTail) lost() uint64 {
 	dropped, _ := p.in.Sub.Dropped() // fails only when the connection is closed
-	return p.bus.nc.Stats().Reconnects + uint64(max(dropped, 0))
+	return p.from.bus.Conn().Stats().Reconnects + uint64(max(dropped, 0))
 }
 
 // page asks for a page once. Its error is final.
 func (p *pageTail) page(ctx context.Context, now time.Time) error {
 	attempt, cancel := context.WithTimeout(ctx, pageAnswer)
 	defer cancel()
-	page, err := p.bus.pages(attempt, &control.EventsRequest{Tenant: p.run.Tenant, ID: p.run.Run, After: p.after})
+	page, err := p.from.bus.Pages()(attempt, &control.EventsRequest{Tenant: p.run.Tenant, ID: p.run.Run, After: p.after})
 	if err != nil {
 		return p.failed(ctx, err)
 	}
@@ -164,7 +161,7 @@ func (p *pageTail) page(ctx context.Context, now time.Time) error {
 	}
 	p.expired = p.expired || page.Expired
 	for i, s := range page.Events {
-		m, e, ok := p.bus.paged(p.run, s)
+		m, e, ok := p.from.paged(p.run, s)
 		if !ok {
 			continue
 		}
@@ -193,40 +190,40 @@ func (p *pageTail) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &field), errors.As(err, &problem) && !problem.Retryable, !p.opened && time.Since(p.begin) > p.bus.budget:
+	case errors.As(err, &field), errors.As(err, &problem) && !problem.Retryable, !p.opened && time.Since(p.begin) > p.from.bus.Budget():
 		return fmt.Errorf("follow %s: %w", p.run, err)
 	}
-	p.behind, p.look = true, time.Now().Add(Backoff(p.tries))
+	p.behind, p.look = true, time.Now().Add(bus.Backoff(p.tries))
 	p.tries++
 	return nil
 }
 
 // paged is an event of a page as a message of the stream, if it is one of the run.
-func (b *Bus) paged(run messages.Ref, s control.StoredEvent) (TailMessage, messages.Event, bool) {
+func (st *Store) paged(run messages.Ref, s control.StoredEvent) (bus.TailMessage, messages.Event, bool) {
 	var e messages.Event
-	if json.Unmarshal(s.Event, &e) != nil || !isOf(&e, run, e.Name()) {
-		b.Foreign()
-		return TailMessage{}, e, false
+	if json.Unmarshal(s.Event, &e) != nil || !bus.IsOf(&e, run, e.Name()) {
+		st.bus.Foreign()
+		return bus.TailMessage{}, e, false
 	}
-	return TailMessage{Message: Message{run.EventSubject(e.Name()), s.Seq, nil, s.Event, s.Time}}, e, true
+	return bus.TailMessage{Message: bus.Message{Subject: run.EventSubject(e.Name()), Seq: s.Seq, Data: s.Event, Time: s.Time}}, e, true
 }
 
 // EventsOf is Events of all runs of a tenant, also for who may read no stream. Lists of runs are made of them.
-func (b *Bus) EventsOf(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
-	if b.pages != nil {
-		return b.eventsByPages(ctx, tenant, since)
+func (st *Store) EventsOf(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
+	if st.bus.Pages() != nil {
+		return st.eventsByPages(ctx, tenant, since)
 	}
-	return b.Events(ctx, (&control.EventsRequest{Tenant: tenant}).Filter(), since)
+	return st.Events(ctx, (&control.EventsRequest{Tenant: tenant}).Filter(), since)
 }
 
-func (b *Bus) eventsByPages(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
+func (st *Store) eventsByPages(ctx context.Context, tenant string, since time.Time) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
 		r := control.EventsRequest{Tenant: tenant}
 		if !since.IsZero() {
 			r.Since = &since
 		}
 		for more := true; more; {
-			page, err := b.pages(ctx, &r)
+			page, err := st.bus.Pages()(ctx, &r)
 			if err == nil && page.More && page.Next <= r.After {
 				err = errors.New("a page does not go on")
 			}
@@ -236,8 +233,8 @@ func (b *Bus) eventsByPages(ctx context.Context, tenant string, since time.Time)
 			}
 			for _, s := range page.Events {
 				var e messages.Event
-				if json.Unmarshal(s.Event, &e) != nil || !isOf(&e, messages.Ref{Tenant: tenant, Run: e.Subject}, e.Name()) {
-					b.Foreign()
+				if json.Unmarshal(s.Event, &e) != nil || !bus.IsOf(&e, messages.Ref{Tenant: tenant, Run: e.Subject}, e.Name()) {
+					st.bus.Foreign()
 					continue
 				}
 				if !yield(e, nil) {

@@ -1,4 +1,4 @@
-package bus
+package events
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // Types of the events that a watch puts in the place of those it has not got. Their data is a Gap. They are in no
@@ -40,17 +41,17 @@ const (
 // run_finished. When ctx ends its error comes. A run that does not exist yet is waited for.
 //
 // An event that does not come within 5 seconds is replaced by an event of TypeEventsMissing or TypeEventsExpired.
-func (b *Bus) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
-	return b.WatchPatiently(ctx, run, defaultPatience)
+func (st *Store) Watch(ctx context.Context, run messages.Ref) iter.Seq2[messages.Event, error] {
+	return st.WatchPatiently(ctx, run, defaultPatience)
 }
 
 // WatchPatiently is Watch with another time to wait for an event that is missing.
-func (b *Bus) WatchPatiently(ctx context.Context, run messages.Ref, patience time.Duration) iter.Seq2[messages.Event, error] {
-	return b.watch(ctx, run, patience, func() source {
-		if b.pages != nil {
-			return &pageTail{bus: b, run: run}
+func (st *Store) WatchPatiently(ctx context.Context, run messages.Ref, patience time.Duration) iter.Seq2[messages.Event, error] {
+	return st.watch(ctx, run, patience, func() source {
+		if st.bus.Pages() != nil {
+			return &pageTail{from: st, run: run}
 		}
-		t := &Tail{Bus: b, Stream: StreamEvents, Filter: run.EventFilter(), Room: watchRoom}
+		t := &bus.Tail{Bus: st.bus, Stream: bus.StreamEvents, Filter: run.EventFilter(), Room: watchRoom}
 		t.Start.DeliverPolicy = jetstream.DeliverAllPolicy
 		return t
 	})
@@ -58,17 +59,17 @@ func (b *Bus) WatchPatiently(ctx context.Context, run messages.Ref, patience tim
 
 // source gives the messages of a run's events as they were stored. With until, it gives errNothing at that time.
 type source interface {
-	Next(ctx context.Context, until time.Time) (TailMessage, error)
+	Next(ctx context.Context, until time.Time) (bus.TailMessage, error)
 	Close()
 }
 
-func (b *Bus) watch(ctx context.Context, run messages.Ref, patience time.Duration, open func() source) iter.Seq2[messages.Event, error] {
+func (st *Store) watch(ctx context.Context, run messages.Ref, patience time.Duration, open func() source) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
 		if err := run.Check(); err != nil {
 			yield(messages.Event{}, err)
 			return
 		}
-		w := watching{bus: b, run: run, patience: patience, tail: open(), next: 1, held: map[uint64]heldEvent{}}
+		w := watching{from: st, run: run, patience: patience, tail: open(), next: 1, held: map[uint64]heldEvent{}}
 		defer w.tail.Close()
 		for {
 			e, err := w.event(ctx)
@@ -81,7 +82,7 @@ func (b *Bus) watch(ctx context.Context, run messages.Ref, patience time.Duratio
 
 // watching puts the events of a run in order.
 type watching struct {
-	bus      *Bus
+	from     *Store
 	run      messages.Ref
 	patience time.Duration
 	tail     source
@@ -116,7 +117,7 @@ func (w *watching) event(ctx context.Context) (messages.Event, error) {
 		}
 		m, err := w.tail.Next(ctx, w.until)
 		switch {
-		case errors.Is(err, ErrNothing):
+		case errors.Is(err, bus.ErrNothing):
 		case err != nil:
 			return messages.Event{}, err
 		default:
@@ -125,14 +126,14 @@ func (w *watching) event(ctx context.Context) (messages.Event, error) {
 	}
 }
 
-func (w *watching) take(m TailMessage) {
+func (w *watching) take(m bus.TailMessage) {
 	w.live = m.Pending == 0
-	e, ok := w.bus.Event(m.Message)
+	e, ok := w.from.bus.Event(m.Message)
 	if !ok || e.Number() < w.next {
 		return
 	}
 	if e.Number()-w.next > maxAhead { // no event of ours is so far ahead of the others
-		w.bus.Foreign()
+		w.from.bus.Foreign()
 		return
 	}
 	if _, known := w.held[e.Number()]; !known {
@@ -194,5 +195,5 @@ func (w *watching) expired(ctx context.Context) (bool, error) {
 	if p, ok := w.tail.(*pageTail); ok {
 		return p.expired, nil
 	}
-	return w.bus.eventsExpired(ctx)
+	return w.from.eventsExpired(ctx)
 }

@@ -1,4 +1,4 @@
-package bus
+package events
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 const (
@@ -33,7 +34,7 @@ func (e *RunEnd) HasWebhook() bool { return bytes.Contains(e.Event, []byte(hintW
 func (e *RunEnd) Finished() (d *messages.RunFinished, ok bool) {
 	var event messages.Event
 	d = &messages.RunFinished{}
-	if json.Unmarshal(e.Event, &event) != nil || !isOf(&event, e.Run, messages.EventRunFinished) || json.Unmarshal(event.Data, d) != nil {
+	if json.Unmarshal(e.Event, &event) != nil || !bus.IsOf(&event, e.Run, messages.EventRunFinished) || json.Unmarshal(event.Data, d) != nil {
 		return nil, false
 	}
 	d.Result.ID = e.Run.Run
@@ -42,17 +43,17 @@ func (e *RunEnd) Finished() (d *messages.RunFinished, ok bool) {
 
 // RunEnds hands the end of each run to take, at least once, until ctx ends. One consumer is shared by all dispatchers;
 // an end whose take failed comes again.
-func (b *Bus) RunEnds(ctx context.Context, take func(context.Context, RunEnd) error) error {
-	p := Puller{
-		Bus: b, Stream: StreamEvents, Most: endsFetched,
+func (st *Store) RunEnds(ctx context.Context, take func(context.Context, RunEnd) error) error {
+	p := bus.Puller{
+		Bus: st.bus, Stream: bus.StreamEvents, Most: endsFetched,
 		Config: jetstream.ConsumerConfig{
-			Durable: ConsumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
+			Durable: bus.ConsumerEnds, FilterSubject: "events.*.*." + messages.EventRunFinished,
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: endsAckWait, MaxDeliver: -1,
 		},
 		Take: func(ctx context.Context, msgs <-chan jetstream.Msg) bool {
 			ok := true
 			for m := range msgs {
-				ok = b.takeEnd(ctx, m, take) && ok
+				ok = st.takeEnd(ctx, m, take) && ok
 			}
 			return ok
 		},
@@ -60,18 +61,18 @@ func (b *Bus) RunEnds(ctx context.Context, take func(context.Context, RunEnd) er
 	return p.Run(ctx)
 }
 
-func (b *Bus) takeEnd(ctx context.Context, m jetstream.Msg, take func(context.Context, RunEnd) error) bool {
+func (st *Store) takeEnd(ctx context.Context, m jetstream.Msg, take func(context.Context, RunEnd) error) bool {
 	if run, named := messages.RunOfEvent(m.Subject()); named {
 		if err := take(ctx, RunEnd{run, m.Data()}); err != nil {
 			if ctx.Err() == nil {
-				b.log.WarnContext(ctx, "take the end of a run", "subject", m.Subject(), "err", err)
+				st.bus.Log().WarnContext(ctx, "take the end of a run", "subject", m.Subject(), "err", err)
 			}
 			_ = m.NakWithDelay(endAgain(m)) // without it the end comes again after the ack wait
 			return false
 		}
 	}
 	if err := m.Ack(); err != nil {
-		b.log.DebugContext(ctx, "ack the end of a run", "err", err)
+		st.bus.Log().DebugContext(ctx, "ack the end of a run", "err", err)
 	}
 	return true
 }
@@ -80,7 +81,7 @@ func (b *Bus) takeEnd(ctx context.Context, m jetstream.Msg, take func(context.Co
 func endAgain(m jetstream.Msg) time.Duration {
 	meta, err := m.Metadata()
 	if err != nil {
-		return pullPause
+		return bus.PullPause
 	}
-	return pullPause * time.Duration(min(meta.NumDelivered, maxEndPauses))
+	return bus.PullPause * time.Duration(min(meta.NumDelivered, maxEndPauses))
 }

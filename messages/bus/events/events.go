@@ -1,4 +1,4 @@
-package bus
+package events
 
 import (
 	"context"
@@ -9,23 +9,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
 )
 
 // Events yields the events that are stored now and match a filter of subjects, such as EveryEvent or Ref.EventFilter,
 // in the order they were stored: all, or those stored since a time. Of those stored a moment ago the newest may be
 // missing. What is not an event of its subject's run is skipped and counted. An error ends it.
-func (b *Bus) Events(ctx context.Context, filter string, since time.Time) iter.Seq2[messages.Event, error] {
+func (st *Store) Events(ctx context.Context, filter string, since time.Time) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
-		p := Page{Seq: 1, Next: filter, Batch: nextPages, Bytes: PageBytes}
+		p := bus.Page{Seq: 1, Next: filter, Batch: bus.NextPages, Bytes: bus.PageBytes}
 		if !since.IsZero() {
-			p.Seq, p.Since = 0, StartTime(since)
+			p.Seq, p.Since = 0, bus.StartTime(since)
 		}
-		for m, err := range b.ScanPages(ctx, StreamEvents, p) {
+		for m, err := range st.bus.ScanPages(ctx, bus.StreamEvents, p) {
 			if err != nil {
 				yield(messages.Event{}, fmt.Errorf("read events: %w", err))
 				return
 			}
-			if e, ok := b.Event(m); ok && !yield(e, nil) {
+			if e, ok := st.bus.Event(m); ok && !yield(e, nil) {
 				return
 			}
 		}
@@ -34,9 +35,9 @@ func (b *Bus) Events(ctx context.Context, filter string, since time.Time) iter.S
 
 // Follow yields the events that are stored from now on and match a filter of subjects, in the order they are stored,
 // until ctx ends; then its error comes. None is lost while the connection is, up to the age limit of the stream.
-func (b *Bus) Follow(ctx context.Context, filter string) iter.Seq2[messages.Event, error] {
+func (st *Store) Follow(ctx context.Context, filter string) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
-		t := &Tail{Bus: b, Stream: StreamEvents, Filter: filter, Room: followRoom}
+		t := &bus.Tail{Bus: st.bus, Stream: bus.StreamEvents, Filter: filter, Room: bus.FollowRoom}
 		t.Start.DeliverPolicy = jetstream.DeliverNewPolicy
 		defer t.Close()
 		for {
@@ -45,7 +46,7 @@ func (b *Bus) Follow(ctx context.Context, filter string) iter.Seq2[messages.Even
 				yield(messages.Event{}, err)
 				return
 			}
-			if e, ok := b.Event(m.Message); ok && !yield(e, nil) {
+			if e, ok := st.bus.Event(m.Message); ok && !yield(e, nil) {
 				return
 			}
 		}
