@@ -277,3 +277,37 @@ func TestClientIsLight(t *testing.T) {
 	}
 	output(t, "go", "build", "-o", filepath.Join(dir, "backend"), ".")
 }
+
+// A package or a type that grows beyond this has more than one concept. Those that are still to be split are listed.
+func TestPackagesAndTypesAreSmall(t *testing.T) {
+	const mostFiles, mostMethods = 30, 30
+	large := []string{
+		"messages", "messages/bus", "dispatcher", "dispatcher/api", "dispatcher/service", // packages
+		"messages/bus.Bus", "dispatcher.Client", "dispatcher/service.Service", // types
+	}
+	method := regexp.MustCompile(`(?m)^func \((?:\w+ )?\*?(\w+)[^)]*\) ([A-Z]\w*)`)
+	lines := output(t, "go", "list", "-f", "{{.ImportPath}} {{join .GoFiles \" \"}}", "./...")
+	for line := range strings.Lines(lines) {
+		names := strings.Fields(line)
+		pkg := strings.TrimPrefix(names[0]+"/", module)
+		pkg = strings.TrimSuffix(pkg, "/")
+		if n := len(names) - 1; n > mostFiles && !slices.Contains(large, pkg) {
+			t.Errorf("%s has %d files, more than %d: split it", pkg, n, mostFiles)
+		}
+		methods := map[string]int{}
+		for _, name := range names[1:] {
+			text, err := os.ReadFile(filepath.Join(pkg, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range method.FindAllStringSubmatch(string(text), -1) {
+				methods[m[1]]++
+			}
+		}
+		for typ, n := range methods {
+			if n > mostMethods && !slices.Contains(large, pkg+"."+typ) {
+				t.Errorf("%s.%s has %d exported methods, more than %d: split it", pkg, typ, n, mostMethods)
+			}
+		}
+	}
+}

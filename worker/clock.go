@@ -10,9 +10,9 @@ func (w *Worker) compareClock(ctx context.Context) {
 	if err := w.cfg.Clock.Measure(ctx); err != nil && ctx.Err() == nil {
 		w.cfg.Log.WarnContext(ctx, "the clock is not compared with the NATS server's yet", "err", err)
 	}
-	w.heedClock()
+	w.applyClock()
 }
 
-// heedClock takes no new work while the clock of this machine is too far off. What is in hand goes on: its deadlines go
+// applyClock takes no new work while the clock of this machine is too far off. What is in hand goes on: its deadlines go
 // by the server's time.
-func (w *Worker) heedClock() { w.slots.shut(w.cfg.Clock.Check() != nil) }
+func (w *Worker) applyClock() { w.slots.shut(w.cfg.Clock.Check() != nil) }

@@ -37,7 +37,7 @@ const (
 	// How many of these retries are left out for what another worker saw, some time ago.
 	oldRetries = 3
 	// How many messages that name no lane a worker notes; a look for them finds the others.
-	maxStrays = 1000
+	maxUnroutable = 1000
 	// A take that failed is repeated after this time.
 	takePause = 250 * time.Millisecond
 )
@@ -50,16 +50,16 @@ type queue struct {
 	ready chan struct{} // buffered: the order may be ready
 	say   chan struct{} // buffered: something is owed
 
-	mu      sync.Mutex
-	order   *lanes.Order
-	newest  map[messages.Lane]uint64   // the lanes that exist, as far as is known, with the sequence that was taken last
-	hinted  map[messages.Lane]hinted   // what was not found yet
-	untold  map[messages.Lane]struct{} // hints about them came while there was a slot: nobody else knows
-	owed    map[messages.Lane]struct{} // others are to be told about them
-	foreign []messages.Lane            // others have messages of them in hand, some of them
-	later   []ripening                 // messages that this worker gave back for a while
-	strays  []uint64                   // sequences of messages that are in no lane
-	full    uint64                     // lanes that could not be made
+	mu         sync.Mutex
+	order      *lanes.Order
+	newest     map[messages.Lane]uint64   // the lanes that exist, as far as is known, with the sequence that was taken last
+	hinted     map[messages.Lane]hinted   // what was not found yet
+	untold     map[messages.Lane]struct{} // hints about them came while there was a slot: nobody else knows
+	owed       map[messages.Lane]struct{} // others are to be told about them
+	foreign    []messages.Lane            // others have messages of them in hand, some of them
+	later      []ripening                 // messages that this worker gave back for a while
+	unroutable []uint64                   // sequences of messages that are in no lane
+	full       uint64                     // lanes that could not be made
 }
 
 // hinted is the newest message that somebody saw in a lane, and how often it was looked for in vain.
@@ -95,8 +95,8 @@ func (q *queue) stored(l messages.Lane, seq uint64) {
 	defer q.mu.Unlock()
 	switch {
 	case l == messages.Lane{}:
-		if len(q.strays) < maxStrays {
-			q.strays = append(q.strays, seq)
+		if len(q.unroutable) < maxUnroutable {
+			q.unroutable = append(q.unroutable, seq)
 			signal(q.say)
 		}
 		return
@@ -224,7 +224,7 @@ func (q *queue) keep(ctx context.Context, w *Worker, tasks *bus.Tasks) {
 		if q.spill(ctx, w, tasks) {
 			told = time.Now()
 		}
-		q.bury(ctx, w)
+		q.deadLetter(ctx, w)
 	}
 }
 
@@ -248,13 +248,13 @@ func (q *queue) ripen(now time.Time, foreign bool) {
 	})
 }
 
-// bury buries the messages that are in no lane.
-func (q *queue) bury(ctx context.Context, w *Worker) {
+// deadLetter makes dead letters of the messages that are in no lane.
+func (q *queue) deadLetter(ctx context.Context, w *Worker) {
 	q.mu.Lock()
-	strays := q.strays
-	q.strays = nil
+	unroutable := q.unroutable
+	q.unroutable = nil
 	q.mu.Unlock()
-	for _, seq := range strays {
+	for _, seq := range unroutable {
 		stray, ok, err := q.bus.Stray(ctx, seq)
 		switch {
 		case ok:
@@ -305,10 +305,10 @@ func (q *queue) failed(ctx context.Context, w *Worker, l messages.Lane, err erro
 	w.cfg.Log.WarnContext(ctx, "take tasks", "lane", l.String(), "err", err)
 }
 
-// mend makes the lanes of messages that have none: nobody listened to their hints, or the lane was removed.
-func (q *queue) mend(ctx context.Context, w *Worker) {
-	made, strays, err := q.bus.MendLanes(ctx, w.ackWait)
-	for _, stray := range strays {
+// repair makes the lanes of messages that have none: nobody listened to their hints, or the lane was removed.
+func (q *queue) repair(ctx context.Context, w *Worker) {
+	made, unroutable, err := q.bus.MendLanes(ctx, w.ackWait)
+	for _, stray := range unroutable {
 		w.discard(ctx, stray)
 	}
 	switch {
@@ -322,7 +322,7 @@ func (q *queue) mend(ctx context.Context, w *Worker) {
 	}
 }
 
-// look lists the lanes now and then, for hints may be lost, and heeds what operators granted, until ctx ends.
+// look lists the lanes now and then, for hints may be lost, and applies what operators granted, until ctx ends.
 func (q *queue) look(ctx context.Context, w *Worker) {
 	var granted uint64
 	for {
@@ -371,7 +371,7 @@ func (q *queue) list(ctx context.Context, w *Worker) int {
 	return len(all)
 }
 
-// grants heeds weights and pauses, unless nothing has changed since a revision, and returns the new one.
+// grants applies weights and pauses, unless nothing has changed since a revision, and returns the new one.
 func (q *queue) grants(w *Worker, since uint64) uint64 {
 	if w.cfg.Caps == nil {
 		return since

@@ -167,7 +167,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	background.Go(func() { w.announce(beat) })
 	background.Go(func() { w.register(beat, drain) })
 	if w.cfg.Clock != nil {
-		background.Go(func() { w.cfg.Clock.Keep(beat, w.beatEvery, w.heedClock) })
+		background.Go(func() { w.cfg.Clock.Keep(beat, w.beatEvery, w.applyClock) })
 	}
 	background.Go(func() {
 		if err := w.cfg.Bus.ServeOwner(beat, w.id, w.ackWait, owner{w}); err != nil && beat.Err() == nil {
@@ -246,7 +246,7 @@ func (w *Worker) pull(ctx, work context.Context, tasks *bus.Tasks) {
 	background.Go(func() { w.queue.keep(ctx, w, tasks) })
 	background.Go(func() {
 		<-listening // what was stored before has given its hints to nobody
-		w.queue.mend(ctx, w)
+		w.queue.repair(ctx, w)
 		w.queue.look(ctx, w)
 	})
 	for {
@@ -436,16 +436,16 @@ func (w *Worker) ack(ctx context.Context, d *bus.Delivery) {
 	}
 }
 
-// refuse buries a message that names no run.
+// refuse makes a dead letter of a message that names no run.
 func (w *Worker) refuse(ctx context.Context, d *bus.Delivery, why error) {
-	if w.bury(ctx, d.Subject, d.Seq, d.Data, d.Queued, why) {
+	if w.deadLetter(ctx, d.Subject, d.Seq, d.Data, d.Queued, why) {
 		w.ack(ctx, d)
 	}
 }
 
-// discard buries a message that is in no lane.
+// discard makes a dead letter of a message that is in no lane.
 func (w *Worker) discard(ctx context.Context, q bus.Queued) {
-	if !w.bury(ctx, q.Subject, q.Seq, q.Body, q.At, badSubject()) {
+	if !w.deadLetter(ctx, q.Subject, q.Seq, q.Body, q.At, badSubject()) {
 		return
 	}
 	if err := w.cfg.Bus.Discard(ctx, q); err != nil {
@@ -457,8 +457,8 @@ func badSubject() error {
 	return &messages.FieldError{Field: "subject", Reason: "must be tasks.<high|normal|low>.<tenant>.<run>, each of A-Z a-z 0-9 _ -, and no _ alone"}
 }
 
-// bury makes a dead letter of a message. When it is false the message comes again.
-func (w *Worker) bury(ctx context.Context, stored string, seq uint64, body []byte, at time.Time, why error) bool {
+// deadLetter makes a dead letter of a message. When it is false the message comes again.
+func (w *Worker) deadLetter(ctx context.Context, stored string, seq uint64, body []byte, at time.Time, why error) bool {
 	subject := messages.AsPublished(stored)
 	letter := messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
@@ -479,7 +479,7 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 	case messages.ErrandSweep:
 		err = w.sweep(ctx, d)
 	case messages.ErrandLanes:
-		w.queue.mend(ctx, w)
+		w.queue.repair(ctx, w)
 	case messages.ErrandTimer, messages.ErrandNet:
 		err = w.cfg.Keeper.Errand(ctx, run, wake)
 	default:
