@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-run/longshore/worker/fetch"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -20,7 +21,7 @@ func TestFailuresBackOff(t *testing.T) {
 	}{
 		"the worker stops":              {fmt.Errorf("work: %w", runner.ErrShutdown), 9, 0},
 		"another ticket of it":          {runner.ErrBusy, 9, time.Second},
-		"quarantine is full":            {errQuarantineFull, 9, time.Second},
+		"quarantine is full":            {fetch.ErrQuarantineFull, 9, time.Second},
 		"the first failure":             {failed, 1, time.Second},
 		"the second failure":            {failed, 2, 2 * time.Second},
 		"the tenth failure":             {failed, 10, 10 * time.Second},

@@ -15,4 +15,4 @@ func (w *Worker) compareClock(ctx context.Context) {
 
 // applyClock takes no new work while the clock of this machine is too far off. What is in hand goes on: its deadlines go
 // by the server's time.
-func (w *Worker) applyClock() { w.slots.shut(w.cfg.Clock.Check() != nil) }
+func (w *Worker) applyClock() { w.fetch.Shut(w.cfg.Clock.Check() != nil) }

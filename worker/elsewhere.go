@@ -61,7 +61,7 @@ func (o owner) Room(ticket uint64) bool {
 	if o.w.draining.Load() || o.w.held.has(ticket) {
 		return false
 	}
-	if o.w.slots.full() {
+	if o.w.fetch.Full() {
 		signal(o.w.wanted)
 		return false
 	}
@@ -73,12 +73,15 @@ func (o owner) Adopt(d *bus.Delivery) bool {
 	w := o.w
 	w.adopting.Lock() // a worker that drains counts its jobs
 	defer w.adopting.Unlock()
-	if w.draining.Load() || !w.slots.grab() {
+	if w.draining.Load() {
+		return false
+	}
+	slot := w.fetch.Grab()
+	if slot == nil {
 		return false
 	}
 	w.jobs.Go(func() {
-		slot := w.slots.take()
-		defer slot.free()
+		defer slot.Free()
 		if err := d.Load(w.working); err != nil {
 			w.cfg.Log.WarnContext(w.working, "take a task over from another worker", "err", err) // it is delivered again after the ack wait
 			return
@@ -98,7 +101,7 @@ func (w *Worker) recruit(ctx context.Context) {
 		}
 		wait, freed := w.announceEvery, (<-chan struct{})(nil)
 		if more {
-			wait, freed = min(wait, recruitEvery), w.slots.freedOne
+			wait, freed = min(wait, recruitEvery), w.fetch.Freed()
 		}
 		select {
 		case <-ctx.Done():
@@ -106,14 +109,17 @@ func (w *Worker) recruit(ctx context.Context) {
 		case <-time.After(wait):
 		case <-freed:
 		case <-w.wanted:
-			pause(ctx, min(wait, listedWithin)) // the run that found no slot is about to be listed
+			select { // the run that found no slot is about to be listed
+			case <-time.After(min(wait, listedWithin)):
+			case <-ctx.Done():
+			}
 		}
 	}
 }
 
 // recruitFrom goes on in the line after a position, and returns how far it came, and whether there is more to look at.
 func (w *Worker) recruitFrom(ctx context.Context, after uint64) (at uint64, more bool, err error) {
-	for looked, left := 0, w.cfg.Slots-w.slots.busy(); ; looked++ {
+	for looked, left := 0, w.cfg.Slots-w.fetch.Busy(); ; looked++ {
 		run, next, err := w.semaphores.NextIn(ctx, messages.WorkerLine, after)
 		switch {
 		case err != nil:

@@ -40,7 +40,7 @@ func (w *Worker) announce(ctx context.Context) {
 		w.say(ctx, w.status())
 		if now := w.evidence(); now != known {
 			known = now
-			w.quarantine.reopen()
+			w.fetch.Reopen()
 		}
 		select {
 		case <-ticker.C:
@@ -101,7 +101,7 @@ func (w *Worker) listen(ctx context.Context, background *sync.WaitGroup) {
 }
 
 // status is what the worker says of itself.
-func (w *Worker) status() messages.WorkerStatus { return w.describe(w.quarantine.onTrial()) }
+func (w *Worker) status() messages.WorkerStatus { return w.describe(w.fetch.Trials()) }
 
 func (w *Worker) describe(trials int) messages.WorkerStatus {
 	explained := 0
@@ -111,7 +111,7 @@ func (w *Worker) describe(trials int) messages.WorkerStatus {
 	host, _ := os.Hostname() // empty when it has none
 	return messages.WorkerStatus{
 		Name: w.cfg.Name, ID: w.id, Host: host, Version: w.cfg.Version, Since: w.since,
-		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Draining: w.draining.Load(), Begun: w.held.begun(),
+		Slots: w.cfg.Slots, Busy: w.fetch.Busy(), Held: w.held.len(), Draining: w.draining.Load(), Begun: w.held.begun(),
 		Tools: w.cfg.Tools, Labels: w.cfg.Labels, Every: messages.Duration(w.announceEvery), Trials: trials, Explained: explained,
 	}
 }
@@ -127,4 +127,12 @@ func (h *held) begun() map[string]int {
 		}
 	}
 	return out
+}
+
+// signal leaves a signal in a buffered channel, unless one is there.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

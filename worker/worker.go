@@ -20,7 +20,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
-	"github.com/longshore-run/longshore/worker/lanes"
+	"github.com/longshore-run/longshore/worker/fetch"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -56,10 +56,8 @@ type Config struct {
 type Worker struct {
 	cfg        Config
 	semaphores *semaphores.Store
-	slots      *slots
-	queue      *queue
+	fetch      *fetch.Fetch
 	held       *held
-	quarantine *quarantine
 	jobs       sync.WaitGroup // messages being handled
 
 	weather     weather
@@ -92,16 +90,17 @@ func New(cfg Config) *Worker {
 	if cfg.Fleet == nil {
 		cfg.Fleet = roster.New(cfg.Bus)
 	}
-	if cfg.Look == 0 {
-		cfg.Look = lookEvery
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &Worker{cfg: cfg, semaphores: semaphores.New(cfg.Bus), slots: newSlots(cfg.Slots), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(), changed: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+	w := &Worker{
+		cfg: cfg, semaphores: semaphores.New(cfg.Bus), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(),
+		changed: make(chan struct{}, 1), wanted: make(chan struct{}, 1),
+	}
 	w.cfg.Name = cmp.Or(cfg.Name, w.id)
-	w.quarantine = newQuarantine(cfg.Slots, w.tried)
-	w.queue = newQueue(cfg.Bus, w.slots)
+	w.fetch = fetch.New(fetch.Config{
+		Bus: cfg.Bus, Slots: cfg.Slots, Look: cfg.Look, Caps: cfg.Caps, Log: cfg.Log, Held: w.held.lanes, Discard: w.discard, News: w.tried,
+	})
 	return w
 }
 
@@ -120,9 +119,9 @@ type Stats struct {
 
 // Stats returns the counts of this moment.
 func (w *Worker) Stats() Stats {
-	working, full := w.queue.working()
+	working, full := w.fetch.Lanes()
 	return Stats{
-		Slots: w.cfg.Slots, Busy: w.slots.busy(), Held: w.held.len(), Suspects: w.quarantine.len(), Lanes: working, LanesFull: full,
+		Slots: w.cfg.Slots, Busy: w.fetch.Busy(), Held: w.held.len(), Suspects: w.fetch.Suspects(), Lanes: working, LanesFull: full,
 		Redelivered: w.redelivered.Load(), Runner: w.cfg.Runner.Stats(),
 	}
 }
@@ -138,6 +137,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			return fmt.Errorf("other workers would not know of this one: %w", err)
 		}
 	}
+	defer w.fetch.Own()()
 	tasks, err := w.cfg.Bus.Tasks(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -185,7 +185,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.cfg.Roster != nil {
 		background.Go(func() { w.recruit(ctx) })
 	}
-	w.pull(ctx, work, tasks)
+	w.fetch.Run(ctx, tasks, func(d *bus.Delivery, slot *fetch.Slot) {
+		w.jobs.Go(func() { w.handle(work, d, slot) })
+	})
 	w.drain(work, abort)
 	return nil
 }
@@ -202,7 +204,7 @@ func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
 		w.cfg.Log.InfoContext(ctx, "draining: waiting for the runs in hand to end their current step", "held", held, "timeout", w.cfg.DrainTimeout.String())
 	}
 	w.cfg.Runner.Drain()
-	w.quarantine.close()
+	w.fetch.Close()
 	done := make(chan struct{})
 	go func() {
 		w.jobs.Wait()
@@ -226,90 +228,21 @@ func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
 	}
 }
 
-// pull takes messages from the lanes for the slots that are free, until ctx ends.
-func (w *Worker) pull(ctx, work context.Context, tasks *bus.Tasks) {
-	var background sync.WaitGroup
-	defer func() { // hints that came until the end were for this worker alone: others are told
-		background.Wait()
-		if err := w.queue.leave(); err != nil {
-			w.cfg.Log.DebugContext(work, "tell others of lanes", "err", err)
-		}
-	}()
-	listening := make(chan struct{})
-	background.Go(func() {
-		err := w.cfg.Bus.Hints(ctx, w.queue.stored, w.queue.spilled, func() { close(listening) })
-		if err != nil {
-			w.cfg.Log.WarnContext(ctx, "no hints: tasks are found by looking", "err", err)
-			close(listening)
-		}
-	})
-	background.Go(func() { w.queue.keep(ctx, w, tasks) })
-	background.Go(func() {
-		<-listening // what was stored before has given its hints to nobody
-		w.queue.repair(ctx, w)
-		w.queue.look(ctx, w)
-	})
-	for {
-		if w.queue.wait(ctx) != nil {
-			return
-		}
-		n, err := w.slots.request(ctx)
-		if err != nil {
-			return
-		}
-		shares := w.queue.share(n)
-		if len(shares) == 0 { // another take found that it was the last
-			w.slots.cancelled(n)
-		}
-		for _, s := range shares {
-			background.Go(func() { w.take(ctx, work, tasks, s) })
-		}
-	}
-}
-
-// take takes a share from a lane.
-func (w *Worker) take(ctx, work context.Context, tasks *bus.Tasks, s lanes.Share) {
-	got, more, newest := 0, false, uint64(0)
-	for d, err := range tasks.Take(ctx, s.Lane, s.N) {
-		if err == nil {
-			got, more, newest = got+1, d.More, d.Seq
-			w.slots.arrived()
-			w.jobs.Go(func() { w.handle(work, d) })
-			continue
-		}
-		if more = !errors.Is(err, bus.ErrLanesFull); ctx.Err() == nil { // a look finds it again when there is room
-			w.queue.failed(ctx, w, s.Lane, err)
-			pause(ctx, takePause)
-		}
-	}
-	w.queue.took(s, got, newest, !more)
-	w.slots.cancelled(s.N - got)
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
 // handle works one message to its end. It is called with a slot, which it gives back.
-func (w *Worker) handle(ctx context.Context, d *bus.Delivery) {
-	slot := w.slots.take()
-	defer slot.free()
+func (w *Worker) handle(ctx context.Context, d *bus.Delivery, slot *fetch.Slot) {
+	defer slot.Free()
 	w.work(ctx, d, slot)
 }
 
 // work works one message in its slot.
-func (w *Worker) work(ctx context.Context, d *bus.Delivery, slot *slot) {
+func (w *Worker) work(ctx context.Context, d *bus.Delivery, slot *fetch.Slot) {
 	if t := w.read(ctx, d, slot); t != nil {
 		w.ticket(ctx, d, t)
 	}
 }
 
 // read makes the ticket of a message; nil: it is none, and has been seen to.
-func (w *Worker) read(ctx context.Context, d *bus.Delivery, slot *slot) *runner.Ticket {
+func (w *Worker) read(ctx context.Context, d *bus.Delivery, slot *fetch.Slot) *runner.Ticket {
 	priority, run, ok := messages.ParseTaskSubject(d.Subject)
 	if ok && d.Scheduler != "" && !messages.MaySchedule(d.Scheduler, priority, run) {
 		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "tasks are published, not scheduled on another's subject"})
@@ -322,7 +255,7 @@ func (w *Worker) read(ctx context.Context, d *bus.Delivery, slot *slot) *runner.
 	t := &runner.Ticket{
 		Run: run, Seq: d.Seq, Priority: priority, Queued: d.Queued, Delivered: d.Delivered, Body: d.Data, Trace: d.Trace,
 		Quarantine: func(ctx context.Context, prime bool) (*runner.Trial, error) {
-			return w.quarantine.enter(ctx, slot, prime)
+			return w.fetch.Enter(ctx, slot, prime)
 		},
 	}
 	if priority.Wakes() {
@@ -399,7 +332,7 @@ func (w *Worker) giveBack(ctx context.Context, d *bus.Delivery, t *runner.Ticket
 	}
 	lane, _ := messages.LaneOf(t.Priority, t.Run.Tenant)
 	if w.running.Err() == nil {
-		w.queue.given(lane, delay)
+		w.fetch.Given(lane, delay)
 	} else if delay == 0 {
 		if err := w.cfg.Bus.Spill([]messages.Lane{lane}); err != nil {
 			w.cfg.Log.DebugContext(ctx, "tell others of lanes", "err", err)
@@ -418,7 +351,7 @@ func nakDelay(err error, delivered int) time.Duration {
 	switch {
 	case errors.Is(err, runner.ErrShutdown):
 		return 0
-	case errors.Is(err, runner.ErrBusy), errors.Is(err, errQuarantineFull), errors.Is(err, errGrace):
+	case errors.Is(err, runner.ErrBusy), errors.Is(err, fetch.ErrQuarantineFull), errors.Is(err, errGrace):
 		return busyDelay
 	default:
 		return min(failDelay*time.Duration(delivered), maxFailDelay)
@@ -479,7 +412,7 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 	case messages.ErrandSweep:
 		err = w.sweep(ctx, d)
 	case messages.ErrandLanes:
-		w.queue.repair(ctx, w)
+		w.fetch.Repair(ctx, w.ackWait)
 	case messages.ErrandTimer, messages.ErrandNet:
 		err = w.cfg.Keeper.Errand(ctx, run, wake)
 	default:

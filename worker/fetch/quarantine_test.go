@@ -1,4 +1,4 @@
-package worker
+package fetch
 
 import (
 	"context"
@@ -14,9 +14,8 @@ import (
 
 // suspects are runs that enter a quarantine, and what came of it.
 type suspects struct {
-	t     *testing.T
-	q     *quarantine
-	slots *slots
+	t *testing.T
+	f *Fetch
 
 	mu      sync.Mutex
 	entered map[string]*runner.Trial
@@ -26,21 +25,21 @@ type suspects struct {
 
 func newSuspects(t *testing.T, limit int) *suspects {
 	t.Helper()
-	s := &suspects{t: t, slots: newSlots(limit), entered: map[string]*runner.Trial{}, errs: map[string]error{}}
-	s.q = newQuarantine(limit, func(trials int) {
+	s := &suspects{t: t, entered: map[string]*runner.Trial{}, errs: map[string]error{}}
+	s.f = New(Config{Slots: limit, News: func(trials int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.told = append(s.told, trials)
-	})
+	}})
+	t.Cleanup(s.f.Own())
 	return s
 }
 
 // enter lets a run wait for its trial, in the background.
 func (s *suspects) enter(ctx context.Context, name string, prime bool) {
-	s.slots.arrived()
-	sl := s.slots.take()
+	sl := s.f.arrived()
 	go func() {
-		trial, err := s.q.enter(ctx, sl, prime)
+		trial, err := s.f.Enter(ctx, sl, prime)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.entered[name], s.errs[name] = trial, err
@@ -94,8 +93,8 @@ func TestQuarantineTriesMoreWhenRunsMakeProgress(t *testing.T) {
 		}
 		s.end("c", true)
 		s.end("d", true)
-		if n := s.slots.busy(); n != 4 || s.q.len() != 0 || len(s.told) != 2 {
-			t.Errorf("%d slots in use, %d in quarantine, told %v", n, s.q.len(), s.told)
+		if n := s.f.Busy(); n != 4 || s.f.Suspects() != 0 || len(s.told) != 2 {
+			t.Errorf("%d slots in use, %d in quarantine, told %v", n, s.f.Suspects(), s.told)
 		}
 	})
 }
@@ -151,8 +150,8 @@ func TestQuarantineWaitsNotForEver(t *testing.T) {
 		s.end("slow", true)
 		s.end("slow", true) // harmless
 		s.end("b", true)
-		if n := s.slots.busy(); n != 2 || s.q.len() != 0 {
-			t.Errorf("%d slots in use, %d in quarantine", n, s.q.len())
+		if n := s.f.Busy(); n != 2 || s.f.Suspects() != 0 {
+			t.Errorf("%d slots in use, %d in quarantine", n, s.f.Suspects())
 		}
 	})
 }
@@ -165,7 +164,7 @@ func TestQuarantineTurnsAway(t *testing.T) {
 		s.enter(ctx, "b", false)
 		s.enter(t.Context(), "c", false)
 		s.enter(t.Context(), "d", false)
-		if !errors.Is(s.errs["d"], errQuarantineFull) {
+		if !errors.Is(s.errs["d"], ErrQuarantineFull) {
 			t.Errorf("one too many: %v", s.errs["d"])
 		}
 		gone := errors.New("gone")
@@ -174,13 +173,13 @@ func TestQuarantineTurnsAway(t *testing.T) {
 		if !errors.Is(s.errs["b"], gone) {
 			t.Errorf("its context ended: %v", s.errs["b"])
 		}
-		s.q.reopen()
+		s.f.Reopen()
 		synctest.Wait()
 		if trial, ok := s.entered["c"]; !ok || trial != nil || s.errs["c"] != nil {
 			t.Errorf("new evidence: %v, %v", trial, s.errs["c"])
 		}
 		s.enter(t.Context(), "e", false)
-		s.q.close()
+		s.f.Close()
 		synctest.Wait()
 		if !errors.Is(s.errs["e"], runner.ErrShutdown) {
 			t.Errorf("a stop: %v", s.errs["e"])

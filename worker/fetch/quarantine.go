@@ -1,35 +1,33 @@
-package worker
+package fetch
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
-// errQuarantineFull means that too many runs wait for their trial.
-var errQuarantineFull = errors.New("too many runs wait in quarantine")
+// ErrQuarantineFull means that too many runs wait for their trial.
+var ErrQuarantineFull = errors.New("too many runs wait in quarantine")
 
 // trialTime is how long a run keeps others from their trial. After it the run goes on beside them.
 const trialTime = 10 * time.Second
 
 // quarantine is where runs are tried that may be what kills workers. A prime suspect is tried while no other run is on
 // trial. The others are tried one at a time at first, and twice as many whenever one of them makes progress. Those that
-// wait have not claimed anything, so the next death costs them no attempt.
+// wait have not claimed anything, so the next death costs them no attempt. Only the owner uses it.
 type quarantine struct {
-	limit int              // of runs that wait
-	news  func(trials int) // hears how many trials there are when it matters, before the newest run may claim; must be quick
+	f     *Fetch
+	limit int // of runs that wait
 
-	mu        sync.Mutex
-	closed    bool
-	room      int // trials at once
-	busy      int // trials whose time is not over
-	exclusive bool
-	trials    int // runs without progress, those whose time is over included
-	waiting   []*entrant
+	closed    bool       // written by dismiss
+	room      int        // trials at once; written by end
+	busy      int        // trials whose time is not over; written by admit and passOn
+	exclusive bool       // a prime suspect is on trial; written by admit and passOn
+	trials    int        // runs without progress, those whose time is over included; written by admit and end
+	waiting   []*entrant // written by join, admit, leave and dismiss
 }
 
 // entrant is a run that waits.
@@ -42,29 +40,30 @@ type entrant struct {
 
 // trial is that of one run.
 type trial struct {
-	slot    *slot
+	slot    *Slot
 	expired bool // its time is over
 	ended   bool
 	alone   bool
 	timer   *time.Timer
 }
 
-func newQuarantine(limit int, news func(trials int)) *quarantine {
-	return &quarantine{limit: limit, news: news, room: 1}
-}
-
-// enter waits for a trial, without a slot meanwhile; its end takes the slot again. A nil trial without an error means that
+// Enter waits for a trial, without a slot meanwhile; its end takes the slot again. A nil trial without an error means that
 // there is new evidence: judge again.
-func (q *quarantine) enter(ctx context.Context, sl *slot, prime bool) (*runner.Trial, error) {
+func (f *Fetch) Enter(ctx context.Context, sl *Slot, prime bool) (*runner.Trial, error) {
 	e := &entrant{prime: prime, done: make(chan struct{})}
-	if err := q.join(e, sl); err != nil {
+	err := runner.ErrShutdown
+	f.do(func() {
+		if err = f.quarantine.join(e, sl); err == nil {
+			sl.free()
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
-	sl.free()
 	select {
 	case <-e.done:
 	case <-ctx.Done():
-		q.leave(e)
+		f.do(func() { f.quarantine.leave(e) })
 	}
 	<-e.done
 	switch {
@@ -73,20 +72,26 @@ func (q *quarantine) enter(ctx context.Context, sl *slot, prime bool) (*runner.T
 	case e.trial == nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case e.trial == nil:
-		sl.retake()
+		f.do(sl.retake)
 		return nil, nil
 	}
-	return &runner.Trial{Alone: e.trial.alone, End: func(progress bool) { q.end(e.trial, progress) }}, nil
+	return &runner.Trial{Alone: e.trial.alone, End: func(progress bool) {
+		f.do(func() { f.quarantine.end(e.trial, progress) })
+	}}, nil
 }
 
-func (q *quarantine) join(e *entrant, sl *slot) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// Reopen has all that wait judged again: there is new evidence.
+func (f *Fetch) Reopen() { f.do(func() { f.quarantine.dismiss(nil, false) }) }
+
+// Close turns all away that wait in quarantine.
+func (f *Fetch) Close() { f.do(func() { f.quarantine.dismiss(runner.ErrShutdown, true) }) }
+
+func (q *quarantine) join(e *entrant, sl *Slot) error {
 	switch {
 	case q.closed:
 		return runner.ErrShutdown
 	case len(q.waiting) >= q.limit:
-		return errQuarantineFull
+		return ErrQuarantineFull
 	}
 	at := len(q.waiting)
 	if e.prime {
@@ -101,7 +106,7 @@ func (q *quarantine) join(e *entrant, sl *slot) error {
 	return nil
 }
 
-// admit begins the trials that may begin. The caller holds mu.
+// admit begins the trials that may begin.
 func (q *quarantine) admit() {
 	for len(q.waiting) > 0 && !q.exclusive {
 		e := q.waiting[0]
@@ -114,17 +119,15 @@ func (q *quarantine) admit() {
 		q.trials++
 		e.trial.alone = q.trials == 1
 		if !e.trial.alone || e.prime { // that a prime suspect is alone is proof, if the last word was not of others
-			q.news(q.trials)
+			q.f.cfg.News(q.trials)
 		}
-		e.trial.timer = time.AfterFunc(trialTime, func() { q.expire(e.trial) })
+		e.trial.timer = time.AfterFunc(trialTime, func() { q.f.do(func() { q.expire(e.trial) }) })
 		close(e.done)
 	}
 }
 
 // leave ends a wait in vain, unless it is over.
 func (q *quarantine) leave(e *entrant) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if i := slices.Index(q.waiting, e); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		e.trial = nil
@@ -133,10 +136,8 @@ func (q *quarantine) leave(e *entrant) {
 	}
 }
 
-// end ends a trial. It is called by the run's own goroutine, once or more.
+// end ends a trial. It may be called more than once.
 func (q *quarantine) end(t *trial, progress bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if t.ended {
 		return
 	}
@@ -154,14 +155,12 @@ func (q *quarantine) end(t *trial, progress bool) {
 
 // expire lets others in although a run has made no progress yet.
 func (q *quarantine) expire(t *trial) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if !t.ended {
 		q.passOn(t)
 	}
 }
 
-// passOn gives the place of a trial to the next, once, and the run its slot. The caller holds mu.
+// passOn gives the place of a trial to the next, once, and the run its slot.
 func (q *quarantine) passOn(t *trial) {
 	if t.expired {
 		return
@@ -173,33 +172,12 @@ func (q *quarantine) passOn(t *trial) {
 	q.admit()
 }
 
-// reopen has all that wait judged again: there is new evidence.
-func (q *quarantine) reopen() { q.dismiss(nil, false) }
-
-// close turns all away that wait.
-func (q *quarantine) close() { q.dismiss(runner.ErrShutdown, true) }
-
+// dismiss sends away all that wait.
 func (q *quarantine) dismiss(err error, closed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.closed = q.closed || closed
 	for _, e := range q.waiting {
 		e.trial, e.err = nil, err
 		close(e.done)
 	}
 	q.waiting = nil
-}
-
-// len is how many runs wait or are on trial.
-func (q *quarantine) len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting) + q.trials
-}
-
-// onTrial is how many runs have begun their trial and made no progress.
-func (q *quarantine) onTrial() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.trials
 }

@@ -1,0 +1,379 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/worker/lanes"
+)
+
+const (
+	// A worker without a free slot says at once which lane has work, and others at most so often.
+	spillEvery = 250 * time.Millisecond
+	// How often a worker looks at all lanes, whatever it was told: half of it at least, one and a half at most. Each
+	// page of the list, 256 lanes, adds its price in time, so that a fleet with many lanes does not only list them.
+	lookEvery = 3500 * time.Millisecond
+	lookPage  = time.Second
+	pageLanes = 256
+	// How many lanes are tried after each look because others have messages of them in hand: those of a worker that has
+	// died come again without a hint.
+	maxTries = 256
+	// Some of them are tried more often: so many, once in so many spills.
+	maxForeign   = 16
+	foreignEvery = 4
+	// The queue sends a hint a moment before it gives the message to who asks: one that was hinted at and not found is
+	// looked for again, each time after a wait that is so many times longer.
+	firstRetry  = time.Millisecond
+	retryFactor = 4
+	maxRetries  = 5 // a third of a second in all
+	// How many of these retries are left out for what another worker saw, some time ago.
+	oldRetries = 3
+	// How many messages that name no lane a worker notes; a look for them finds the others.
+	maxUnroutable = 1000
+	// A take that failed is repeated after this time.
+	takePause = 250 * time.Millisecond
+)
+
+// book is the lanes as this worker knows them: which have work, from hints and from a look now and then; in which order to
+// take from them; and what to tell others when there is no slot. Only the owner uses it.
+type book struct {
+	order      *lanes.Order
+	newest     map[messages.Lane]uint64   // the lanes that exist, as far as is known, with the sequence that was taken last
+	hinted     map[messages.Lane]hinted   // what was not found yet
+	untold     map[messages.Lane]struct{} // hints about them came while there was a slot: no other worker knows
+	owed       map[messages.Lane]struct{} // others are to be told about them
+	foreign    []messages.Lane            // others have messages of them in hand, some of them; written by list
+	later      []ripening                 // messages that this worker gave back for a while; written by given and ripen
+	unroutable []uint64                   // sequences of messages that are in no lane; written by stored and deadLetter
+	full       uint64                     // lanes that could not be made; written by failed
+}
+
+// hinted is the newest message that somebody saw in a lane, and how often it was looked for in vain.
+type hinted struct {
+	seq     uint64
+	retries int
+}
+
+// ripening is a lane in which a message comes again at a time.
+type ripening struct {
+	lane messages.Lane
+	at   time.Time
+}
+
+func newBook() book {
+	return book{
+		order: lanes.New(), newest: map[messages.Lane]uint64{}, hinted: map[messages.Lane]hinted{},
+		untold: map[messages.Lane]struct{}{}, owed: map[messages.Lane]struct{}{},
+	}
+}
+
+// stored hears of a message that the queue has stored, and no other worker does.
+func (f *Fetch) stored(l messages.Lane, seq uint64) {
+	f.do(func() {
+		b := &f.book
+		switch {
+		case l == messages.Lane{}:
+			if len(b.unroutable) < maxUnroutable {
+				b.unroutable = append(b.unroutable, seq)
+				signal(f.say)
+			}
+			return
+		case seq != 0 && seq <= b.newest[l]:
+			return // some worker has it
+		}
+		b.hinted[l] = hinted{seq: seq}
+		b.order.Mark(l)
+		if f.slots.full() {
+			b.owed[l] = struct{}{}
+			signal(f.say)
+		} else {
+			b.untold[l] = struct{}{}
+		}
+		signal(f.ready)
+	})
+}
+
+// spilled hears of a lane with work that another worker has no slot for; all others hear of it too.
+func (f *Fetch) spilled(l messages.Lane) {
+	f.do(func() {
+		if _, ok := f.book.hinted[l]; !ok {
+			f.book.hinted[l] = hinted{math.MaxUint64, oldRetries}
+		}
+		f.book.order.Mark(l)
+		signal(f.ready)
+	})
+}
+
+// again looks into a lane again.
+func (f *Fetch) again(l messages.Lane) {
+	f.do(func() { f.book.order.Mark(l) })
+	signal(f.ready)
+}
+
+// given notes that a message of a lane was given back, to come again after a delay.
+func (b *book) given(l messages.Lane, delay time.Duration) {
+	if delay > 0 {
+		b.later = append(b.later, ripening{l, time.Now().Add(delay)})
+		return
+	}
+	b.order.Mark(l)
+	b.owed[l] = struct{}{}
+}
+
+// wait waits until there is a lane to take from.
+func (f *Fetch) wait(ctx context.Context) error {
+	for {
+		ready := false
+		f.do(func() { ready = f.book.order.Ready() })
+		if ready {
+			return nil
+		}
+		select {
+		case <-f.ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// share shares out the messages that were requested. None: another take found that it was the last.
+func (f *Fetch) share(n int) (shares []lanes.Share) {
+	f.do(func() {
+		if shares = f.book.order.Share(n); len(shares) == 0 {
+			f.slots.requested -= n
+			signal(f.changed)
+		}
+	})
+	return shares
+}
+
+// took says what a share brought: the sequence of the last message, and whether there are more. The owner calls it.
+func (f *Fetch) took(s lanes.Share, got int, newest uint64, dry bool) {
+	b := &f.book
+	b.order.Took(s, got, dry)
+	if got > 0 {
+		b.newest[s.Lane] = newest
+	}
+	_, untold := b.untold[s.Lane]
+	switch h, waits := b.hinted[s.Lane]; {
+	case waits && (h.seq <= newest || h.retries == maxRetries): // it is found, or another worker had it
+		delete(b.hinted, s.Lane)
+	case waits && dry && got < s.N:
+		time.AfterFunc(firstRetry*time.Duration(math.Pow(retryFactor, float64(h.retries))), func() { f.again(s.Lane) })
+		b.hinted[s.Lane] = hinted{h.seq, h.retries + 1}
+	}
+	switch {
+	case dry && !b.order.Marked(s.Lane):
+		delete(b.untold, s.Lane)
+	case f.slots.full() && untold: // the rest may be for others
+		delete(b.untold, s.Lane)
+		b.owed[s.Lane] = struct{}{}
+		signal(f.say)
+	}
+}
+
+// keep tells others what is owed to them, and notes what comes again, until ctx ends.
+func (f *Fetch) keep(ctx context.Context, tasks *bus.Tasks) {
+	ticker := time.NewTicker(spillEvery)
+	defer ticker.Stop()
+	var told time.Time
+	for ticks := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			ticks++
+			f.do(func() { f.ripen(now, ticks%foreignEvery == 0) })
+		case <-f.say:
+			if time.Since(told) < spillEvery {
+				continue // the ticker does it
+			}
+		}
+		if f.spill(ctx, tasks) {
+			told = time.Now()
+		}
+		f.deadLetter(ctx)
+	}
+}
+
+// ripen is called by the owner.
+func (f *Fetch) ripen(now time.Time, foreign bool) {
+	b := &f.book
+	if foreign {
+		for _, l := range b.foreign {
+			b.order.Mark(l)
+			signal(f.ready)
+		}
+	}
+	b.later = slices.DeleteFunc(b.later, func(r ripening) bool {
+		if now.Before(r.at) {
+			return false
+		}
+		b.order.Mark(r.lane)
+		b.owed[r.lane] = struct{}{}
+		signal(f.ready)
+		return true
+	})
+}
+
+// deadLetter makes dead letters of the messages that are in no lane.
+func (f *Fetch) deadLetter(ctx context.Context) {
+	var unroutable []uint64
+	f.do(func() { unroutable, f.book.unroutable = f.book.unroutable, nil })
+	for _, seq := range unroutable {
+		stray, ok, err := f.cfg.Bus.Stray(ctx, seq)
+		switch {
+		case ok:
+			f.cfg.Discard(ctx, stray)
+		case err != nil && ctx.Err() == nil:
+			f.cfg.Log.WarnContext(ctx, "look for a task without a lane", "err", err)
+		}
+	}
+}
+
+// spill tells all workers what is owed, if anything is. A lane that may not exist is made first: a list shows it then,
+// whoever hears of it now.
+func (f *Fetch) spill(ctx context.Context, tasks *bus.Tasks) bool {
+	var owed, unknown []messages.Lane
+	f.do(func() {
+		b := &f.book
+		owed = slices.Collect(maps.Keys(b.owed))
+		clear(b.owed)
+		for _, l := range owed {
+			if _, ok := b.newest[l]; !ok {
+				unknown = append(unknown, l)
+				b.newest[l] = 0
+			}
+		}
+	})
+	if len(owed) == 0 {
+		return false
+	}
+	if err := f.cfg.Bus.Spill(owed); err != nil {
+		f.cfg.Log.DebugContext(ctx, "tell others of lanes", "err", err)
+	}
+	for _, l := range unknown {
+		if err := tasks.Make(ctx, l); err != nil && ctx.Err() == nil {
+			f.failed(ctx, l, err)
+		}
+	}
+	return true
+}
+
+// failed reports a lane that could not be made or taken from. Its tasks stay in the queue.
+func (f *Fetch) failed(ctx context.Context, l messages.Lane, err error) {
+	if errors.Is(err, bus.ErrLanesFull) {
+		f.do(func() { f.book.full++ })
+		f.cfg.Log.ErrorContext(ctx, "tasks of a tenant wait for room: raise max_consumers of the stream TASKS", "tenant", l.Tenant, "err", err)
+		return
+	}
+	f.cfg.Log.WarnContext(ctx, "take tasks", "lane", l.String(), "err", err)
+}
+
+// Repair makes the lanes of messages that have none: no worker listened to their hints, or the lane was removed. The
+// lanes that it makes have the ack wait of the queue.
+func (f *Fetch) Repair(ctx context.Context, ackWait time.Duration) {
+	made, unroutable, err := f.cfg.Bus.MendLanes(ctx, ackWait)
+	for _, stray := range unroutable {
+		f.cfg.Discard(ctx, stray)
+	}
+	switch {
+	case errors.Is(err, bus.ErrLanesFull):
+		f.failed(ctx, messages.Lane{}, err)
+	case err != nil && ctx.Err() == nil:
+		f.cfg.Log.WarnContext(ctx, "look for tasks without a lane", "err", err)
+	}
+	for _, l := range made {
+		f.Given(l, 0)
+	}
+}
+
+// look lists the lanes now and then, for hints may be lost, and applies what operators granted, until ctx ends.
+func (f *Fetch) look(ctx context.Context) {
+	var granted uint64
+	for {
+		granted = f.grants(granted)
+		known := f.list(ctx)
+		wait := f.cfg.Look/2 + rand.N(f.cfg.Look) + time.Duration(known/pageLanes)*lookPage
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// list looks at all lanes and returns how many there are.
+func (f *Fetch) list(ctx context.Context) int {
+	all, err := f.cfg.Bus.Lanes(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			f.cfg.Log.WarnContext(ctx, "look at the lanes", "err", err)
+		}
+		return 0
+	}
+	mine := f.cfg.Held()
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	f.do(func() {
+		b := &f.book
+		newest := make(map[messages.Lane]uint64, len(all))
+		tries := 0
+		var foreign []messages.Lane
+		for _, s := range all {
+			newest[s.Lane] = b.newest[s.Lane]
+			switch {
+			case s.Queued > 0:
+				b.order.Mark(s.Lane)
+			case s.InFlight > mine[s.Lane] && tries < maxTries:
+				tries++
+				b.order.Mark(s.Lane)
+				if len(foreign) < maxForeign {
+					foreign = append(foreign, s.Lane)
+				}
+			}
+		}
+		b.newest, b.foreign = newest, foreign
+	})
+	signal(f.ready)
+	return len(all)
+}
+
+// grants applies weights and pauses, unless nothing has changed since a revision, and returns the new one.
+func (f *Fetch) grants(since uint64) uint64 {
+	if f.cfg.Caps == nil {
+		return since
+	}
+	quotas, revision := f.cfg.Caps.Granted()
+	if revision == since {
+		return revision
+	}
+	weights, paused := map[string]int{}, map[string]bool{}
+	for of, quota := range quotas {
+		if of.Kind != messages.QuotaTenant {
+			continue
+		}
+		if quota.Weight > 0 {
+			weights[of.Name] = quota.Weight
+		}
+		if quota.Paused != nil {
+			paused[of.Name] = true
+		}
+	}
+	f.do(func() { f.book.order.Grant(weights, paused) })
+	signal(f.ready)
+	return revision
+}
+
+// leave tells others what this worker knew and no longer works.
+func (f *Fetch) leave() error {
+	var all []messages.Lane
+	f.do(func() { all = f.book.order.All() })
+	return f.cfg.Bus.Spill(all)
+}

@@ -1,0 +1,113 @@
+package fetch
+
+import (
+	"context"
+	"time"
+)
+
+// linger is how long a busy worker waits for more slots to come free before it asks for messages again: one request
+// for several messages instead of one each.
+const linger = 2 * time.Millisecond
+
+// slots counts the runs that are worked and the messages that are on request for the rest. Only the owner uses it.
+type slots struct {
+	total     int
+	used      int       // may exceed total for a while: a suspect that proves itself moves in whether there is room or not
+	requested int       // messages that were asked for and have not come; written by want and take
+	freed     time.Time // when the first of the free slots came free; written by free
+	isShut    bool      // no message is asked for, as if all slots were in use; written by Shut
+}
+
+// want books and returns how many messages to ask for now; a wait says when to ask again.
+func (s *slots) want() (n int, wait time.Duration) {
+	free := s.total - s.used - s.requested
+	if free <= 0 || s.isShut {
+		return 0, 0
+	}
+	wait = linger - time.Since(s.freed) // slots that have been free for long do not wait
+	if free < max(1, s.total/4) && wait > 0 {
+		return 0, wait
+	}
+	s.requested += free
+	return free, 0
+}
+
+func (s *slots) full() bool { return s.isShut || s.used >= s.total }
+
+// Slot is the place of one message.
+type Slot struct {
+	f    *Fetch
+	held bool // of the owner: written by Free and retake
+}
+
+// Free gives the slot back; twice is harmless.
+func (sl *Slot) Free() { sl.f.do(sl.free) }
+
+func (sl *Slot) free() {
+	if !sl.held {
+		return
+	}
+	sl.held = false
+	s := &sl.f.slots
+	if s.used+s.requested >= s.total {
+		s.freed = time.Now()
+	}
+	s.used--
+	signal(sl.f.changed)
+	signal(sl.f.freed)
+}
+
+// retake takes a slot again, whether there is room or not.
+func (sl *Slot) retake() {
+	if !sl.held {
+		sl.held = true
+		sl.f.slots.used++
+	}
+}
+
+// request waits until messages should be asked for and returns how many.
+func (f *Fetch) request(ctx context.Context) (n int, err error) {
+	for {
+		var wait time.Duration
+		f.do(func() { n, wait = f.slots.want() })
+		if n > 0 {
+			return n, nil
+		}
+		var lingered <-chan time.Time // never, without a free slot
+		if wait > 0 {
+			lingered = time.After(wait)
+		}
+		select {
+		case <-lingered:
+		case <-f.changed:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// arrived turns a request into a slot in use.
+func (f *Fetch) arrived() *Slot {
+	f.do(func() {
+		f.slots.requested--
+		f.slots.used++
+	})
+	return &Slot{f, true}
+}
+
+// Shut closes all slots that are free, or opens them again.
+func (f *Fetch) Shut(is bool) {
+	f.do(func() { f.slots.isShut = is })
+	signal(f.changed)
+}
+
+// Grab takes a slot for a message that comes from another worker; nil: none is free.
+func (f *Fetch) Grab() (slot *Slot) {
+	f.do(func() {
+		if !f.slots.full() {
+			f.slots.used++
+			slot = &Slot{f, true}
+		}
+	})
+	return slot
+}
