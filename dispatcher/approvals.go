@@ -23,10 +23,10 @@ type Decision struct {
 	Control string
 }
 
-// Approvals lists the calls of a tenant that wait for an approval, newest run first, at most limit of them (0: 100).
-func (c *Client) Approvals(ctx context.Context, tenant string, limit int) (*control.ApprovalList, error) {
+// List lists the calls of a tenant that wait for an approval, newest run first, at most limit of them (0: 100).
+func (of Approvals) List(ctx context.Context, tenant string, limit int) (*control.ApprovalList, error) {
 	var list control.ApprovalList
-	err := c.request(ctx, control.SubjectApprovals, control.ApprovalsRequest{Tenant: tenant, Limit: limit}, &list)
+	err := of.client.request(ctx, control.SubjectApprovals, control.ApprovalsRequest{Tenant: tenant, Limit: limit}, &list)
 	if err != nil {
 		return nil, err
 	}
@@ -34,13 +34,13 @@ func (c *Client) Approvals(ctx context.Context, tenant string, limit int) (*cont
 }
 
 // Approve lets a call be made. When it returns nil this very decision is recorded; ErrDecided: another one was first.
-func (c *Client) Approve(ctx context.Context, run messages.Ref, d Decision) (*control.RunStatus, error) {
-	return c.decide(ctx, control.SubjectApprove, run, d)
+func (of Approvals) Approve(ctx context.Context, run messages.Ref, d Decision) (*control.RunStatus, error) {
+	return of.client.decide(ctx, control.SubjectApprove, run, d)
 }
 
 // Deny refuses a call. When it returns nil this very decision is recorded; ErrDecided: another one was first.
-func (c *Client) Deny(ctx context.Context, run messages.Ref, d Decision) (*control.RunStatus, error) {
-	return c.decide(ctx, control.SubjectDeny, run, d)
+func (of Approvals) Deny(ctx context.Context, run messages.Ref, d Decision) (*control.RunStatus, error) {
+	return of.client.decide(ctx, control.SubjectDeny, run, d)
 }
 
 func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d Decision) (*control.RunStatus, error) {
@@ -51,9 +51,9 @@ func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d
 
 // Answer answers the question that a run waits with. Its Tenant and ID are those of run. ErrDecided: somebody else was
 // first.
-func (c *Client) Answer(ctx context.Context, run messages.Ref, a control.AnswerRequest) (*control.RunStatus, error) {
+func (of Approvals) Answer(ctx context.Context, run messages.Ref, a control.AnswerRequest) (*control.RunStatus, error) {
 	a.Tenant, a.ID = run.Tenant, run.Run
-	return c.told(ctx, control.SubjectAnswer, a)
+	return of.client.told(ctx, control.SubjectAnswer, a)
 }
 
 func (c *Client) told(ctx context.Context, subject string, req any) (*control.RunStatus, error) {

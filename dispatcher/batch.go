@@ -50,7 +50,7 @@ func (s *BatchSpec) SetDefaults() {
 	}
 }
 
-// SubmitBatch reads lines, as ReadLines yields them, and stores them; then the dispatchers run them. Nothing runs
+// Submit reads lines, as ReadLines yields them, and stores them; then the dispatchers run them. Nothing runs
 // before the last line was read: when it returns an error, nothing of the batch runs, unless the error came from the
 // very last request, whose answer was lost. Then, as after any cut, the same lines with the same id may be submitted
 // again: what was stored is not stored again, and each custom_id becomes one task. The reference is valid with an
@@ -58,26 +58,26 @@ func (s *BatchSpec) SetDefaults() {
 //
 // ErrBatchInvalid: lines were wrong, and SkipInvalid is not set; the batch is failed and names the first of them.
 // ErrConflict: the id is that of another batch, or somebody else submits this one now.
-func (c *Client) SubmitBatch(ctx context.Context, spec BatchSpec, lines iter.Seq2[Line, error]) (*messages.Batch, error) {
+func (of Batches) Submit(ctx context.Context, spec BatchSpec, lines iter.Seq2[Line, error]) (*messages.Batch, error) {
 	spec.SetDefaults()
 	if err := errors.Join(spec.BatchRef.Check(), spec.BatchSettings.Check(time.Now())); err != nil {
 		return nil, err
 	}
-	if c.remote != nil {
-		return c.remote.submitBatch(ctx, &spec, lines)
+	if of.client.remote != nil {
+		return of.client.remote.submitBatch(ctx, &spec, lines)
 	}
 	open := control.BatchOpen{BatchRef: spec.BatchRef, BatchSettings: spec.BatchSettings, Submitter: messages.NewID(time.Now())}
 	var head messages.Batch
-	if err := c.batchRequest(ctx, control.SubjectBatchOpen, open, &head); err != nil {
+	if err := of.client.batchRequest(ctx, control.SubjectBatchOpen, open, &head); err != nil {
 		return nil, fmt.Errorf("open batch %s: %w", spec.ID, conflictAs(err, ErrConflict))
 	}
-	in := &intake{client: c, spec: &spec, store: head.Cursor.Submitter == open.Submitter}
+	in := &intake{client: of.client, spec: &spec, store: head.Cursor.Submitter == open.Submitter}
 	seal, err := in.take(ctx, lines)
 	if err != nil {
 		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, err)
 	}
 	seal.Submitter = open.Submitter
-	if err := c.batchRequest(ctx, control.SubjectBatchSeal, seal, &head); err != nil {
+	if err := of.client.batchRequest(ctx, control.SubjectBatchSeal, seal, &head); err != nil {
 		return &head, fmt.Errorf("submit batch %s: %w", spec.ID, conflictAs(err, ErrConflict))
 	}
 	if head.Status == messages.BatchFailed {
@@ -86,18 +86,18 @@ func (c *Client) SubmitBatch(ctx context.Context, spec BatchSpec, lines iter.Seq
 	return &head, nil
 }
 
-// CheckBatch reads lines as SubmitBatch does, and submits nothing. Tokens are a rough count of what the tasks' texts
+// Check reads lines as SubmitBatch does, and submits nothing. Tokens are a rough count of what the tasks' texts
 // are, at four bytes each. With spec.Estimate the costs of past runs say what the batch would cost, where a dispatcher
 // with an index of runs tells them; that they are unknown is no error.
-func (c *Client) CheckBatch(ctx context.Context, spec BatchSpec, lines iter.Seq2[Line, error]) (*BatchCheck, error) {
+func (of Batches) Check(ctx context.Context, spec BatchSpec, lines iter.Seq2[Line, error]) (*BatchCheck, error) {
 	spec.SetDefaults()
 	if err := errors.Join(spec.BatchRef.Check(), spec.BatchSettings.Check(time.Now())); err != nil {
 		return nil, err
 	}
-	if c.remote != nil {
-		return c.remote.checkBatch(ctx, &spec, lines)
+	if of.client.remote != nil {
+		return of.client.remote.checkBatch(ctx, &spec, lines)
 	}
-	in := &intake{client: c, spec: &spec}
+	in := &intake{client: of.client, spec: &spec}
 	seal, err := in.take(ctx, lines)
 	if err != nil {
 		return nil, err
@@ -283,30 +283,30 @@ func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {
 	return nil
 }
 
-// Batch tells what a batch is up to. ErrNoBatch: it was never submitted, or is long gone.
-func (c *Client) Batch(ctx context.Context, ref messages.BatchRef) (*messages.Batch, error) {
+// Get tells what a batch is up to. ErrNoBatch: it was never submitted, or is long gone.
+func (of Batches) Get(ctx context.Context, ref messages.BatchRef) (*messages.Batch, error) {
 	var head messages.Batch
-	if err := c.batchRequest(ctx, control.SubjectBatchStatus, control.RunRequest(ref), &head); err != nil {
+	if err := of.client.batchRequest(ctx, control.SubjectBatchStatus, control.RunRequest(ref), &head); err != nil {
 		return nil, err
 	}
 	return &head, nil
 }
 
-// Batches lists the batches of a tenant, newest first, at most 200; limit 0 is that too.
-func (c *Client) Batches(ctx context.Context, tenant string, limit int) (*control.BatchList, error) {
+// List lists the batches of a tenant, newest first, at most 200; limit 0 is that too.
+func (of Batches) List(ctx context.Context, tenant string, limit int) (*control.BatchList, error) {
 	var list control.BatchList
-	if err := c.batchRequest(ctx, control.SubjectBatchList, control.BatchListRequest{Tenant: tenant, Limit: limit}, &list); err != nil {
+	if err := of.client.batchRequest(ctx, control.SubjectBatchList, control.BatchListRequest{Tenant: tenant, Limit: limit}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
 }
 
-// CancelBatch stops a batch: no more of its lines are begun, and those that run are asked to stop. When it returns
+// Cancel stops a batch: no more of its lines are begun, and those that run are asked to stop. When it returns
 // that is recorded and will be done. ErrEnded: it had ended before.
-func (c *Client) CancelBatch(ctx context.Context, ref messages.BatchRef, reason string) (*messages.Batch, error) {
+func (of Batches) Cancel(ctx context.Context, ref messages.BatchRef, reason string) (*messages.Batch, error) {
 	var head messages.Batch
 	req := control.CancelRequest{Tenant: ref.Tenant, ID: ref.ID, Reason: reason}
-	if err := c.batchRequest(ctx, control.SubjectBatchCancel, req, &head); err != nil {
+	if err := of.client.batchRequest(ctx, control.SubjectBatchCancel, req, &head); err != nil {
 		return nil, conflictAs(err, ErrEnded)
 	}
 	return &head, nil

@@ -156,7 +156,7 @@ func (y *yard) worker(prices string) {
 func (y *yard) until(ref messages.BatchRef, wanted func(*messages.Batch) bool) *messages.Batch {
 	y.t.Helper()
 	for end := time.Now().Add(patience); ; {
-		b, err := y.client.Batch(y.t.Context(), ref)
+		b, err := y.client.Batches().Get(y.t.Context(), ref)
 		if err == nil && wanted(b) {
 			return b
 		}
@@ -192,7 +192,7 @@ func read(s string) func(func(dispatcher.Line, error) bool) {
 // ids are the custom_ids of a batch's results with how they ended.
 func (y *yard) results(ref messages.BatchRef, order dispatcher.BatchOrder) (ids []string) {
 	y.t.Helper()
-	for o, err := range y.client.BatchResults(y.t.Context(), ref, order) {
+	for o, err := range y.client.Batches().Results(y.t.Context(), ref, order) {
 		if err != nil {
 			y.t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestBatchCutAtAnyByte(t *testing.T) {
 	text := `{"custom_id":"a0","input":"x"}` + "\n" + `{"custom_id":"a1","input":"y"}`
 	for cut := range len(text) {
 		in := io.MultiReader(strings.NewReader(text[:cut]), iotest.ErrReader(errCut))
-		if _, err := y.client.SubmitBatch(t.Context(), spec("b"), dispatcher.ReadLines(in)); !errors.Is(err, errCut) {
+		if _, err := y.client.Batches().Submit(t.Context(), spec("b"), dispatcher.ReadLines(in)); !errors.Is(err, errCut) {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
 	}
@@ -218,12 +218,12 @@ func TestBatchCutAtAnyByte(t *testing.T) {
 		t.Fatalf("a batch that was cut is %s", b.Status)
 	}
 	for range 2 { // the second finds the same
-		b, err := y.client.SubmitBatch(t.Context(), spec("b"), read(text))
+		b, err := y.client.Batches().Submit(t.Context(), spec("b"), read(text))
 		if err != nil || b.Counts.Total != 2 {
 			t.Fatalf("%+v, %v", b, err)
 		}
 	}
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(file(5, "go"))); !errors.Is(err, dispatcher.ErrConflict) {
+	if _, err := y.client.Batches().Submit(t.Context(), spec("b"), read(file(5, "go"))); !errors.Is(err, dispatcher.ErrConflict) {
 		t.Errorf("another file with the same id: %v", err)
 	}
 	y.worker("")
@@ -254,14 +254,14 @@ func TestBatchGoesOnWithAnotherFile(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
 	in := io.MultiReader(strings.NewReader(file(5, "go")), iotest.ErrReader(errCut))
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), dispatcher.ReadLines(in)); !errors.Is(err, errCut) {
+	if _, err := y.client.Batches().Submit(t.Context(), spec("b"), dispatcher.ReadLines(in)); !errors.Is(err, errCut) {
 		t.Fatal(err)
 	}
 	text := `{"custom_id":"a0","input":"go 0"}
 {"custom_id":"new","input":"new"}
 {"custom_id":"a1","input":"other"}
 `
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(text)); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), spec("b"), read(text)); err != nil {
 		t.Fatal(err)
 	}
 	y.worker("")
@@ -296,7 +296,7 @@ func TestBatchWithWrongLines(t *testing.T) {
 	refused := map[int]string{}
 	s := spec("b")
 	s.Refused = func(e *messages.LineError) { refused[e.Line] = e.Field + ": " + e.Message }
-	check, err := y.client.CheckBatch(t.Context(), s, read(text))
+	check, err := y.client.Batches().Check(t.Context(), s, read(text))
 	if err != nil || check.Lines != 2 || check.Invalid != 9 {
 		t.Fatalf("%+v, %v", check, err)
 	}
@@ -308,15 +308,15 @@ func TestBatchWithWrongLines(t *testing.T) {
 	if len(refused) != len(want) {
 		t.Errorf("%v", refused)
 	}
-	if _, err := y.client.Batch(t.Context(), s.BatchRef); !errors.Is(err, dispatcher.ErrNoBatch) {
+	if _, err := y.client.Batches().Get(t.Context(), s.BatchRef); !errors.Is(err, dispatcher.ErrNoBatch) {
 		t.Errorf("a dry run leaves a batch: %v", err)
 	}
-	b, err := y.client.SubmitBatch(t.Context(), s, read(text))
+	b, err := y.client.Batches().Submit(t.Context(), s, read(text))
 	if !errors.Is(err, dispatcher.ErrBatchInvalid) || b.Status != messages.BatchFailed || len(b.Errors) != 9 || b.Errors[1].Line != 4 {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	s.SkipInvalid = true // the same id again
-	if b, err = y.client.SubmitBatch(t.Context(), s, read(text)); err != nil || b.Counts.Total != 2 || b.Counts.Invalid != 9 {
+	if b, err = y.client.Batches().Submit(t.Context(), s, read(text)); err != nil || b.Counts.Total != 2 || b.Counts.Invalid != 9 {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	y.worker("")
@@ -334,7 +334,7 @@ func TestBatchResultsAndRetry(t *testing.T) {
 {"custom_id":"2","input":"fail"}
 {"custom_id":"3","input":"good too","priority":"high","labels":{"k":"v"}}
 `
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(text)); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), spec("b"), read(text)); err != nil {
 		t.Fatal(err)
 	}
 	b := y.ended(dispatcher.BatchOf("b"))
@@ -350,12 +350,12 @@ func TestBatchResultsAndRetry(t *testing.T) {
 	if diff := cmp.Diff(want, done); diff != "" {
 		t.Error(diff)
 	}
-	for o, err := range y.client.BatchResults(t.Context(), b.BatchRef, dispatcher.ByInput) {
+	for o, err := range y.client.Batches().Results(t.Context(), b.BatchRef, dispatcher.ByInput) {
 		if err != nil || o.CustomID == "1" && o.Result.Text != "did good" || o.CustomID == "2" && o.Error.Code != messages.CodeModelAuth {
 			t.Errorf("%+v, %v", o, err)
 		}
 	}
-	again, err := y.client.RetryBatch(t.Context(), b.BatchRef, spec("b2"), true)
+	again, err := y.client.Batches().Retry(t.Context(), b.BatchRef, spec("b2"), true)
 	if err != nil || again.Counts.Total != 1 {
 		t.Fatalf("%+v, %v", again, err)
 	}
@@ -363,14 +363,14 @@ func TestBatchResultsAndRetry(t *testing.T) {
 	if diff := cmp.Diff([]string{"2 failed"}, y.results(again.BatchRef, dispatcher.ByInput)); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b0"), read(`{"custom_id":"1","input":"good"}`)); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), spec("b0"), read(`{"custom_id":"1","input":"good"}`)); err != nil {
 		t.Fatal(err)
 	}
 	y.ended(dispatcher.BatchOf("b0"))
-	if _, err := y.client.RetryBatch(t.Context(), dispatcher.BatchOf("b0"), spec("b3"), true); err == nil || !strings.Contains(err.Error(), "batch b0 has no line to try again") {
+	if _, err := y.client.Batches().Retry(t.Context(), dispatcher.BatchOf("b0"), spec("b3"), true); err == nil || !strings.Contains(err.Error(), "batch b0 has no line to try again") {
 		t.Errorf("retry of what completed: %v", err)
 	}
-	list, err := y.client.Batches(t.Context(), "", 1)
+	list, err := y.client.Batches().List(t.Context(), "", 1)
 	if err != nil || len(list.Batches) != 1 || list.Batches[0].ID != "b0" || !list.More {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -380,22 +380,22 @@ func TestBatchCancel(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
 	y.worker("")
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(file(110, "wait"))); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), spec("b"), read(file(110, "wait"))); err != nil {
 		t.Fatal(err)
 	}
 	ref := dispatcher.BatchOf("b")
 	y.until(ref, func(b *messages.Batch) bool { return b.Counts.Submitted > 0 })
-	if _, err := y.client.RetryBatch(t.Context(), ref, spec("b2"), true); !errors.Is(err, dispatcher.ErrNotEnded) {
+	if _, err := y.client.Batches().Retry(t.Context(), ref, spec("b2"), true); !errors.Is(err, dispatcher.ErrNotEnded) {
 		t.Errorf("retry of what goes on: %v", err)
 	}
-	if _, err := y.client.CancelBatch(t.Context(), ref, "enough"); err != nil {
+	if _, err := y.client.Batches().Cancel(t.Context(), ref, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	b := y.ended(ref)
 	if b.Status != messages.BatchCancelled || b.Counts.Cancelled != 110 {
 		t.Errorf("%+v", b)
 	}
-	if _, err := y.client.CancelBatch(t.Context(), ref, ""); !errors.Is(err, dispatcher.ErrEnded) {
+	if _, err := y.client.Batches().Cancel(t.Context(), ref, ""); !errors.Is(err, dispatcher.ErrEnded) {
 		t.Errorf("cancel of what has ended: %v", err)
 	}
 }
@@ -407,7 +407,7 @@ func TestBatchExpires(t *testing.T) {
 	for left := 500 * time.Millisecond; ; left *= 2 { // a slow machine needs more to submit it at all
 		at := time.Now().Add(left)
 		s.ExpiresAt = &at
-		_, err := y.client.SubmitBatch(t.Context(), s, read(file(3, "go")))
+		_, err := y.client.Batches().Submit(t.Context(), s, read(file(3, "go")))
 		if err == nil {
 			break
 		}
@@ -433,7 +433,7 @@ func TestBatchBudget(t *testing.T) {
 	most := 0.001
 	s.MaxCost = &most
 	text := file(20, "go") + strings.ReplaceAll(file(20, "wait"), `"a`, `"w`)
-	if _, err := y.client.SubmitBatch(t.Context(), s, read(text)); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), s, read(text)); err != nil {
 		t.Fatal(err)
 	}
 	b := y.ended(s.BatchRef)
@@ -448,7 +448,7 @@ func TestBatchConcurrency(t *testing.T) {
 	y.dispatcher()
 	s := spec("b")
 	s.Concurrency = 3
-	if _, err := y.client.SubmitBatch(t.Context(), s, read(file(12, "go"))); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), s, read(file(12, "go"))); err != nil {
 		t.Fatal(err)
 	}
 	within := func(b *messages.Batch) bool {
@@ -477,7 +477,7 @@ func TestBatchOutlivesItsDispatchers(t *testing.T) {
 	y := newYard(t)
 	stop := y.dispatcher()
 	y.worker("")
-	if _, err := y.client.SubmitBatch(t.Context(), spec("b"), read(file(120, "go"))); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), spec("b"), read(file(120, "go"))); err != nil {
 		t.Fatal(err)
 	}
 	ref := dispatcher.BatchOf("b")
@@ -529,7 +529,7 @@ func TestBatchOfManyLinesIsNotHeld(t *testing.T) {
 		}
 	}
 	const lines = 20_000
-	check, err := y.client.CheckBatch(t.Context(), s, dispatcher.ReadLines(&lots{most: lines}))
+	check, err := y.client.Batches().Check(t.Context(), s, dispatcher.ReadLines(&lots{most: lines}))
 	if err != nil || check.Lines != lines || check.Tokens != lines*75 {
 		t.Fatalf("%+v, %v", check, err)
 	}
@@ -541,11 +541,11 @@ func TestBatchOfManyLinesIsNotHeld(t *testing.T) {
 func TestBatchIsBounded(t *testing.T) {
 	y := newYard(t)
 	var field *messages.FieldError
-	if _, err := y.client.CheckBatch(t.Context(), spec("b"), many(messages.MaxBatchLines+1)); !errors.As(err, &field) || field.Field != "lines" {
+	if _, err := y.client.Batches().Check(t.Context(), spec("b"), many(messages.MaxBatchLines+1)); !errors.As(err, &field) || field.Field != "lines" {
 		t.Errorf("too many lines: %v", err)
 	}
 	for name, id := range map[string]string{"star": "*", "long": strings.Repeat("x", 37), "dots": "a.b"} {
-		if _, err := y.client.CheckBatch(t.Context(), spec(id), read("")); !errors.As(err, &field) || field.Field != "id" {
+		if _, err := y.client.Batches().Check(t.Context(), spec(id), read("")); !errors.As(err, &field) || field.Field != "id" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -48,7 +48,7 @@ func (y *yard) estimate(text string) dispatcher.BatchCost {
 	y.t.Helper()
 	s := spec("dry")
 	s.Estimate = true
-	check, err := y.client.CheckBatch(y.t.Context(), s, read(text))
+	check, err := y.client.Batches().Check(y.t.Context(), s, read(text))
 	if err != nil || check.Invalid > 0 || check.Cost == nil {
 		y.t.Fatalf("%+v, %v", check, err)
 	}
@@ -82,7 +82,7 @@ func TestBatchEstimate(t *testing.T) {
 	y.apply("idle")
 	y.apply("broken")
 	past := file(5, "go") + `{"custom_id":"f","input":"fail","agent":"broken"}`
-	if _, err := y.client.SubmitBatch(t.Context(), spec("past"), read(past)); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), spec("past"), read(past)); err != nil {
 		t.Fatal(err)
 	}
 	if b := y.ended(dispatcher.BatchOf("past")); b.Counts.Completed != 5 || b.Counts.Failed != 1 {
@@ -104,11 +104,11 @@ func TestBatchEstimate(t *testing.T) {
 		}
 	}
 	s := spec("dry")
-	if check, err := y.client.CheckBatch(t.Context(), s, read(file(1, "x"))); err != nil || check.Cost != nil {
+	if check, err := y.client.Batches().Check(t.Context(), s, read(file(1, "x"))); err != nil || check.Cost != nil {
 		t.Errorf("an estimate that was not asked for: %+v, %v", check, err)
 	}
 	s.Estimate = true
-	if check, err := y.client.CheckBatch(t.Context(), s, read("")); err != nil || check.Cost != nil {
+	if check, err := y.client.Batches().Check(t.Context(), s, read("")); err != nil || check.Cost != nil {
 		t.Errorf("an estimate of nothing: %+v, %v", check, err)
 	}
 }

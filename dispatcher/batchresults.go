@@ -28,28 +28,28 @@ const (
 	resultsPage     = 64
 )
 
-// BatchResults yields how the lines of a batch ended, as far as they have: each custom_id once. A text that is
+// Results yields how the lines of a batch ended, as far as they have: each custom_id once. A text that is
 // shortened is read whole from its run, as long as that is kept.
-func (c *Client) BatchResults(ctx context.Context, ref messages.BatchRef, order BatchOrder) iter.Seq2[*messages.BatchOutcome, error] {
+func (of Batches) Results(ctx context.Context, ref messages.BatchRef, order BatchOrder) iter.Seq2[*messages.BatchOutcome, error] {
 	return func(yield func(*messages.BatchOutcome, error) bool) {
 		if err := ref.Check(); err != nil {
 			yield(nil, err)
 			return
 		}
-		if c.remote != nil {
-			c.remote.batchResults(ctx, ref, order)(yield)
+		if of.client.remote != nil {
+			of.client.remote.batchResults(ctx, ref, order)(yield)
 			return
 		}
-		outcomes := c.byCompletion(ctx, ref)
+		outcomes := of.client.byCompletion(ctx, ref)
 		if order != ByCompletion {
-			outcomes = c.byInput(ctx, ref)
+			outcomes = of.client.byInput(ctx, ref)
 		}
 		for o, err := range outcomes {
 			if err != nil {
 				yield(nil, fmt.Errorf("read the results of batch %s: %w", ref.ID, err))
 				return
 			}
-			c.whole(ctx, ref, o)
+			of.client.whole(ctx, ref, o)
 			if !yield(o, nil) {
 				return
 			}
@@ -139,14 +139,14 @@ func (c *Client) lookUp(ctx context.Context, ref messages.BatchRef, page []ended
 	return looking.Wait()
 }
 
-// RetryBatch submits the lines of a batch again, as another batch: those that failed and, unless failedOnly, those
+// Retry submits the lines of a batch again, as another batch: those that failed and, unless failedOnly, those
 // that were cancelled or have expired. ErrNotEnded: the batch goes on. With an id in spec a retry that was cut can be
 // made again. Unless spec says otherwise it has the concurrency of the first one.
-func (c *Client) RetryBatch(ctx context.Context, from messages.BatchRef, spec BatchSpec, failedOnly bool) (*messages.Batch, error) {
-	if c.remote != nil {
-		return c.remote.retryBatch(ctx, from, &spec, failedOnly)
+func (of Batches) Retry(ctx context.Context, from messages.BatchRef, spec BatchSpec, failedOnly bool) (*messages.Batch, error) {
+	if of.client.remote != nil {
+		return of.client.remote.retryBatch(ctx, from, &spec, failedOnly)
 	}
-	head, err := c.Batch(ctx, from)
+	head, err := of.client.Batches().Get(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -162,11 +162,11 @@ func (c *Client) RetryBatch(ctx context.Context, from messages.BatchRef, spec Ba
 	if spec.Concurrency == 0 {
 		spec.Concurrency = head.Concurrency
 	}
-	lines := c.again(ctx, from, failedOnly)
+	lines := of.client.again(ctx, from, failedOnly)
 	if !hasAny(lines) {
 		return nil, &messages.FieldError{Field: "id", Reason: "batch " + from.ID + " has no line to try again"}
 	}
-	return c.SubmitBatch(ctx, spec, lines)
+	return of.client.Batches().Submit(ctx, spec, lines)
 }
 
 // hasAny reports whether there is a line, or an error in its place.

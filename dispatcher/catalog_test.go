@@ -45,12 +45,12 @@ func newFleet(t *testing.T) *dispatcher.Client {
 func TestRunsHoldThePromptThatTheyBeganWith(t *testing.T) {
 	c := newFleet(t)
 	ctx := t.Context()
-	first, err := c.PutPrompt(ctx, messages.Prompt{ID: "review", Text: "Be {tone} about {what}.", RequiredVars: []string{"tone"}, Author: "ann"}, new(uint64(0)))
+	first, err := c.Prompts().Put(ctx, messages.Prompt{ID: "review", Text: "Be {tone} about {what}.", RequiredVars: []string{"tone"}, Author: "ann"}, new(uint64(0)))
 	if err != nil || first.Version == 0 || first.Author != "ann" || first.CreatedAt == nil {
 		t.Fatalf("%+v %v", first, err)
 	}
 	def := messages.Definition{Name: "reviewer", Prompt: &messages.PromptRef{ID: "review", Vars: json.RawMessage(`{"tone":"kind"}`)}}
-	applied, err := c.ApplyAgent(ctx, def, "ann", new(uint64(0)))
+	applied, err := c.Agents().Apply(ctx, def, "ann", new(uint64(0)))
 	if err != nil || !applied.Changed {
 		t.Fatalf("%+v %v", applied, err)
 	}
@@ -72,13 +72,13 @@ func TestRunsHoldThePromptThatTheyBeganWith(t *testing.T) {
 	if r := work(`{}`); r.Success || r.Error.Code != messages.CodeInvalidInput || !strings.Contains(r.Error.Message, "missing: what") {
 		t.Errorf("a variable is missing: %+v", r.Error)
 	}
-	if _, err := c.DeletePrompt(ctx, control.CatalogDelete{Name: "review", IfRevision: &first.Version}); err != nil {
+	if _, err := c.Prompts().Delete(ctx, control.CatalogDelete{Name: "review", IfRevision: &first.Version}); err != nil {
 		t.Fatal(err)
 	}
 	if r := work(`{"what":"tests"}`); r.Success || r.Error.Code != messages.CodeInvalidInput || !strings.Contains(r.Error.Message, "unknown prompt") {
 		t.Errorf("the prompt is gone: %+v", r.Error)
 	}
-	if _, err := c.DeleteAgent(ctx, control.CatalogDelete{Name: "reviewer", By: "ann"}); err != nil {
+	if _, err := c.Agents().Delete(ctx, control.CatalogDelete{Name: "reviewer", By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(20 * time.Second) // the client remembers what it saw for two seconds
@@ -120,8 +120,8 @@ func TestCatalogRefusals(t *testing.T) {
 		}
 	}
 	of := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
-	put := func(p messages.Prompt, v *uint64) error { _, err := c.PutPrompt(ctx, p, v); return err }
-	apply := func(d messages.Definition, v *uint64) error { _, err := c.ApplyAgent(ctx, d, "", v); return err }
+	put := func(p messages.Prompt, v *uint64) error { _, err := c.Prompts().Put(ctx, p, v); return err }
+	apply := func(d messages.Definition, v *uint64) error { _, err := c.Agents().Apply(ctx, d, "", v); return err }
 	if err := put(messages.Prompt{ID: "p", Text: "{a}"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -136,31 +136,31 @@ func TestCatalogRefusals(t *testing.T) {
 		"prompt that is broken": {func() error { return put(messages.Prompt{ID: "p", Text: "{"}, nil) }, is("prompt")},
 		"prompt of an old":      {func() error { return put(messages.Prompt{ID: "p", Text: "x"}, new(uint64(99))) }, of(dispatcher.ErrRevision)},
 		"prompt that is there":  {func() error { return put(messages.Prompt{ID: "p", Text: "x"}, new(uint64(0))) }, of(dispatcher.ErrRevision)},
-		"no such prompt":        {func() error { _, err := c.Prompt(ctx, "q", 0); return err }, of(dispatcher.ErrUnknownPrompt)},
-		"no such version":       {func() error { _, err := c.Prompt(ctx, "p", 77); return err }, of(dispatcher.ErrUnknownPrompt)},
-		"a hostile prompt":      {func() error { _, err := c.Prompt(ctx, "*", 0); return err }, of(dispatcher.ErrUnknownPrompt)},
-		"render of none":        {func() error { _, err := c.RenderPrompt(ctx, control.PromptRender{ID: "q"}); return err }, of(dispatcher.ErrUnknownPrompt)},
+		"no such prompt":        {func() error { _, err := c.Prompts().Get(ctx, "q", 0); return err }, of(dispatcher.ErrUnknownPrompt)},
+		"no such version":       {func() error { _, err := c.Prompts().Get(ctx, "p", 77); return err }, of(dispatcher.ErrUnknownPrompt)},
+		"a hostile prompt":      {func() error { _, err := c.Prompts().Get(ctx, "*", 0); return err }, of(dispatcher.ErrUnknownPrompt)},
+		"render of none":        {func() error { _, err := c.Prompts().Render(ctx, control.PromptRender{ID: "q"}); return err }, of(dispatcher.ErrUnknownPrompt)},
 		"render of a list": {func() error {
-			_, err := c.RenderPrompt(ctx, control.PromptRender{ID: "p", Vars: json.RawMessage(`[]`)})
+			_, err := c.Prompts().Render(ctx, control.PromptRender{ID: "p", Vars: json.RawMessage(`[]`)})
 			return err
 		}, is("vars")},
 		"render without": {func() error {
-			_, err := c.RenderPrompt(ctx, control.PromptRender{ID: "p", ThrowOnMissing: true})
+			_, err := c.Prompts().Render(ctx, control.PromptRender{ID: "p", ThrowOnMissing: true})
 			return err
 		}, is("vars")},
-		"delete of no prompt":  {func() error { _, err := c.DeletePrompt(ctx, control.CatalogDelete{Name: "q"}); return err }, of(dispatcher.ErrUnknownPrompt)},
-		"history of no prompt": {func() error { _, err := c.PromptHistory(ctx, "q"); return err }, of(dispatcher.ErrUnknownPrompt)},
+		"delete of no prompt":  {func() error { _, err := c.Prompts().Delete(ctx, control.CatalogDelete{Name: "q"}); return err }, of(dispatcher.ErrUnknownPrompt)},
+		"history of no prompt": {func() error { _, err := c.Prompts().History(ctx, "q"); return err }, of(dispatcher.ErrUnknownPrompt)},
 		"agent of an old":      {func() error { return apply(messages.Definition{Name: "a", Model: "m"}, new(uint64(99))) }, of(dispatcher.ErrRevision)},
 		"agent without a name": {func() error { return apply(messages.Definition{}, nil) }, is("agent.name")},
 		"agent with vars": {func() error {
 			return apply(messages.Definition{Name: "a", Prompt: &messages.PromptRef{ID: "p", Vars: json.RawMessage(`1`)}}, nil)
 		}, is("agent.prompt.vars")},
-		"no such agent":       {func() error { _, err := c.AgentAt(ctx, "b", 0); return err }, of(dispatcher.ErrUnknownAgent)},
-		"no such revision":    {func() error { _, err := c.AgentAt(ctx, "a", 77); return err }, of(dispatcher.ErrUnknownAgent)},
-		"history of no agent": {func() error { _, err := c.AgentHistory(ctx, "b"); return err }, of(dispatcher.ErrUnknownAgent)},
-		"delete of no agent":  {func() error { _, err := c.DeleteAgent(ctx, control.CatalogDelete{Name: "b"}); return err }, of(dispatcher.ErrUnknownAgent)},
+		"no such agent":       {func() error { _, err := c.Agents().At(ctx, "b", 0); return err }, of(dispatcher.ErrUnknownAgent)},
+		"no such revision":    {func() error { _, err := c.Agents().At(ctx, "a", 77); return err }, of(dispatcher.ErrUnknownAgent)},
+		"history of no agent": {func() error { _, err := c.Agents().History(ctx, "b"); return err }, of(dispatcher.ErrUnknownAgent)},
+		"delete of no agent":  {func() error { _, err := c.Agents().Delete(ctx, control.CatalogDelete{Name: "b"}); return err }, of(dispatcher.ErrUnknownAgent)},
 		"delete of an old": {func() error {
-			_, err := c.DeleteAgent(ctx, control.CatalogDelete{Name: "a", IfRevision: new(uint64(9))})
+			_, err := c.Agents().Delete(ctx, control.CatalogDelete{Name: "a", IfRevision: new(uint64(9))})
 			return err
 		}, of(dispatcher.ErrRevision)},
 		"a task that is no run": {func() error {
@@ -168,7 +168,7 @@ func TestCatalogRefusals(t *testing.T) {
 			return err
 		}, is("id")},
 		"a name that is a story": {func() error {
-			_, err := c.DeleteAgent(ctx, control.CatalogDelete{Name: "a", By: strings.Repeat("x", 300)})
+			_, err := c.Agents().Delete(ctx, control.CatalogDelete{Name: "a", By: strings.Repeat("x", 300)})
 			return err
 		}, is("by")},
 	} {
@@ -176,11 +176,11 @@ func TestCatalogRefusals(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	got, err := c.RenderPrompt(ctx, control.PromptRender{ID: "p", Vars: json.RawMessage(`{"a":"12345"}`)})
+	got, err := c.Prompts().Render(ctx, control.PromptRender{ID: "p", Vars: json.RawMessage(`{"a":"12345"}`)})
 	if err != nil || got.Text != "12345" || got.TokensEstimate != 2 || got.Version == 0 {
 		t.Errorf("%+v %v", got, err)
 	}
-	v, err := c.ValidatePrompt(ctx, messages.Prompt{ID: "p", Engine: "liquid", Text: "{% include 'x' %}"})
+	v, err := c.Prompts().Validate(ctx, messages.Prompt{ID: "p", Engine: "liquid", Text: "{% include 'x' %}"})
 	if err != nil || v.OK || len(v.Errors) != 1 {
 		t.Errorf("%+v %v", v, err)
 	}

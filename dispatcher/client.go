@@ -275,13 +275,13 @@ func (c *Client) Cancel(ctx context.Context, run messages.Ref, reason string) (*
 // agent or model; f.Tenant and f.ID are those of run. What tools did in the steps that are kept is not done again, and
 // the files that they wrote stay with the old run. It is stored when this returns; the same fork with the same f.NewID
 // may be asked for again. ErrConflict: that id is taken, or the run has not begun.
-func (c *Client) Fork(ctx context.Context, run messages.Ref, f control.ForkRequest) (*control.ForkReply, error) {
+func (of Runs) Fork(ctx context.Context, run messages.Ref, f control.ForkRequest) (*control.ForkReply, error) {
 	f.Tenant, f.ID = run.Tenant, run.Run
 	if f.NewID == "" {
 		f.NewID = messages.NewID(time.Now()) // so that a lost answer leaves one run
 	}
 	var reply control.ForkReply
-	if err := c.request(ctx, control.SubjectFork, f, &reply); err != nil {
+	if err := of.client.request(ctx, control.SubjectFork, f, &reply); err != nil {
 		return nil, conflictAs(err, ErrConflict)
 	}
 	return &reply, nil

@@ -12,37 +12,37 @@ import (
 // ErrNoLetter means that there is no such dead letter, or it is another tenant's.
 var ErrNoLetter = deadletters.ErrNoLetter
 
-// DeadLetters lists the dead letters that fit, oldest first, without their bodies.
-func (c *Client) DeadLetters(ctx context.Context, req control.DeadListRequest) (*control.DeadList, error) {
-	return askDead[control.DeadList](ctx, c, control.SubjectDeadList, req)
+// List lists the dead letters that fit, oldest first, without their bodies.
+func (of DeadLetters) List(ctx context.Context, req control.DeadListRequest) (*control.DeadList, error) {
+	return askDead[control.DeadList](ctx, of.client, control.SubjectDeadList, req)
 }
 
-// DeadLetter is a dead letter with its body.
-func (c *Client) DeadLetter(ctx context.Context, req control.DeadRequest) (*messages.DeadLetter, error) {
-	return askDead[messages.DeadLetter](ctx, c, control.SubjectDeadShow, req)
+// Get returns a dead letter with its body.
+func (of DeadLetters) Get(ctx context.Context, req control.DeadRequest) (*messages.DeadLetter, error) {
+	return askDead[messages.DeadLetter](ctx, of.client, control.SubjectDeadShow, req)
 }
 
 // Redrive sends a dead letter again, perhaps edited, and removes it: a task as a new run, a webhook as the same
 // delivery. When an answer is lost the same may be asked for again: unless NewID says otherwise the new run has an id
 // that belongs to the letter. ErrNoLetter: it is gone. ErrConflict: the id is that of another task.
-func (c *Client) Redrive(ctx context.Context, req control.DeadRedrive) (*control.DeadRedriven, error) {
-	return askDead[control.DeadRedriven](ctx, c, control.SubjectDeadRedrive, req)
+func (of DeadLetters) Redrive(ctx context.Context, req control.DeadRedrive) (*control.DeadRedriven, error) {
+	return askDead[control.DeadRedriven](ctx, of.client, control.SubjectDeadRedrive, req)
 }
 
-// PurgeDead removes a dead letter and returns what it was.
-func (c *Client) PurgeDead(ctx context.Context, req control.DeadRequest) (*messages.DeadLetter, error) {
-	return askDead[messages.DeadLetter](ctx, c, control.SubjectDeadPurge, req)
+// Purge removes a dead letter and returns what it was.
+func (of DeadLetters) Purge(ctx context.Context, req control.DeadRequest) (*messages.DeadLetter, error) {
+	return askDead[messages.DeadLetter](ctx, of.client, control.SubjectDeadPurge, req)
 }
 
 // RedriveAll sends the dead letters that fit again, 50 at most. Go on with After as Next of the answer until that is 0;
 // letters that failed are then not tried once more.
-func (c *Client) RedriveAll(ctx context.Context, req control.DeadListRequest) (*control.DeadBulk, error) {
-	return askDead[control.DeadBulk](ctx, c, control.SubjectDeadRedriveAll, req)
+func (of DeadLetters) RedriveAll(ctx context.Context, req control.DeadListRequest) (*control.DeadBulk, error) {
+	return askDead[control.DeadBulk](ctx, of.client, control.SubjectDeadRedriveAll, req)
 }
 
-// PurgeAllDead removes the dead letters that fit, 50 at most. Go on with After as Next of the answer until that is 0.
-func (c *Client) PurgeAllDead(ctx context.Context, req control.DeadListRequest) (*control.DeadBulk, error) {
-	return askDead[control.DeadBulk](ctx, c, control.SubjectDeadPurgeAll, req)
+// PurgeAll removes the dead letters that fit, 50 at most. Go on with After as Next of the answer until that is 0.
+func (of DeadLetters) PurgeAll(ctx context.Context, req control.DeadListRequest) (*control.DeadBulk, error) {
+	return askDead[control.DeadBulk](ctx, of.client, control.SubjectDeadPurgeAll, req)
 }
 
 func askDead[Reply any](ctx context.Context, c *Client, subject string, req any) (*Reply, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // One task for each line of a file. Results come with the custom_id of their line.
-func ExampleClient_SubmitBatch() {
+func ExampleBatches_Submit() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	client, stop, err := startFleet(ctx)
@@ -24,7 +24,7 @@ func ExampleClient_SubmitBatch() {
 {"custom_id": "south", "input": "Greet the south pier."}
 `
 	ref := dispatcher.BatchOf("greetings") // submitting the same file under the same id again makes no second batch
-	batch, err := client.SubmitBatch(ctx, dispatcher.BatchSpec{BatchRef: ref}, dispatcher.ReadLines(strings.NewReader(file)))
+	batch, err := client.Batches().Submit(ctx, dispatcher.BatchSpec{BatchRef: ref}, dispatcher.ReadLines(strings.NewReader(file)))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,13 +38,13 @@ func ExampleClient_SubmitBatch() {
 			fmt.Println(ctx.Err())
 			return
 		}
-		if batch, err = client.Batch(ctx, ref); err != nil {
+		if batch, err = client.Batches().Get(ctx, ref); err != nil {
 			fmt.Println(err)
 			return
 		}
 	}
 	fmt.Println(batch.Status, batch.Counts.Completed, "of", batch.Counts.Total)
-	for outcome, err := range client.BatchResults(ctx, ref, dispatcher.ByInput) {
+	for outcome, err := range client.Batches().Results(ctx, ref, dispatcher.ByInput) {
 		if err != nil {
 			fmt.Println(err)
 			return

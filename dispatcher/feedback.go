@@ -7,21 +7,21 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// Feedback stores what somebody thinks of a run; it changes nothing about the run and may come after its end. F.Tenant and
+// AddFeedback stores what somebody thinks of a run; it changes nothing about the run and may come after its end. F.Tenant and
 // f.ID are those of run; f.Control makes it safe to repeat. ErrConflict: that id is of another feedback.
-func (c *Client) Feedback(ctx context.Context, run messages.Ref, f control.FeedbackRequest) (*messages.Feedback, error) {
+func (of Runs) AddFeedback(ctx context.Context, run messages.Ref, f control.FeedbackRequest) (*messages.Feedback, error) {
 	f.Tenant, f.ID = run.Tenant, run.Run
 	var given messages.Feedback
-	if err := c.request(ctx, control.SubjectFeedback, f, &given); err != nil {
+	if err := of.client.request(ctx, control.SubjectFeedback, f, &given); err != nil {
 		return nil, conflictAs(err, ErrConflict)
 	}
 	return &given, nil
 }
 
-// FeedbackOn lists the newest feedback on a run, for as long as events are kept.
-func (c *Client) FeedbackOn(ctx context.Context, run messages.Ref) (*control.FeedbackList, error) {
+// Feedback lists the newest feedback on a run, for as long as events are kept.
+func (of Runs) Feedback(ctx context.Context, run messages.Ref) (*control.FeedbackList, error) {
 	var list control.FeedbackList
-	err := c.request(ctx, control.SubjectFeedbackList, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list)
+	err := of.client.request(ctx, control.SubjectFeedbackList, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list)
 	if err != nil {
 		return nil, err
 	}

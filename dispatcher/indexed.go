@@ -106,14 +106,14 @@ func (c *Client) begunRuns(ctx context.Context, f *RunFilter, limit int) (*RunLi
 	}
 }
 
-// Running are the newest runs of a tenant that a worker works, by the dispatcher's index: none that is queued or waits.
+// Running returns the newest runs of a tenant that a worker works, by the dispatcher's index: none that is queued or waits.
 // ErrNoIndex, or ErrUnavailable.
-func (c *Client) Running(ctx context.Context, tenant string, limit int) (*RunList, error) {
+func (of Runs) Running(ctx context.Context, tenant string, limit int) (*RunList, error) {
 	f := RunFilter{Tenant: tenant, Statuses: []messages.Status{messages.StatusRunning}, Limit: limit}
-	if c.remote != nil {
-		return c.remote.runs(ctx, f)
+	if of.client.remote != nil {
+		return of.client.remote.runs(ctx, f)
 	}
-	return c.begunRuns(ctx, &f, limit)
+	return of.client.begunRuns(ctx, &f, limit)
 }
 
 // newestFirst is the queued tasks that fit a filter as a whole.
@@ -132,36 +132,36 @@ func contains(r *messages.RunSummary, text string) bool {
 }
 
 // Stats adds up what became of the runs that fit. ErrNoIndex.
-func (c *Client) Stats(ctx context.Context, f RunFilter, by control.StatsBy) (*control.RunStats, error) {
+func (of Runs) Stats(ctx context.Context, f RunFilter, by control.StatsBy) (*control.RunStats, error) {
 	var stats control.RunStats
-	err := c.ask(ctx, control.SubjectRunStats, control.StatsRequest{RunsRequest: f.request(), By: by}, &stats)
+	err := of.client.ask(ctx, control.SubjectRunStats, control.StatsRequest{RunsRequest: f.request(), By: by}, &stats)
 	if err != nil {
 		return nil, err
 	}
 	return &stats, nil
 }
 
-// Steps are the steps of a run as its events tell them, in order. ErrNoIndex, ErrNotFound.
-func (c *Client) Steps(ctx context.Context, run messages.Ref) (*control.StepList, error) {
+// Steps returns the steps of a run as its events tell them, in order. ErrNoIndex, ErrNotFound.
+func (of Runs) Steps(ctx context.Context, run messages.Ref) (*control.StepList, error) {
 	var list control.StepList
-	if err := c.ask(ctx, control.SubjectRunSteps, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {
+	if err := of.client.ask(ctx, control.SubjectRunSteps, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
 }
 
-// Index tells how the index of the dispatcher is that answers. ErrNoIndex.
-func (c *Client) Index(ctx context.Context) (*control.IndexStatus, error) {
+// Status tells how the index of the dispatcher is that answers. ErrNoIndex.
+func (of Index) Status(ctx context.Context) (*control.IndexStatus, error) {
 	var status control.IndexStatus
-	if err := c.ask(ctx, control.SubjectIndex, struct{}{}, &status); err != nil {
+	if err := of.client.ask(ctx, control.SubjectIndex, struct{}{}, &status); err != nil {
 		return nil, err
 	}
 	return &status, nil
 }
 
-// RebuildIndex has dispatchers make their index of runs again from the events. When it returns one has begun; Index tells
+// Rebuild has dispatchers make their index of runs again from the events. When it returns one has begun; Index tells
 // how far it is. ErrNoIndex.
-func (c *Client) RebuildIndex(ctx context.Context) error {
+func (of Index) Rebuild(ctx context.Context) error {
 	var done struct{}
-	return c.ask(ctx, control.SubjectIndexRebuild, struct{}{}, &done)
+	return of.client.ask(ctx, control.SubjectIndexRebuild, struct{}{}, &done)
 }

@@ -30,10 +30,10 @@ const (
 	keySecretLength = 32
 )
 
-// CreateKey makes an API key for requests over HTTP. The key is returned and kept nowhere: the fleet only gets its hash.
-func (c *Client) CreateKey(ctx context.Context, spec KeySpec) (key string, about control.APIKey, err error) {
-	if c.remote != nil {
-		return c.remote.createKey(ctx, spec)
+// Create makes an API key for requests over HTTP. The key is returned and kept nowhere: the fleet only gets its hash.
+func (of Keys) Create(ctx context.Context, spec KeySpec) (key string, about control.APIKey, err error) {
+	if of.client.remote != nil {
+		return of.client.remote.createKey(ctx, spec)
 	}
 	id := letters(keyIDLength)
 	key = "lsk_" + id + "_" + letters(keySecretLength)
@@ -44,30 +44,30 @@ func (c *Client) CreateKey(ctx context.Context, spec KeySpec) (key string, about
 	if !spec.Expires.IsZero() {
 		req.Expires = &spec.Expires
 	}
-	if err := c.request(ctx, control.SubjectKeyCreate, req, &about); err != nil {
+	if err := of.client.request(ctx, control.SubjectKeyCreate, req, &about); err != nil {
 		return "", about, err
 	}
 	return key, about, nil
 }
 
-// Keys lists API keys of a tenant, or of all for an empty one: a thousand at most.
-func (c *Client) Keys(ctx context.Context, tenant string) (*control.KeyList, error) {
+// List lists API keys of a tenant, or of all for an empty one: a thousand at most.
+func (of Keys) List(ctx context.Context, tenant string) (*control.KeyList, error) {
 	var list control.KeyList
-	if err := c.request(ctx, control.SubjectKeyList, control.KeyListRequest{Tenant: tenant}, &list); err != nil {
+	if err := of.client.request(ctx, control.SubjectKeyList, control.KeyListRequest{Tenant: tenant}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
 }
 
-// RevokeKey makes an API key worthless, on every dispatcher within ten seconds. ErrNoKey: there never was one.
-func (c *Client) RevokeKey(ctx context.Context, id, by string) (control.Change, error) {
-	return c.RevokeKeyOf(ctx, "", id, by)
+// Revoke makes an API key worthless, on every dispatcher within ten seconds. ErrNoKey: there never was one.
+func (of Keys) Revoke(ctx context.Context, id, by string) (control.Change, error) {
+	return of.client.Keys().RevokeOf(ctx, "", id, by)
 }
 
-// RevokeKeyOf is RevokeKey for a key of a tenant; an empty one is any. ErrNoKey: it is another tenant's, or was revoked.
-func (c *Client) RevokeKeyOf(ctx context.Context, tenant, id, by string) (control.Change, error) {
+// RevokeOf is RevokeKey for a key of a tenant; an empty one is any. ErrNoKey: it is another tenant's, or was revoked.
+func (of Keys) RevokeOf(ctx context.Context, tenant, id, by string) (control.Change, error) {
 	var change control.Change
-	err := c.request(ctx, control.SubjectKeyRevoke, control.KeyRevoke{ID: id, Tenant: tenant, By: by}, &change)
+	err := of.client.request(ctx, control.SubjectKeyRevoke, control.KeyRevoke{ID: id, Tenant: tenant, By: by}, &change)
 	if errors.Is(err, ErrNotFound) {
 		err = ErrNoKey
 	}
@@ -75,10 +75,10 @@ func (c *Client) RevokeKeyOf(ctx context.Context, tenant, id, by string) (contro
 }
 
 // CancelAs is Cancel by somebody, who is recorded.
-func (c *Client) CancelAs(ctx context.Context, run messages.Ref, by, reason string) (*control.RunStatus, error) {
+func (of Runs) CancelAs(ctx context.Context, run messages.Ref, by, reason string) (*control.RunStatus, error) {
 	var s control.RunStatus
 	req := control.CancelRequest{Tenant: run.Tenant, ID: run.Run, By: by, Reason: reason}
-	if err := c.request(ctx, control.SubjectCancel, req, &s); err != nil {
+	if err := of.client.request(ctx, control.SubjectCancel, req, &s); err != nil {
 		return nil, conflictAs(err, ErrEnded)
 	}
 	return &s, nil

@@ -20,9 +20,9 @@ var ErrNotBegun = errors.New("the run has not begun")
 
 // Log yields the entries of a run's log, oldest first, up to what there was when the last page was read. It ends with
 // the first error. ErrNotFound: nobody knows the run. ErrNotBegun: it is queued.
-func (c *Client) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Entry, error] {
+func (of Runs) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Entry, error] {
 	return func(yield func(record.Entry, error) bool) {
-		for l, err := range c.logAfter(ctx, run, 0) {
+		for l, err := range of.client.logAfter(ctx, run, 0) {
 			var e record.Entry
 			if err == nil {
 				e, err = l.Entry()
@@ -36,10 +36,10 @@ func (c *Client) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Ent
 
 // LogPage returns entries of a run's log with a sequence above after, as they are stored: at most limit of them, and no
 // more after some 4 MiB.
-func (c *Client) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*control.LogPage, error) {
+func (of Runs) LogPage(ctx context.Context, run messages.Ref, after uint64, limit int) (*control.LogPage, error) {
 	const enough = 4 << 20
 	page, size := &control.LogPage{Entries: []control.EntryCopy{}}, 0
-	for l, err := range c.logAfter(ctx, run, after) {
+	for l, err := range of.client.logAfter(ctx, run, after) {
 		if err != nil {
 			return nil, err
 		}

@@ -21,9 +21,9 @@ type LogOptions struct {
 // people's eyes: entries may be lost, and those of several processes come in the order in which they were stored. With
 // Follow it goes on until the run has ended, or ctx does, whose error then comes last; a run that does not exist yet is
 // waited for. A client that is bound to a tenant gets ErrBound.
-func (c *Client) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.Seq2[messages.StoredLogEntry, error] {
+func (of Runs) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.Seq2[messages.StoredLogEntry, error] {
 	return func(yield func(messages.StoredLogEntry, error) bool) {
-		if c.tenant != "" {
+		if of.client.tenant != "" {
 			yield(messages.StoredLogEntry{}, fmt.Errorf("%w: log entries, which HTTP has", ErrBound))
 			return
 		}
@@ -33,8 +33,8 @@ func (c *Client) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.
 				return
 			}
 		}
-		if c.remote != nil {
-			c.remote.logs(ctx, run, o)(yield)
+		if of.client.remote != nil {
+			of.client.remote.logs(ctx, run, o)(yield)
 			return
 		}
 		read := logentries.Query{After: o.After, Follow: o.Follow}
@@ -47,17 +47,17 @@ func (c *Client) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.
 			defer stop()
 			end := sync.OnceFunc(func() { close(ended) })
 			wait.Go(func() {
-				if c.logs.AwaitEnd(waiting, run) == nil {
+				if of.client.logs.AwaitEnd(waiting, run) == nil {
 					end()
 				}
 			})
 			wait.Go(func() { // its events may be gone
-				if s, err := c.Status(waiting, run); err == nil && s.Status.Ended() {
+				if s, err := of.client.Status(waiting, run); err == nil && s.Status.Ended() {
 					end()
 				}
 			})
 		}
-		for e, err := range c.logs.Read(ctx, run, read) {
+		for e, err := range of.client.logs.Read(ctx, run, read) {
 			if err == nil && !o.Level.Covers(e.Level) {
 				continue
 			}

@@ -35,7 +35,7 @@ func TestQueuedRunsAreListed(t *testing.T) {
 	}
 	list := func(f dispatcher.RunFilter) (ids []string) {
 		t.Helper()
-		l, err := y.client.Runs(t.Context(), f)
+		l, err := y.client.Runs().List(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}

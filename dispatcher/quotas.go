@@ -78,31 +78,31 @@ func (c *Client) admit(ctx context.Context, tenant, id string) error {
 	return nil
 }
 
-// Quotas are all that operators granted, by kind and name, without their usage.
-func (c *Client) Quotas(ctx context.Context) ([]control.QuotaState, error) {
+// List returns all that operators granted, by kind and name, without their usage.
+func (q Quotas) List(ctx context.Context) ([]control.QuotaState, error) {
 	var out control.QuotaList
-	err := c.request(ctx, control.SubjectQuotaList, struct{}{}, &out)
+	err := q.client.request(ctx, control.SubjectQuotaList, struct{}{}, &out)
 	return out.Quotas, err
 }
 
-// Quota is what an operator granted, with its usage when it is a tenant's. Without one its revision is 0.
-func (c *Client) Quota(ctx context.Context, of messages.QuotaRef) (*control.QuotaState, error) {
+// Get returns what an operator granted, with its usage when it is a tenant's. Without one its revision is 0.
+func (q Quotas) Get(ctx context.Context, of messages.QuotaRef) (*control.QuotaState, error) {
 	var out control.QuotaState
-	if err := c.request(ctx, control.SubjectQuotaGet, of, &out); err != nil {
+	if err := q.client.request(ctx, control.SubjectQuotaGet, of, &out); err != nil {
 		return nil, err
 	}
 	return &out, nil
 }
 
-// PutQuota grants something in the place of what was granted before; a pause stays. It counts within two seconds, and for
+// Put grants something in the place of what was granted before; a pause stays. It counts within two seconds, and for
 // runs that wait for it at the next sweep. ErrRevision: it was changed since r.IfRevision.
-func (c *Client) PutQuota(ctx context.Context, r control.QuotaPut) (*control.QuotaChange, error) {
-	return c.changeQuota(ctx, control.SubjectQuotaPut, r)
+func (q Quotas) Put(ctx context.Context, r control.QuotaPut) (*control.QuotaChange, error) {
+	return q.client.changeQuota(ctx, control.SubjectQuotaPut, r)
 }
 
-// DeleteQuota takes all limits away; a pause stays. ErrRevision: it was changed since r.IfRevision.
-func (c *Client) DeleteQuota(ctx context.Context, r control.QuotaDelete) (*control.QuotaChange, error) {
-	return c.changeQuota(ctx, control.SubjectQuotaDelete, r)
+// Delete takes all limits away; a pause stays. ErrRevision: it was changed since r.IfRevision.
+func (q Quotas) Delete(ctx context.Context, r control.QuotaDelete) (*control.QuotaChange, error) {
+	return q.client.changeQuota(ctx, control.SubjectQuotaDelete, r)
 }
 
 func (c *Client) changeQuota(ctx context.Context, subject string, req any) (*control.QuotaChange, error) {

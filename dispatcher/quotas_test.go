@@ -22,7 +22,7 @@ var acme = messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
 
 func (y *yard) grants(q messages.Quota) *control.QuotaChange {
 	y.t.Helper()
-	c, err := y.client.PutQuota(y.t.Context(), control.QuotaPut{QuotaRef: acme, Quota: q, By: "root"})
+	c, err := y.client.Quotas().Put(y.t.Context(), control.QuotaPut{QuotaRef: acme, Quota: q, By: "root"})
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestResubmitIsNotCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	state, err := y.client.Quota(t.Context(), acme)
+	state, err := y.client.Quotas().Get(t.Context(), acme)
 	if err != nil || state.Usage.Submitted > 1 || state.Usage.Queued != 1 {
 		t.Errorf("usage: %+v, %v", state.Usage, err)
 	}
@@ -242,14 +242,14 @@ func TestForgedWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := y.client.Workers(t.Context())
+	list, err := y.client.Fleet().Workers(t.Context())
 	for end := time.Now().Add(patience); err == nil && len(list) == 0 && time.Now().Before(end); {
-		list, err = y.client.Workers(t.Context()) // who answers late is not listed
+		list, err = y.client.Fleet().Workers(t.Context()) // who answers late is not listed
 	}
 	if err != nil || len(list) != 1 || list[0].Name != "real" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if _, err := y.client.DrainWorker(t.Context(), "real"); !errors.Is(err, dispatcher.ErrNoWorker) {
+	if _, err := y.client.Fleet().Drain(t.Context(), "real"); !errors.Is(err, dispatcher.ErrNoWorker) {
 		t.Errorf("drain of one that does not listen: %v", err)
 	}
 }
@@ -268,28 +268,28 @@ func TestQuotasKeepPauses(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	stale := c.Revision - 1
-	_, err := y.client.PutQuota(ctx, control.QuotaPut{QuotaRef: acme, IfRevision: &stale})
+	_, err := y.client.Quotas().Put(ctx, control.QuotaPut{QuotaRef: acme, IfRevision: &stale})
 	if !errors.Is(err, dispatcher.ErrRevision) {
 		t.Errorf("a change of what has changed: %v", err)
 	}
-	if c, err = y.client.DeleteQuota(ctx, control.QuotaDelete{QuotaRef: acme}); err != nil || c.After.Paused == nil || c.After.MaxQueued != 0 {
+	if c, err = y.client.Quotas().Delete(ctx, control.QuotaDelete{QuotaRef: acme}); err != nil || c.After.Paused == nil || c.After.MaxQueued != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	state, err := y.client.Quota(ctx, acme)
+	state, err := y.client.Quotas().Get(ctx, acme)
 	if err != nil || state.Quota.Paused == nil || state.Quota.MaxQueued != 0 || state.Revision == 0 {
 		t.Errorf("%+v, %v", state, err)
 	}
 	other := messages.QuotaRef{Kind: messages.QuotaAgent, Name: "writer"}
-	if _, err := y.client.PutQuota(ctx, control.QuotaPut{QuotaRef: other, Quota: messages.Quota{MaxRunning: 1}}); err != nil {
+	if _, err := y.client.Quotas().Put(ctx, control.QuotaPut{QuotaRef: other, Quota: messages.Quota{MaxRunning: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := y.client.Quotas(ctx); err != nil || len(all) != 2 || all[0].QuotaRef != other {
+	if all, err := y.client.Quotas().List(ctx); err != nil || len(all) != 2 || all[0].QuotaRef != other {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if c, err := y.client.DeleteQuota(ctx, control.QuotaDelete{QuotaRef: other}); err != nil || c.Revision != 0 {
+	if c, err := y.client.Quotas().Delete(ctx, control.QuotaDelete{QuotaRef: other}); err != nil || c.Revision != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if all, err := y.client.Quotas(ctx); err != nil || len(all) != 1 {
+	if all, err := y.client.Quotas().List(ctx); err != nil || len(all) != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -301,7 +301,7 @@ func TestBatchWaitsForAQuota(t *testing.T) {
 	y.grants(messages.Quota{MaxQueued: 4})
 	s := spec("limited")
 	s.Tenant = "acme"
-	if _, err := y.client.SubmitBatch(t.Context(), s, read(file(12, "x"))); err != nil {
+	if _, err := y.client.Batches().Submit(t.Context(), s, read(file(12, "x"))); err != nil {
 		t.Fatal(err)
 	}
 	b := y.until(s.BatchRef, func(b *messages.Batch) bool { return b.Waits != "" })

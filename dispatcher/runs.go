@@ -44,18 +44,18 @@ type RunList struct {
 	control.IndexLag
 }
 
-// Runs lists runs by the dispatcher's index, and before those the ones that are only queued, or wait for their time:
+// List lists runs by the dispatcher's index, and before those the ones that are only queued, or wait for their time:
 // MaxRuns of them at most, the next to be begun. Without an index it reads the events itself: of MaxRuns runs.
-func (c *Client) Runs(ctx context.Context, f RunFilter) (*RunList, error) {
+func (of Runs) List(ctx context.Context, f RunFilter) (*RunList, error) {
 	if f.Tenant == "" {
 		f.Tenant = messages.DefaultTenant
 	}
-	if c.remote != nil {
-		return c.remote.runs(ctx, f)
+	if of.client.remote != nil {
+		return of.client.remote.runs(ctx, f)
 	}
-	list, err := c.indexed(ctx, &f)
+	list, err := of.client.indexed(ctx, &f)
 	if errors.Is(err, ErrNoIndex) || errors.Is(err, ErrUnavailable) {
-		return c.scanned(ctx, f)
+		return of.client.scanned(ctx, f)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
@@ -170,4 +170,13 @@ func (r *recent) list(f RunFilter) *RunList {
 		out.Runs = append(out.Runs, run)
 	}
 	return out
+}
+
+// Why tells what a run waits for, or what it does. ErrNotFound: there is no such run.
+func (of Runs) Why(ctx context.Context, run messages.Ref) (*control.Why, error) {
+	var y control.Why
+	if err := of.client.request(ctx, control.SubjectWhy, control.RunRequest{Tenant: run.Tenant, ID: run.Run}, &y); err != nil {
+		return nil, err
+	}
+	return &y, nil
 }

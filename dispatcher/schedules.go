@@ -16,50 +16,50 @@ var (
 	ErrNotRun = errors.New("the schedule was not run")
 )
 
-// PutSchedule stores a schedule and tells when it comes next. What is so already makes no new revision. With ifRevision
+// Put stores a schedule and tells when it comes next. What is so already makes no new revision. With ifRevision
 // it is done only if this is the newest revision, 0 for none; else the error is ErrRevision.
-func (c *Client) PutSchedule(ctx context.Context, s messages.Schedule, by string, ifRevision *uint64) (control.ScheduleApplied, error) {
+func (of Schedules) Put(ctx context.Context, s messages.Schedule, by string, ifRevision *uint64) (control.ScheduleApplied, error) {
 	var out control.ScheduleApplied
-	err := c.request(ctx, control.SubjectSchedulePut, control.SchedulePut{Schedule: s, IfRevision: ifRevision, By: by}, &out)
+	err := of.client.request(ctx, control.SubjectSchedulePut, control.SchedulePut{Schedule: s, IfRevision: ifRevision, By: by}, &out)
 	if ifRevision != nil {
 		err = conflictAs(err, ErrRevision)
 	}
 	return out, err
 }
 
-// Schedules are the schedules of a tenant by name, a thousand at most, without their tasks.
-func (c *Client) Schedules(ctx context.Context, tenant string) ([]control.ScheduleSummary, error) {
+// List returns the schedules of a tenant by name, a thousand at most, without their tasks.
+func (of Schedules) List(ctx context.Context, tenant string) ([]control.ScheduleSummary, error) {
 	var list control.ScheduleList
-	err := c.request(ctx, control.SubjectScheduleList, control.ScheduleRequest{ScheduleRef: messages.ScheduleRef{Tenant: tenant}}, &list)
+	err := of.client.request(ctx, control.SubjectScheduleList, control.ScheduleRequest{ScheduleRef: messages.ScheduleRef{Tenant: tenant}}, &list)
 	return list.Schedules, err
 }
 
-// Schedule is a schedule, when it comes next, and what became of its last occurrence; ErrNoSchedule.
-func (c *Client) Schedule(ctx context.Context, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
-	return c.schedule(ctx, control.SubjectScheduleGet, ref, "")
+// Get returns a schedule, when it comes next, and what became of its last occurrence; ErrNoSchedule.
+func (of Schedules) Get(ctx context.Context, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
+	return of.client.schedule(ctx, control.SubjectScheduleGet, ref, "")
 }
 
-// DeleteSchedule removes a schedule and its history, and returns what it was. Its runs go on.
-func (c *Client) DeleteSchedule(ctx context.Context, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
-	return c.schedule(ctx, control.SubjectScheduleDelete, ref, "")
+// Delete removes a schedule and its history, and returns what it was. Its runs go on.
+func (of Schedules) Delete(ctx context.Context, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
+	return of.client.schedule(ctx, control.SubjectScheduleDelete, ref, "")
 }
 
-// PauseSchedule keeps a schedule from submitting anything until it is resumed; its runs go on.
-func (c *Client) PauseSchedule(ctx context.Context, ref messages.ScheduleRef, by string) (*control.ScheduleStatus, error) {
-	return c.schedule(ctx, control.SubjectSchedulePause, ref, by)
+// Pause keeps a schedule from submitting anything until it is resumed; its runs go on.
+func (of Schedules) Pause(ctx context.Context, ref messages.ScheduleRef, by string) (*control.ScheduleStatus, error) {
+	return of.client.schedule(ctx, control.SubjectSchedulePause, ref, by)
 }
 
-// ResumeSchedule lets a schedule go on with its next occurrence. What came while it was paused is not made up for.
-func (c *Client) ResumeSchedule(ctx context.Context, ref messages.ScheduleRef, by string) (*control.ScheduleStatus, error) {
-	return c.schedule(ctx, control.SubjectScheduleResume, ref, by)
+// Resume lets a schedule go on with its next occurrence. What came while it was paused is not made up for.
+func (of Schedules) Resume(ctx context.Context, ref messages.ScheduleRef, by string) (*control.ScheduleStatus, error) {
+	return of.client.schedule(ctx, control.SubjectScheduleResume, ref, by)
 }
 
-// RunSchedule submits the task of a schedule now, also while it is paused. ErrNotRun: its last run goes on, and its
+// Run submits the task of a schedule now, also while it is paused. ErrNotRun: its last run goes on, and its
 // policy is to skip then; or the task was refused.
-func (c *Client) RunSchedule(ctx context.Context, ref messages.ScheduleRef) (messages.Ref, error) {
+func (of Schedules) Run(ctx context.Context, ref messages.ScheduleRef) (messages.Ref, error) {
 	req := control.ScheduleRun{ScheduleRef: ref, ID: messages.NewID(time.Now())} // so that a lost answer leaves one run
 	var reply control.SubmitReply
-	err := c.request(ctx, control.SubjectScheduleRun, req, &reply)
+	err := of.client.request(ctx, control.SubjectScheduleRun, req, &reply)
 	return messages.Ref{Tenant: ref.Tenant, Run: reply.ID}, noSchedule(conflictAs(err, ErrNotRun))
 }
 

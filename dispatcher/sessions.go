@@ -13,25 +13,25 @@ var (
 	ErrSessionBusy = errors.New("the session has runs that have not ended")
 )
 
-// Sessions are the sessions of a tenant by name, a thousand at most, without the ids of their runs.
-func (c *Client) Sessions(ctx context.Context, tenant string) (*control.SessionList, error) {
+// List returns the sessions of a tenant by name, a thousand at most, without the ids of their runs.
+func (of Sessions) List(ctx context.Context, tenant string) (*control.SessionList, error) {
 	var list control.SessionList
-	if err := c.request(ctx, control.SubjectSessions, control.SessionRequest{Tenant: tenant}, &list); err != nil {
+	if err := of.client.request(ctx, control.SubjectSessions, control.SessionRequest{Tenant: tenant}, &list); err != nil {
 		return nil, err
 	}
 	return &list, nil
 }
 
-// Session tells which run of a session has its turn, which ones wait and which ones ended. ErrNoSession: it never had a
+// Get tells which run of a session has its turn, which ones wait and which ones ended. ErrNoSession: it never had a
 // run, or was deleted.
-func (c *Client) Session(ctx context.Context, tenant, name string) (*control.SessionStatus, error) {
-	return c.session(ctx, control.SubjectSession, tenant, name)
+func (of Sessions) Get(ctx context.Context, tenant, name string) (*control.SessionStatus, error) {
+	return of.client.session(ctx, control.SubjectSession, tenant, name)
 }
 
-// DeleteSession makes the next run of a session begin a new conversation, and returns what the session was.
+// Delete makes the next run of a session begin a new conversation, and returns what the session was.
 // ErrSessionBusy: it has runs that have not ended.
-func (c *Client) DeleteSession(ctx context.Context, tenant, name string) (*control.SessionStatus, error) {
-	return c.session(ctx, control.SubjectSessionDelete, tenant, name)
+func (of Sessions) Delete(ctx context.Context, tenant, name string) (*control.SessionStatus, error) {
+	return of.client.session(ctx, control.SubjectSessionDelete, tenant, name)
 }
 
 func (c *Client) session(ctx context.Context, subject, tenant, name string) (*control.SessionStatus, error) {

@@ -9,21 +9,21 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// Summary is a run in a few words: by the dispatcher's index, else by the beginning of its log, which knows the task and
+// Summary returns a run in a few words: by the dispatcher's index, else by the beginning of its log, which knows the task and
 // no more. A run that is queued is looked for in the queue. ErrNotFound.
-func (c *Client) Summary(ctx context.Context, run messages.Ref) (*messages.RunSummary, error) {
-	if c.remote != nil {
-		return c.remote.summary(ctx, run)
+func (of Runs) Summary(ctx context.Context, run messages.Ref) (*messages.RunSummary, error) {
+	if of.client.remote != nil {
+		return of.client.remote.summary(ctx, run)
 	}
 	f := RunFilter{Tenant: run.Tenant, ID: run.Run}
-	list, err := c.begunRuns(ctx, &f, 1)
+	list, err := of.client.begunRuns(ctx, &f, 1)
 	switch {
 	case err == nil && len(list.Runs) > 0:
 		return list.Runs[0], nil
 	case err != nil && !errors.Is(err, ErrNoIndex) && !errors.Is(err, ErrUnavailable):
 		return nil, fmt.Errorf("look up the run: %w", err)
 	}
-	begun, err := c.begun(ctx, run)
+	begun, err := of.client.begun(ctx, run)
 	if err == nil {
 		r := messages.NewRunSummary(run)
 		r.Agent, r.Priority, r.Session, r.Labels = begun.Agent.Name, begun.Task.Priority, begun.Task.Session, begun.Task.Labels
@@ -33,7 +33,7 @@ func (c *Client) Summary(ctx context.Context, run messages.Ref) (*messages.RunSu
 	if !errors.Is(err, ErrNotBegun) {
 		return nil, err
 	}
-	queued, err := c.queued(ctx, &f)
+	queued, err := of.client.queued(ctx, &f)
 	if err != nil {
 		return nil, fmt.Errorf("read the queue: %w", err)
 	}
@@ -43,9 +43,9 @@ func (c *Client) Summary(ctx context.Context, run messages.Ref) (*messages.RunSu
 	return nil, ErrNotFound
 }
 
-// Task is the task of a run, as it was submitted. ErrNotFound, ErrNotBegun.
-func (c *Client) Task(ctx context.Context, run messages.Ref) (*messages.Task, error) {
-	begun, err := c.begun(ctx, run)
+// Task returns the task of a run, as it was submitted. ErrNotFound, ErrNotBegun.
+func (of Runs) Task(ctx context.Context, run messages.Ref) (*messages.Task, error) {
+	begun, err := of.client.begun(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (c *Client) Task(ctx context.Context, run messages.Ref) (*messages.Task, er
 
 // begun is the first record of a run's log.
 func (c *Client) begun(ctx context.Context, run messages.Ref) (*record.Started, error) {
-	for e, err := range c.Log(ctx, run) {
+	for e, err := range c.Runs().Log(ctx, run) {
 		if err != nil {
 			return nil, err
 		}

@@ -93,7 +93,7 @@ func (s *site) begin(text string) messages.Ref {
 func (s *site) asked(run messages.Ref) (asked control.WaitingApproval) {
 	s.t.Helper()
 	eventually(s.t, run.String()+" asks for an approval", func() bool { // the list follows the events, which follow the log
-		list, err := s.client.Approvals(s.t.Context(), run.Tenant, 0)
+		list, err := s.client.Approvals().List(s.t.Context(), run.Tenant, 0)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -146,9 +146,9 @@ func TestApprovals(t *testing.T) {
 			if s.wreck.calls.Load() != 0 {
 				t.Error("it was called before anybody had agreed")
 			}
-			decide := s.client.Approve
+			decide := s.client.Approvals().Approve
 			if tc.deny {
-				decide = s.client.Deny
+				decide = s.client.Approvals().Deny
 			}
 			d := dispatcher.Decision{Call: a.Call, Hash: a.Hash, By: "ann", Reason: "because", Control: "x1"}
 			if _, err := decide(t.Context(), run, d); err != nil {
@@ -178,7 +178,7 @@ func TestApprovals(t *testing.T) {
 			if _, err := decide(t.Context(), run, d); !errors.Is(err, dispatcher.ErrDecided) || !strings.Contains(err.Error(), "by ann") {
 				t.Errorf("another decision: %v", err)
 			}
-			list, err := s.client.Approvals(t.Context(), run.Tenant, 0)
+			list, err := s.client.Approvals().List(t.Context(), run.Tenant, 0)
 			if err != nil || len(list.Approvals) != 0 {
 				t.Errorf("still waiting: %+v, %v", list, err)
 			}
@@ -206,7 +206,7 @@ func TestApprovedWhileNobodyWorks(t *testing.T) {
 	run := s.begin("wreck it")
 	a := s.asked(run)
 	stop()
-	if _, err := s.client.Approve(t.Context(), run, dispatcher.Decision{Call: a.Call, Hash: a.Hash}); err != nil {
+	if _, err := s.client.Approvals().Approve(t.Context(), run, dispatcher.Decision{Call: a.Call, Hash: a.Hash}); err != nil {
 		t.Fatal(err)
 	}
 	s.add("second")
@@ -226,9 +226,9 @@ func TestManyApprovers(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range people {
 		wg.Go(func() {
-			decide := s.client.Approve
+			decide := s.client.Approvals().Approve
 			if i%2 == 1 {
-				decide = s.client.Deny
+				decide = s.client.Approvals().Deny
 			}
 			_, err := decide(t.Context(), run, dispatcher.Decision{Call: a.Call, By: "p" + string(rune('0'+i))})
 			switch {
@@ -310,14 +310,14 @@ func TestAskHuman(t *testing.T) {
 			if err := json.Unmarshal(e.Data, &waits); err != nil || waits.Reason != messages.ParkAnswer || waits.Question != "Which colour?" {
 				t.Errorf("run_waiting: %s", e.Data)
 			}
-			if _, err := s.client.Approve(t.Context(), run, dispatcher.Decision{Call: waits.CallID}); !errors.Is(err, dispatcher.ErrDecided) {
+			if _, err := s.client.Approvals().Approve(t.Context(), run, dispatcher.Decision{Call: waits.CallID}); !errors.Is(err, dispatcher.ErrDecided) {
 				t.Errorf("an approval of a question: %v", err)
 			}
 			var field *messages.FieldError
-			if _, err := s.client.Answer(t.Context(), run, control.AnswerRequest{}); !errors.As(err, &field) || field.Field != "text" {
+			if _, err := s.client.Approvals().Answer(t.Context(), run, control.AnswerRequest{}); !errors.As(err, &field) || field.Field != "text" {
 				t.Errorf("no answer: %v", err)
 			}
-			if _, err := s.client.Answer(t.Context(), run, tc.answer); err != nil {
+			if _, err := s.client.Approvals().Answer(t.Context(), run, tc.answer); err != nil {
 				t.Fatal(err)
 			}
 			r := s.result(run)
@@ -336,9 +336,9 @@ func TestApproveABudget(t *testing.T) {
 			h.frugal(script(t, dear))
 			run := h.spend()
 			h.until(run, messages.EventRunWaiting)
-			decide := h.client.Approve
+			decide := h.client.Approvals().Approve
 			if denied {
-				decide = h.client.Deny
+				decide = h.client.Approvals().Deny
 			}
 			if _, err := decide(t.Context(), run, dispatcher.Decision{By: "ann", Reason: "not a word that extends"}); err != nil {
 				t.Fatal(err)
@@ -372,7 +372,7 @@ func TestParkedRunsCostNothing(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			continue
 		}
-		list, err := s.client.Approvals(t.Context(), messages.DefaultTenant, control.MaxApprovals)
+		list, err := s.client.Approvals().List(t.Context(), messages.DefaultTenant, control.MaxApprovals)
 		if err != nil {
 			t.Fatal(err)
 		}

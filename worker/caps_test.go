@@ -246,7 +246,7 @@ func TestApprovalGivesThePlaceBack(t *testing.T) {
 	for _, r := range runs {
 		s.waitsFor(r, messages.ParkApproval)
 		a := s.asked(r)
-		if _, err := s.client.Approve(t.Context(), r, dispatcher.Decision{Call: a.Call}); err != nil {
+		if _, err := s.client.Approvals().Approve(t.Context(), r, dispatcher.Decision{Call: a.Call}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -380,7 +380,7 @@ func TestPauseInTheMiddle(t *testing.T) {
 
 func (h *house) why(run messages.Ref) *control.Why {
 	h.t.Helper()
-	y, err := h.client.Why(h.t.Context(), run)
+	y, err := h.client.Runs().Why(h.t.Context(), run)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func TestWhy(t *testing.T) {
 	if y := h.why(third); y.Text != want || y.Line != "tenant.default" || y.Ahead != 1 {
 		t.Errorf("%+v", y)
 	}
-	if _, err := h.client.Pause(t.Context(), messages.QuotaRef{Kind: messages.QuotaAgent, Name: "else"}, "ann", "too dear"); err != nil {
+	if _, err := h.client.Fleet().Pause(t.Context(), messages.QuotaRef{Kind: messages.QuotaAgent, Name: "else"}, "ann", "too dear"); err != nil {
 		t.Fatal(err)
 	}
 	talk := func(task *messages.Task) { task.Session = "s" }
@@ -437,7 +437,7 @@ func TestWhy(t *testing.T) {
 	if h.result(first); h.why(first).Text != "It has ended: completed." {
 		t.Errorf("%+v", h.why(first))
 	}
-	if _, err := h.client.Resume(t.Context(), messages.QuotaRef{Kind: messages.QuotaAgent, Name: "else"}, "ann"); err != nil {
+	if _, err := h.client.Fleet().Resume(t.Context(), messages.QuotaRef{Kind: messages.QuotaAgent, Name: "else"}, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	h.result(kept)
@@ -454,7 +454,7 @@ func TestPausedProvider(t *testing.T) {
 	close(b.holds)
 	caps := h.bus.NewCaps(0)
 	of := messages.QuotaRef{Kind: messages.QuotaProvider, Name: "a"}
-	if _, err := h.client.Pause(t.Context(), of, "ann", ""); err != nil {
+	if _, err := h.client.Fleet().Pause(t.Context(), of, "ann", ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := caps.Load(t.Context()); err != nil {
@@ -480,7 +480,7 @@ func TestPausedProvider(t *testing.T) {
 	if y := h.why(run); y.Paused == nil || y.Paused.Name != "a" {
 		t.Errorf("%+v", y)
 	}
-	if _, err := h.client.Resume(t.Context(), of, "ann"); err != nil {
+	if _, err := h.client.Fleet().Resume(t.Context(), of, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.result(run); !r.Success || len(a.began) != 1 {

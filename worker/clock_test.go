@@ -31,7 +31,7 @@ func TestDeadlinesOfAWrongClock(t *testing.T) {
 			if left := time.Until(*asked.Until); left < 8*time.Minute || left > 11*time.Minute {
 				t.Errorf("the approval expires in %v", left)
 			}
-			if _, err := s.client.Approve(t.Context(), run, dispatcher.Decision{Call: asked.Call, Hash: asked.Hash}); err != nil {
+			if _, err := s.client.Approvals().Approve(t.Context(), run, dispatcher.Decision{Call: asked.Call, Hash: asked.Hash}); err != nil {
 				t.Fatal(err)
 			}
 			if r := s.result(run); !r.Success {

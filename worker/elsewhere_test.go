@@ -109,7 +109,7 @@ func TestRunWaitsForAWorkerThatFits(t *testing.T) {
 		if err != nil || st.Status != messages.StatusWaiting || st.Waits != messages.ParkWorker || st.WaitsFor != why || d.Question != why {
 			t.Errorf("%s: %+v %+v %v, want %q", run, st, d, err, why)
 		}
-		if y, err := h.client.Why(t.Context(), run); err != nil || !strings.Contains(y.Text, why) {
+		if y, err := h.client.Runs().Why(t.Context(), run); err != nil || !strings.Contains(y.Text, why) {
 			t.Errorf("why %s: %q %v", run, y.Text, err)
 		}
 	}

@@ -52,7 +52,7 @@ func TestLongRunEnds(t *testing.T) {
 	if st, err := h.client.Status(t.Context(), run); err != nil || st.Status != messages.StatusCompleted {
 		t.Errorf("status without the result: %v, %v", st, err)
 	}
-	if y, err := h.client.Why(t.Context(), run); err != nil || y.Status != messages.StatusCompleted {
+	if y, err := h.client.Runs().Why(t.Context(), run); err != nil || y.Status != messages.StatusCompleted {
 		t.Errorf("why without the result: %v, %v", y, err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // grants gives a tenant a quota that counts at once, for who has not read another.
 func (h *house) grants(tenant string, q messages.Quota) {
 	h.t.Helper()
-	_, err := h.client.PutQuota(h.t.Context(), control.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: tenant}, Quota: q})
+	_, err := h.client.Quotas().Put(h.t.Context(), control.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: tenant}, Quota: q})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestCostCeiling(t *testing.T) {
 	var state *control.QuotaState
 	for end := time.Now().Add(patience); time.Now().Before(end); { // what was read counts for a second
 		var err error
-		if state, err = h.client.Quota(t.Context(), messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}); err != nil {
+		if state, err = h.client.Quotas().Get(t.Context(), messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}); err != nil {
 			t.Fatal(err)
 		}
 		if state.Usage.CostToday > 0 {
@@ -156,13 +156,13 @@ func TestDrainOneWorker(t *testing.T) {
 	if w := list[0]; w.Version != "1.2.3" || w.Slots != worker.DefaultSlots || w.Held != 1 || w.Busy != 1 || w.Draining || w.Begun != nil || w.Since.IsZero() {
 		t.Errorf("the first says of itself: %+v", w)
 	}
-	if _, err := h.client.DrainWorker(t.Context(), "third"); !errors.Is(err, dispatcher.ErrNoWorker) {
+	if _, err := h.client.Fleet().Drain(t.Context(), "third"); !errors.Is(err, dispatcher.ErrNoWorker) {
 		t.Errorf("a worker that is none: %v", err)
 	}
-	if _, err := h.client.DrainWorker(t.Context(), "a.>"); !errors.Is(err, dispatcher.ErrNoWorker) {
+	if _, err := h.client.Fleet().Drain(t.Context(), "a.>"); !errors.Is(err, dispatcher.ErrNoWorker) {
 		t.Errorf("a worker that is a filter: %v", err)
 	}
-	w, err := h.client.DrainWorker(t.Context(), "first")
+	w, err := h.client.Fleet().Drain(t.Context(), "first")
 	if err != nil || !w.Draining || w.ID != list[0].ID {
 		t.Fatalf("drain: %+v, %v", w, err)
 	}
@@ -184,10 +184,10 @@ func TestDrainByName(t *testing.T) {
 	h.worker("a", script(t, dear), worker.Config{Name: "twin"})
 	h.worker("b", script(t, dear), worker.Config{Name: "twin"})
 	list := h.workers("twin", "twin")
-	if _, err := h.client.DrainWorker(t.Context(), "twin"); !errors.Is(err, dispatcher.ErrManyWorkers) {
+	if _, err := h.client.Fleet().Drain(t.Context(), "twin"); !errors.Is(err, dispatcher.ErrManyWorkers) {
 		t.Errorf("two have the name: %v", err)
 	}
-	if _, err := h.client.DrainWorker(t.Context(), list[1].ID); err != nil {
+	if _, err := h.client.Fleet().Drain(t.Context(), list[1].ID); err != nil {
 		t.Fatal(err)
 	}
 	if left := h.workers("twin"); left[0].ID != list[0].ID {
@@ -201,7 +201,7 @@ func (h *house) workers(want ...string) (list []messages.WorkerStatus) {
 	var got []string
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		var err error
-		if list, err = h.client.Workers(h.t.Context()); err != nil {
+		if list, err = h.client.Fleet().Workers(h.t.Context()); err != nil {
 			h.t.Fatal(err)
 		}
 		got = nil

@@ -53,7 +53,7 @@ func (b *bench) openHall(ctx context.Context) (_ *hall, err error) {
 	if s.client, err = dispatcher.New(ctx, s.nc); err != nil {
 		return nil, err
 	}
-	_, err = s.client.ApplyAgent(ctx, agents()[0], "", nil)
+	_, err = s.client.Agents().Apply(ctx, agents()[0], "", nil)
 	return h, err
 }
 

@@ -57,7 +57,7 @@ func applyAll(ctx context.Context, client *dispatcher.Client, dir string, log *s
 	}
 	var failed []error
 	for _, def := range defs {
-		applied, err := client.ApplyAgent(ctx, def, "longshore dev", nil)
+		applied, err := client.Agents().Apply(ctx, def, "longshore dev", nil)
 		switch {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("store agent %s: %w", def.Name, err))

@@ -34,7 +34,7 @@ func TestApproveAfterKill(t *testing.T) {
 	g := w.watch(run)
 	var asked control.WaitingApproval
 	eventually(t, "the run asks", func() bool {
-		list, err := w.client.Approvals(t.Context(), run.Tenant, 0)
+		list, err := w.client.Approvals().List(t.Context(), run.Tenant, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestApproveAfterKill(t *testing.T) {
 		return i >= 0
 	})
 	first.kill()
-	if _, err := w.client.Approve(t.Context(), run, dispatcher.Decision{Call: asked.Call, Hash: asked.Hash, By: "ann"}); err != nil {
+	if _, err := w.client.Approvals().Approve(t.Context(), run, dispatcher.Decision{Call: asked.Call, Hash: asked.Hash, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	w.worker("second")

@@ -61,26 +61,26 @@ func orders() map[string]order {
 		"approve": {
 			agent: "careful", record: record.KindDecided, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
-				return done(c.Approve(ctx, run, dispatcher.Decision{Call: "call_0", Control: again}))
+				return done(c.Approvals().Approve(ctx, run, dispatcher.Decision{Call: "call_0", Control: again}))
 			},
 		},
 		"deny": {
 			agent: "careful", record: record.KindDecided, wakes: true, status: messages.StatusCompleted, says: "not today",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
-				return done(c.Deny(ctx, run, dispatcher.Decision{Call: "call_0", Reason: "not today", Control: again}))
+				return done(c.Approvals().Deny(ctx, run, dispatcher.Decision{Call: "call_0", Reason: "not today", Control: again}))
 			},
 		},
 		"answer": {
 			agent: "asks", record: record.KindAnswered, wakes: true, status: messages.StatusCompleted, says: "Done: blue",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
-				return done(c.Answer(ctx, run, control.AnswerRequest{Text: "blue", Control: again}))
+				return done(c.Approvals().Answer(ctx, run, control.AnswerRequest{Text: "blue", Control: again}))
 			},
 		},
 		"fork": {
 			fork: true, record: record.KindStarted, wakes: true, status: messages.StatusCompleted, says: "Done: Wrote 2 bytes to a.txt",
 			ask: func(ctx context.Context, c *dispatcher.Client, run messages.Ref) error {
 				old := messages.Ref{Tenant: run.Tenant, Run: strings.TrimSuffix(run.Run, forked)}
-				return done(c.Fork(ctx, old, control.ForkRequest{At: 2, NewID: run.Run}))
+				return done(c.Runs().Fork(ctx, old, control.ForkRequest{At: 2, NewID: run.Run}))
 			},
 		},
 		"steer": {

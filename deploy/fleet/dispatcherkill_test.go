@@ -63,7 +63,7 @@ func TestKilledDispatcher(t *testing.T) {
 	w.connect()
 	w.worker("worker", "LONGSHORE_SLOTS=8")
 	schedule := messages.Schedule{Name: "often", Every: messages.Duration(10 * time.Second), Task: messages.Task{Input: messages.TextInput("tick")}}
-	if _, err := w.client.PutSchedule(t.Context(), schedule, "", nil); err != nil {
+	if _, err := w.client.Schedules().Put(t.Context(), schedule, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	var file strings.Builder
@@ -72,11 +72,11 @@ func TestKilledDispatcher(t *testing.T) {
 	}
 	spec := dispatcher.BatchSpec{BatchRef: dispatcher.BatchOf("b")}
 	spec.Webhook, spec.Concurrency = &messages.Webhook{URL: hook.URL}, 20
-	if _, err := w.client.SubmitBatch(t.Context(), spec, dispatcher.ReadLines(strings.NewReader(file.String()))); err != nil {
+	if _, err := w.client.Batches().Submit(t.Context(), spec, dispatcher.ReadLines(strings.NewReader(file.String()))); err != nil {
 		t.Fatal(err)
 	}
 	batch := func() *messages.Batch {
-		b, err := w.client.Batch(t.Context(), spec.BatchRef)
+		b, err := w.client.Batches().Get(t.Context(), spec.BatchRef)
 		if err != nil {
 			return &messages.Batch{}
 		}
@@ -98,7 +98,7 @@ func TestKilledDispatcher(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	seen := map[string]int{}
-	for o, err := range w.client.BatchResults(t.Context(), spec.BatchRef, dispatcher.ByInput) {
+	for o, err := range w.client.Batches().Results(t.Context(), spec.BatchRef, dispatcher.ByInput) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestKilledDispatcher(t *testing.T) {
 	}
 	hook.mu.Unlock()
 	eventually(t, "the schedule goes on", func() bool {
-		st, err := w.client.Schedule(t.Context(), messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"})
+		st, err := w.client.Schedules().Get(t.Context(), messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"})
 		return err == nil && st.Last != nil && st.Last.At.After(killed) && st.Last.Run != ""
 	})
 }

@@ -69,10 +69,10 @@ func TestDrainByCommand(t *testing.T) {
 	g := w.watch(w.submit("work"))
 	call := w.model.next(t)
 	w.worker("second")
-	if _, err := w.client.DrainWorker(t.Context(), "nobody"); !errors.Is(err, dispatcher.ErrNoWorker) {
+	if _, err := w.client.Fleet().Drain(t.Context(), "nobody"); !errors.Is(err, dispatcher.ErrNoWorker) {
 		t.Errorf("drain of nobody: %v", err)
 	}
-	if s, err := w.client.DrainWorker(t.Context(), "first"); err != nil || !s.Draining || s.Name != "first" {
+	if s, err := w.client.Fleet().Drain(t.Context(), "first"); err != nil || !s.Draining || s.Name != "first" {
 		t.Fatalf("drain: %+v, %v", s, err)
 	}
 	call.answer <- turn(call, 2)

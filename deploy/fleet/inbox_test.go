@@ -30,7 +30,7 @@ func TestRunsThatWaitAreListedBeyondTheirEvents(t *testing.T) {
 		{Name: "careful", Tools: []string{"write_file"}, Approve: &messages.Approve{Always: []string{"write_file"}}},
 		{Name: "asker", Tools: []string{"ask_human"}},
 	} {
-		if _, err := w.client.ApplyAgent(t.Context(), def, "", nil); err != nil {
+		if _, err := w.client.Agents().Apply(t.Context(), def, "", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func TestRunsThatWaitAreListedBeyondTheirEvents(t *testing.T) {
 		w.submit("ask", func(t *messages.Task) { t.Agent = "asker" }).Run,
 	}
 	listed := func() bool {
-		list, err := w.client.Runs(t.Context(), dispatcher.RunFilter{Statuses: []messages.Status{messages.StatusWaiting}})
+		list, err := w.client.Runs().List(t.Context(), dispatcher.RunFilter{Statuses: []messages.Status{messages.StatusWaiting}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func TestIndexOfAFleet(t *testing.T) {
 	}
 	found := func(client *dispatcher.Client, f dispatcher.RunFilter) {
 		t.Helper()
-		list, err := client.Runs(t.Context(), f)
+		list, err := client.Runs().List(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestIndexOfAFleet(t *testing.T) {
 	}
 	found(client, dispatcher.RunFilter{Search: "haiku ABOUT"})
 	found(client, dispatcher.RunFilter{Labels: map[string]string{"team": "a"}, Since: time.Now().Add(-time.Hour)})
-	steps, err := client.Steps(t.Context(), dispatcher.Run(id))
+	steps, err := client.Runs().Steps(t.Context(), dispatcher.Run(id))
 	if err != nil || len(steps.Steps) == 0 || steps.Steps[0].ModelCalls != 1 {
 		t.Errorf("%+v, %v", steps, err)
 	}
@@ -67,37 +67,37 @@ func TestIndexOfAFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := client.Runs(t.Context(), dispatcher.RunFilter{})
+	list, err := client.Runs().List(t.Context(), dispatcher.RunFilter{})
 	if err != nil || len(list.Runs) != 2 || list.Runs[0].ID != queued || list.Runs[0].Status != messages.StatusQueued || list.Runs[1].ID != id {
 		t.Errorf("%+v, %v", list, err)
 	}
 	for after, want := range map[string]int{queued: 1, id: 0} {
-		if list, err := client.Runs(t.Context(), dispatcher.RunFilter{After: after}); err != nil || len(list.Runs) != want {
+		if list, err := client.Runs().List(t.Context(), dispatcher.RunFilter{After: after}); err != nil || len(list.Runs) != want {
 			t.Errorf("after %s: %+v, %v", after, list, err)
 		}
 	}
-	if list, err := client.Runs(t.Context(), dispatcher.RunFilter{Limit: 1}); err != nil || len(list.Runs) != 1 || list.Next != queued || list.Found != 2 {
+	if list, err := client.Runs().List(t.Context(), dispatcher.RunFilter{Limit: 1}); err != nil || len(list.Runs) != 1 || list.Next != queued || list.Found != 2 {
 		t.Errorf("the first: %+v, %v", list, err)
 	}
-	if err := client.RebuildIndex(t.Context()); err != nil {
+	if err := client.Index().Rebuild(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the index is made again", func() bool {
-		s, err := client.Index(t.Context())
+		s, err := client.Index().Status(t.Context())
 		return err == nil && s.Behind == 0 && s.Runs == 1 && s.Kind == "sqlite"
 	})
-	stats, err := client.Stats(t.Context(), dispatcher.RunFilter{}, control.StatsByAgent)
+	stats, err := client.Runs().Stats(t.Context(), dispatcher.RunFilter{}, control.StatsByAgent)
 	if err != nil || stats.Total.Runs != 1 || len(stats.Groups) != 1 || stats.Groups[0].Key != messages.DefaultAgent {
 		t.Errorf("%+v, %v", stats, err)
 	}
 	stop(dev)
 
 	dev, client = start(fleet.DevConfig{NoWorker: true, RunIndex: settings.RunIndex{Index: settings.IndexNone}})
-	list, err = client.Runs(t.Context(), dispatcher.RunFilter{Search: "haiku"})
+	list, err = client.Runs().List(t.Context(), dispatcher.RunFilter{Search: "haiku"})
 	if err != nil || len(list.Runs) != 1 || list.Runs[0].ID != id {
 		t.Errorf("without an index: %+v, %v", list, err)
 	}
-	if _, err := client.Stats(t.Context(), dispatcher.RunFilter{}, ""); err == nil {
+	if _, err := client.Runs().Stats(t.Context(), dispatcher.RunFilter{}, ""); err == nil {
 		t.Error("statistics without an index")
 	}
 	stop(dev)

@@ -93,7 +93,7 @@ func TestPublishersRemoveNothingOfOthers(t *testing.T) {
 	}
 	var letters *control.DeadList
 	eventually(t, "there are two dead letters", func() bool {
-		letters, err = keeper.DeadLetters(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}})
+		letters, err = keeper.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}})
 		return err != nil || len(letters.Letters) >= 2
 	})
 	if err := f.idle(ctx); err != nil {

@@ -48,7 +48,7 @@ func TestLogsOfARun(t *testing.T) {
 	}
 	var got []entry
 	var lines []string
-	for e, err := range w.client.Logs(t.Context(), run, dispatcher.LogOptions{Follow: true}) {
+	for e, err := range w.client.Runs().Logs(t.Context(), run, dispatcher.LogOptions{Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestLogsOfARun(t *testing.T) {
 		t.Fatal(diff)
 	}
 	w.watch(plain).end()
-	for e, err := range w.client.Logs(t.Context(), plain, dispatcher.LogOptions{Follow: true}) {
+	for e, err := range w.client.Runs().Logs(t.Context(), plain, dispatcher.LogOptions{Follow: true}) {
 		t.Errorf("a plain run costs an entry: %+v, %v", e, err)
 	}
 

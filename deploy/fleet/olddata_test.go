@@ -60,7 +60,7 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 
 	for _, id := range []string{"inventory", "talk-1"} {
 		run := dispatcher.Run(id)
-		page, err := c.LogPage(t.Context(), run, 0, 1000)
+		page, err := c.Runs().LogPage(t.Context(), run, 0, 1000)
 		as(t, was, "log "+id, page, err)
 		as(t, was, "events "+id, eventsOfLog(t, page, run), nil)
 		r, err := c.Result(t.Context(), run)
@@ -70,33 +70,33 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 		completed(t, must(c.Result(t.Context(), dispatcher.Run(o.Task)))(t), o.Result.Text.(string))
 	}
 	made := old[time.Time](t, was, "made")
-	b, err := c.Batch(t.Context(), messages.BatchRef{Tenant: messages.DefaultTenant, ID: "greetings"})
+	b, err := c.Batches().Get(t.Context(), messages.BatchRef{Tenant: messages.DefaultTenant, ID: "greetings"})
 	if !errors.Is(err, dispatcher.ErrNoBatch) || time.Since(made) < 30*24*time.Hour {
 		as(t, was, "batch", b, err)
 	}
-	history, err := c.AgentHistory(t.Context(), "mate")
+	history, err := c.Agents().History(t.Context(), "mate")
 	as(t, was, "agent", control.History{Changes: history}, err)
 	for i, want := range []string{"Look after the moorings and the lights.", "Look after the moorings."} {
-		if a, err := c.AgentAt(t.Context(), "mate", history[i].Revision); err != nil || a.Agent.Instructions != want {
+		if a, err := c.Agents().At(t.Context(), "mate", history[i].Revision); err != nil || a.Agent.Instructions != want {
 			t.Errorf("revision %d of the agent: %+v, %v", history[i].Revision, a.Agent, err)
 		}
 	}
-	p, err := c.Prompt(t.Context(), "notice", 0)
+	p, err := c.Prompts().Get(t.Context(), "notice", 0)
 	as(t, was, "prompt", p, err)
 
 	t.Run("the run that waits", func(t *testing.T) {
 		run, want := dispatcher.Run("bulletin"), "Done: Wrote 11 bytes to bulletin.txt"
 		before := old[control.LogPage](t, was, "log bulletin")
 		if expires := made.Add(365 * 24 * time.Hour); time.Now().Before(expires) {
-			as(t, was, "log bulletin", must(c.LogPage(t.Context(), run, 0, 1000))(t), nil)
-			if _, err := c.Approve(t.Context(), run, dispatcher.Decision{Call: "call_1_1", By: "ann"}); err != nil {
+			as(t, was, "log bulletin", must(c.Runs().LogPage(t.Context(), run, 0, 1000))(t), nil)
+			if _, err := c.Approvals().Approve(t.Context(), run, dispatcher.Decision{Call: "call_1_1", By: "ann"}); err != nil {
 				t.Fatal(err)
 			}
 		} else {
 			want = "Done: No approval came in time, and the call was not made."
 		}
 		completed(t, must(c.Wait(t.Context(), run))(t), want)
-		after := must(c.LogPage(t.Context(), run, 0, 1000))(t)
+		after := must(c.Runs().LogPage(t.Context(), run, 0, 1000))(t)
 		if n := len(before.Entries); len(after.Entries) <= n {
 			t.Errorf("the log has %d entries, and had %d", len(after.Entries), n)
 		} else {
@@ -110,7 +110,7 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 		}
 		completed(t, must(c.Wait(t.Context(), dispatcher.Run(id)))(t), "Hello, harbour.")
 		var recalled []string
-		for e, err := range c.Log(t.Context(), dispatcher.Run(id)) {
+		for e, err := range c.Runs().Log(t.Context(), dispatcher.Run(id)) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,8 +136,8 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 	})
 	t.Run("the schedule", func(t *testing.T) {
 		ref := messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "tides"}
-		as(t, was, "schedule", must(c.Schedule(t.Context(), ref))(t), nil)
-		s := must(c.ResumeSchedule(t.Context(), ref, "ann"))(t)
+		as(t, was, "schedule", must(c.Schedules().Get(t.Context(), ref))(t), nil)
+		s := must(c.Schedules().Resume(t.Context(), ref, "ann"))(t)
 		if s.Schedule.Paused || len(s.Next) == 0 || s.Next[0].UTC().Format("01-02 15:04") != "01-01 07:00" {
 			t.Errorf("resumed: %+v", s)
 		}

@@ -18,7 +18,7 @@ func TestCancelledRunIsNoLongerParked(t *testing.T) {
 	careful := messages.Definition{
 		Name: "careful", Tools: []string{"write_file"}, Approve: &messages.Approve{Always: []string{"write_file"}},
 	}
-	if _, err := m.town.client.ApplyAgent(t.Context(), careful, "", nil); err != nil {
+	if _, err := m.town.client.Agents().Apply(t.Context(), careful, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	run := m.town.submit("work", func(t *messages.Task) { t.Agent = "careful" })

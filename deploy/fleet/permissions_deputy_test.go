@@ -59,7 +59,7 @@ func TestPermissionsAgainstBorrowedVoices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, err := f.client.Approvals(ctx, messages.DefaultTenant, 0)
+	waiting, err := f.client.Approvals().List(ctx, messages.DefaultTenant, 0)
 	if err != nil || len(waiting.Approvals) != 1 {
 		t.Fatalf("%+v, %v", waiting, err)
 	}
@@ -69,7 +69,7 @@ func TestPermissionsAgainstBorrowedVoices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workers, err := f.client.Workers(ctx)
+	workers, err := f.client.Fleet().Workers(ctx)
 	if err != nil || len(workers) != 1 {
 		t.Fatalf("%+v, %v", workers, err)
 	}
@@ -81,15 +81,15 @@ func TestPermissionsAgainstBorrowedVoices(t *testing.T) {
 			}
 		})
 	}
-	if still, err := f.client.Approvals(ctx, messages.DefaultTenant, 0); err != nil {
+	if still, err := f.client.Approvals().List(ctx, messages.DefaultTenant, 0); err != nil {
 		t.Error(err)
 	} else if diff := cmp.Diff(waiting, still); diff != "" {
 		t.Errorf("the call does not wait any more: %s", diff)
 	}
-	if keys, err := admin.Keys(ctx, ""); err != nil || len(keys.Keys) != 0 {
+	if keys, err := admin.Keys().List(ctx, ""); err != nil || len(keys.Keys) != 0 {
 		t.Errorf("keys: %+v, %v", keys, err)
 	}
-	if now, err := f.client.Workers(ctx); err != nil || len(now) != 1 || now[0].Draining {
+	if now, err := f.client.Fleet().Workers(ctx); err != nil || len(now) != 1 || now[0].Draining {
 		t.Errorf("workers: %+v, %v", now, err)
 	}
 }

@@ -288,7 +288,7 @@ func guardedApproval(ctx context.Context, f *guardedFleet) error {
 	if err != nil {
 		return err
 	}
-	list, err := f.client.Approvals(ctx, messages.DefaultTenant, 0)
+	list, err := f.client.Approvals().List(ctx, messages.DefaultTenant, 0)
 	if err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func guardedApproval(ctx context.Context, f *guardedFleet) error {
 	if i < 0 {
 		return errors.New("it is not in the list")
 	}
-	if _, err := f.client.Approve(ctx, dispatcher.Run(id), dispatcher.Decision{Call: list.Approvals[i].Call}); err != nil {
+	if _, err := f.client.Approvals().Approve(ctx, dispatcher.Run(id), dispatcher.Decision{Call: list.Approvals[i].Call}); err != nil {
 		return err
 	}
 	return f.ends(ctx, dispatcher.Run(id), messages.StatusCompleted)
@@ -315,7 +315,7 @@ func guardedQuestion(ctx context.Context, f *guardedFleet) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.client.Answer(ctx, dispatcher.Run(id), control.AnswerRequest{Text: "that one"}); err != nil {
+	if _, err := f.client.Approvals().Answer(ctx, dispatcher.Run(id), control.AnswerRequest{Text: "that one"}); err != nil {
 		return err
 	}
 	return f.ends(ctx, dispatcher.Run(id), messages.StatusCompleted)
@@ -335,10 +335,10 @@ func guardedSession(ctx context.Context, f *guardedFleet) error {
 			return err
 		}
 	}
-	if _, err := f.client.Session(ctx, messages.DefaultTenant, "talk"); err != nil {
+	if _, err := f.client.Sessions().Get(ctx, messages.DefaultTenant, "talk"); err != nil {
 		return err
 	}
-	_, err := f.client.DeleteSession(ctx, messages.DefaultTenant, "talk")
+	_, err := f.client.Sessions().Delete(ctx, messages.DefaultTenant, "talk")
 	return err
 }
 
@@ -347,7 +347,7 @@ func guardedBatch(ctx context.Context, f *guardedFleet) error {
 	for i := range 3 {
 		fmt.Fprintf(&lines, `{"custom_id":"line-%d","input":"write line %d"}`+"\n", i, i)
 	}
-	head, err := f.client.SubmitBatch(ctx, dispatcher.BatchSpec{}, dispatcher.ReadLines(strings.NewReader(lines.String())))
+	head, err := f.client.Batches().Submit(ctx, dispatcher.BatchSpec{}, dispatcher.ReadLines(strings.NewReader(lines.String())))
 	if err != nil {
 		return err
 	}
@@ -357,14 +357,14 @@ func guardedBatch(ctx context.Context, f *guardedFleet) error {
 		case <-ctx.Done():
 			return fmt.Errorf("the batch is %s: %w", head.Status, context.Cause(ctx))
 		}
-		if head, err = f.client.Batch(ctx, head.BatchRef); err != nil {
+		if head, err = f.client.Batches().Get(ctx, head.BatchRef); err != nil {
 			return err
 		}
 	}
 	if head.Counts.Completed != 3 {
 		return fmt.Errorf("%d of 3 lines are completed", head.Counts.Completed)
 	}
-	for _, err := range f.client.BatchResults(ctx, head.BatchRef, dispatcher.ByInput) {
+	for _, err := range f.client.Batches().Results(ctx, head.BatchRef, dispatcher.ByInput) {
 		if err != nil {
 			return err
 		}
@@ -377,7 +377,7 @@ func guardedFork(ctx context.Context, f *guardedFleet) error {
 	if err != nil {
 		return err
 	}
-	forked, err := f.client.Fork(ctx, run, control.ForkRequest{At: 2})
+	forked, err := f.client.Runs().Fork(ctx, run, control.ForkRequest{At: 2})
 	if err != nil {
 		return err
 	}
@@ -397,14 +397,14 @@ func guardedCatalog(ctx context.Context, f *guardedFleet) error {
 	if err != nil {
 		return err
 	}
-	if _, err := admin.PutPrompt(ctx, messages.Prompt{ID: "hello", Text: "Be kind."}, nil); err != nil {
+	if _, err := admin.Prompts().Put(ctx, messages.Prompt{ID: "hello", Text: "Be kind."}, nil); err != nil {
 		return fmt.Errorf("put a prompt: %w", err)
 	}
 	def := messages.Definition{Name: "prompted", Tools: []string{"write_file"}, Prompt: &messages.PromptRef{ID: "hello"}}
-	if _, err := admin.ApplyAgent(ctx, def, "ann", nil); err != nil {
+	if _, err := admin.Agents().Apply(ctx, def, "ann", nil); err != nil {
 		return fmt.Errorf("apply an agent: %w", err)
 	}
-	if _, err := admin.Agents(ctx); err != nil {
+	if _, err := admin.Agents().List(ctx); err != nil {
 		return fmt.Errorf("list agents: %w", err)
 	}
 	_, err = f.run(ctx, messages.Task{Agent: "prompted", Input: messages.TextInput("write")}, messages.StatusCompleted)
@@ -465,21 +465,21 @@ func guardedReads(ctx context.Context, f *guardedFleet) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.client.Runs(ctx, dispatcher.RunFilter{}); err != nil {
+	if _, err := f.client.Runs().List(ctx, dispatcher.RunFilter{}); err != nil {
 		return fmt.Errorf("list runs: %w", err)
 	}
-	if _, err := f.client.Batches(ctx, messages.DefaultTenant, 0); err != nil {
+	if _, err := f.client.Batches().List(ctx, messages.DefaultTenant, 0); err != nil {
 		return fmt.Errorf("list batches: %w", err)
 	}
 	if _, err := f.client.Status(ctx, run); err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
-	for _, err := range f.client.Log(ctx, run) {
+	for _, err := range f.client.Runs().Log(ctx, run) {
 		if err != nil {
 			return fmt.Errorf("log: %w", err)
 		}
 	}
-	for _, err := range f.client.Logs(ctx, run, dispatcher.LogOptions{Follow: true}) {
+	for _, err := range f.client.Runs().Logs(ctx, run, dispatcher.LogOptions{Follow: true}) {
 		if err != nil {
 			return fmt.Errorf("log entries: %w", err)
 		}
@@ -623,15 +623,15 @@ func guardedTenant(ctx context.Context, f *guardedFleet) error {
 		if e.Name() != messages.EventRunWaiting {
 			continue
 		}
-		list, err := approver.Approvals(ctx, "acme", 0)
+		list, err := approver.Approvals().List(ctx, "acme", 0)
 		if err != nil || len(list.Approvals) != 1 {
 			return fmt.Errorf("approvals: %v, %w", list, err)
 		}
-		if _, err := approver.Approve(ctx, run, dispatcher.Decision{Call: list.Approvals[0].Call, By: "ann"}); err != nil {
+		if _, err := approver.Approvals().Approve(ctx, run, dispatcher.Decision{Call: list.Approvals[0].Call, By: "ann"}); err != nil {
 			return fmt.Errorf("approve: %w", err)
 		}
 	}
-	for _, err := range viewer.Logs(ctx, run, dispatcher.LogOptions{}) {
+	for _, err := range viewer.Runs().Logs(ctx, run, dispatcher.LogOptions{}) {
 		if !errors.Is(err, dispatcher.ErrBound) {
 			return fmt.Errorf("log entries: %w", err)
 		}

@@ -39,7 +39,7 @@ func TestAnswersGoToInboxesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	workers, err := f.client.Workers(ctx)
+	workers, err := f.client.Fleet().Workers(ctx)
 	if err != nil || len(workers) != 1 {
 		t.Fatalf("workers: %v, %v", workers, err)
 	}
@@ -50,7 +50,7 @@ func TestAnswersGoToInboxesAlone(t *testing.T) {
 	if _, err := nc.Request("tasks.normal.acme.y", task.Data, patience); err != nil {
 		t.Fatal(err)
 	}
-	if workers, err = f.client.Workers(ctx); err != nil || len(workers) != 1 || workers[0].Draining {
+	if workers, err = f.client.Fleet().Workers(ctx); err != nil || len(workers) != 1 || workers[0].Draining {
 		t.Errorf("workers: %v, %v", workers, err)
 	}
 	if r, err := f.client.Result(ctx, run); err != nil || r.Status != messages.StatusCompleted {

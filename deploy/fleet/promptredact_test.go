@@ -55,13 +55,13 @@ func TestPromptsRedact(t *testing.T) {
 	}
 	const want = "Explain: Authorization: Bearer [redacted]"
 	for engine, text := range map[string]string{messages.EngineLiquid: "Explain: {{ log | redact }}", messages.EngineHandlebars: "Explain: {{redact log}}"} {
-		if _, err := client.PutPrompt(t.Context(), messages.Prompt{ID: engine, Engine: engine, Text: text}, nil); err != nil {
+		if _, err := client.Prompts().Put(t.Context(), messages.Prompt{ID: engine, Engine: engine, Text: text}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if shown, err := client.RenderPrompt(t.Context(), control.PromptRender{ID: engine, Vars: vars}); err != nil || shown.Text != want {
+		if shown, err := client.Prompts().Render(t.Context(), control.PromptRender{ID: engine, Vars: vars}); err != nil || shown.Text != want {
 			t.Errorf("%s: rendered as %q, %v", engine, shown.Text, err)
 		}
-		if _, err := client.ApplyAgent(t.Context(), messages.Definition{Name: engine, Prompt: &messages.PromptRef{ID: engine, Vars: vars}}, "", nil); err != nil {
+		if _, err := client.Agents().Apply(t.Context(), messages.Definition{Name: engine, Prompt: &messages.PromptRef{ID: engine, Vars: vars}}, "", nil); err != nil {
 			t.Fatal(err)
 		}
 		id, err := client.Submit(t.Context(), messages.Task{Agent: engine, Input: messages.TextInput("go")})

@@ -34,7 +34,7 @@ func agentFolder(t *testing.T, tools map[string]string) string {
 func (w *town) listed(n int) {
 	w.t.Helper()
 	eventually(w.t, "the workers answer", func() bool {
-		list, err := w.client.Workers(w.t.Context())
+		list, err := w.client.Fleet().Workers(w.t.Context())
 		return err == nil && len(list) == n
 	})
 }

@@ -83,7 +83,7 @@ func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.client.PutSchedule(t.Context(), s, "", nil); err != nil {
+	if _, err := w.client.Schedules().Put(t.Context(), s, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	begun, killed := time.Now(), 0
@@ -108,10 +108,10 @@ func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 	var st *control.ScheduleStatus
 	eventually(t, "an occurrence after the kills runs", func() (ok bool) {
 		var err error
-		st, err = w.client.Schedule(t.Context(), ref)
+		st, err = w.client.Schedules().Get(t.Context(), ref)
 		return err == nil && st.Last != nil && st.Last.At.After(over) && ended.of(ref.Run(st.Last.At).Run) > 0
 	})
-	if _, err := w.client.PauseSchedule(t.Context(), ref, ""); err != nil {
+	if _, err := w.client.Schedules().Pause(t.Context(), ref, ""); err != nil {
 		t.Fatal(err)
 	}
 	skipped, from := map[time.Time]string{}, begun.Truncate(time.Second).Add(time.Second)

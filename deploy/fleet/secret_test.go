@@ -79,7 +79,7 @@ func TestSecretsStayInside(t *testing.T) {
 
 	for _, run := range runs { // they are among the streams
 		redacted := 0
-		for e, err := range w.client.Logs(t.Context(), run, dispatcher.LogOptions{Follow: true}) {
+		for e, err := range w.client.Runs().Logs(t.Context(), run, dispatcher.LogOptions{Follow: true}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,7 +61,7 @@ func TestForgedApproval(t *testing.T) {
 	}
 	asked := func() control.WaitingApproval {
 		t.Helper()
-		list, err := f.client.Approvals(ctx, run.Tenant, 0)
+		list, err := f.client.Approvals().List(ctx, run.Tenant, 0)
 		if err != nil || len(list.Approvals) != 1 {
 			t.Fatalf("approvals: %+v, %v", list, err)
 		}
@@ -95,7 +95,7 @@ func TestForgedApproval(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"write when you may 0": 1}, f.model.counts()); diff != "" {
 		t.Errorf("model calls: %s", diff)
 	}
-	if _, err := f.client.Approve(ctx, run, dispatcher.Decision{Call: first.Call, Hash: first.Hash, By: "bob"}); err != nil {
+	if _, err := f.client.Approvals().Approve(ctx, run, dispatcher.Decision{Call: first.Call, Hash: first.Hash, By: "bob"}); err != nil {
 		t.Fatal(err)
 	}
 	f.work("second")

@@ -99,7 +99,7 @@ scenes:
 // key makes a key and returns the header that shows it.
 func (g *guarded) key(tenant string, roles ...control.AccessRole) []string {
 	g.t.Helper()
-	key, _, err := g.client.CreateKey(g.t.Context(), dispatcher.KeySpec{Tenant: tenant, Roles: roles, Name: "of " + tenant})
+	key, _, err := g.client.Keys().Create(g.t.Context(), dispatcher.KeySpec{Tenant: tenant, Roles: roles, Name: "of " + tenant})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func TestRevokedKey(t *testing.T) {
 		}
 		ended <- last
 	}()
-	if _, err := g.client.RevokeKey(t.Context(), id, "ann"); err != nil {
+	if _, err := g.client.Keys().Revoke(t.Context(), id, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(10 * time.Second))
@@ -314,13 +314,13 @@ func TestRevokedKey(t *testing.T) {
 		t.Fatal("the stream goes on")
 	}
 	g.do("GET", "/v1/tasks/r", "", http.StatusUnauthorized, nil, header...)
-	if _, err := g.client.RevokeKey(t.Context(), id, "ann"); err != nil {
+	if _, err := g.client.Keys().Revoke(t.Context(), id, "ann"); err != nil {
 		t.Errorf("revoked twice: %v", err)
 	}
-	if _, err := g.client.RevokeKey(t.Context(), "aaaaaaaaaaaa", "ann"); !errors.Is(err, dispatcher.ErrNoKey) {
+	if _, err := g.client.Keys().Revoke(t.Context(), "aaaaaaaaaaaa", "ann"); !errors.Is(err, dispatcher.ErrNoKey) {
 		t.Errorf("a key that never was is revoked: %v", err)
 	}
-	list, err := g.client.Keys(t.Context(), "")
+	list, err := g.client.Keys().List(t.Context(), "")
 	if err != nil || len(list.Keys) != 0 {
 		t.Errorf("left: %+v, %v", list, err)
 	}

@@ -13,12 +13,12 @@ type AgentList struct {
 }
 
 func listAgents(ctx context.Context, q *query) (any, error) {
-	agents, err := q.api.cfg.Client.Agents(ctx)
+	agents, err := q.api.cfg.Client.Agents().List(ctx)
 	return AgentList{agents}, err
 }
 
 func getAgent(ctx context.Context, q *query) (any, error) {
-	def, err := q.api.cfg.Client.Agent(ctx, q.r.PathValue("name"))
+	def, err := q.api.cfg.Client.Agents().Get(ctx, q.r.PathValue("name"))
 	if err != nil {
 		p := problemOf(err)
 		if p.Code == messages.CodeUnknownAgent {

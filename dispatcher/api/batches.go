@@ -50,9 +50,9 @@ func submitBatch(w http.ResponseWriter, q *query) error {
 	var last dispatcher.BatchReport
 	if dry {
 		spec.Estimate = true
-		last.Check, err = q.api.cfg.Client.CheckBatch(ctx, spec, body)
+		last.Check, err = q.api.cfg.Client.Batches().Check(ctx, spec, body)
 	} else {
-		last.Batch, err = q.api.cfg.Client.SubmitBatch(ctx, spec, body)
+		last.Batch, err = q.api.cfg.Client.Batches().Submit(ctx, spec, body)
 	}
 	if err != nil && !errors.Is(err, dispatcher.ErrBatchInvalid) {
 		if !out.began {
@@ -183,7 +183,7 @@ func retryBatch(ctx context.Context, q *query) (any, error) {
 	ctx, stop := q.api.untilDrain(ctx)
 	defer stop()
 	spec := dispatcher.BatchSpec{BatchRef: messages.BatchRef{Tenant: ref.Tenant, ID: body.ID}}
-	return q.api.cfg.Client.RetryBatch(ctx, ref, spec, body.Failed)
+	return q.api.cfg.Client.Batches().Retry(ctx, ref, spec, body.Failed)
 }
 
 // batchResults streams how the lines of a batch ended.
@@ -208,13 +208,13 @@ func batchResults(w http.ResponseWriter, q *query) error {
 	ctx, stop := q.api.untilDrain(q.r.Context())
 	defer stop()
 	lookup, cancel := context.WithTimeout(ctx, requestTimeout)
-	_, err = q.api.cfg.Client.Batch(lookup, ref)
+	_, err = q.api.cfg.Client.Batches().Get(lookup, ref)
 	cancel()
 	if err != nil {
 		return err
 	}
 	out := &lines{w: w, rc: http.NewResponseController(w)}
-	for o, err := range q.api.cfg.Client.BatchResults(ctx, ref, order) {
+	for o, err := range q.api.cfg.Client.Batches().Results(ctx, ref, order) {
 		if err != nil && !out.began {
 			return err
 		}

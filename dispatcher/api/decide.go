@@ -57,9 +57,9 @@ func decideApproval(ctx context.Context, q *query) (any, error) {
 	d := dispatcher.Decision{Call: body.Call, Hash: body.Hash, By: q.by(body.By), Reason: body.Reason, Control: id}
 	switch body.Decision {
 	case "approve":
-		return q.api.cfg.Client.Approve(ctx, run, d)
+		return q.api.cfg.Client.Approvals().Approve(ctx, run, d)
 	case "deny":
-		return q.api.cfg.Client.Deny(ctx, run, d)
+		return q.api.cfg.Client.Approvals().Deny(ctx, run, d)
 	default:
 		return nil, &messages.FieldError{Field: "decision", Reason: "must be approve or deny"}
 	}

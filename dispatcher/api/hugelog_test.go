@@ -95,7 +95,7 @@ func TestLogOfAHugeAnswer(t *testing.T) {
 	}
 
 	var answer strings.Builder
-	for e, err := range client.Log(t.Context(), run) {
+	for e, err := range client.Runs().Log(t.Context(), run) {
 		if err != nil {
 			t.Fatal(err)
 		}

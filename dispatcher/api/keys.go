@@ -91,7 +91,7 @@ func createKey(ctx context.Context, q *query) (any, error) {
 	if order.Expires != nil {
 		spec.Expires = *order.Expires
 	}
-	key, about, err := q.api.cfg.Client.CreateKey(ctx, spec)
+	key, about, err := q.api.cfg.Client.Keys().Create(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func listKeys(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.api.cfg.Client.Keys(ctx, tenant)
+	return q.api.cfg.Client.Keys().List(ctx, tenant)
 }
 
 func revokeKey(ctx context.Context, q *query) (any, error) {
@@ -117,7 +117,7 @@ func revokeKey(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	change, err := q.api.cfg.Client.RevokeKeyOf(ctx, tenant, q.r.PathValue("id"), q.by(""))
+	change, err := q.api.cfg.Client.Keys().RevokeOf(ctx, tenant, q.r.PathValue("id"), q.by(""))
 	if wrong, ok := errors.AsType[*messages.FieldError](err); errors.Is(err, dispatcher.ErrNoKey) || ok && wrong.Field == "id" {
 		return nil, problemf(http.StatusNotFound, messages.CodeNotFound, "no such key")
 	}

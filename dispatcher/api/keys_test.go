@@ -92,7 +92,7 @@ func TestKeysOverHTTP(t *testing.T) {
 
 // stored looks for a key, as the command does.
 func (g *guarded) stored(id string) (k control.APIKey, ok bool, err error) {
-	l, err := g.client.Keys(g.t.Context(), "")
+	l, err := g.client.Keys().List(g.t.Context(), "")
 	if err != nil {
 		return k, false, err
 	}

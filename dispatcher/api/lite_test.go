@@ -427,7 +427,7 @@ func TestWaitForTheModelNamesItsCause(t *testing.T) {
 	var why control.Why
 	h.do("GET", "/v1/tasks/stuck/why", "", 200, &why)
 	names("why", why.Cause, why.Until)
-	if !strings.Contains(why.Text, "after attempt 1 failed: ") || !strings.Contains(why.Text, "the next attempt is at") {
+	if !strings.Contains(why.Text, "; attempt 1 failed: ") || !strings.Contains(why.Text, "the next attempt is at") {
 		t.Error(why.Text)
 	}
 	var list struct{ Runs []messages.RunSummary }

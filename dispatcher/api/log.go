@@ -38,5 +38,5 @@ func getLog(ctx context.Context, q *query) (any, error) {
 			return nil, &messages.FieldError{Field: "after", Reason: "must be the sequence of an entry"}
 		}
 	}
-	return q.api.cfg.Client.LogPage(ctx, run, after, limit)
+	return q.api.cfg.Client.Runs().LogPage(ctx, run, after, limit)
 }

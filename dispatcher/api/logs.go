@@ -91,7 +91,7 @@ const logPageBytes = 4 << 20
 
 func (a *API) logPage(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, limit int) (*messages.LogEntryList, error) {
 	list, size := &messages.LogEntryList{Entries: []messages.StoredLogEntry{}}, 0
-	for e, err := range a.cfg.Client.Logs(ctx, run, o) {
+	for e, err := range a.cfg.Client.Runs().Logs(ctx, run, o) {
 		if err != nil {
 			return nil, fmt.Errorf("read log entries: %w", err)
 		}
@@ -130,7 +130,7 @@ func followLogs(w http.ResponseWriter, q *query, run messages.Ref, o dispatcher.
 }
 
 func (a *API) forwardLogs(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, to chan<- messages.StoredLogEntry) error {
-	for e, err := range a.cfg.Client.Logs(ctx, run, o) {
+	for e, err := range a.cfg.Client.Runs().Logs(ctx, run, o) {
 		if err != nil {
 			return err
 		}

@@ -130,7 +130,7 @@ func TestLogsAreFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for e, err := range client.Logs(t.Context(), dispatcher.Run("r1"), dispatcher.LogOptions{Follow: true}) {
+	for e, err := range client.Runs().Logs(t.Context(), dispatcher.Run("r1"), dispatcher.LogOptions{Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}

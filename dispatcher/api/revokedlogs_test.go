@@ -28,7 +28,7 @@ func TestRevokedKeyEndsLogs(t *testing.T) {
 		defer close(ended)
 		_, _ = io.Copy(io.Discard, resp.Body)
 	}()
-	if _, err := g.client.RevokeKey(t.Context(), strings.Split(header[1], "_")[1], "ann"); err != nil {
+	if _, err := g.client.Keys().Revoke(t.Context(), strings.Split(header[1], "_")[1], "ann"); err != nil {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(10 * time.Second))

@@ -48,7 +48,7 @@ func runSchedule(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	run, err := q.api.cfg.Client.RunSchedule(ctx, ref)
+	run, err := q.api.cfg.Client.Schedules().Run(ctx, ref)
 	if err != nil {
 		return nil, scheduleError(err)
 	}

@@ -27,7 +27,7 @@ func runStats(ctx context.Context, q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := q.api.cfg.Client.Stats(ctx, f, control.StatsBy(q.text("by")))
+	stats, err := q.api.cfg.Client.Runs().Stats(ctx, f, control.StatsBy(q.text("by")))
 	return stats, withoutIndex(err)
 }
 

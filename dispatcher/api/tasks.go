@@ -246,7 +246,7 @@ func listTasks(ctx context.Context, q *query) (any, error) {
 	if f.After = q.text("after"); f.After != "" && !strict.ValidToken(f.After) {
 		return nil, &messages.FieldError{Field: "after", Reason: "must be the id of a task"}
 	}
-	return q.api.cfg.Client.Runs(ctx, f)
+	return q.api.cfg.Client.Runs().List(ctx, f)
 }
 
 // BulkCancel answers a cancel of many tasks.
@@ -280,13 +280,13 @@ func cancelTasks(ctx context.Context, q *query) (any, error) {
 		return nil, err
 	}
 	f.Limit = maxBulk
-	list, err := q.api.cfg.Client.Runs(ctx, f)
+	list, err := q.api.cfg.Client.Runs().List(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	out := BulkCancel{Cancelled: []string{}, More: list.Next != "" || list.MoreQueued || list.Behind > 0}
 	for _, r := range list.Runs {
-		_, err := q.api.cfg.Client.CancelAs(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, q.by(""), body.Reason)
+		_, err := q.api.cfg.Client.Runs().CancelAs(ctx, messages.Ref{Tenant: r.Tenant, Run: r.ID}, q.by(""), body.Reason)
 		switch {
 		case errors.Is(err, dispatcher.ErrEnded): // meanwhile
 		case err != nil:

@@ -76,7 +76,7 @@ func complete(c *conn.Caller, above string, commands []*cobra.Command) {
 
 func batches(ctx context.Context, client *dispatcher.Client, tenant, _ string) ([]conn.Offer, error) {
 	const most = 100
-	list, err := client.Batches(ctx, tenant, most)
+	list, err := client.Batches().List(ctx, tenant, most)
 	if err != nil {
 		return nil, err
 	}
@@ -84,22 +84,22 @@ func batches(ctx context.Context, client *dispatcher.Client, tenant, _ string) (
 }
 
 func agents(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Agents(ctx)
+	list, err := client.Agents().List(ctx)
 	return offered(list, func(d *messages.Definition) conn.Offer { return conn.Offer{Name: d.Name, About: d.Description} }), err
 }
 
 func prompts(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Prompts(ctx, control.PromptFilter{})
+	list, err := client.Prompts().List(ctx, control.PromptFilter{})
 	return offered(list, func(p *messages.Prompt) conn.Offer { return conn.Offer{Name: p.ID, About: p.Name} }), err
 }
 
 func schedules(ctx context.Context, client *dispatcher.Client, tenant, _ string) ([]conn.Offer, error) {
-	list, err := client.Schedules(ctx, tenant)
+	list, err := client.Schedules().List(ctx, tenant)
 	return offered(list, func(s *control.ScheduleSummary) conn.Offer { return conn.Offer{Name: s.Name, About: s.Agent} }), err
 }
 
 func sessions(ctx context.Context, client *dispatcher.Client, tenant, _ string) ([]conn.Offer, error) {
-	list, err := client.Sessions(ctx, tenant)
+	list, err := client.Sessions().List(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +107,13 @@ func sessions(ctx context.Context, client *dispatcher.Client, tenant, _ string) 
 }
 
 func workers(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Workers(ctx)
+	list, err := client.Fleet().Workers(ctx)
 	return offered(list, func(w *messages.WorkerStatus) conn.Offer { return conn.Offer{Name: w.Name, About: w.Version} }), err
 }
 
 // tenants are those that have a lane.
 func tenants(ctx context.Context, client *dispatcher.Client, _, _ string) ([]conn.Offer, error) {
-	list, err := client.Lanes(ctx, control.LanesRequest{})
+	list, err := client.Fleet().Lanes(ctx, control.LanesRequest{})
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (f *fleet) leads(t *testing.T) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); ; <-tick.C {
-		if s, err := client.Index(t.Context()); err == nil && s.Leads {
+		if s, err := client.Index().Status(t.Context()); err == nil && s.Leads {
 			return
 		} else if time.Now().After(deadline) {
 			t.Fatalf("the index is not applied: %+v, %v", s, err)
@@ -121,30 +121,30 @@ func TestIndexOfATenant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := c.Runs(t.Context(), dispatcher.RunFilter{Tenant: "acme"})
+	list, err := c.Runs().List(t.Context(), dispatcher.RunFilter{Tenant: "acme"})
 	if err != nil || len(list.Runs) != 1 || list.Runs[0].ID != "r-acme" {
 		t.Errorf("runs: %+v, %v", list, err)
 	}
-	stats, err := c.Stats(t.Context(), dispatcher.RunFilter{Tenant: "acme"}, control.StatsByStatus)
+	stats, err := c.Runs().Stats(t.Context(), dispatcher.RunFilter{Tenant: "acme"}, control.StatsByStatus)
 	if err != nil || stats.Total.Runs != 1 {
 		t.Errorf("stats: %+v, %v", stats, err)
 	}
-	if steps, err := c.Steps(t.Context(), messages.Ref{Tenant: "acme", Run: "r-acme"}); err != nil || len(steps.Steps) != 0 {
+	if steps, err := c.Runs().Steps(t.Context(), messages.Ref{Tenant: "acme", Run: "r-acme"}); err != nil || len(steps.Steps) != 0 {
 		t.Errorf("steps: %+v, %v", steps, err)
 	}
-	if list, err := c.Runs(t.Context(), dispatcher.RunFilter{Tenant: "other"}); err == nil && len(list.Runs) > 0 {
+	if list, err := c.Runs().List(t.Context(), dispatcher.RunFilter{Tenant: "other"}); err == nil && len(list.Runs) > 0 {
 		t.Errorf("runs of another: %+v", list)
 	}
-	if stats, err := c.Stats(t.Context(), dispatcher.RunFilter{Tenant: "other"}, ""); err == nil && stats.Total.Runs > 0 {
+	if stats, err := c.Runs().Stats(t.Context(), dispatcher.RunFilter{Tenant: "other"}, ""); err == nil && stats.Total.Runs > 0 {
 		t.Errorf("stats of another: %+v", stats)
 	}
-	if _, err := c.Steps(t.Context(), messages.Ref{Tenant: "other", Run: "r-other"}); err == nil {
+	if _, err := c.Runs().Steps(t.Context(), messages.Ref{Tenant: "other", Run: "r-other"}); err == nil {
 		t.Error("steps of another")
 	}
-	if _, err := c.Index(t.Context()); err == nil {
+	if _, err := c.Index().Status(t.Context()); err == nil {
 		t.Error("a tenant is told of the index of all")
 	}
-	if err := c.RebuildIndex(t.Context()); err == nil {
+	if err := c.Index().Rebuild(t.Context()); err == nil {
 		t.Error("a tenant makes the index again")
 	}
 }

@@ -74,7 +74,7 @@ func (a *asker) park(id string, until time.Time) (messages.Ref, *messages.Approv
 func (a *asker) list() (ids []string, read uint64) {
 	a.t.Helper()
 	before := a.served.Stats().InMsgs
-	list, err := a.client.Approvals(a.t.Context(), messages.DefaultTenant, 0)
+	list, err := a.client.Approvals().List(a.t.Context(), messages.DefaultTenant, 0)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestApprovalsAreListedWhileTheyWait(t *testing.T) {
 	if ids, _ := a.list(); fmt.Sprint(ids) != "[third second first]" {
 		t.Errorf("waiting: %v", ids)
 	}
-	if _, err := a.client.Approve(t.Context(), first, dispatcher.Decision{Call: "c1", Hash: asks.Hash}); err != nil {
+	if _, err := a.client.Approvals().Approve(t.Context(), first, dispatcher.Decision{Call: "c1", Hash: asks.Hash}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.client.Cancel(t.Context(), third, "not needed"); err != nil {

@@ -68,7 +68,7 @@ func TestStartLeavesTheDefaultAgentAlone(t *testing.T) {
 	}
 	instructions := func() string {
 		t.Helper()
-		r, err := c.AgentAt(t.Context(), messages.DefaultAgent, 0)
+		r, err := c.Agents().At(t.Context(), messages.DefaultAgent, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestStartLeavesTheDefaultAgentAlone(t *testing.T) {
 	if got := instructions(); got != builtin.Instructions {
 		t.Errorf("built in: %q", got)
 	}
-	if _, err := c.ApplyAgent(t.Context(), messages.Definition{Name: messages.DefaultAgent, Instructions: "Mine."}, "ann", nil); err != nil {
+	if _, err := c.Agents().Apply(t.Context(), messages.Definition{Name: messages.DefaultAgent, Instructions: "Mine."}, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -90,18 +90,18 @@ func TestStartLeavesTheDefaultAgentAlone(t *testing.T) {
 	if got := instructions(); got != "Mine." {
 		t.Errorf("after a restart: %q", got)
 	}
-	if _, err := c.DeleteAgent(t.Context(), control.CatalogDelete{Name: messages.DefaultAgent, By: "ann"}); err != nil {
+	if _, err := c.Agents().Delete(t.Context(), control.CatalogDelete{Name: messages.DefaultAgent, By: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	stop()
 	stop = serve(t, nc, service.Config{})
-	if history, err := c.AgentHistory(t.Context(), messages.DefaultAgent); err != nil || !history[0].Deleted {
+	if history, err := c.Agents().History(t.Context(), messages.DefaultAgent); err != nil || !history[0].Deleted {
 		t.Errorf("after a delete: %+v %v", history, err)
 	}
 	if got := instructions(); got != builtin.Instructions {
 		t.Errorf("the built-in one is behind it: %q", got)
 	}
-	if d, err := c.Agent(t.Context(), messages.DefaultAgent); err != nil || d.Instructions != builtin.Instructions {
+	if d, err := c.Agents().Get(t.Context(), messages.DefaultAgent); err != nil || d.Instructions != builtin.Instructions {
 		t.Errorf("the built-in one is behind it: %+v %v", d, err)
 	}
 	stop()
@@ -128,15 +128,15 @@ func TestPolicyOfPrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{"fine": "", "sk-123": "policy: holds a key", "boom": "policy: boom"} {
-		_, err := c.PutPrompt(t.Context(), messages.Prompt{ID: "p", Text: text}, nil)
+		_, err := c.Prompts().Put(t.Context(), messages.Prompt{ID: "p", Text: text}, nil)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", text, err)
 		}
-		if v, err := c.ValidatePrompt(t.Context(), messages.Prompt{ID: "p", Text: text}); err != nil || v.OK != (want == "") {
+		if v, err := c.Prompts().Validate(t.Context(), messages.Prompt{ID: "p", Text: text}); err != nil || v.OK != (want == "") {
 			t.Errorf("%s: %+v %v", text, v, err)
 		}
 	}
-	history, err := c.PromptHistory(t.Context(), "p")
+	history, err := c.Prompts().History(t.Context(), "p")
 	if err != nil || len(history) != 1 {
 		t.Errorf("%+v %v", history, err)
 	}

@@ -77,7 +77,7 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 		"nobody's":      {control.DeadFilter{Tenant: "umbrella"}, nil},
 		"another agent": {control.DeadFilter{Tenant: "acme", Agent: "reader"}, nil},
 	} {
-		list, err := o.client.DeadLetters(ctx, control.DeadListRequest{DeadFilter: tt.filter})
+		list, err := o.client.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: tt.filter})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,11 +92,11 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 			t.Errorf("%s: %q, next %d", name, got, list.Next)
 		}
 	}
-	page, err := o.client.DeadLetters(ctx, control.DeadListRequest{Limit: 1})
+	page, err := o.client.DeadLetters().List(ctx, control.DeadListRequest{Limit: 1})
 	if err != nil || len(page.Letters) != 1 || page.Letters[0].Seq != a || page.Next != a {
 		t.Errorf("%+v %v", page, err)
 	}
-	page, err = o.client.DeadLetters(ctx, control.DeadListRequest{Limit: 1, After: page.Next})
+	page, err = o.client.DeadLetters().List(ctx, control.DeadListRequest{Limit: 1, After: page.Next})
 	if err != nil || len(page.Letters) != 1 || page.Letters[0].Seq != b || page.Next != 0 {
 		t.Errorf("%+v %v", page, err)
 	}
@@ -111,25 +111,25 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 		"agent":              {control.DeadListRequest{DeadFilter: control.DeadFilter{Agent: ">"}}, "agent"},
 		"limit":              {control.DeadListRequest{Limit: 101}, "limit"},
 	} {
-		if _, err := o.client.DeadLetters(ctx, tt.req); !refuses(err, tt.field, "") {
+		if _, err := o.client.DeadLetters().List(ctx, tt.req); !refuses(err, tt.field, "") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	l, err := o.client.DeadLetter(ctx, one(a))
+	l, err := o.client.DeadLetters().Get(ctx, one(a))
 	if err != nil || string(l.Task) != `{"input":"a"}` || l.Agent != "writer" || l.Error.Code != messages.CodePoison || l.Attempts != 5 {
 		t.Errorf("%+v %v", l, err)
 	}
-	if l, err = o.client.DeadLetter(ctx, one(b)); err != nil || string(l.Raw) != `{"input":` {
+	if l, err = o.client.DeadLetters().Get(ctx, one(b)); err != nil || string(l.Raw) != `{"input":` {
 		t.Errorf("%+v %v", l, err)
 	}
 	for _, seq := range []uint64{other, other + 1, 999} { // another tenant's, nobody's, none
-		if _, err := o.client.DeadLetter(ctx, one(seq)); !errors.Is(err, dispatcher.ErrNoLetter) {
+		if _, err := o.client.DeadLetters().Get(ctx, one(seq)); !errors.Is(err, dispatcher.ErrNoLetter) {
 			t.Errorf("letter %d: %v", seq, err)
 		}
-		if _, err := o.client.PurgeDead(ctx, one(seq)); !errors.Is(err, dispatcher.ErrNoLetter) {
+		if _, err := o.client.DeadLetters().Purge(ctx, one(seq)); !errors.Is(err, dispatcher.ErrNoLetter) {
 			t.Errorf("letter %d: %v", seq, err)
 		}
-		if _, err := o.client.Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)}); !errors.Is(err, dispatcher.ErrNoLetter) {
+		if _, err := o.client.DeadLetters().Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)}); !errors.Is(err, dispatcher.ErrNoLetter) {
 			t.Errorf("letter %d: %v", seq, err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 	ctx := t.Context()
 	body := `{"id":"a","input":"go","labels":{"team":"core"}}`
 	seq := o.bury("default", "a", "default", body, messages.CodePoison)
-	done, err := o.client.Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)})
+	done, err := o.client.DeadLetters().Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)})
 	if err != nil || done.ID == "a" || done.ID == "" || done.Duplicate {
 		t.Fatalf("%+v %v", done, err)
 	}
@@ -151,13 +151,13 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 	o.letters(0)
-	if _, err := o.client.Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)}); !errors.Is(err, dispatcher.ErrNoLetter) {
+	if _, err := o.client.DeadLetters().Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)}); !errors.Is(err, dispatcher.ErrNoLetter) {
 		t.Errorf("a letter that is gone: %v", err)
 	}
 
 	// Whoever was killed between the task and the letter left both; the letter comes again, and no second run.
 	again := o.bury("default", "a", "default", body, messages.CodePoison)
-	second, err := o.client.Redrive(ctx, control.DeadRedrive{DeadRequest: one(again)})
+	second, err := o.client.DeadLetters().Redrive(ctx, control.DeadRedrive{DeadRequest: one(again)})
 	if err != nil || second.ID != done.ID || !second.Duplicate {
 		t.Errorf("%+v %v", second, err)
 	}
@@ -166,12 +166,12 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 	// Somebody else's idea of the task is not taken for the same.
 	again = o.bury("default", "a", "default", body, messages.CodePoison)
 	edited := control.DeadRedrive{DeadRequest: one(again), Task: json.RawMessage(`{"id":"a","input":"go on"}`)}
-	if _, err := o.client.Redrive(ctx, edited); !errors.Is(err, dispatcher.ErrConflict) {
+	if _, err := o.client.DeadLetters().Redrive(ctx, edited); !errors.Is(err, dispatcher.ErrConflict) {
 		t.Errorf("another task: %v", err)
 	}
 	o.letters(1)
 	edited.NewID = "mine"
-	if done, err := o.client.Redrive(ctx, edited); err != nil || done.ID != "mine" {
+	if done, err := o.client.DeadLetters().Redrive(ctx, edited); err != nil || done.ID != "mine" {
 		t.Errorf("%+v %v", done, err)
 	}
 	if task := o.queuedTask(dispatcher.Run("mine")); task.Input.Text() != "go on" {
@@ -208,7 +208,7 @@ func TestARedriveThatIsRefusedKeepsTheLetter(t *testing.T) {
 		if tt.task != "" {
 			req.Task = json.RawMessage(tt.task)
 		}
-		_, err := o.client.Redrive(ctx, req)
+		_, err := o.client.DeadLetters().Redrive(ctx, req)
 		switch {
 		case tt.field == "" && !errors.Is(err, dispatcher.ErrConflict),
 			tt.field == "agent" && !errors.Is(err, dispatcher.ErrUnknownAgent),
@@ -230,16 +230,16 @@ func TestAMessageThatNamedNoRunIsMended(t *testing.T) {
 	if err := o.bus.BuryRaw(ctx, "tasks.urgent.x", messages.Dead{Subject: "tasks.urgent.x", Task: []byte(`{"id":"own","tenant":"acme"}`), Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := o.client.DeadLetters(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Unaddressed: true}})
+	list, err := o.client.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Unaddressed: true}})
 	if err != nil || len(list.Letters) != 1 || list.Letters[0].Kind != messages.DeadMessage {
 		t.Fatalf("%+v %v", list, err)
 	}
 	req := control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: list.Letters[0].Seq, Unaddressed: true}}
-	if _, err := o.client.Redrive(ctx, req); !refuses(err, "input", "") {
+	if _, err := o.client.DeadLetters().Redrive(ctx, req); !refuses(err, "input", "") {
 		t.Errorf("unmended: %v", err)
 	}
 	req.Task = json.RawMessage(`{"id":"own","tenant":"acme","input":"x"}`)
-	done, err := o.client.Redrive(ctx, req)
+	done, err := o.client.DeadLetters().Redrive(ctx, req)
 	if err != nil || done.Tenant != "acme" || done.ID != "own" {
 		t.Fatalf("%+v %v", done, err)
 	}
@@ -267,7 +267,7 @@ func TestManyLettersAtOnce(t *testing.T) {
 	req := control.DeadListRequest{DeadFilter: control.DeadFilter{Agent: "writer"}}
 	redriven, failed := 0, 0
 	for {
-		out, err := o.client.RedriveAll(ctx, req)
+		out, err := o.client.DeadLetters().RedriveAll(ctx, req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,12 +287,12 @@ func TestManyLettersAtOnce(t *testing.T) {
 	if l := o.letters(2); l[0].Agent != "writer" || l[1].Agent != "reader" {
 		t.Errorf("%+v", l)
 	}
-	out, err := o.client.PurgeAllDead(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Agent: "writer"}})
+	out, err := o.client.DeadLetters().PurgeAll(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Agent: "writer"}})
 	if err != nil || len(out.Purged) != 1 || out.Next != 0 {
 		t.Errorf("%+v %v", out, err)
 	}
 	l := o.letters(1)[0]
-	if gone, err := o.client.PurgeDead(ctx, one(l.Seq)); err != nil || gone.Run != "other" {
+	if gone, err := o.client.DeadLetters().Purge(ctx, one(l.Seq)); err != nil || gone.Run != "other" {
 		t.Errorf("%+v %v", gone, err)
 	}
 	if n := o.count(bus.StreamDead); n != 0 {

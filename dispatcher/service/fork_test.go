@@ -29,7 +29,7 @@ func TestForkToAnotherAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.PutPrompt(ctx, messages.Prompt{ID: "tone", Text: "Be {tone}."}, nil); err != nil {
+	if _, err := c.Prompts().Put(ctx, messages.Prompt{ID: "tone", Text: "Be {tone}."}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []messages.Definition{
@@ -37,7 +37,7 @@ func TestForkToAnotherAgent(t *testing.T) {
 		{Name: "vague", Prompt: &messages.PromptRef{ID: "tone"}},
 	} {
 		d.SetDefaults()
-		if _, err := c.ApplyAgent(ctx, d, "", nil); err != nil {
+		if _, err := c.Agents().Apply(ctx, d, "", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,10 +58,10 @@ func TestForkToAnotherAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Fork(ctx, run, control.ForkRequest{At: 1, Agent: "vague"}); !refuses(err, "agent", "tone") {
+	if _, err := c.Runs().Fork(ctx, run, control.ForkRequest{At: 1, Agent: "vague"}); !refuses(err, "agent", "tone") {
 		t.Errorf("a prompt that lacks a value: %v", err)
 	}
-	reply, err := c.Fork(ctx, run, control.ForkRequest{At: 1, Agent: "polite", NewID: "fork"})
+	reply, err := c.Runs().Fork(ctx, run, control.ForkRequest{At: 1, Agent: "polite", NewID: "fork"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func TestRemovedRun(t *testing.T) {
 	for what, ask := range map[string]func(messages.Ref) error{
 		"status": func(r messages.Ref) error { _, err := c.Status(ctx, r); return err },
 		"result": func(r messages.Ref) error { _, err := c.Result(ctx, r); return err },
-		"why":    func(r messages.Ref) error { _, err := c.Why(ctx, r); return err },
+		"why":    func(r messages.Ref) error { _, err := c.Runs().Why(ctx, r); return err },
 		"cancel": func(r messages.Ref) error { _, err := c.Cancel(ctx, r, ""); return err },
 	} {
 		if err := ask(run); !errors.Is(err, dispatcher.ErrRemoved) || !errors.Is(err, dispatcher.ErrNotFound) {

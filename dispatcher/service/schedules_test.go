@@ -144,7 +144,7 @@ func TestScheduleComes(t *testing.T) {
 		Name: "once-a-year", Cron: at.Format("5 4 15 2 1") + " *", Description: "Comes soon.",
 		Task: messages.Task{Input: messages.TextInput("Report."), Labels: map[string]string{"team": "core"}, Priority: messages.PriorityLow},
 	}
-	applied, err := h.client.PutSchedule(t.Context(), s, "ann", new(uint64(0)))
+	applied, err := h.client.Schedules().Put(t.Context(), s, "ann", new(uint64(0)))
 	if err != nil || !applied.Changed || len(applied.Next) != 3 || !applied.Next[0].Equal(at) {
 		t.Fatalf("%+v, %v", applied, err)
 	}
@@ -315,52 +315,52 @@ func TestScheduleRequests(t *testing.T) {
 	ctx := t.Context()
 	ref := messages.ScheduleRef{Tenant: "acme", Name: "nightly"}
 	s := messages.Schedule{Name: ref.Name, Tenant: ref.Tenant, Cron: "0 3 * * *", TimeZone: "Europe/Berlin", Task: messages.Task{Input: messages.TextInput("Tidy up.")}}
-	applied, err := h.client.PutSchedule(ctx, s, "ann", nil)
+	applied, err := h.client.Schedules().Put(ctx, s, "ann", nil)
 	if err != nil || !applied.Changed || len(applied.Next) != 3 {
 		t.Fatalf("%+v, %v", applied, err)
 	}
-	if again, err := h.client.PutSchedule(ctx, s, "ann", nil); err != nil || again.Changed || again.Revision != applied.Revision {
+	if again, err := h.client.Schedules().Put(ctx, s, "ann", nil); err != nil || again.Changed || again.Revision != applied.Revision {
 		t.Errorf("the same again: %+v, %v", again, err)
 	}
-	if _, err := h.client.PutSchedule(ctx, s, "ann", new(uint64(0))); !errors.Is(err, dispatcher.ErrRevision) {
+	if _, err := h.client.Schedules().Put(ctx, s, "ann", new(uint64(0))); !errors.Is(err, dispatcher.ErrRevision) {
 		t.Errorf("only if there is none: %v", err)
 	}
-	if st, err := h.client.PauseSchedule(ctx, ref, "ann"); err != nil || !st.Schedule.Paused || len(st.Next) != 0 {
+	if st, err := h.client.Schedules().Pause(ctx, ref, "ann"); err != nil || !st.Schedule.Paused || len(st.Next) != 0 {
 		t.Errorf("pause: %+v, %v", st, err)
 	}
 	if a, err := schedules.New(h.bus).Armed(ctx, ref); err != nil || a.Seq != 0 {
 		t.Errorf("paused and armed: %+v, %v", a, err)
 	}
-	run, err := h.client.RunSchedule(ctx, ref)
+	run, err := h.client.Schedules().Run(ctx, ref)
 	if err != nil || !h.queued(run) {
 		t.Errorf("run while paused: %s, %v", run, err)
 	}
-	if _, err := h.client.RunSchedule(ctx, ref); !errors.Is(err, dispatcher.ErrNotRun) || !strings.Contains(err.Error(), run.Run) {
+	if _, err := h.client.Schedules().Run(ctx, ref); !errors.Is(err, dispatcher.ErrNotRun) || !strings.Contains(err.Error(), run.Run) {
 		t.Errorf("run while the last one goes on: %v", err)
 	}
-	if st, err := h.client.ResumeSchedule(ctx, ref, "ann"); err != nil || st.Schedule.Paused || len(st.Next) != 3 {
+	if st, err := h.client.Schedules().Resume(ctx, ref, "ann"); err != nil || st.Schedule.Paused || len(st.Next) != 3 {
 		t.Errorf("resume: %+v, %v", st, err)
 	}
 	if a, err := schedules.New(h.bus).Armed(ctx, ref); err != nil || a.Seq == 0 || !a.At.Equal(applied.Next[0]) {
 		t.Errorf("resumed: %+v, %v", a, err)
 	}
-	list, err := h.client.Schedules(ctx, "acme")
+	list, err := h.client.Schedules().List(ctx, "acme")
 	if err != nil || len(list) != 1 || list[0].Name != ref.Name || list[0].Next == nil || list[0].Last == nil {
 		t.Errorf("list: %+v, %v", list, err)
 	}
-	if other, err := h.client.Schedules(ctx, "other"); err != nil || len(other) != 0 {
+	if other, err := h.client.Schedules().List(ctx, "other"); err != nil || len(other) != 0 {
 		t.Errorf("another tenant's list: %+v, %v", other, err)
 	}
-	if was, err := h.client.DeleteSchedule(ctx, ref); err != nil || was.Schedule.Cron != s.Cron {
+	if was, err := h.client.Schedules().Delete(ctx, ref); err != nil || was.Schedule.Cron != s.Cron {
 		t.Errorf("delete: %+v, %v", was, err)
 	}
 	if a, err := schedules.New(h.bus).Armed(ctx, ref); err != nil || a.Seq != 0 {
 		t.Errorf("deleted and armed: %+v, %v", a, err)
 	}
 	for name, err := range map[string]error{
-		"show":   second(h.client.Schedule(ctx, ref)),
-		"delete": second(h.client.DeleteSchedule(ctx, ref)),
-		"run":    second(h.client.RunSchedule(ctx, ref)),
+		"show":   second(h.client.Schedules().Get(ctx, ref)),
+		"delete": second(h.client.Schedules().Delete(ctx, ref)),
+		"run":    second(h.client.Schedules().Run(ctx, ref)),
 	} {
 		if !errors.Is(err, dispatcher.ErrNoSchedule) {
 			t.Errorf("%s what is deleted: %v", name, err)
@@ -392,7 +392,7 @@ func TestScheduleIsRefused(t *testing.T) {
 	} {
 		s := hourly("bad")
 		tc.change(&s)
-		_, err := h.client.PutSchedule(ctx, s, "", nil)
+		_, err := h.client.Schedules().Put(ctx, s, "", nil)
 		var field *messages.FieldError
 		if unknown := errors.Is(err, messages.ErrUnknownAgent); tc.field == "agent" && unknown {
 			continue
@@ -408,7 +408,7 @@ func TestScheduleIsRefused(t *testing.T) {
 		s := hourly("bad")
 		s.Every, s.Cron = 0, cron
 		var field *messages.FieldError
-		if _, err := h.client.PutSchedule(ctx, s, "", nil); cron[0] != '1' && (!errors.As(err, &field) || field.Field != "cron") {
+		if _, err := h.client.Schedules().Put(ctx, s, "", nil); cron[0] != '1' && (!errors.As(err, &field) || field.Field != "cron") {
 			t.Errorf("%q: %v", strict.Clip(cron, 20), err)
 		}
 	}
@@ -416,7 +416,7 @@ func TestScheduleIsRefused(t *testing.T) {
 		s := hourly("bad")
 		s.Every, s.Cron, s.TimeZone = 0, "@daily", zone
 		var field *messages.FieldError
-		if _, err := h.client.PutSchedule(ctx, s, "", nil); !errors.As(err, &field) || field.Field != "timeZone" {
+		if _, err := h.client.Schedules().Put(ctx, s, "", nil); !errors.As(err, &field) || field.Field != "timeZone" {
 			t.Errorf("%q: %v", zone, err)
 		}
 	}
@@ -428,13 +428,13 @@ func TestScheduleIsRefused(t *testing.T) {
 	s := hourly("one-more")
 	s.Tenant = "full"
 	h.until("refuse", func() (bool, error) { // once all are stored
-		_, err := h.client.PutSchedule(ctx, s, "", nil)
+		_, err := h.client.Schedules().Put(ctx, s, "", nil)
 		var p *messages.Problem
 		if errors.As(err, &p) && p.Code == messages.CodeConflict {
 			return true, nil
 		}
 		if err == nil {
-			_, err = h.client.DeleteSchedule(ctx, s.Ref())
+			_, err = h.client.Schedules().Delete(ctx, s.Ref())
 		}
 		return false, err
 	})
@@ -465,7 +465,7 @@ func TestForeignSchedules(t *testing.T) {
 	})
 	defer serve(t, h.nc, service.Config{})()
 	h.until("drop what is due", func() (bool, error) { a, err := schedules.New(h.bus).Armed(ctx, s.Ref()); return !a.Waiting, err })
-	if _, err := h.client.PutSchedule(ctx, s, "", nil); err != nil {
+	if _, err := h.client.Schedules().Put(ctx, s, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := schedules.New(h.bus).Armed(ctx, s.Ref()); err != nil || !a.At.After(at.Add(time.Minute)) {

@@ -65,7 +65,7 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill := h.mortal(embeddedtest.Conn(t, server))
-	if _, err := h.client.PutSchedule(t.Context(), s, "ann", nil); err != nil {
+	if _, err := h.client.Schedules().Put(t.Context(), s, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	const kills = 22
@@ -92,7 +92,7 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 		l, _, err := schedules.New(h.bus).Ledger(t.Context(), ref)
 		return l.Taken.After(ended) && !l.Pending, err
 	})
-	st, err := h.client.PauseSchedule(t.Context(), ref, "ann")
+	st, err := h.client.Schedules().Pause(t.Context(), ref, "ann")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,13 +168,13 @@ func TestSkippedAreShown(t *testing.T) {
 	defer serve(t, h.nc, service.Config{})()
 	s := messages.Schedule{Name: "each-second", Cron: "* * * * * *", Task: messages.Task{Input: messages.TextInput("Look.")}}
 	s.SetDefaults()
-	if _, err := h.client.PutSchedule(t.Context(), s, "ann", nil); err != nil {
+	if _, err := h.client.Schedules().Put(t.Context(), s, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	show := func(reason string) {
 		t.Helper()
 		h.until("list "+reason, func() (bool, error) {
-			st, err := h.client.Schedule(t.Context(), s.Ref())
+			st, err := h.client.Schedules().Get(t.Context(), s.Ref())
 			if err != nil {
 				return false, err
 			}
@@ -188,11 +188,11 @@ func TestSkippedAreShown(t *testing.T) {
 	}
 	show("goes on") // no worker takes the first one
 	s.Overlap, s.Task.Labels = messages.OverlapAllow, map[string]string{"team": "core"}
-	if _, err := h.client.PutSchedule(t.Context(), s, "ann", nil); err != nil {
+	if _, err := h.client.Schedules().Put(t.Context(), s, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	show("goes on") // a new revision keeps the list
-	if _, err := h.client.DeleteSchedule(t.Context(), s.Ref()); err != nil {
+	if _, err := h.client.Schedules().Delete(t.Context(), s.Ref()); err != nil {
 		t.Fatal(err)
 	}
 	if l, revision, err := schedules.New(h.bus).Ledger(t.Context(), s.Ref()); err != nil || revision != 0 || len(l.Skipped) != 0 {

@@ -182,7 +182,7 @@ func (o *office) letters(n int) []messages.DeadLetter {
 	var list *control.DeadList
 	o.until(fmt.Sprintf("%d dead letters", n), func() bool {
 		var err error
-		if list, err = o.client.DeadLetters(o.t.Context(), control.DeadListRequest{}); err != nil {
+		if list, err = o.client.DeadLetters().List(o.t.Context(), control.DeadListRequest{}); err != nil {
 			o.t.Fatal(err)
 		}
 		return len(list.Letters) == n
@@ -236,7 +236,7 @@ func TestTheDoorRefusesWebhooks(t *testing.T) {
 	}
 	spec := dispatcher.BatchSpec{BatchRef: dispatcher.BatchOf("b"), BatchSettings: messages.BatchSettings{Webhook: task.Webhook}}
 	lines := dispatcher.ReadLines(strings.NewReader(`{"custom_id":"a","input":"x"}`))
-	if _, err := o.client.SubmitBatch(t.Context(), spec, lines); !refuses(err, "webhook", "LONGSHORE_WEBHOOK_SECRET") {
+	if _, err := o.client.Batches().Submit(t.Context(), spec, lines); !refuses(err, "webhook", "LONGSHORE_WEBHOOK_SECRET") {
 		t.Errorf("a batch without a secret: %v", err)
 	}
 	stop()
@@ -306,12 +306,12 @@ func TestFailingWebhooksDie(t *testing.T) {
 	if tries < 3 {
 		t.Errorf("%d attempts", tries)
 	}
-	_, err := o.client.Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: l.Seq}, NewID: "x"})
+	_, err := o.client.DeadLetters().Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: l.Seq}, NewID: "x"})
 	if !refuses(err, "task", "delivered again as it was") {
 		t.Errorf("edited: %v", err)
 	}
 	o.answers(nil)
-	done, err := o.client.Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: l.Seq}})
+	done, err := o.client.DeadLetters().Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: l.Seq}})
 	if err != nil || done.ID != first.id || done.Kind != messages.DeadWebhook {
 		t.Fatalf("%+v %v", done, err)
 	}
@@ -422,7 +422,7 @@ func TestTheEndOfABatchIsTold(t *testing.T) {
 	ref := dispatcher.BatchOf("nightly")
 	spec := dispatcher.BatchSpec{BatchRef: ref, BatchSettings: messages.BatchSettings{Webhook: &messages.Webhook{URL: o.url}}}
 	lines := dispatcher.ReadLines(strings.NewReader(`{"custom_id":"a","input":"x"}`))
-	if _, err := o.client.SubmitBatch(t.Context(), spec, lines); err != nil {
+	if _, err := o.client.Batches().Submit(t.Context(), spec, lines); err != nil {
 		t.Fatal(err)
 	}
 	_, task, err := messages.DecodeBatchLine(ref, []byte(`{"custom_id":"a","input":"x"}`), nil) // the very task, for it may end before it is queued
@@ -441,7 +441,7 @@ func TestTheEndOfABatchIsTold(t *testing.T) {
 	}
 	o.empty(bus.StreamWebhooks)
 	o.until("the batch says that it was told", func() bool {
-		head, err := o.client.Batch(t.Context(), ref)
+		head, err := o.client.Batches().Get(t.Context(), ref)
 		return err == nil && !head.Cursor.Tell
 	})
 	if len(o.came) > 0 {
@@ -474,7 +474,7 @@ func TestABatchThatFailedIsTold(t *testing.T) {
 	o := newOffice(t)
 	defer o.open(o.nc)()
 	spec := dispatcher.BatchSpec{BatchRef: dispatcher.BatchOf("wrong"), BatchSettings: messages.BatchSettings{Webhook: &messages.Webhook{URL: o.url}}}
-	_, err := o.client.SubmitBatch(t.Context(), spec, dispatcher.ReadLines(strings.NewReader(`{"custom_id":"a"}`)))
+	_, err := o.client.Batches().Submit(t.Context(), spec, dispatcher.ReadLines(strings.NewReader(`{"custom_id":"a"}`)))
 	if !errors.Is(err, dispatcher.ErrBatchInvalid) {
 		t.Fatal(err)
 	}

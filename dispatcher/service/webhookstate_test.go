@@ -45,7 +45,7 @@ func TestWebhookState(t *testing.T) {
 		t.Errorf("given up: %+v", st)
 	}
 	letter := o.letters(1)[0]
-	if _, err := o.client.Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: letter.Seq, Tenant: run.Tenant}}); err != nil {
+	if _, err := o.client.DeadLetters().Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: letter.Seq, Tenant: run.Tenant}}); err != nil {
 		t.Fatal(err)
 	}
 	is(run, control.WebhookPending)

@@ -12,11 +12,11 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// PromptStore has the prompts that agents name. A *dispatcher.Client is one, of a fleet's prompts; so is a MemoryPrompts.
+// PromptStore has the prompts that agents name. Client.Prompts of package dispatcher is one, of a fleet; so is a MemoryPrompts.
 type PromptStore interface {
-	// Prompt returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt if there is none, which ends the
+	// Get returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt if there is none, which ends the
 	// run with invalid_input. Any other error is Run's, which may be called again.
-	Prompt(ctx context.Context, id string, version uint64) (messages.Prompt, error)
+	Get(ctx context.Context, id string, version uint64) (messages.Prompt, error)
 }
 
 // maxVersions of a prompt are kept, as in a fleet.
@@ -27,7 +27,7 @@ func (s *Service) prompt() func(context.Context, *messages.Definition, *messages
 	if s.cfg.Prompts == nil {
 		return nil
 	}
-	return prompt.Resolver{Get: s.cfg.Prompts.Prompt, Redact: s.cfg.Secrets.String}.Resolve
+	return prompt.Resolver{Get: s.cfg.Prompts.Get, Redact: s.cfg.Secrets.String}.Resolve
 }
 
 // MemoryPrompts is a store of prompts in memory. The zero value is empty. Safe for concurrent use.
@@ -58,8 +58,8 @@ func (m *MemoryPrompts) Put(p messages.Prompt) (messages.Prompt, error) {
 	return p, nil
 }
 
-// Prompt implements PromptStore.
-func (m *MemoryPrompts) Prompt(_ context.Context, id string, version uint64) (messages.Prompt, error) {
+// Get implements PromptStore.
+func (m *MemoryPrompts) Get(_ context.Context, id string, version uint64) (messages.Prompt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range slices.Backward(m.all[id]) {

@@ -13,11 +13,11 @@ import (
 	"github.com/longshore-run/longshore/worker/embed"
 )
 
-var _ embed.PromptStore = (*dispatcher.Client)(nil)
+var _ embed.PromptStore = dispatcher.Prompts{}
 
 type brokenStore struct{ err error }
 
-func (b brokenStore) Prompt(context.Context, string, uint64) (messages.Prompt, error) {
+func (b brokenStore) Get(context.Context, string, uint64) (messages.Prompt, error) {
 	return messages.Prompt{}, b.err
 }
 
@@ -76,13 +76,13 @@ func TestMemoryPrompts(t *testing.T) {
 		}
 		versions = append(versions, p.Version)
 	}
-	if _, err := store.Prompt(t.Context(), "p", versions[5]); !errors.Is(err, messages.ErrUnknownPrompt) {
+	if _, err := store.Get(t.Context(), "p", versions[5]); !errors.Is(err, messages.ErrUnknownPrompt) {
 		t.Errorf("a version that is dropped: %v", err)
 	}
-	if p, err := store.Prompt(t.Context(), "p", versions[6]); err != nil || p.Text != "text 6" {
+	if p, err := store.Get(t.Context(), "p", versions[6]); err != nil || p.Text != "text 6" {
 		t.Errorf("the oldest: %+v, %v", p, err)
 	}
-	if p, err := store.Prompt(t.Context(), "p", 0); err != nil || p.Text != "text 69" {
+	if p, err := store.Get(t.Context(), "p", 0); err != nil || p.Text != "text 69" {
 		t.Errorf("the newest: %+v, %v", p, err)
 	}
 }

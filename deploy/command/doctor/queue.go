@@ -99,7 +99,7 @@ func (s *store) workers(ctx context.Context) []Finding {
 		if err != nil {
 			return err
 		}
-		list, err = client.Workers(ctx)
+		list, err = client.Fleet().Workers(ctx)
 		return err
 	})
 	switch {

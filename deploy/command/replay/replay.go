@@ -39,7 +39,7 @@ func Command(connect conn.Connect, raw bool) *cobra.Command {
 			"decision that would be another one. With -o json each step is a line.",
 	}
 	f.json = conn.OneRun(cmd, connect, func(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
-		return f.run(cmd, raw, run, entries(client.Log(cmd.Context(), run), run))
+		return f.run(cmd, raw, run, entries(client.Runs().Log(cmd.Context(), run), run))
 	})
 	set := cmd.Flags()
 	set.BoolVar(&f.full, "full", false, "show texts whole, and all messages that each step saw")

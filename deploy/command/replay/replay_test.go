@@ -237,7 +237,7 @@ func TestLogOfAnySize(t *testing.T) {
 	text := strings.Repeat("write \"this\"\n", 70_000)
 	h.run("large", text)
 	n := 0
-	for e, err := range h.client.Log(h.context(), dispatcher.Run("large")) {
+	for e, err := range h.client.Runs().Log(h.context(), dispatcher.Run("large")) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,7 +117,7 @@ func (c deadLetters) listDead() *cobra.Command {
 			}
 			req.Limit = limit
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				list, err := client.DeadLetters(cmd.Context(), req)
+				list, err := client.DeadLetters().List(cmd.Context(), req)
 				switch {
 				case err != nil:
 					return explainDead(err, g.Tenant)
@@ -176,7 +176,7 @@ func (c deadLetters) showDead() *cobra.Command {
 				return err
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				l, err := client.DeadLetter(cmd.Context(), req)
+				l, err := client.DeadLetters().Get(cmd.Context(), req)
 				if err != nil {
 					return explainDead(err, g.Tenant)
 				}
@@ -202,7 +202,7 @@ func (c deadLetters) purgeDead() *cobra.Command {
 				if !sure {
 					return render.Usagef("what is purged is gone: look with `longshore dead list`, then give --yes")
 				}
-				return c.everyDead(cmd, &g, (*dispatcher.Client).PurgeAllDead)
+				return c.everyDead(cmd, &g, dispatcher.DeadLetters.PurgeAll)
 			}
 			requests, err := g.each(args)
 			if err != nil {
@@ -210,7 +210,7 @@ func (c deadLetters) purgeDead() *cobra.Command {
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				for _, req := range requests {
-					if _, err := client.PurgeDead(cmd.Context(), req); err != nil {
+					if _, err := client.DeadLetters().Purge(cmd.Context(), req); err != nil {
 						return explainDead(err, g.Tenant)
 					}
 					if err := c.told(cmd, &g, control.DeadBulk{Purged: []uint64{req.Seq}}); err != nil {
@@ -240,7 +240,7 @@ func (g *graveyard) each(args []string) ([]control.DeadRequest, error) {
 }
 
 // everyDead does the same with all letters that fit, a page after the other.
-func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(*dispatcher.Client, context.Context, control.DeadListRequest) (*control.DeadBulk, error)) error {
+func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(dispatcher.DeadLetters, context.Context, control.DeadListRequest) (*control.DeadBulk, error)) error {
 	req, err := g.request(c.Options.Now())
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func (c deadLetters) everyDead(cmd *cobra.Command, g *graveyard, do func(*dispat
 	return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 		failed, handled := 0, 0
 		for {
-			out, err := do(client, cmd.Context(), req)
+			out, err := do(client.DeadLetters(), cmd.Context(), req)
 			if err != nil {
 				return explainDead(err, g.Tenant)
 			}

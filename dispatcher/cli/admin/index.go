@@ -32,7 +32,7 @@ func (c indexes) index() *cobra.Command {
 		Use: "status", Short: "Say how far the index is", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				s, err := client.Index(cmd.Context())
+				s, err := client.Index().Status(cmd.Context())
 				switch {
 				case err != nil:
 					return explainIndex(err)
@@ -66,13 +66,13 @@ func (c indexes) index() *cobra.Command {
 func (c indexes) rebuildIndex(cmd *cobra.Command, client *dispatcher.Client) (*control.IndexStatus, error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), control.IndexRebuildTime)
 	defer cancel()
-	if err := client.RebuildIndex(ctx); err != nil {
+	if err := client.Index().Rebuild(ctx); err != nil {
 		return nil, err
 	}
 	tick := time.NewTicker(indexLook)
 	defer tick.Stop()
 	for {
-		s, err := client.Index(cmd.Context())
+		s, err := client.Index().Status(cmd.Context())
 		if err != nil || s.Behind == 0 || s.Error != "" {
 			return s, err
 		}

@@ -93,7 +93,7 @@ func (c keys) createKey() *cobra.Command {
 				return err
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				key, about, err := client.CreateKey(cmd.Context(), spec)
+				key, about, err := client.Keys().Create(cmd.Context(), spec)
 				switch {
 				case err != nil:
 					return explainKey(err, "")
@@ -127,7 +127,7 @@ func (c keys) listKeys() *cobra.Command {
 		Use: "list", Short: "List the API keys", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				list, err := client.Keys(cmd.Context(), tenant)
+				list, err := client.Keys().List(cmd.Context(), tenant)
 				switch {
 				case err != nil:
 					return explainKey(err, "")
@@ -167,7 +167,7 @@ func (c keys) revokeKey() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				change, err := client.RevokeKey(cmd.Context(), args[0], by)
+				change, err := client.Keys().Revoke(cmd.Context(), args[0], by)
 				switch {
 				case err != nil:
 					return explainKey(err, args[0])

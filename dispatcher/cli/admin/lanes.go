@@ -30,7 +30,7 @@ func (c fleets) lanes() *cobra.Command {
 				return render.Misuse(err)
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				list, err := client.Lanes(cmd.Context(), req)
+				list, err := client.Fleet().Lanes(cmd.Context(), req)
 				switch {
 				case err != nil:
 					return render.Explain(err, messages.Ref{Tenant: req.Tenant})

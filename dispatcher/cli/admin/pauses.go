@@ -39,7 +39,7 @@ func (c fleets) pause() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				if len(args) == 0 {
-					list, err := client.Pauses(cmd.Context())
+					list, err := client.Fleet().Pauses(cmd.Context())
 					switch {
 					case err != nil:
 						return render.OneLine(err)
@@ -51,7 +51,7 @@ func (c fleets) pause() *cobra.Command {
 						return writePauses(cmd.OutOrStdout(), list.Pauses, c.Options.Now())
 					}
 				}
-				p, err := client.Pause(cmd.Context(), ofPause(args), f.by, reason)
+				p, err := client.Fleet().Pause(cmd.Context(), ofPause(args), f.by, reason)
 				switch {
 				case errors.Is(err, dispatcher.ErrUnknownAgent):
 					return render.Worded(render.Visible(render.UnknownAgent(err)+": see `longshore agents list`"), err)
@@ -78,7 +78,7 @@ func (c fleets) resume() *cobra.Command {
 		Args: pausable(false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				p, err := client.Resume(cmd.Context(), ofPause(args), f.by)
+				p, err := client.Fleet().Resume(cmd.Context(), ofPause(args), f.by)
 				switch {
 				case errors.Is(err, dispatcher.ErrNotPaused):
 					return render.Worded(render.Visible(fmt.Sprintf("%s is not paused: see `longshore pause`", ofPause(args))), err)
@@ -133,7 +133,7 @@ func (c fleets) why() *cobra.Command {
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
-				y, err := client.Why(cmd.Context(), run)
+				y, err := client.Runs().Why(cmd.Context(), run)
 				switch {
 				case err != nil:
 					return render.Explain(err, run)

@@ -37,7 +37,7 @@ func (c quotas) quotasList() *cobra.Command {
 		Use: "list", Short: "List what was granted", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				list, err := client.Quotas(cmd.Context())
+				list, err := client.Quotas().List(cmd.Context())
 				switch {
 				case err != nil:
 					return render.Explain(err, messages.Ref{})
@@ -62,7 +62,7 @@ func (c quotas) quotasShow() *cobra.Command {
 		Long: "Show a quota. KIND is tenant, agent or provider. Of a tenant it shows what is used too; days and months are those of UTC.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				state, err := client.Quota(cmd.Context(), quotaOf(args))
+				state, err := client.Quotas().Get(cmd.Context(), quotaOf(args))
 				switch {
 				case err != nil:
 					return render.Explain(err, messages.Ref{})
@@ -120,11 +120,11 @@ func (c quotas) runQuotasSet(cmd *cobra.Command, g *grant, of messages.QuotaRef)
 		var err error
 		for range quotaTries {
 			var before *control.QuotaState
-			if before, err = client.Quota(cmd.Context(), of); err != nil {
+			if before, err = client.Quotas().Get(cmd.Context(), of); err != nil {
 				break
 			}
 			var change *control.QuotaChange
-			change, err = client.PutQuota(cmd.Context(), control.QuotaPut{
+			change, err = client.Quotas().Put(cmd.Context(), control.QuotaPut{
 				QuotaRef: of, Quota: g.fill(cmd, before.Quota), IfRevision: &before.Revision, By: g.by,
 			})
 			if err == nil {
@@ -167,7 +167,7 @@ func (c quotas) quotasDelete() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of := quotaOf(args)
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				change, err := client.DeleteQuota(cmd.Context(), control.QuotaDelete{QuotaRef: of, By: by})
+				change, err := client.Quotas().Delete(cmd.Context(), control.QuotaDelete{QuotaRef: of, By: by})
 				if err != nil {
 					return explainQuota(err, of)
 				}

@@ -38,7 +38,7 @@ func (c deadLetters) redriveDead() *cobra.Command {
 				return render.Usagef("--edit, --set and --new-id are for one letter")
 			}
 			if m.filtered() {
-				return c.everyDead(cmd, &m.graveyard, (*dispatcher.Client).RedriveAll)
+				return c.everyDead(cmd, &m.graveyard, dispatcher.DeadLetters.RedriveAll)
 			}
 			requests, err := m.each(args)
 			if err != nil {
@@ -71,7 +71,7 @@ func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m
 	if len(m.set) > 0 {
 		body := req.Task
 		if len(body) == 0 {
-			l, err := client.DeadLetter(cmd.Context(), req.DeadRequest)
+			l, err := client.DeadLetters().Get(cmd.Context(), req.DeadRequest)
 			if err != nil {
 				return explainDead(err, m.Tenant)
 			}
@@ -82,7 +82,7 @@ func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m
 			return err
 		}
 	}
-	done, err := client.Redrive(cmd.Context(), req)
+	done, err := client.DeadLetters().Redrive(cmd.Context(), req)
 	if err != nil {
 		return explainDead(err, m.Tenant)
 	}

@@ -28,7 +28,7 @@ func (c fleets) workersCommand() *cobra.Command {
 		Long: "List the workers that answer within half a second.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				list, err := client.Workers(cmd.Context())
+				list, err := client.Fleet().Workers(cmd.Context())
 				switch {
 				case err != nil:
 					return render.Explain(err, messages.Ref{})
@@ -63,7 +63,7 @@ func (c fleets) drainCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				w, err := client.DrainWorker(cmd.Context(), args[0])
+				w, err := client.Fleet().Drain(cmd.Context(), args[0])
 				switch {
 				case err != nil:
 					return explainWorker(err, args[0])

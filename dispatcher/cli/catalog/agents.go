@@ -88,7 +88,7 @@ func warnUnfit(cmd *cobra.Command, client *dispatcher.Client, defs []messages.De
 	if !slices.ContainsFunc(defs, func(d messages.Definition) bool { return len(d.Tools) > 0 }) {
 		return nil
 	}
-	list, err := client.Workers(cmd.Context())
+	list, err := client.Fleet().Workers(cmd.Context())
 	if err != nil || len(list) == 0 {
 		return nil //nolint:nilerr // without workers nothing can be said, and the agents are stored
 	}
@@ -124,7 +124,7 @@ func readAgents(cmd *cobra.Command, file string) ([]messages.Definition, error) 
 }
 
 func (c definitions) applyAgent(cmd *cobra.Command, client *dispatcher.Client, d messages.Definition, by string, revision *uint64, f render.Format) error {
-	applied, err := client.ApplyAgent(cmd.Context(), d, by, revision)
+	applied, err := client.Agents().Apply(cmd.Context(), d, by, revision)
 	if err != nil {
 		return explainCatalog(err, "agent", d.Name)
 	}
@@ -144,7 +144,7 @@ func (c definitions) agentsList() *cobra.Command {
 		Use: "list", Short: "List the agents", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				defs, err := client.Agents(cmd.Context())
+				defs, err := client.Agents().List(cmd.Context())
 				if err != nil {
 					return render.OneLine(err)
 				}
@@ -198,7 +198,7 @@ func (c definitions) agentsGet() *cobra.Command {
 		Use: "get NAME", Short: "Show an agent", Args: oneName("name of an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				r, err := client.AgentAt(cmd.Context(), args[0], revision)
+				r, err := client.Agents().At(cmd.Context(), args[0], revision)
 				switch {
 				case err != nil:
 					return explainCatalog(err, "agent", args[0])
@@ -226,7 +226,7 @@ func (c definitions) agentsHistory() *cobra.Command {
 		Use: "history NAME", Short: "Show who changed an agent, and when", Args: oneName("name of an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				changes, err := client.AgentHistory(cmd.Context(), args[0])
+				changes, err := client.Agents().History(cmd.Context(), args[0])
 				if err != nil {
 					return explainCatalog(err, "agent", args[0])
 				}
@@ -246,8 +246,8 @@ func (c definitions) agentsDiff() *cobra.Command {
 		Args: diffArgs("name of an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				return c.diff(cmd, output, "agent", args, client.AgentHistory, func(n uint64) (string, error) {
-					r, err := client.AgentAt(cmd.Context(), args[0], n)
+				return c.diff(cmd, output, "agent", args, client.Agents().History, func(n uint64) (string, error) {
+					r, err := client.Agents().At(cmd.Context(), args[0], n)
 					if err != nil || r.Agent == nil {
 						return "", err // a deleted one is empty
 					}
@@ -274,7 +274,7 @@ func (c definitions) agentsDelete() *cobra.Command {
 		Args: oneName("name of an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				change, err := client.DeleteAgent(cmd.Context(), control.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-revision", &revision)})
+				change, err := client.Agents().Delete(cmd.Context(), control.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-revision", &revision)})
 				if err != nil {
 					return explainCatalog(err, "agent", args[0])
 				}

@@ -102,7 +102,7 @@ func (c prompts) promptsPut() *cobra.Command {
 				return render.OneLine(fmt.Errorf("%s: %s: nothing was sent; make it a variable of the prompt", d.file, strings.Join(found, "; ")))
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				p, err := client.PutPrompt(cmd.Context(), d.prompt, optional(cmd, "if-version", &version))
+				p, err := client.Prompts().Put(cmd.Context(), d.prompt, optional(cmd, "if-version", &version))
 				if err != nil {
 					return explainCatalog(err, "prompt", args[0])
 				}
@@ -139,7 +139,7 @@ func (c prompts) promptsValidate() *cobra.Command {
 				return c.writeVerdict(cmd, output, d.file, control.PromptVerdict{Errors: found})
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				v, err := client.ValidatePrompt(cmd.Context(), d.prompt)
+				v, err := client.Prompts().Validate(cmd.Context(), d.prompt)
 				if err != nil {
 					return explainCatalog(err, "prompt", d.file)
 				}
@@ -177,7 +177,7 @@ func (c prompts) promptsGet() *cobra.Command {
 		Args: oneName("id of a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				p, err := client.Prompt(cmd.Context(), args[0], version)
+				p, err := client.Prompts().Get(cmd.Context(), args[0], version)
 				switch {
 				case err != nil:
 					return explainCatalog(err, "prompt", args[0])
@@ -203,7 +203,7 @@ func (c prompts) promptsList() *cobra.Command {
 		Use: "list", Short: "List the prompts", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				prompts, err := client.Prompts(cmd.Context(), filter)
+				prompts, err := client.Prompts().List(cmd.Context(), filter)
 				if err != nil {
 					return explainCatalog(err, "prompt", filter.Name)
 				}
@@ -254,7 +254,7 @@ func (c prompts) promptsRender() *cobra.Command {
 				return err
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				r, err := client.RenderPrompt(cmd.Context(), req)
+				r, err := client.Prompts().Render(cmd.Context(), req)
 				switch {
 				case err != nil:
 					return explainCatalog(err, "prompt", args[0])
@@ -308,7 +308,7 @@ func (c prompts) promptsHistory() *cobra.Command {
 		Use: "history ID", Short: "Show who changed a prompt, and when", Args: oneName("id of a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				changes, err := client.PromptHistory(cmd.Context(), args[0])
+				changes, err := client.Prompts().History(cmd.Context(), args[0])
 				if err != nil {
 					return explainCatalog(err, "prompt", args[0])
 				}
@@ -328,8 +328,8 @@ func (c prompts) promptsDiff() *cobra.Command {
 		Args: diffArgs("id of a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				return c.diff(cmd, output, "prompt", args, client.PromptHistory, func(n uint64) (string, error) {
-					p, err := client.Prompt(cmd.Context(), args[0], n)
+				return c.diff(cmd, output, "prompt", args, client.Prompts().History, func(n uint64) (string, error) {
+					p, err := client.Prompts().Get(cmd.Context(), args[0], n)
 					return p.Text, err
 				})
 			})
@@ -351,7 +351,7 @@ func (c prompts) promptsDelete() *cobra.Command {
 		Args: oneName("id of a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				change, err := client.DeletePrompt(cmd.Context(), control.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-version", &version)})
+				change, err := client.Prompts().Delete(cmd.Context(), control.CatalogDelete{Name: args[0], By: by, IfRevision: optional(cmd, "if-version", &version)})
 				if err != nil {
 					return explainCatalog(err, "prompt", args[0])
 				}

@@ -31,13 +31,13 @@ func (c timetables) schedules() *cobra.Command {
 	}
 	var pauseBy, resumeBy string
 	pause := c.changeSchedule("pause NAME", "Submit nothing until it is resumed", "paused", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
-		return client.PauseSchedule(ctx, ref, pauseBy)
+		return client.Schedules().Pause(ctx, ref, pauseBy)
 	})
 	resume := c.changeSchedule("resume NAME", "Go on with the next time", "resumed", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
-		return client.ResumeSchedule(ctx, ref, resumeBy)
+		return client.Schedules().Resume(ctx, ref, resumeBy)
 	})
 	remove := c.changeSchedule("delete NAME", "Remove a schedule; its runs go on", "deleted", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
-		return client.DeleteSchedule(ctx, ref)
+		return client.Schedules().Delete(ctx, ref)
 	})
 	c.ByFlag(pause, &pauseBy)
 	c.ByFlag(resume, &resumeBy)
@@ -64,7 +64,7 @@ func (c timetables) applySchedule() *cobra.Command {
 			}
 			sc.Tenant = s.Tenant
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				applied, err := client.PutSchedule(cmd.Context(), sc, by, optional(cmd, "if-revision", &revision))
+				applied, err := client.Schedules().Put(cmd.Context(), sc, by, optional(cmd, "if-revision", &revision))
 				switch {
 				case err != nil:
 					return explainSchedule(err, sc.Ref())
@@ -114,7 +114,7 @@ func (c timetables) listSchedules() *cobra.Command {
 		Use: "list", Short: "List the schedules by name", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				list, err := client.Schedules(cmd.Context(), s.Tenant)
+				list, err := client.Schedules().List(cmd.Context(), s.Tenant)
 				switch {
 				case err != nil:
 					return render.Explain(err, messages.Ref{Tenant: s.Tenant})
@@ -161,7 +161,7 @@ func (c timetables) showSchedule() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				ref := messages.ScheduleRef{Tenant: s.Tenant, Name: args[0]}
-				st, err := client.Schedule(cmd.Context(), ref)
+				st, err := client.Schedules().Get(cmd.Context(), ref)
 				switch {
 				case err != nil:
 					return explainSchedule(err, ref)
@@ -255,7 +255,7 @@ func (c timetables) runSchedule() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				ref := messages.ScheduleRef{Tenant: s.Tenant, Name: args[0]}
-				run, err := client.RunSchedule(cmd.Context(), ref)
+				run, err := client.Schedules().Run(cmd.Context(), ref)
 				switch {
 				case err != nil:
 					return explainSchedule(err, ref)

@@ -38,7 +38,7 @@ func (c sessions) listSessions() *cobra.Command {
 		Use: "list", Short: "List the sessions by name", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				list, err := client.Sessions(cmd.Context(), s.Tenant)
+				list, err := client.Sessions().List(cmd.Context(), s.Tenant)
 				switch {
 				case err != nil:
 					return render.Explain(err, messages.Ref{Tenant: s.Tenant})
@@ -66,7 +66,7 @@ func (c sessions) showSession() *cobra.Command {
 		Use: "show NAME", Short: "Show the runs of a session", Args: oneSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				found, err := client.Session(cmd.Context(), s.Tenant, args[0])
+				found, err := client.Sessions().Get(cmd.Context(), s.Tenant, args[0])
 				switch {
 				case err != nil:
 					return explainSession(err, s.Tenant, args[0])
@@ -91,7 +91,7 @@ func (c sessions) deleteSession() *cobra.Command {
 		Args: oneSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				was, err := client.DeleteSession(cmd.Context(), s.Tenant, args[0])
+				was, err := client.Sessions().Delete(cmd.Context(), s.Tenant, args[0])
 				switch {
 				case err != nil:
 					return explainSession(err, s.Tenant, args[0])

@@ -59,7 +59,7 @@ func unfit(r rune) bool {
 
 // Runs offers the newest runs.
 func Runs(ctx context.Context, client *dispatcher.Client, tenant, prefix string) ([]Offer, error) {
-	list, err := client.Runs(ctx, dispatcher.RunFilter{Tenant: tenant, Prefix: prefix, Limit: mostCompleted})
+	list, err := client.Runs().List(ctx, dispatcher.RunFilter{Tenant: tenant, Prefix: prefix, Limit: mostCompleted})
 	if err != nil {
 		return nil, err
 	}

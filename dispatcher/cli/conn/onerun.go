@@ -100,7 +100,7 @@ func (c *Caller) WithRun(cmd *cobra.Command, o *OfRun, args []string, do func(*d
 // newest is the run of a tenant that was submitted last.
 func newest(cmd *cobra.Command, client *dispatcher.Client, tenant string) (messages.Ref, error) {
 	of := messages.Ref{Tenant: tenant, Run: messages.NoRun}
-	list, err := client.Runs(cmd.Context(), dispatcher.RunFilter{Tenant: tenant, Limit: DefaultListed})
+	list, err := client.Runs().List(cmd.Context(), dispatcher.RunFilter{Tenant: tenant, Limit: DefaultListed})
 	if err != nil {
 		return of, render.Explain(err, of)
 	}
@@ -148,7 +148,7 @@ func meant(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, chan
 
 // startingWith are the ids that begin with that of run, newest first.
 func startingWith(ctx context.Context, client *dispatcher.Client, run messages.Ref) ([]string, error) {
-	list, err := client.Runs(ctx, dispatcher.RunFilter{Tenant: run.Tenant, Prefix: run.Run, Limit: control.MaxRunPage})
+	list, err := client.Runs().List(ctx, dispatcher.RunFilter{Tenant: run.Tenant, Prefix: run.Run, Limit: control.MaxRunPage})
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages
 			if text == "" {
 				continue
 			}
-			_, err = client.Answer(ctx, run, control.AnswerRequest{Call: waits.CallID, Text: text, By: by})
+			_, err = client.Approvals().Answer(ctx, run, control.AnswerRequest{Call: waits.CallID, Text: text, By: by})
 			return err
 		}
 	}
@@ -134,11 +134,11 @@ func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages
 		case !understood:
 			continue
 		case yes:
-			_, err = client.Approve(ctx, run, d)
+			_, err = client.Approvals().Approve(ctx, run, d)
 			return err
 		}
 		d.Reason = reason
-		_, err = client.Deny(ctx, run, d)
+		_, err = client.Approvals().Deny(ctx, run, d)
 		return err
 	}
 }
@@ -161,7 +161,7 @@ func decision(text string) (yes bool, reason string, understood bool) {
 
 // askedOf is what a run asks an approval for now; nil: nothing.
 func askedOf(ctx context.Context, client *dispatcher.Client, run messages.Ref) (*control.WaitingApproval, error) {
-	list, err := client.Approvals(ctx, run.Tenant, control.MaxApprovals)
+	list, err := client.Approvals().List(ctx, run.Tenant, control.MaxApprovals)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (c decisions) approvals() *cobra.Command {
 				return render.Usagef("--limit: must be 1 to %d", control.MaxApprovals)
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				list, err := client.Approvals(cmd.Context(), s.Tenant, limit)
+				list, err := client.Approvals().List(cmd.Context(), s.Tenant, limit)
 				if err != nil {
 					return render.Explain(err, messages.Ref{Tenant: s.Tenant, Run: "_"})
 				}
@@ -100,9 +100,9 @@ func (c decisions) decide(use, short, long string, deny bool) *cobra.Command {
 				d.Call = rest[0]
 			}
 			return c.WithRun(cmd, &s.OfRun, args, func(client *dispatcher.Client, run messages.Ref) error {
-				do, what := client.Approve, "approved"
+				do, what := client.Approvals().Approve, "approved"
 				if deny {
-					do, what = client.Deny, "denied"
+					do, what = client.Approvals().Deny, "denied"
 				}
 				status, err := do(cmd.Context(), run, d)
 				return c.wasTold(cmd, &s.Shared, run, status, err, what)
@@ -131,7 +131,7 @@ func (c decisions) answer() *cobra.Command {
 		Args: s.Args(1, 1, "the id of a run and the answer in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithRun(cmd, &s.OfRun, args, func(client *dispatcher.Client, run messages.Ref) error {
-				status, err := client.Answer(cmd.Context(), run, control.AnswerRequest{Text: s.Rest(args)[0], By: cmp.Or(s.by, c.Options.User)})
+				status, err := client.Approvals().Answer(cmd.Context(), run, control.AnswerRequest{Text: s.Rest(args)[0], By: cmp.Or(s.by, c.Options.User)})
 				return c.wasTold(cmd, &s.Shared, run, status, err, "answered")
 			})
 		},

@@ -90,7 +90,7 @@ func (c batches) batchStatus() *cobra.Command {
 		if wait {
 			return c.follow(cmd, &s, client, ref)
 		}
-		b, err := client.Batch(cmd.Context(), ref)
+		b, err := client.Batches().Get(cmd.Context(), ref)
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (c batches) batchList() *cobra.Command {
 }
 
 func (c batches) listBatches(cmd *cobra.Command, s *conn.Shared, limit int, client *dispatcher.Client) error {
-	list, err := client.Batches(cmd.Context(), s.Tenant, limit)
+	list, err := client.Batches().List(cmd.Context(), s.Tenant, limit)
 	if err != nil {
 		return explainBatch(err, messages.BatchRef{Tenant: s.Tenant})
 	}
@@ -233,14 +233,14 @@ func (c batches) batchResults() *cobra.Command {
 		if o != dispatcher.ByInput && o != dispatcher.ByCompletion {
 			return render.Usagef("--order: must be input or completion")
 		}
-		if _, err := client.Batch(cmd.Context(), ref); err != nil {
+		if _, err := client.Batches().Get(cmd.Context(), ref); err != nil {
 			return err
 		}
 		wanted := map[string]bool{}
 		for _, st := range statuses {
 			wanted[st] = true
 		}
-		for out, err := range client.BatchResults(cmd.Context(), ref, o) {
+		for out, err := range client.Batches().Results(cmd.Context(), ref, o) {
 			if err != nil {
 				return err
 			}
@@ -265,7 +265,7 @@ func (c batches) batchCancel() *cobra.Command {
 		Use: "cancel ID", Short: "Cancel a batch",
 		Long: "Cancel a batch: no more lines of it begin, and its runs are asked to stop. Its results so far stay.",
 	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
-		b, err := client.CancelBatch(cmd.Context(), ref, reason)
+		b, err := client.Batches().Cancel(cmd.Context(), ref, reason)
 		if err != nil {
 			return err
 		}
@@ -288,7 +288,7 @@ func (c batches) batchRetry() *cobra.Command {
 		if err := spec.BatchRef.Check(); err != nil {
 			return render.Misuse(err)
 		}
-		b, err := client.RetryBatch(cmd.Context(), ref, spec, failed)
+		b, err := client.Batches().Retry(cmd.Context(), ref, spec, failed)
 		if err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func (c batches) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher
 	if o.dry || twice {
 		o.spec.Progress = func(n int) { bar.Draw(fmt.Sprintf("checked %d lines", n)) }
 		o.spec.Estimate = o.dry
-		check, err := client.CheckBatch(cmd.Context(), o.spec, dispatcher.ReadLines(in))
+		check, err := client.Batches().Check(cmd.Context(), o.spec, dispatcher.ReadLines(in))
 		bar.Clear()
 		switch {
 		case err != nil:
@@ -134,7 +134,7 @@ func (c batches) runBatch(cmd *cobra.Command, o *consignment, client *dispatcher
 		o.spec.Refused = nil // told before
 	}
 	o.spec.Progress = func(n int) { bar.Draw(fmt.Sprintf("submitted %d lines", n)) }
-	b, err := client.SubmitBatch(cmd.Context(), o.spec, dispatcher.ReadLines(in))
+	b, err := client.Batches().Submit(cmd.Context(), o.spec, dispatcher.ReadLines(in))
 	bar.Clear()
 	switch {
 	case errors.Is(err, dispatcher.ErrBatchInvalid):
@@ -192,7 +192,7 @@ func (c batches) follow(cmd *cobra.Command, s *conn.Shared, client *dispatcher.C
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
-		b, err := client.Batch(cmd.Context(), ref)
+		b, err := client.Batches().Get(cmd.Context(), ref)
 		switch {
 		case err != nil && render.WasInterrupted(cmd.Context()):
 			return detachedBatch(ref, err)

@@ -49,11 +49,11 @@ func cardOf(ctx context.Context, client *dispatcher.Client, run messages.Ref) (*
 	c := &card{RunStatus: status}
 	extras, cancel := context.WithTimeout(ctx, cardExtras)
 	defer cancel()
-	if r, err := client.Summary(extras, run); err == nil {
+	if r, err := client.Runs().Summary(extras, run); err == nil {
 		c.Run = r
 	}
 	if !status.Status.Ended() {
-		if why, err := client.Why(extras, run); err == nil {
+		if why, err := client.Runs().Why(extras, run); err == nil {
 			c.Why = why
 		}
 	} else if r, err := client.Result(extras, run); err == nil {

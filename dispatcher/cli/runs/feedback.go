@@ -42,13 +42,13 @@ func (c runs) feedback() *cobra.Command {
 			s.Changes = req.Score != nil || req.Comment != "" || len(req.Labels) > 0
 			return c.WithRun(cmd, &s.OfRun, args, func(client *dispatcher.Client, run messages.Ref) error {
 				if req.Score == nil && req.Comment == "" && len(req.Labels) == 0 {
-					list, err := client.FeedbackOn(cmd.Context(), run)
+					list, err := client.Runs().Feedback(cmd.Context(), run)
 					if err != nil {
 						return render.Explain(err, run)
 					}
 					return c.writeFeedback(cmd, &s.Shared, run, list)
 				}
-				f, err := client.Feedback(cmd.Context(), run, req)
+				f, err := client.Runs().AddFeedback(cmd.Context(), run, req)
 				switch {
 				case err != nil:
 					return render.Explain(err, run)

@@ -31,7 +31,7 @@ func (c runs) fork() *cobra.Command {
 				return err
 			}
 			return c.WithRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
-				reply, err := client.Fork(cmd.Context(), run, req)
+				reply, err := client.Runs().Fork(cmd.Context(), run, req)
 				switch {
 				case err != nil:
 					return explainFork(err, run)

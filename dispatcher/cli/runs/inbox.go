@@ -64,7 +64,7 @@ func (c decisions) inbox() *cobra.Command {
 
 // letters are what waits for a person; more says that there is more of it.
 func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit int) (out []letter, more bool, err error) {
-	approvals, err := client.Approvals(cmd.Context(), tenant, limit)
+	approvals, err := client.Approvals().List(cmd.Context(), tenant, limit)
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,7 +75,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 			Text: report.Describe(messages.ToolCall{Name: a.Tool, Arguments: a.Arguments}), Approval: a,
 		})
 	}
-	list, err := client.Runs(cmd.Context(), dispatcher.RunFilter{
+	list, err := client.Runs().List(cmd.Context(), dispatcher.RunFilter{
 		Tenant: tenant, Statuses: []messages.Status{messages.StatusWaiting}, Limit: control.MaxRunPage,
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 		if asked++; asked > limit {
 			return out, true, nil
 		}
-		why, err := client.Why(cmd.Context(), messages.Ref{Tenant: tenant, Run: r.ID})
+		why, err := client.Runs().Why(cmd.Context(), messages.Ref{Tenant: tenant, Run: r.ID})
 		switch {
 		case errors.Is(err, dispatcher.ErrNotFound):
 			continue

@@ -112,7 +112,7 @@ func (f *filter) runs(now time.Time) dispatcher.RunFilter {
 }
 
 func (c runs) runList(cmd *cobra.Command, f *filter, client *dispatcher.Client) error {
-	list, err := client.Runs(cmd.Context(), f.runs(c.Options.Now()))
+	list, err := client.Runs().List(cmd.Context(), f.runs(c.Options.Now()))
 	if err != nil {
 		return render.Explain(err, messages.Ref{Tenant: f.Tenant, Run: "_"})
 	}

@@ -52,7 +52,7 @@ func (c runs) showLogs(cmd *cobra.Command, client *dispatcher.Client, run messag
 		}
 	}
 	shown := 0
-	for e, err := range client.Logs(cmd.Context(), run, o) {
+	for e, err := range client.Runs().Logs(cmd.Context(), run, o) {
 		if err != nil {
 			return report.StoppedWatching(cmd.Context(), err, run)
 		}

@@ -68,7 +68,7 @@ func (c submissions) taskOf(cmd *cobra.Command, client *dispatcher.Client, run m
 	case status.Status == messages.StatusCompleted && !force:
 		return nil, fmt.Errorf("run %s completed: --force submits its task again all the same", run.Run)
 	}
-	task, err := client.Task(cmd.Context(), run)
+	task, err := client.Runs().Task(cmd.Context(), run)
 	switch {
 	case errors.Is(err, dispatcher.ErrNotBegun):
 		return nil, fmt.Errorf("run %s left no task to submit again", run.Run)

@@ -33,7 +33,7 @@ func (c runs) stats() *cobra.Command {
 				return render.Misuse(err)
 			}
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				stats, err := client.Stats(cmd.Context(), f.runs(c.Options.Now()), control.StatsBy(by))
+				stats, err := client.Runs().Stats(cmd.Context(), f.runs(c.Options.Now()), control.StatsBy(by))
 				switch {
 				case errors.Is(err, dispatcher.ErrNoIndex):
 					return render.Worded("the dispatcher keeps no index of runs, or cannot ask it now: see LONGSHORE_INDEX and its log", err)

@@ -28,7 +28,7 @@ type topStop struct {
 // askRunning asks the index for the runs that are being worked: those that began before `top` did and say nothing.
 func (t *topping) askRunning(ctx context.Context, tenants []string, p *topPoll) {
 	for _, tenant := range tenants {
-		list, err := t.client.Running(ctx, tenant, topRunsMost)
+		list, err := t.client.Runs().Running(ctx, tenant, topRunsMost)
 		if err != nil {
 			p.errs[topWorking] = err
 			return

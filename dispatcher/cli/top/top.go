@@ -255,8 +255,8 @@ func (t *topping) ask(ctx context.Context, tenants []string, runs bool) *topPoll
 	ctx, cancel := context.WithTimeout(ctx, topAnswer)
 	defer cancel()
 	p := &topPoll{errs: map[string]error{}, askedRuns: runs}
-	p.workers, p.errs[topWorkers] = t.client.Workers(ctx)
-	p.lanes, p.errs[topLanes] = t.client.Lanes(ctx, control.LanesRequest{Tenant: t.flags.tenant})
+	p.workers, p.errs[topWorkers] = t.client.Fleet().Workers(ctx)
+	p.lanes, p.errs[topLanes] = t.client.Fleet().Lanes(ctx, control.LanesRequest{Tenant: t.flags.tenant})
 	if !runs {
 		return p
 	}
@@ -265,7 +265,7 @@ func (t *topping) ask(ctx context.Context, tenants []string, runs bool) *topPoll
 	}
 	t.askRunning(ctx, tenants, p)
 	for _, tenant := range tenants {
-		list, err := t.client.Approvals(ctx, tenant, topApprovalsMost)
+		list, err := t.client.Approvals().List(ctx, tenant, topApprovalsMost)
 		if err != nil {
 			p.errs[topApprovals] = err
 			return p

@@ -1,0 +1,83 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+)
+
+// Errors about workers.
+var (
+	// ErrNoWorker means that no worker answers to the name or id.
+	ErrNoWorker = errors.New("no such worker")
+	// ErrManyWorkers means that several workers have the name.
+	ErrManyWorkers = errors.New("several workers have the name")
+)
+
+// Workers returns the workers that answer within half a second, by name.
+func (f Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
+	var out control.WorkerList
+	err := f.client.request(ctx, control.SubjectWorkers, struct{}{}, &out)
+	return out.Workers, err
+}
+
+// Drain has a worker, by its id or its name, take nothing new, hand its runs back after their step, and end. When it
+// returns the worker has heard. ErrNoWorker, ErrManyWorkers.
+func (f Fleet) Drain(ctx context.Context, worker string) (*messages.WorkerStatus, error) {
+	var out messages.WorkerStatus
+	err := f.client.request(ctx, control.SubjectWorkerDrain, control.WorkerDrain{Worker: worker}, &out)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, ErrNoWorker
+	case err != nil:
+		return nil, conflictAs(err, ErrManyWorkers)
+	}
+	return &out, nil
+}
+
+// Lanes tells what waits in the queue, by tenant and priority; a thousand lanes at most.
+func (f Fleet) Lanes(ctx context.Context, req control.LanesRequest) (*control.LaneList, error) {
+	var list control.LaneList
+	if err := f.client.request(ctx, control.SubjectLanes, req, &list); err != nil {
+		return nil, err
+	}
+	return &list, nil
+}
+
+// ErrNotPaused means that there is no pause to end.
+var ErrNotPaused = errors.New("it is not paused")
+
+// Pauses returns all tenants, agents and providers that are paused, by kind and name.
+func (f Fleet) Pauses(ctx context.Context) (*control.PauseList, error) {
+	var list control.PauseList
+	if err := f.client.request(ctx, control.SubjectPauses, struct{}{}, &list); err != nil {
+		return nil, err
+	}
+	return &list, nil
+}
+
+// Pause keeps runs of a tenant or an agent from their next step, or models of a provider from being called, until it is
+// resumed. What is paused already stays so, and is returned.
+func (f Fleet) Pause(ctx context.Context, of messages.QuotaRef, by, reason string) (*control.PausedThing, error) {
+	return f.client.pause(ctx, control.SubjectPause, control.PauseRequest{QuotaRef: of, By: by, Reason: reason})
+}
+
+// Resume ends a pause, which it returns, and the runs that it kept go on. ErrNotPaused: there is none.
+func (f Fleet) Resume(ctx context.Context, of messages.QuotaRef, by string) (*control.PausedThing, error) {
+	p, err := f.client.pause(ctx, control.SubjectResume, control.PauseRequest{QuotaRef: of, By: by})
+	if errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("%s: %w", of, ErrNotPaused)
+	}
+	return p, err
+}
+
+func (c *Client) pause(ctx context.Context, subject string, req control.PauseRequest) (*control.PausedThing, error) {
+	var p control.PausedThing
+	if err := c.request(ctx, subject, req, &p); err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
