@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -182,6 +183,9 @@ func (o *outbox) release() bool {
 	return true
 }
 
+// envelope is about how much an event is longer than its data.
+const envelope = 352
+
 // letter is an event, encoded once for all the times it may be sent.
 type letter struct {
 	subject, id string
@@ -199,7 +203,7 @@ func (o *outbox) letter(e *messages.Event) (letter, error) {
 		return letter{}, fmt.Errorf("publish event %s: its type is not one of ours", e.Sequence)
 	}
 	return letter{
-		subject: o.run.EventSubject(name), id: o.run.MsgID() + "." + e.Sequence, body: e.AppendJSON(nil), trace: e.Traceparent,
+		subject: o.run.EventSubject(name), id: o.run.MsgID() + "." + e.Sequence, body: record.AppendEvent(make([]byte, 0, len(e.Data)+envelope), e), trace: e.Traceparent,
 	}, nil
 }
 

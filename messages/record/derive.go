@@ -29,7 +29,7 @@ func EachEvent(run messages.Ref, e *Entry, wanted func(name string) bool) iter.S
 			return
 		}
 		d := deriving{
-			envelope: newEnvelope(run, &e.Head), next: e.Head.FirstEvent, wanted: wanted,
+			envelope: newEnvelope(run, &e.Head), next: e.Head.FirstEvent, buf: make([]byte, 0, usual), wanted: wanted,
 			yield: yield,
 		}
 		for _, r := range e.Records {
@@ -42,7 +42,7 @@ func EachEvent(run messages.Ref, e *Entry, wanted func(name string) bool) iter.S
 func FinishedEvent(run messages.Ref, h *Head, end *Finished) messages.Event {
 	of := newEnvelope(run, h)
 	last := h.FirstEvent + uint64(max(1, h.Events)) - 1
-	return of.event(messages.EventRunFinished, strconv.FormatUint(last, 10), encoded(end.data(run, h)))
+	return of.event(messages.EventRunFinished, strconv.FormatUint(last, 10), appendData(make([]byte, 0, usual), end.data(run, h)))
 }
 
 // envelope is what the events of an entry have in common.
@@ -73,6 +73,7 @@ type deriving struct {
 	envelope
 
 	next   uint64 // the number of the next event
+	buf    []byte // of all data
 	wanted func(name string) bool
 	yield  func(messages.Event) bool
 	over   bool // no more are wanted
@@ -91,16 +92,9 @@ func (d *deriving) emit(of *eventOf, r Record) {
 	case *Finished:
 		data = of.data(d.run, d.head)
 	}
-	d.over = !d.yield(d.event(name, n, encoded(data)))
-}
-
-// encoded is the data of an event as JSON.
-func encoded(data any) json.RawMessage {
-	b, err := json.Marshal(data)
-	if err != nil {
-		return json.RawMessage(`{}`) // our own data types always encode
-	}
-	return b
+	from := len(d.buf)
+	d.buf = appendData(d.buf, data)
+	d.over = !d.yield(d.event(name, n, d.buf[from:len(d.buf):len(d.buf)]))
 }
 
 func (r *Claimed) resumed() any {

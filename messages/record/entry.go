@@ -201,15 +201,7 @@ func (e *Entry) Place(seq uint64) {
 
 // EncodeRecords writes [{"kind":…,"data":…}].
 func EncodeRecords(records []Record) ([]byte, error) {
-	type wire struct {
-		Kind Kind   `json:"kind"`
-		Data Record `json:"data"`
-	}
-	all := make([]wire, len(records))
-	for i, r := range records {
-		all[i] = wire{r.Kind(), r}
-	}
-	b, err := json.Marshal(all)
+	b, err := appendRecords(make([]byte, 0, usual), records)
 	if err != nil {
 		return nil, fmt.Errorf("encode records: %w", err)
 	}
@@ -241,11 +233,10 @@ func DecodeRecords(data []byte) ([]Record, error) {
 
 // EncodeHead writes the header form of a head.
 func EncodeHead(h *Head) (string, error) {
-	b, err := json.Marshal(h)
-	if err != nil {
-		return "", fmt.Errorf("encode head: %w", err)
+	if y := h.Time.Year(); y < 0 || y > 9999 {
+		return "", fmt.Errorf("encode head: the year %d is not one of RFC 3339", y)
 	}
-	return string(b), nil
+	return string(appendHead(make([]byte, 0, usual), h)), nil
 }
 
 // DecodeHead reads a head. ErrNewerVersion: its entry may hold what this code does not understand; the fields that
