@@ -117,6 +117,7 @@ func (r *ToolResult) Shown() string {
 	return s.String()
 }
 
+// Shown says what the image is, for people and for models that cannot see.
 func (i *Image) Shown() string {
 	if i.URL != "" {
 		return "[image]"

@@ -329,6 +329,7 @@ func checkContext(context json.RawMessage) error {
 	return strict.Under("context", strict.DecodeDepth(strict.Body, maxTaskDepth-1, context, &free))
 }
 
+// CheckLabels returns a *FieldError for the first label of a task, a batch or a feedback that is wrong.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
 		return &FieldError{Field: "labels", Reason: fmt.Sprintf("more than %d", maxLabels)}
