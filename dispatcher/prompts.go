@@ -8,8 +8,8 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// Put stores a new version of a prompt once it was found right, and returns it as it is kept. What is there
-// already makes no new version. With ifVersion it is done only if this is the newest, 0 for none; else the error is
+// Put stores a new version of a prompt once it was found right, and returns it as it is kept. The same
+// prompt once more makes no new version. With ifVersion it is done only if this is the newest, 0 for none; else the error is
 // ErrRevision.
 func (of Prompts) Put(ctx context.Context, p messages.Prompt, ifVersion *uint64) (messages.Prompt, error) {
 	var out messages.Prompt

@@ -207,17 +207,6 @@ type (
 	}
 )
 
-// AppendJSON appends the event as JSON.
-func (e *Event) AppendJSON(b []byte) []byte {
-	text, err := json.Marshal(e)
-	if err != nil { // its data is not JSON
-		of := *e
-		of.Data = nil
-		text, _ = json.Marshal(&of) //nolint:errchkjson // nothing else of it can fail
-	}
-	return append(b, text...)
-}
-
 // EventDecisionIgnored is the event of a decision that does not count, because no one whom the reader trusts has signed it.
 const EventDecisionIgnored = "decision_ignored"
 

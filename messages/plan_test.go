@@ -148,8 +148,8 @@ func TestPlanEventIsBounded(t *testing.T) {
 	r := &record.Planned{Decision: record.DecisionReady, Reason: strings.Repeat("\x01", 99_999), Plan: p}
 	h := record.Follow(ref, record.Head{}, r)
 	events := record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}})
-	if len(events) != 1 || len(events[0].AppendJSON(nil)) > messages.MaxPayload {
-		t.Fatalf("%d events, the first of %d bytes", len(events), len(events[0].AppendJSON(nil)))
+	if len(events) != 1 || len(record.AppendEvent(nil, &events[0])) > messages.MaxPayload {
+		t.Fatalf("%d events, the first of %d bytes", len(events), len(record.AppendEvent(nil, &events[0])))
 	}
 	var d record.PlanData
 	decode(t, events[0].Data, &d)

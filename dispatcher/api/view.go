@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/contract"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -79,7 +80,7 @@ func (q *query) plain(v *view) error {
 		if name == messages.EventError {
 			name = failure
 		}
-		return []frame{{e.Sequence, name, e.AppendJSON(nil)}}
+		return []frame{{e.Sequence, name, record.AppendEvent(nil, e)}}
 	}
 	v.delta = func(l *messages.Live) []frame { return []frame{{"", eventDelta, l}} }
 	return nil

@@ -503,9 +503,9 @@ func TestTheEndOfARunStoredOutOfOrderIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := record.Events(task.Ref(), entry)
-		end := all[len(all)-1].AppendJSON(nil)
+		end := record.AppendEvent(nil, &all[len(all)-1])
 		for _, e := range order(all) {
-			if _, err := o.nc.Request(task.Ref().EventSubject(e.Name()), e.AppendJSON(nil), patience); err != nil {
+			if _, err := o.nc.Request(task.Ref().EventSubject(e.Name()), record.AppendEvent(nil, &e), patience); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -20,7 +20,7 @@ const (
 // MaxFeedback bounds one list: the newest ones.
 const MaxFeedback = 100
 
-// FeedbackRequest says what somebody thinks of a run that Longshore knows, whatever it is up to.
+// FeedbackRequest says what a person or a program thinks of a run, in any state.
 type FeedbackRequest struct {
 	Tenant  string            `json:"tenant,omitempty"` // default "default"
 	ID      string            `json:"id"`               // of the run

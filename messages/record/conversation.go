@@ -7,7 +7,7 @@ type SessionGranted struct {
 	Park uint64 `json:"park"` // sequence of the Parked entry
 }
 
-// Recalled begins the turn of a run in its session: the conversation so far, which nothing changes any more for this run.
+// Recalled begins the turn of a run in its session: the conversation so far, which no longer changes for this run.
 type Recalled struct {
 	From     string             `json:"from,omitempty"`     // the run whose end it reflects; empty: the conversation begins
 	Messages []messages.Message `json:"messages,omitempty"` // oldest first

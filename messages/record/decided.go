@@ -7,7 +7,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Decided is what somebody said about a call that waits for an approval. It counts for that call with these arguments in
+// Decided is what a person said about a call that waits for an approval. It counts for that call with these arguments in
 // this park, and once.
 type Decided struct {
 	ID     string `json:"id"`   // control id: a record of the same id is the same decision
@@ -18,7 +18,7 @@ type Decided struct {
 	Denied bool   `json:"denied,omitempty"` // else it is approved
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Until is when the park expires: a decision is not recorded any more then.
+	// Until is when the park expires: from then on no decision is recorded.
 	Until *time.Time `json:"until,omitempty"`
 }
 

@@ -17,7 +17,7 @@ const maxEventList = 16
 const MaxMeta = 4 << 10
 
 // Events derives what the world may see of an entry. Pure: the same entry always gives the same events, ids and
-// running numbers included, so whoever finds an entry may publish them again.
+// running numbers included, so any reader of an entry may publish them again.
 func Events(run messages.Ref, e Entry) []messages.Event {
 	return slices.Collect(EachEvent(run, &e, func(string) bool { return true }))
 }

@@ -251,7 +251,7 @@ func TestAuditOfEventsStoredOutOfOrder(t *testing.T) {
 func (p *port) store(events []messages.Event) {
 	p.Helper()
 	for i := range events {
-		if _, err := p.nc.Request(events[i].Ref().EventSubject(events[i].Name()), events[i].AppendJSON(nil), patience); err != nil {
+		if _, err := p.nc.Request(events[i].Ref().EventSubject(events[i].Name()), record.AppendEvent(nil, &events[i]), patience); err != nil {
 			p.Fatal(err)
 		}
 	}

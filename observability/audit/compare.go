@@ -122,7 +122,7 @@ func (c *comparer) derived(ctx context.Context, run messages.Ref, out *Compariso
 		}
 		out.Entries++
 		for _, event := range record.Events(run, e) {
-			text = event.AppendJSON(text[:0])
+			text = record.AppendEvent(text[:0], &event)
 			want[event.Number()] = sha256.Sum256(text)
 			out.Events++
 		}

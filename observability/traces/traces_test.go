@@ -207,7 +207,7 @@ func TestTreesOfEventsStoredOutOfOrder(t *testing.T) {
 func (h *hall) store(events []messages.Event) {
 	h.t.Helper()
 	for i := range events {
-		if _, err := h.nc.Request(events[i].Ref().EventSubject(events[i].Name()), events[i].AppendJSON(nil), 30*time.Second); err != nil {
+		if _, err := h.nc.Request(events[i].Ref().EventSubject(events[i].Name()), record.AppendEvent(nil, &events[i]), 30*time.Second); err != nil {
 			h.t.Fatal(err)
 		}
 	}

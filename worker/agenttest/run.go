@@ -192,7 +192,7 @@ func (r *Record) Of(name string) []messages.Event {
 func (r *Record) JSON() string {
 	var b strings.Builder
 	for i := range r.Events {
-		fmt.Fprintf(&b, "%s\n", r.Events[i].AppendJSON(nil))
+		fmt.Fprintf(&b, "%s\n", record.AppendEvent(nil, &r.Events[i]))
 	}
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
@@ -94,7 +95,7 @@ func TestSecretsInCallsAreRedacted(t *testing.T) {
 				Tools: []tools.Tool{tool(t, "pass", func() (tools.Result, error) { return tools.Text("passed"), nil })},
 			}, hello())
 			var told strings.Builder
-			session.On(func(e messages.Event) { told.Write(e.AppendJSON(nil)) })
+			session.On(func(e messages.Event) { told.Write(record.AppendEvent(nil, &e)) })
 			result, err := session.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agenttest"
 	"github.com/longshore-run/longshore/worker/embed"
@@ -28,13 +29,13 @@ func TestEventsAreThoseOfOn(t *testing.T) {
 	t.Parallel()
 	s := calling(t)
 	var heard []string
-	s.On(func(e messages.Event) { heard = append(heard, string(e.AppendJSON(nil))) })
+	s.On(func(e messages.Event) { heard = append(heard, string(record.AppendEvent(nil, &e))) })
 	read := func() (all []string) {
 		for e, err := range s.Events(t.Context()) {
 			if err != nil {
 				t.Error(err)
 			}
-			all = append(all, string(e.AppendJSON(nil)))
+			all = append(all, string(record.AppendEvent(nil, &e)))
 		}
 		return all
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/embed"
 	"github.com/longshore-run/longshore/worker/model"
@@ -86,7 +87,7 @@ func TestPlannersThatFail(t *testing.T) {
 			one := tool(t, "one", func() (tools.Result, error) { return tools.Text("1"), nil })
 			s := open(t, embed.Config{Model: planned(t, tt.plan), Agent: tt.def, Tools: []tools.Tool{one}}, hello())
 			var told strings.Builder
-			s.On(func(e messages.Event) { told.Write(e.AppendJSON(nil)) })
+			s.On(func(e messages.Event) { told.Write(record.AppendEvent(nil, &e)) })
 			res, err := s.Run(t.Context())
 			if err != nil || res.Error == nil || res.Error.Code != tt.code || !strings.Contains(res.Error.Message, tt.says) {
 				t.Errorf("%+v, %v", res.Error, err)

@@ -55,7 +55,7 @@ type book struct {
 	full       uint64                     // lanes that could not be made; written by failed
 }
 
-// hinted is the newest message that somebody saw in a lane, and how often it was looked for in vain.
+// hinted is the newest message seen in a lane, and how often it was looked for in vain.
 type hinted struct {
 	seq     uint64
 	retries int

@@ -28,7 +28,7 @@ type ownership struct {
 	interrupted bool                    // a record was seen that must be applied before the next call; written by interrupt and resume
 	looking     bool                    // a look at the log goes on; written by hint and look
 	again       bool                    // and shall be followed by another; written by hint and look
-	ended       bool                    // no look may begin any more; written by forbid
+	ended       bool                    // no look may begin; written by forbid
 }
 
 const (
@@ -164,7 +164,7 @@ func (x *ownership) resume() {
 	x.interrupted = false
 }
 
-// forbid lets no look begin any more.
+// forbid lets no further look begin.
 func (x *ownership) forbid() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -114,7 +114,7 @@ func newest(cmd *cobra.Command, client *dispatcher.Client, tenant string) (messa
 	return of, render.Write(cmd.ErrOrStderr(), "run "+last.ID+"\n")
 }
 
-// meant is the run that an id, or the beginning of one, names. An id that nobody knows stays as it is: the command says
+// meant is the run that an id, or the beginning of one, names. An unknown id stays as it is: the command says
 // what that means to it.
 func meant(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref, changes bool) (messages.Ref, error) {
 	if len(run.Run) < leastPrefix {

@@ -8,9 +8,9 @@ var widths = &runewidth.Condition{StrictEmojiNeutral: true} //nolint:gochecknogl
 // Widths in columns.
 const (
 	DefaultWidth = 80
-	MinWidth     = 20   // a line that is cut to less tells nothing any more
+	MinWidth     = 20   // a line that is cut to less no longer tells anything
 	wholeWidth   = 2000 // of a line's text that is not cut; a hostile one must not fill the screen for ever
-	PlainWidth   = 240  // of a line's text where nobody knows the width; the result is shown whole anyway
+	PlainWidth   = 240  // of a line's text where the width is unknown; the result is shown whole anyway
 )
 
 const emojiStyle = '\ufe0f' // makes the character before it an emoji of two columns

@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	// ErrNoBatch means that nobody knows the batch.
+	// ErrNoBatch means that there is no such batch.
 	ErrNoBatch = errors.New("no such batch")
-	// ErrBatchMoved means that somebody else has changed the batch meanwhile.
+	// ErrBatchMoved means that another caller has changed the batch meanwhile.
 	ErrBatchMoved = errors.New("the batch has changed meanwhile")
 )
 

@@ -29,7 +29,7 @@ func (cat *Catalog) CreateKey(ctx context.Context, k control.StoredKey) error {
 	return nil
 }
 
-// Key reads a key from the bucket's leader; ok is false when there is none, or none any more.
+// Key reads a key from the bucket's leader; ok is false when there is none, or no longer one.
 func (cat *Catalog) Key(ctx context.Context, id string) (k control.StoredKey, ok bool, err error) {
 	if err := control.CheckKeyID(id); err != nil {
 		return k, false, err

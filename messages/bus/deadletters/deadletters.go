@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// ErrNoLetter means that there is no such dead letter, or it is somebody else's.
+// ErrNoLetter means that there is no such dead letter, or it belongs to another tenant.
 var ErrNoLetter = errors.New("no such dead letter")
 
 // PutWebhook puts a webhook that could not be delivered into the dead letters; one letter of each.
