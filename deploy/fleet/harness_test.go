@@ -66,7 +66,7 @@ spec: {tools: [gate], toolTimeout: 24h}
 const buoysAgent = `apiVersion: longshore.run/v1
 kind: Agent
 metadata: {name: buoys}
-spec: {tools: [moor, cast_off], maxSteps: 60}
+spec: {tools: [moor, cast_off], maxSteps: 10000}
 `
 
 // open starts `longshore dev` without a worker. A silent worker keeps a task for ackWait. More may be set.
