@@ -92,11 +92,11 @@ func (y *yard) dispatcherWith(index service.RunIndex) (stop func()) {
 	if err != nil {
 		y.t.Fatal(err)
 	}
-	keeper := &runlog.Keeper{
+	controller := &runlog.Controller{
 		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
-	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: keeper, Version: "0.0.0", Batches: 50 * time.Millisecond, Index: index})
+	s := service.New(service.Config{Conn: nc, Bus: b, Controller: controller, Version: "0.0.0", Batches: 50 * time.Millisecond, Index: index})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

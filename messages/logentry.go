@@ -123,7 +123,7 @@ func soundValue(v any) (_ any, size int) {
 const unreadableValue = "!ERROR a value that is no JSON"
 
 // EncodeLogEntry is the entry of a run as it is stored: bounded, and such that DecodeLogEntry reads it. A *FieldError
-// names what cannot be mended.
+// names what cannot be repaired.
 func EncodeLogEntry(e LogEntry) ([]byte, error) {
 	e = e.Bounded()
 	run := Ref{e.Tenant, e.Run}

@@ -18,7 +18,7 @@ import (
 
 const (
 	maxArguments = 1 << 20 // bytes
-	maxProblems  = 10      // in one text; a model mends the first ones first
+	maxProblems  = 10      // in one text; a model corrects the first ones first
 	maxShown     = 64      // bytes of a name that a model made up
 	maxExpected  = 512     // bytes of a schema in a text
 )

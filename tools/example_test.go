@@ -14,7 +14,7 @@ type root struct {
 	Of float64 `json:"of" jsonschema:"a number that is not negative"`
 }
 
-// squareRoot says what the model can mend in its result. An error would be the platform's own failure.
+// squareRoot says what the model can correct in its result. An error would be the platform's own failure.
 func squareRoot(_ context.Context, _ tools.Call, in root) (tools.Result, error) {
 	if in.Of < 0 {
 		return tools.Failure("there is no real root of a negative number"), nil

@@ -90,9 +90,9 @@ func (h *house) pricedWorker(m model.Provider, p runner.Prices) {
 		h.t.Fatal(err)
 	}
 	b := h.open(h.conn())
-	cfg := worker.Config{Bus: b, Keeper: keeper(b), Log: h.log}
+	cfg := worker.Config{Bus: b, Controller: controller(b), Log: h.log}
 	cfg.Runner = runner.New(runner.Config{
-		Worker: "frugal", Keeper: cfg.Keeper, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log, Prices: p, Quotas: b,
+		Worker: "frugal", Controller: cfg.Controller, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log, Prices: p, Quotas: b,
 	})
 	h.run(worker.New(cfg).Run)
 }
@@ -116,7 +116,7 @@ func (h *house) reply(run messages.Ref, text string, isError bool) {
 	if err != nil || !ok {
 		h.t.Fatalf("read %s: %v", run, err)
 	}
-	_, err = keeper(h.bus).Control(h.t.Context(), run, &record.Answered{
+	_, err = controller(h.bus).Control(h.t.Context(), run, &record.Answered{
 		ID: "x", Park: last.Head.ParkSeq, By: "ann", Content: messages.TextContent(text), IsError: isError,
 	})
 	if err != nil {

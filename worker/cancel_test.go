@@ -206,7 +206,7 @@ scenes:
 				h.t.Fatal(err)
 			}
 			answer := &record.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("blue")}
-			if _, err := keeper(h.bus).Control(h.t.Context(), run, answer); err != nil {
+			if _, err := controller(h.bus).Control(h.t.Context(), run, answer); err != nil {
 				h.t.Fatal(err)
 			}
 		}, "Heard: blue", messages.StatusCompleted},

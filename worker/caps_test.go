@@ -292,7 +292,7 @@ func TestLinesLost(t *testing.T) {
 	if _, err := h.nc.Request("$JS.API.STREAM.PURGE."+bus.StreamLines, nil, patience); err != nil {
 		t.Fatal(err)
 	}
-	k := keeper(h.bus)
+	k := controller(h.bus)
 	caps := h.bus.NewCaps(0)
 	k.Lines, k.Caps = semaphores.New(h.bus), caps
 	if _, err := caps.Load(t.Context()); err != nil {

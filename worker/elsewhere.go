@@ -129,7 +129,7 @@ func (w *Worker) recruitFrom(ctx context.Context, after uint64) (at uint64, more
 		case left <= 0 || looked == maxRecruitLook:
 			return after, true, nil
 		}
-		woken, err := w.cfg.Keeper.Recruit(ctx, run, next, w.fits)
+		woken, err := w.cfg.Controller.Recruit(ctx, run, next, w.fits)
 		if err != nil {
 			return after, true, err
 		}

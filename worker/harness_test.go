@@ -61,7 +61,7 @@ func open(t *testing.T, ackWait time.Duration, agents ...messages.Definition) *h
 		t.Fatal(err)
 	}
 	h.bus = h.open(h.nc)
-	svc := service.New(service.Config{Conn: h.nc, Bus: h.bus, Keeper: keeper(h.bus), Agents: agents, Version: "0.0.0", Log: h.log})
+	svc := service.New(service.Config{Conn: h.nc, Bus: h.bus, Controller: controller(h.bus), Agents: agents, Version: "0.0.0", Log: h.log})
 	h.run(svc.Run)
 	select {
 	case <-svc.Ready():
@@ -103,8 +103,8 @@ func (h *house) open(nc *nats.Conn) *bus.Bus {
 	return b
 }
 
-func keeper(b *bus.Bus) *runlog.Keeper {
-	return &runlog.Keeper{
+func controller(b *bus.Bus) *runlog.Controller {
+	return &runlog.Controller{
 		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: semaphores.New(b), Now: func() time.Time { return time.Now().UTC() },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
@@ -138,16 +138,16 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	}
 	h.newest = h.conn()
 	b := h.open(h.newest)
-	cfg.Bus, cfg.Keeper, cfg.Log = b, keeper(b), h.log
+	cfg.Bus, cfg.Controller, cfg.Log = b, controller(b), h.log
 	cfg.Caps = b.NewCaps(20 * time.Millisecond)
-	cfg.Keeper.Lines, cfg.Keeper.Caps = semaphores.New(b), cfg.Caps
+	cfg.Controller.Lines, cfg.Controller.Caps = semaphores.New(b), cfg.Caps
 	if h.here != nil {
 		cfg.Clock = b.NewClock(bus.ClockConfig{Here: h.here, Most: h.maxSkew})
-		cfg.Keeper.Now = cfg.Clock.Now
+		cfg.Controller.Now = cfg.Clock.Now
 	}
 	text := live.New(live.Config{Publish: events.New(b).PublishLive})
 	cfg.Runner = runner.New(runner.Config{
-		Worker: name, Keeper: cfg.Keeper, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log,
+		Worker: name, Controller: cfg.Controller, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log,
 		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		LongWait: h.longWait, Talks: h.talks, Quotas: b, Labels: cfg.Labels,
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/longshore-run/longshore/worker"
 )
 
-// What is refused at submit is buried when it is published raw, with the same words.
+// What is refused at submit is dead-lettered when it is published raw, with the same words.
 func TestBadInput(t *testing.T) {
 	h := open(t, 30*time.Second)
 	h.worker("w", script(t, hello), worker.Config{})
@@ -252,9 +252,9 @@ func (h *house) forgetDuplicates() {
 	}
 }
 
-// A second task with the id of a run that has ended, published raw beyond the window of duplicates, is buried: its
+// A second task with the id of a run that has ended, published raw beyond the window of duplicates, is dead-lettered: its
 // publisher must not take the run for its own.
-func TestLateConflictIsBuried(t *testing.T) {
+func TestLateConflictIsDeadLettered(t *testing.T) {
 	h := open(t, 30*time.Second)
 	h.worker("w", script(t, hello), worker.Config{})
 	run := h.submit(messages.Task{ID: "d2", Input: messages.TextInput("hello")})

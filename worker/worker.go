@@ -1,5 +1,5 @@
 // Package worker is a member of the fleet. [Worker.Run] pulls task messages into its slots, hands tickets to the
-// runner and errands to the keeper, keeps what it holds alive, and hands everything back when it stops.
+// runner and errands to the controller, keeps what it holds alive, and hands everything back when it stops.
 //
 // A worker has no state that matters: kill it at any moment and another one goes on from the logs.
 package worker
@@ -34,7 +34,7 @@ const (
 type Config struct {
 	Bus          *bus.Bus
 	Fleet        *roster.Fleet // through which the worker speaks. Default: that of Bus
-	Keeper       *runlog.Keeper
+	Controller   *runlog.Controller
 	Runner       *runner.Runner
 	Slots        int            // runs worked at once; default 64
 	DrainTimeout time.Duration  // how long a stop waits for steps to end before it aborts them; default 30 s
@@ -42,8 +42,8 @@ type Config struct {
 	Log          *slog.Logger   // default: discard
 	Name         string         // that the worker is listed with. Default: its id
 	Version      string         // of the program, that it is listed with
-	Caps         *bus.Caps      // those of the Runner's Keeper; nil: nothing is capped or paused
-	Clock        *bus.Clock     // that of the Keeper; nil: this machine's clock is trusted
+	Caps         *bus.Caps      // those of the Runner's Controller; nil: nothing is capped or paused
+	Clock        *bus.Clock     // that of the Controller; nil: this machine's clock is trusted
 	Roster       *roster.Roster // the other workers, as the Runner knows them; nil: it knows of none
 	Tools        []string       // names of what the Runner offers, that it is listed with
 	Labels       messages.Labels
@@ -382,7 +382,7 @@ func (w *Worker) discard(ctx context.Context, q bus.Queued) {
 		return
 	}
 	if err := w.cfg.Bus.Discard(ctx, q); err != nil {
-		w.cfg.Log.WarnContext(ctx, "remove a buried task", "err", err) // it is found again
+		w.cfg.Log.WarnContext(ctx, "remove a dead-lettered task", "err", err) // it is found again
 	}
 }
 
@@ -397,8 +397,8 @@ func (w *Worker) deadLetter(ctx context.Context, stored string, seq uint64, body
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
 		Subject: subject, Task: body, Time: at, Ticket: seq,
 	}
-	if err := w.cfg.Bus.BuryRaw(ctx, subject, letter); err != nil {
-		w.cfg.Log.WarnContext(ctx, "bury a task", "err", err)
+	if err := w.cfg.Bus.DeadLetterRaw(ctx, subject, letter); err != nil {
+		w.cfg.Log.WarnContext(ctx, "dead-letter a task", "err", err)
 		return false
 	}
 	w.cfg.Log.WarnContext(ctx, "task refused", "subject", strict.Clip(subject, 200), "err", why)
@@ -414,7 +414,7 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 	case messages.ErrandLanes:
 		w.fetch.Repair(ctx, w.ackWait)
 	case messages.ErrandTimer, messages.ErrandNet:
-		err = w.cfg.Keeper.Errand(ctx, run, wake)
+		err = w.cfg.Controller.Errand(ctx, run, wake)
 	default:
 		w.refuse(ctx, d, &messages.FieldError{Field: "errand", Reason: "is unknown"})
 		return
@@ -452,14 +452,14 @@ func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
 	})
 	stop := context.AfterFunc(w.running, cancel) //nolint:contextcheck // a worker that stops leaves the rest to the next sweep
 	defer stop()
-	mended, err := w.cfg.Keeper.Sweep(ctx, w.cfg.Bus.Runs(ctx))
+	repaired, err := w.cfg.Controller.Sweep(ctx, w.cfg.Bus.Runs(ctx))
 	if err != nil && w.running.Err() != nil {
 		return nil // the worker stops, and leaves the rest to the next sweep
 	}
 	if err != nil {
-		w.cfg.Log.WarnContext(ctx, "sweep", "mended", mended, "err", err)
+		w.cfg.Log.WarnContext(ctx, "sweep", "repaired", repaired, "err", err)
 		return nil // the next one comes anyway
 	}
-	w.cfg.Log.InfoContext(ctx, "swept", "mended", mended)
+	w.cfg.Log.InfoContext(ctx, "swept", "repaired", repaired)
 	return nil
 }

@@ -78,7 +78,7 @@ func (s *stage) dispatch(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	svc := service.New(service.Config{
-		Conn: s.nc, Bus: house, Keeper: keeper(house), Agents: agents(), Version: "0.0.0", Log: log,
+		Conn: s.nc, Bus: house, Controller: controller(house), Agents: agents(), Version: "0.0.0", Log: log,
 	})
 	s.dispatcher = runInBackground(ctx, svc.Run)
 	select {

@@ -83,11 +83,11 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	redact := policy.NewRedactor("the-key-of-a-model-provider")
 	text := live.New(live.Config{Publish: events.New(b).PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
-		Worker: "bench", Keeper: keeper(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
+		Worker: "bench", Controller: controller(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
 		Agent: catalog.New(b).Agent, Redact: redact.String, Log: log,
 		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 	})
-	f.worker = worker.New(worker.Config{Bus: b, Keeper: keeper(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
+	f.worker = worker.New(worker.Config{Bus: b, Controller: controller(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
 	return f, nil
 }
 
@@ -105,8 +105,8 @@ func models(delay time.Duration) (model.Provider, error) {
 	return router, nil
 }
 
-func keeper(b *bus.Bus) *runlog.Keeper {
-	return &runlog.Keeper{
+func controller(b *bus.Bus) *runlog.Controller {
+	return &runlog.Controller{
 		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}

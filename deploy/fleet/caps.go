@@ -7,10 +7,10 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// capped is the keeper of a worker, whose runs take permits of semaphores, and the caps that it goes by. The guard tells the
+// capped is the controller of a worker, whose runs take permits of semaphores, and the caps that it goes by. The guard tells the
 // models which providers are paused.
-func capped(b *bus.Bus, clock *bus.Clock, g *guard) (*runlog.Keeper, *bus.Caps) {
-	k, caps := keeper(b, clock), b.NewCaps(0)
+func capped(b *bus.Bus, clock *bus.Clock, g *guard) (*runlog.Controller, *bus.Caps) {
+	k, caps := controller(b, clock), b.NewCaps(0)
 	k.Lines, k.Caps = semaphores.New(b), caps
 	if g != nil {
 		g.caps.Store(caps)

@@ -97,7 +97,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	svc := service.New(service.Config{
 		Denied: denials.Tell,
 		Index:  asked(runs),
-		Conn:   nc, Bus: b, Catalog: stored, Events: told, Keeper: keeper(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
+		Conn:   nc, Bus: b, Catalog: stored, Events: told, Controller: controller(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
 		PromptPolicy: withoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
@@ -186,9 +186,9 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 	return mux
 }
 
-// keeper is the Keeper of a process.
-func keeper(b *bus.Bus, clock *bus.Clock) *runlog.Keeper {
-	return &runlog.Keeper{
+// controller is the Controller of a process.
+func controller(b *bus.Bus, clock *bus.Clock) *runlog.Controller {
+	return &runlog.Controller{
 		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }

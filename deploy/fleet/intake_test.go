@@ -87,13 +87,13 @@ func TestPublishersRemoveNothingOfOthers(t *testing.T) {
 	// Another task under the id of a run is a dead letter, the same again is nothing.
 	publish(acme, "tasks.low.acme."+runs[len(runs)-1].Run, `{"input":"hello"}`, nil)
 	publish(acme, "tasks.low.acme."+runs[len(runs)-1].Run, `{"input":"other"}`, nil)
-	keeper, err := dispatcher.NewTenant(ctx, f.g.connect("acme-operator"), "acme")
+	operator, err := dispatcher.NewTenant(ctx, f.g.connect("acme-operator"), "acme")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var letters *control.DeadList
 	eventually(t, "there are two dead letters", func() bool {
-		letters, err = keeper.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}})
+		letters, err = operator.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}})
 		return err != nil || len(letters.Letters) >= 2
 	})
 	if err := f.idle(ctx); err != nil {

@@ -259,7 +259,7 @@ func TestWatchOverHTTPGoesOn(t *testing.T) {
 	}
 }
 
-// What stands in the way is said with the variable that mends it.
+// What stands in the way is said with the variable that fixes it.
 func TestMistakesOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := openOverHTTP(t)

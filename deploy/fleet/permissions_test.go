@@ -163,7 +163,7 @@ func TestPermissionsAreHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keeper, err := dispatcher.NewTenant(ctx, f.g.connect("acme-operator"), "acme")
+		operator, err := dispatcher.NewTenant(ctx, f.g.connect("acme-operator"), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestPermissionsAreHeld(t *testing.T) {
 		if _, err = client.Status(ctx, messages.Ref{Tenant: "acme", Run: id}); !errors.Is(err, dispatcher.ErrNotFound) {
 			t.Errorf("status of a run of another tenant under our name: %v, want not found", err)
 		}
-		if _, err = keeper.Schedules().Put(ctx, messages.Schedule{
+		if _, err = operator.Schedules().Put(ctx, messages.Schedule{
 			Name: "s", Tenant: "harbour", Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("x")},
 		}, "ann", nil); !errors.As(err, &p) || p.Code != messages.CodeForbidden {
 			t.Errorf("a schedule of another tenant: %v, want forbidden", err)
@@ -244,21 +244,21 @@ func TestPermissionsAreHeld(t *testing.T) {
 		if list, err := client.Runs().List(ctx, dispatcher.RunFilter{Tenant: "acme"}); err != nil || len(list.Runs) != 1 || list.Runs[0].ID != id {
 			t.Errorf("runs: %v, %v", list, err)
 		}
-		keeper, err := dispatcher.NewTenant(ctx, f.g.connect("acme-operator"), "acme")
+		operator, err := dispatcher.NewTenant(ctx, f.g.connect("acme-operator"), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
 		sc := messages.Schedule{Name: "s", Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("x")}}
-		if _, err := keeper.Schedules().Put(ctx, sc, "ann", nil); err != nil {
+		if _, err := operator.Schedules().Put(ctx, sc, "ann", nil); err != nil {
 			t.Errorf("put a schedule: %v", err)
 		}
-		if list, err := keeper.Schedules().List(ctx, "acme"); err != nil || len(list) != 1 {
+		if list, err := operator.Schedules().List(ctx, "acme"); err != nil || len(list) != 1 {
 			t.Errorf("schedules: %v, %v", list, err)
 		}
-		if st, err := keeper.Schedules().Delete(ctx, messages.ScheduleRef{Tenant: "acme", Name: "s"}); err != nil || st.Schedule.Tenant != "acme" {
+		if st, err := operator.Schedules().Delete(ctx, messages.ScheduleRef{Tenant: "acme", Name: "s"}); err != nil || st.Schedule.Tenant != "acme" {
 			t.Errorf("delete a schedule: %v, %v", st, err)
 		}
-		if list, err := keeper.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}}); err != nil || len(list.Letters) != 0 {
+		if list, err := operator.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}}); err != nil || len(list.Letters) != 0 {
 			t.Errorf("dead letters: %v, %v", list, err)
 		}
 		if v := subjectsDenied(f.g.violations()); v != nil {

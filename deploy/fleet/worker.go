@@ -142,7 +142,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	text := live.New(live.Config{Publish: events.New(b).PublishLive, Redact: redact})
 	run := runner.New(runner.Config{
-		Worker: s.Name, Life: life, Fleet: seen, Keeper: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
+		Worker: s.Name, Life: life, Fleet: seen, Controller: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Named: named, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
 		Redact: redact.String, Log: said.of("runner"),
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
@@ -151,7 +151,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b, Labels: labels,
 	})
 	w := worker.New(worker.Config{
-		Bus: b, Keeper: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
+		Bus: b, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
 		Roster: seen, Tools: set.Names(), Labels: labels, Alone: parts.alone,
 	})
 	if parts.Begun != nil {

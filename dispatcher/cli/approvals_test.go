@@ -22,13 +22,13 @@ func (f *fleet) park(t *testing.T, id string, p *record.Parked) messages.Ref {
 	t.Helper()
 	run := messages.Ref{Tenant: messages.DefaultTenant, Run: id}
 	started := &record.Started{Task: messages.Task{ID: id, Tenant: run.Tenant, Agent: messages.DefaultAgent, Input: messages.TextInput("x")}, QueuedAt: time.Now().UTC()}
-	e, err := f.keeper.Begin(t.Context(), run, started, &record.Claimed{Claim: "k", Worker: "w", Ticket: 1}, p)
+	e, err := f.controller.Begin(t.Context(), run, started, &record.Claimed{Claim: "k", Worker: "w", Ticket: 1}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := f.keeper.Events.Open(run)
+	out := f.controller.Events.Open(run)
 	runlog.Publish(t.Context(), run, &e, out)
-	if err := f.keeper.Close(t.Context(), run, &e, out); err != nil {
+	if err := f.controller.Close(t.Context(), run, &e, out); err != nil {
 		t.Fatal(err)
 	}
 	return run
@@ -122,12 +122,12 @@ func (f *fleet) asked(t *testing.T, p *record.Parked, options report.Options) (s
 func (f *fleet) finish(ctx context.Context, t *testing.T, client *dispatcher.Client, run messages.Ref) {
 	t.Helper()
 	for ctx.Err() == nil {
-		last, ok, err := f.keeper.Log.Last(ctx, run)
+		last, ok, err := f.controller.Log.Last(ctx, run)
 		if err != nil || !ok || last.Head.Phase != record.PhaseReady {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		r, _, err := f.keeper.Answer(ctx, run, last.Head.ParkSeq)
+		r, _, err := f.controller.Answer(ctx, run, last.Head.ParkSeq)
 		if err != nil {
 			t.Error(err)
 			return
@@ -141,18 +141,18 @@ func (f *fleet) finish(ctx context.Context, t *testing.T, client *dispatcher.Cli
 		}
 		now := time.Now().UTC()
 		res := messages.EndedResult(run, &messages.Task{}, messages.StatusFailed, &messages.RunError{Code: messages.CodeInternal, Message: said}, now, now)
-		if _, err := f.keeper.Log.Append(ctx, run, last.Seq, endOf(run, last, f.keeper, res)); err != nil {
+		if _, err := f.controller.Log.Append(ctx, run, last.Seq, endOf(run, last, f.controller, res)); err != nil {
 			t.Error(err)
 			return
 		}
-		if err := f.keeper.Settle(ctx, run); err != nil {
+		if err := f.controller.Settle(ctx, run); err != nil {
 			t.Error(err)
 		}
 		return
 	}
 }
 
-func endOf(run messages.Ref, last record.Entry, k *runlog.Keeper, res messages.AgentResult) record.Entry {
+func endOf(run messages.Ref, last record.Entry, k *runlog.Controller, res messages.AgentResult) record.Entry {
 	end := &record.Finished{Result: res}
 	h := record.Follow(run, last.Head, end)
 	h.ID, h.Time = k.NewID(), k.Now().UTC()

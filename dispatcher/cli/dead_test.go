@@ -14,10 +14,10 @@ func TestDead(t *testing.T) {
 	if _, errs := f.run(t, "dead", "list"); errs != "no dead letters\n" {
 		t.Errorf("without any: %q", errs)
 	}
-	bury := func(run, body string) {
+	letter := func(run, body string) {
 		t.Helper()
 		ref := messages.Ref{Tenant: messages.DefaultTenant, Run: run}
-		err := f.keeper.Queue.Bury(t.Context(), ref, "writer", messages.Dead{
+		err := f.controller.Queue.DeadLetter(t.Context(), ref, "writer", messages.Dead{
 			Error: messages.RunError{Code: messages.CodePoison, Message: "bad\x1b[2J luck"}, Subject: ref.TaskSubject(messages.PriorityNormal),
 			Task: []byte(body), Attempts: 5, Time: time.Now().UTC(),
 		})
@@ -25,9 +25,9 @@ func TestDead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bury("a", `{"input":"go","agent":"nobody"}`)
-	bury("b", `{"input":"go"}`)
-	bury("c", `{"input":"go"}`)
+	letter("a", `{"input":"go","agent":"nobody"}`)
+	letter("b", `{"input":"go"}`)
+	letter("c", `{"input":"go"}`)
 	out, _ := f.run(t, "dead", "list", "--agent", "writer", "--code", "poison", "--since", "1h")
 	if !strings.HasPrefix(out, "LETTER  KIND  OF  AGENT   CODE    TRIES  AGE") || strings.Contains(out, "\x1b") || strings.Count(out, "\n") != 4 {
 		t.Errorf("list:\n%s", out)
@@ -45,7 +45,7 @@ func TestDead(t *testing.T) {
 	if out, _ = f.run(t, "dead", "redrive", "2", "-o", "json"); !strings.Contains(out, `"seq":2,"kind":"run","tenant":"default","id":"redrive-`) {
 		t.Errorf("redrive: %s", out)
 	}
-	bury("d", `{`)
+	letter("d", `{`)
 	if out, _ = f.run(t, "dead", "purge", "3"); out != "letter 3 is removed\n" {
 		t.Errorf("purge: %q", out)
 	}

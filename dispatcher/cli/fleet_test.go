@@ -33,8 +33,8 @@ import (
 
 // fleet is a real one without workers: a server, its streams and a dispatcher.
 type fleet struct {
-	servers *embedded.Servers
-	keeper  *runlog.Keeper
+	servers    *embedded.Servers
+	controller *runlog.Controller
 }
 
 func newFleet(t *testing.T) *fleet {
@@ -51,10 +51,10 @@ func newFleetWith(t *testing.T, index func(*bus.Bus) service.RunIndex) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.keeper = &runlog.Keeper{
+	f.controller = &runlog.Controller{
 		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
-	s := service.New(service.Config{Conn: nc, Bus: b, Keeper: f.keeper, Version: "0.0.0", Index: index(b)})
+	s := service.New(service.Config{Conn: nc, Bus: b, Controller: f.controller, Version: "0.0.0", Index: index(b)})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -154,7 +154,7 @@ func (f *fleet) work(t *testing.T, run messages.Ref, result messages.AgentResult
 	task.SetDefaults()
 	now := time.Now()
 	result.ID, result.StartedAt, result.FinishedAt, result.Steps = run.Run, now, now, 1
-	if _, err := f.keeper.Begin(t.Context(), run,
+	if _, err := f.controller.Begin(t.Context(), run,
 		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
 		&record.Claimed{Claim: "c", Worker: "w", Ticket: 1},
 		&record.StepStarted{Step: 1},
@@ -164,7 +164,7 @@ func (f *fleet) work(t *testing.T, run messages.Ref, result messages.AgentResult
 	); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.keeper.Settle(t.Context(), run); err != nil {
+	if err := f.controller.Settle(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -501,7 +501,7 @@ func TestSteerAndFeedback(t *testing.T) {
 	run := dispatcher.Run("r")
 	task := messages.Task{ID: run.Run, Input: messages.TextInput("x")}
 	task.SetDefaults()
-	if _, err := f.keeper.Begin(t.Context(), run,
+	if _, err := f.controller.Begin(t.Context(), run,
 		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()}, &record.Claimed{Claim: "c", Worker: "w", Ticket: 1},
 	); err != nil {
 		t.Fatal(err)

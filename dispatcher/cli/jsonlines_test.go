@@ -38,7 +38,7 @@ func TestListsAreJSONLines(t *testing.T) {
 		f.run(t, "prompts", "put", "p", "-f", file)
 	}
 	for _, name := range []string{"s", "t"} {
-		if err := f.keeper.Sessions.PutSession(t.Context(), messages.DefaultTenant, name, 0, messages.Session{Ended: []string{"r1"}}); err != nil {
+		if err := f.controller.Sessions.PutSession(t.Context(), messages.DefaultTenant, name, 0, messages.Session{Ended: []string{"r1"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

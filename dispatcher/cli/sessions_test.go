@@ -18,7 +18,7 @@ func TestSessions(t *testing.T) {
 	f.fails(t, "no session s of tenant default: see `longshore sessions list`", "sessions", "delete", "s")
 	put := func(name string, revision uint64, s messages.Session) {
 		t.Helper()
-		if err := f.keeper.Sessions.PutSession(t.Context(), messages.DefaultTenant, name, revision, s); err != nil {
+		if err := f.controller.Sessions.PutSession(t.Context(), messages.DefaultTenant, name, revision, s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -72,7 +72,7 @@ func (f *fleet) begin(t *testing.T, run messages.Ref) {
 	t.Helper()
 	task := messages.Task{ID: run.Run, Tenant: run.Tenant, Agent: "writer", Input: messages.TextInput("x")}
 	task.SetDefaults()
-	entry, err := f.keeper.Begin(t.Context(), run,
+	entry, err := f.controller.Begin(t.Context(), run,
 		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()},
 		&record.Claimed{Claim: "c", Worker: "w", Ticket: 1},
 		&record.StepStarted{Step: 1},
@@ -80,7 +80,7 @@ func (f *fleet) begin(t *testing.T, run messages.Ref) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := f.keeper.Events.Open(run)
+	out := f.controller.Events.Open(run)
 	out.Publish(t.Context(), entry.Seq, slices.Values(record.Events(run, entry)))
 	if err := out.Flush(t.Context()); err != nil {
 		t.Fatal(err)

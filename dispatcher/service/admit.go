@@ -72,7 +72,7 @@ func (s *Service) admit(ctx context.Context, run messages.Ref) (unlimited bool, 
 			return false, err
 		}
 	}
-	now := s.cfg.Keeper.Now()
+	now := s.cfg.Controller.Now()
 	for _, check := range []func(context.Context, messages.Ref, messages.Quota, time.Time) (*messages.Problem, error){
 		s.withinCost, s.withinRate, s.withinQueue,
 	} {

@@ -74,11 +74,11 @@ func (s *Service) asking(ctx context.Context, tenant string) (runs []semaphores.
 // waitingApproval is what a run waits with now; nil: nothing that must be approved.
 func (s *Service) waitingApproval(ctx context.Context, asks semaphores.Standing) (*control.WaitingApproval, error) {
 	ref := asks.Run
-	last, ok, err := s.cfg.Keeper.AsksAt(ctx, ref, asks.At)
+	last, ok, err := s.cfg.Controller.AsksAt(ctx, ref, asks.At)
 	if err != nil || !ok || last.Head.Waits != messages.ParkApproval {
 		return nil, err
 	}
-	p, since, err := s.cfg.Keeper.Park(ctx, ref, last)
+	p, since, err := s.cfg.Controller.Park(ctx, ref, last)
 	if err != nil || p == nil || p.Approval == nil {
 		return nil, err
 	}

@@ -21,11 +21,11 @@ import (
 
 // asker is a dispatcher beside which the test parks runs.
 type asker struct {
-	t      *testing.T
-	client *dispatcher.Client
-	served *nats.Conn // the dispatcher's
-	bus    *bus.Bus
-	keeper *runlog.Keeper
+	t          *testing.T
+	client     *dispatcher.Client
+	served     *nats.Conn // the dispatcher's
+	bus        *bus.Bus
+	controller *runlog.Controller
 }
 
 func openAsker(t *testing.T) *asker {
@@ -44,7 +44,7 @@ func openAsker(t *testing.T) *asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Controller{Log: b, Queue: b, Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	return &asker{t, c, served, b, k}
 }
 
@@ -56,13 +56,13 @@ func (a *asker) park(id string, until time.Time) (messages.Ref, *messages.Approv
 	task.SetDefaults()
 	call := messages.ToolCall{ID: "c1", Name: "load", Arguments: `{}`}
 	asks := messages.NewApproval(task.Agent, 1, "", call)
-	_, err := a.keeper.Begin(a.t.Context(), run,
+	_, err := a.controller.Begin(a.t.Context(), run,
 		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()},
 		&record.Claimed{Claim: "k", Worker: "w", Ticket: 1},
 		&record.Parked{Reason: messages.ParkApproval, Call: call.ID, Until: &until, Approval: asks},
 	)
 	if err == nil {
-		err = a.keeper.Settle(a.t.Context(), run)
+		err = a.controller.Settle(a.t.Context(), run)
 	}
 	if err != nil {
 		a.t.Fatal(err)
@@ -162,7 +162,7 @@ func TestApprovalsAreListedWhileTheyWait(t *testing.T) {
 }
 
 // What a loss took is listed again by a sweep; what a crash left behind is taken out by the next list.
-func TestApprovalsAreMended(t *testing.T) {
+func TestApprovalsAreRepaired(t *testing.T) {
 	a := openAsker(t)
 	run, asks := a.park("lost", time.Now().Add(time.Hour))
 	at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleLine, run)
@@ -176,14 +176,14 @@ func TestApprovalsAreMended(t *testing.T) {
 		t.Errorf("waiting: %v", ids)
 	}
 	for range 2 { // again is harmless
-		if _, err := a.keeper.Sweep(t.Context(), func(yield func(messages.Ref, error) bool) { yield(run, nil) }); err != nil {
+		if _, err := a.controller.Sweep(t.Context(), func(yield func(messages.Ref, error) bool) { yield(run, nil) }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if ids, _ := a.list(); fmt.Sprint(ids) != "[lost]" {
 		t.Errorf("waiting after a sweep: %v", ids)
 	}
-	careless := *a.keeper
+	careless := *a.controller
 	careless.Asks = nil // it dies before it takes the run out
 	if _, err := careless.Control(t.Context(), run, &record.Decided{ID: "d", Park: parkOf(a, run), Step: 1, Call: "c1", Hash: asks.Hash}); err != nil {
 		t.Fatal(err)

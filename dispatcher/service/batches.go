@@ -51,7 +51,7 @@ func (s *Service) openBatch(ctx context.Context, body []byte) (any, error) {
 	if err := strict.Decode(body, &req); err != nil {
 		return nil, err
 	}
-	now := s.cfg.Keeper.Now()
+	now := s.cfg.Controller.Now()
 	if err := errors.Join(req.BatchRef.Check(), req.BatchSettings.Check(now), s.checkWebhook(req.Webhook)); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *Service) sealBatch(ctx context.Context, body []byte) (any, error) {
 		case b.Cursor.Submitter != req.Submitter:
 			return false, conflict("batch " + b.ID + " is submitted by another client")
 		}
-		now := s.cfg.Keeper.Now()
+		now := s.cfg.Controller.Now()
 		b.Counts = messages.BatchCounts{Total: req.Lines, Invalid: req.Invalid}
 		b.Errors = req.Errors
 		if req.Invalid > 0 && !b.SkipInvalid || req.Lines == 0 {
@@ -145,7 +145,7 @@ func (s *Service) batchStatus(ctx context.Context, body []byte) (any, error) {
 	if err := s.countOutcomes(ctx, head); err != nil {
 		return nil, err
 	}
-	head.SecondsTo = head.Estimate(s.cfg.Keeper.Now())
+	head.SecondsTo = head.Estimate(s.cfg.Controller.Now())
 	return head, nil
 }
 
@@ -183,7 +183,7 @@ func (s *Service) batchList(ctx context.Context, body []byte) (any, error) {
 		req.Limit = maxBatchList
 	}
 	list := control.BatchList{Batches: []messages.Batch{}}
-	now := s.cfg.Keeper.Now()
+	now := s.cfg.Controller.Now()
 	for b, err := range s.stores.batches.List(ctx, req.Tenant) {
 		if err != nil {
 			return nil, err
@@ -229,7 +229,7 @@ func (s *Service) cancelBatch(ctx context.Context, body []byte) (any, error) {
 		case b.Status.Ended():
 			return false, conflict("batch " + b.ID + " is " + string(b.Status))
 		case b.Status == messages.BatchValidating:
-			now := s.cfg.Keeper.Now()
+			now := s.cfg.Controller.Now()
 			endBatch(b, messages.BatchCancelled, now)
 			b.Cursor.Submitter = ""
 		case b.Cursor.Stop != "":

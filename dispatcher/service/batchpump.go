@@ -131,7 +131,7 @@ func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bo
 	case head.Status.Ended():
 		return false, nil
 	}
-	now := s.cfg.Keeper.Now()
+	now := s.cfg.Controller.Now()
 	if head.Status == messages.BatchValidating {
 		return false, s.giveUpAttempt(ctx, head, revision, now)
 	}
@@ -153,7 +153,7 @@ func (s *Service) stepBatch(ctx context.Context, ref messages.BatchRef) (more bo
 	if more, err = s.moveLines(ctx, head); err != nil {
 		return false, err
 	}
-	finishBatch(head, s.cfg.Keeper.Now())
+	finishBatch(head, s.cfg.Controller.Now())
 	if head.Cursor == before.Cursor && head.Status == before.Status && head.Waits == before.Waits {
 		return false, nil
 	}

@@ -29,19 +29,19 @@ func (s *Service) cancel(ctx context.Context, body []byte) (any, error) {
 			return nil, &messages.FieldError{Field: f.name, Reason: "is too long"}
 		}
 	}
-	return s.cancelWith(ctx, ref, &record.CancelRequested{ID: s.cfg.Keeper.NewID(), By: req.By, Reason: req.Reason})
+	return s.cancelWith(ctx, ref, &record.CancelRequested{ID: s.cfg.Controller.NewID(), By: req.By, Reason: req.Reason})
 }
 
 // cancelRun is cancel for the dispatcher's own reasons.
 func (s *Service) cancelRun(ctx context.Context, ref messages.Ref, reason string) error {
 	reason = strict.Clip(reason, maxCancelText)
-	_, err := s.cancelWith(ctx, ref, &record.CancelRequested{ID: s.cfg.Keeper.NewID(), Reason: reason})
+	_, err := s.cancelWith(ctx, ref, &record.CancelRequested{ID: s.cfg.Controller.NewID(), Reason: reason})
 	return err
 }
 
 func (s *Service) cancelWith(ctx context.Context, ref messages.Ref, ask *record.CancelRequested) (any, error) {
 	for {
-		head, err := s.cfg.Keeper.Control(ctx, ref, ask)
+		head, err := s.cfg.Controller.Control(ctx, ref, ask)
 		switch {
 		case errors.Is(err, runlog.ErrNotFound):
 			st, err := s.cancelQueued(ctx, ref, ask)
@@ -70,12 +70,12 @@ func (s *Service) cancelQueued(ctx context.Context, ref messages.Ref, ask *recor
 	}
 	started := s.begun(ref, q)
 	why := &messages.RunError{Code: messages.CodeCancelled, Message: ask.Text()}
-	res := messages.EndedResult(ref, &started.Task, messages.StatusCancelled, why, q.at, s.cfg.Keeper.Now())
-	last, err := s.cfg.Keeper.Begin(ctx, ref, started, ask, &record.Finished{Result: res})
+	res := messages.EndedResult(ref, &started.Task, messages.StatusCancelled, why, q.at, s.cfg.Controller.Now())
+	last, err := s.cfg.Controller.Begin(ctx, ref, started, ask, &record.Finished{Result: res})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cfg.Keeper.Settle(ctx, ref); err != nil {
+	if err := s.cfg.Controller.Settle(ctx, ref); err != nil {
 		return nil, err // recorded; the ticket settles it as well
 	}
 	if err := s.cfg.Bus.Unqueue(ctx, ref); err != nil {

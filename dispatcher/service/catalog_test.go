@@ -31,7 +31,7 @@ func serve(t *testing.T, nc *nats.Conn, cfg service.Config) (stop func()) {
 		t.Fatal(err)
 	}
 	cfg.Conn, cfg.Bus, cfg.Version = nc, b, "0.0.0"
-	cfg.Keeper = &runlog.Keeper{Log: b, Queue: b, Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	cfg.Controller = &runlog.Controller{Log: b, Queue: b, Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	s := service.New(cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

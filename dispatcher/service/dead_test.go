@@ -14,11 +14,11 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// bury puts a letter of a run into the dead letters and returns its number.
-func (o *office) bury(tenant, run, agent, body string, code messages.Code) uint64 {
+// deadLetter puts a letter of a run into the dead letters and returns its number.
+func (o *office) deadLetter(tenant, run, agent, body string, code messages.Code) uint64 {
 	o.t.Helper()
 	ref := messages.Ref{Tenant: tenant, Run: run}
-	err := o.bus.Bury(o.t.Context(), ref, agent, messages.Dead{
+	err := o.bus.DeadLetter(o.t.Context(), ref, agent, messages.Dead{
 		Error: messages.RunError{Code: code, Message: "it cannot be worked"}, Subject: ref.TaskSubject(messages.PriorityHigh),
 		Task: []byte(body), Attempts: 5, Time: time.Now().UTC(),
 	})
@@ -56,10 +56,10 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 	o := newOffice(t)
 	defer o.open(o.nc)()
 	ctx := t.Context()
-	a := o.bury("default", "a", "writer", `{"input":"a"}`, messages.CodePoison)
-	b := o.bury("default", "b", "reader", `{"input":`, messages.CodeInvalidInput)
-	other := o.bury("acme", "c", "writer", `{"input":"c"}`, messages.CodePoison)
-	if err := o.bus.BuryRaw(ctx, "tasks.normal.>", messages.Dead{Subject: "tasks.normal.>", Task: []byte{0xff}, Time: time.Now()}); err != nil {
+	a := o.deadLetter("default", "a", "writer", `{"input":"a"}`, messages.CodePoison)
+	b := o.deadLetter("default", "b", "reader", `{"input":`, messages.CodeInvalidInput)
+	other := o.deadLetter("acme", "c", "writer", `{"input":"c"}`, messages.CodePoison)
+	if err := o.bus.DeadLetterRaw(ctx, "tasks.normal.>", messages.Dead{Subject: "tasks.normal.>", Task: []byte{0xff}, Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	late := time.Now().Add(time.Hour)
@@ -141,7 +141,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 	defer o.open(o.nc)()
 	ctx := t.Context()
 	body := `{"id":"a","input":"go","labels":{"team":"core"}}`
-	seq := o.bury("default", "a", "default", body, messages.CodePoison)
+	seq := o.deadLetter("default", "a", "default", body, messages.CodePoison)
 	done, err := o.client.DeadLetters().Redrive(ctx, control.DeadRedrive{DeadRequest: one(seq)})
 	if err != nil || done.ID == "a" || done.ID == "" || done.Duplicate {
 		t.Fatalf("%+v %v", done, err)
@@ -156,7 +156,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 	}
 
 	// Whoever was killed between the task and the letter left both; the letter comes again, and no second run.
-	again := o.bury("default", "a", "default", body, messages.CodePoison)
+	again := o.deadLetter("default", "a", "default", body, messages.CodePoison)
 	second, err := o.client.DeadLetters().Redrive(ctx, control.DeadRedrive{DeadRequest: one(again)})
 	if err != nil || second.ID != done.ID || !second.Duplicate {
 		t.Errorf("%+v %v", second, err)
@@ -164,7 +164,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 	o.letters(0)
 
 	// Somebody else's idea of the task is not taken for the same.
-	again = o.bury("default", "a", "default", body, messages.CodePoison)
+	again = o.deadLetter("default", "a", "default", body, messages.CodePoison)
 	edited := control.DeadRedrive{DeadRequest: one(again), Task: json.RawMessage(`{"id":"a","input":"go on"}`)}
 	if _, err := o.client.DeadLetters().Redrive(ctx, edited); !errors.Is(err, dispatcher.ErrConflict) {
 		t.Errorf("another task: %v", err)
@@ -189,7 +189,7 @@ func TestARedriveThatIsRefusedKeepsTheLetter(t *testing.T) {
 	if err := errors.Join(second(o.client.Submit(ctx, messages.Task{ID: "taken", Input: messages.TextInput("x")}))); err != nil {
 		t.Fatal(err)
 	}
-	seq := o.bury("default", "a", "default", `{"input":`, messages.CodeInvalidInput)
+	seq := o.deadLetter("default", "a", "default", `{"input":`, messages.CodeInvalidInput)
 	for name, tt := range map[string]struct {
 		task, newID string
 		field       string // empty: a conflict
@@ -221,13 +221,13 @@ func TestARedriveThatIsRefusedKeepsTheLetter(t *testing.T) {
 
 func second[A any](_ A, err error) error { return err }
 
-// A message that never named a run keeps the id that it has, once it is mended.
-func TestAMessageThatNamedNoRunIsMended(t *testing.T) {
+// A message that never named a run keeps the id that it has, once it is repaired.
+func TestAMessageThatNamedNoRunIsRepaired(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	defer o.open(o.nc)()
 	ctx := t.Context()
-	if err := o.bus.BuryRaw(ctx, "tasks.urgent.x", messages.Dead{Subject: "tasks.urgent.x", Task: []byte(`{"id":"own","tenant":"acme"}`), Time: time.Now()}); err != nil {
+	if err := o.bus.DeadLetterRaw(ctx, "tasks.urgent.x", messages.Dead{Subject: "tasks.urgent.x", Task: []byte(`{"id":"own","tenant":"acme"}`), Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := o.client.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Unaddressed: true}})
@@ -236,7 +236,7 @@ func TestAMessageThatNamedNoRunIsMended(t *testing.T) {
 	}
 	req := control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: list.Letters[0].Seq, Unaddressed: true}}
 	if _, err := o.client.DeadLetters().Redrive(ctx, req); !refuses(err, "input", "") {
-		t.Errorf("unmended: %v", err)
+		t.Errorf("not repaired: %v", err)
 	}
 	req.Task = json.RawMessage(`{"id":"own","tenant":"acme","input":"x"}`)
 	done, err := o.client.DeadLetters().Redrive(ctx, req)
@@ -258,12 +258,12 @@ func TestManyLettersAtOnce(t *testing.T) {
 		if i == 0 {
 			body = `{}`
 		}
-		err := o.bus.Bury(ctx, run, "writer", messages.Dead{Subject: run.TaskSubject(messages.PriorityLow), Task: []byte(body), Time: time.Now()})
+		err := o.bus.DeadLetter(ctx, run, "writer", messages.Dead{Subject: run.TaskSubject(messages.PriorityLow), Task: []byte(body), Time: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	o.bury("default", "other", "reader", `{"input":"x"}`, messages.CodePoison)
+	o.deadLetter("default", "other", "reader", `{"input":"x"}`, messages.CodePoison)
 	req := control.DeadListRequest{DeadFilter: control.DeadFilter{Agent: "writer"}}
 	redriven, failed := 0, 0
 	for {

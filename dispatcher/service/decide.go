@@ -36,7 +36,7 @@ func (s *Service) decide(ctx context.Context, body []byte, denied bool) (any, er
 	if err != nil {
 		return nil, err
 	}
-	id := cmp.Or(req.Control, s.cfg.Keeper.NewID())
+	id := cmp.Or(req.Control, s.cfg.Controller.NewID())
 	w, err := s.waiting(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -86,20 +86,20 @@ func (s *Service) waiting(ctx context.Context, ref messages.Ref) (w waits, err e
 		return w, err
 	}
 	w.last, w.park = last, last.Head.ParkSeq
-	w.parked, _, err = s.cfg.Keeper.Park(ctx, ref, last)
+	w.parked, _, err = s.cfg.Controller.Park(ctx, ref, last)
 	return w, err
 }
 
 // control writes the answer to a park. Of two answers the first counts, and the second is told whose that was.
 func (s *Service) control(ctx context.Context, ref messages.Ref, w waits, r record.Record) (any, error) {
-	head, err := s.cfg.Keeper.Control(ctx, ref, r)
+	head, err := s.cfg.Controller.Control(ctx, ref, r)
 	switch {
 	case errors.Is(err, runlog.ErrLate):
 		return nil, conflict("it is too late: the time for it was over at " + w.parked.Until.UTC().Format(time.RFC3339))
 	case err != nil && !errors.Is(err, runlog.ErrNotWaiting) && !errors.Is(err, runlog.ErrEnded):
 		return nil, err
 	}
-	by, at, err := s.cfg.Keeper.Answer(ctx, ref, w.park)
+	by, at, err := s.cfg.Controller.Answer(ctx, ref, w.park)
 	switch {
 	case err != nil:
 		return nil, err
@@ -116,7 +116,7 @@ func (s *Service) control(ctx context.Context, ref messages.Ref, w waits, r reco
 }
 
 func (s *Service) afterwards(ctx context.Context, ref messages.Ref) (any, error) {
-	last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
+	last, ok, err := s.cfg.Controller.Log.Last(ctx, ref)
 	switch {
 	case err != nil:
 		return nil, err
@@ -133,7 +133,7 @@ func (s *Service) decidedBefore(
 	if w.park == 0 {
 		return nil, conflict("the run waits for no approval")
 	}
-	d, at, err := s.cfg.Keeper.Decision(ctx, ref, req.Call)
+	d, at, err := s.cfg.Controller.Decision(ctx, ref, req.Call)
 	switch {
 	case err != nil:
 		return nil, err
@@ -173,7 +173,7 @@ func (s *Service) answerQuestion(ctx context.Context, body []byte) (any, error) 
 		return nil, &messages.FieldError{Field: "text", Reason: "is empty"}
 	}
 	return s.control(ctx, ref, w, &record.Answered{
-		ID: cmp.Or(req.Control, s.cfg.Keeper.NewID()), Park: w.park, By: req.By, Content: messages.TextContent(req.Text), IsError: req.Deny,
+		ID: cmp.Or(req.Control, s.cfg.Controller.NewID()), Park: w.park, By: req.By, Content: messages.TextContent(req.Text), IsError: req.Deny,
 	})
 }
 

@@ -44,7 +44,7 @@ func (s *Service) due(ctx context.Context, d messages.Due) error {
 			return err
 		}
 	}
-	late := s.cfg.Keeper.Now().Sub(d.At)
+	late := s.cfg.Controller.Now().Sub(d.At)
 	if sc.CatchUp == messages.CatchUpNone && late > messages.MaxLate {
 		if d.At.Equal(ledger.Taken) {
 			if there, err := s.isThere(ctx, sc.Ref().Run(d.At)); err != nil || there {

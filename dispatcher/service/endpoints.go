@@ -225,7 +225,7 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 	t.Join(traceOf(ctx))
 	fresh := t.ID == ""
 	if fresh {
-		t.ID = s.cfg.Keeper.NewID()
+		t.ID = s.cfg.Controller.NewID()
 	}
 	duplicate, err := s.accept(ctx, t, fresh)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Service) submit(ctx context.Context, body []byte) (any, error) {
 
 // admit checks what a task asks of the fleet, and publishes it.
 func (s *Service) accept(ctx context.Context, t *messages.Task, fresh bool) (duplicate bool, err error) {
-	if t.Deadline != nil && !s.cfg.Keeper.Now().Before(*t.Deadline) {
+	if t.Deadline != nil && !s.cfg.Controller.Now().Before(*t.Deadline) {
 		return false, late(*t.Deadline)
 	}
 	if err := t.CheckInput(s.cfg.MaxInput); err != nil {
@@ -295,7 +295,7 @@ func (s *Service) same(ctx context.Context, ref messages.Ref, fingerprint string
 
 // task is what a run was asked to do: from its log, or else from the queue.
 func (s *Service) task(ctx context.Context, ref messages.Ref, again bool) (*messages.Task, error) {
-	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, 0, 1) {
+	for e, err := range s.cfg.Controller.Log.Read(ctx, ref, 0, 1) {
 		if err != nil {
 			return nil, err
 		}
@@ -368,7 +368,7 @@ func (s *Service) status(ctx context.Context, body []byte) (any, error) {
 // runlog.ErrNotFound.
 func (s *Service) find(ctx context.Context, ref messages.Ref) (last record.Entry, q *queued, err error) {
 	for range 2 { // a short run may begin and end between the two looks
-		last, ok, err := s.cfg.Keeper.Log.Last(ctx, ref)
+		last, ok, err := s.cfg.Controller.Log.Last(ctx, ref)
 		if err != nil || ok {
 			return last, nil, err
 		}
@@ -401,7 +401,7 @@ func (s *Service) statusOf(ctx context.Context, ref messages.Ref, last record.En
 	case h.Waits != "":
 		st.Status = messages.StatusWaiting
 		if (h.Waits == messages.ParkModel || h.Waits == messages.ParkWorker) && h.Phase == record.PhaseParked {
-			p, _, err := s.cfg.Keeper.Park(ctx, ref, last)
+			p, _, err := s.cfg.Controller.Park(ctx, ref, last)
 			if err != nil {
 				return st, err
 			}

@@ -30,7 +30,7 @@ func (s *Service) feedback(ctx context.Context, body []byte) (any, error) {
 		return nil, err
 	}
 	f := messages.Feedback{
-		Run: ref.Run, ID: cmp.Or(req.Control, s.cfg.Keeper.NewID()), At: s.cfg.Keeper.Now().UTC(), Score: req.Score, Comment: req.Comment,
+		Run: ref.Run, ID: cmp.Or(req.Control, s.cfg.Controller.NewID()), At: s.cfg.Controller.Now().UTC(), Score: req.Score, Comment: req.Comment,
 		Labels: req.Labels, Step: req.Step, By: req.By,
 	}
 	if req.Control != "" { // it may have been stored before

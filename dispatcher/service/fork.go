@@ -39,14 +39,14 @@ func (s *Service) fork(ctx context.Context, body []byte) (any, error) {
 	}
 	run := messages.Ref{Tenant: from.Tenant, Run: req.NewID}
 	if run.Run == "" {
-		run.Run = s.cfg.Keeper.NewID()
+		run.Run = s.cfg.Controller.NewID()
 	}
 	s.renew(started, run)
 	started.Task.By = callerOf(ctx).Who
 	if err := s.free(ctx, run); err != nil {
 		return nil, err
 	}
-	duplicate, err := s.cfg.Keeper.Fork(ctx, run, started)
+	duplicate, err := s.cfg.Controller.Fork(ctx, run, started)
 	switch {
 	case errors.Is(err, runlog.ErrConflict):
 		return nil, conflict("newId: " + run.Run + " is taken by another run")
@@ -64,7 +64,7 @@ func (s *Service) upTo(ctx context.Context, from messages.Ref, step int) (*recor
 		return nil, err
 	}
 	c := cut{run: from.Run, step: step}
-	for e, err := range s.cfg.Keeper.Log.Read(ctx, from, 0, runlog.Tail) {
+	for e, err := range s.cfg.Controller.Log.Read(ctx, from, 0, runlog.Tail) {
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +253,7 @@ func (s *Service) definition(ctx context.Context, name string, revision uint64) 
 // renew makes the task that of a new run. It takes no part in the conversation of the old one, tells nobody of its
 // end, and does not begin after its own deadline.
 func (s *Service) renew(started *record.Started, run messages.Ref) {
-	now := s.cfg.Keeper.Now()
+	now := s.cfg.Controller.Now()
 	started.QueuedAt = now
 	t := &started.Task
 	t.ID, t.Session, t.Traceparent, t.Webhook = run.Run, "", "", nil
@@ -268,7 +268,7 @@ func (s *Service) free(ctx context.Context, run messages.Ref) error {
 	last, q, err := s.find(ctx, run)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound):
-		gone, err := s.cfg.Keeper.Events.Ended(ctx, run)
+		gone, err := s.cfg.Controller.Events.Ended(ctx, run)
 		if gone {
 			return conflict("newId: " + run.Run + " was that of a run which is gone; take another")
 		}

@@ -48,7 +48,7 @@ func TestForkToAnotherAgent(t *testing.T) {
 	run := messages.Ref{Tenant: messages.DefaultTenant, Run: "planned"}
 	task := messages.Task{ID: run.Run, Agent: "planner", Input: messages.TextInput("Go.")}
 	task.SetDefaults()
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Controller{Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	_, err = k.Begin(ctx, run,
 		&record.Started{Task: task, Agent: planner, Tools: []messages.ToolSpec{{Name: "look", InputSchema: []byte(`{}`)}}, QueuedAt: time.Now()},
 		&record.Claimed{Claim: "k", Worker: "w", Ticket: 1},

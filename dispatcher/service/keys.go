@@ -18,7 +18,7 @@ func (s *Service) keys() map[string]answerFunc {
 }
 
 func (s *Service) createKey(ctx context.Context, req control.KeyCreate) (any, error) {
-	now := s.cfg.Keeper.Now()
+	now := s.cfg.Controller.Now()
 	if err := req.Check(now); err != nil {
 		return nil, err
 	}

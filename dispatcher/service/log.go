@@ -58,7 +58,7 @@ func (s *Service) page(ctx context.Context, ref messages.Ref, req control.LogReq
 	}
 	page := &control.LogPage{Entries: []control.EntryCopy{}}
 	size := 0
-	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, req.After, runlog.Tail) {
+	for e, err := range s.cfg.Controller.Log.Read(ctx, ref, req.After, runlog.Tail) {
 		if err != nil {
 			return nil, err
 		}

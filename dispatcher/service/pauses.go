@@ -50,7 +50,7 @@ func (s *Service) pause(ctx context.Context, req control.PauseRequest) (any, err
 	paused := control.PausedThing{QuotaRef: req.QuotaRef}
 	_, err := s.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
 		if q.Paused == nil {
-			q.Paused = &messages.Pause{By: req.By, Reason: req.Reason, At: s.cfg.Keeper.Now()}
+			q.Paused = &messages.Pause{By: req.By, Reason: req.Reason, At: s.cfg.Controller.Now()}
 		}
 		paused.Pause = *q.Paused
 		return q, nil

@@ -53,7 +53,7 @@ func (s *Service) usage(ctx context.Context, tenant string, q messages.Quota) (*
 		u   control.QuotaUsage
 		err error
 	)
-	now := s.cfg.Keeper.Now()
+	now := s.cfg.Controller.Now()
 	if u.Queued, err = s.waitingTasks(ctx, tenant); err != nil {
 		return nil, err
 	}

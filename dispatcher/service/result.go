@@ -68,7 +68,7 @@ func (s *Service) taskResult(ctx context.Context, ref messages.Ref, r *messages.
 
 // resultOf is the result in the last entry of a run that has ended.
 func (s *Service) resultOf(ctx context.Context, ref messages.Ref, last record.Entry) (*messages.AgentResult, error) {
-	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, last.Seq-1, last.Seq) {
+	for e, err := range s.cfg.Controller.Log.Read(ctx, ref, last.Seq-1, last.Seq) {
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (s *Service) transcript(ctx context.Context, ref messages.Ref, after messag
 		from-- // the rest of that entry
 	}
 	most := room / 4 // so that a long message does not make a page of its own
-	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, from, runlog.Tail) {
+	for e, err := range s.cfg.Controller.Log.Read(ctx, ref, from, runlog.Tail) {
 		if err != nil {
 			return nil, err
 		}

@@ -59,7 +59,7 @@ func (s *Service) arm(ctx context.Context, ref messages.ScheduleRef, after time.
 		if err != nil {
 			return err
 		}
-		due, ok := nextDue(sc, s.cfg.Keeper.Now(), after)
+		due, ok := nextDue(sc, s.cfg.Controller.Now(), after)
 		switch {
 		case !ok && armed.Seq == 0, ok && armed.Seq != 0 && armed.Timing == due.Timing && !armed.At.After(due.At), ok && idle && armed.Seq == 0 && armed.Waiting:
 			return nil
@@ -195,7 +195,7 @@ func (s *Service) nextOf(sc *messages.Schedule) []time.Time {
 	if err != nil || sc.Paused {
 		return []time.Time{}
 	}
-	return c.some(s.cfg.Keeper.Now())
+	return c.some(s.cfg.Controller.Now())
 }
 
 func (s *Service) scheduleStatus(ctx context.Context, sc *messages.Schedule) (*control.ScheduleStatus, error) {
@@ -305,11 +305,11 @@ func (s *Service) runSchedule(ctx context.Context, req control.ScheduleRun) (any
 	if err != nil {
 		return nil, err
 	}
-	now := s.cfg.Keeper.Now()
+	now := s.cfg.Controller.Now()
 	task := sc.TaskAt(now)
 	delete(task.Labels, messages.LabelScheduledFor) // nobody planned it
 	if task.ID = req.ID; task.ID == "" {
-		task.ID = s.cfg.Keeper.NewID()
+		task.ID = s.cfg.Controller.NewID()
 	}
 	ledger, revision, err := s.stores.schedules.Ledger(ctx, req.ScheduleRef)
 	if err != nil {

@@ -288,7 +288,7 @@ func TestOccurrenceIsOneRun(t *testing.T) {
 			t.Errorf("the occurrence of %s", at)
 		}
 	}
-	k := &runlog.Keeper{Log: h.bus, Queue: h.bus, Events: h.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Controller{Log: h.bus, Queue: h.bus, Events: h.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	run := s.Ref().Run(last)
 	if _, err := h.client.Cancel(ctx, run, ""); err != nil {
 		t.Fatal(err)

@@ -36,18 +36,18 @@ import (
 
 // Config is fixed for the life of a Service.
 type Config struct {
-	Conn     *nats.Conn
-	Bus      *bus.Bus
-	Catalog  *catalog.Catalog // that of the process. Default: one of its own
-	Events   *events.Store    // likewise
-	Keeper   *runlog.Keeper
-	Agents   []messages.Definition // published at the start, beside the built-in ones
-	Version  string                // of the program; shown in the service's metadata
-	Sweep    time.Duration         // between sweeps; default 10 min
-	MaxInput int                   // bytes of a task's input; default messages.MaxInput
-	Retain   time.Duration         // how long a run's log is kept after its end; default 7 days
-	Batches  time.Duration         // between two looks at all batches; default 5 s
-	Log      *slog.Logger          // default: discard
+	Conn       *nats.Conn
+	Bus        *bus.Bus
+	Catalog    *catalog.Catalog // that of the process. Default: one of its own
+	Events     *events.Store    // likewise
+	Controller *runlog.Controller
+	Agents     []messages.Definition // published at the start, beside the built-in ones
+	Version    string                // of the program; shown in the service's metadata
+	Sweep      time.Duration         // between sweeps; default 10 min
+	MaxInput   int                   // bytes of a task's input; default messages.MaxInput
+	Retain     time.Duration         // how long a run's log is kept after its end; default 7 days
+	Batches    time.Duration         // between two looks at all batches; default 5 s
+	Log        *slog.Logger          // default: discard
 
 	Webhooks     Sender          // nil: tasks with a webhook are refused
 	WebhookTries []time.Duration // of attempts after the first, since the end; default over a day

@@ -52,7 +52,7 @@ func (s *Service) deleteSession(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	was, err := s.cfg.Keeper.ForgetSession(ctx, req.Tenant, req.Name)
+	was, err := s.cfg.Controller.ForgetSession(ctx, req.Tenant, req.Name)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound):
 		return nil, noSession()

@@ -47,7 +47,7 @@ func (s *Service) settle(ctx context.Context, sc *messages.Schedule, ledger *sch
 	case there:
 	case ledger.Refused != "":
 		reason = "refused until the next one was due: " + ledger.Refused
-	case s.cfg.Keeper.Now().Sub(ledger.Taken) > messages.MaxLate: // its run may have been removed after its retention
+	case s.cfg.Controller.Now().Sub(ledger.Taken) > messages.MaxLate: // its run may have been removed after its retention
 		reason = "its dispatcher ended while it submitted run " + run.Run + ", which is not there"
 	default:
 		if _, err := s.submit(ctx, sc.TaskAt(ledger.Taken).Encode()); err != nil {

@@ -26,8 +26,8 @@ func (h *hall) mortal(nc *nats.Conn) (kill func()) {
 	if err != nil {
 		h.Fatal(err)
 	}
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
-	s := service.New(service.Config{Conn: nc, Bus: b, Version: "0.0.0", Keeper: k})
+	k := &runlog.Controller{Log: b, Queue: b, Events: b, Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	s := service.New(service.Config{Conn: nc, Bus: b, Version: "0.0.0", Controller: k})
 	ctx, cancel := context.WithCancel(h.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

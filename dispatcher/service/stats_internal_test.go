@@ -22,7 +22,7 @@ func TestStatsOfWebhooks(t *testing.T) {
 	to := &receiver{}
 	s := New(Config{
 		Webhooks: to, WebhookTries: []time.Duration{time.Hour}, Log: slog.New(slog.DiscardHandler),
-		Keeper: &runlog.Keeper{Now: time.Now},
+		Controller: &runlog.Controller{Now: time.Now},
 	})
 	job := webhooks.Delivery{WebhookJob: messages.WebhookJob{Tenant: "acme", URL: "https://example.com/"}, Queued: time.Now(), Delivered: 1}
 	if _, done := s.deliver(t.Context(), job); !done {

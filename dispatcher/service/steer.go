@@ -31,8 +31,8 @@ func (s *Service) steer(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.cfg.Keeper.Steer(ctx, ref, &record.Steered{
-		ID: cmp.Or(req.Control, s.cfg.Keeper.NewID()), By: req.By, Message: req.Message,
+	e, err := s.cfg.Controller.Steer(ctx, ref, &record.Steered{
+		ID: cmp.Or(req.Control, s.cfg.Controller.NewID()), By: req.By, Message: req.Message,
 	})
 	switch {
 	case errors.Is(err, runlog.ErrNotFound):

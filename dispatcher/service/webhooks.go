@@ -39,7 +39,7 @@ const (
 	// A job is tried so often at least, however old it is: the dispatchers may all have been away.
 	minWebhookTries = 3
 	// How often a burial that failed is tried again.
-	buryAgain = 5 * time.Second
+	deadLetterAgain = 5 * time.Second
 )
 
 // defaultWebhookTries is when attempts after the first are made, counted from the time that a job was stored.
@@ -135,19 +135,19 @@ func (s *Service) tellBatch(ctx context.Context, head *messages.Batch, revision 
 
 func (s *Service) queueWebhook(ctx context.Context, j messages.WebhookJob) error {
 	if s.cfg.Webhooks == nil { // a task that came past the door
-		return s.buryWebhook(ctx, &j, &messages.WebhookError{Reason: noWebhooks}, 0)
+		return s.deadLetterWebhook(ctx, &j, &messages.WebhookError{Reason: noWebhooks}, 0)
 	}
 	return s.stores.webhooks.Put(ctx, &j, 0)
 }
 
-func (s *Service) buryWebhook(ctx context.Context, j *messages.WebhookJob, why error, attempts int) error {
+func (s *Service) deadLetterWebhook(ctx context.Context, j *messages.WebhookJob, why error, attempts int) error {
 	body, err := json.Marshal(j)
 	if err != nil {
 		return fmt.Errorf("encode webhook: %w", err)
 	}
 	return s.stores.letters.PutWebhook(ctx, j, messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeWebhookFailed, Message: why.Error()},
-		Subject: j.Subject(), Task: body, Attempts: attempts, Time: s.cfg.Keeper.Now(),
+		Subject: j.Subject(), Task: body, Attempts: attempts, Time: s.cfg.Controller.Now(),
 	})
 }
 
@@ -182,9 +182,9 @@ func (s *Service) deliver(ctx context.Context, d webhooks.Delivery) (again time.
 		log.InfoContext(ctx, "webhook not delivered", "err", err, "again", again.String())
 		return again, false
 	}
-	if err := s.buryWebhook(ctx, &d.WebhookJob, err, d.Delivered); err != nil {
-		log.WarnContext(ctx, "bury a webhook", "err", err)
-		return buryAgain, false
+	if err := s.deadLetterWebhook(ctx, &d.WebhookJob, err, d.Delivered); err != nil {
+		log.WarnContext(ctx, "dead-letter a webhook", "err", err)
+		return deadLetterAgain, false
 	}
 	s.sent.givenUp.Add(1)
 	log.WarnContext(ctx, "webhook given up", "err", err)
@@ -201,7 +201,7 @@ func (s *Service) nextTry(d *webhooks.Delivery, err error) (again time.Duration,
 	if failure.Final {
 		return 0, false
 	}
-	age := s.cfg.Keeper.Now().Sub(d.Queued)
+	age := s.cfg.Controller.Now().Sub(d.Queued)
 	for _, at := range s.cfg.WebhookTries {
 		if at > age {
 			return max(jitter(at-age), failure.After), true

@@ -42,15 +42,15 @@ type told struct {
 
 // office is streams, a client and a receiver of webhooks; tests start dispatchers.
 type office struct {
-	t       *testing.T
-	servers *embedded.Servers
-	nc      *nats.Conn
-	bus     *bus.Bus
-	keeper  *runlog.Keeper
-	client  *dispatcher.Client
-	url     string
-	hosts   []string
-	came    chan told
+	t          *testing.T
+	servers    *embedded.Servers
+	nc         *nats.Conn
+	bus        *bus.Bus
+	controller *runlog.Controller
+	client     *dispatcher.Client
+	url        string
+	hosts      []string
+	came       chan told
 
 	mu     sync.Mutex
 	answer func(n int) int // the status for the n-th request
@@ -71,7 +71,7 @@ func newOffice(t *testing.T) *office {
 	if o.client, err = dispatcher.New(t.Context(), o.nc); err != nil {
 		t.Fatal(err)
 	}
-	o.keeper = &runlog.Keeper{Log: o.bus, Queue: o.bus, Events: o.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	o.controller = &runlog.Controller{Log: o.bus, Queue: o.bus, Events: o.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		o.mu.Lock()
@@ -127,10 +127,10 @@ func (o *office) endTask(task *messages.Task, status messages.Status) {
 	now := time.Now().UTC()
 	result := messages.EndedResult(task.Ref(), task, status, nil, now, now)
 	result.Success = status == messages.StatusCompleted
-	_, err := o.keeper.Begin(o.t.Context(), task.Ref(),
+	_, err := o.controller.Begin(o.t.Context(), task.Ref(),
 		&record.Started{Task: *task, Agent: messages.BuiltinAgent(), QueuedAt: now}, &record.Finished{Result: result})
 	if err == nil {
-		err = o.keeper.Settle(o.t.Context(), task.Ref())
+		err = o.controller.Settle(o.t.Context(), task.Ref())
 	}
 	if err != nil {
 		o.t.Fatal(err)
@@ -497,7 +497,7 @@ func TestTheEndOfARunStoredOutOfOrderIsTold(t *testing.T) {
 		task := messages.Task{ID: name, Input: messages.TextInput("Go."), Webhook: &messages.Webhook{URL: o.url}}
 		task.SetDefaults()
 		now := time.Now().UTC()
-		entry, err := o.keeper.Begin(t.Context(), task.Ref(), &record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
+		entry, err := o.controller.Begin(t.Context(), task.Ref(), &record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: now},
 			&record.Finished{Result: messages.EndedResult(task.Ref(), &task, messages.StatusCompleted, nil, now, now)})
 		if err != nil {
 			t.Fatal(err)

@@ -128,7 +128,7 @@ func (s *Service) whyEnded(ctx context.Context, y *control.Why, ref messages.Ref
 // whyWorks names the worker of the last claim, and the step that was begun last.
 func (s *Service) whyWorks(ctx context.Context, y *control.Why, ref messages.Ref, last record.Entry) error {
 	steps := uint64(0)
-	for e, err := range s.cfg.Keeper.Log.Heads(ctx, ref, 0, runlog.Tail) {
+	for e, err := range s.cfg.Controller.Log.Heads(ctx, ref, 0, runlog.Tail) {
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (s *Service) whyWorks(ctx context.Context, y *control.Why, ref messages.Ref
 
 // each hands out the records of one entry.
 func (s *Service) each(ctx context.Context, ref messages.Ref, seq uint64, do func(r record.Record, at time.Time)) error {
-	for e, err := range s.cfg.Keeper.Log.Read(ctx, ref, seq-1, seq) {
+	for e, err := range s.cfg.Controller.Log.Read(ctx, ref, seq-1, seq) {
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (s *Service) each(ctx context.Context, ref messages.Ref, seq uint64, do fun
 }
 
 func (s *Service) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, last record.Entry) error {
-	p, since, err := s.cfg.Keeper.Park(ctx, ref, last)
+	p, since, err := s.cfg.Controller.Park(ctx, ref, last)
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func traceOf(event []byte) string {
 	return e.Traceparent
 }
 
-// verdict is what a status means. Whoever has moved or forgets a secret may be mended; who is gone is not.
+// verdict is what a status means. Whoever has moved or forgets a secret may recover; who is gone is not.
 func verdict(resp *http.Response) error {
 	f := &messages.WebhookError{Reason: fmt.Sprintf("answered %d", resp.StatusCode)}
 	switch {

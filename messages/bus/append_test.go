@@ -170,15 +170,15 @@ func TestRefsAreChecked(t *testing.T) {
 	for _, run := range []messages.Ref{{}, {Tenant: "*", Run: "*"}, {Tenant: "a", Run: ">"}, {Tenant: "a.b", Run: "c"}, {Tenant: "a", Run: "b c"}} {
 		var fe *messages.FieldError
 		for name, err := range map[string]error{
-			"append": second(b.Append(bustest.Context(t), run, 0, bustest.Step("01", 1))),
-			"last":   third(b.Last(bustest.Context(t), run)),
-			"wake":   b.Wake(bustest.Context(t), run, 1),
-			"timer":  b.Timer(bustest.Context(t), run, 1, time.Now()),
-			"cancel": b.CancelTimer(bustest.Context(t), run, 1),
-			"net":    b.Net(bustest.Context(t), run, "c", time.Now()),
-			"bury":   b.Bury(bustest.Context(t), run, "a", messages.Dead{}),
-			"queued": third(b.Queued(bustest.Context(t), run)),
-			"nudge":  b.Nudge(bustest.Context(t), run),
+			"append":      second(b.Append(bustest.Context(t), run, 0, bustest.Step("01", 1))),
+			"last":        third(b.Last(bustest.Context(t), run)),
+			"wake":        b.Wake(bustest.Context(t), run, 1),
+			"timer":       b.Timer(bustest.Context(t), run, 1, time.Now()),
+			"cancel":      b.CancelTimer(bustest.Context(t), run, 1),
+			"net":         b.Net(bustest.Context(t), run, "c", time.Now()),
+			"dead-letter": b.DeadLetter(bustest.Context(t), run, "a", messages.Dead{}),
+			"queued":      third(b.Queued(bustest.Context(t), run)),
+			"nudge":       b.Nudge(bustest.Context(t), run),
 		} {
 			if !errors.As(err, &fe) {
 				t.Errorf("%s of %q: got %v, want a field error", name, run, err)

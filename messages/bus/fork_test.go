@@ -58,9 +58,9 @@ func forkOf(run messages.Ref) *record.Started {
 func TestForkThatIsKilled(t *testing.T) {
 	t.Parallel()
 	b, _ := bustest.OpenNew(t)
-	keeper := func(before string) *runlog.Keeper {
+	controller := func(before string) *runlog.Controller {
 		d := &dying{b, before}
-		return &runlog.Keeper{Log: d, Queue: d, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+		return &runlog.Controller{Log: d, Queue: d, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	}
 	for _, tt := range []struct {
 		before  string
@@ -69,7 +69,7 @@ func TestForkThatIsKilled(t *testing.T) {
 		t.Run(tt.before, func(t *testing.T) {
 			run := messages.Ref{Tenant: "t", Run: "killed-" + tt.before}
 			ctx := bustest.Context(t)
-			if _, err := keeper(tt.before).Fork(ctx, run, forkOf(run)); !errors.Is(err, errDied) {
+			if _, err := controller(tt.before).Fork(ctx, run, forkOf(run)); !errors.Is(err, errDied) {
 				t.Fatal(err)
 			}
 			last, ok, err := b.Last(ctx, run)
@@ -79,7 +79,7 @@ func TestForkThatIsKilled(t *testing.T) {
 			if _, ok, err := b.Queued(ctx, run); ok || err != nil {
 				t.Fatalf("a message is queued: %v", err)
 			}
-			healthy := keeper("")
+			healthy := controller("")
 			if _, err := healthy.Sweep(ctx, b.Runs(ctx)); err != nil {
 				t.Fatal(err)
 			}

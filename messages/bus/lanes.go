@@ -25,7 +25,7 @@ const (
 	laneIdle = 10 * time.Minute
 	// How many empty lanes make room when there is none left.
 	laneRoom = 100
-	// How many lanes one call of MendLanes makes, and how many strays it finds.
+	// How many lanes one call of RepairLanes makes, and how many strays it finds.
 	maxMended = 1000
 	maxStrays = 100
 )
@@ -188,9 +188,9 @@ func (b *Bus) makeRoom(ctx context.Context) error {
 	return nil
 }
 
-// MendLanes makes lanes for messages in the queue that have none, a thousand at most, and returns them. It reads the
+// RepairLanes makes lanes for messages in the queue that have none, a thousand at most, and returns them. It reads the
 // subjects of all that is queued. Strays are messages whose priority or tenant is none, for which there is no lane.
-func (b *Bus) MendLanes(ctx context.Context, ackWait time.Duration) (made []messages.Lane, strays []Queued, err error) {
+func (b *Bus) RepairLanes(ctx context.Context, ackWait time.Duration) (made []messages.Lane, strays []Queued, err error) {
 	all, err := b.Lanes(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -225,8 +225,8 @@ func (b *Bus) MendLanes(ctx context.Context, ackWait time.Duration) (made []mess
 	return made, strays, nil
 }
 
-// Stray is the message of a sequence, if it is in the queue and its priority or tenant is none: no lane has it.
-func (b *Bus) Stray(ctx context.Context, seq uint64) (q Queued, ok bool, err error) {
+// Unroutable is the message of a sequence, if it is in the queue and its priority or tenant is none: no lane has it.
+func (b *Bus) Unroutable(ctx context.Context, seq uint64) (q Queued, ok bool, err error) {
 	return b.stray(ctx, Lookup{Seq: seq})
 }
 

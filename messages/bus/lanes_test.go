@@ -61,7 +61,7 @@ func TestLaneList(t *testing.T) {
 		}
 	}
 	submitMany(t, b, 0, 1)
-	if _, _, err := b.MendLanes(bustest.Context(t), time.Minute); err != nil {
+	if _, _, err := b.RepairLanes(bustest.Context(t), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	for range bustest.Values(t, mustTasks(t, b).Take(bustest.Context(t), messages.Lane{Priority: messages.PriorityHigh, Tenant: "acme"}, 1)) {

@@ -22,7 +22,7 @@ func TestManyLanes(t *testing.T) {
 		}
 	}
 	for made := 0; made < tenants; { // each call makes some
-		lanes, strays, err := b.MendLanes(bustest.Context(t), time.Minute)
+		lanes, strays, err := b.RepairLanes(bustest.Context(t), time.Minute)
 		if err != nil || len(lanes) == 0 || len(strays) > 0 {
 			t.Fatalf("with %d lanes: made %d, %d strays, %v", made, len(lanes), len(strays), err)
 		}

@@ -76,8 +76,8 @@ func (b *Bus) Holds(ctx context.Context, ticket uint64) (bool, error) {
 	return ok, err
 }
 
-// Bury implements runlog.Queue. A letter with a ticket is one of its own beside that of the run.
-func (b *Bus) Bury(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error {
+// DeadLetter implements runlog.Queue. A letter with a ticket is one of its own beside that of the run.
+func (b *Bus) DeadLetter(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
@@ -90,9 +90,9 @@ func (b *Bus) Bury(ctx context.Context, run messages.Ref, agent string, d messag
 	return b.PutDead(ctx, run.DeadSubject(agent), d)
 }
 
-// BuryRaw publishes a message of TASKS to the dead letters whose subject is not that of a run; one letter per message, which
+// DeadLetterRaw publishes a message of TASKS to the dead letters whose subject is not that of a run; one letter per message, which
 // is d.Ticket.
-func (b *Bus) BuryRaw(ctx context.Context, subject string, d messages.Dead) error {
+func (b *Bus) DeadLetterRaw(ctx context.Context, subject string, d messages.Dead) error {
 	sum := sha256.Sum256([]byte(subject + "\x00" + strconv.FormatUint(d.Ticket, 10)))
 	return b.PutDead(ctx, "dead._._."+hex.EncodeToString(sum[:]), d)
 }

@@ -21,7 +21,7 @@ func pull(tb testing.TB, b *bus.Bus, n int) []*bus.Delivery {
 	tasks := mustTasks(tb, b)
 	var got []*bus.Delivery
 	for ctx := bustest.Context(tb); len(got) < n; {
-		if _, _, err := b.MendLanes(ctx, tasks.AckWait); err != nil {
+		if _, _, err := b.RepairLanes(ctx, tasks.AckWait); err != nil {
 			tb.Fatal(err)
 		}
 		lanes, err := b.Lanes(ctx)
@@ -233,14 +233,14 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-func TestBury(t *testing.T) {
+func TestDeadLetter(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	letter := messages.Dead{Subject: "tasks.normal.acme.run-1", Task: []byte("not\xffJSON"), Attempts: 5, Error: messages.RunError{Code: messages.CodePoison}}
 	for range 2 {
-		if err := b.Bury(bustest.Context(t), bustest.Run(), "not.an.agent", letter); err != nil {
+		if err := b.DeadLetter(bustest.Context(t), bustest.Run(), "not.an.agent", letter); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.BuryRaw(bustest.Context(t), "tasks.normal.*.>", letter); err != nil {
+		if err := b.DeadLetterRaw(bustest.Context(t), "tasks.normal.*.>", letter); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -80,7 +80,7 @@ func TestKeysAreRead(t *testing.T) {
 type court struct {
 	t      *testing.T
 	run    messages.Ref
-	honest *runlog.Keeper
+	honest *runlog.Controller
 	forger *bus.Bus
 	reader *bus.Bus
 	nc     *nats.Conn
@@ -101,7 +101,7 @@ func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court 
 		return b
 	}
 	c.reader = open(bus.Config{Keys: keys})
-	c.honest = keeperOf(open(bus.Config{Signer: signer, Keys: keys}))
+	c.honest = controllerOf(open(bus.Config{Signer: signer, Keys: keys}))
 	c.append(c.forger, &record.Started{Task: *bustest.NewTask(c.run)}, &record.Claimed{Claim: "a", Worker: "w", Ticket: 1}, &record.StepStarted{Step: 1})
 	c.park = c.append(c.forger, &record.Parked{Reason: messages.ParkApproval, Call: call, Approval: &messages.Approval{
 		Agent: "a", Step: 1, Tool: "x", Arguments: "{}", Hash: messages.HashArguments("{}"),
@@ -109,8 +109,8 @@ func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court 
 	return c
 }
 
-func keeperOf(b *bus.Bus) *runlog.Keeper {
-	return &runlog.Keeper{
+func controllerOf(b *bus.Bus) *runlog.Controller {
+	return &runlog.Controller{
 		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC() }, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
@@ -207,7 +207,7 @@ func TestForgedDecisions(t *testing.T) {
 			if !after.Has(record.KindUnverified) || c.reader.Ignored() != 2 {
 				t.Errorf("it is not told: %v, %d", after.Kinds, c.reader.Ignored())
 			}
-			if by, _, err := keeperOf(c.reader).Answer(bustest.Context(t), c.run, c.park); by != nil || err != nil {
+			if by, _, err := controllerOf(c.reader).Answer(bustest.Context(t), c.run, c.park); by != nil || err != nil {
 				t.Errorf("answered by %v, %v", by, err)
 			}
 
@@ -219,7 +219,7 @@ func TestForgedDecisions(t *testing.T) {
 			if diff := cmp.Diff(head, c.last()); diff != "" {
 				t.Error(diff)
 			}
-			by, _, err := keeperOf(c.reader).Answer(bustest.Context(t), c.run, c.park)
+			by, _, err := controllerOf(c.reader).Answer(bustest.Context(t), c.run, c.park)
 			if d, ok := by.(*record.Decided); !ok || d.ID != right.ID || err != nil {
 				t.Errorf("answered by %v, %v", by, err)
 			}

@@ -76,7 +76,7 @@ func TestHostileSubjectsReachTheConsumerAsTheyCame(t *testing.T) {
 		if _, _, ok := messages.ParseTaskSubject(d.Subject); ok {
 			t.Errorf("%s was taken for a run", d.Subject)
 		}
-		if err := b.BuryRaw(bustest.Context(t), d.Subject, messages.Dead{Subject: d.Subject, Task: d.Data}); err != nil {
+		if err := b.DeadLetterRaw(bustest.Context(t), d.Subject, messages.Dead{Subject: d.Subject, Task: d.Data}); err != nil {
 			t.Error(err)
 		}
 		if err := d.Term("not a run"); err != nil {

@@ -33,7 +33,7 @@ func AsksPerson(h record.Head) bool {
 // Ask lists a run whose owner has just parked it for a person or a worker, before the world hears of that. It
 // gets a new position even if an earlier park of it is still listed: who takes that one out at this moment must not take
 // out this one. After an error Close sees to it.
-func (k *Keeper) Ask(ctx context.Context, run messages.Ref, h record.Head) error {
+func (k *Controller) Ask(ctx context.Context, run messages.Ref, h record.Head) error {
 	list := listOf(h)
 	if k.Asks == nil || list == "" {
 		return nil
@@ -49,7 +49,7 @@ func (k *Keeper) Ask(ctx context.Context, run messages.Ref, h record.Head) error
 }
 
 // settleAsk lists a run that waits for a person or a worker unless it is listed.
-func (k *Keeper) settleAsk(ctx context.Context, run messages.Ref, h record.Head) error {
+func (k *Controller) settleAsk(ctx context.Context, run messages.Ref, h record.Head) error {
 	list := listOf(h)
 	if k.Asks == nil || list == "" {
 		return nil
@@ -70,7 +70,7 @@ func listed(err error, list string, run messages.Ref) error {
 
 // asked is where a run that waits for a person or a worker stands; 0: nowhere that matters. It must be asked before the record
 // that ends the park is appended: the next park may be listed right after.
-func (k *Keeper) asked(ctx context.Context, run messages.Ref, h record.Head) uint64 {
+func (k *Controller) asked(ctx context.Context, run messages.Ref, h record.Head) uint64 {
 	list := listOf(h)
 	if k.Asks == nil || list == "" {
 		return 0
@@ -83,7 +83,7 @@ func (k *Keeper) asked(ctx context.Context, run messages.Ref, h record.Head) uin
 }
 
 // unask takes out a run that no longer waits. What it leaves behind the next list takes out.
-func (k *Keeper) unask(ctx context.Context, list string, run messages.Ref, at uint64) {
+func (k *Controller) unask(ctx context.Context, list string, run messages.Ref, at uint64) {
 	if at != 0 {
 		_ = k.Asks.Unwait(ctx, list, run, at)
 	}
@@ -91,7 +91,7 @@ func (k *Keeper) unask(ctx context.Context, list string, run messages.Ref, at ui
 
 // AsksAt is the newest entry of a run that stands at a position of messages.PeopleLine, without its records; ok is false
 // for a run that no longer waits for a person, which is taken out of the line.
-func (k *Keeper) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last record.Entry, ok bool, err error) {
+func (k *Controller) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last record.Entry, ok bool, err error) {
 	last, ok, err = k.Log.Last(ctx, run)
 	if err != nil {
 		return last, false, fmt.Errorf("read %s: %w", run, err)
@@ -106,7 +106,7 @@ func (k *Keeper) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last 
 // Recruit wakes a run that stands at a position of messages.WorkerLine if fits says so of what it needs. Woken is false,
 // and no error, for a run that does not fit and for one that no longer waits, which is taken out of the line. A run leaves the
 // line after its wake-up, so that the next look sends the one of a worker that died before it could.
-func (k *Keeper) Recruit(ctx context.Context, run messages.Ref, at uint64, fits func(*messages.Needs) bool) (woken bool, err error) {
+func (k *Controller) Recruit(ctx context.Context, run messages.Ref, at uint64, fits func(*messages.Needs) bool) (woken bool, err error) {
 	for range maxConflicts {
 		last, ok, err := k.Log.Last(ctx, run)
 		switch {

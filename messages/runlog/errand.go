@@ -16,7 +16,7 @@ const earlyBy = 50 * time.Millisecond
 
 // Errand runs an errand of one run. It never owns the run: it may append a record and publish a wake-up. When it
 // returns nil the errand's message may be acked; doing it again is harmless.
-func (k *Keeper) Errand(ctx context.Context, run messages.Ref, w messages.Wake) error {
+func (k *Controller) Errand(ctx context.Context, run messages.Ref, w messages.Wake) error {
 	for range maxConflicts {
 		last, ok, err := k.Log.Last(ctx, run)
 		if err != nil {
@@ -40,7 +40,7 @@ func (k *Keeper) Errand(ctx context.Context, run messages.Ref, w messages.Wake) 
 }
 
 // expire ends a park whose time is over, or sets its timer again when it is not.
-func (k *Keeper) expire(ctx context.Context, run messages.Ref, last record.Entry) (record.Entry, error) {
+func (k *Controller) expire(ctx context.Context, run messages.Ref, last record.Entry) (record.Entry, error) {
 	p, _, err := k.Park(ctx, run, last)
 	if err != nil || p == nil || p.Until == nil {
 		return last, err
@@ -56,37 +56,37 @@ func (k *Keeper) expire(ctx context.Context, run messages.Ref, last record.Entry
 }
 
 // Sweep looks at every run and repairs what a loss of power or of a message may have broken: a claim whose ticket is
-// no longer queued, a satisfied park without its wake-up, a park without its timer, an end that nobody was told of. It returns how many it mended.
+// no longer queued, a satisfied park without its wake-up, a park without its timer, an end that nobody was told of. It returns how many it repaired.
 // A run that cannot be looked at does not keep it from the others; the first maxSweepErrors of them are the error.
-func (k *Keeper) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error]) (mended int, err error) {
+func (k *Controller) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error]) (repaired int, err error) {
 	var failed []error
 	for run, err := range runs {
 		if err != nil {
-			return mended, errors.Join(append(failed, fmt.Errorf("list runs: %w", err))...)
+			return repaired, errors.Join(append(failed, fmt.Errorf("list runs: %w", err))...)
 		}
 		if ctx.Err() != nil {
-			return mended, context.Cause(ctx)
+			return repaired, context.Cause(ctx)
 		}
-		did, err := k.mend(ctx, run)
+		did, err := k.repair(ctx, run)
 		for try := 0; errors.Is(err, ErrConflict) && try < maxConflicts; try++ {
-			did, err = k.mend(ctx, run) // who appended meanwhile need not be an owner
+			did, err = k.repair(ctx, run) // who appended meanwhile need not be an owner
 		}
 		if err != nil && len(failed) < maxSweepErrors {
-			failed = append(failed, fmt.Errorf("mend %s: %w", run, err))
+			failed = append(failed, fmt.Errorf("repair %s: %w", run, err))
 		}
 		if did {
-			mended++
+			repaired++
 		}
 	}
 	if err := k.SweepLines(ctx); err != nil {
 		failed = append(failed, err)
 	}
-	return mended, errors.Join(failed...)
+	return repaired, errors.Join(failed...)
 }
 
 const maxSweepErrors = 10
 
-func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
+func (k *Controller) repair(ctx context.Context, run messages.Ref) (bool, error) {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok {
 		return false, err
@@ -111,7 +111,7 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 		if freed, err := k.free(ctx, run, last); freed || err != nil {
 			return freed, err
 		}
-		if err := k.mendPlaces(ctx, run, last.Head); err != nil {
+		if err := k.repairPermits(ctx, run, last.Head); err != nil {
 			return false, err
 		}
 		if err := k.settleAsk(ctx, run, last.Head); err != nil {
@@ -119,7 +119,7 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 		}
 		return false, k.armTimer(ctx, run, &last)
 	case record.PhaseFinished:
-		return k.mendEnd(ctx, run, last)
+		return k.repairEnd(ctx, run, last)
 	default:
 		return false, nil
 	}
@@ -128,8 +128,8 @@ func (k *Keeper) mend(ctx context.Context, run messages.Ref) (bool, error) {
 // endsFor is how long a sweep looks after runs that ended: a loss of power takes the last moments only.
 const endsFor = time.Hour
 
-// mendEnd settles a run whose ticket and last events were lost together after it had ended.
-func (k *Keeper) mendEnd(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
+// repairEnd settles a run whose ticket and last events were lost together after it had ended.
+func (k *Controller) repairEnd(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
 	if k.Now().Sub(last.Head.Time) > endsFor {
 		return false, nil
 	}

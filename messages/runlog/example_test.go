@@ -34,10 +34,10 @@ func ExampleMemory() {
 }
 
 // A party that does not own a run may tell it something. The id makes it safe to send twice.
-func ExampleKeeper_Steer() {
+func ExampleController_Steer() {
 	ctx, run := context.Background(), messages.Ref{Tenant: "acme", Run: "report"}
 	n := 0
-	keeper := runlog.Keeper{
+	controller := runlog.Controller{
 		Log: &runlog.Memory{},
 		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 		NewID: func() string {
@@ -46,17 +46,17 @@ func ExampleKeeper_Steer() {
 		},
 	}
 	message := &record.Steered{ID: "m-1", By: "ada", Message: "Use metric units."}
-	_, err := keeper.Steer(ctx, run, message)
+	_, err := controller.Steer(ctx, run, message)
 	fmt.Println(errors.Is(err, runlog.ErrNotFound))
 
-	if _, err := keeper.Begin(ctx, run, &record.Started{Task: messages.Task{Input: messages.TextInput("Write the report.")}}); err != nil {
+	if _, err := controller.Begin(ctx, run, &record.Started{Task: messages.Task{Input: messages.TextInput("Write the report.")}}); err != nil {
 		panic(err)
 	}
 	for range 2 {
-		e, err := keeper.Steer(ctx, run, message)
+		e, err := controller.Steer(ctx, run, message)
 		fmt.Println(e.Seq, err)
 	}
-	_, err = keeper.Steer(ctx, run, &record.Steered{ID: "m-1", By: "ada", Message: "Use miles."})
+	_, err = controller.Steer(ctx, run, &record.Steered{ID: "m-1", By: "ada", Message: "Use miles."})
 	fmt.Println(errors.Is(err, runlog.ErrTold))
 	// Output:
 	// true

@@ -16,7 +16,7 @@ import (
 // made again: duplicate is true then, and the wake-up is published again. ErrConflict: the log is that of another run.
 //
 // It takes at most 4 s.
-func (k *Keeper) Fork(ctx context.Context, run messages.Ref, started *record.Started) (duplicate bool, err error) {
+func (k *Controller) Fork(ctx context.Context, run messages.Ref, started *record.Started) (duplicate bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	if err := k.Queue.Net(ctx, run, k.NewID(), k.Now().Add(netDelay)); err != nil {
@@ -33,7 +33,7 @@ func (k *Keeper) Fork(ctx context.Context, run messages.Ref, started *record.Sta
 }
 
 // forkedAgain wakes a run that was forked before, if it is the same fork.
-func (k *Keeper) forkedAgain(ctx context.Context, run messages.Ref, started *record.Started) error {
+func (k *Controller) forkedAgain(ctx context.Context, run messages.Ref, started *record.Started) error {
 	first, err := k.first(ctx, run)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ type Caps interface {
 // LinesOf are the lines in which a run must have a place before it works, in the one order in which all runs ask for
 // them: so no two ever wait for each other. What is its tenant's own comes first, so that a tenant which waits holds
 // nothing that others want.
-func (k *Keeper) LinesOf(t *messages.Task) []string {
+func (k *Controller) LinesOf(t *messages.Task) []string {
 	if k.Lines == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (k *Keeper) LinesOf(t *messages.Task) []string {
 
 // PausedFor is the line of the pause that keeps a run from its next step; empty: there is none. Provider, unless it
 // is empty, is one without which the run cannot go on.
-func (k *Keeper) PausedFor(t *messages.Task, provider string) string {
+func (k *Controller) PausedFor(t *messages.Task, provider string) string {
 	if k.Lines == nil || k.Caps == nil {
 		return ""
 	}
@@ -89,7 +89,7 @@ func (k *Keeper) PausedFor(t *messages.Task, provider string) string {
 	return ""
 }
 
-func (k *Keeper) capOf(line string, l *messages.Line) int {
+func (k *Controller) capOf(line string, l *messages.Line) int {
 	switch {
 	case messages.IsKeyLine(line):
 		return max(l.Limit, 1)
@@ -104,12 +104,12 @@ func (k *Keeper) capOf(line string, l *messages.Line) int {
 // that has none and returns its name: the run waits there, and holds what it has. Limit, unless it is 0, is how many
 // places a line of a key has from now on. Doing it again is harmless. A run without its place parks; Close then sees to
 // it that it is given one.
-func (k *Keeper) JoinLines(ctx context.Context, run messages.Ref, claim uint64, lines []string, limit int) (waits string, err error) {
+func (k *Controller) JoinLines(ctx context.Context, run messages.Ref, claim uint64, lines []string, limit int) (waits string, err error) {
 	return k.joinLines(ctx, run, claim, claim, lines, limit)
 }
 
 // joinLines is JoinLines with the last claim of the run, which is claim itself unless the run is parked.
-func (k *Keeper) joinLines(ctx context.Context, run messages.Ref, claim, last uint64, lines []string, limit int) (waits string, err error) {
+func (k *Controller) joinLines(ctx context.Context, run messages.Ref, claim, last uint64, lines []string, limit int) (waits string, err error) {
 	for i, line := range lines {
 		has, err := k.joinLine(ctx, run, claim, line, limit)
 		if err != nil {
@@ -129,7 +129,7 @@ func (k *Keeper) joinLines(ctx context.Context, run messages.Ref, claim, last ui
 }
 
 // dropPlace gives up a place that a run got before a cap was set on an earlier line: who waits holds no later ones.
-func (k *Keeper) dropPlace(ctx context.Context, run messages.Ref, claim uint64, line string) error {
+func (k *Controller) dropPlace(ctx context.Context, run messages.Ref, claim uint64, line string) error {
 	had := false
 	err := k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
 		i := l.Of(run)
@@ -145,7 +145,7 @@ func (k *Keeper) dropPlace(ctx context.Context, run messages.Ref, claim uint64, 
 }
 
 // joinLine asks for a place in one line, for a claim, or for a parked run with the claim 0.
-func (k *Keeper) joinLine(ctx context.Context, run messages.Ref, claim uint64, line string, limit int) (has bool, err error) {
+func (k *Controller) joinLine(ctx context.Context, run messages.Ref, claim uint64, line string, limit int) (has bool, err error) {
 	if !messages.IsKeyLine(line) {
 		limit = 0
 	}
@@ -179,7 +179,7 @@ func (k *Keeper) joinLine(ctx context.Context, run messages.Ref, claim uint64, l
 
 // wait puts a run at the end of those that wait. Each claim waits anew: whoever is about to end an earlier wait, and was
 // slow, must not end this one.
-func (k *Keeper) wait(ctx context.Context, run messages.Ref, claim uint64, line string) error {
+func (k *Controller) wait(ctx context.Context, run messages.Ref, claim uint64, line string) error {
 	if claim != 0 {
 		at, err := k.Lines.Waiting(ctx, line, run)
 		if err != nil {
@@ -199,7 +199,7 @@ func (k *Keeper) wait(ctx context.Context, run messages.Ref, claim uint64, line 
 
 // enter puts a run into the places of a line if one is free and nobody waits for it longer, and tells where the run
 // still waits.
-func (k *Keeper) enter(ctx context.Context, run messages.Ref, claim uint64, line string, l *messages.Line) (got int, at uint64, err error) {
+func (k *Controller) enter(ctx context.Context, run messages.Ref, claim uint64, line string, l *messages.Line) (got int, at uint64, err error) {
 	places, i := k.capOf(line, l), l.Of(run)
 	switch {
 	case places == NoCap:
@@ -228,7 +228,7 @@ func (k *Keeper) enter(ctx context.Context, run messages.Ref, claim uint64, line
 
 // owns fails unless the claim at a sequence is still the run's, or the run is parked for 0. It is asked after the line
 // was read and before it is stored: whoever ends or parks the run later changes the line or takes the run out of it.
-func (k *Keeper) owns(ctx context.Context, run messages.Ref, claim uint64) error {
+func (k *Controller) owns(ctx context.Context, run messages.Ref, claim uint64) error {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", run, err)
@@ -244,7 +244,7 @@ func (k *Keeper) owns(ctx context.Context, run messages.Ref, claim uint64) error
 var errGone = errors.New("another worker owns the run")
 
 // changeLine stores what change makes of a line, unless it is false.
-func (k *Keeper) changeLine(ctx context.Context, line string, change func(l *messages.Line, isNew bool) (bool, error)) error {
+func (k *Controller) changeLine(ctx context.Context, line string, change func(l *messages.Line, isNew bool) (bool, error)) error {
 	for try := range maxConflicts {
 		l, revision, err := k.Lines.Line(ctx, line)
 		if err != nil {
@@ -268,7 +268,7 @@ func (k *Keeper) changeLine(ctx context.Context, line string, change func(l *mes
 
 // leaveLines gives the places of a run back and passes them on. A park gives back only what its own claim used, or
 // nobody came for: a later claim may have the others by now.
-func (k *Keeper) leaveLines(ctx context.Context, run messages.Ref, h record.Head) error {
+func (k *Controller) leaveLines(ctx context.Context, run messages.Ref, h record.Head) error {
 	if k.Lines == nil {
 		return nil
 	}
@@ -286,7 +286,7 @@ func (k *Keeper) leaveLines(ctx context.Context, run messages.Ref, h record.Head
 	return nil
 }
 
-func (k *Keeper) leaveLine(ctx context.Context, run messages.Ref, h record.Head, line string) error {
+func (k *Controller) leaveLine(ctx context.Context, run messages.Ref, h record.Head, line string) error {
 	return k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
 		switch i := l.Of(run); {
 		case i < 0: // stored all the same, so that an earlier owner that is about to join fails
@@ -302,7 +302,7 @@ func (k *Keeper) leaveLine(ctx context.Context, run messages.Ref, h record.Head,
 // settlePlaces is for a run that is parked: it gives its places back, unless it waits in a line, where whoever has a
 // place is to be woken. Its park is in the log by now, so either this sees that it has one, or whoever gives it sees
 // the park.
-func (k *Keeper) settlePlaces(ctx context.Context, run messages.Ref, h record.Head) error {
+func (k *Controller) settlePlaces(ctx context.Context, run messages.Ref, h record.Head) error {
 	if k.Lines == nil || len(h.Lines) == 0 {
 		return nil
 	}
@@ -350,11 +350,11 @@ const maxGiven = 1000
 
 // LookAt gives the free places of a line to those that wait for one, in their order, and wakes them. Without a cap
 // these are all, which may take a while.
-func (k *Keeper) LookAt(ctx context.Context, line string) error {
+func (k *Controller) LookAt(ctx context.Context, line string) error {
 	return k.lookAt(ctx, line, math.MaxInt)
 }
 
-func (k *Keeper) lookAt(ctx context.Context, line string, most int) error {
+func (k *Controller) lookAt(ctx context.Context, line string, most int) error {
 	for given := 0; given < most; {
 		run, at, err := k.Lines.First(ctx, line)
 		if err != nil || at == 0 {
@@ -400,7 +400,7 @@ const (
 
 // place gives the first that waits a place. Whether it still waits is asked after the line was read and before it is
 // stored, as in owns.
-func (k *Keeper) place(ctx context.Context, line string, run messages.Ref) (got int, err error) {
+func (k *Controller) place(ctx context.Context, line string, run messages.Ref) (got int, err error) {
 	err = k.changeLine(ctx, line, func(l *messages.Line, _ bool) (bool, error) {
 		places, has := k.capOf(line, l), l.Of(run) >= 0
 		if got = noPlace; places != NoCap && !has && len(l.Places) >= places && places > 0 {
@@ -427,7 +427,7 @@ func (k *Keeper) place(ctx context.Context, line string, run messages.Ref) (got 
 }
 
 // give wakes a run that is parked until it has a place. One that has not parked yet looks itself.
-func (k *Keeper) give(ctx context.Context, run messages.Ref) error {
+func (k *Controller) give(ctx context.Context, run messages.Ref) error {
 	for range maxConflicts {
 		last, ok, err := k.Log.Last(ctx, run)
 		if err != nil || !ok {
@@ -448,7 +448,7 @@ func (k *Keeper) give(ctx context.Context, run messages.Ref) error {
 }
 
 // LookAtAll is LookAt at every line.
-func (k *Keeper) LookAtAll(ctx context.Context) error {
+func (k *Controller) LookAtAll(ctx context.Context) error {
 	if k.Lines == nil {
 		return nil
 	}
@@ -457,7 +457,7 @@ func (k *Keeper) LookAtAll(ctx context.Context) error {
 
 // SweepLines repairs what was lost of lines: places of runs that have ended or wait for something else, and places
 // that nobody passed on.
-func (k *Keeper) SweepLines(ctx context.Context) error {
+func (k *Controller) SweepLines(ctx context.Context) error {
 	if k.Lines == nil {
 		return nil
 	}
@@ -465,7 +465,7 @@ func (k *Keeper) SweepLines(ctx context.Context) error {
 }
 
 // eachLine does something with every line. One that fails does not keep it from the others.
-func (k *Keeper) eachLine(ctx context.Context, do func(ctx context.Context, line string) error) error {
+func (k *Controller) eachLine(ctx context.Context, do func(ctx context.Context, line string) error) error {
 	var failed []error
 	for line, err := range k.Lines.Lines(ctx) {
 		if err == nil {
@@ -481,7 +481,7 @@ func (k *Keeper) eachLine(ctx context.Context, do func(ctx context.Context, line
 	return errors.Join(failed...)
 }
 
-func (k *Keeper) sweepLine(ctx context.Context, line string) error {
+func (k *Controller) sweepLine(ctx context.Context, line string) error {
 	l, _, err := k.Lines.Line(ctx, line)
 	if err != nil {
 		return err
@@ -506,8 +506,8 @@ func (k *Keeper) sweepLine(ctx context.Context, line string) error {
 	return k.LookAt(ctx, line)
 }
 
-// mendPlaces is settlePlaces for a sweep, which leaves alone who waits as it should.
-func (k *Keeper) mendPlaces(ctx context.Context, run messages.Ref, h record.Head) error {
+// repairPermits is settlePlaces for a sweep, which leaves alone who waits as it should.
+func (k *Controller) repairPermits(ctx context.Context, run messages.Ref, h record.Head) error {
 	if k.Lines == nil {
 		return nil
 	}

@@ -44,8 +44,8 @@ type Queue interface {
 	Net(ctx context.Context, run messages.Ref, control string, at time.Time) error
 	// Holds reports whether the task message of a sequence is still in the queue; never stale.
 	Holds(ctx context.Context, ticket uint64) (bool, error)
-	// Bury publishes a task to the dead letters; one letter per run.
-	Bury(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error
+	// DeadLetter publishes a task to the dead letters; one letter per run.
+	DeadLetter(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error
 }
 
 // Events is the stream of what the world sees.

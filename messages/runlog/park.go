@@ -11,7 +11,7 @@ import (
 
 // Park is the last park of a run, and when it began; nil: it never parked. Last is the run's newest entry, or any
 // later than the park.
-func (k *Keeper) Park(ctx context.Context, run messages.Ref, last record.Entry) (p *record.Parked, since time.Time, err error) {
+func (k *Controller) Park(ctx context.Context, run messages.Ref, last record.Entry) (p *record.Parked, since time.Time, err error) {
 	if last.Head.ParkSeq == 0 {
 		return nil, since, nil
 	}
@@ -31,7 +31,7 @@ func (k *Keeper) Park(ctx context.Context, run messages.Ref, last record.Entry) 
 
 // Answer is the record that ended a park: *Answered, *Decided, *Expired or *CancelRequested, and when it was written.
 // Nil: the park goes on.
-func (k *Keeper) Answer(ctx context.Context, run messages.Ref, park uint64) (by record.Record, at time.Time, err error) {
+func (k *Controller) Answer(ctx context.Context, run messages.Ref, park uint64) (by record.Record, at time.Time, err error) {
 	for e, err := range k.Log.Read(ctx, run, park, Tail) {
 		if err != nil {
 			return nil, at, fmt.Errorf("read %s: %w", run, err)
@@ -64,7 +64,7 @@ func ends(r record.Record, park uint64) bool {
 }
 
 // Decision is the newest decision about a call of a run; nil: there is none. It reads the whole log.
-func (k *Keeper) Decision(ctx context.Context, run messages.Ref, call string) (d *record.Decided, at time.Time, err error) {
+func (k *Controller) Decision(ctx context.Context, run messages.Ref, call string) (d *record.Decided, at time.Time, err error) {
 	for e, err := range k.Log.Heads(ctx, run, 0, Tail) {
 		switch {
 		case err != nil:

@@ -16,7 +16,7 @@ type Quotas interface {
 }
 
 // free ends the park of a run whose quota allows it to go on before its time.
-func (k *Keeper) free(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
+func (k *Controller) free(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
 	if k.Quotas == nil || last.Head.Waits != messages.ParkQuota {
 		return false, nil
 	}

@@ -30,7 +30,7 @@ type Sessions interface {
 // JoinSession enters a claimed run into the order of its session and reports whether it has its turn, and then which
 // runs ended before it, oldest first. Doing it again is harmless. A run that has no turn parks; Close then sees to it
 // that the turn comes. ErrSessionFull: there is no room.
-func (k *Keeper) JoinSession(ctx context.Context, run messages.Ref, name string) (turn bool, ended []string, err error) {
+func (k *Controller) JoinSession(ctx context.Context, run messages.Ref, name string) (turn bool, ended []string, err error) {
 	err = k.changeSession(ctx, run.Tenant, name, func(s *messages.Session) (bool, error) {
 		i := slices.Index(s.Runs, run.Run)
 		if i >= 0 {
@@ -58,7 +58,7 @@ func (k *Keeper) JoinSession(ctx context.Context, run messages.Ref, name string)
 }
 
 // changeSession stores what change makes of a session, unless it is false.
-func (k *Keeper) changeSession(ctx context.Context, tenant, name string, change func(*messages.Session) (bool, error)) error {
+func (k *Controller) changeSession(ctx context.Context, tenant, name string, change func(*messages.Session) (bool, error)) error {
 	for try := range maxConflicts {
 		s, revision, err := k.Sessions.Session(ctx, tenant, name)
 		if err != nil {
@@ -84,7 +84,7 @@ func (k *Keeper) changeSession(ctx context.Context, tenant, name string, change 
 }
 
 // leaveSession takes a run that has ended out of the order and gives the turn to the next one.
-func (k *Keeper) leaveSession(ctx context.Context, run messages.Ref, h record.Head) error {
+func (k *Controller) leaveSession(ctx context.Context, run messages.Ref, h record.Head) error {
 	if h.Session == "" || k.Sessions == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (k *Keeper) leaveSession(ctx context.Context, run messages.Ref, h record.He
 	return k.grantTurn(ctx, run.Tenant, h.Session)
 }
 
-func (k *Keeper) removeFromSession(ctx context.Context, run messages.Ref, name string, had bool) error {
+func (k *Controller) removeFromSession(ctx context.Context, run messages.Ref, name string, had bool) error {
 	return k.changeSession(ctx, run.Tenant, name, func(s *messages.Session) (bool, error) {
 		i := slices.Index(s.Runs, run.Run)
 		if i < 0 {
@@ -113,7 +113,7 @@ var ErrSessionBusy = errors.New("the session has runs that have not ended")
 
 // ForgetSession makes the next run of a session begin a new conversation, and returns what the session was. ErrNotFound:
 // nothing is known of it. ErrSessionBusy: it has runs.
-func (k *Keeper) ForgetSession(ctx context.Context, tenant, name string) (messages.Session, error) {
+func (k *Controller) ForgetSession(ctx context.Context, tenant, name string) (messages.Session, error) {
 	if err := k.grantTurn(ctx, tenant, name); err != nil { // takes out what has ended
 		return messages.Session{}, err
 	}
@@ -133,7 +133,7 @@ func (k *Keeper) ForgetSession(ctx context.Context, tenant, name string) (messag
 
 // awaitTurn is for a run that is parked until its turn: it is in the order, and whoever is first in it has the turn.
 // Its park is in the log by now, so either this sees that the turn is its own, or whoever gives it sees the park.
-func (k *Keeper) awaitTurn(ctx context.Context, run messages.Ref, h record.Head) error {
+func (k *Controller) awaitTurn(ctx context.Context, run messages.Ref, h record.Head) error {
 	if h.Waits != messages.ParkSession || h.Session == "" || k.Sessions == nil {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (k *Keeper) awaitTurn(ctx context.Context, run messages.Ref, h record.Head)
 
 // grantTurn wakes the first run of a session if it waits for its turn. A first run that has ended is taken out, for
 // its owner may have been cut off between the end and that.
-func (k *Keeper) grantTurn(ctx context.Context, tenant, name string) error {
+func (k *Controller) grantTurn(ctx context.Context, tenant, name string) error {
 	for range maxConflicts + messages.MaxSessionRuns {
 		s, _, err := k.Sessions.Session(ctx, tenant, name)
 		if err != nil {

@@ -24,7 +24,7 @@ var (
 // the end. It wakes nobody: a run that waits goes on waiting.
 //
 // It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nobody will read it. ErrTold and ErrTooMuch.
-func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *record.Steered) (record.Entry, error) {
+func (k *Controller) Steer(ctx context.Context, run messages.Ref, r *record.Steered) (record.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	told, seen := 0, uint64(0)
@@ -59,7 +59,7 @@ func (k *Keeper) Steer(ctx context.Context, run messages.Ref, r *record.Steered)
 }
 
 // told counts the messages between two entries; done: this one is among them.
-func (k *Keeper) told(ctx context.Context, run messages.Ref, after, through uint64, r *record.Steered) (n int, done bool, err error) {
+func (k *Controller) told(ctx context.Context, run messages.Ref, after, through uint64, r *record.Steered) (n int, done bool, err error) {
 	var first, last uint64
 	for e, err := range k.Log.Heads(ctx, run, after, through) {
 		switch {

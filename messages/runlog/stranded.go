@@ -15,9 +15,9 @@ import (
 type Awaited func(ctx context.Context, run messages.Ref) (bool, error)
 
 // Stranded says why nothing will happen to a run that has not ended, or that nobody was told of its end; empty: somebody
-// or something will see to it. It finds what Sweep mends, changes nothing, and goes by the same log. What is on its way
+// or something will see to it. It finds what Sweep repairs, changes nothing, and goes by the same log. What is on its way
 // at this moment may look stranded: a run whose last record is a few seconds old should be looked at again.
-func (k *Keeper) Stranded(ctx context.Context, run messages.Ref, awaited Awaited) (why string, last record.Entry, err error) {
+func (k *Controller) Stranded(ctx context.Context, run messages.Ref, awaited Awaited) (why string, last record.Entry, err error) {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok {
 		return "", last, err
@@ -60,7 +60,7 @@ func (k *Keeper) Stranded(ctx context.Context, run messages.Ref, awaited Awaited
 }
 
 // strandedPark is for a parked run of which the queue knows nothing.
-func (k *Keeper) strandedPark(ctx context.Context, run messages.Ref, last record.Entry) (string, error) {
+func (k *Controller) strandedPark(ctx context.Context, run messages.Ref, last record.Entry) (string, error) {
 	until, err := k.until(ctx, run, last)
 	switch {
 	case err != nil:
@@ -80,7 +80,7 @@ func (k *Keeper) strandedPark(ctx context.Context, run messages.Ref, last record
 	}
 }
 
-func (k *Keeper) strandedInLine(ctx context.Context, run messages.Ref, h record.Head) (string, error) {
+func (k *Controller) strandedInLine(ctx context.Context, run messages.Ref, h record.Head) (string, error) {
 	if k.Lines == nil {
 		return "", nil
 	}
@@ -95,7 +95,7 @@ func (k *Keeper) strandedInLine(ctx context.Context, run messages.Ref, h record.
 }
 
 // strandedUnlisted is for a run that waits for a worker, which finds it in the list alone.
-func (k *Keeper) strandedUnlisted(ctx context.Context, run messages.Ref) (string, error) {
+func (k *Controller) strandedUnlisted(ctx context.Context, run messages.Ref) (string, error) {
 	if k.Asks == nil {
 		return "", nil
 	}
@@ -106,7 +106,7 @@ func (k *Keeper) strandedUnlisted(ctx context.Context, run messages.Ref) (string
 	return "it waits for a worker that fits it, and is not in the list of those", nil
 }
 
-func (k *Keeper) strandedInSession(ctx context.Context, run messages.Ref, h record.Head) (string, error) {
+func (k *Controller) strandedInSession(ctx context.Context, run messages.Ref, h record.Head) (string, error) {
 	if k.Sessions == nil || h.Session == "" {
 		return "", nil
 	}
@@ -126,7 +126,7 @@ func (k *Keeper) strandedInSession(ctx context.Context, run messages.Ref, h reco
 }
 
 // strandedBehind is for a run that waits for its turn behind another one.
-func (k *Keeper) strandedBehind(ctx context.Context, first messages.Ref, session string) (string, error) {
+func (k *Controller) strandedBehind(ctx context.Context, first messages.Ref, session string) (string, error) {
 	last, ok, err := k.Log.Last(ctx, first)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", first, err)

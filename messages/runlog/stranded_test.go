@@ -17,8 +17,8 @@ func TestStrandedParks(t *testing.T) {
 	line := messages.TenantLine(tenant)
 	until := time.Now().Add(time.Hour).UTC()
 	turn, place := &record.Parked{Reason: messages.ParkSession}, &record.Parked{Reason: messages.ParkLine, Line: line}
-	order := func(runs ...string) func(*testing.T, *runlog.Keeper) {
-		return func(t *testing.T, k *runlog.Keeper) {
+	order := func(runs ...string) func(*testing.T, *runlog.Controller) {
+		return func(t *testing.T, k *runlog.Controller) {
 			t.Helper()
 			if err := k.Sessions.PutSession(t.Context(), tenant, session, 0, messages.Session{Runs: runs}); err != nil {
 				t.Fatal(err)
@@ -27,7 +27,7 @@ func TestStrandedParks(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		park    *record.Parked
-		prepare func(*testing.T, *runlog.Keeper)
+		prepare func(*testing.T, *runlog.Controller)
 		queued  bool
 		want    string // a part; empty: not stranded
 	}{
@@ -41,7 +41,7 @@ func TestStrandedParks(t *testing.T) {
 		"the turn of another":  {park: turn, prepare: order("works", "x")},
 		"the turn of an ended": {park: turn, prepare: order("ended", "x"), want: "behind run ended, which has ended"},
 		"the turn of nobody":   {park: turn, prepare: order("purged", "x"), want: "behind run purged, which has ended"},
-		"a line": {park: place, prepare: func(t *testing.T, k *runlog.Keeper) {
+		"a line": {park: place, prepare: func(t *testing.T, k *runlog.Controller) {
 			t.Helper()
 			if err := k.Lines.Wait(t.Context(), line, messages.Ref{Tenant: tenant, Run: "x"}); err != nil {
 				t.Fatal(err)
@@ -49,7 +49,7 @@ func TestStrandedParks(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := &runlog.Keeper{
+			k := &runlog.Controller{
 				Log: &runlog.Memory{}, Sessions: &runlog.SessionsInMemory{}, Lines: &runlog.LinesInMemory{},
 				Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 			}

@@ -25,9 +25,9 @@ const patience = 30 * time.Second
 // port is a fleet without workers.
 type port struct {
 	*testing.T
-	nc     *nats.Conn
-	bus    *bus.Bus
-	keeper *runlog.Keeper
+	nc         *nats.Conn
+	bus        *bus.Bus
+	controller *runlog.Controller
 }
 
 func openPort(t *testing.T) *port {
@@ -41,7 +41,7 @@ func openPort(t *testing.T) *port {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-	return &port{t, nc, b, &runlog.Keeper{Log: b, Queue: b, Events: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) }}}
+	return &port{t, nc, b, &runlog.Controller{Log: b, Queue: b, Events: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) }}}
 }
 
 // begin writes the log of a run that was cancelled before it began, and returns its events.
@@ -50,8 +50,8 @@ func (p *port) begin(run messages.Ref) (record.Entry, []messages.Event) {
 	task := messages.Task{ID: run.Run, Tenant: run.Tenant, Agent: "default", Input: messages.TextInput("x")}
 	task.SetDefaults()
 	why := &messages.RunError{Code: messages.CodeCancelled, Message: "no"}
-	result := messages.EndedResult(run, &task, messages.StatusCancelled, why, p.keeper.Now(), p.keeper.Now())
-	e, err := p.keeper.Begin(p.Context(), run, &record.Started{Task: task, QueuedAt: p.keeper.Now()},
+	result := messages.EndedResult(run, &task, messages.StatusCancelled, why, p.controller.Now(), p.controller.Now())
+	e, err := p.controller.Begin(p.Context(), run, &record.Started{Task: task, QueuedAt: p.controller.Now()},
 		&record.CancelRequested{ID: "c", By: "ann", Reason: "no"}, &record.Finished{Result: result})
 	if err != nil {
 		p.Fatal(err)
@@ -205,12 +205,12 @@ func TestSweep(t *testing.T) {
 	p.publish(silent, events[:len(events)-1])
 	task := messages.Task{ID: active.Run, Tenant: active.Tenant, Agent: "default", Input: messages.TextInput("x")}
 	task.SetDefaults()
-	first, err := p.keeper.Begin(t.Context(), active, &record.Started{Task: task, QueuedAt: p.keeper.Now()}, &record.Claimed{Claim: "c"})
+	first, err := p.controller.Begin(t.Context(), active, &record.Started{Task: task, QueuedAt: p.controller.Now()}, &record.Claimed{Claim: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := record.Follow(active, first.Head, &record.CancelRequested{ID: "c"})
-	h.ID, h.Time, h.EventsThrough = "e2", p.keeper.Now(), first.Seq // it says that the first two events are stored
+	h.ID, h.Time, h.EventsThrough = "e2", p.controller.Now(), first.Seq // it says that the first two events are stored
 	if _, err := p.bus.Append(t.Context(), active, first.Seq, record.Entry{Head: h, Records: []record.Record{&record.CancelRequested{ID: "c"}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func writeFile(_ context.Context, c tools.Call, in writeArgs) (tools.Result, err
 	return r, nil
 }
 
-// failure tells the model what it can mend; the rest is the platform's.
+// failure tells the model what it can correct; the rest is the platform's.
 func failure(err error) (tools.Result, error) {
 	if pe, ok := errors.AsType[*sandbox.PathError](err); ok {
 		return tools.Failure(pe.Error()), nil

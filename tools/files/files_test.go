@@ -221,7 +221,7 @@ func TestListIsBounded(t *testing.T) {
 	}
 }
 
-// What the model cannot mend is an error of the platform, so the call is made again elsewhere.
+// What the model cannot correct is an error of the platform, so the call is made again elsewhere.
 func TestPlatformErrors(t *testing.T) {
 	d := newDesk(t, sandbox.Limits{})
 	if err := d.ws.Close(); err != nil {

@@ -134,7 +134,7 @@ func (b *bench) answers(ctx context.Context, c Case) json.RawMessage {
 	}
 	ws := b.workspace(c)
 	defer func() { _ = ws.Close() }()
-	first, err := b.tool.Call(ctx, b.call(args, ws)) // not through the set, which mends what it can
+	first, err := b.tool.Call(ctx, b.call(args, ws)) // not through the set, which repairs what it can
 	if err != nil {
 		b.broke("the call ended with %w", err)
 		return args

@@ -89,7 +89,7 @@ func (s *State) truncatedText() string {
 	return text + "; raise maxTokens of the agent"
 }
 
-// answered folds a final answer, which must fit the output schema. Once, the model may mend it.
+// answered folds a final answer, which must fit the output schema. Once, the model may correct it.
 func (s *State) answered(answer string) {
 	s.Answer = answer
 	schema := s.OutputSchema()
@@ -103,7 +103,7 @@ func (s *State) answered(answer string) {
 	case s.Corrected:
 		s.fail(messages.CodeOutputSchema, "the answer does not fit the output schema, also after a correction: "+wrong)
 	case s.last():
-		s.fail(messages.CodeOutputSchema, "the answer does not fit the output schema, and no step is left to mend it: "+wrong)
+		s.fail(messages.CodeOutputSchema, "the answer does not fit the output schema, and no step is left to correct it: "+wrong)
 	default:
 		s.Corrected = true
 		s.warn("step %d: the answer did not fit the output schema and was sent back: %s", s.Step, wrong)

@@ -77,7 +77,7 @@ func (c *Circuit) Enter() (Pass, bool) {
 
 // Failure is what a failed operation says about how long to leave the server alone.
 type Failure struct {
-	Lasting bool          // It will not mend itself soon: open for Config.Longest at once.
+	Lasting bool          // It will not recover soon: open for Config.Longest at once.
 	AtLeast time.Duration // What the server asked for; at most Config.Longest.
 }
 

@@ -28,8 +28,8 @@ func (s *Session) decide(ctx context.Context, call string, denied bool, reason s
 	if park.Approval == nil || park.Call != call {
 		return fmt.Errorf("call %s: %w", strict.Clip(call, 128), ErrNotWaiting)
 	}
-	_, err = s.keeper.Control(ctx, s.run, &record.Decided{
-		ID: s.keeper.NewID(), Park: seq, Step: park.Approval.Step, Call: call, Hash: park.Approval.Hash,
+	_, err = s.controller.Control(ctx, s.run, &record.Decided{
+		ID: s.controller.NewID(), Park: seq, Step: park.Approval.Step, Call: call, Hash: park.Approval.Hash,
 		Denied: denied, Reason: reason, Until: park.Until,
 	})
 	return err
@@ -44,7 +44,7 @@ func (s *Session) parked(ctx context.Context) (uint64, *record.Parked, error) {
 	if !ok || last.Head.Phase != record.PhaseParked {
 		return 0, nil, ErrNotWaiting
 	}
-	park, _, err := s.keeper.Park(ctx, s.run, last)
+	park, _, err := s.controller.Park(ctx, s.run, last)
 	if err == nil && park == nil {
 		err = ErrNotWaiting
 	}

@@ -61,5 +61,5 @@ func (q *queue) Net(context.Context, messages.Ref, string, time.Time) error { re
 // Holds implements runlog.Queue.
 func (q *queue) Holds(context.Context, uint64) (bool, error) { return true, nil }
 
-// Bury implements runlog.Queue: the result says that the task could not be worked.
-func (q *queue) Bury(context.Context, messages.Ref, string, messages.Dead) error { return nil }
+// DeadLetter implements runlog.Queue: the result says that the task could not be worked.
+func (q *queue) DeadLetter(context.Context, messages.Ref, string, messages.Dead) error { return nil }

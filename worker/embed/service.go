@@ -118,9 +118,9 @@ func (s *Service) Session(task messages.Task) (*Session, error) {
 		task:   task,
 	}
 	x.queue = &queue{wakes: make(chan struct{}, 1), now: s.cfg.Now, timers: make(chan uint64, 1)}
-	x.keeper = &runlog.Keeper{Log: &x.log, Queue: x.queue, Events: x.feed, Now: s.cfg.Now, NewID: ids}
+	x.controller = &runlog.Controller{Log: &x.log, Queue: x.queue, Events: x.feed, Now: s.cfg.Now, NewID: ids}
 	x.runner = runner.New(runner.Config{
-		Worker: "embed", Keeper: x.keeper, Model: s.cfg.Model, Tools: s.tools, Workspace: s.cfg.Workspace,
+		Worker: "embed", Controller: x.controller, Model: s.cfg.Model, Tools: s.tools, Workspace: s.cfg.Workspace,
 		Agent:   func(context.Context, string) (messages.Definition, error) { return s.cfg.Agent, nil },
 		Prompt:  s.prompt(),
 		Secrets: s.cfg.Secrets, Log: s.cfg.Log, Prices: s.cfg.Prices, Hooks: s.cfg.Hooks, HTTPHook: s.cfg.HTTPHook,

@@ -23,15 +23,15 @@ var (
 
 // Session is a handle on one run. Safe for concurrent use.
 type Session struct {
-	service *Service
-	run     messages.Ref
-	task    messages.Task
-	now     func() time.Time
-	log     runlog.Memory
-	queue   *queue
-	feed    *feed
-	keeper  *runlog.Keeper
-	runner  *runner.Runner
+	service    *Service
+	run        messages.Ref
+	task       messages.Task
+	now        func() time.Time
+	log        runlog.Memory
+	queue      *queue
+	feed       *feed
+	controller *runlog.Controller
+	runner     *runner.Runner
 
 	mu      sync.Mutex
 	running bool
@@ -98,7 +98,7 @@ func (s *Session) settle(ctx context.Context) error {
 	if ended, err := s.feed.Ended(ctx, s.run); ended || err != nil {
 		return err
 	}
-	return s.keeper.Settle(ctx, s.run)
+	return s.controller.Settle(ctx, s.run)
 }
 
 // Result is how the run ended; false: it has not.
@@ -123,8 +123,8 @@ func (s *Session) Log() []record.Entry { return s.log.Entries(s.run) }
 // first Run the run ends at once. ErrEnded: the run has ended.
 func (s *Session) Abort(ctx context.Context, reason string) error {
 	for {
-		ask := &record.CancelRequested{ID: s.keeper.NewID(), Reason: reason}
-		_, err := s.keeper.Control(ctx, s.run, ask)
+		ask := &record.CancelRequested{ID: s.controller.NewID(), Reason: reason}
+		_, err := s.controller.Control(ctx, s.run, ask)
 		switch {
 		case errors.Is(err, runlog.ErrNotFound):
 			err = s.cancelUnbegun(ctx, ask)
@@ -145,7 +145,7 @@ func (s *Session) cancelUnbegun(ctx context.Context, ask *record.CancelRequested
 	why := &messages.RunError{Code: messages.CodeCancelled, Message: ask.Text()}
 	started := &record.Started{Task: s.task, Agent: messages.Definition{Name: s.task.Agent}, QueuedAt: now}
 	res := messages.EndedResult(s.run, &s.task, messages.StatusCancelled, why, now, now)
-	_, err := s.keeper.Begin(ctx, s.run, started, ask, &record.Finished{Result: res})
+	_, err := s.controller.Begin(ctx, s.run, started, ask, &record.Finished{Result: res})
 	return err
 }
 
@@ -159,8 +159,8 @@ func (s *Session) Answer(ctx context.Context, text string, isError bool) error {
 	if park.Approval != nil {
 		return fmt.Errorf("the run asks for an approval: %w", ErrNotWaiting)
 	}
-	_, err = s.keeper.Control(ctx, s.run, &record.Answered{
-		ID: s.keeper.NewID(), Park: seq, Content: messages.TextContent(text), IsError: isError,
+	_, err = s.controller.Control(ctx, s.run, &record.Answered{
+		ID: s.controller.NewID(), Park: seq, Content: messages.TextContent(text), IsError: isError,
 	})
 	return err
 }
@@ -179,7 +179,7 @@ func (s *Session) wait(ctx context.Context) error {
 			s.ticket = runner.Ticket{Run: s.run, Seq: s.ticket.Seq + 1, After: last.Seq, Priority: s.ticket.Priority, Queued: s.now()}
 			return nil
 		}
-		if err := s.keeper.Settle(ctx, s.run); err != nil { // its timer
+		if err := s.controller.Settle(ctx, s.run); err != nil { // its timer
 			return err
 		}
 		select {
@@ -189,7 +189,7 @@ func (s *Session) wait(ctx context.Context) error {
 			return ErrClosed
 		case <-s.queue.wakes:
 		case park := <-s.queue.timers:
-			if err := s.keeper.Errand(ctx, s.run, messages.Wake{After: park, Errand: messages.ErrandTimer}); err != nil {
+			if err := s.controller.Errand(ctx, s.run, messages.Wake{After: park, Errand: messages.ErrandTimer}); err != nil {
 				return err
 			}
 		}

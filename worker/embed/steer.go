@@ -14,6 +14,6 @@ func (s *Session) Steer(ctx context.Context, message string) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	_, err := s.keeper.Steer(ctx, s.run, &record.Steered{ID: s.keeper.NewID(), Message: message})
+	_, err := s.controller.Steer(ctx, s.run, &record.Steered{ID: s.controller.NewID(), Message: message})
 	return err
 }

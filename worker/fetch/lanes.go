@@ -228,7 +228,7 @@ func (f *Fetch) deadLetter(ctx context.Context) {
 	var unroutable []uint64
 	f.do(func() { unroutable, f.book.unroutable = f.book.unroutable, nil })
 	for _, seq := range unroutable {
-		stray, ok, err := f.cfg.Bus.Stray(ctx, seq)
+		stray, ok, err := f.cfg.Bus.Unroutable(ctx, seq)
 		switch {
 		case ok:
 			f.cfg.Discard(ctx, stray)
@@ -280,7 +280,7 @@ func (f *Fetch) failed(ctx context.Context, l messages.Lane, err error) {
 // Repair makes the lanes of messages that have none: no worker listened to their hints, or the lane was removed. The
 // lanes that it makes have the ack wait of the queue.
 func (f *Fetch) Repair(ctx context.Context, ackWait time.Duration) {
-	made, unroutable, err := f.cfg.Bus.MendLanes(ctx, ackWait)
+	made, unroutable, err := f.cfg.Bus.RepairLanes(ctx, ackWait)
 	for _, stray := range unroutable {
 		f.cfg.Discard(ctx, stray)
 	}

@@ -171,7 +171,7 @@ func (x *claimer) heads(ctx context.Context) (named, last record.Entry, err erro
 	return named, last, nil
 }
 
-// checkSame buries a second task that was published with the id of another: its publisher must not take the first
+// checkSame dead-letters a second task that was published with the id of another: its publisher must not take the first
 // one's run for its own.
 func (x *claimer) checkSame(ctx context.Context, last record.Entry) error {
 	if x.ticket.After != 0 || last.Head.Ticket == x.ticket.Seq {
@@ -188,7 +188,7 @@ func (x *claimer) checkSame(ctx context.Context, last record.Entry) error {
 		}
 		why := messages.RunError{Code: messages.CodeConflict, Message: "id: it is taken by another task"}
 		x.voice.say(ctx, slog.LevelWarn, "a task under the id of another is in the dead letters", slog.Uint64("ticket", x.ticket.Seq))
-		return x.cfg.Keeper.Queue.Bury(ctx, x.run, first.Task.Agent, messages.Dead{
+		return x.cfg.Controller.Queue.DeadLetter(ctx, x.run, first.Task.Agent, messages.Dead{
 			Error: why, Subject: x.run.TaskSubject(x.ticket.Priority), Task: x.ticket.Body, Time: x.now(), Ticket: x.ticket.Seq,
 		})
 	}

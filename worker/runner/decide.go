@@ -92,7 +92,7 @@ func (x *decider) finished(s *agent.State, f *agent.Finish) *record.Finished {
 
 // plan is the planner's, unless a hook refused the run.
 func (x *decider) plan(s *agent.State) agent.Action {
-	a := s.Next(x.planner, x.cfg.Keeper.Sessions != nil)
+	a := s.Next(x.planner, x.cfg.Controller.Sessions != nil)
 	if _, ends := a.(*agent.Finish); ends || x.hooks.denied == nil {
 		return a
 	}

@@ -26,10 +26,10 @@ import (
 )
 
 type rq struct {
-	mu     sync.Mutex
-	wakes  []uint64
-	buried []messages.Dead
-	fail   error
+	mu      sync.Mutex
+	wakes   []uint64
+	letters []messages.Dead
+	fail    error
 }
 
 func (q *rq) Wake(_ context.Context, _ messages.Ref, n uint64) error {
@@ -41,11 +41,11 @@ func (q *rq) Wake(_ context.Context, _ messages.Ref, n uint64) error {
 func (q *rq) Timer(context.Context, messages.Ref, uint64, time.Time) error { return nil }
 func (q *rq) Net(context.Context, messages.Ref, string, time.Time) error   { return nil }
 func (q *rq) Holds(context.Context, uint64) (bool, error)                  { return true, nil }
-func (q *rq) Bury(_ context.Context, _ messages.Ref, _ string, d messages.Dead) error {
+func (q *rq) DeadLetter(_ context.Context, _ messages.Ref, _ string, d messages.Dead) error {
 	if q.fail != nil {
 		return q.fail
 	}
-	q.buried = append(q.buried, d)
+	q.letters = append(q.letters, d)
 	return nil
 }
 
@@ -86,15 +86,15 @@ var ids struct {
 	n int
 }
 
-func rnew(log runlog.Log, q runlog.Queue, e runlog.Events, m rmodel) (*runner.Runner, *runlog.Keeper) {
+func rnew(log runlog.Log, q runlog.Queue, e runlog.Events, m rmodel) (*runner.Runner, *runlog.Controller) {
 	d := messages.Definition{Name: "a"}
 	d.SetDefaults()
 	return rnewOf(d, log, q, e, m)
 }
 
 // rnewOf is rnew with an agent.
-func rnewOf(d messages.Definition, log runlog.Log, q runlog.Queue, e runlog.Events, m rmodel) (*runner.Runner, *runlog.Keeper) {
-	k := &runlog.Keeper{Log: log, Queue: q, Events: e, Now: time.Now, NewID: func() string {
+func rnewOf(d messages.Definition, log runlog.Log, q runlog.Queue, e runlog.Events, m rmodel) (*runner.Runner, *runlog.Controller) {
+	k := &runlog.Controller{Log: log, Queue: q, Events: e, Now: time.Now, NewID: func() string {
 		ids.Lock()
 		defer ids.Unlock()
 		ids.n++
@@ -105,7 +105,7 @@ func rnewOf(d messages.Definition, log runlog.Log, q runlog.Queue, e runlog.Even
 		panic(err)
 	}
 	return runner.New(runner.Config{
-		Worker: "w", Keeper: k, Model: m, Tools: set,
+		Worker: "w", Controller: k, Model: m, Tools: set,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
 		Agent:     func(context.Context, string) (messages.Definition, error) { return d, nil },
 	}), k
@@ -144,7 +144,7 @@ func TestSettleFailsAfterTheEnd(t *testing.T) {
 }
 
 // lose begins a run that has lost two workers in its first model call.
-func lose(t *testing.T, k *runlog.Keeper, log *runlog.Memory) record.Entry {
+func lose(t *testing.T, k *runlog.Controller, log *runlog.Memory) record.Entry {
 	t.Helper()
 	start := &record.Started{Task: messages.Task{ID: "r", Tenant: "t", Agent: "a", Priority: "normal", Input: messages.TextInput("hello")}}
 	start.Agent.SetDefaults()
@@ -177,7 +177,7 @@ func TestFullQuarantineIsNoDeath(t *testing.T) {
 		if out == runner.Done {
 			t.Errorf("delivery %d: %v %v", n, out, err)
 			rdump(t, log)
-			t.Logf("buried: %+v", q.buried[0].Error)
+			t.Logf("letters: %+v", q.letters[0].Error)
 			return
 		}
 		if !asked {
@@ -342,12 +342,12 @@ func TestSweepGoesOnAfterABadLog(t *testing.T) {
 		_ = yield(messages.Ref{Tenant: "t", Run: "bad"}, nil) && yield(rrun, nil)
 	})
 	if len(q.wakes) == 0 {
-		t.Errorf("mended %d, %v: the second run was not looked at", n, err)
+		t.Errorf("repaired %d, %v: the second run was not looked at", n, err)
 	}
 }
 
 // A conflicting task whose dead letter could not be written is not acked.
-func TestConflictIsKeptUntilBuried(t *testing.T) {
+func TestConflictIsKeptUntilDeadLettered(t *testing.T) {
 	mem := &runlog.Memory{}
 	q := &rq{fail: errors.New("DEAD is full")}
 	r, k := rnew(mem, q, &re{}, nil)
@@ -451,7 +451,7 @@ func TestCacheHoldsGarbage(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := runner.New(runner.Config{
-				Worker: "w", Keeper: k, Model: m, Tools: set, Cache: garbage{seq, "one", data},
+				Worker: "w", Controller: k, Model: m, Tools: set, Cache: garbage{seq, "one", data},
 				Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
 			})
 			if out, err := r.Run(context.Background(), rticket(2)); out != runner.Done || asked != "hello" {
@@ -504,7 +504,7 @@ func TestStateIsCachedDuringCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := runner.New(runner.Config{
-			Worker: "w", Keeper: k, Model: m, Tools: set, Cache: cache,
+			Worker: "w", Controller: k, Model: m, Tools: set, Cache: cache,
 			Agent: func(context.Context, string) (messages.Definition, error) {
 				d := messages.Definition{Name: "a"}
 				d.SetDefaults()
@@ -628,7 +628,7 @@ func TestInputAboveTheLimitIsRefused(t *testing.T) {
 	log := &runlog.Memory{}
 	_, k := rnew(log, &rq{}, &re{}, nil)
 	r := runner.New(runner.Config{
-		Worker: "w", Keeper: k, Tools: set, MaxInput: 4, Model: rmodel(func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil }),
+		Worker: "w", Controller: k, Tools: set, MaxInput: 4, Model: rmodel(func(context.Context, model.Request) (*model.Reply, error) { return say("ok"), nil }),
 		Agent: anyAgent,
 	})
 	if out, err := r.Run(t.Context(), rticket(1)); out != runner.Done || err != nil { // its input is "hello"

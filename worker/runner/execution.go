@@ -34,13 +34,13 @@ type execution struct {
 }
 
 func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCauseFunc, t Ticket) *execution {
-	j := &job{r: r, cfg: &r.cfg, log: r.cfg.Keeper.Log, run: t.Run, ticket: t, claimID: r.newClaim()}
+	j := &job{r: r, cfg: &r.cfg, log: r.cfg.Controller.Log, run: t.Run, ticket: t, claimID: r.newClaim()}
 	x := &execution{job: j, left: make(chan struct{})}
 	x.own = ownership{job: j, ctx: ctx, abort: abort}
 	x.voice = voice{job: j, state: func() *agent.State { return x.journal.state }}
 	x.journal = journal{
 		job: j, own: &x.own, voice: &x.voice, decide: x.dec.decide, paid: paid,
-		state: &agent.State{}, out: r.cfg.Keeper.Events.Open(t.Run), since: time.Now(),
+		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: time.Now(),
 	}
 	x.calls = callBook{
 		job: j, asks: x.hooks.decideFirst, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
@@ -57,7 +57,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 }
 
 func (x *execution) setLimits() {
-	cfg, k := x.cfg, x.cfg.Keeper
+	cfg, k := x.cfg, x.cfg.Controller
 	l := &x.limits
 	l.Deadline.Now = x.now
 	l.Budget = limits.Budget{Now: x.now, Price: x.price}
@@ -110,7 +110,7 @@ func (x *execution) work(ctx context.Context) (Outcome, error) {
 // drive plans and performs until the run ends or parks, and settles it.
 func (x *execution) drive(ctx context.Context) error {
 	if x.journal.rests() { // its first entry ended or parked it already
-		return x.cfg.Keeper.Close(ctx, x.run, x.journal.tip, x.journal.out)
+		return x.cfg.Controller.Close(ctx, x.run, x.journal.tip, x.journal.out)
 	}
 	action, err := x.journal.commit(ctx)
 	for err == nil {
@@ -120,7 +120,7 @@ func (x *execution) drive(ctx context.Context) error {
 		switch a := action.(type) {
 		case *agent.Finish, *agent.Park:
 			x.talk.leaveConversation()
-			return x.cfg.Keeper.Close(ctx, x.run, x.journal.tip, x.journal.out)
+			return x.cfg.Controller.Close(ctx, x.run, x.journal.tip, x.journal.out)
 		case *agent.AskHooks:
 			action, err = x.hooks.askHooks(ctx, a)
 		case *agent.CallModel:

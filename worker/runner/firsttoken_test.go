@@ -54,7 +54,7 @@ func TestFirstToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := runner.New(runner.Config{Worker: "w", Keeper: k, Model: deltas{tc.pieces, &now}, Tools: set, Agent: anyAgent})
+			r := runner.New(runner.Config{Worker: "w", Controller: k, Model: deltas{tc.pieces, &now}, Tools: set, Agent: anyAgent})
 			if out, err := r.Run(t.Context(), rticket(1)); out != runner.Done || err != nil {
 				t.Fatalf("%v %v", out, err)
 			}

@@ -60,7 +60,7 @@ func (x *job) cost(r *model.Reply) *float64 {
 	return nil
 }
 
-func (x *job) now() time.Time { return x.cfg.Keeper.Now() }
+func (x *job) now() time.Time { return x.cfg.Controller.Now() }
 
 func (x *job) draining() bool {
 	select {

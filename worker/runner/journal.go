@@ -110,7 +110,7 @@ func (x *journal) commitAt(ctx context.Context, reports ...record.Record) (agent
 	if e.Head.Attempt == 0 {
 		x.endTrial(true)
 	}
-	_ = x.cfg.Keeper.Ask(ctx, x.run, e.Head) // so that a park is listed before its event is seen; Close tries again
+	_ = x.cfg.Controller.Ask(ctx, x.run, e.Head) // so that a park is listed before its event is seen; Close tries again
 	runlog.Publish(ctx, x.run, e, x.out)
 	x.voice.recount(ctx, records)
 	if next.Parked != nil {
@@ -151,7 +151,7 @@ func (x *journal) append(ctx context.Context, last uint64, prev *record.Head, rs
 // entry is what is appended after an entry with the head prev.
 func (x *journal) entry(prev *record.Head, rs []record.Record) *record.Entry {
 	e := &record.Entry{Head: record.Follow(x.run, *prev, rs...), Records: rs}
-	e.Head.ID, e.Head.Time = x.cfg.Keeper.NewID(), x.now()
+	e.Head.ID, e.Head.Time = x.cfg.Controller.NewID(), x.now()
 	e.Head.EventsThrough = max(prev.EventsThrough, x.out.Through())
 	if x.trial != nil && e.Head.Has(record.KindClaimed) {
 		e.Head.Alone = x.trial.Alone

@@ -14,7 +14,7 @@ func TestAPlaceBehindManyThatAreGone(t *testing.T) {
 	ctx, line := t.Context(), messages.TenantLine(rrun.Tenant)
 	w := newWaiting(t, says)
 	lines := &runlog.LinesInMemory{}
-	w.keeper.Lines, w.keeper.Caps = lines, capsThen{line: 1}
+	w.controller.Lines, w.controller.Caps = lines, capsThen{line: 1}
 	holder := messages.Ref{Tenant: rrun.Tenant, Run: "holder"}
 	if err := lines.PutLine(ctx, line, 0, messages.Line{Places: []messages.Place{{Run: messages.PlaceOf(holder), Claim: 1}}}); err != nil {
 		t.Fatal(err)
@@ -29,12 +29,12 @@ func TestAPlaceBehindManyThatAreGone(t *testing.T) {
 		t.Fatalf("head %+v", h)
 	}
 	task := messages.Task{ID: holder.Run, Tenant: holder.Tenant, Agent: "a"}
-	_, err := w.keeper.Begin(ctx, holder, &record.Started{Task: task}, &record.Claimed{Claim: "c"}, &record.Lined{Lines: []string{line}},
+	_, err := w.controller.Begin(ctx, holder, &record.Started{Task: task}, &record.Claimed{Claim: "c"}, &record.Lined{Lines: []string{line}},
 		&record.Finished{Result: messages.EndedResult(holder, &task, messages.StatusCompleted, nil, simTime, simTime)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.keeper.Settle(ctx, holder); err != nil {
+	if err := w.controller.Settle(ctx, holder); err != nil {
 		t.Fatal(err)
 	}
 	if h := w.last().Head; h.Phase != record.PhaseReady || len(w.queue.wakes) != 1 {

@@ -37,8 +37,8 @@ func TestMetaOfACall(t *testing.T) {
 	dir, log := t.TempDir(), &runlog.Memory{}
 	r := runner.New(runner.Config{
 		Worker: "w", Model: scripted.New(script), Tools: set,
-		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return sandbox.Open(dir, sandbox.Limits{}) },
-		Keeper:    &runlog.Keeper{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
+		Workspace:  func(messages.Ref) (*sandbox.Workspace, error) { return sandbox.Open(dir, sandbox.Limits{}) },
+		Controller: &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
 		Agent: func(context.Context, string) (messages.Definition, error) {
 			d := messages.Definition{Name: "a", Tools: []string{"look"}}
 			d.SetDefaults()

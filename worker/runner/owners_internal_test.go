@@ -28,7 +28,7 @@ var (
 )
 
 // sink takes what a run would publish or queue.
-type sink struct{ buried int }
+type sink struct{ letters int }
 
 func (*sink) Open(messages.Ref) runlog.Outbox                              { return &sink{} }
 func (*sink) Ended(context.Context, messages.Ref) (bool, error)            { return false, nil }
@@ -40,8 +40,8 @@ func (*sink) Wake(context.Context, messages.Ref, uint64) error             { ret
 func (*sink) Timer(context.Context, messages.Ref, uint64, time.Time) error { return nil }
 func (*sink) Net(context.Context, messages.Ref, string, time.Time) error   { return nil }
 func (*sink) Holds(context.Context, uint64) (bool, error)                  { return false, nil }
-func (h *sink) Bury(context.Context, messages.Ref, string, messages.Dead) error {
-	h.buried++
+func (h *sink) DeadLetter(context.Context, messages.Ref, string, messages.Dead) error {
+	h.letters++
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (h *sink) Bury(context.Context, messages.Ref, string, messages.Dead) error 
 func newJob(t *testing.T, ticket Ticket) (*job, *runlog.Memory) {
 	t.Helper()
 	log, h, n := &runlog.Memory{}, &sink{}, 0
-	k := &runlog.Keeper{Log: log, Queue: h, Events: h, Now: func() time.Time { return ownTime }, NewID: func() string {
+	k := &runlog.Controller{Log: log, Queue: h, Events: h, Now: func() time.Time { return ownTime }, NewID: func() string {
 		n++
 		return fmt.Sprint("id", n)
 	}}
@@ -58,7 +58,7 @@ func newJob(t *testing.T, ticket Ticket) (*job, *runlog.Memory) {
 		t.Fatal(err)
 	}
 	r := New(Config{
-		Worker: "w", Life: "life", Keeper: k, Tools: set, Redact: func(s string) string { return strings.ReplaceAll(s, "hush", "***") },
+		Worker: "w", Life: "life", Controller: k, Tools: set, Redact: func(s string) string { return strings.ReplaceAll(s, "hush", "***") },
 		Agent: func(context.Context, string) (messages.Definition, error) { return *ownAgent(), nil },
 	})
 	ticket.Run = ownRun
@@ -136,7 +136,7 @@ func newOwnership(t *testing.T, j *job) *ownership {
 // newJournal is a journal that has folded a log; what it decides is of the test.
 func newJournal(t *testing.T, j *job, decide func(*agent.State) ([]record.Record, agent.Action, error)) *journal {
 	t.Helper()
-	x := &journal{job: j, own: newOwnership(t, j), decide: decide, paid: t.Context(), state: &agent.State{}, out: j.cfg.Keeper.Events.Open(j.run)}
+	x := &journal{job: j, own: newOwnership(t, j), decide: decide, paid: t.Context(), state: &agent.State{}, out: j.cfg.Controller.Events.Open(j.run)}
 	x.voice = &voice{job: j, state: func() *agent.State { return x.state }}
 	for e, err := range j.log.Read(t.Context(), j.run, 0, runlog.Tail) {
 		if err != nil {
@@ -392,7 +392,7 @@ func TestClaimerJudges(t *testing.T) {
 			put(t, log, rs...)
 		}
 		own := newOwnership(t, j)
-		jn := &journal{job: j, own: own, state: &agent.State{}, out: j.cfg.Keeper.Events.Open(j.run)}
+		jn := &journal{job: j, own: own, state: &agent.State{}, out: j.cfg.Controller.Events.Open(j.run)}
 		jn.voice = &voice{job: j, state: func() *agent.State { return jn.state }}
 		set := &limits.Set{Quota: limits.Quota{Run: ownRun, Now: j.now, Log: slog.New(slog.DiscardHandler)}}
 		x := &claimer{job: j, journal: jn, own: own, voice: jn.voice, limits: set, settle: &settlement{job: j, journal: jn, voice: jn.voice}}

@@ -32,7 +32,7 @@ func (p *parallel) play(t *testing.T, dir string, cfg runner.Config, def message
 	cfg.Worker, cfg.Tools = "w", set
 	cfg.Workspace = func(messages.Ref) (*sandbox.Workspace, error) { return sandbox.Open(dir, sandbox.Limits{}) }
 	cfg.Agent = func(context.Context, string) (messages.Definition, error) { return def, nil }
-	cfg.Keeper = &runlog.Keeper{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { n++; return fmt.Sprint("id", n) }}
+	cfg.Controller = &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { n++; return fmt.Sprint("id", n) }}
 	if out, err := runner.New(cfg).Run(t.Context(), rticket(1)); out != runner.Done || err != nil {
 		t.Fatalf("%v, %v", out, err)
 	}

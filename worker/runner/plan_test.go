@@ -67,7 +67,7 @@ type echoArgs struct {
 	Text string `json:"text,omitempty"`
 }
 
-func (w *planWorld) worker(t *testing.T, appends *int) (*runner.Runner, *runlog.Keeper) {
+func (w *planWorld) worker(t *testing.T, appends *int) (*runner.Runner, *runlog.Controller) {
 	t.Helper()
 	var all []tools.Tool
 	for name, effect := range map[string]messages.Effect{
@@ -86,14 +86,14 @@ func (w *planWorld) worker(t *testing.T, appends *int) (*runner.Runner, *runlog.
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &runlog.Keeper{Log: mortal{w.log, appends}, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string {
+	k := &runlog.Controller{Log: mortal{w.log, appends}, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string {
 		ids.Lock()
 		defer ids.Unlock()
 		ids.n++
 		return fmt.Sprint("p", ids.n)
 	}}
 	return runner.New(runner.Config{
-		Worker: "w", Keeper: k, Model: w.model, Tools: set,
+		Worker: "w", Controller: k, Model: w.model, Tools: set,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent:     func(context.Context, string) (messages.Definition, error) { return w.def, nil },
 	}), k

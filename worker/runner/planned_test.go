@@ -58,7 +58,7 @@ func TestPlanEventShowsWhatIsKnown(t *testing.T) {
 		Model: rmodel(func(context.Context, model.Request) (*model.Reply, error) {
 			return nil, errors.New("no model is asked")
 		}),
-		Keeper: &runlog.Keeper{
+		Controller: &runlog.Controller{
 			Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 		},
 		Agent:  func(context.Context, string) (messages.Definition, error) { return def, nil },

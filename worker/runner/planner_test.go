@@ -81,8 +81,8 @@ func (th *theatre) play(t *testing.T, turns ...string) {
 	n := 0
 	r := runner.New(runner.Config{
 		Worker: "w", Model: listening{scripted.New(parsed), &th.asked}, Tools: set, Workspace: open,
-		Keeper: &runlog.Keeper{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { n++; return fmt.Sprint("id", n) }},
-		Agent:  func(context.Context, string) (messages.Definition, error) { return th.def, nil },
+		Controller: &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { n++; return fmt.Sprint("id", n) }},
+		Agent:      func(context.Context, string) (messages.Definition, error) { return th.def, nil },
 	})
 	ticket := rticket(1)
 	if th.task != "" {
@@ -371,7 +371,7 @@ func TestReasoningInEvents(t *testing.T) {
 		n := 0
 		worker := runner.New(runner.Config{
 			Worker: "w", Tools: set,
-			Keeper: &runlog.Keeper{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { n++; return fmt.Sprint("id", n) }},
+			Controller: &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string { n++; return fmt.Sprint("id", n) }},
 			Model: rmodel(func(_ context.Context, req model.Request) (*model.Reply, error) {
 				echo = req.Echo
 				reply := say("ok")

@@ -17,14 +17,14 @@ import (
 
 // waiting is a run with a model that the test scripts, and a clock that stands still.
 type waiting struct {
-	t      *testing.T
-	log    *runlog.Memory
-	queue  *rq
-	runner *runner.Runner
-	keeper *runlog.Keeper
-	keys   []string // of the model calls
-	answer func(call int) (*model.Reply, error)
-	seq    uint64 // of the last ticket
+	t          *testing.T
+	log        *runlog.Memory
+	queue      *rq
+	runner     *runner.Runner
+	controller *runlog.Controller
+	keys       []string // of the model calls
+	answer     func(call int) (*model.Reply, error)
+	seq        uint64 // of the last ticket
 }
 
 func newWaiting(t *testing.T, answer func(call int) (*model.Reply, error)) *waiting {
@@ -37,11 +37,11 @@ func newWaiting(t *testing.T, answer func(call int) (*model.Reply, error)) *wait
 func newWaitingOf(t *testing.T, d messages.Definition, answer func(call int) (*model.Reply, error)) *waiting {
 	t.Helper()
 	w := &waiting{t: t, log: &runlog.Memory{}, queue: &rq{}, answer: answer, seq: 7}
-	w.runner, w.keeper = rnewOf(d, w.log, w.queue, &re{}, func(_ context.Context, req model.Request) (*model.Reply, error) {
+	w.runner, w.controller = rnewOf(d, w.log, w.queue, &re{}, func(_ context.Context, req model.Request) (*model.Reply, error) {
 		w.keys = append(w.keys, req.Key)
 		return w.answer(len(w.keys))
 	})
-	w.keeper.Now = func() time.Time { return simTime }
+	w.controller.Now = func() time.Time { return simTime }
 	return w
 }
 
@@ -65,7 +65,7 @@ func (w *waiting) last() record.Entry {
 // wake lets the timer of the park fire and works the wake-up that it sends.
 func (w *waiting) wake() {
 	w.t.Helper()
-	late := *w.keeper
+	late := *w.controller
 	late.Now = func() time.Time { return simTime.Add(2 * time.Hour) }
 	park := w.last().Head.ParkSeq
 	if err := late.Errand(w.t.Context(), rrun, messages.Wake{After: park, Errand: messages.ErrandTimer}); err != nil {
@@ -168,7 +168,7 @@ func TestParksForTheModelAreBounded(t *testing.T) {
 func TestCancelBeforeTheParkWins(t *testing.T) {
 	var w *waiting
 	w = newWaiting(t, func(int) (*model.Reply, error) {
-		if _, err := w.keeper.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
+		if _, err := w.controller.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
 			t.Error(err)
 		}
 		return nil, limited(time.Minute)

@@ -55,14 +55,14 @@ func (l *limits) Freed(context.Context, messages.Ref, *record.Parked, time.Time)
 func limitedRun(t *testing.T, l *limits, answer func(call int) (*model.Reply, error)) *waiting {
 	t.Helper()
 	w := &waiting{t: t, log: &runlog.Memory{}, queue: &rq{}, answer: answer, seq: 7}
-	_, w.keeper = rnew(w.log, w.queue, &re{}, nil)
-	w.keeper.Now, w.keeper.Quotas = func() time.Time { return simTime }, l
+	_, w.controller = rnew(w.log, w.queue, &re{}, nil)
+	w.controller.Now, w.controller.Quotas = func() time.Time { return simTime }, l
 	set, err := tools.NewSet()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.runner = runner.New(runner.Config{
-		Worker: "w", Keeper: w.keeper, Tools: set, Quotas: l,
+		Worker: "w", Controller: w.controller, Tools: set, Quotas: l,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, errors.New("none") },
 		Agent: func(context.Context, string) (messages.Definition, error) {
 			d := messages.Definition{Name: "a"}
@@ -187,7 +187,7 @@ func TestCancelWhileAQuotaHolds(t *testing.T) {
 	over := limitSaid{hold: hold(messages.QuotaCostPerDay, false)}
 	w := limitedRun(t, &limits{calls: []limitSaid{over, over}}, says)
 	w.start()
-	if _, err := w.keeper.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
+	if _, err := w.controller.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	w.seq++
@@ -208,18 +208,18 @@ func TestASweepFreesWhatAQuotaHeld(t *testing.T) {
 	w.start()
 	sweep := func() int {
 		t.Helper()
-		mended, err := w.keeper.Sweep(t.Context(), func(yield func(messages.Ref, error) bool) { yield(rrun, nil) })
+		repaired, err := w.controller.Sweep(t.Context(), func(yield func(messages.Ref, error) bool) { yield(rrun, nil) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		return mended
+		return repaired
 	}
 	if n := sweep(); n != 0 || len(w.queue.wakes) != 0 {
-		t.Fatalf("a sweep mended %d and woke %v while the limit holds", n, w.queue.wakes)
+		t.Fatalf("a sweep repaired %d and woke %v while the limit holds", n, w.queue.wakes)
 	}
 	l.freed = true
 	if n := sweep(); n != 1 || len(w.queue.wakes) != 1 {
-		t.Fatalf("a sweep mended %d and woke %v", n, w.queue.wakes)
+		t.Fatalf("a sweep repaired %d and woke %v", n, w.queue.wakes)
 	}
 	w.seq++
 	ticket := runner.Ticket{Run: rrun, Seq: w.seq, After: w.queue.wakes[0], Delivered: 1}

@@ -37,13 +37,13 @@ type Cache interface {
 
 // Config is fixed for the life of a Runner. All fields are needed but those with a default.
 type Config struct {
-	Worker    string // name of this worker
-	Life      string // of this life of the worker, a token: its claims name it. Default: a new id
-	Keeper    *runlog.Keeper
-	Cache     Cache // default: none
-	Model     model.Provider
-	Tools     *tools.Set
-	Workspace func(run messages.Ref) (*sandbox.Workspace, error)
+	Worker     string // name of this worker
+	Life       string // of this life of the worker, a token: its claims name it. Default: a new id
+	Controller *runlog.Controller
+	Cache      Cache // default: none
+	Model      model.Provider
+	Tools      *tools.Set
+	Workspace  func(run messages.Ref) (*sandbox.Workspace, error)
 	// Named opens a folder that runs of a tenant share, for one of them until it is closed; the others wait until ctx
 	// ends. nil: Workspace has the place of each.
 	Named       func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)
@@ -199,7 +199,7 @@ func New(cfg Config) *Runner {
 		cfg.Talks = noCache{}
 	}
 	if cfg.Life == "" {
-		cfg.Life = cfg.Keeper.NewID()
+		cfg.Life = cfg.Controller.NewID()
 	}
 	return &Runner{
 		cfg: cfg, planners: agent.Planners(), drain: make(chan struct{}), active: map[messages.Ref]*execution{},
@@ -283,7 +283,7 @@ func (r *Runner) Owns(ctx context.Context, run messages.Ref) (bool, error) {
 		return false, nil
 	}
 	seen, claim := x.own.position()
-	last, ok, err := r.cfg.Keeper.Log.Last(ctx, run)
+	last, ok, err := r.cfg.Controller.Log.Last(ctx, run)
 	switch {
 	case err != nil:
 		return false, err

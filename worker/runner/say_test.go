@@ -57,7 +57,7 @@ func TestWhatARunSays(t *testing.T) {
 			r := runner.New(runner.Config{
 				Worker: "w", Model: scripted.New(script), Tools: set,
 				Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return sandbox.Open(dir, sandbox.Limits{}) },
-				Keeper: &runlog.Keeper{Log: &runlog.Memory{}, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string {
+				Controller: &runlog.Controller{Log: &runlog.Memory{}, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string {
 					n++
 					return fmt.Sprint("id", n)
 				}},

@@ -63,9 +63,9 @@ func (x *settlement) handBack(ctx context.Context, cause error) (Outcome, error)
 // settled settles on behalf of an owner that ended or parked the run, and may have died before it was done. With bare the log
 // is not opened: that may be what killed it.
 func (x *settlement) settled(ctx context.Context, bare bool) (bool, Outcome, error) {
-	settle := x.cfg.Keeper.Settle
+	settle := x.cfg.Controller.Settle
 	if bare {
-		settle = x.cfg.Keeper.SettleBare
+		settle = x.cfg.Controller.SettleBare
 	}
 	if err := settle(ctx, x.run); err != nil {
 		outcome, err := x.unsettled(ctx, fmt.Errorf("settle: %w", err))
@@ -80,7 +80,7 @@ func (x *settlement) unsettled(ctx context.Context, why error) (Outcome, error) 
 	if !errors.Is(why, runlog.ErrUnpublished) || ctx.Err() != nil || x.ticket.Delivered < x.cfg.MaxAttempts {
 		return Return, why
 	}
-	if err := x.cfg.Keeper.SettleMute(ctx, x.run, x.ticket.Delivered, why); err != nil {
+	if err := x.cfg.Controller.SettleMute(ctx, x.run, x.ticket.Delivered, why); err != nil {
 		return Return, errors.Join(why, err)
 	}
 	x.voice.say(ctx, slog.LevelError, "run is let go without its events, see its dead letter", x.said("err", why.Error()))

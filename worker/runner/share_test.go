@@ -31,7 +31,7 @@ func sharing(t *testing.T, log runlog.Log, open openNamed, hooks ...runner.Hook)
 	var ids atomic.Int64
 	return runner.New(runner.Config{
 		Worker: "w", Tools: set, Named: open, Hooks: hooks,
-		Keeper: &runlog.Keeper{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string {
+		Controller: &runlog.Controller{Log: log, Queue: &rq{}, Events: &re{}, Now: time.Now, NewID: func() string {
 			return "s" + strconv.FormatInt(ids.Add(1), 10)
 		}},
 		Model: rmodel(func(context.Context, model.Request) (*model.Reply, error) {

@@ -28,7 +28,7 @@ import (
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
-// The simulation runs the real core (Runner, Keeper, planner, fold) in a world where everything that may happen
+// The simulation runs the real core (Runner, Controller, planner, fold) in a world where everything that may happen
 // happens at random: a process is killed or paused at every operation, any task message is delivered again at any
 // time although its owner lives, an owner that is asked whether it lives may answer or not, acks are not fenced, reads are stale, events are stored late or never, people answer
 // and cancel, the dispatcher dies between its writes. Nothing is slept for: the scheduler picks which operation goes on.
@@ -294,8 +294,8 @@ func (q simQueue) Holds(_ context.Context, ticket uint64) (bool, error) {
 	return q.p.w.tasks[ticket] != nil, nil
 }
 
-func (q simQueue) Bury(context.Context, messages.Ref, string, messages.Dead) error {
-	return q.p.op("bury")
+func (q simQueue) DeadLetter(context.Context, messages.Ref, string, messages.Dead) error {
+	return q.p.op("dead-letter")
 }
 
 // Events.
@@ -554,8 +554,8 @@ func (w *world) spawn(m *message, do func(context.Context, *process)) {
 	}()
 }
 
-func (p *process) keeper(now time.Time) *runlog.Keeper {
-	return &runlog.Keeper{
+func (p *process) controller(now time.Time) *runlog.Controller {
+	return &runlog.Controller{
 		Log: simLog{p}, Queue: simQueue{p}, Events: simEvents{p},
 		Now: func() time.Time { return now },
 		NewID: func() string {
@@ -588,13 +588,13 @@ func (w *world) deliver(t *testing.T, m *message) {
 			}
 		}
 		if m.wake.Errand == messages.ErrandSweep {
-			if _, err := p.keeper(simTime).Sweep(ctx, func(yield func(messages.Ref, error) bool) { yield(simRun, nil) }); err == nil {
+			if _, err := p.controller(simTime).Sweep(ctx, func(yield func(messages.Ref, error) bool) { yield(simRun, nil) }); err == nil {
 				ack()
 			}
 			return
 		}
 		if m.wake.Errand != "" {
-			if p.keeper(simTime.Add(time.Hour)).Errand(ctx, simRun, m.wake) == nil {
+			if p.controller(simTime.Add(time.Hour)).Errand(ctx, simRun, m.wake) == nil {
 				ack()
 			}
 			return
@@ -629,7 +629,7 @@ func (p *process) newRunner(t *testing.T) simRunner {
 		t.Error(err)
 	}
 	return simRunner{runner.New(runner.Config{
-		Worker: fmt.Sprint("w", p.id), Keeper: p.keeper(simTime), Model: simModel{p}, Tools: set, MaxAttempts: 1000,
+		Worker: fmt.Sprint("w", p.id), Controller: p.controller(simTime), Model: simModel{p}, Tools: set, MaxAttempts: 1000,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent: func(context.Context, string) (messages.Definition, error) {
 			d := messages.Definition{Name: "a", MaxSteps: 9, Tools: []string{"read", "idem", "once", "ask", wreck, doom}}
@@ -704,7 +704,7 @@ func (p *process) silent(owner *process) bool { return (p.id+owner.id+int(p.w.se
 func (w *world) control(cancel bool) {
 	stale := w.expires() && w.rnd.IntN(4) == 0
 	w.spawn(nil, func(ctx context.Context, p *process) {
-		k := p.keeper(simTime)
+		k := p.controller(simTime)
 		if cancel {
 			_, _ = k.Control(ctx, simRun, &record.CancelRequested{ID: "x", Reason: "enough"})
 			w.nudge()
@@ -867,7 +867,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 }
 
 // losePower kills everybody and with them what the queue had not yet written down: the message of the open claim.
-// The sweep at the next start mends it. It returns whether the outage is still to come.
+// The sweep at the next start repairs it. It returns whether the outage is still to come.
 func (w *world) losePower() bool {
 	last, ok, _ := w.log.Last(context.Background(), simRun)
 	if !ok {

@@ -55,7 +55,7 @@ func (w *world) mustAsk(tool, call string) bool {
 func (w *world) refuses(call string) bool { return w.seed%2 == 0 && strings.HasSuffix(call, "1") }
 
 // decide is a dispatcher that approves or denies; a stale decision is about arguments that nobody asks for.
-func (w *world) decide(ctx context.Context, k *runlog.Keeper, last record.Entry, stale bool) {
+func (w *world) decide(ctx context.Context, k *runlog.Controller, last record.Entry, stale bool) {
 	p, _, err := k.Park(ctx, simRun, last)
 	if err != nil || p == nil || p.Approval == nil {
 		return

@@ -105,8 +105,8 @@ func (c capsThen) Cap(line string) int {
 	return runlog.NoCap
 }
 
-// keep gives a keeper the lines and the caps of when its process began.
-func (c *simCapped) keep(k *runlog.Keeper, p *process) {
+// keep gives a controller the lines and the caps of when its process began.
+func (c *simCapped) keep(k *runlog.Controller, p *process) {
 	if c == nil {
 		return
 	}
@@ -206,7 +206,7 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 		last, ok := w.last(r)
 		if ok && last.Head.Phase == record.PhaseParked && last.Head.Waits == "answer" && w.rnd.IntN(30) == 0 {
 			w.spawn(nil, func(ctx context.Context, p *process) {
-				_, _ = w.keeper(p).Control(ctx, r, &record.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("yes")})
+				_, _ = w.controller(p).Control(ctx, r, &record.Answered{ID: "a", Park: last.Head.ParkSeq, Content: messages.TextContent("yes")})
 			})
 		}
 	}
@@ -221,7 +221,7 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 		}
 		change := c.owed[line]
 		w.spawn(nil, func(ctx context.Context, p *process) {
-			if w.keeper(p).LookAt(ctx, line) != nil {
+			if w.controller(p).LookAt(ctx, line) != nil {
 				return // another worker will
 			}
 			w.mu.Lock()

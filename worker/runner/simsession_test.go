@@ -190,8 +190,8 @@ func (m sessionModel) Stream(context.Context, model.Request) iter.Seq2[model.Del
 	}
 }
 
-func (w *sessionWorld) keeper(p *process) *runlog.Keeper {
-	k := p.keeper(simTime)
+func (w *sessionWorld) controller(p *process) *runlog.Controller {
+	k := p.controller(simTime)
 	k.Log, k.Queue, k.Events = sessionLog{simLog{p}, w}, sessionQueue{simQueue{p}, w}, sessionEvents{p, w}
 	k.Sessions = simSessions{p, w}
 	w.lines.keep(k, p)
@@ -205,7 +205,7 @@ func (w *sessionWorld) deliver(t *testing.T, m *message) {
 	delivered, run := m.delivered, w.of[m.seq]
 	w.spawn(m, func(ctx context.Context, p *process) {
 		p.delivery = delivered
-		k := w.keeper(p)
+		k := w.controller(p)
 		var ok bool
 		switch {
 		case m.wake.Errand == messages.ErrandSweep:
@@ -237,14 +237,14 @@ func (w *sessionWorld) ended(run messages.Ref) bool {
 	return ok && last.Head.Phase == record.PhaseFinished
 }
 
-func (w *sessionWorld) work(ctx context.Context, t *testing.T, p *process, k *runlog.Keeper, m *message, delivered int) runner.Outcome {
+func (w *sessionWorld) work(ctx context.Context, t *testing.T, p *process, k *runlog.Controller, m *message, delivered int) runner.Outcome {
 	t.Helper()
 	set, err := tools.NewSet()
 	if err != nil {
 		t.Error(err)
 	}
 	cfg := runner.Config{
-		Worker: fmt.Sprint("w", p.id), Keeper: k, Model: sessionModel{p}, Tools: set, MaxAttempts: 1000,
+		Worker: fmt.Sprint("w", p.id), Controller: k, Model: sessionModel{p}, Tools: set, MaxAttempts: 1000,
 		Workspace: func(messages.Ref) (*sandbox.Workspace, error) { return nil, nil },
 		Agent: func(context.Context, string) (messages.Definition, error) {
 			d := messages.Definition{Name: "a"}
@@ -324,7 +324,7 @@ func (w *sessionWorld) play(t *testing.T) {
 			cancels = w.rnd.IntN(2) == 0
 			run := w.refs[w.rnd.IntN(len(w.refs))]
 			w.spawn(nil, func(ctx context.Context, p *process) {
-				_, _ = w.keeper(p).Control(ctx, run, &record.CancelRequested{ID: "x"})
+				_, _ = w.controller(p).Control(ctx, run, &record.CancelRequested{ID: "x"})
 			})
 		}
 		w.lines.happen(w, chaos)

@@ -16,7 +16,7 @@ func (w *world) steers() bool { return w.seed%8 == 3 }
 // steer is a dispatcher that tells the run something; the same number is the same message. The caller holds mu.
 func (w *world) steer(n int) {
 	w.spawn(nil, func(ctx context.Context, p *process) {
-		_, _ = p.keeper(simTime).Steer(ctx, simRun, &record.Steered{ID: fmt.Sprint("s", n), Message: fmt.Sprint("message ", n)})
+		_, _ = p.controller(simTime).Steer(ctx, simRun, &record.Steered{ID: fmt.Sprint("s", n), Message: fmt.Sprint("message ", n)})
 	})
 }
 

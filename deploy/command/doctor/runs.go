@@ -47,7 +47,7 @@ func runsCommand(cfg Config) *cobra.Command {
 		Use: "runs", Short: "Find runs that wait for nothing",
 		Long: "Look at the log of every run and find those that nothing will happen to: their ticket, wake-up or timer is gone, they\n" +
 			"stand in no line, or their end was not announced. It changes nothing. With --fix it asks the workers for the sweep\n" +
-			"that a dispatcher asks for every LONGSHORE_SWEEP, and waits until it has mended them.\n\n" +
+			"that a dispatcher asks for every LONGSHORE_SWEEP, and waits until it has repaired them.\n\n" +
 			"It needs the NATS user of a dispatcher, and ends with 1 when there are such runs.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,7 +61,7 @@ func runsCommand(cfg Config) *cobra.Command {
 	set.StringVar(&f.tenant, "tenant", "", "only runs of this tenant")
 	f.output.Register(cmd)
 	set.DurationVar(&f.older, "older", defaultOlder, "leave out runs whose log grew more recently")
-	set.BoolVar(&f.fix, "fix", false, "have the workers mend them")
+	set.BoolVar(&f.fix, "fix", false, "have the workers repair them")
 	set.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for that")
 	return cmd
 }
@@ -82,13 +82,13 @@ func (f *runsFlags) check() error {
 
 // Stranded is a run that nothing will happen to.
 type Stranded struct {
-	Tenant string        `json:"tenant"`
-	ID     string        `json:"id"`
-	Since  time.Time     `json:"since"` // of its last entry
-	Phase  record.Phase  `json:"phase"`
-	Last   []record.Kind `json:"last"` // the records of that
-	Why    string        `json:"why"`
-	Mended bool          `json:"mended,omitempty"` // something happens to it now
+	Tenant   string        `json:"tenant"`
+	ID       string        `json:"id"`
+	Since    time.Time     `json:"since"` // of its last entry
+	Phase    record.Phase  `json:"phase"`
+	Last     []record.Kind `json:"last"` // the records of that
+	Why      string        `json:"why"`
+	Repaired bool          `json:"mended,omitempty"` // something happens to it now
 }
 
 // strandedRuns is what `doctor runs` found.
@@ -110,7 +110,7 @@ func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
 		return err
 	}
 	if f.fix && len(list.Runs) > 0 {
-		if err := mend(ctx, b, k, list, f.wait); err != nil {
+		if err := repair(ctx, b, k, list, f.wait); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (f *runsFlags) run(cmd *cobra.Command, cfg *Config) error {
 }
 
 // openLogs opens what a sweep looks at.
-func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Keeper, func(), error) {
+func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Controller, func(), error) {
 	var s settings.Client
 	if err := settings.Load(&s, environ); err != nil {
 		return nil, nil, nil, err
@@ -155,12 +155,12 @@ func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Keeper, 
 		nc.Close()
 		return nil, nil, nil, err
 	}
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Lines: semaphores.New(b), Now: time.Now}
+	k := &runlog.Controller{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Lines: semaphores.New(b), Now: time.Now}
 	return b, k, nc.Close, nil
 }
 
 // find looks at every run that has a log.
-func (f *runsFlags) find(ctx context.Context, b *bus.Bus, k *runlog.Keeper) (*strandedRuns, error) {
+func (f *runsFlags) find(ctx context.Context, b *bus.Bus, k *runlog.Controller) (*strandedRuns, error) {
 	list := &strandedRuns{Runs: []*Stranded{}}
 	var mu sync.Mutex // guards list
 	group, ctx := errgroup.WithContext(ctx)
@@ -201,8 +201,8 @@ func (f *runsFlags) find(ctx context.Context, b *bus.Bus, k *runlog.Keeper) (*st
 	return list, nil
 }
 
-// mend asks for a sweep and waits until something happens to all of them, or nobody did it in time.
-func mend(ctx context.Context, b *bus.Bus, k *runlog.Keeper, list *strandedRuns, wait time.Duration) error {
+// repair asks for a sweep and waits until something happens to all of them, or nobody did it in time.
+func repair(ctx context.Context, b *bus.Bus, k *runlog.Controller, list *strandedRuns, wait time.Duration) error {
 	var asked time.Time
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -216,14 +216,14 @@ func mend(ctx context.Context, b *bus.Bus, k *runlog.Keeper, list *strandedRuns,
 			asked = time.Now()
 		}
 		for _, s := range list.Runs {
-			if s.Mended {
+			if s.Repaired {
 				continue
 			}
 			why, _, err := k.Stranded(ctx, messages.Ref{Tenant: s.Tenant, Run: s.ID}, b.Awaited)
 			if err != nil {
 				return fmt.Errorf("look at run %s: %w", s.ID, err)
 			}
-			s.Mended = why == ""
+			s.Repaired = why == ""
 		}
 		if list.left() == 0 {
 			return nil
@@ -242,7 +242,7 @@ func mend(ctx context.Context, b *bus.Bus, k *runlog.Keeper, list *strandedRuns,
 func (l *strandedRuns) left() int {
 	left := l.More
 	for _, s := range l.Runs {
-		if !s.Mended {
+		if !s.Repaired {
 			left++
 		}
 	}
@@ -258,8 +258,8 @@ func (l *strandedRuns) write(w io.Writer, fix bool) error {
 	table.Row("TENANT", "RUN", "SINCE", "LAST", "WHY")
 	for _, s := range l.Runs {
 		why, last := s.Why, "-"
-		if s.Mended {
-			why = "mended: " + why
+		if s.Repaired {
+			why = "repaired: " + why
 		}
 		if n := len(s.Last); n > 0 {
 			last = string(s.Last[n-1])
@@ -272,7 +272,7 @@ func (l *strandedRuns) write(w io.Writer, fix bool) error {
 	var say string
 	switch left := l.left(); {
 	case !fix:
-		say = "`longshore doctor runs --fix` has the workers mend them\n"
+		say = "`longshore doctor runs --fix` has the workers repair them\n"
 	case left > 0:
 		say = fmt.Sprintf("%d are as they were: a sweep was asked for; is a worker running (`longshore workers`)?\n", left)
 	default:

@@ -39,8 +39,8 @@ func lookForRuns(t *testing.T, environ []string, args ...string) (stranded, erro
 type logs struct {
 	*testing.T
 
-	bus    *bus.Bus
-	keeper *runlog.Keeper
+	bus        *bus.Bus
+	controller *runlog.Controller
 }
 
 func openLogs(t *testing.T, url string) *logs {
@@ -50,7 +50,7 @@ func openLogs(t *testing.T, url string) *logs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &logs{t, b, &runlog.Keeper{
+	return &logs{t, b, &runlog.Controller{
 		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}}
@@ -66,7 +66,7 @@ func (l *logs) begin(id string, more ...record.Record) messages.Ref {
 		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now().UTC()},
 		&record.Claimed{Claim: "c-" + id, Worker: "gone", Ticket: 1 << 40},
 	}, more...)
-	if _, err := l.keeper.Begin(l.Context(), run, records...); err != nil {
+	if _, err := l.controller.Begin(l.Context(), run, records...); err != nil {
 		l.Fatal(err)
 	}
 	return run
@@ -99,7 +99,7 @@ func TestStrandedRuns(t *testing.T) {
 	l.begin("turnless", &record.Parked{Reason: messages.ParkSession})
 	l.begin("untold", &record.Finished{Result: messages.AgentResult{ID: "untold", Status: messages.StatusCompleted}})
 	told := l.begin("told", &record.Finished{Result: messages.AgentResult{ID: "told", Status: messages.StatusCompleted}})
-	if err := l.keeper.Settle(t.Context(), told); err != nil {
+	if err := l.controller.Settle(t.Context(), told); err != nil {
 		t.Fatal(err)
 	}
 	ready := l.begin("ready", &record.Parked{Reason: messages.ParkAnswer, Question: "?"})
@@ -107,7 +107,7 @@ func TestStrandedRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	losing := *l.keeper
+	losing := *l.controller
 	losing.Queue = loses{l.bus}
 	if _, err := losing.Control(t.Context(), ready, &record.Answered{Park: last.Head.ParkSeq}); err != nil {
 		t.Fatal(err)
@@ -142,14 +142,14 @@ func TestStrandedRuns(t *testing.T) {
 	if !errors.Is(err, doctor.ErrStranded) || !strings.Contains(out, "--fix") || !strings.Contains(out, "lost") || strings.Contains(out, "person") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// Nobody is there who could mend them.
+	// Nobody is there who could repair them.
 	out, err = runDoctor(t, environ, "runs", "--older", "0s", "--fix", "--wait", "0s")
 	if !errors.Is(err, doctor.ErrStranded) || !strings.Contains(out, "is a worker running") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-func TestStrandedRunIsMended(t *testing.T) {
+func TestStrandedRunIsRepaired(t *testing.T) {
 	dev := startFleet(t)
 	environ := []string{"NATS_URL=" + dev.NATS}
 	client, err := dev.Client(t.Context())
@@ -166,7 +166,7 @@ func TestStrandedRunIsMended(t *testing.T) {
 	}
 	run := openLogs(t, dev.NATS).begin("lost")
 	s, err := lookForRuns(t, environ, "--fix")
-	if err != nil || len(s.Runs) != 1 || s.Runs[0].ID != "lost" || !s.Runs[0].Mended || s.Looked < 2 {
+	if err != nil || len(s.Runs) != 1 || s.Runs[0].ID != "lost" || !s.Runs[0].Repaired || s.Looked < 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if !slices.Contains(s.Runs[0].Last, record.KindClaimed) {

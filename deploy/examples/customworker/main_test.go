@@ -37,7 +37,7 @@ func TestCustomWorker(t *testing.T) {
 	}
 	svc := service.New(service.Config{
 		Conn: nc, Bus: b, Agents: agents, Version: "0.0.0", Log: slog.New(slog.DiscardHandler),
-		Keeper: &runlog.Keeper{Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
+		Controller: &runlog.Controller{Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 2)

@@ -14,8 +14,8 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// mending is what the flags of dead redrive say.
-type mending struct {
+// amendment is what the flags of dead redrive say.
+type amendment struct {
 	graveyard
 	edit  string
 	set   []string
@@ -23,7 +23,7 @@ type mending struct {
 }
 
 func (c deadLetters) redriveDead() *cobra.Command {
-	var m mending
+	var m amendment
 	cmd := &cobra.Command{
 		Use: "redrive [LETTER…]", Short: "Send dead letters again",
 		Long: "Send dead letters again and remove them. A task becomes a new run, with the label " + messages.LabelRedriven + "; a webhook is\n" +
@@ -67,7 +67,7 @@ func (c deadLetters) redriveDead() *cobra.Command {
 	return cmd
 }
 
-func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m *mending, req control.DeadRedrive) error {
+func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m *amendment, req control.DeadRedrive) error {
 	if len(m.set) > 0 {
 		body := req.Task
 		if len(body) == 0 {
@@ -90,7 +90,7 @@ func (c deadLetters) redriveOne(cmd *cobra.Command, client *dispatcher.Client, m
 }
 
 // task is the task of --edit; nil without.
-func (m *mending) task(cmd *cobra.Command) (json.RawMessage, error) {
+func (m *amendment) task(cmd *cobra.Command) (json.RawMessage, error) {
 	if m.edit == "" {
 		return nil, nil
 	}

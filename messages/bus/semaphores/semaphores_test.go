@@ -20,7 +20,7 @@ import (
 
 func TestLineJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Lines: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Controller{Log: b, Queue: b, Events: b, Lines: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	line := messages.KeyLine("t", "deploy")
 	var all sync.WaitGroup
 	var mu sync.Mutex

@@ -19,7 +19,7 @@ import (
 
 func TestSessionJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	k := &runlog.Keeper{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Controller{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	var all sync.WaitGroup
 	turns := make(chan string, 20)
 	for i := range 20 {

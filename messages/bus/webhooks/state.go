@@ -19,7 +19,7 @@ func (q *Queue) State(ctx context.Context, run messages.Ref) (*control.WebhookSt
 	if err := run.Check(); err != nil {
 		return nil, err
 	}
-	taken, err := q.endTaken(ctx, run) // first: who takes it queues before, and who gives up buries before
+	taken, err := q.endTaken(ctx, run) // first: who takes it queues before, and who gives up dead-letters before
 	if err != nil {
 		return nil, err
 	}

@@ -112,14 +112,14 @@ func (q *Queue) takeWebhook(ctx context.Context, m jetstream.Msg, deliver func(c
 	q.ackWebhook(ctx, m)
 }
 
-// refuseWebhook buries what is no webhook.
+// refuseWebhook dead-letters what is no webhook.
 func (q *Queue) refuseWebhook(ctx context.Context, m jetstream.Msg, at time.Time) {
-	err := q.bus.BuryRaw(ctx, m.Subject(), messages.Dead{
+	err := q.bus.DeadLetterRaw(ctx, m.Subject(), messages.Dead{
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: "not a webhook of this fleet"},
 		Subject: m.Subject(), Task: m.Data(), Time: at,
 	})
 	if err != nil {
-		q.bus.Log().WarnContext(ctx, "bury a webhook", "err", err)
+		q.bus.Log().WarnContext(ctx, "dead-letter a webhook", "err", err)
 		return // it comes again
 	}
 	q.ackWebhook(ctx, m)

@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 )
 
-// TestHints checks, on answers as providers give them, that what an operator can mend comes with a sentence that says how.
+// TestHints checks, on answers as providers give them, that what an operator can fix comes with a sentence that says how.
 func TestHints(t *testing.T) {
 	const (
 		badKey  = "check OPENAI_API_KEY"

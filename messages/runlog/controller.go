@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Errors of a Keeper that callers branch on.
+// Errors of a Controller that callers branch on.
 var (
 	ErrNotFound   = errors.New("no such run")
 	ErrEnded      = errors.New("the run has ended")
@@ -29,8 +29,8 @@ const (
 	maxConflicts   = 100             // bounds the race of a control record with a worker that appends back to back
 )
 
-// Keeper is what any party may do to a run without owning it. Safe for concurrent use.
-type Keeper struct {
+// Controller is what any party may do to a run without owning it. Safe for concurrent use.
+type Controller struct {
 	Log      Log
 	Queue    Queue
 	Events   Events
@@ -48,7 +48,7 @@ type Keeper struct {
 //
 // It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nothing can change the run. ErrNotWaiting: an answer to another park.
 // ErrLate: a decision after its park has expired. Whose of two answers counted, Answer tells.
-func (k *Keeper) Control(ctx context.Context, run messages.Ref, r record.Record) (record.Head, error) {
+func (k *Controller) Control(ctx context.Context, run messages.Ref, r record.Record) (record.Head, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	netted := false
@@ -117,7 +117,7 @@ func settled(last record.Entry, r record.Record, now time.Time) (bool, error) {
 }
 
 // append adds records after the last entry.
-func (k *Keeper) append(ctx context.Context, run messages.Ref, last record.Entry, rs ...record.Record) (record.Entry, error) {
+func (k *Controller) append(ctx context.Context, run messages.Ref, last record.Entry, rs ...record.Record) (record.Entry, error) {
 	asked := k.asked(ctx, run, last.Head)
 	e, err := k.appendListed(ctx, run, last, rs...)
 	if err == nil && e.Head.Phase != record.PhaseParked {
@@ -127,7 +127,7 @@ func (k *Keeper) append(ctx context.Context, run messages.Ref, last record.Entry
 }
 
 // appendListed is append for a run that stays in the list of those that wait.
-func (k *Keeper) appendListed(ctx context.Context, run messages.Ref, last record.Entry, rs ...record.Record) (record.Entry, error) {
+func (k *Controller) appendListed(ctx context.Context, run messages.Ref, last record.Entry, rs ...record.Record) (record.Entry, error) {
 	h := record.Follow(run, last.Head, rs...)
 	h.ID, h.Time, h.EventsThrough = k.NewID(), k.Now(), last.Head.EventsThrough
 	e := record.Entry{Head: h, Records: rs}
@@ -138,7 +138,7 @@ func (k *Keeper) appendListed(ctx context.Context, run messages.Ref, last record
 	return e.At(seq), nil
 }
 
-func (k *Keeper) wakeIfReady(ctx context.Context, run messages.Ref, last *record.Entry) error {
+func (k *Controller) wakeIfReady(ctx context.Context, run messages.Ref, last *record.Entry) error {
 	if last.Head.Phase != record.PhaseReady {
 		return nil
 	}
@@ -149,13 +149,13 @@ func (k *Keeper) wakeIfReady(ctx context.Context, run messages.Ref, last *record
 }
 
 // Begin appends the first entry of a log, and ends the run with it when the records do. ErrConflict: there is a log.
-func (k *Keeper) Begin(ctx context.Context, run messages.Ref, rs ...record.Record) (record.Entry, error) {
+func (k *Controller) Begin(ctx context.Context, run messages.Ref, rs ...record.Record) (record.Entry, error) {
 	return k.append(ctx, run, record.Entry{}, rs...)
 }
 
 // Settle makes true whatever follows from the end of a run or from a park: its events, its timer, its dead letter.
 // It reads all it needs, so anybody may do it again. Only after it may the ticket be acked.
-func (k *Keeper) Settle(ctx context.Context, run messages.Ref) error {
+func (k *Controller) Settle(ctx context.Context, run messages.Ref) error {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok || last.Head.Phase == record.PhaseActive {
 		return err // its owner will
@@ -169,7 +169,7 @@ func (k *Keeper) Settle(ctx context.Context, run messages.Ref) error {
 
 // SettleBare is Settle for a run whose log kills whoever opens all of it: only its last entry is read, and of its
 // events only the end is published.
-func (k *Keeper) SettleBare(ctx context.Context, run messages.Ref) error {
+func (k *Controller) SettleBare(ctx context.Context, run messages.Ref) error {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok || last.Head.Phase == record.PhaseActive {
 		return err
@@ -179,7 +179,7 @@ func (k *Keeper) SettleBare(ctx context.Context, run messages.Ref) error {
 
 // SettleMute is Settle for a run whose events the stream refuses: they are left out, and a dead letter says why. Timers,
 // places and turns are seen to. A sweep tries a run that ended within the last hour once more.
-func (k *Keeper) SettleMute(ctx context.Context, run messages.Ref, attempts int, why error) error {
+func (k *Controller) SettleMute(ctx context.Context, run messages.Ref, attempts int, why error) error {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok || last.Head.Phase == record.PhaseActive {
 		return err
@@ -188,7 +188,7 @@ func (k *Keeper) SettleMute(ctx context.Context, run messages.Ref, attempts int,
 		Error:     &messages.RunError{Code: messages.CodeInternal, Message: strict.Clip("its events could not be stored: "+why.Error(), maxWhy)},
 		RetryInfo: &messages.RetryInfo{Attempts: attempts},
 	}
-	if err := k.bury(ctx, run, &last, &record.Finished{Result: res}); err != nil {
+	if err := k.deadLetter(ctx, run, &last, &record.Finished{Result: res}); err != nil {
 		return err
 	}
 	return k.close(ctx, run, last, mute{})
@@ -215,7 +215,7 @@ func (mute) Flush(context.Context) error { return nil }
 func (mute) Finish(context.Context, messages.Event) error { return nil }
 
 // close is Close after the last entry was read whole.
-func (k *Keeper) close(ctx context.Context, run messages.Ref, last record.Entry, out Outbox) error {
+func (k *Controller) close(ctx context.Context, run messages.Ref, last record.Entry, out Outbox) error {
 	last, err := k.entry(ctx, run, last.Seq)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (k *Keeper) close(ctx context.Context, run messages.Ref, last record.Entry,
 }
 
 // entry reads one entry whole.
-func (k *Keeper) entry(ctx context.Context, run messages.Ref, seq uint64) (record.Entry, error) {
+func (k *Controller) entry(ctx context.Context, run messages.Ref, seq uint64) (record.Entry, error) {
 	return firstOf(k.Log.Read(ctx, run, seq-1, seq), run)
 }
 
@@ -259,7 +259,7 @@ func Publish(ctx context.Context, run messages.Ref, e *record.Entry, out Outbox)
 }
 
 // Close is Settle for whoever has published all events of the run into out: last is the newest entry, a park or the end.
-func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *record.Entry, out Outbox) error {
+func (k *Controller) Close(ctx context.Context, run messages.Ref, last *record.Entry, out Outbox) error {
 	switch last.Head.Phase {
 	case record.PhaseFinished:
 		return k.closeFinished(ctx, run, last, out)
@@ -289,7 +289,7 @@ func (k *Keeper) Close(ctx context.Context, run messages.Ref, last *record.Entry
 	}
 }
 
-func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *record.Entry, out Outbox) error {
+func (k *Controller) closeFinished(ctx context.Context, run messages.Ref, last *record.Entry, out Outbox) error {
 	n := len(last.Records)
 	if n == 0 {
 		return fmt.Errorf("settle %s: its end has no records", run)
@@ -299,7 +299,7 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *reco
 		return fmt.Errorf("settle %s: its last record is %s", run, last.Records[n-1].Kind())
 	}
 	if end.Dead { // before the world hears of the end: whoever does then finds the letter
-		if err := k.bury(ctx, run, last, end); err != nil {
+		if err := k.deadLetter(ctx, run, last, end); err != nil {
 			return err
 		}
 	}
@@ -315,8 +315,8 @@ func (k *Keeper) closeFinished(ctx context.Context, run messages.Ref, last *reco
 	return nil
 }
 
-// bury puts the task of a finished run into the dead letters, as it came.
-func (k *Keeper) bury(ctx context.Context, run messages.Ref, last *record.Entry, f *record.Finished) error {
+// deadLetter puts the task of a finished run into the dead letters, as it came.
+func (k *Controller) deadLetter(ctx context.Context, run messages.Ref, last *record.Entry, f *record.Finished) error {
 	d := messages.Dead{Time: last.Head.Time}
 	if f.Result.Error != nil {
 		d.Error = *f.Result.Error
@@ -337,13 +337,13 @@ func (k *Keeper) bury(ctx context.Context, run messages.Ref, last *record.Entry,
 			}
 		}
 	}
-	if err := k.Queue.Bury(ctx, run, agent, d); err != nil {
-		return fmt.Errorf("bury %s: %w", run, err)
+	if err := k.Queue.DeadLetter(ctx, run, agent, d); err != nil {
+		return fmt.Errorf("dead-letter %s: %w", run, err)
 	}
 	return nil
 }
 
-func (k *Keeper) first(ctx context.Context, run messages.Ref) (record.Entry, error) {
+func (k *Controller) first(ctx context.Context, run messages.Ref) (record.Entry, error) {
 	return firstOf(k.Log.Read(ctx, run, 0, 1), run)
 }
 
@@ -358,7 +358,7 @@ func firstOf(entries iter.Seq2[record.Entry, error], run messages.Ref) (record.E
 }
 
 // armTimer schedules the end of a park, once.
-func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last *record.Entry) error {
+func (k *Controller) armTimer(ctx context.Context, run messages.Ref, last *record.Entry) error {
 	until, err := k.until(ctx, run, *last)
 	if err != nil || until == nil {
 		return err
@@ -370,7 +370,7 @@ func (k *Keeper) armTimer(ctx context.Context, run messages.Ref, last *record.En
 }
 
 // until is when the current park expires; nil: never.
-func (k *Keeper) until(ctx context.Context, run messages.Ref, last record.Entry) (*time.Time, error) {
+func (k *Controller) until(ctx context.Context, run messages.Ref, last record.Entry) (*time.Time, error) {
 	p, _, err := k.Park(ctx, run, last)
 	if err != nil || p == nil {
 		return nil, err
