@@ -162,7 +162,7 @@ func fullRecords() []record.Record {
 			Code: messages.CodeToolFailed, Millis: 3, StepID: "a", Files: []string{"review.md"}, Meta: json.RawMessage(`{"bytes":9}`),
 		},
 		&record.StepEnded{Step: 1, Status: messages.StepCompleted, StepID: "a", Reason: "no such file"},
-		&record.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Line: "tenant.acme", Cause: fullCause(), Needs: fullNeeds()},
+		&record.Parked{Reason: "approval", Call: "c1", Until: &until, Limit: messages.CapTokens, Question: "May it?", Approval: fullApproval(), Again: true, Semaphore: "tenant.acme", Cause: fullCause(), Needs: fullNeeds()},
 		&record.Released{Reason: "drain", Spent: true},
 		&record.Lost{Ticket: 7},
 		&record.CancelRequested{ID: "x1", By: "ann", Reason: "too slow"},
@@ -186,7 +186,7 @@ func fullRecords() []record.Record {
 		},
 		&record.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
-		&record.Lined{Lines: []string{messages.KeyLine(ref.Tenant, "deploy"), messages.TenantLine(ref.Tenant)}},
+		&record.Lined{Semaphores: []string{messages.KeySemaphore(ref.Tenant, "deploy"), messages.TenantSemaphore(ref.Tenant)}},
 		&record.Unverified{Of: record.KindDecided, Told: true},
 	}
 }

@@ -28,7 +28,7 @@ func wire() map[string]any {
 	head := prior(record.PhaseActive)
 	head.Cancel, head.Snapshot, head.Status = true, 3, messages.StatusCompleted
 	head.Session, head.Turn, head.Webhook = "s-1", true, true
-	head.Lines = []string{"key.acme.deploy", "tenant.acme"}
+	head.Semaphores = []string{"key.acme.deploy", "tenant.acme"}
 	head.Needs = fullNeeds()
 	head.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	usage := fullUsage()

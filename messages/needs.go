@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WorkerLine is where runs stand that wait for a worker that fits them. Like PeopleLine it has no places.
-const WorkerLine = "worker"
+// WorkerList is where runs stand that wait for a worker that fits them. Like PeopleList it has no places.
+const WorkerList = "worker"
 
 // maxRequires bounds the labels that a task requires.
 const maxRequires = 16

@@ -5,7 +5,7 @@ const (
 	ParkNotBefore = "notBefore" // until the time before which its task may not begin
 	ParkWorker    = "worker"    // until a worker is free that has what the run needs
 	ParkQuota     = "quota"     // until a quota of the run's tenant lets it go on; Parked.Limit says which
-	ParkLine      = "line"      // until a place is free under a cap
+	ParkSemaphore = "line"      // until a place is free under a cap
 	ParkPaused    = "paused"    // until something that was paused is resumed
 	ParkModel     = "model"     // until the model may be called again
 	ParkApproval  = "approval"  // until a person has decided about a call: see Approval
@@ -30,7 +30,7 @@ func ParkReasons() []ParkReason {
 		{ParkNotBefore, "not before", "It waits for the time at which its task may begin", false},
 		{ParkWorker, "worker fit", "It waits for a worker that fits", false},
 		{ParkQuota, "quota", "It waits for its quota", false},
-		{ParkLine, "semaphore", "It waits for a place", false},
+		{ParkSemaphore, "semaphore", "It waits for a permit", false},
 		{ParkPaused, "pause", "It waits for the end of a pause", false},
 		{ParkModel, "provider limit", "It waits until its model may be called again", false},
 		{ParkApproval, "approval", "It waits for an approval", true},

@@ -82,7 +82,7 @@ func (q *Quota) Validate(of QuotaKind) error {
 		kinds string
 	}{
 		{"weight", q.Weight, maxWeight, "tenant"},
-		{"maxRunning", q.MaxRunning, MaxPlaces, "tenant agent"},
+		{"maxRunning", q.MaxRunning, MaxPermits, "tenant agent"},
 		{"maxQueued", q.MaxQueued, maxQuotaCount, "tenant"},
 		{"perMinute", q.PerMinute, maxQuotaCount, "tenant"},
 	}

@@ -101,11 +101,11 @@ func (h *house) waitsFor(run messages.Ref, reason string) {
 
 func (h *house) places(line string) (runs []string) {
 	h.t.Helper()
-	l, _, err := semaphores.New(h.bus).Line(h.t.Context(), line)
+	l, _, err := semaphores.New(h.bus).Semaphore(h.t.Context(), line)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for _, p := range l.Places {
+	for _, p := range l.Permits {
 		runs = append(runs, p.Ref().Run)
 	}
 	return runs
@@ -125,7 +125,7 @@ func TestCapOfATenant(t *testing.T) {
 	m.wait(t)
 	waiting := func() (n int) {
 		for _, r := range runs {
-			if st, err := h.client.Status(t.Context(), r); err == nil && st.Waits == messages.ParkLine {
+			if st, err := h.client.Status(t.Context(), r); err == nil && st.Waits == messages.ParkSemaphore {
 				n++
 			}
 		}
@@ -166,7 +166,7 @@ func TestCapChanges(t *testing.T) {
 			m.wait(t)
 			for i := range 4 {
 				r := h.go1(strconv.Itoa(i), func(task *messages.Task) { task.Tenant = fmt.Sprint("t", i) })
-				h.waitsFor(r, messages.ParkLine)
+				h.waitsFor(r, messages.ParkSemaphore)
 				runs = append(runs, r)
 			}
 			h.grant(messages.QuotaAgent, messages.DefaultAgent, tc.then)
@@ -197,7 +197,7 @@ func TestCapLowered(t *testing.T) {
 	}
 	h.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 1})
 	last := h.go1("d")
-	h.waitsFor(last, messages.ParkLine)
+	h.waitsFor(last, messages.ParkSemaphore)
 	close(m.holds)
 	for _, r := range append(runs, last) {
 		h.result(r)
@@ -214,7 +214,7 @@ func TestConcurrencyKey(t *testing.T) {
 	m.wait(t)
 	for _, text := range []string{"b", "c", "d"} {
 		r := h.go1(text, keyed)
-		h.waitsFor(r, messages.ParkLine)
+		h.waitsFor(r, messages.ParkSemaphore)
 		runs = append(runs, r)
 	}
 	other := h.go1("other", func(task *messages.Task) { task.Tenant = "else"; keyed(task) })
@@ -274,7 +274,7 @@ func TestNoCapCostsNothing(t *testing.T) {
 		}
 		entries++
 	}
-	if _, revision, err := semaphores.New(h.bus).Line(t.Context(), "tenant.default"); entries != 2 || revision != 0 || err != nil {
+	if _, revision, err := semaphores.New(h.bus).Semaphore(t.Context(), "tenant.default"); entries != 2 || revision != 0 || err != nil {
 		t.Errorf("%d entries, line at %d, %v", entries, revision, err)
 	}
 }
@@ -288,13 +288,13 @@ func TestLinesLost(t *testing.T) {
 	first := h.go1("a")
 	m.wait(t)
 	second := h.go1("b")
-	h.waitsFor(second, messages.ParkLine)
-	if _, err := h.nc.Request("$JS.API.STREAM.PURGE."+bus.StreamLines, nil, patience); err != nil {
+	h.waitsFor(second, messages.ParkSemaphore)
+	if _, err := h.nc.Request("$JS.API.STREAM.PURGE."+bus.StreamSemaphores, nil, patience); err != nil {
 		t.Fatal(err)
 	}
 	k := controller(h.bus)
 	caps := h.bus.NewCaps(0)
-	k.Lines, k.Caps = semaphores.New(h.bus), caps
+	k.Semaphores, k.Caps = semaphores.New(h.bus), caps
 	if _, err := caps.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -398,10 +398,10 @@ func TestWhy(t *testing.T) {
 		t.Errorf("%+v", y)
 	}
 	second := h.go1("b")
-	h.waitsFor(second, messages.ParkLine)
+	h.waitsFor(second, messages.ParkSemaphore)
 	third := h.go1("c")
-	h.waitsFor(third, messages.ParkLine)
-	want := "It waits for a place: tenant default has 1 of 1 taken, and 1 runs wait before it."
+	h.waitsFor(third, messages.ParkSemaphore)
+	want := "It waits for a permit: tenant default has 1 of 1 taken, and 1 runs wait before it."
 	if y := h.why(third); y.Text != want || y.Line != "tenant.default" || y.Ahead != 1 {
 		t.Errorf("%+v", y)
 	}
@@ -410,7 +410,7 @@ func TestWhy(t *testing.T) {
 	}
 	talk := func(task *messages.Task) { task.Session = "s" }
 	turn := h.go1("d", talk)
-	h.waitsFor(turn, messages.ParkLine)
+	h.waitsFor(turn, messages.ParkSemaphore)
 	fourth := h.go1("e", talk)
 	h.waitsFor(fourth, messages.ParkSession)
 	if y := h.why(fourth); y.Text != "It waits for its turn in session s, which run "+turn.Run+" has." {
@@ -464,7 +464,7 @@ func TestPausedProvider(t *testing.T) {
 		Endpoints: []model.Endpoint{{Name: "a", Provider: a}, {Name: "b", Provider: b}}, Default: "a",
 		Paused: func(p string) bool {
 			_, _ = caps.Load(t.Context())
-			return caps.Cap(messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaProvider, Name: p})) == 0
+			return caps.Cap(messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaProvider, Name: p})) == 0
 		},
 	})
 	if err != nil {

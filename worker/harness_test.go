@@ -140,7 +140,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	b := h.open(h.newest)
 	cfg.Bus, cfg.Controller, cfg.Log = b, controller(b), h.log
 	cfg.Caps = b.NewCaps(20 * time.Millisecond)
-	cfg.Controller.Lines, cfg.Controller.Caps = semaphores.New(b), cfg.Caps
+	cfg.Controller.Semaphores, cfg.Controller.Caps = semaphores.New(b), cfg.Caps
 	if h.here != nil {
 		cfg.Clock = b.NewClock(bus.ClockConfig{Here: h.here, Most: h.maxSkew})
 		cfg.Controller.Now = cfg.Clock.Now

@@ -49,7 +49,7 @@ func TestLimitsTogether(t *testing.T) {
 		}
 		return n == len(runs)-1
 	})
-	if len(waits[messages.ParkQuota]) == 0 || len(waits[messages.ParkLine])+len(waits[messages.ParkSession]) == 0 {
+	if len(waits[messages.ParkQuota]) == 0 || len(waits[messages.ParkSemaphore])+len(waits[messages.ParkSession]) == 0 {
 		t.Fatalf("they wait so: %v", waits)
 	}
 	quota.Paused = &messages.Pause{By: "ann", At: time.Now()}
@@ -90,6 +90,6 @@ func TestLimitsTogether(t *testing.T) {
 	}
 	eventually(t, "the places and turns are given back", func() bool {
 		s, _, err := sessions.New(h.bus).Session(t.Context(), tenant, "s")
-		return err == nil && len(s.Runs) == 0 && len(h.places(messages.TenantLine(tenant))) == 0
+		return err == nil && len(s.Runs) == 0 && len(h.places(messages.TenantSemaphore(tenant))) == 0
 	})
 }

@@ -11,7 +11,7 @@ import (
 // models which providers are paused.
 func capped(b *bus.Bus, clock *bus.Clock, g *guard) (*runlog.Controller, *bus.Caps) {
 	k, caps := controller(b, clock), b.NewCaps(0)
-	k.Lines, k.Caps = semaphores.New(b), caps
+	k.Semaphores, k.Caps = semaphores.New(b), caps
 	if g != nil {
 		g.caps.Store(caps)
 	}
@@ -24,5 +24,5 @@ func (g *guard) paused(provider string) bool {
 		return false
 	}
 	caps := g.caps.Load()
-	return caps != nil && caps.Cap(messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaProvider, Name: provider})) == 0
+	return caps != nil && caps.Cap(messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaProvider, Name: provider})) == 0
 }

@@ -133,7 +133,7 @@ func TestFitUnderKills(t *testing.T) {
 		parked += n
 	}
 	w.isEmpty(bus.StreamDead, ">")
-	w.isEmpty(bus.StreamLines, "lines.wait."+messages.WorkerLine+".>")
+	w.isEmpty(bus.StreamSemaphores, "lines.wait."+messages.WorkerList+".>")
 	t.Logf("%d parks of %d runs that need a gpu", parked, each)
 }
 
@@ -234,5 +234,5 @@ func TestKillBeforeWakeUpOfFit(t *testing.T) {
 	first.kill()
 	w.worker("second", "LONGSHORE_WORKER_LABELS=gpu=true")
 	completed(t, g.end(), "Done: Wrote 1 bytes to step-0.txt")
-	w.isEmpty(bus.StreamLines, "lines.wait."+messages.WorkerLine+".>")
+	w.isEmpty(bus.StreamSemaphores, "lines.wait."+messages.WorkerList+".>")
 }

@@ -57,7 +57,7 @@ func (s *Service) approvals(ctx context.Context, body []byte) (any, error) {
 
 // asking are the runs that wait for a person, those that have waited longest first.
 func (s *Service) asking(ctx context.Context, tenant string) (runs []semaphores.Standing, more bool, err error) {
-	for r, err := range s.stores.semaphores.Standing(ctx, messages.PeopleLine, tenant) {
+	for r, err := range s.stores.semaphores.Standing(ctx, messages.PeopleList, tenant) {
 		if err != nil {
 			return nil, false, err
 		}

@@ -150,7 +150,7 @@ func TestApprovalsAreListedWhileTheyWait(t *testing.T) {
 		t.Errorf("waiting: %v", ids)
 	}
 	n := 0
-	for _, err := range semaphores.New(a.bus).Standing(t.Context(), messages.PeopleLine, messages.DefaultTenant) {
+	for _, err := range semaphores.New(a.bus).Standing(t.Context(), messages.PeopleList, messages.DefaultTenant) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,9 +165,9 @@ func TestApprovalsAreListedWhileTheyWait(t *testing.T) {
 func TestApprovalsAreRepaired(t *testing.T) {
 	a := openAsker(t)
 	run, asks := a.park("lost", time.Now().Add(time.Hour))
-	at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleLine, run)
+	at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleList, run)
 	if err == nil {
-		err = semaphores.New(a.bus).Unwait(t.Context(), messages.PeopleLine, run, at)
+		err = semaphores.New(a.bus).Unwait(t.Context(), messages.PeopleList, run, at)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestApprovalsAreRepaired(t *testing.T) {
 	if ids, _ := a.list(); len(ids) != 0 {
 		t.Errorf("waiting: %v", ids)
 	}
-	if at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleLine, run); at != 0 || err != nil {
+	if at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleList, run); at != 0 || err != nil {
 		t.Errorf("it stands at %d, %v", at, err)
 	}
 }

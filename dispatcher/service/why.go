@@ -194,10 +194,10 @@ func (s *Service) whyParked(ctx context.Context, y *control.Why, ref messages.Re
 	switch p.Reason {
 	case messages.ParkSession:
 		err = s.whySession(ctx, y, ref, last.Head.Session)
-	case messages.ParkLine:
-		err = s.whyLine(ctx, y, ref, p.Line)
+	case messages.ParkSemaphore:
+		err = s.whyLine(ctx, y, ref, p.Semaphore)
 	case messages.ParkPaused:
-		err = s.whyPaused(ctx, y, p.Line)
+		err = s.whyPaused(ctx, y, p.Semaphore)
 	case messages.ParkApproval:
 		y.Text += " of call " + p.Call
 		if p.Approval != nil {
@@ -243,14 +243,14 @@ func (s *Service) whySession(ctx context.Context, y *control.Why, ref messages.R
 }
 
 func (s *Service) whyLine(ctx context.Context, y *control.Why, ref messages.Ref, line string) error {
-	l, _, err := s.stores.semaphores.Line(ctx, line)
+	l, _, err := s.stores.semaphores.Semaphore(ctx, line)
 	if err != nil {
 		return err
 	}
-	y.Line, y.Taken, y.Places = line, len(l.Places), l.Limit
+	y.Line, y.Taken, y.Places = line, len(l.Permits), l.Limit
 	var paused *messages.Pause // what its line belongs to: nobody is given a place meanwhile
 	what := "concurrency key " + line[strings.LastIndexByte(line, '.')+1:]
-	if of, ok := messages.QuotaOfLine(line); ok {
+	if of, ok := messages.QuotaOfSemaphore(line); ok {
 		q, _, err := s.cfg.Bus.Quota(ctx, of)
 		if err != nil {
 			return err
@@ -265,7 +265,7 @@ func (s *Service) whyLine(ctx context.Context, y *control.Why, ref messages.Ref,
 		more = "more than "
 	}
 	y.Text += fmt.Sprintf(": %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
-	if of, _ := messages.QuotaOfLine(line); paused != nil {
+	if of, _ := messages.QuotaOfSemaphore(line); paused != nil {
 		y.Paused = &control.PausedThing{QuotaRef: of, Pause: *paused}
 		y.Text += "; " + pausedText(y.Paused)
 	}
@@ -275,7 +275,7 @@ func (s *Service) whyLine(ctx context.Context, y *control.Why, ref messages.Ref,
 func (s *Service) whyPaused(ctx context.Context, y *control.Why, line string) error {
 	text := y.Text
 	y.Text = "What kept it was resumed, and it is about to be woken"
-	of, ok := messages.QuotaOfLine(line)
+	of, ok := messages.QuotaOfSemaphore(line)
 	if !ok {
 		return nil
 	}

@@ -42,15 +42,15 @@ func (b *Bus) NewCaps(every time.Duration) *Caps {
 func (c *Caps) Cap(line string) int { return c.now.Load().cap(line) }
 
 func (q *quotasAt) cap(line string) int {
-	of, ok := messages.QuotaOfLine(line)
+	of, ok := messages.QuotaOfSemaphore(line)
 	if !ok {
 		return runlog.NoCap
 	}
 	granted := q.of[of]
 	switch {
-	case messages.IsPausedLine(line) && granted.Paused != nil:
+	case messages.IsPauseSemaphore(line) && granted.Paused != nil:
 		return 0
-	case messages.IsPausedLine(line) || granted.MaxRunning == 0:
+	case messages.IsPauseSemaphore(line) || granted.MaxRunning == 0:
 		return runlog.NoCap
 	case granted.Paused != nil && of.Kind == messages.QuotaTenant:
 		return 0 // whom it was given to would only go and wait for the end of the pause
@@ -72,7 +72,7 @@ func (c *Caps) Load(ctx context.Context) (wider []string, err error) {
 	now := &quotasAt{version, all}
 	c.now.Store(now)
 	for of := range old.of {
-		for _, line := range []string{string(of.Kind) + "." + of.Name, messages.PausedLine(of)} {
+		for _, line := range []string{string(of.Kind) + "." + of.Name, messages.PauseSemaphore(of)} {
 			before, after := old.cap(line), now.cap(line)
 			if before != runlog.NoCap && (after == runlog.NoCap || after > before) {
 				wider = append(wider, line)

@@ -29,7 +29,7 @@ func TestRetriesEndWithTheConnection(t *testing.T) {
 	done := make(chan error, callers)
 	for range callers {
 		go func() {
-			_, _, err := semaphores.New(b).First(ctx, messages.WorkerLine)
+			_, _, err := semaphores.New(b).First(ctx, messages.WorkerList)
 			done <- err
 		}()
 	}

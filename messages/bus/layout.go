@@ -19,8 +19,8 @@ const (
 	StreamSpend = "SPEND"
 	// StreamRates counts the tasks of tenants by minute: rates.<tenant>.<submits|starts>.<minute>.
 	StreamRates = "RATES"
-	// StreamLines has the holders of each semaphore, and a message for each run that waits for a permit, in their order.
-	StreamLines = "LINES"
+	// StreamSemaphores has the holders of each semaphore, and a message for each run that waits for a permit, in their order.
+	StreamSemaphores = "LINES"
 	// StreamLogs holds what processes log about runs.
 	StreamLogs = "LOGS"
 	// StreamIntake takes the tasks that programs of tenants publish, until a dispatcher has put them into TASKS. It obeys no
@@ -129,7 +129,7 @@ func keys(like jetstream.StreamConfig) jetstream.StreamConfig {
 }
 
 func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
-	base.Name, base.Description = StreamLines, "Places of capped runs, and who waits for one."
+	base.Name, base.Description = StreamSemaphores, "Places of capped runs, and who waits for one."
 	base.Subjects = []string{HoldersPrefix + ">", WaitPrefix + ">"}
 	base.MaxMsgsPerSubject = 1
 	base.AllowMsgTTL = true

@@ -89,8 +89,8 @@ func TestJunkLiftsNoQuota(t *testing.T) {
 		t.Errorf("granted at the start: %+v, %v", q, err)
 	}
 	begun := fresh.NewCaps(0)
-	if _, err := begun.Load(ctx); err != nil || begun.Cap(messages.PausedLine(ann)) != 0 || begun.Cap(messages.PausedLine(ben)) != 0 {
-		t.Errorf("caps at the start: %d and %d, %v", begun.Cap(messages.PausedLine(ann)), begun.Cap(messages.PausedLine(ben)), err)
+	if _, err := begun.Load(ctx); err != nil || begun.Cap(messages.PauseSemaphore(ann)) != 0 || begun.Cap(messages.PauseSemaphore(ben)) != 0 {
+		t.Errorf("caps at the start: %d and %d, %v", begun.Cap(messages.PauseSemaphore(ann)), begun.Cap(messages.PauseSemaphore(ben)), err)
 	}
 	if n := fresh.UnreadableQuotas(); n != 2 {
 		t.Errorf("%d were met, want 2", n)

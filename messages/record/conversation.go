@@ -2,7 +2,7 @@ package record
 
 import "github.com/longshore-run/longshore/messages"
 
-// SessionGranted ends the park of a run whose turn in its session has come, or that was given a place in a line.
+// SessionGranted ends the park of a run whose turn in its session has come, or that was given a permit of a semaphore.
 type SessionGranted struct {
 	Park uint64 `json:"park"` // sequence of the Parked entry
 }
@@ -38,9 +38,9 @@ func (*Recalled) Kind() Kind { return KindRecalled }
 // Kind implements Record.
 func (*Summarised) Kind() Kind { return KindSummarised }
 
-// Lined says that the run is about to ask for places in lines. It gives them back when it parks or ends.
+// Lined says that the run is about to ask for permits of semaphores. It gives them back when it parks or ends.
 type Lined struct {
-	Lines []string `json:"lines"`
+	Semaphores []string `json:"lines"`
 }
 
 // Kind implements Record.

@@ -72,14 +72,14 @@ func appendHead(b []byte, h *Head) []byte {
 	b = appendTrue(b, `,"turn":`, h.Turn)
 	b = appendTrue(b, `,"webhook":`, h.Webhook)
 	b = appendOptional(b, `,"trace":`, h.Trace)
-	for i, l := range h.Lines {
+	for i, l := range h.Semaphores {
 		if i == 0 {
 			b = append(b, `,"lines":[`...)
 		} else {
 			b = append(b, ',')
 		}
 		b = appendString(b, l)
-		if i == len(h.Lines)-1 {
+		if i == len(h.Semaphores)-1 {
 			b = append(b, ']')
 		}
 	}

@@ -57,8 +57,8 @@ type Head struct {
 	Webhook bool `json:"webhook,omitempty"`
 	// Trace is the traceparent of the task, in version 00. Events name the run's span in that trace.
 	Trace string `json:"trace,omitempty"`
-	// Lines are all that the run ever asked for a place in.
-	Lines []string `json:"lines,omitempty"`
+	// Semaphores are all of which the run ever asked for a permit.
+	Semaphores []string `json:"lines,omitempty"`
 	// Status is how the run ended, from its end on; logs of earlier versions have it in their result alone.
 	Status messages.Status `json:"status,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
@@ -98,7 +98,7 @@ func Follow(run messages.Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits, Needs: prev.Needs,
-		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Lines: prev.Lines, Status: prev.Status,
+		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Semaphores: prev.Semaphores, Status: prev.Status,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events),
 	}
 	if prev.FirstEvent == 0 {
@@ -132,9 +132,9 @@ func (h *Head) follow(r Record) {
 	case *SessionGranted:
 		h.satisfy(r.Park)
 	case *Lined:
-		for _, l := range r.Lines {
-			if !slices.Contains(h.Lines, l) {
-				h.Lines = append(slices.Clip(h.Lines), l)
+		for _, l := range r.Semaphores {
+			if !slices.Contains(h.Semaphores, l) {
+				h.Semaphores = append(slices.Clip(h.Semaphores), l)
 			}
 		}
 	case *Claimed:

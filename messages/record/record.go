@@ -139,11 +139,11 @@ type Parked struct {
 	Limit    string `json:"limit,omitempty"`
 	Question string `json:"question,omitempty"`
 
-	Approval *messages.Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
-	Line     string             `json:"line,omitempty"`     // that has no place for it, when the reason is ParkLine or ParkPaused
-	Cause    *messages.Cause    `json:"cause,omitempty"`    // what went wrong with the model, when the reason is ParkModel
-	Needs    *messages.Needs    `json:"needs,omitempty"`    // of a worker, when the reason is ParkWorker
-	Again    bool               `json:"again,omitempty"`    // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
+	Approval  *messages.Approval `json:"approval,omitempty"` // what is asked for, when the reason is ParkApproval
+	Semaphore string             `json:"line,omitempty"`     // that has no permit for it, when the reason is ParkSemaphore or ParkPaused
+	Cause     *messages.Cause    `json:"cause,omitempty"`    // what went wrong with the model, when the reason is ParkModel
+	Needs     *messages.Needs    `json:"needs,omitempty"`    // of a worker, when the reason is ParkWorker
+	Again     bool               `json:"again,omitempty"`    // it has no turn yet when the park ends, and asks for one; the reason is ParkQuota
 }
 
 // Released hands an open claim back. The attempt is given back too, unless it was Spent.

@@ -9,17 +9,17 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// A run that waits for a person stands in the line messages.PeopleLine while it does, and one that waits for a worker in
-// messages.WorkerLine, so that those who wait are found without a look at all runs. The log remains the truth: a run may
+// A run that waits for a person stands in the list messages.PeopleList while it does, and one that waits for a worker in
+// messages.WorkerList, so that those who wait are found without a look at all runs. The log remains the truth: a run may
 // stand there for a moment after its park has ended.
 
 // listOf is the list that a run belongs in; empty: none.
 func listOf(h record.Head) string {
 	switch {
 	case AsksPerson(h):
-		return messages.PeopleLine
+		return messages.PeopleList
 	case h.Phase == record.PhaseParked && h.Waits == messages.ParkWorker:
-		return messages.WorkerLine
+		return messages.WorkerList
 	default:
 		return ""
 	}
@@ -89,8 +89,8 @@ func (k *Controller) unask(ctx context.Context, list string, run messages.Ref, a
 	}
 }
 
-// AsksAt is the newest entry of a run that stands at a position of messages.PeopleLine, without its records; ok is false
-// for a run that no longer waits for a person, which is taken out of the line.
+// AsksAt is the newest entry of a run that stands at a position of messages.PeopleList, without its records; ok is false
+// for a run that no longer waits for a person, which is taken out of the list.
 func (k *Controller) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last record.Entry, ok bool, err error) {
 	last, ok, err = k.Log.Last(ctx, run)
 	if err != nil {
@@ -99,24 +99,24 @@ func (k *Controller) AsksAt(ctx context.Context, run messages.Ref, at uint64) (l
 	if ok && AsksPerson(last.Head) {
 		return last, true, nil
 	}
-	k.unask(ctx, messages.PeopleLine, run, at)
+	k.unask(ctx, messages.PeopleList, run, at)
 	return last, false, nil
 }
 
-// Recruit wakes a run that stands at a position of messages.WorkerLine if fits says so of what it needs. Woken is false,
-// and no error, for a run that does not fit and for one that no longer waits, which is taken out of the line. A run leaves the
-// line after its wake-up, so that the next look sends the one of a worker that died before it could.
+// Recruit wakes a run that stands at a position of messages.WorkerList if fits says so of what it needs. Woken is false,
+// and no error, for a run that does not fit and for one that no longer waits, which is taken out of the list. A run leaves the
+// list after its wake-up, so that the next look sends the one of a worker that died before it could.
 func (k *Controller) Recruit(ctx context.Context, run messages.Ref, at uint64, fits func(*messages.Needs) bool) (woken bool, err error) {
 	for range maxConflicts {
 		last, ok, err := k.Log.Last(ctx, run)
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("read %s: %w", run, err)
-		case !ok || listOf(last.Head) != messages.WorkerLine:
+		case !ok || listOf(last.Head) != messages.WorkerList:
 			if err := k.wakeIfReady(ctx, run, &last); err != nil {
 				return false, err
 			}
-			k.unask(ctx, messages.WorkerLine, run, at)
+			k.unask(ctx, messages.WorkerList, run, at)
 			return false, nil
 		case last.Head.Needs == nil || !fits(last.Head.Needs):
 			return false, nil
@@ -131,7 +131,7 @@ func (k *Controller) Recruit(ctx context.Context, run messages.Ref, at uint64, f
 		if err != nil {
 			return false, err
 		}
-		k.unask(ctx, messages.WorkerLine, run, at)
+		k.unask(ctx, messages.WorkerList, run, at)
 		return true, nil
 	}
 	return false, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)

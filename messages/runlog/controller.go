@@ -31,16 +31,16 @@ const (
 
 // Controller is what any party may do to a run without owning it. Safe for concurrent use.
 type Controller struct {
-	Log      Log
-	Queue    Queue
-	Events   Events
-	Sessions Sessions // nil: runs of a session take no turns
-	Quotas   Quotas   // nil: a run that waits for a quota goes on when its time has come
-	Lines    Lines    // nil: nothing is capped or paused
-	Caps     Caps     // nil: only concurrency keys are capped
-	Asks     Waits    // nil: no list of the runs that wait for a person
-	Now      func() time.Time
-	NewID    func() string
+	Log        Log
+	Queue      Queue
+	Events     Events
+	Sessions   Sessions   // nil: runs of a session take no turns
+	Quotas     Quotas     // nil: a run that waits for a quota goes on when its time has come
+	Semaphores Semaphores // nil: nothing is capped or paused
+	Caps       Caps       // nil: only concurrency keys are capped
+	Asks       Waits      // nil: no list of the runs that wait for a person
+	Now        func() time.Time
+	NewID      func() string
 }
 
 // Control appends a control record and, if the run waited for it, publishes the wake-up that names it. Doing the
@@ -270,7 +270,7 @@ func (k *Controller) Close(ctx context.Context, run messages.Ref, last *record.E
 		if err := k.awaitTurn(ctx, run, last.Head); err != nil {
 			return err
 		}
-		if err := k.settlePlaces(ctx, run, last.Head); err != nil {
+		if err := k.settlePermits(ctx, run, last.Head); err != nil {
 			return err
 		}
 		if err := k.settleAsk(ctx, run, last.Head); err != nil {
@@ -306,7 +306,7 @@ func (k *Controller) closeFinished(ctx context.Context, run messages.Ref, last *
 	if err := k.leaveSession(ctx, run, last.Head); err != nil { // before run_finished: who saw that may take the next turn at once
 		return err
 	}
-	if err := k.leaveLines(ctx, run, last.Head); err != nil {
+	if err := k.releaseAll(ctx, run, last.Head); err != nil {
 		return err
 	}
 	if err := out.Finish(ctx, record.FinishedEvent(run, &last.Head, end)); err != nil {

@@ -78,7 +78,7 @@ func (k *Controller) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, err
 			repaired++
 		}
 	}
-	if err := k.SweepLines(ctx); err != nil {
+	if err := k.SweepSemaphores(ctx); err != nil {
 		failed = append(failed, err)
 	}
 	return repaired, errors.Join(failed...)

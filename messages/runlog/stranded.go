@@ -69,7 +69,7 @@ func (k *Controller) strandedPark(ctx context.Context, run messages.Ref, last re
 		return fmt.Sprintf("it waits (%s) until %s, and no timer is set", last.Head.Waits, until.UTC().Format(time.RFC3339)), nil
 	}
 	switch last.Head.Waits {
-	case messages.ParkLine, messages.ParkPaused:
+	case messages.ParkSemaphore, messages.ParkPaused:
 		return k.strandedInLine(ctx, run, last.Head)
 	case messages.ParkSession:
 		return k.strandedInSession(ctx, run, last.Head)
@@ -81,17 +81,17 @@ func (k *Controller) strandedPark(ctx context.Context, run messages.Ref, last re
 }
 
 func (k *Controller) strandedInLine(ctx context.Context, run messages.Ref, h record.Head) (string, error) {
-	if k.Lines == nil {
+	if k.Semaphores == nil {
 		return "", nil
 	}
-	lines := waitsIn(h)
-	for _, line := range lines {
-		at, err := k.Lines.Waiting(ctx, line, run)
+	names := waitsIn(h)
+	for _, name := range names {
+		at, err := k.Semaphores.Waiting(ctx, name, run)
 		if err != nil || at != 0 {
 			return "", err
 		}
 	}
-	return "it waits for a place, and stands in no line: " + strings.Join(lines, ", "), nil
+	return "it waits for a permit, and queues at no semaphore: " + strings.Join(names, ", "), nil
 }
 
 // strandedUnlisted is for a run that waits for a worker, which finds it in the list alone.
@@ -99,7 +99,7 @@ func (k *Controller) strandedUnlisted(ctx context.Context, run messages.Ref) (st
 	if k.Asks == nil {
 		return "", nil
 	}
-	at, err := k.Asks.Waiting(ctx, messages.WorkerLine, run)
+	at, err := k.Asks.Waiting(ctx, messages.WorkerList, run)
 	if err != nil || at != 0 {
 		return "", err
 	}

@@ -14,9 +14,9 @@ import (
 // What a parked run waits for when the queue has no message for it.
 func TestStrandedParks(t *testing.T) {
 	const tenant, session = "acme", "talk"
-	line := messages.TenantLine(tenant)
+	line := messages.TenantSemaphore(tenant)
 	until := time.Now().Add(time.Hour).UTC()
-	turn, place := &record.Parked{Reason: messages.ParkSession}, &record.Parked{Reason: messages.ParkLine, Line: line}
+	turn, place := &record.Parked{Reason: messages.ParkSession}, &record.Parked{Reason: messages.ParkSemaphore, Semaphore: line}
 	order := func(runs ...string) func(*testing.T, *runlog.Controller) {
 		return func(t *testing.T, k *runlog.Controller) {
 			t.Helper()
@@ -34,7 +34,7 @@ func TestStrandedParks(t *testing.T) {
 		"a person":             {park: &record.Parked{Reason: messages.ParkApproval}},
 		"a time":               {park: &record.Parked{Reason: "timer", Until: &until}, want: "no timer is set"},
 		"a time that is set":   {park: &record.Parked{Reason: "timer", Until: &until}, queued: true},
-		"no line":              {park: place, want: "stands in no line: " + line},
+		"no line":              {park: place, want: "queues at no semaphore: " + line},
 		"no line, but a wake":  {park: place, queued: true},
 		"no session":           {park: turn, want: "is not in its order"},
 		"its own turn":         {park: turn, prepare: order("x", "y"), want: "has its turn in session talk, and was not woken"},
@@ -43,14 +43,14 @@ func TestStrandedParks(t *testing.T) {
 		"the turn of nobody":   {park: turn, prepare: order("purged", "x"), want: "behind run purged, which has ended"},
 		"a line": {park: place, prepare: func(t *testing.T, k *runlog.Controller) {
 			t.Helper()
-			if err := k.Lines.Wait(t.Context(), line, messages.Ref{Tenant: tenant, Run: "x"}); err != nil {
+			if err := k.Semaphores.Wait(t.Context(), line, messages.Ref{Tenant: tenant, Run: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &runlog.Controller{
-				Log: &runlog.Memory{}, Sessions: &runlog.SessionsInMemory{}, Lines: &runlog.LinesInMemory{},
+				Log: &runlog.Memory{}, Sessions: &runlog.SessionsInMemory{}, Semaphores: &runlog.SemaphoresInMemory{},
 				Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 			}
 			begin := func(id string, more ...record.Record) {
@@ -63,7 +63,7 @@ func TestStrandedParks(t *testing.T) {
 			}
 			begin("works")
 			begin("ended", &record.Finished{})
-			begin("x", &record.Lined{Lines: []string{line}}, tt.park)
+			begin("x", &record.Lined{Semaphores: []string{line}}, tt.park)
 			if tt.prepare != nil {
 				tt.prepare(t, k)
 			}

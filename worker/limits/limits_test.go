@@ -39,11 +39,11 @@ func (w *world) HoldCall(context.Context, messages.Ref, time.Time) (*record.Park
 	return w.quota, w.err
 }
 
-func (w *world) LinesOf(*messages.Task) []string { return w.lines }
+func (w *world) SemaphoresOf(*messages.Task) []string { return w.lines }
 
 func (w *world) PausedFor(*messages.Task, string) string { return w.paused }
 
-func (w *world) JoinLines(context.Context, messages.Ref, uint64, []string, int) (string, error) {
+func (w *world) Acquire(context.Context, messages.Ref, uint64, []string, int) (string, error) {
 	return w.waits, w.err
 }
 
@@ -88,8 +88,8 @@ func said(v limits.Verdict) string {
 		return text
 	case *agent.Finish:
 		return text + "end " + string(a.Err.Code)
-	case *agent.JoinLines:
-		return text + fmt.Sprint("join ", a.Lines)
+	case *agent.AcquirePermits:
+		return text + fmt.Sprint("join ", a.Semaphores)
 	default:
 		return fmt.Sprintf("%s%T", text, a)
 	}
@@ -99,7 +99,7 @@ func TestGates(t *testing.T) {
 	call, end, tools, session := &agent.CallModel{Step: 1}, &agent.Finish{}, &agent.CallTools{}, &agent.JoinSession{}
 	later := now.Add(time.Hour)
 	spent := &record.Parked{Reason: messages.ParkQuota, Until: new(now.Add(2 * time.Hour))}
-	line, pause := messages.TenantLine("acme"), messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"})
+	line, pause := messages.TenantSemaphore("acme"), messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"})
 	busy := &model.Error{Class: model.RateLimited, RetryAfter: time.Minute}
 	for name, tc := range map[string]struct {
 		w    world
@@ -157,7 +157,7 @@ func TestGates(t *testing.T) {
 			with: func(t *testing.T, set *limits.Set, _ *agent.State) { set.Quota.Start(t.Context(), now) }, next: call, want: "pass",
 		},
 		"a claim asks for its permits":    {w: world{lines: []string{line}}, next: tools, want: "lined join [" + line + "]"},
-		"its log says that it asks":       {w: world{lines: []string{line}}, with: func(_ *testing.T, _ *limits.Set, s *agent.State) { s.Head.Lines = []string{line} }, next: call, want: "join [" + line + "]"},
+		"its log says that it asks":       {w: world{lines: []string{line}}, with: func(_ *testing.T, _ *limits.Set, s *agent.State) { s.Head.Semaphores = []string{line} }, next: call, want: "join [" + line + "]"},
 		"it asks for no permit to end":    {w: world{lines: []string{line}}, next: end, want: "pass"},
 		"a permit is missing":             {w: world{lines: []string{line}, waits: line}, with: joined(line), next: call, want: "park line"},
 		"it has its permits":              {w: world{lines: []string{line}}, with: joined(line), next: call, want: "pass"},

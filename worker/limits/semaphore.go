@@ -10,16 +10,16 @@ import (
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
-// Permits keeps who has a permit of each semaphore, a line in the log's words, and who waits for one. Safe for concurrent use.
+// Permits keeps who has a permit of each semaphore, a semaphore in the log's words, and who waits for one. Safe for concurrent use.
 type Permits interface {
-	// LinesOf are the semaphores of which a run must hold a permit while it works, in the order in which all runs ask.
-	LinesOf(t *messages.Task) []string
-	// PausedFor is the line of the pause that keeps a run from its next step; empty: there is none. Provider, unless it is
+	// SemaphoresOf are the semaphores of which a run must hold a permit while it works, in the order in which all runs ask.
+	SemaphoresOf(t *messages.Task) []string
+	// PausedFor is the semaphore of the pause that keeps a run from its next step; empty: there is none. Provider, unless it is
 	// empty, is one without which the run cannot go on.
 	PausedFor(t *messages.Task, provider string) string
-	// JoinLines asks for a permit of each, for the claim at a sequence. It returns the first that has none, where the run
+	// Acquire asks for a permit of each, for the claim at a sequence. It returns the first that has none, where the run
 	// waits from now on; empty: it has them all.
-	JoinLines(ctx context.Context, run messages.Ref, claim uint64, lines []string, limit int) (waits string, err error)
+	Acquire(ctx context.Context, run messages.Ref, claim uint64, names []string, limit int) (waits string, err error)
 }
 
 // Semaphore parks a run that has no permit under a cap of its tenant, its agent or its concurrency key, or that is paused. A
@@ -29,14 +29,14 @@ type Semaphore struct {
 	Permits Permits
 	Flying  func() bool // reports whether tool calls are on their way; what flies is waited for first
 
-	placed   bool   // written by Before and Join: the run has its permits
-	waitsIn  string // written by Join: the line that has none for it
+	acquired bool   // written by Before and Join: the run has its permits
+	waitsIn  string // written by Join: the semaphore that has none for it
 	withheld string // written by Withhold and Join: the paused provider without which the run cannot go on
 }
 
 // Before implements Gate, for the permits that a claim needs.
 func (g *Semaphore) Before(s *agent.State, next agent.Action) Verdict {
-	if g.placed || g.Flying() {
+	if g.acquired || g.Flying() {
 		return Verdict{}
 	}
 	switch next.(type) {
@@ -47,60 +47,60 @@ func (g *Semaphore) Before(s *agent.State, next agent.Action) Verdict {
 	if v := g.paused(s); !v.Passes() {
 		return v
 	}
-	if lines := g.Permits.LinesOf(s.Task); len(lines) > 0 {
-		return join(s, lines)
+	if names := g.Permits.SemaphoresOf(s.Task); len(names) > 0 {
+		return join(s, names)
 	}
-	g.placed = true // it needs none
+	g.acquired = true // it needs none
 	return Verdict{}
 }
 
 // pause is the Gate of a run that has its permits.
 func (g *Semaphore) pause(s *agent.State, next agent.Action) Verdict {
-	if _, calls := next.(*agent.CallModel); !calls || !g.placed || g.Flying() {
+	if _, calls := next.(*agent.CallModel); !calls || !g.acquired || g.Flying() {
 		return Verdict{}
 	}
 	return g.paused(s)
 }
 
-// paused holds a run that waits in a line, or is to ask whether it must.
+// paused holds a run that waits in a semaphore, or is to ask whether it must.
 func (g *Semaphore) paused(s *agent.State) Verdict {
 	if g.waitsIn != "" {
-		reason := messages.ParkLine
-		if messages.IsPausedLine(g.waitsIn) {
+		reason := messages.ParkSemaphore
+		if messages.IsPauseSemaphore(g.waitsIn) {
 			reason = messages.ParkPaused
 		}
-		return park(s, record.Parked{Reason: reason, Line: g.waitsIn})
+		return park(s, record.Parked{Reason: reason, Semaphore: g.waitsIn})
 	}
-	if line := g.Permits.PausedFor(s.Task, g.withheld); line != "" {
-		return join(s, []string{line})
+	if name := g.Permits.PausedFor(s.Task, g.withheld); name != "" {
+		return join(s, []string{name})
 	}
 	return Verdict{}
 }
 
 // join is to be done next. That the run asks for permits is recorded before it does, unless its log says so already: so they
 // are given back however it ends.
-func join(s *agent.State, lines []string) Verdict {
-	v := Verdict{Instead: &agent.JoinLines{Lines: lines}}
-	known := func(line string) bool { return slices.Contains(s.Head.Lines, line) }
-	if fresh := slices.DeleteFunc(slices.Clone(lines), known); len(fresh) > 0 {
-		v.Records = []record.Record{&record.Lined{Lines: fresh}}
+func join(s *agent.State, names []string) Verdict {
+	v := Verdict{Instead: &agent.AcquirePermits{Semaphores: names}}
+	known := func(name string) bool { return slices.Contains(s.Head.Semaphores, name) }
+	if fresh := slices.DeleteFunc(slices.Clone(names), known); len(fresh) > 0 {
+		v.Records = []record.Record{&record.Lined{Semaphores: fresh}}
 	}
 	return v
 }
 
-// Join asks for permits, as an agent.JoinLines says. Without them the run parks next.
-func (g *Semaphore) Join(ctx context.Context, run messages.Ref, s *agent.State, lines []string) error {
+// Join asks for permits, as an agent.AcquirePermits says. Without them the run parks next.
+func (g *Semaphore) Join(ctx context.Context, run messages.Ref, s *agent.State, names []string) error {
 	limit := 0
 	if c := s.Task.Concurrency; c != nil {
 		limit = max(c.Limit, 1)
 	}
-	waits, err := g.Permits.JoinLines(ctx, run, s.Head.ClaimSeq, lines, limit)
+	waits, err := g.Permits.Acquire(ctx, run, s.Head.ClaimSeq, names, limit)
 	if err != nil {
-		return fmt.Errorf("ask for a place: %w", err)
+		return fmt.Errorf("ask for a permit: %w", err)
 	}
 	g.waitsIn = waits
 	if waits == "" {
-		g.placed = g.placed || !messages.IsPausedLine(lines[0])
+		g.acquired = g.acquired || !messages.IsPauseSemaphore(names[0])
 		g.withheld = ""
 	}
 	return nil

@@ -210,7 +210,7 @@ func byOthers(s *agent.State, r record.Record) bool {
 		return true
 	case *record.Parked:
 		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkNotBefore || r.Reason == messages.ParkQuota ||
-			r.Reason == messages.ParkLine || r.Reason == messages.ParkPaused || r.Reason == messages.ParkWorker
+			r.Reason == messages.ParkSemaphore || r.Reason == messages.ParkPaused || r.Reason == messages.ParkWorker
 	case *record.Finished:
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead

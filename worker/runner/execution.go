@@ -138,11 +138,11 @@ func (x *execution) drive(ctx context.Context) error {
 				return ErrShutdown
 			}
 			action, err = x.talk.joinSession(ctx)
-		case *agent.JoinLines:
+		case *agent.AcquirePermits:
 			if x.draining() {
 				return ErrShutdown
 			}
-			if err = x.limits.Semaphore.Join(ctx, x.run, x.journal.state, a.Lines); err == nil {
+			if err = x.limits.Semaphore.Join(ctx, x.run, x.journal.state, a.Semaphores); err == nil {
 				action, err = x.journal.commit(ctx)
 			}
 		default:

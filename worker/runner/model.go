@@ -186,7 +186,7 @@ func uniqueIDs(m *messages.Message) {
 
 // withheld reports whether a call was not begun because a provider is paused; the run then waits for the end of that.
 func (x *modelWork) withheld(e *model.Error) bool {
-	return e.Paused != "" && x.cfg.Controller.Lines != nil && x.limits.Semaphore.Withhold(x.journal.state.Task, e.Paused)
+	return e.Paused != "" && x.cfg.Controller.Semaphores != nil && x.limits.Semaphore.Withhold(x.journal.state.Task, e.Paused)
 }
 
 // modelFailed commits what follows from a model call that failed. What the agent wants goes first; the wait that a

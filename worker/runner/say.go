@@ -98,7 +98,7 @@ func (x *voice) debug(ctx context.Context, step int, message string, attrs func(
 
 func (x *voice) recountPark(ctx context.Context, p *record.Parked) {
 	attrs := []slog.Attr{slog.String("reason", p.Reason)}
-	for _, a := range []slog.Attr{slog.String("call_id", p.Call), slog.String("limit", p.Limit), slog.String("line", p.Line)} {
+	for _, a := range []slog.Attr{slog.String("call_id", p.Call), slog.String("limit", p.Limit), slog.String("line", p.Semaphore)} {
 		if a.Value.String() != "" {
 			attrs = append(attrs, a)
 		}

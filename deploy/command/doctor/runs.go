@@ -46,7 +46,7 @@ func runsCommand(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "runs", Short: "Find runs that wait for nothing",
 		Long: "Look at the log of every run and find those that nothing will happen to: their ticket, wake-up or timer is gone, they\n" +
-			"stand in no line, or their end was not announced. It changes nothing. With --fix it asks the workers for the sweep\n" +
+			"queue at no semaphore, or their end was not announced. It changes nothing. With --fix it asks the workers for the sweep\n" +
 			"that a dispatcher asks for every LONGSHORE_SWEEP, and waits until it has repaired them.\n\n" +
 			"It needs the NATS user of a dispatcher, and ends with 1 when there are such runs.",
 		Args: cobra.NoArgs,
@@ -155,7 +155,7 @@ func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Controll
 		nc.Close()
 		return nil, nil, nil, err
 	}
-	k := &runlog.Controller{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Lines: semaphores.New(b), Now: time.Now}
+	k := &runlog.Controller{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Semaphores: semaphores.New(b), Now: time.Now}
 	return b, k, nc.Close, nil
 }
 

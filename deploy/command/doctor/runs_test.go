@@ -95,7 +95,7 @@ func TestStrandedRuns(t *testing.T) {
 	if err := l.bus.Timer(t.Context(), timed, last.Head.ParkSeq, later); err != nil {
 		t.Fatal(err)
 	}
-	l.begin("lineless", &record.Parked{Reason: messages.ParkLine, Line: messages.TenantLine("default")})
+	l.begin("lineless", &record.Parked{Reason: messages.ParkSemaphore, Semaphore: messages.TenantSemaphore("default")})
 	l.begin("turnless", &record.Parked{Reason: messages.ParkSession})
 	l.begin("untold", &record.Finished{Result: messages.AgentResult{ID: "untold", Status: messages.StatusCompleted}})
 	told := l.begin("told", &record.Finished{Result: messages.AgentResult{ID: "told", Status: messages.StatusCompleted}})
@@ -124,7 +124,7 @@ func TestStrandedRuns(t *testing.T) {
 		why[r.ID] = r.Why
 	}
 	for id, text := range map[string]string{
-		"lost": "its ticket is no longer in the queue", "untimed": "no timer is set", "untold": "its end was not told", "lineless": "stands in no line",
+		"lost": "its ticket is no longer in the queue", "untimed": "no timer is set", "untold": "its end was not told", "lineless": "queues at no semaphore",
 		"ready": "no wake-up is in the queue",
 	} {
 		if !strings.Contains(why[id], text) {

@@ -20,8 +20,8 @@ import (
 
 func TestLineJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	k := &runlog.Controller{Log: b, Queue: b, Events: b, Lines: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
-	line := messages.KeyLine("t", "deploy")
+	k := &runlog.Controller{Log: b, Queue: b, Events: b, Semaphores: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	line := messages.KeySemaphore("t", "deploy")
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var placed []string
@@ -34,7 +34,7 @@ func TestLineJoinedByMany(t *testing.T) {
 				t.Error(err)
 			}
 			for range 2 { // again is harmless
-				waits, err := k.JoinLines(bustest.Context(t), run, last.Head.ClaimSeq, []string{line}, 3)
+				waits, err := k.Acquire(bustest.Context(t), run, last.Head.ClaimSeq, []string{line}, 3)
 				if err != nil {
 					t.Error(err)
 				}
@@ -47,22 +47,22 @@ func TestLineJoinedByMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	l, _, err := semaphores.New(b).Line(bustest.Context(t), line)
-	if err != nil || len(placed) != 3 || len(l.Places) != 3 || l.Limit != 3 {
+	l, _, err := semaphores.New(b).Semaphore(bustest.Context(t), line)
+	if err != nil || len(placed) != 3 || len(l.Permits) != 3 || l.Limit != 3 {
 		t.Errorf("%v have a place, %+v, %v", placed, l, err)
 	}
 	// A worker that was cut off gets none.
 	ended := messages.Ref{Tenant: "t", Run: "old"}
 	bustest.LogOf(t, b, ended, &record.Finished{})
 	last, _, _ := b.Last(bustest.Context(t), ended)
-	if _, err := k.JoinLines(bustest.Context(t), ended, last.Head.ClaimSeq, []string{messages.KeyLine("t", "other")}, 1); err == nil {
+	if _, err := k.Acquire(bustest.Context(t), ended, last.Head.ClaimSeq, []string{messages.KeySemaphore("t", "other")}, 1); err == nil {
 		t.Error("a run that has ended was given a place")
 	}
 }
 
 func TestLineOrder(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	ctx, line := bustest.Context(t), messages.TenantLine("t")
+	ctx, line := bustest.Context(t), messages.TenantSemaphore("t")
 	refs := []messages.Ref{{Tenant: "t", Run: "c"}, {Tenant: "t", Run: "a"}, {Tenant: "t", Run: "b"}}
 	for _, r := range append(refs, refs[0]) { // who waits already keeps its position
 		if err := semaphores.New(b).Wait(ctx, line, r); err != nil {
@@ -100,7 +100,7 @@ func TestLineRefuses(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	run := messages.Ref{Tenant: "t", Run: "r"}
 	for _, line := range []string{"", "tenant", "tenant.>", "tenant.a.b", "key.t", "key.t.*", "paused.planet.x", "paused.tenant", "planet.x"} {
-		if err := semaphores.New(b).PutLine(bustest.Context(t), line, 0, messages.Line{}); err == nil {
+		if err := semaphores.New(b).PutSemaphore(bustest.Context(t), line, 0, messages.Semaphore{}); err == nil {
 			t.Errorf("%q was stored", line)
 		}
 		if err := semaphores.New(b).Wait(bustest.Context(t), line, run); err == nil {

@@ -24,7 +24,7 @@ import (
 // simCapped adds caps, concurrency keys and pauses to the world of several runs. Each process knows the caps of when it
 // began and no newer ones.
 type simCapped struct {
-	lines *runlog.LinesInMemory
+	lines *runlog.SemaphoresInMemory
 	stale bool                // ablation: what is read of a line may be old
 	caps  map[string]int      // of lines; absent: none
 	owed  map[string]int      // lines that somebody must look at, by the change that is why
@@ -41,40 +41,40 @@ const (
 	simRuns      = 6
 )
 
-type simLines struct {
+type simSemaphores struct {
 	p *process
 	c *simCapped
 }
 
-func (l simLines) Line(ctx context.Context, line string) (messages.Line, uint64, error) {
+func (l simSemaphores) Semaphore(ctx context.Context, line string) (messages.Semaphore, uint64, error) {
 	if err := l.p.op("line"); err != nil {
-		return messages.Line{}, 0, err
+		return messages.Semaphore{}, 0, err
 	}
-	return l.c.lines.Line(ctx, line)
+	return l.c.lines.Semaphore(ctx, line)
 }
 
-func (l simLines) PutLine(ctx context.Context, line string, revision uint64, v messages.Line) error {
+func (l simSemaphores) PutSemaphore(ctx context.Context, line string, revision uint64, v messages.Semaphore) error {
 	if err := l.p.op("put line"); err != nil {
 		return err
 	}
-	return l.c.lines.PutLine(ctx, line, revision, v)
+	return l.c.lines.PutSemaphore(ctx, line, revision, v)
 }
 
-func (l simLines) Wait(ctx context.Context, line string, run messages.Ref) error {
+func (l simSemaphores) Wait(ctx context.Context, line string, run messages.Ref) error {
 	if err := l.p.op("wait"); err != nil {
 		return err
 	}
 	return l.c.lines.Wait(ctx, line, run)
 }
 
-func (l simLines) Waiting(ctx context.Context, line string, run messages.Ref) (uint64, error) {
+func (l simSemaphores) Waiting(ctx context.Context, line string, run messages.Ref) (uint64, error) {
 	if err := l.p.op("waiting"); err != nil {
 		return 0, err
 	}
 	return l.c.lines.Waiting(ctx, line, run)
 }
 
-func (l simLines) First(ctx context.Context, line string) (messages.Ref, uint64, error) {
+func (l simSemaphores) First(ctx context.Context, line string) (messages.Ref, uint64, error) {
 	if err := l.p.op("first"); err != nil {
 		return messages.Ref{}, 0, err
 	}
@@ -87,14 +87,16 @@ func (l simLines) First(ctx context.Context, line string) (messages.Ref, uint64,
 	return run, at, err
 }
 
-func (l simLines) Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error {
+func (l simSemaphores) Unwait(ctx context.Context, line string, run messages.Ref, at uint64) error {
 	if err := l.p.op("unwait"); err != nil {
 		return err
 	}
 	return l.c.lines.Unwait(ctx, line, run, at)
 }
 
-func (l simLines) Lines(ctx context.Context) iter.Seq2[string, error] { return l.c.lines.Lines(ctx) }
+func (l simSemaphores) Semaphores(ctx context.Context) iter.Seq2[string, error] {
+	return l.c.lines.Semaphores(ctx)
+}
 
 type capsThen map[string]int
 
@@ -117,7 +119,7 @@ func (c *simCapped) keep(k *runlog.Controller, p *process) {
 		c.at[p] = maps.Clone(c.caps)
 	}
 	k.Sessions = nil
-	k.Lines, k.Caps = simLines{p, c}, capsThen(c.at[p])
+	k.Semaphores, k.Caps = simSemaphores{p, c}, capsThen(c.at[p])
 }
 
 type lineTool struct{ p *process }
@@ -186,7 +188,7 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 	}
 	if chaos && c.changes > 0 && w.rnd.IntN(40) == 0 {
 		c.changes--
-		switch line := messages.TenantLine("t"); w.rnd.IntN(3) {
+		switch line := messages.TenantSemaphore("t"); w.rnd.IntN(3) {
 		case 0:
 			c.set(line, 1)
 		case 1:
@@ -195,7 +197,7 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 			c.set(line, runlog.NoCap)
 		}
 	}
-	paused := messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaAgent, Name: "a"})
+	paused := messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaAgent, Name: "a"})
 	if _, is := c.caps[paused]; is && (!chaos || w.rnd.IntN(40) == 0) {
 		c.set(paused, runlog.NoCap)
 	} else if !is && chaos && c.pauses > 0 && w.rnd.IntN(40) == 0 {
@@ -257,7 +259,7 @@ func (c *simCapped) rests(w *sessionWorld) bool {
 		last, ok := w.last(r)
 		return !ok || last.Head.Phase != record.PhaseParked || last.Head.Waits != "answer"
 	}
-	_, paused := c.caps[messages.PausedLine(messages.QuotaRef{Kind: messages.QuotaAgent, Name: "a"})]
+	_, paused := c.caps[messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaAgent, Name: "a"})]
 	return len(c.owed) == 0 && !paused && !slices.ContainsFunc(w.refs, func(r messages.Ref) bool { return !answered(r) })
 }
 
@@ -314,7 +316,7 @@ func lineTrial(t *testing.T, seed uint64, noSettle, stale bool) *sessionWorld {
 		noGrant: noSettle, sessions: &runlog.SessionsInMemory{}, of: map[uint64]messages.Ref{}, told: map[messages.Ref]bool{}, sums: map[string]int{},
 	}
 	c := &simCapped{
-		lines: &runlog.LinesInMemory{}, stale: stale, caps: map[string]int{messages.TenantLine("t"): simTenantCap}, owed: map[string]int{}, looks: map[string]*process{},
+		lines: &runlog.SemaphoresInMemory{}, stale: stale, caps: map[string]int{messages.TenantSemaphore("t"): simTenantCap}, owed: map[string]int{}, looks: map[string]*process{},
 		at: map[*process]map[string]int{}, ops: rand.New(rand.NewPCG(seed, 5)), keyed: seed%2 == 0,
 	}
 	if seed%3 == 1 {
@@ -324,7 +326,7 @@ func lineTrial(t *testing.T, seed uint64, noSettle, stale bool) *sessionWorld {
 		c.pauses = 2
 	}
 	if seed%4 == 0 {
-		c.caps[messages.AgentLine("a")] = 2
+		c.caps[messages.AgentSemaphore("a")] = 2
 	}
 	w.lines = c
 	for i := range simRuns {

@@ -11,12 +11,12 @@ import (
 
 // However many before it do not wait any more, the next that waits is given the place that comes free.
 func TestAPlaceBehindManyThatAreGone(t *testing.T) {
-	ctx, line := t.Context(), messages.TenantLine(rrun.Tenant)
+	ctx, line := t.Context(), messages.TenantSemaphore(rrun.Tenant)
 	w := newWaiting(t, says)
-	lines := &runlog.LinesInMemory{}
-	w.controller.Lines, w.controller.Caps = lines, capsThen{line: 1}
+	lines := &runlog.SemaphoresInMemory{}
+	w.controller.Semaphores, w.controller.Caps = lines, capsThen{line: 1}
 	holder := messages.Ref{Tenant: rrun.Tenant, Run: "holder"}
-	if err := lines.PutLine(ctx, line, 0, messages.Line{Places: []messages.Place{{Run: messages.PlaceOf(holder), Claim: 1}}}); err != nil {
+	if err := lines.PutSemaphore(ctx, line, 0, messages.Semaphore{Permits: []messages.Permit{{Run: messages.HolderOf(holder), Claim: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2100 {
@@ -25,11 +25,11 @@ func TestAPlaceBehindManyThatAreGone(t *testing.T) {
 		}
 	}
 	w.start()
-	if h := w.last().Head; h.Phase != record.PhaseParked || h.Waits != messages.ParkLine {
+	if h := w.last().Head; h.Phase != record.PhaseParked || h.Waits != messages.ParkSemaphore {
 		t.Fatalf("head %+v", h)
 	}
 	task := messages.Task{ID: holder.Run, Tenant: holder.Tenant, Agent: "a"}
-	_, err := w.controller.Begin(ctx, holder, &record.Started{Task: task}, &record.Claimed{Claim: "c"}, &record.Lined{Lines: []string{line}},
+	_, err := w.controller.Begin(ctx, holder, &record.Started{Task: task}, &record.Claimed{Claim: "c"}, &record.Lined{Semaphores: []string{line}},
 		&record.Finished{Result: messages.EndedResult(holder, &task, messages.StatusCompleted, nil, simTime, simTime)})
 	if err != nil {
 		t.Fatal(err)

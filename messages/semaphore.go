@@ -1,0 +1,106 @@
+package messages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// A semaphore has a number of permits. Runs that hold one may work; the others wait, first come, first served. Subjects, records
+// and JSON fields call a semaphore a line and a permit a place.
+
+// MaxPermits is the largest cap on concurrent runs.
+const MaxPermits = 10_000
+
+const (
+	keyPrefix   = "key."
+	pausePrefix = "paused."
+)
+
+// Concurrency limits how many tasks with the same key work at once.
+type Concurrency struct {
+	Key   string `json:"key" pattern:"^[A-Za-z0-9_-]{1,64}$"`         // of the tenant
+	Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"` // how many may work at once; default 1. The newest task's limit applies to the key
+}
+
+func (c *Concurrency) check() error {
+	if err := strict.CheckToken("concurrency.key", c.Key); err != nil {
+		return err
+	}
+	if c.Limit < 0 || c.Limit > MaxPermits {
+		return &FieldError{Field: "concurrency.limit", Reason: fmt.Sprintf("must be 1 to %d", MaxPermits)}
+	}
+	return nil
+}
+
+// PeopleList lists the runs that wait for a person to decide or answer. It is a semaphore without permits.
+const PeopleList = "people"
+
+// TenantSemaphore is the semaphore of a tenant's cap.
+func TenantSemaphore(tenant string) string { return string(QuotaTenant) + "." + tenant }
+
+// AgentSemaphore is the semaphore of an agent's cap, for all tenants together.
+func AgentSemaphore(agent string) string { return string(QuotaAgent) + "." + agent }
+
+// KeySemaphore is the semaphore of a concurrency key of a tenant.
+func KeySemaphore(tenant, key string) string { return keyPrefix + tenant + "." + key }
+
+// PauseSemaphore is the semaphore on which runs wait for a pause to end. It has no permits while the pause lasts.
+func PauseSemaphore(of QuotaRef) string { return pausePrefix + string(of.Kind) + "." + of.Name }
+
+// IsKeySemaphore reports whether a semaphore belongs to a concurrency key. Its limit is stored in the semaphore itself.
+func IsKeySemaphore(name string) bool { return strings.HasPrefix(name, keyPrefix) }
+
+// IsPauseSemaphore reports whether a semaphore belongs to a pause.
+func IsPauseSemaphore(name string) bool { return strings.HasPrefix(name, pausePrefix) }
+
+// QuotaOfSemaphore returns the quota that sets the number of permits; ok is false for the semaphore of a concurrency key.
+func QuotaOfSemaphore(name string) (of QuotaRef, ok bool) {
+	kind, target, _ := strings.Cut(strings.TrimPrefix(name, pausePrefix), ".")
+	of = QuotaRef{QuotaKind(kind), target}
+	return of, of.Check() == nil
+}
+
+// CheckSemaphore returns an error unless name is the name of a semaphore.
+func CheckSemaphore(name string) error {
+	if name == PeopleList || name == WorkerList {
+		return nil
+	}
+	parts := strings.Split(name, ".")
+	ok := !slices.ContainsFunc(parts, func(p string) bool { return !strict.ValidToken(p) })
+	if _, quota := QuotaOfSemaphore(name); ok && (quota || IsKeySemaphore(name) && len(parts) == 3) {
+		return nil
+	}
+	return &FieldError{Field: "line", Reason: "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME, people or worker"}
+}
+
+// Semaphore is the stored state of a semaphore: its permits that are taken.
+type Semaphore struct {
+	Limit   int       `json:"limit,omitempty"` // of a concurrency key; others take theirs from a quota
+	Permits []Permit  `json:"places,omitempty"`
+	Time    time.Time `json:"time,omitzero"` // of the last change
+}
+
+// Permit is a permit held by a run.
+type Permit struct {
+	Run   string `json:"run"`             // "tenant.run"
+	Claim uint64 `json:"claim,omitempty"` // sequence of the claim that uses it; 0: granted, and the run has not claimed yet
+}
+
+// HolderOf returns the name of a run as Permit.Run has it.
+func HolderOf(run Ref) string { return run.Tenant + "." + run.Run }
+
+// Ref returns the run that holds the permit.
+func (p *Permit) Ref() Ref {
+	tenant, run, _ := strings.Cut(p.Run, ".")
+	return Ref{Tenant: tenant, Run: run}
+}
+
+// Of returns the index of a run in Permits, or -1.
+func (l *Semaphore) Of(run Ref) int {
+	holder := HolderOf(run)
+	return slices.IndexFunc(l.Permits, func(p Permit) bool { return p.Run == holder })
+}
