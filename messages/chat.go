@@ -132,6 +132,9 @@ type ToolSpec struct {
 	InputSchema json.RawMessage `json:"inputSchema"` // JSON Schema 2020-12 of an object
 	Effect      Effect          `json:"effect"`
 	Destructive bool            `json:"destructive,omitempty"` // a call waits for an approval, unless the agent says otherwise
+	// SafeByDefault is of a tool that reaches nothing but the run itself and what people tell it. A worker offers others
+	// only where its operator grants them.
+	SafeByDefault bool `json:"safeByDefault,omitempty"`
 }
 
 // Effect says what running a call twice does.

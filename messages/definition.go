@@ -59,7 +59,11 @@ type Definition struct {
 	Hooks           []Hook            `json:"hooks,omitempty"`                             // HTTP calls at points of a run
 	Session         *SessionPolicy    `json:"session,omitempty"`                           // default: its defaults
 
-	// Of calls that somebody must agree to.
+	// Of tools.
+	Grants      *Grants        `json:"grants,omitempty"`      // default: all that the operator of the worker grants
+	ToolRetries map[string]int `json:"toolRetries,omitempty"` // by the names of tools: retries of a call that a tool calls transient; default: the tool's
+
+	// Of calls that a person must agree to.
 	Approve *Approve `json:"approve,omitempty"` // default: calls of destructive tools wait for an approval, for 24h
 
 	// Of planner "plan".
@@ -201,18 +205,13 @@ func (d *Definition) Validate() error {
 	if err := d.checkHooks(); err != nil {
 		return err
 	}
-	if len(d.Tools) > maxTools {
-		return &FieldError{Field: "tools", Reason: fmt.Sprintf("more than %d", maxTools)}
-	}
-	for i, name := range d.Tools {
-		if err := strict.CheckToken(fmt.Sprintf("tools[%d]", i), name); err != nil {
-			return err
-		}
-		if slices.Index(d.Tools, name) != i {
-			return &FieldError{Field: fmt.Sprintf("tools[%d]", i), Reason: "named twice"}
-		}
+	if err := d.checkTools(); err != nil {
+		return err
 	}
 	if err := d.checkPlanning(); err != nil {
+		return err
+	}
+	if err := d.checkGrants(); err != nil {
 		return err
 	}
 	return d.checkApprove()

@@ -74,6 +74,11 @@ func fullDefinition() messages.Definition {
 			Always: []string{"read_file"}, Expires: messages.Duration(time.Hour), OnDeny: messages.OnDenyEnd,
 		},
 		Session: &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
+		Grants: &messages.Grants{
+			Hosts: []string{"api.example.com", "*.docs.example.com:8443"}, Methods: []string{"GET"}, Credentials: []string{"tracker"},
+			Databases: []string{"orders"}, Writable: []string{}, KV: messages.KVSession,
+		},
+		ToolRetries: map[string]int{"read_file": 1},
 		Hooks: []messages.Hook{{
 			On: messages.HookPreTool, URL: "https://hooks.example.com/a?b=c", Timeout: messages.Duration(2 * time.Second), OnFailure: messages.HookFail,
 			Headers: map[string]string{"X-Team": "core"},
@@ -141,7 +146,7 @@ func fullRecords() []record.Record {
 			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Prefix: record.Records{&record.StepStarted{Step: 1}},
 			Tools: []messages.ToolSpec{{
 				Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(`{"type":"object"}`),
-				Effect: messages.EffectRead, Destructive: true,
+				Effect: messages.EffectRead, Destructive: true, SafeByDefault: true,
 			}},
 		},
 		&record.Claimed{Claim: "k1", Worker: "w1", Ticket: 7, Delivery: 2, Resumes: "approval", Tools: []messages.ToolSpec{{Name: "read_file"}}},

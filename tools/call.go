@@ -43,7 +43,7 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	limited, stop := context.WithTimeoutCause(ctx, most, errTimeout)
 	defer stop()
 	began := time.Now()
-	r, err := s.guarded(limited, m, c)
+	r, err := s.retried(limited, m, c)
 	if err == nil && r.Park == nil {
 		m.nanos.Add(int64(time.Since(began)))
 		m.calls.Add(1)
@@ -52,6 +52,7 @@ func (s *Set) Call(ctx context.Context, name string, c Call) (Result, error) {
 	case err == nil && !r.IsError:
 	case ctx.Err() != nil:
 		return Result{}, context.Cause(ctx)
+	case err == nil && r.Transient: // it is known that nothing came of it
 	case errors.Is(context.Cause(limited), errTimeout):
 		r = m.late(most)
 	case err != nil:
@@ -111,6 +112,7 @@ func (r Result) normal() Result {
 	if r.Park != nil {
 		return Result{Park: r.Park}
 	}
+	r.Transient = false
 	if !r.IsError {
 		r.Code = ""
 	} else if r.Code == "" {

@@ -31,6 +31,7 @@ type member struct {
 	spec    messages.ToolSpec
 	schema  *schema
 	timeout time.Duration // its own; 0: that of the set
+	retry   Retry         // its own; zero: none
 
 	calls, nanos atomic.Int64 // that were answered, and how long they took together
 }
@@ -73,6 +74,9 @@ func newMember(t Tool) (*member, error) {
 		if m.timeout = own.Timeout(); m.timeout <= 0 {
 			return nil, fmt.Errorf("timeout %v is not more than zero", m.timeout)
 		}
+	}
+	if own, ok := t.(Retrier); ok {
+		m.retry = own.Retry()
 	}
 	var err error
 	if m.schema, err = newSchema(m.spec.InputSchema); err != nil {

@@ -28,6 +28,19 @@ type Tool interface {
 // Timeouter is a Tool with a timeout of its own instead of DefaultTimeout. It is more than zero and always the same.
 type Timeouter interface{ Timeout() time.Duration }
 
+// Retrier is a Tool whose calls are made again after a Transient result.
+type Retrier interface {
+	// Retry is always the same.
+	Retry() Retry
+}
+
+// Retry is how often, and how soon. The time that a call may take bounds all of its attempts together.
+type Retry struct {
+	Retries int           // after the first attempt
+	First   time.Duration // wait before the first of them; each further wait is twice as long
+	Most    time.Duration // a wait is never longer
+}
+
 // DefaultTimeout is how long a call may take.
 const DefaultTimeout = 30 * time.Second
 
@@ -40,6 +53,12 @@ type Call struct {
 	Workspace *sandbox.Workspace // the run's files, only until Call returns; nil in a run without files
 	// Timeout, if above 0, is the most that the run's agent gives the call. A Set never waits longer because of it.
 	Timeout time.Duration
+	// Retries, if not nil, is what the run's agent says in place of what a Retrier says.
+	Retries *int
+	// Session is that of the run; empty without one.
+	Session string
+	// Grants are what the run's agent leaves of what the operator granted. A tool that reaches anything outside keeps to both.
+	Grants messages.Grants
 	// Begin returns an error when the run is another worker's by now, and the call must have no effect. It was asked right
 	// before Call. A tool that prepares for a while asks again, right before its effect, and returns the error. It may be nil.
 	Begin func() error
@@ -51,6 +70,9 @@ type Result struct {
 	IsError bool             // the tool could not do it, and Content says why and what would help
 	Code    messages.Code    // of an error; default tool_failed
 	Files   []string         // paths in the workspace that the call wrote
+	// Transient says of an error that nothing came of the call and that the same call may succeed soon. A Set makes it again
+	// where the tool is a Retrier or the agent says so. A tool with the effect once says it only when it is certain.
+	Transient bool
 	// Meta says more about the answer, for people and programs: the model is not told. It is in the run's result and events,
 	// as JSON of 4 KiB at most; what does not fit or is no JSON is left out, and "_leftOut" says how many.
 	Meta map[string]any

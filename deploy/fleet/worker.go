@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/deploy/toolbox"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
@@ -25,8 +26,6 @@ import (
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
-	"github.com/longshore-run/longshore/tools/files"
-	"github.com/longshore-run/longshore/tools/human"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/live"
 	"github.com/longshore-run/longshore/worker/memory"
@@ -42,7 +41,7 @@ type Parts struct {
 	// Model they do not count, nor does Selector.
 	Endpoints []model.Endpoint
 	Selector  model.Selector                                     // chooses among the models of an agent; default: their order
-	Tools     []tools.Tool                                       // beside the file tools
+	Tools     []tools.Tool                                       // beside those of package toolbox
 	Files     func(run messages.Ref) (*sandbox.Workspace, error) // default: a folder for each run
 	Cache     runner.Cache                                       // holds the states of runs; default: Redis, from the settings
 	Hooks     []runner.Hook                                      // called in every run
@@ -90,9 +89,14 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	said.store = logentries.New(b)
-	set, err := toolset(parts.Tools)
+	box, err := toolbox.Open(ctx, &s.Tools, said.of("tools"))
 	if err != nil {
 		return err
+	}
+	defer func() { _ = box.Close() }()
+	set, err := tools.NewSet(slices.Concat(box.Tools, parts.Tools)...)
+	if err != nil {
+		return fmt.Errorf("make toolset: %w", err)
 	}
 	set.Log, set.Timeout = said.of("tools"), s.ToolTimeout
 	metrics := observability.NewMetrics(version)
@@ -186,22 +190,6 @@ func (p *Parts) cache(short *memory.ShortTerm) runner.Cache {
 		return p.Cache
 	}
 	return cache(short)
-}
-
-func toolset(more []tools.Tool) (*tools.Set, error) {
-	fileTools, err := files.Tools()
-	if err != nil {
-		return nil, fmt.Errorf("make file tools: %w", err)
-	}
-	ask, err := human.Tools()
-	if err != nil {
-		return nil, fmt.Errorf("make ask_human: %w", err)
-	}
-	set, err := tools.NewSet(slices.Concat(fileTools, ask, more)...)
-	if err != nil {
-		return nil, fmt.Errorf("make toolset: %w", err)
-	}
-	return set, nil
 }
 
 // shortTerm is nil when the operator works without.

@@ -10,6 +10,7 @@ type Dev struct {
 	Models
 	Logs
 	Hooks
+	Tools
 	Webhooks
 	Access
 	Traces
@@ -31,7 +32,7 @@ type Dev struct {
 func (s *Dev) Worker() Worker {
 	return Worker{
 		Slots: s.Slots, DrainTimeout: s.DrainTimeout, MaxAttempts: s.MaxAttempts, ModelTimeout: s.ModelTimeout, MemoryTTL: s.MemoryTTL,
-		ToolTimeout: s.ToolTimeout, BlobBytes: s.BlobBytes, MaxInput: s.MaxInput, Hooks: s.Hooks,
+		ToolTimeout: s.ToolTimeout, BlobBytes: s.BlobBytes, MaxInput: s.MaxInput, Hooks: s.Hooks, Tools: s.Tools,
 	}
 }
 

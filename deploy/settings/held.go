@@ -9,7 +9,8 @@ type Held struct {
 }
 
 // HeldBy are the secrets of an environment by the variables that dispatchers and workers know, keys of the file of
-// LONGSHORE_PROVIDERS included. Variables are not checked. The error is about that file alone.
+// LONGSHORE_PROVIDERS and credentials of the file of LONGSHORE_TOOLS included. Variables are not checked. The error is about
+// those files alone.
 func HeldBy(environ []string) ([]Held, error) {
 	var out []Held
 	seen, vars := map[string]bool{}, environment(environ)
@@ -26,6 +27,15 @@ func HeldBy(environ []string) ([]Held, error) {
 			if values := Secrets(alone); len(values) > 0 {
 				out = append(out, Held{f.name, values})
 			}
+		}
+	}
+	if vars[toolsEnv] != "" {
+		t := Tools{ToolsFile: vars[toolsEnv]}
+		if err := t.readTools(environ); err != nil {
+			return nil, err
+		}
+		if values := t.Granted().Credentials.Values(); len(values) > 0 {
+			out = append(out, Held{toolsEnv, values})
 		}
 	}
 	if vars[providersEnv] == "" {

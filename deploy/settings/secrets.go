@@ -20,6 +20,9 @@ func collect(v reflect.Value, out *[]string) {
 	if m, ok := reflect.TypeAssert[Models](v); ok {
 		*out = append(*out, m.keys()...)
 	}
+	if t, ok := reflect.TypeAssert[Tools](v); ok {
+		*out = append(*out, t.Granted().Credentials.Values()...)
+	}
 	if t, ok := reflect.TypeAssert[Traces](v); ok {
 		*out = append(*out, t.tokens()...)
 	}

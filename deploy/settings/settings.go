@@ -35,6 +35,11 @@ func Load(v Checker, environ []string) error {
 			return err
 		}
 	}
+	if r, ok := v.(interface{ readTools(environ []string) error }); ok {
+		if err := r.readTools(environ); err != nil {
+			return err
+		}
+	}
 	return v.Check()
 }
 

@@ -19,7 +19,8 @@ import (
 // none.
 type Hosts struct{ listed map[string]bool }
 
-// Parse reads names such as hooks.example.com, hooks.example.com:8443 and 10.1.2.3; empty ones do not count.
+// Parse reads names such as hooks.example.com, hooks.example.com:8443, 10.1.2.3 and *.example.com, which is each name below
+// example.com and not that name itself; empty ones do not count.
 func Parse(list []string) (Hosts, error) {
 	h := Hosts{map[string]bool{}}
 	for _, s := range list {
@@ -31,13 +32,17 @@ func Parse(list []string) (Hosts, error) {
 			h.listed[ip.Unmap().String()] = true
 			continue
 		}
-		u, err := url.Parse("http://" + s)
-		if err != nil || u.Host != s || u.Hostname() == "" || strings.ContainsAny(s, "*@/?#%") {
+		name, below := strings.CutPrefix(s, "*.")
+		u, err := url.Parse("http://" + name)
+		if err != nil || u.Host != name || u.Hostname() == "" || strings.ContainsAny(name, "*@/?#%") {
 			return Hosts{}, fmt.Errorf("%q is not a host such as hooks.example.com, hooks.example.com:8443 or 10.1.2.3", s)
 		}
 		host := u.Hostname()
 		if ip, err := netip.ParseAddr(host); err == nil {
 			host = ip.Unmap().String()
+		}
+		if below {
+			host = "*." + host
 		}
 		if port := u.Port(); port != "" {
 			host = net.JoinHostPort(host, port)
@@ -52,8 +57,26 @@ func (h Hosts) Empty() bool { return len(h.listed) == 0 }
 
 // Lists reports whether a host with its port, as Endpoint writes it, is listed: with that port, or without any.
 func (h Hosts) Lists(endpoint string) bool {
-	name, _, err := net.SplitHostPort(endpoint)
-	return err == nil && (h.listed[name] || h.listed[endpoint])
+	name, port, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		return false
+	}
+	if h.listed[name] || h.listed[endpoint] {
+		return true
+	}
+	if _, err := netip.ParseAddr(name); err == nil { // an address is below no name
+		return false
+	}
+	for {
+		_, parent, more := strings.Cut(name, ".")
+		if !more {
+			return false
+		}
+		if wild := "*." + parent; h.listed[wild] || h.listed[net.JoinHostPort(wild, port)] {
+			return true
+		}
+		name = parent
+	}
 }
 
 // ListsAddress reports whether an address is listed as one: with that port, or without any.

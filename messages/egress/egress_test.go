@@ -55,6 +55,31 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+func TestHostsBelowAName(t *testing.T) {
+	t.Parallel()
+	h, err := egress.Parse([]string{"*.Example.com", "*.other.example:8443"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]bool{
+		"https://a.example.com": true, "https://a.b.example.com:81": true, "https://example.com": false, "https://aexample.com": false,
+		"https://a.example.com.evil.net": false, "https://a.other.example:8443": true, "https://a.other.example": false,
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Lists(egress.Endpoint(u)); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+	for _, bad := range []string{"*", "*.", "**.example.com", "a.*.example.com", "*.*.example.com", "*example.com"} {
+		if _, err := egress.Parse([]string{bad}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
 // The guard sees the address that a name has led to, and what it refuses is never dialled.
 func TestTheGuardSeesTheAddress(t *testing.T) {
 	t.Parallel()

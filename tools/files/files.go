@@ -42,7 +42,7 @@ type (
 // Tools are list_files, read_file and write_file.
 func Tools() ([]tools.Tool, error) {
 	list, err := tools.Func(messages.ToolSpec{
-		Name: "list_files", Effect: messages.EffectRead,
+		Name: "list_files", Effect: messages.EffectRead, SafeByDefault: true,
 		Description: "Lists the files in the workspace and all its folders: one relative path per line. " +
 			"A path with unusual characters is written as a quoted string.",
 	}, listFiles)
@@ -50,7 +50,7 @@ func Tools() ([]tools.Tool, error) {
 		return nil, err
 	}
 	read, err := tools.FuncOn(messages.ToolSpec{
-		Name: "read_file", Effect: messages.EffectRead,
+		Name: "read_file", Effect: messages.EffectRead, SafeByDefault: true,
 		Description: "Returns the content of a UTF-8 text file in the workspace. A long file comes in pieces: " +
 			"the end of a piece says with which offset to read on.",
 	}, func(in readArgs) string { return resource(in.FilePath) }, readFile)
@@ -58,7 +58,7 @@ func Tools() ([]tools.Tool, error) {
 		return nil, err
 	}
 	write, err := tools.FuncOn(messages.ToolSpec{
-		Name: "write_file", Effect: messages.EffectIdempotent,
+		Name: "write_file", Effect: messages.EffectIdempotent, SafeByDefault: true,
 		Description: "Writes a UTF-8 text file in the workspace. It replaces the whole file; missing folders are made.",
 	}, func(in writeArgs) string { return resource(in.FilePath) }, writeFile)
 	if err != nil {

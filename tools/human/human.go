@@ -24,7 +24,7 @@ type askArgs struct {
 // Tools are ask_human.
 func Tools() ([]tools.Tool, error) {
 	ask, err := tools.Func(messages.ToolSpec{
-		Name: "ask_human", Effect: messages.EffectRead,
+		Name: "ask_human", Effect: messages.EffectRead, SafeByDefault: true,
 		Description: "Asks a person and returns the answer, which may take hours. Ask only what you cannot find out yourself.",
 	}, askHuman)
 	if err != nil {

@@ -101,10 +101,15 @@ func (x *toolWork) countRepeated(wave []agent.OpenCall) {
 }
 
 func (x *toolWork) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Call {
-	return tools.Call{
-		Run: x.run, ID: c.ID, Key: x.key(x.journal.state.Step, c.ID), Arguments: x.calls.args[c.ID], Workspace: ws,
-		Timeout: time.Duration(x.journal.state.Agent.ToolTimeout),
+	s := x.journal.state
+	call := tools.Call{
+		Run: x.run, ID: c.ID, Key: x.key(s.Step, c.ID), Arguments: x.calls.args[c.ID], Workspace: ws,
+		Timeout: time.Duration(s.Agent.ToolTimeout), Session: s.Task.Session, Grants: s.Agent.GrantOf(),
 	}
+	if n, ok := s.Agent.ToolRetries[c.Name]; ok {
+		call.Retries = &n
+	}
+	return call
 }
 
 // perform runs in any goroutine.

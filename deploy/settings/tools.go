@@ -1,0 +1,127 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/tools/credential"
+)
+
+const (
+	toolsEnv       = "LONGSHORE_TOOLS"
+	toolsVersion   = "longshore.run/v1"
+	toolsKind      = "Tools"
+	maxToolsFile   = 1 << 20
+	maxCredentials = 256
+)
+
+// Tools say what the tools of a worker may reach beyond the run itself: nothing without the file.
+type Tools struct {
+	ToolsFile string `env:"LONGSHORE_TOOLS" help:"YAML file that grants tools what they may reach: hosts, databases, servers (default: nothing)"`
+
+	granted *Granted // as Load read it
+}
+
+// Granted is what the file of LONGSHORE_TOOLS grants.
+type Granted struct {
+	Credentials *credential.Store
+	// Families are the other parts of the file by the names of families of tools. What a part means its family knows.
+	Families map[string]json.RawMessage
+	Dir      string // of the file: names of files in it are relative to there
+}
+
+// Granted is what the file grants; without one, nothing.
+func (t *Tools) Granted() *Granted {
+	if t.granted == nil {
+		return &Granted{}
+	}
+	return t.granted
+}
+
+// Wrong is an error about the tools file that names it.
+func (t *Tools) Wrong(err error) error {
+	return Errorf("%s: %s: %s", toolsEnv, t.ToolsFile, oneLine(err.Error()))
+}
+
+func (t *Tools) readTools(environ []string) error {
+	if t.ToolsFile == "" {
+		return nil
+	}
+	data, err := document.Read(t.ToolsFile, maxToolsFile)
+	if err != nil {
+		return Errorf("%s: %s", toolsEnv, oneLine(err.Error()))
+	}
+	if t.granted, err = parseTools(data, filepath.Dir(t.ToolsFile), environment(environ)); err != nil {
+		return t.Wrong(err)
+	}
+	return nil
+}
+
+// parseTools reads a tools file and the secrets that its credentials name.
+func parseTools(data []byte, dir string, env map[string]string) (*Granted, error) {
+	asJSON, err := document.Only(data, maxToolsFile)
+	if errors.Is(err, document.ErrEmpty) {
+		return nil, errors.New("is empty: it needs apiVersion, kind and spec")
+	} else if err != nil {
+		return nil, err
+	}
+	var file struct {
+		APIVersion string                     `json:"apiVersion"`
+		Kind       string                     `json:"kind"`
+		Spec       map[string]json.RawMessage `json:"spec"`
+	}
+	if err := strict.Decode(asJSON, &file); err != nil {
+		return nil, err
+	}
+	if file.APIVersion != toolsVersion {
+		return nil, &messages.FieldError{Field: "apiVersion", Reason: "must be " + toolsVersion}
+	}
+	if file.Kind != toolsKind {
+		return nil, &messages.FieldError{Field: "kind", Reason: "must be " + toolsKind}
+	}
+	var named map[string]credential.Config
+	const field = "credentials"
+	if raw, ok := file.Spec[field]; ok {
+		if err := strict.Decode(raw, &named); err != nil {
+			return nil, strict.Under("spec."+field, err)
+		}
+		delete(file.Spec, field)
+	}
+	if len(named) > maxCredentials {
+		return nil, &messages.FieldError{Field: "spec.credentials", Reason: fmt.Sprintf("more than %d", maxCredentials)}
+	}
+	store, err := credential.New(named, func(c credential.Config) (string, error) { return secretOf(c, dir, env) })
+	if err != nil {
+		return nil, strict.Under("spec", err)
+	}
+	return &Granted{Credentials: store, Families: file.Spec, Dir: dir}, nil
+}
+
+// secretOf reads the secret of a credential.
+func secretOf(c credential.Config, dir string, env map[string]string) (string, error) {
+	if c.Env != "" {
+		if env[c.Env] == "" {
+			return "", fmt.Errorf("the variable %s is not set: set it to the secret", strict.Shown(c.Env))
+		}
+		return env[c.Env], nil
+	}
+	name := c.File
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	data, err := document.Read(name, maxKeyFile)
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimSpace(string(data))
+	if secret == "" {
+		return "", fmt.Errorf("the file %s is empty: put the secret into it", strict.Shown(c.File))
+	}
+	return secret, nil
+}

@@ -1,0 +1,90 @@
+package settings_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+)
+
+// toolsFile writes a tools file with a spec, and the file of a secret beside it.
+func toolsFile(t *testing.T, spec string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "tools.yaml")
+	for file, text := range map[string]string{
+		name: "apiVersion: longshore.run/v1\nkind: Tools\nspec:\n" + spec, filepath.Join(filepath.Dir(name), "key"): " from-a-file-42\n",
+		filepath.Join(filepath.Dir(name), "empty"): "\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return name
+}
+
+func worker(file string, more ...string) (*settings.Worker, error) {
+	s := new(settings.Worker)
+	return s, settings.Load(s, append(more, "NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS="+file))
+}
+
+func TestToolsFile(t *testing.T) {
+	file := toolsFile(t, `  credentials:
+    tracker: {env: TRACKER_TOKEN, hosts: [api.tracker.example]}
+    orders: {file: key}
+  http: {hosts: [api.tracker.example]}
+`)
+	s, err := worker(file, "TRACKER_TOKEN=from-a-variable-42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := s.Granted()
+	if got := g.Credentials.Names(); !slices.Equal(got, []string{"orders", "tracker"}) {
+		t.Errorf("credentials %v", got)
+	}
+	if len(g.Families) != 1 || !strings.Contains(string(g.Families["http"]), "api.tracker.example") || g.Dir != filepath.Dir(file) {
+		t.Errorf("granted %+v", g)
+	}
+	secrets := settings.Secrets(*s)
+	for _, want := range []string{"from-a-variable-42", "from-a-file-42"} {
+		if !slices.Contains(secrets, want) {
+			t.Errorf("%s would not be redacted", want)
+		}
+	}
+	held, err := settings.HeldBy([]string{"LONGSHORE_TOOLS=" + file, "TRACKER_TOKEN=from-a-variable-42"})
+	if err != nil || !slices.ContainsFunc(held, func(h settings.Held) bool {
+		return h.Variable == "LONGSHORE_TOOLS" && slices.Contains(h.Values, "from-a-variable-42")
+	}) {
+		t.Errorf("held %v, %v", held, err)
+	}
+	if s, err := worker(""); err != nil || len(s.Granted().Families) != 0 || s.Granted().Credentials.Has("x") {
+		t.Errorf("without a file: %+v, %v", s.Granted(), err)
+	}
+}
+
+func TestWrongToolsFiles(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"no variable":       {"  credentials: {a: {env: MISSING}}", "spec.credentials.a: the variable MISSING is not set"},
+		"an empty file":     {"  credentials: {a: {file: empty}}", "spec.credentials.a: the file empty is empty"},
+		"no file":           {"  credentials: {a: {file: gone}}", "spec.credentials.a: "},
+		"a strange name":    {"  credentials: {a b: {file: key}}", "spec.credentials.a b"},
+		"an unknown field":  {"  credentials: {a: {file: key, colour: red}}", "spec.credentials.a.colour: unknown field"},
+		"no host":           {"  credentials: {a: {file: key, header: X-Key}}", "spec.credentials.a.hosts: is missing"},
+		"a list":            {"  - http", "spec: must be an object"},
+		"another kind":      {"  {}\nkind: Agent", "kind"},
+		"nothing but words": {" hello", "spec: must be an object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := toolsFile(t, c.spec)
+			_, err := worker(file)
+			if err == nil || !strings.HasPrefix(err.Error(), "LONGSHORE_TOOLS: "+file+": ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+	if _, err := worker(filepath.Join(t.TempDir(), "gone.yaml")); err == nil || !strings.HasPrefix(err.Error(), "LONGSHORE_TOOLS: ") {
+		t.Errorf("no file: %v", err)
+	}
+}

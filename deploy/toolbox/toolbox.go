@@ -1,0 +1,91 @@
+// Package toolbox makes the tools of a worker: those that are safe by default, and those that the operator's file grants,
+// a part of it for each family of tools. A family is a leaf below tools and one row of the table here.
+package toolbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/strict"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/tools/credential"
+	"github.com/longshore-run/longshore/tools/files"
+	"github.com/longshore-run/longshore/tools/human"
+)
+
+// Needs are what families are made of, beside their part of the file.
+type Needs struct {
+	Credentials *credential.Store
+	Dir         string       // names of files in the operator's file are relative to it
+	Log         *slog.Logger // never gets arguments or results
+}
+
+// Box holds the tools of a worker.
+type Box struct {
+	Tools []tools.Tool
+
+	shut []func() error
+}
+
+// Close ends what the tools hold open. No call may be under way.
+func (b *Box) Close() error {
+	var errs []error
+	for _, shut := range slices.Backward(b.shut) {
+		errs = append(errs, shut())
+	}
+	return errors.Join(errs...)
+}
+
+// family makes the tools of one part of the file. Errors about its content are *messages.FieldError within the part. The
+// tools must be ready when it returns, and ctx ends it.
+type family func(ctx context.Context, part json.RawMessage, n Needs) (made []tools.Tool, shut func() error, err error)
+
+// families are those that need a grant, by the names of their parts.
+func families() map[string]family {
+	return map[string]family{}
+}
+
+// Open makes the tools that need no grant, and those of the file. The caller closes the Box.
+func Open(ctx context.Context, t *settings.Tools, log *slog.Logger) (*Box, error) {
+	b := &Box{}
+	for _, safe := range []func() ([]tools.Tool, error){files.Tools, human.Tools} {
+		made, err := safe()
+		if err != nil {
+			return nil, fmt.Errorf("make tools: %w", err)
+		}
+		b.Tools = append(b.Tools, made...)
+	}
+	granted, known := t.Granted(), families()
+	needs := Needs{Credentials: granted.Credentials, Dir: granted.Dir, Log: log}
+	for _, name := range slices.Sorted(maps.Keys(granted.Families)) {
+		if err := b.open(ctx, known, name, granted.Families[name], needs); err != nil {
+			return nil, errors.Join(t.Wrong(strict.Under("spec", err)), b.Close())
+		}
+	}
+	return b, nil
+}
+
+func (b *Box) open(ctx context.Context, known map[string]family, name string, part json.RawMessage, needs Needs) error {
+	open := known[name]
+	if open == nil {
+		return &messages.FieldError{Field: strict.Shown(name), Reason: "is no family of tools; known: " +
+			strings.Join(slices.Sorted(maps.Keys(known)), ", ") + ", and credentials"}
+	}
+	made, shut, err := open(ctx, part, needs)
+	if err != nil {
+		return strict.Under(name, err)
+	}
+	b.Tools = append(b.Tools, made...)
+	if shut != nil {
+		b.shut = append(b.shut, shut)
+	}
+	return nil
+}
