@@ -25,6 +25,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -85,7 +86,7 @@ func (y *yard) dispatcher() (stop func()) {
 	return y.dispatcherWith(nil)
 }
 
-func (y *yard) dispatcherWith(index service.RunIndex) (stop func()) {
+func (y *yard) dispatcherWith(index runindex.Index) (stop func()) {
 	y.t.Helper()
 	nc := embeddedtest.Conn(y.t, y.servers)
 	b, err := bus.Open(y.t.Context(), nc, bus.Config{})

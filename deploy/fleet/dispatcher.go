@@ -77,7 +77,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	} else if signed > 0 {
 		log.InfoContext(ctx, "keys, agents, prompts and quotas that were stored unsigned are signed", "entries", signed)
 	}
-	sender, shut, err := webhooks(s.Webhooks, version)
+	sender, shut, err := webhookSender(s.Webhooks, version)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/observability"
@@ -50,7 +50,7 @@ func folders() []string {
 }
 
 // asked is what the service asks: a nil index is none.
-func asked(x *index.Index) service.RunIndex {
+func asked(x *index.Index) runindex.Index {
 	if x == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/observability"
@@ -49,13 +50,13 @@ func watcherMetrics(m *observability.Metrics, hub *events.Hub) error {
 }
 
 func webhookMetrics(m *observability.Metrics, svc *service.Service) error {
-	count := func(name, help string, of func(service.Stats) uint64) error {
-		return m.Counter(name, help, func() float64 { return float64(of(svc.Stats())) })
+	count := func(name, help string, of func(webhooks.Stats) uint64) error {
+		return m.Counter(name, help, func() float64 { return float64(of(svc.Webhooks())) })
 	}
 	return errors.Join(
-		count("webhooks_delivered_total", "Webhooks that were delivered.", func(s service.Stats) uint64 { return s.WebhooksDelivered }),
-		count("webhook_failures_total", "Attempts to deliver a webhook that failed.", func(s service.Stats) uint64 { return s.WebhooksFailed }),
-		count("webhooks_given_up_total", "Webhooks that became dead letters.", func(s service.Stats) uint64 { return s.WebhooksGivenUp }),
+		count("webhooks_delivered_total", "Webhooks that were delivered.", func(s webhooks.Stats) uint64 { return s.Delivered }),
+		count("webhook_failures_total", "Attempts to deliver a webhook that failed.", func(s webhooks.Stats) uint64 { return s.Failed }),
+		count("webhooks_given_up_total", "Webhooks that became dead letters.", func(s webhooks.Stats) uint64 { return s.GivenUp }),
 	)
 }
 

@@ -2,12 +2,12 @@ package fleet
 
 import (
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
 	"github.com/longshore-run/longshore/dispatcher/webhook"
 )
 
-// webhooks makes what delivers webhooks; nil when there is no secret to sign them with.
-func webhooks(s settings.Webhooks, version string) (sender service.Sender, shut func(), err error) {
+// webhookSender makes what delivers webhooks; nil when there is no secret to sign them with.
+func webhookSender(s settings.Webhooks, version string) (sender webhooks.Sender, shut func(), err error) {
 	secrets := s.Secrets()
 	if len(secrets) == 0 {
 		return nil, func() {}, nil

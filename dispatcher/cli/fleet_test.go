@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
@@ -39,11 +40,11 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	return newFleetWith(t, func(*bus.Bus) service.RunIndex { return nil })
+	return newFleetWith(t, func(*bus.Bus) runindex.Index { return nil })
 }
 
 // newFleetWith has a dispatcher with an index of runs.
-func newFleetWith(t *testing.T, index func(*bus.Bus) service.RunIndex) *fleet {
+func newFleetWith(t *testing.T, index func(*bus.Bus) runindex.Index) *fleet {
 	t.Helper()
 	f := newStreams(t)
 	nc := embeddedtest.Conn(t, f.servers)

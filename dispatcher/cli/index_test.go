@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/dispatcher/service"
+	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
@@ -19,7 +19,7 @@ import (
 // indexed is a fleet whose dispatcher keeps an index, with a run that was cancelled before it began for each tenant.
 func indexed(t *testing.T, tenants ...string) *fleet {
 	t.Helper()
-	f := newFleetWith(t, func(b *bus.Bus) service.RunIndex {
+	f := newFleetWith(t, func(b *bus.Bus) runindex.Index {
 		x, err := index.New(index.Config{Bus: b, Where: filepath.Join(t.TempDir(), "index.db")})
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -17,9 +18,6 @@ const (
 	actTimeout    = 5 * time.Second // to tell of an act
 	maxCallerText = 256             // bytes of what is kept of a caller
 )
-
-// callerKey is where the context of a request has its caller.
-type callerKey struct{}
 
 // withCaller is a context that knows for whom a request is made. Users of a tenant cannot say whose key it was: there is
 // nobody between them and the dispatcher who has looked.
@@ -31,16 +29,11 @@ func withCaller(ctx context.Context, req micro.Request) context.Context {
 	var c control.Caller
 	_ = json.Unmarshal([]byte(text), &c) // of a newer client, or nonsense: what can be read counts
 	c.Who, c.Remote = strict.Clip(c.Who, maxCallerText), strict.Clip(c.Remote, maxCallerText)
-	return context.WithValue(ctx, callerKey{}, c)
-}
-
-func callerOf(ctx context.Context) control.Caller {
-	c, _ := ctx.Value(callerKey{}).(control.Caller)
-	return c
+	return request.WithCaller(ctx, c)
 }
 
 // tell has an event made of each request that is audited, before bound gives the requests their second subjects.
-func (s *Service) tell(all map[string]answerFunc) {
+func (s *Service) tell(all request.Handlers) {
 	for _, o := range control.Operations() {
 		if o.Audited {
 			all[o.Subject] = s.told(o.Subject, all[o.Subject])
@@ -49,12 +42,12 @@ func (s *Service) tell(all map[string]answerFunc) {
 }
 
 // told is an answer that is told of. What was refused changed nothing, and has no event.
-func (s *Service) told(subject string, do answerFunc) answerFunc {
+func (s *Service) told(subject string, do request.Handler) request.Handler {
 	return func(ctx context.Context, body []byte) (any, error) {
 		reply, err := do(ctx, body)
 		outcome, code := control.ActDone, messages.Code("")
 		if err != nil {
-			p := problem(err)
+			p := request.Problem(err)
 			if code = p.Code; code != messages.CodeInternal || p.Status == http.StatusNotImplemented {
 				return reply, err
 			}
@@ -64,7 +57,7 @@ func (s *Service) told(subject string, do answerFunc) answerFunc {
 		if tenant == "" {
 			tenant = messages.DefaultTenant
 		}
-		c := callerOf(ctx)
+		c := request.CallerOf(ctx)
 		act.Who, act.Remote, act.Outcome, act.Code = c.Who, c.Remote, outcome, code
 		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 		defer cancel()

@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
@@ -13,7 +14,7 @@ import (
 )
 
 // bound adds the subjects of clients that are bound to a tenant.
-func bound(all map[string]answerFunc) {
+func bound(all request.Handlers) {
 	for _, o := range control.Operations() {
 		if o.Tenants {
 			all[control.TenantSubject("*", o.Subject)] = all[o.Subject]

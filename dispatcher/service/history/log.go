@@ -1,0 +1,86 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Bounds of a page of a log.
+const maxPageEntries = 256
+
+// log answers with a page of a run's log. Clients may not read the stream; this is how they see it.
+func (h *History) log(ctx context.Context, body []byte) (any, error) {
+	var req control.LogRequest
+	if err := strict.Decode(body, &req); err != nil {
+		return nil, err
+	}
+	ref, err := control.RunRequest{Tenant: req.Tenant, ID: req.ID}.Ref()
+	if err != nil {
+		return nil, err
+	}
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	if err := h.cfg.Runs.HasLog(ctx, ref); err != nil {
+		return nil, err
+	}
+	return h.page(ctx, ref, req)
+}
+
+func (h *History) page(ctx context.Context, ref messages.Ref, req control.LogRequest) (*control.LogPage, error) {
+	room := h.cfg.Room.Page()
+	if req.Offset > 0 {
+		if e, ok := h.parts.find(ref, req.After); ok {
+			return h.partOf(req.Offset, e, room)
+		}
+	}
+	page := &control.LogPage{Entries: []control.EntryCopy{}}
+	size := 0
+	for e, err := range h.cfg.Log.Read(ctx, ref, req.After, runlog.Tail) {
+		if err != nil {
+			return nil, err
+		}
+		l, err := control.NewEntryCopy(e)
+		if err != nil {
+			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
+		}
+		data, err := json.Marshal(l)
+		if err != nil {
+			return nil, fmt.Errorf("encode entry %d of %s: %w", e.Seq, ref, err)
+		}
+		size += len(data) + len(",")
+		switch {
+		case len(page.Entries) == 0 && size > room:
+			return h.partOf(req.Offset, &keptEntry{run: ref, after: req.After, seq: e.Seq, data: data}, room)
+		case len(page.Entries) == maxPageEntries, size > room:
+			page.More = true
+			return page, nil
+		}
+		page.Entries = append(page.Entries, l)
+	}
+	return page, nil
+}
+
+// partOf is the part of an entry from an offset that fits a message, where it is in base64. The entry is kept until its last
+// part was asked for.
+func (h *History) partOf(offset int, e *keptEntry, room int) (*control.LogPage, error) {
+	if offset >= len(e.data) {
+		return nil, &messages.FieldError{Field: "offset", Reason: fmt.Sprintf("entry %d has %d bytes", e.seq, len(e.data))}
+	}
+	end := min(len(e.data), offset+room/4*3)
+	if end < len(e.data) {
+		h.parts.keep(e)
+	} else {
+		h.parts.drop(e)
+	}
+	return &control.LogPage{
+		Entries: []control.EntryCopy{}, More: true,
+		Part: &control.LogPart{Seq: e.seq, Offset: offset, Size: len(e.data), Data: e.data[offset:end]},
+	}, nil
+}

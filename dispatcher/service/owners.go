@@ -1,0 +1,103 @@
+package service
+
+import (
+	"maps"
+
+	"github.com/longshore-run/longshore/dispatcher/service/admission"
+	"github.com/longshore-run/longshore/dispatcher/service/approvals"
+	"github.com/longshore-run/longshore/dispatcher/service/batches"
+	"github.com/longshore-run/longshore/dispatcher/service/deadletters"
+	"github.com/longshore-run/longshore/dispatcher/service/definitions"
+	"github.com/longshore-run/longshore/dispatcher/service/feedback"
+	"github.com/longshore-run/longshore/dispatcher/service/forks"
+	"github.com/longshore-run/longshore/dispatcher/service/history"
+	"github.com/longshore-run/longshore/dispatcher/service/keys"
+	"github.com/longshore-run/longshore/dispatcher/service/quotas"
+	"github.com/longshore-run/longshore/dispatcher/service/request"
+	"github.com/longshore-run/longshore/dispatcher/service/runindex"
+	"github.com/longshore-run/longshore/dispatcher/service/runs"
+	"github.com/longshore-run/longshore/dispatcher/service/schedules"
+	"github.com/longshore-run/longshore/dispatcher/service/sessions"
+	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
+	"github.com/longshore-run/longshore/dispatcher/service/why"
+	"github.com/longshore-run/longshore/dispatcher/service/workers"
+)
+
+// owners answer the requests, each those about one noun. Those that others are built on stand first.
+type owners struct {
+	runs        *runs.Runs
+	webhooks    *webhooks.Webhooks
+	admission   *admission.Admission
+	definitions *definitions.Definitions
+
+	approvals   *approvals.Approvals
+	batches     *batches.Batches
+	deadletters *deadletters.DeadLetters
+	feedback    *feedback.Feedback
+	forks       *forks.Forks
+	history     *history.History
+	keys        *keys.Keys
+	quotas      *quotas.Quotas
+	runindex    *runindex.RunIndex
+	schedules   *schedules.Schedules
+	sessions    *sessions.Sessions
+	why         *why.Why
+	workers     *workers.Workers
+}
+
+// newOwners makes the owners, each with the roles that it needs.
+func newOwners(cfg *Config, has stores) owners {
+	var (
+		o          owners
+		b, log     = cfg.Bus, cfg.Log
+		controller = cfg.Controller
+		now        = controller.Now
+		room       = request.Room(cfg.Conn.MaxPayload)
+	)
+	o.runs = runs.New(runs.Config{Bus: b, Controller: controller, Webhooks: has.webhooks, Logs: has.logs, Room: room, Log: log})
+	o.webhooks = webhooks.New(webhooks.Config{
+		Sender: cfg.Webhooks, Queue: has.webhooks, Letters: has.letters, Runs: o.runs, Now: now, Log: log,
+		Tries: cfg.WebhookTries, Wait: cfg.WebhookWait,
+	})
+	o.admission = admission.New(admission.Config{
+		Bus: b, Catalog: cfg.Catalog, Workers: has.workers, Runs: o.runs, Webhooks: o.webhooks,
+		Now: now, NewID: controller.NewID, Log: log, MaxInput: cfg.MaxInput,
+	})
+	o.definitions = definitions.New(definitions.Config{
+		Catalog: cfg.Catalog, Events: cfg.Events, Policy: cfg.PromptPolicy, Redact: cfg.Redact, Log: log,
+	})
+
+	o.approvals = approvals.New(approvals.Config{Controller: controller, Semaphores: has.semaphores, Runs: o.runs, Room: room})
+	o.batches = batches.New(batches.Config{
+		Store: has.batches, Bus: b, Runs: o.runs, Admission: o.admission, Webhooks: o.webhooks, Now: now, Log: log, Every: cfg.Batches,
+	})
+	o.deadletters = deadletters.New(deadletters.Config{Store: has.letters, Admission: o.admission, Webhooks: o.webhooks})
+	o.feedback = feedback.New(feedback.Config{Events: cfg.Events, Runs: o.runs, Now: now, NewID: controller.NewID, Room: room})
+	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs})
+	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room})
+	o.keys = keys.New(keys.Config{Catalog: cfg.Catalog, Now: now, Log: log})
+	o.quotas = quotas.New(quotas.Config{Bus: b, Catalog: cfg.Catalog, Admission: o.admission, Now: now, Log: log})
+	o.runindex = runindex.New(runindex.Config{Index: cfg.Index, Bus: b, Runs: o.runs, Room: room, Log: log})
+	o.schedules = schedules.New(schedules.Config{
+		Store: has.schedules, Catalog: cfg.Catalog, Runs: o.runs, Admission: o.admission, Now: now, NewID: controller.NewID, Log: log,
+		Every: cfg.Sweep,
+	})
+	o.sessions = sessions.New(has.sessions, controller)
+	o.why = why.New(why.Config{
+		Bus: b, Controller: controller, Workers: has.workers, Sessions: has.sessions, Semaphores: has.semaphores, Runs: o.runs,
+	})
+	o.workers = workers.New(workers.Config{Fleet: has.workers, Bus: b, Log: log})
+	return o
+}
+
+// handlers are those of all owners.
+func (o *owners) handlers() request.Handlers {
+	all := request.Handlers{}
+	for _, of := range []interface{ Handlers() request.Handlers }{
+		o.runs, o.admission, o.definitions, o.approvals, o.batches, o.deadletters, o.feedback, o.forks, o.history, o.keys, o.quotas,
+		o.runindex, o.schedules, o.sessions, o.why, o.workers,
+	} {
+		maps.Copy(all, of.Handlers())
+	}
+	return all
+}

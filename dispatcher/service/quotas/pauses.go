@@ -1,0 +1,67 @@
+package quotas
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/longshore-run/longshore/dispatcher/service/request"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+)
+
+func (qs *Quotas) pauses(ctx context.Context, _ struct{}) (any, error) {
+	all, err := qs.cfg.Bus.QuotaStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b control.QuotaState) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	list := control.PauseList{Pauses: []control.PausedThing{}}
+	for _, q := range all {
+		if p := q.Quota.Paused; p != nil {
+			list.Pauses = append(list.Pauses, control.PausedThing{QuotaRef: q.QuotaRef, Pause: *p})
+		}
+	}
+	return list, nil
+}
+
+func (qs *Quotas) pause(ctx context.Context, req control.PauseRequest) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	if req.Kind == messages.QuotaAgent {
+		if _, err := qs.cfg.Catalog.Agent(ctx, req.Name); err != nil {
+			return nil, request.NoAgent(err)
+		}
+	}
+	paused := control.PausedThing{QuotaRef: req.QuotaRef}
+	_, err := qs.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
+		if q.Paused == nil {
+			q.Paused = &messages.Pause{By: req.By, Reason: req.Reason, At: qs.cfg.Now()}
+		}
+		paused.Pause = *q.Paused
+		return q, nil
+	})
+	return paused, err
+}
+
+func (qs *Quotas) resume(ctx context.Context, req control.PauseRequest) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	was := control.PausedThing{QuotaRef: req.QuotaRef}
+	_, err := qs.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
+		if q.Paused == nil {
+			return q, &messages.Problem{
+				Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
+				Code: messages.CodeNotFound, Detail: req.String() + " is not paused",
+			}
+		}
+		was.Pause, q.Paused = *q.Paused, nil
+		return q, nil
+	})
+	return was, err
+}

@@ -1,0 +1,164 @@
+// Package quotas answers the requests about what operators grant, and about pauses.
+package quotas
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/longshore-run/longshore/dispatcher/service/admission"
+	"github.com/longshore-run/longshore/dispatcher/service/request"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Config is what Quotas works with.
+type Config struct {
+	Bus       *bus.Bus // has the quotas, and what tenants have used
+	Catalog   *catalog.Catalog
+	Admission *admission.Admission
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Quotas answers the requests about what operators grant, and about pauses, which are part of a quota.
+type Quotas struct{ cfg Config }
+
+// New returns Quotas.
+func New(cfg Config) *Quotas { return &Quotas{cfg} }
+
+// Handlers are the requests about quotas and pauses.
+func (qs *Quotas) Handlers() request.Handlers {
+	return request.Handlers{
+		control.SubjectQuotaList:   request.Read(qs.quotaList),
+		control.SubjectQuotaGet:    request.Read(qs.quotaGet),
+		control.SubjectQuotaPut:    request.Read(qs.quotaPut),
+		control.SubjectQuotaDelete: request.Read(qs.quotaDelete),
+		control.SubjectPauses:      request.Read(qs.pauses),
+		control.SubjectPause:       request.Read(qs.pause),
+		control.SubjectResume:      request.Read(qs.resume),
+	}
+}
+
+func (qs *Quotas) quotaList(ctx context.Context, _ struct{}) (any, error) {
+	all, err := qs.cfg.Bus.QuotaStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b control.QuotaState) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return control.QuotaList{Quotas: all}, nil
+}
+
+func (qs *Quotas) quotaGet(ctx context.Context, of messages.QuotaRef) (any, error) {
+	q, revision, err := qs.cfg.Bus.Quota(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	state := control.QuotaState{QuotaRef: of, Quota: q, Revision: revision}
+	if of.Kind == messages.QuotaTenant {
+		if state.Usage, err = qs.usage(ctx, of.Name, q); err != nil {
+			return nil, err
+		}
+	}
+	return state, nil
+}
+
+// usage is what a tenant uses now.
+func (qs *Quotas) usage(ctx context.Context, tenant string, q messages.Quota) (*control.QuotaUsage, error) {
+	var (
+		u   control.QuotaUsage
+		err error
+	)
+	now := qs.cfg.Now()
+	if u.Queued, err = qs.cfg.Admission.WaitingTasks(ctx, tenant); err != nil {
+		return nil, err
+	}
+	if u.Submitted, err = qs.cfg.Bus.Submits(ctx, tenant, now); err != nil {
+		return nil, err
+	}
+	if q.PerMinute > 0 { // those beyond were refused
+		u.Submitted = min(u.Submitted, q.PerMinute)
+	}
+	if u.CostToday, u.CostThisMonth, err = qs.cfg.Bus.Spent(ctx, tenant, now); err != nil {
+		return nil, err
+	}
+	u.CostToday, u.CostThisMonth = messages.RoundCost(u.CostToday), messages.RoundCost(u.CostThisMonth)
+	return &u, nil
+}
+
+// maxQuotaRaces bounds the race of those that change one quota.
+const maxQuotaRaces = 20
+
+func (qs *Quotas) quotaPut(ctx context.Context, req control.QuotaPut) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	return qs.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before messages.Quota) (messages.Quota, error) {
+		if p := req.Quota.Paused; p != nil && !samePause(p, before.Paused) {
+			return before, &messages.FieldError{Field: "quota.paused", Reason: "is not set here, and is not what is there"}
+		}
+		after := req.Quota
+		after.Paused = before.Paused
+		return after, nil
+	})
+}
+
+func samePause(a, b *messages.Pause) bool {
+	return b != nil && a.By == b.By && a.Reason == b.Reason && a.At.Equal(b.At)
+}
+
+func (qs *Quotas) quotaDelete(ctx context.Context, req control.QuotaDelete) (any, error) {
+	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	return qs.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before messages.Quota) (messages.Quota, error) {
+		return messages.Quota{Paused: before.Paused}, nil
+	})
+}
+
+// changeQuota makes a change of what is there, whoever else changes it.
+func (qs *Quotas) changeQuota(
+	ctx context.Context, of messages.QuotaRef, by string, ifRevision *uint64, change func(before messages.Quota) (messages.Quota, error),
+) (any, error) {
+	for range maxQuotaRaces {
+		before, revision, err := qs.cfg.Bus.Quota(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		if ifRevision != nil && *ifRevision != revision {
+			return nil, messages.ErrRevision
+		}
+		after, err := change(before)
+		if err != nil {
+			return nil, err
+		}
+		done := control.QuotaChange{QuotaRef: of, Before: before, After: after}
+		if after == (messages.Quota{}) && revision == 0 {
+			return done, nil
+		}
+		if after == (messages.Quota{}) { // so that it is not listed any more
+			err = qs.cfg.Bus.DeleteQuota(ctx, of, by, &revision)
+		} else {
+			var c control.Change
+			c, err = qs.cfg.Bus.PutQuota(ctx, of, after, by, &revision)
+			done.Revision = c.Revision
+		}
+		switch {
+		case errors.Is(err, messages.ErrRevision):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		qs.cfg.Log.InfoContext(ctx, "quota changed", "kind", string(of.Kind), "name", of.Name, "by", strict.Clip(by, 128), "revision", done.Revision)
+		return done, nil
+	}
+	return nil, request.Conflict("others change the quota all the time")
+}

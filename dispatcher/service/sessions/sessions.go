@@ -1,0 +1,96 @@
+// Package sessions answers the requests about sessions.
+package sessions
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/longshore-run/longshore/dispatcher/service/request"
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Sessions answers the requests about sessions.
+type Sessions struct {
+	store      *sessions.Store
+	controller *runlog.Controller
+}
+
+// New returns Sessions.
+func New(store *sessions.Store, controller *runlog.Controller) *Sessions {
+	return &Sessions{store, controller}
+}
+
+// Handlers are the requests about sessions.
+func (s *Sessions) Handlers() request.Handlers {
+	return request.Handlers{
+		control.SubjectSessions:      s.list,
+		control.SubjectSession:       s.get,
+		control.SubjectSessionDelete: s.remove,
+	}
+}
+
+func sessionOf(body []byte, one bool) (control.SessionRequest, error) {
+	var req control.SessionRequest
+	if err := strict.Decode(body, &req); err != nil {
+		return req, err
+	}
+	return req, req.Check(one)
+}
+
+func (s *Sessions) list(ctx context.Context, body []byte) (any, error) {
+	req, err := sessionOf(body, false)
+	if err != nil {
+		return nil, err
+	}
+	list, more, err := s.store.List(ctx, req.Tenant)
+	if list == nil {
+		list = []control.SessionStatus{} // an empty list on the wire, not null
+	}
+	return control.SessionList{Sessions: list, More: more}, err
+}
+
+func (s *Sessions) get(ctx context.Context, body []byte) (any, error) {
+	req, err := sessionOf(body, true)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := s.store.Session(ctx, req.Tenant, req.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Empty():
+		return nil, noSession()
+	default:
+		return control.StatusOf(&found, req.Tenant, req.Name), nil
+	}
+}
+
+func (s *Sessions) remove(ctx context.Context, body []byte) (any, error) {
+	req, err := sessionOf(body, true)
+	if err != nil {
+		return nil, err
+	}
+	was, err := s.controller.ForgetSession(ctx, req.Tenant, req.Name)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound):
+		return nil, noSession()
+	case errors.Is(err, runlog.ErrSessionBusy):
+		return nil, request.Conflict(err.Error())
+	case err != nil:
+		return nil, err
+	default:
+		return control.StatusOf(&was, req.Tenant, req.Name), nil
+	}
+}
+
+func noSession() *messages.Problem {
+	return &messages.Problem{
+		Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,
+		Code: messages.CodeNotFound, Detail: "no such session",
+	}
+}

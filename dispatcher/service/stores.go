@@ -1,0 +1,33 @@
+package service
+
+import (
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/webhooks"
+)
+
+// stores are the roles of the bus that the owners work with, beside those that the process shares with others.
+type stores struct {
+	batches   *batches.Store
+	schedules *schedules.Store
+	sessions  *sessions.Store
+	logs      *logentries.Store
+	workers   *roster.Fleet
+
+	letters    *deadletters.Store
+	webhooks   *webhooks.Queue
+	semaphores *semaphores.Store
+}
+
+func newStores(b *bus.Bus) stores {
+	return stores{
+		batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b), logs: logentries.New(b), workers: roster.New(b),
+		letters: deadletters.New(b), webhooks: webhooks.New(b), semaphores: semaphores.New(b),
+	}
+}
