@@ -180,7 +180,7 @@ func breaks(dep, pkg, rule string) bool {
 	}
 }
 
-// Leaves are chosen by the wiring: nobody else imports them.
+// Only the wiring imports leaves: it chooses between them.
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
 		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
@@ -208,7 +208,7 @@ func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	}
 }
 
-// Nobody knows OpenTelemetry but who exports to it. (Libraries that others of us use may link its interfaces.)
+// Only the exporter imports OpenTelemetry. (Libraries that other packages use may link its interfaces.)
 func TestOneLeafKnowsOpenTelemetry(t *testing.T) {
 	out := output(t, "go", "list", "-f", "{{.ImportPath}}: {{join .Imports \" \"}}", "./...")
 	for line := range strings.Lines(out) {

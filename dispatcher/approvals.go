@@ -8,11 +8,11 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// ErrDecided means that a run does not wait for a decision or an answer: somebody else was first, its time was over, or
-// it waits for something else. The error says which.
+// ErrDecided means that a run does not wait for this decision or answer: another came first, its time was over, or it waits for
+// something else. The error says which.
 var ErrDecided = errors.New("not decided")
 
-// Decision is what somebody says about a call that waits for an approval.
+// Decision approves or denies a call that waits for an approval.
 type Decision struct {
 	Call   string // that waits; empty: the run asks whether it may go beyond its budget
 	Hash   string // of the arguments that were seen: with others it does not count. Empty: whatever they are
@@ -49,8 +49,7 @@ func (c *Client) decide(ctx context.Context, subject string, run messages.Ref, d
 	})
 }
 
-// Answer answers the question that a run waits with. Its Tenant and ID are those of run. ErrDecided: somebody else was
-// first.
+// Answer answers the question that a run waits with. A.Tenant and a.ID are set from run. ErrDecided: another answer came first.
 func (of Approvals) Answer(ctx context.Context, run messages.Ref, a control.AnswerRequest) (*control.RunStatus, error) {
 	a.Tenant, a.ID = run.Tenant, run.Run
 	return of.client.told(ctx, control.SubjectAnswer, a)

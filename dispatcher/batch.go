@@ -19,7 +19,7 @@ import (
 
 // Errors of batches that callers branch on.
 var (
-	// ErrNoBatch means that nobody knows the batch.
+	// ErrNoBatch means that there is no such batch.
 	ErrNoBatch = batches.ErrNoBatch
 	// ErrBatchInvalid means that lines were refused, so nothing was run.
 	ErrBatchInvalid = errors.New("the batch has wrong lines: nothing was run")
@@ -50,14 +50,13 @@ func (s *BatchSpec) SetDefaults() {
 	}
 }
 
-// Submit reads lines, as ReadLines yields them, and stores them; then the dispatchers run them. Nothing runs
-// before the last line was read: when it returns an error, nothing of the batch runs, unless the error came from the
-// very last request, whose answer was lost. Then, as after any cut, the same lines with the same id may be submitted
-// again: what was stored is not stored again, and each custom_id becomes one task. The reference is valid with an
-// error too, once the settings are.
+// Submit reads lines, as ReadLines yields them, and stores them; then the dispatchers run them. No task runs before the last line
+// was read: if Submit returns an error, no task of the batch runs, unless the answer to the very last request was lost. In any case
+// the same lines may be submitted again with the same id: each custom_id becomes one task. If the settings are valid, the returned
+// reference is valid even with an error.
 //
 // ErrBatchInvalid: lines were wrong, and SkipInvalid is not set; the batch is failed and names the first of them.
-// ErrConflict: the id is that of another batch, or somebody else submits this one now.
+// ErrConflict: the id is that of another batch, or another client is submitting this one now.
 func (of Batches) Submit(ctx context.Context, spec BatchSpec, lines iter.Seq2[Line, error]) (*messages.Batch, error) {
 	spec.SetDefaults()
 	if err := errors.Join(spec.BatchRef.Check(), spec.BatchSettings.Check(time.Now())); err != nil {

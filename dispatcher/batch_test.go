@@ -496,7 +496,7 @@ func TestBatchOutlivesItsDispatchers(t *testing.T) {
 	}
 }
 
-// lots are lines that nobody holds.
+// lots yields many lines without holding them in memory.
 type lots struct {
 	n, most int
 	left    []byte

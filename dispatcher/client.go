@@ -33,7 +33,7 @@ import (
 
 // Errors that callers branch on.
 var (
-	// ErrNotFound means that nobody knows the run.
+	// ErrNotFound means that there is no such run.
 	ErrNotFound = errors.New("no such run")
 	// ErrRemoved is an ErrNotFound: the run has ended, and was removed after its retention.
 	ErrRemoved error = removedError{}
@@ -45,7 +45,7 @@ var (
 	ErrNotEnded = errors.New("the run has not ended")
 	// ErrUnavailable means that no dispatcher answers.
 	ErrUnavailable = errors.New("no dispatcher answers")
-	// ErrUnknownAgent means that a task names an agent that nobody defined.
+	// ErrUnknownAgent means that a task names an agent that is not defined.
 	ErrUnknownAgent = messages.ErrUnknownAgent
 	// ErrUnknownPrompt means that a prompt, or the version of it that was asked for, is not in the store.
 	ErrUnknownPrompt = messages.ErrUnknownPrompt

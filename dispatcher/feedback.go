@@ -7,8 +7,8 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// AddFeedback stores what somebody thinks of a run; it changes nothing about the run and may come after its end. F.Tenant and
-// f.ID are those of run; f.Control makes it safe to repeat. ErrConflict: that id is of another feedback.
+// AddFeedback stores feedback on a run, also after its end; the run does not change. F.Tenant and f.ID are set from run; f.Control
+// makes it idempotent. ErrConflict: that id belongs to other feedback.
 func (of Runs) AddFeedback(ctx context.Context, run messages.Ref, f control.FeedbackRequest) (*messages.Feedback, error) {
 	f.Tenant, f.ID = run.Tenant, run.Run
 	var given messages.Feedback

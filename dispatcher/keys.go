@@ -74,7 +74,7 @@ func (of Keys) RevokeOf(ctx context.Context, tenant, id, by string) (control.Cha
 	return change, err
 }
 
-// CancelAs is Cancel by somebody, who is recorded.
+// CancelAs is Cancel that records by whom.
 func (of Runs) CancelAs(ctx context.Context, run messages.Ref, by, reason string) (*control.RunStatus, error) {
 	var s control.RunStatus
 	req := control.CancelRequest{Tenant: run.Tenant, ID: run.Run, By: by, Reason: reason}

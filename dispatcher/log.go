@@ -18,8 +18,8 @@ const maxEntryCopy = 128 << 20
 // ErrNotBegun means that the run is queued and has no log yet.
 var ErrNotBegun = errors.New("the run has not begun")
 
-// Log yields the entries of a run's log, oldest first, up to what there was when the last page was read. It ends with
-// the first error. ErrNotFound: nobody knows the run. ErrNotBegun: it is queued.
+// Log yields the entries of a run's log, oldest first, up to the newest when the last page is read. It ends with the first error.
+// ErrNotFound: there is no such run. ErrNotBegun: it is queued.
 func (of Runs) Log(ctx context.Context, run messages.Ref) iter.Seq2[record.Entry, error] {
 	return func(yield func(record.Entry, error) bool) {
 		for l, err := range of.client.logAfter(ctx, run, 0) {

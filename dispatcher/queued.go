@@ -50,7 +50,7 @@ func (c *Client) queued(ctx context.Context, f *RunFilter) (q queuedTasks, err e
 	return q, nil
 }
 
-// begun forgets a task that has an event: it is not queued any more.
+// begun forgets a task that has an event: it is no longer queued.
 func (q *queuedTasks) begun(e *messages.Event) { delete(q.runs, e.Subject) }
 
 // addTo puts what is still queued after all that has begun, oldest first.

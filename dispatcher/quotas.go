@@ -72,7 +72,7 @@ func (c *Client) admit(ctx context.Context, tenant, id string) error {
 		return &RateLimitError{time.Duration(refused.RetryAfter) * time.Second, refused}
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("ask for leave to submit: %w", context.Cause(ctx))
-	case err != nil || reply.Unlimited: // nobody answers, or not this: not every task needs to wait for it
+	case err != nil || reply.Unlimited: // no answer, or no limit: not every task needs to wait for it
 		c.unlimited.add(tenant)
 	}
 	return nil

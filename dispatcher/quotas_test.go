@@ -172,7 +172,7 @@ func TestResubmitIsNotCounted(t *testing.T) {
 	}
 }
 
-// What cannot be counted for a while refuses nobody; the workers hold back what costs money.
+// While usage cannot be counted, no submit is refused; workers hold back what costs money.
 func TestWithoutCountersTasksPass(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
@@ -254,7 +254,7 @@ func TestForgedWorkers(t *testing.T) {
 	}
 }
 
-// A change of a quota keeps the pause of somebody else, and is refused when it was made for another revision.
+// A change of a quota keeps a pause that another client set, and is refused if it is based on another revision.
 func TestQuotasKeepPauses(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()

@@ -39,7 +39,7 @@ type RunList struct {
 	Runs       []*messages.RunSummary `json:"runs"`                 // newest first
 	Next       string                 `json:"next,omitempty"`       // the id to go on after; empty: that was all
 	Found      int                    `json:"found"`                // that fit, beyond the limit too
-	Forgotten  int                    `json:"forgotten"`            // older runs that were not looked at any more, or not counted
+	Forgotten  int                    `json:"forgotten"`            // older runs that were not examined, or not counted
 	MoreQueued bool                   `json:"moreQueued,omitempty"` // there are queued runs that were not looked at
 	control.IndexLag
 }

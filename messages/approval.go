@@ -11,12 +11,11 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Approve says which calls of an agent wait until somebody agrees to them. Calls of destructive tools do unless it says
-// otherwise.
+// Approve says which calls of an agent wait for an approval. By default calls of destructive tools do.
 type Approve struct {
 	Always  []string `json:"always,omitempty"`  // tools whose calls wait too
 	Never   []string `json:"never,omitempty"`   // destructive tools whose calls do not
-	Expires Duration `json:"expires,omitempty"` // how long somebody is waited for; default 24h
+	Expires Duration `json:"expires,omitempty"` // how long the run waits; default 24h
 	OnDeny  string   `json:"onDeny,omitempty"`  // "continue" (default): a refusal is the tool's answer; "end": it ends the run
 }
 

@@ -22,7 +22,7 @@ type BatchStatus string
 const (
 	BatchValidating BatchStatus = "validating"  // lines are being taken in; nothing runs
 	BatchInProgress BatchStatus = "in_progress" // its tasks are submitted and worked
-	BatchFinalizing BatchStatus = "finalizing"  // no task is submitted any more; the last ones are on their way
+	BatchFinalizing BatchStatus = "finalizing"  // all tasks are submitted; the last ones are in progress
 	BatchCompleted  BatchStatus = "completed"   // every line has ended, well or not
 	BatchFailed     BatchStatus = "failed"      // lines are wrong, so nothing was run
 	BatchCancelled  BatchStatus = "cancelled"
@@ -274,7 +274,7 @@ func (b *Batch) Count(o *BatchOutcome) {
 	}
 }
 
-// Estimate is the time that is left, by how fast lines have ended so far; nil when nobody can tell.
+// Estimate returns the remaining time in seconds, extrapolated from the lines that have ended; nil when it is unknown.
 func (b *Batch) Estimate(now time.Time) *float64 {
 	done := b.Counts.Ended()
 	if b.Began == nil || b.Status.Ended() || done == 0 {

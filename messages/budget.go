@@ -115,8 +115,8 @@ func (b *Budget) check(path string) error {
 	return nil
 }
 
-// AddCost adds two amounts of US dollars. Amounts are kept to a billionth of a dollar, so that a sum is the same
-// whoever adds it up.
+// AddCost adds two amounts of US dollars. Amounts are rounded to a billionth of a dollar, so that a sum does not depend on the
+// order of its parts.
 func AddCost(a, b float64) float64 { return RoundCost(a + b) }
 
 // RoundCost rounds to a billionth of a dollar.

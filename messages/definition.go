@@ -63,7 +63,7 @@ type Definition struct {
 	Grants      *Grants        `json:"grants,omitempty"`      // default: all that the operator of the worker grants
 	ToolRetries map[string]int `json:"toolRetries,omitempty"` // by the names of tools: retries of a call that a tool calls transient; default: the tool's
 
-	// Of calls that a person must agree to.
+	// Of calls that need an approval.
 	Approve *Approve `json:"approve,omitempty"` // default: calls of destructive tools wait for an approval, for 24h
 
 	// Of planner "plan".

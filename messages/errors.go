@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// ErrUnknownAgent means that a task names an agent that nobody defined.
+// ErrUnknownAgent means that a task names an agent that is not defined.
 var ErrUnknownAgent = errors.New("unknown agent")
 
 // FieldError says which field of an input is wrong and why.
@@ -46,8 +46,8 @@ const (
 	CodeOutputSchema       Code = "output_schema"
 	CodePoison             Code = "poison"
 	CodeRateLimited        Code = "rate_limited"    // a quota of the tenant is used up; the problem says when to come again
-	CodeUnauthenticated    Code = "unauthenticated" // nobody, or somebody who is not known
-	CodeForbidden          Code = "forbidden"       // somebody known who may not do it
+	CodeUnauthenticated    Code = "unauthenticated" // no credentials, or invalid ones
+	CodeForbidden          Code = "forbidden"       // valid credentials without the permission
 	CodeWebhookFailed      Code = "webhook_failed"  // a webhook was not delivered; only of dead letters
 	CodeInternal           Code = "internal"
 )

@@ -7,7 +7,7 @@ import (
 // EventFeedback is about a run and changes none: its subject is NoRun, so it may come after the run's end.
 const EventFeedback = "feedback"
 
-// Feedback is what somebody thinks of a run, and the data of feedback.
+// Feedback is an opinion on a run, and the data of the event feedback.
 type Feedback struct {
 	Run     string            `json:"run"`
 	ID      string            `json:"id"` // of the feedback

@@ -82,7 +82,7 @@ func OnHookFailure(p HookPoint) string {
 }
 
 func (d *Definition) setHookDefaults() {
-	d.Hooks = slices.Clone(d.Hooks) // whoever handed them in keeps them as they were
+	d.Hooks = slices.Clone(d.Hooks) // do not modify the caller's
 	for i := range d.Hooks {
 		h := &d.Hooks[i]
 		if h.Timeout == 0 {

@@ -140,8 +140,8 @@ func EncodeLogEntry(e LogEntry) ([]byte, error) {
 	return data, nil
 }
 
-// DecodeLogEntry reads an entry from the subject of a run. Anybody who may publish there may have written it. The error
-// is a *FieldError.
+// DecodeLogEntry decodes an entry from the subject of a run. It is untrusted input: any publisher may have written it. The error is
+// a *FieldError.
 func DecodeLogEntry(run Ref, data []byte) (LogEntry, error) {
 	var e LogEntry
 	if len(data) > maxLogLine {

@@ -48,7 +48,7 @@ type Prompt struct {
 	Engine       string          `json:"engine,omitempty"`  // default "fstring"
 	RequiredVars []string        `json:"requiredVars,omitempty"`
 	Tags         []string        `json:"tags,omitempty"`
-	Metadata     json.RawMessage `json:"metadata,omitempty"`  // an object; nobody interprets it
+	Metadata     json.RawMessage `json:"metadata,omitempty"`  // an object; Longshore does not interpret it
 	Author       string          `json:"author,omitempty"`    // of this version
 	CreatedAt    *time.Time      `json:"createdAt,omitempty"` // of this version; given by the store
 }

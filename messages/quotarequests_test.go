@@ -69,7 +69,7 @@ func TestQuotaRequestsAreChecked(t *testing.T) {
 		"a kind that is none":        (&control.QuotaPut{QuotaRef: messages.QuotaRef{Kind: "nobody", Name: "x"}}).Check(),
 		"a name that is a subject":   (&control.QuotaDelete{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: "a.>"}}).Check(),
 		"less than nothing":          (&control.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{MaxQueued: -1}}).Check(),
-		"more than anybody has":      (&control.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.Inf(1)}}).Check(),
+		"an infinite amount":         (&control.QuotaPut{QuotaRef: tenant, Quota: messages.Quota{CostPerDay: math.Inf(1)}}).Check(),
 		"a long by":                  (&control.QuotaPut{QuotaRef: tenant, By: long}).Check(),
 		"a tenant that is a filter":  control.AdmitRequest{Tenant: "*"}.Check(),
 		"no tenant":                  control.AdmitRequest{}.Check(),

@@ -177,7 +177,7 @@ func (r *AgentResult) Shorten(run Ref) {
 		r.Provenance, cut = &Provenance{Agent: strict.Brief(p.Agent, MaxEventName), Revision: p.Revision, Planner: strict.Brief(p.Planner, MaxEventName)}, true
 	}
 	r.Truncated = cut || len(r.Actions) > 0 || len(r.ModelCalls) > 0
-	// Not the last two: an event is the same whoever was killed.
+	// Not the last two, so that an event does not depend on which workers were killed.
 	r.Actions, r.ModelCalls, r.Attachments, r.Transcript, r.RetryInfo, r.Diagnostics = nil, nil, nil, nil, nil, nil
 	if run != (Ref{}) {
 		r.EventStream = run.EventFilter()

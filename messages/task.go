@@ -21,7 +21,7 @@ const (
 	PriorityNormal Priority = "normal"
 	PriorityLow    Priority = "low"
 
-	wake Priority = "wake" // wake-ups and errands; nobody submits in it
+	wake Priority = "wake" // wake-ups and errands; not for submits
 )
 
 // Wakes reports whether it is the priority of wake-ups and errands.
@@ -94,7 +94,7 @@ func TextInput(s string) Input { return Input(TextContent(s)) }
 // MarshalJSON writes a single text as a string.
 func (in Input) MarshalJSON() ([]byte, error) {
 	if len(in) == 0 {
-		return []byte(`[]`), nil // not null, which nobody may write
+		return []byte(`[]`), nil // not null, which decoders refuse
 	}
 	if len(in) == 1 && in[0] == (Block{Text: in[0].Text}) {
 		return json.Marshal(in[0].Text)

@@ -53,7 +53,7 @@ func ParseTraceparent(s string) (Traceparent, error) {
 	return t, nil
 }
 
-// Sampled reports whether whoever began the trace wants it recorded.
+// Sampled reports whether the sampled flag is set.
 func (t Traceparent) Sampled() bool { return t.Flags&flagSampled != 0 }
 
 func (t Traceparent) String() string {
@@ -73,20 +73,20 @@ func RunTrace(run Ref, traceparent string) Traceparent {
 	return t
 }
 
-// SpanOf is the id of one of a run's spans, whoever asks.
+// SpanOf returns the id of one of a run's spans. It is deterministic.
 func SpanOf(run Ref, part string) (id [8]byte) {
 	sum := traceHash(run, "span."+part)
 	copy(id[:], sum[:])
 	return id
 }
 
-// traceHash is never zero in its first bytes, but for a chance that nobody meets.
+// traceHash is zero in its first bytes only with negligible probability.
 func traceHash(run Ref, part string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(run.Tenant + "." + run.Run + "." + part))
 }
 
-// Join puts the task into the trace of a header, unless it names one itself. A header that is no traceparent is ignored,
-// as the W3C asks: whoever wrote it need not be who submits.
+// Join puts the task into the trace of a header, unless the task names one itself. An invalid header is ignored, as the W3C
+// specification requires: an intermediary may have set it.
 func (t *Task) Join(header string) {
 	if _, err := ParseTraceparent(header); err == nil && t.Traceparent == "" && len(header) <= maxTraceparent {
 		t.Traceparent = header

@@ -38,8 +38,8 @@ type WorkerStatus struct {
 	Trials int `json:"trials,omitempty"`
 	// Explained is how many lost workers are explained by runs that this worker lately found to be poison.
 	Explained int `json:"explained,omitempty"`
-	// Begun is how many tasks of each tenant are in hand. They are in the queue's stream until they are done, and
-	// wait for nobody.
+	// Begun is the number of tasks of each tenant in progress. They stay in the queue's stream until they are done, but are not
+	// waiting.
 	Begun map[string]int `json:"begun,omitempty"`
 }
 

@@ -175,7 +175,7 @@ func TestEntriesRedacts(t *testing.T) {
 	}
 }
 
-// Nobody waits: while nothing can be published, entries are dropped and counted.
+// Callers never block: while nothing can be published, entries are dropped and counted.
 func TestEntriesDropsWhenItIsFull(t *testing.T) {
 	s := shelf{hold: make(chan struct{}), in: make(chan struct{}, 100)}
 	e := observability.NewEntries(observability.EntriesConfig{Publish: s.publish, Queue: 4})

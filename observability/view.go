@@ -22,9 +22,9 @@ const (
 	laneRest      = "(other)" // no tenant can have that name
 )
 
-// View is the fleet as a dispatcher sees it from outside: what waits where, who works, who is behind. Every dispatcher
-// shows the same, so take the maximum of them and not the sum. It is looked at every ten seconds, whoever scrapes; a part
-// that could not be had is not shown.
+// View is the state of the fleet as a dispatcher sees it: queue lengths, workers, lag. Every dispatcher exports the same values,
+// so aggregate with max and not with sum. It is refreshed every ten seconds, independently of scrapes; a part that could not be
+// read is omitted.
 type View struct {
 	bus    *bus.Bus
 	roster *roster.Fleet

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// PathError says what is wrong with a path or with the file there, in words for whoever chose the path. It never
-// holds a path of the host. Every other error of a Workspace is the platform's.
+// PathError says what is wrong with a path or the file there, in words for the model or user that chose the path. It never
+// contains a path of the host. Every other error of a Workspace is a failure of the platform.
 type PathError struct {
 	Path   string // as the caller gave it
 	Reason string

@@ -18,7 +18,7 @@ type Workspace struct {
 
 	opening sync.Once // the fields below are set by it
 	open    func() (*os.Root, error)
-	unlock  func() error // of a shared one; nil: nobody waits for it
+	unlock  func() error // of a shared workspace; nil: not shared
 	root    *os.Root
 	device  uint64
 	err     error

@@ -144,7 +144,7 @@ func TestApprovals(t *testing.T) {
 				t.Errorf("waits: %+v", a)
 			}
 			if s.wreck.calls.Load() != 0 {
-				t.Error("it was called before anybody had agreed")
+				t.Error("it was called before it was approved")
 			}
 			decide := s.client.Approvals().Approve
 			if tc.deny {

@@ -241,7 +241,7 @@ func (silent) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.Delta
 	}
 }
 
-// The time of a run ends the call in flight, and a park that nobody answers.
+// The time limit of a run ends the call in flight, and a park that is not answered.
 func TestTimeIsOver(t *testing.T) {
 	wall := &messages.Budget{Caps: messages.Caps{WallTime: messages.Duration(300 * time.Millisecond)}, OnBudget: messages.OnBudgetAsk}
 	for name, tc := range map[string]struct {

@@ -76,7 +76,7 @@ func (g *gate) open(t *testing.T, n int) {
 		select {
 		case g.turns <- struct{}{}:
 		case <-time.After(patience):
-			t.Fatal("nobody waits at the gate")
+			t.Fatal("no task waits at the gate")
 		}
 	}
 }
@@ -246,15 +246,15 @@ func TestTasksAreFoundWithoutHints(t *testing.T) {
 	g.await(t, 1)
 	h.queue(messages.PriorityNormal, quiet, 2) // its lane exists
 	g.await(t, 2)
-	h.queue(messages.PriorityNormal, busy, 1) // nobody knows of it: the errand finds it
+	h.queue(messages.PriorityNormal, busy, 1) // no worker knows of the lane: the errand finds it
 	if err := h.bus.ScheduleLanes(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
 	g.await(t, 1)
 }
 
-// A stranger publishes for a tenant that nobody has heard of: the hint is enough.
-func TestNewTenantNeedsNobody(t *testing.T) {
+// A raw publisher sends a task of an unknown tenant: the hint suffices.
+func TestNewTenantNeedsNoSetup(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
 	g := newGate(t)
 	g.slow = func(messages.Ref) bool { return false }
@@ -379,7 +379,7 @@ func TestRedeliveryPerLane(t *testing.T) {
 	}
 }
 
-// The queue sends a hint a moment before it gives the message out: whoever is too fast looks again.
+// The server sends a hint slightly before it delivers the message: a worker that is too fast looks again.
 func TestEveryHintIsFound(t *testing.T) {
 	h := open(t, 30*time.Second)
 	h.worker("w", script(t, hello), worker.Config{Look: never})

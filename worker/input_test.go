@@ -71,7 +71,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A task that somebody had scheduled onto another tenant's subject is refused.
+// A task that was scheduled onto another tenant's subject is refused.
 func TestScheduledOntoAnother(t *testing.T) {
 	h := open(t, 30*time.Second)
 	js, err := jetstream.New(h.nc)

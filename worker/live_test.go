@@ -138,7 +138,7 @@ func (h *house) probe(run messages.Ref, subscribed <-chan struct{}) {
 			return
 		case <-time.After(10 * time.Millisecond):
 		case <-deadline:
-			h.t.Fatal("nobody watches")
+			h.t.Fatal("no watcher is connected")
 		}
 	}
 }

@@ -103,7 +103,7 @@ func TestWatchers(t *testing.T) {
 	}
 	stalled, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	wg.Go(func() { // takes one event and then nothing more: it harms nobody
+	wg.Go(func() { // takes one event and then nothing more: it does not affect others
 		for range h.client.Watch(stalled, run) {
 			<-stalled.Done()
 			return

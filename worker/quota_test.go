@@ -35,7 +35,7 @@ func (h *house) waits(run messages.Ref) messages.RunWaiting {
 	return waits
 }
 
-// raw publishes a task as a backend does that asks nobody.
+// raw publishes a task directly, as a backend may that does not ask a dispatcher.
 func (h *house) raw(tenant, id string) messages.Ref {
 	h.t.Helper()
 	run := messages.Ref{Tenant: tenant, Run: id}
@@ -88,7 +88,7 @@ func TestRawTasksMeetTheRate(t *testing.T) {
 	}
 }
 
-// The ceiling of a day holds runs back, wakes them when it is raised, and nobody pays for a call twice.
+// The daily cost ceiling holds runs back and wakes them when it is raised, and no call is paid for twice.
 func TestCostCeiling(t *testing.T) {
 	h := open(t, 30*time.Second)
 	h.grants("acme", messages.Quota{CostPerDay: 0.02})
@@ -135,7 +135,7 @@ func TestCostCeiling(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the raised ceiling woke nobody: %+v", st)
+			t.Fatalf("the raised ceiling woke no run: %+v", st)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}

@@ -12,7 +12,7 @@ import (
 // maxBegun bounds the tenants that a worker names.
 const maxBegun = 1024
 
-// register answers who asks for workers, until ctx ends. That nobody can ask is no reason not to work.
+// register answers requests for the list of workers until ctx ends. The worker works even if it cannot be asked.
 func (w *Worker) register(ctx context.Context, drain context.CancelFunc) {
 	err := w.cfg.Fleet.Serve(ctx, w.id, w.status, func() {
 		w.cfg.Log.InfoContext(ctx, "asked to drain")

@@ -27,7 +27,7 @@ import (
 type talker struct {
 	mu    sync.Mutex
 	shown map[string][]string // by what was asked: role and text of each message
-	holds chan struct{}       // closed: nothing is held any more
+	holds chan struct{}       // closed: calls are no longer held
 	began chan string         // calls that are held
 	sums  []string            // what summaries were asked of
 }

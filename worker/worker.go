@@ -129,8 +129,8 @@ func (w *Worker) Stats() Stats {
 // abortGrace is how long an aborted run has to hand itself back.
 const abortGrace = 10 * time.Second
 
-// Run works until ctx ends, or somebody asks this worker to drain, and then drains: no new messages; each run hands itself back after its current step, or
-// is aborted when the drain timeout is over. It returns when everything it started has ended.
+// Run works until ctx ends or the worker is asked to drain. Then it drains: it takes no new messages, and each run hands itself back
+// after its current step, or is aborted after the drain timeout. It returns when everything it started has ended.
 func (w *Worker) Run(ctx context.Context) error {
 	if status := w.status(); w.cfg.Roster != nil {
 		if err := status.Check(); err != nil {

@@ -56,7 +56,7 @@ func (d *doorRole) setup(ctx context.Context, args json.RawMessage) (any, error)
 
 func (*doorRole) start(context.Context) error { return nil }
 
-// usage adds what the process holds now, once what nobody needs is gone.
+// usage adds what the process holds now, after a garbage collection.
 func (*doorRole) usage(context.Context) (usage, error) {
 	debug.FreeOSMemory()
 	u, err := ownUsage()

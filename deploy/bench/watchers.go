@@ -25,7 +25,7 @@ import (
 // watchRounds is how often an event is sent to all runs that are watched.
 const watchRounds = 5
 
-// crowd is many clients that watch runs over HTTP, of which nobody works any: their events are the driver's.
+// crowd is many clients that watch runs over HTTP. No worker works these runs: the driver publishes their events.
 type crowd struct {
 	hall  *hall
 	runs  []messages.Ref

@@ -47,7 +47,7 @@ type fleetWorker struct {
 	saves  *saves
 }
 
-// drainTimeout is short: at the end of a measurement nothing is in hand, and after a time limit nobody waits.
+// drainTimeout is short: at the end of a measurement nothing is in flight, and after a time limit nothing waits for the result.
 const drainTimeout = time.Second
 
 func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.Logger) (*fleetWorker, error) {

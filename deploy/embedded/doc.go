@@ -8,5 +8,5 @@
 // development and tests alone.
 //
 // Neither server asks for a password or speaks TLS. Both listen on the loopback interface unless the Config says
-// otherwise, and nothing is reported to anybody outside.
+// otherwise, and neither reports anything to the outside.
 package embedded

@@ -97,7 +97,7 @@ func (s *Servers) Stop() error {
 	return nil
 }
 
-// errStopped is what a start after Stop gets: the store may belong to somebody else by now.
+// errStopped is returned by a start after Stop: another process may own the store by now.
 var errStopped = errors.New("servers are stopped")
 
 // pipe lets a connection find the server that runs now, which is another one after a restart.

@@ -328,7 +328,7 @@ func TestListeningBeyondThisMachineIsWarnedOf(t *testing.T) {
 	s := start(t, embedded.Config{
 		NATSAddr: embedded.NoListen, RedisAddr: "0.0.0.0:0", Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	if err := s.Stop(); err != nil { // the buffer is nobody else's from here
+	if err := s.Stop(); err != nil { // nothing else writes to the buffer from here on
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "host=0.0.0.0") {

@@ -74,7 +74,7 @@ func certificate(ctx context.Context, s settings.Access, addr string, log *slog.
 	return c, nil
 }
 
-// checkAddresses refuses addresses on which nobody can listen, and those that others reach where nobody looks who asks.
+// checkAddresses refuses invalid listen addresses, and exposed ones while authentication is disabled.
 func (cfg *DevConfig) checkAddresses() error {
 	for _, a := range []struct{ flag, addr string }{{"--addr", cfg.HTTPAddr}, {"--nats-addr", cfg.NATSAddr}, {"--redis-addr", cfg.RedisAddr}} {
 		if a.addr == embedded.NoListen {

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// What others could reach, and nobody guards, is refused with exit code 2 and one line.
+// An exposed address without authentication is refused with exit code 2 and one line.
 func TestOpenAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

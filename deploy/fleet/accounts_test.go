@@ -186,8 +186,8 @@ func (g *guarded) lengths(t *testing.T, js jetstream.JetStream) map[string]uint6
 	return out
 }
 
-// A user who may ask for one thing does not get another by naming it for the answer: what comes to a dispatcher in this way
-// has nobody who waits, and is refused.
+// A user cannot turn a permitted request into a forbidden one by naming the forbidden subject as its reply subject: a dispatcher
+// refuses such a message, because its reply subject is not an inbox.
 func TestAccountsDoNotTurnAnswersIntoRequests(t *testing.T) {
 	f := startGuardedFleet(t, func(c *modelCall) reply { r := turn(c, 1); r.Hold = true; return r })
 	f.work("worker")

@@ -69,7 +69,7 @@ func startGuardedCluster(t *testing.T) []*guarded {
 	return out
 }
 
-// Between accounts it makes no difference which server of a cluster somebody is connected to.
+// Requests between accounts work whichever server of the cluster the client is connected to.
 func TestAccountsInACluster(t *testing.T) {
 	servers := startGuardedCluster(t)
 	fleet := servers[0].connect("dispatcher")

@@ -20,7 +20,7 @@ metadata: {name: careful}
 spec: {tools: [write_file], approve: {always: [write_file]}}
 `
 
-// An approval is given while the worker that asked is dead. It counts once, for whoever comes.
+// An approval that arrives while the worker that asked is dead counts once, for the next worker.
 func TestApproveAfterKill(t *testing.T) {
 	t.Parallel()
 	w := open(t, shortAckWait, func(c *modelCall) reply {

@@ -121,7 +121,7 @@ func TestRun(t *testing.T) {
 // TestRefused has what ends with 2, one clear line, and before anything is connected or started.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	closed := "nats://127.0.0.1:1" // nobody listens there: to connect would take its time and say so
+	closed := "nats://127.0.0.1:1" // nothing listens there: a connection attempt would show in the output
 	openai := []string{"OPENAI_API_KEY=sk-123456", "OPENAI_MODEL=m"}
 	worker := append([]string{"NATS_URL=" + closed, "REDIS_URL=none"}, openai...)
 	for _, tc := range []struct {

@@ -184,7 +184,7 @@ func TestComposeServices(t *testing.T) {
 	}
 	for name := range c.Volumes {
 		if !used[name] {
-			t.Errorf("nobody uses the volume %s", name)
+			t.Errorf("no service uses the volume %s", name)
 		}
 	}
 }
@@ -246,11 +246,11 @@ func TestComposeOfOurs(t *testing.T) {
 		reads := known[s.Command[0]]
 		for v, value := range s.Environment {
 			if !reads[v] {
-				t.Errorf("%s has the variable %s, which nobody reads", name, v)
+				t.Errorf("%s has the variable %s, which nothing reads", name, v)
 			}
 			for _, m := range variable.FindAllStringSubmatch(value, -1) {
 				if !reads[m[1]] {
-					t.Errorf("%s: %s=%s: nobody reads %s", name, v, value, m[1])
+					t.Errorf("%s: %s=%s: nothing reads %s", name, v, value, m[1])
 				}
 			}
 			if strings.Contains(variable.ReplaceAllString(value, ""), "$") {

@@ -27,7 +27,7 @@ metadata: {name: asks}
 spec: {tools: [ask_human]}
 `
 
-// order is what somebody asks of a run.
+// order is a control operation on a run.
 type order struct {
 	agent  string
 	later  bool        // the run waits for its time; otherwise for a person
@@ -92,7 +92,7 @@ func orders() map[string]order {
 	}
 }
 
-// moments are those at which a dispatcher dies with an order in hand, by the message that it does not send any more.
+// moments returns the points at which a dispatcher is killed, each by the message that it can no longer send.
 func (o *order) moments() map[string]func(published, messages.Ref) bool {
 	all := map[string]func(published, messages.Ref) bool{
 		"before the record": func(m published, run messages.Ref) bool { return m.Subject == run.LogSubject() },
@@ -121,9 +121,8 @@ type cutOrder struct {
 	stored bool // the record is in the log
 }
 
-// A dispatcher is killed around each message of each control operation. What was recorded happens, though nobody asks
-// for it again; what was not has not happened, and the same request may be made of another dispatcher. Either way it
-// counts once.
+// A dispatcher is killed around each message of each control operation. What was recorded takes effect without another request;
+// what was not recorded has no effect, and the same request may be sent to another dispatcher. Either way it counts once.
 func TestKilledAroundAControlRecord(t *testing.T) {
 	t.Parallel()
 	h := newControlHall(t)
@@ -137,7 +136,7 @@ func TestKilledAroundAControlRecord(t *testing.T) {
 			cuts = append(cuts, c)
 		}
 	}
-	second := h.dispatcher("the last one", h.nats) // its sweep tells of ends that nobody was told of
+	second := h.dispatcher("the last one", h.nats) // its sweep publishes ends that were not published
 	defer second.kill()
 	for _, c := range cuts {
 		if c.stored && c.status != "" {

@@ -176,7 +176,7 @@ func (d *Dev) parts(cfg DevConfig, defs []messages.Definition) ([]part, error) {
 		if err := runWorker(ctx, wnc, ws, cfg.Version, cfg.Log, files, up); err != nil {
 			return err
 		}
-		<-ctx.Done() // somebody drained it: the fleet goes on without it
+		<-ctx.Done() // it was drained by a request: the fleet keeps running without it
 		return nil
 	}), nil
 }

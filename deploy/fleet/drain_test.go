@@ -70,7 +70,7 @@ func TestDrainByCommand(t *testing.T) {
 	call := w.model.next(t)
 	w.worker("second")
 	if _, err := w.client.Fleet().Drain(t.Context(), "nobody"); !errors.Is(err, dispatcher.ErrNoWorker) {
-		t.Errorf("drain of nobody: %v", err)
+		t.Errorf("drain of an unknown worker: %v", err)
 	}
 	if s, err := w.client.Fleet().Drain(t.Context(), "first"); err != nil || !s.Draining || s.Name != "first" {
 		t.Fatalf("drain: %+v, %v", s, err)

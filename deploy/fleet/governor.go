@@ -58,7 +58,7 @@ func limitsOf(s settings.Models) func(provider, model string) governor.Limits {
 	}
 }
 
-// newGuard contacts nobody yet. The caller closes it.
+// newGuard does not connect yet. The caller closes the guard.
 func newGuard(s settings.Worker, limits func(provider, model string) governor.Limits, redact *policy.Redactor, log *slog.Logger) (_ *guard, err error) {
 	g := &guard{}
 	if s.RedisURL != "none" && (limits != nil || s.ReplyCacheTTL > 0) {

@@ -374,7 +374,7 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// heartbeats tells of the signs of life that workers give for their tasks, while somebody listens.
+// heartbeats receives the in-progress acknowledgements of workers, as long as the caller reads from it.
 func (w *town) heartbeats() <-chan struct{} {
 	w.t.Helper()
 	beats := make(chan struct{})

@@ -30,17 +30,17 @@ func TestHealth(t *testing.T) {
 		code int
 		says string
 	}{
-		"ready":                    {[]string{"LONGSHORE_HTTP_ADDR=127.0.0.1" + port(plain)}, 0, ""},
-		"ready on all addresses":   {[]string{"LONGSHORE_HTTP_ADDR=0.0.0.0" + port(plain)}, 0, ""},
-		"ready on any address":     {[]string{"LONGSHORE_HTTP_ADDR=" + port(plain)}, 0, ""},
-		"ready on those of IPv6":   {[]string{"LONGSHORE_HTTP_ADDR=[::]" + port(plain)}, 0, ""},
-		"ready over HTTPS":         {[]string{"LONGSHORE_HTTP_ADDR=0.0.0.0" + port(secure), "LONGSHORE_TLS_CERT=x"}, 0, ""},
-		"HTTP in place of HTTPS":   {[]string{"LONGSHORE_HTTP_ADDR=0.0.0.0" + port(plain), "LONGSHORE_TLS_CERT=x"}, 1, "not ready"},
-		"not ready":                {[]string{"LONGSHORE_HTTP_ADDR=localhost" + port(plain)}, 1, "no connection to NATS"},
-		"somebody else is there":   {[]string{"LONGSHORE_HTTP_ADDR=127.0.0.1" + port(moved)}, 1, "not ready"},
-		"nobody is there":          {[]string{"LONGSHORE_HTTP_ADDR=127.0.0.1:1"}, 1, "not ready"},
-		"a port that nobody knows": {[]string{"LONGSHORE_HTTP_ADDR=127.0.0.1:0"}, 2, "LONGSHORE_HTTP_ADDR"},
-		"no address":               {[]string{"LONGSHORE_HTTP_ADDR=here"}, 2, "LONGSHORE_HTTP_ADDR"},
+		"ready":                   {[]string{"LONGSHORE_HTTP_ADDR=127.0.0.1" + port(plain)}, 0, ""},
+		"ready on all addresses":  {[]string{"LONGSHORE_HTTP_ADDR=0.0.0.0" + port(plain)}, 0, ""},
+		"ready on any address":    {[]string{"LONGSHORE_HTTP_ADDR=" + port(plain)}, 0, ""},
+		"ready on those of IPv6":  {[]string{"LONGSHORE_HTTP_ADDR=[::]" + port(plain)}, 0, ""},
+		"ready over HTTPS":        {[]string{"LONGSHORE_HTTP_ADDR=0.0.0.0" + port(secure), "LONGSHORE_TLS_CERT=x"}, 0, ""},
+		"HTTP in place of HTTPS":  {[]string{"LONGSHORE_HTTP_ADDR=0.0.0.0" + port(plain), "LONGSHORE_TLS_CERT=x"}, 1, "not ready"},
+		"not ready":               {[]string{"LONGSHORE_HTTP_ADDR=localhost" + port(plain)}, 1, "no connection to NATS"},
+		"another server is there": {[]string{"LONGSHORE_HTTP_ADDR=127.0.0.1" + port(moved)}, 1, "not ready"},
+		"nothing listens there":   {[]string{"LONGSHORE_HTTP_ADDR=127.0.0.1:1"}, 1, "not ready"},
+		"an unknown port":         {[]string{"LONGSHORE_HTTP_ADDR=127.0.0.1:0"}, 2, "LONGSHORE_HTTP_ADDR"},
+		"no address":              {[]string{"LONGSHORE_HTTP_ADDR=here"}, 2, "LONGSHORE_HTTP_ADDR"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

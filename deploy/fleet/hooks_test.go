@@ -58,7 +58,7 @@ func TestHooksOfAnAgent(t *testing.T) {
 		t.Errorf("result %+v", res)
 	}
 	counted := map[messages.HookPoint]int{}
-	for counted[messages.HookOnTokens] == 0 || len(told) > 0 { // which nobody waits for before the end is told
+	for counted[messages.HookOnTokens] == 0 || len(told) > 0 { // the end of the run does not wait for these hooks
 		select {
 		case point := <-told:
 			counted[point]++

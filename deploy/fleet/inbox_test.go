@@ -63,7 +63,7 @@ func TestRunsThatWaitAreListedBeyondTheirEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !listed() {
-		t.Error("the runs are not listed any more")
+		t.Error("the runs are no longer listed")
 	}
 	for _, command := range []string{"inbox", "list"} {
 		cmd := exec.CommandContext(t.Context(), binary, command)

@@ -65,7 +65,7 @@ func keepIndex(ctx context.Context, x *index.Index) error {
 	return x.Run(ctx)
 }
 
-// closeIndex ends the connections of an index that nobody keeps any more.
+// closeIndex closes the connections of an index that is no longer in use.
 func closeIndex(ctx context.Context, x *index.Index, log *slog.Logger) {
 	if x == nil {
 		return

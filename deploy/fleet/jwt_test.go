@@ -185,7 +185,7 @@ func TestTokensOverHTTPS(t *testing.T) {
 			want   int
 		}{
 			"a viewer":                   {provider.token(provider.key, count(nil)), "", http.StatusOK},
-			"nobody":                     {"", "", http.StatusUnauthorized},
+			"no token":                   {"", "", http.StatusUnauthorized},
 			"expired":                    {provider.token(provider.key, count(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})), "", http.StatusUnauthorized},
 			"that never expires":         {provider.token(provider.key, count(map[string]any{"exp": nil})), "", http.StatusUnauthorized},
 			"for another audience":       {provider.token(provider.key, count(map[string]any{"aud": "elsewhere"})), "", http.StatusUnauthorized},

@@ -45,7 +45,7 @@ func (w *town) live(run messages.Ref) *liveWatch {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-deadline:
-			w.t.Fatal("nobody watches")
+			w.t.Fatal("no watcher is connected")
 		}
 	}
 	if err := w.nc.Flush(); err != nil {

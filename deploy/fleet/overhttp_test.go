@@ -269,18 +269,18 @@ func TestMistakesOverHTTP(t *testing.T) {
 		command string
 		want    string
 	}{
-		"no key":       {[]string{address}, "workers", "LONGSHORE_API_KEY"},
-		"a wrong key":  {[]string{address, "LONGSHORE_API_KEY=lsk_x"}, "workers", "LONGSHORE_API_KEY"},
-		"no address":   {[]string{"LONGSHORE_URL=here"}, "workers", "LONGSHORE_URL: must be one such as https://longshore.example.com"},
-		"a password":   {[]string{"LONGSHORE_URL=http://me:secret@127.0.0.1"}, "workers", "LONGSHORE_URL: must have no user"},
-		"nobody there": {[]string{"LONGSHORE_URL=http://127.0.0.1:1"}, "submit x", "no dispatcher answers at http://127.0.0.1:1"},
-		"both":         {append(h.nats, address), "workers", "LONGSHORE_URL and NATS_URL are both set"},
-		"a key alone":  {[]string{"LONGSHORE_API_KEY=lsk_x"}, "workers", "set LONGSHORE_URL too"},
-		"top":          {h.http, "top", "not over HTTP"},
-		"rebuild":      {h.http, "index rebuild", "not over HTTP"},
-		"no run":       {h.http, "status nothing", "no run nothing of tenant default"},
-		"no agent":     {h.http, "submit x --agent nothing", "nothing"},
-		"stored logs":  {h.http, "doctor runs", "unset it and set NATS_URL"},
+		"no key":      {[]string{address}, "workers", "LONGSHORE_API_KEY"},
+		"a wrong key": {[]string{address, "LONGSHORE_API_KEY=lsk_x"}, "workers", "LONGSHORE_API_KEY"},
+		"no address":  {[]string{"LONGSHORE_URL=here"}, "workers", "LONGSHORE_URL: must be one such as https://longshore.example.com"},
+		"a password":  {[]string{"LONGSHORE_URL=http://me:secret@127.0.0.1"}, "workers", "LONGSHORE_URL: must have no user"},
+		"no server":   {[]string{"LONGSHORE_URL=http://127.0.0.1:1"}, "submit x", "no dispatcher answers at http://127.0.0.1:1"},
+		"both":        {append(h.nats, address), "workers", "LONGSHORE_URL and NATS_URL are both set"},
+		"a key alone": {[]string{"LONGSHORE_API_KEY=lsk_x"}, "workers", "set LONGSHORE_URL too"},
+		"top":         {h.http, "top", "not over HTTP"},
+		"rebuild":     {h.http, "index rebuild", "not over HTTP"},
+		"no run":      {h.http, "status nothing", "no run nothing of tenant default"},
+		"no agent":    {h.http, "submit x --agent nothing", "nothing"},
+		"stored logs": {h.http, "doctor runs", "unset it and set NATS_URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

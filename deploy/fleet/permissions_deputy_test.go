@@ -21,9 +21,8 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// The server publishes in its own name for whoever asks it: stored messages as they are, on the subject that a request names
-// for its answer, and what is stored, wherever a stream's settings say. Neither is for anybody but dispatchers. Nor is the
-// right to publish on whatever subject a message names for its answer.
+// The NATS server publishes on behalf of clients: stored messages on the reply subject of a request, and republished messages
+// where a stream's settings say. Only dispatchers may use either, and only they may publish on arbitrary reply subjects.
 func TestPermissionsLendNoVoice(t *testing.T) {
 	for _, user := range startGuarded(t).opts.Users {
 		if user.Username == "dispatcher" || user.Username == observer || user.Username == insider {
@@ -84,7 +83,7 @@ func TestPermissionsAgainstBorrowedVoices(t *testing.T) {
 	if still, err := f.client.Approvals().List(ctx, messages.DefaultTenant, 0); err != nil {
 		t.Error(err)
 	} else if diff := cmp.Diff(waiting, still); diff != "" {
-		t.Errorf("the call does not wait any more: %s", diff)
+		t.Errorf("the call no longer waits: %s", diff)
 	}
 	if keys, err := admin.Keys().List(ctx, ""); err != nil || len(keys.Keys) != 0 {
 		t.Errorf("keys: %+v, %v", keys, err)
@@ -189,7 +188,7 @@ func (r *rogue) attack(ctx context.Context, body []byte, more []string) {
 		r.send(&nats.Msg{Subject: subject, Data: body})
 	}
 	for _, target := range targets {
-		for _, subject := range own { // whoever hears it may then perhaps answer there
+		for _, subject := range own { // a subscriber could try to answer there
 			if r.streamOf(subject) == "" {
 				r.send(&nats.Msg{Subject: subject, Reply: target})
 			}

@@ -169,7 +169,7 @@ func TestPermissionsOfAFleet(t *testing.T) {
 	}
 }
 
-// sweep has a worker look at all runs, and waits until nothing is queued any more.
+// sweep has a worker look at all runs, and waits until the queue is empty.
 func (f *guardedFleet) sweep(ctx context.Context) error {
 	b, err := bus.Open(ctx, f.g.connect("dispatcher"), bus.Config{})
 	if err == nil {

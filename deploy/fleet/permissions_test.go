@@ -22,7 +22,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 	if err := bus.Setup(t.Context(), g.connect("dispatcher"), bus.Streams{AckWait: guardedAckWait}); err != nil {
 		t.Fatal(err)
 	}
-	// What nobody but the auditor may do.
+	// What only the auditor may do.
 	copies := []string{
 		"$O.AUDIT.C.x", "$O.AUDIT.M.x", "$JS.API.STREAM.UPDATE.OBJ_AUDIT",
 		"$JS.API.STREAM.DELETE.OBJ_AUDIT", "$JS.API.STREAM.PURGE.OBJ_AUDIT", "$JS.API.STREAM.RESTORE.OBJ_AUDIT",
@@ -30,7 +30,7 @@ func TestPermissionsOfRoles(t *testing.T) {
 		"$JS.API.DIRECT.GET.OBJ_AUDIT", "$JS.API.CONSUMER.CREATE.OBJ_AUDIT", "$JS.API.CONSUMER.CREATE.OBJ_AUDIT.c.$O.AUDIT.M.>",
 		"$JS.API.CONSUMER.DURABLE.CREATE.OBJ_AUDIT.c",
 	}
-	// What nobody but the fleet may do, and nobody at all of a tenant.
+	// What only the fleet may do, and no user of a tenant.
 	fleet := slices.Concat(copies, []string{
 		"runs.acme.r.log", "runs.harbour.r.log", "logs.acme.r", "blobs.acme.r.h.0-1", "events.acme.r.run_finished", "dead.acme.a.r",
 		"tasks.wake.acme.r", "sched.timer.acme.r.1.1", "nudge.acme.r", "live.acme.r", "batches.acme.b.head", "workers.seen.w",

@@ -70,7 +70,7 @@ func TestPoison(t *testing.T) {
 			going = false
 		case <-time.After(patience):
 			w.tell(poison.run)
-			t.Fatal("nothing happens any more")
+			t.Fatal("nothing more happens")
 		}
 	}
 	r := poison.end()

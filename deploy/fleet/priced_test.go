@@ -22,7 +22,7 @@ func TestPricesOfNames(t *testing.T) {
 		"the provider":            {key, "openai", 2.5, true},
 		"its model":               {key, "openai/gpt-4o-mini", 0.15, true},
 		"a model":                 {key, "gpt-4.1", 2, true},
-		"nobody knows":            {key, "meta/llama", 0, false},
+		"unknown price":           {key, "meta/llama", 0, false},
 		"the script":              {settings.Models{}, "", 0, true},
 		"the script beside":       {both, "scripted/x", 0, true},
 		"no script":               {key, "scripted/x", 0, false},

@@ -45,7 +45,7 @@ func newStore(t *testing.T) *store {
 	return s
 }
 
-// freePort is a port that nobody has now.
+// freePort returns a port that is free now.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// eventually waits for what nobody tells of.
+// eventually polls for a condition that no event announces.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -45,7 +45,7 @@ func (f *guardedFleet) forge(ctx context.Context, t *testing.T, run messages.Ref
 	}
 }
 
-// A worker that was taken over approves a call. The run goes on waiting, whoever works it then, until somebody approves.
+// A compromised worker forges an approval. The run keeps waiting, whichever worker has it, until a person approves.
 func TestForgedApproval(t *testing.T) {
 	f := startGuardedFleet(t, guardedScript)
 	stop := f.work("first")

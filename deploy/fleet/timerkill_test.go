@@ -18,7 +18,7 @@ import (
 // timerSkew is how much too early the server may be by the clock of the test.
 const timerSkew = 100 * time.Millisecond
 
-// hastyAgent waits a second for somebody who agrees.
+// hastyAgent waits one second for an approval.
 const hastyAgent = `apiVersion: longshore.run/v1
 kind: Agent
 metadata: {name: hasty}
@@ -49,7 +49,7 @@ func TestKilledAroundATimer(t *testing.T) {
 				if c.Turn == 0 {
 					return reply{Tool: "write_file", Args: map[string]string{"filePath": "a.txt", "content": "hi"}}
 				}
-				return reply{Text: "nobody agreed"}
+				return reply{Text: "no approval came"}
 			})
 			line := newTap(t, w.nats, func(m published) verdict {
 				if tc.at(m) {
@@ -67,7 +67,7 @@ func TestKilledAroundATimer(t *testing.T) {
 			}
 			first.kill()
 			w.worker("second")
-			completed(t, g.end(), "nobody agreed")
+			completed(t, g.end(), "no approval came")
 			over := 0
 			for _, e := range w.log(run) {
 				for _, r := range e.Records {
@@ -86,8 +86,8 @@ func TestKilledAroundATimer(t *testing.T) {
 	}
 }
 
-// A task that may not begin yet is submitted through a dispatcher that is killed before, or after, the schedule is
-// stored. Whoever submits it again has one run, and it begins at its time while no dispatcher is there.
+// A delayed task is submitted through a dispatcher that is killed before or after the schedule is stored. Submitting it again
+// results in one run, which begins on time even without a dispatcher.
 func TestKilledAroundADelayedTask(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]verdict{"before it is stored": cutBefore, "after it is stored": cutAfter} {

@@ -117,7 +117,7 @@ func TestStaleDelivery(t *testing.T) {
 	}
 }
 
-// holdFirst is a script that holds the first calls, and answers those that nobody should make.
+// holdFirst is a script that holds the first n calls. Later ones should not be made; it answers them.
 func holdFirst(n int32) func(*modelCall) reply {
 	var calls atomic.Int32
 	return func(*modelCall) reply {

@@ -82,7 +82,7 @@ func (s *Access) Names(addr string) []string {
 	return names
 }
 
-// CheckListen returns an *Error when nobody can listen on an address, named by its variable or flag. An empty one is fine.
+// CheckListen returns an *Error, which names the variable or flag, for an invalid listen address. An empty one is valid.
 func CheckListen(name, addr string) error {
 	if addr == "" {
 		return nil
@@ -106,8 +106,8 @@ func (s *Access) CheckAddress(addr string) error {
 		"`longshore keys api create`), or LONGSHORE_AUTH=off-behind-proxy if a proxy before it looks who asks", addr)
 }
 
-// IsExposed reports whether others than this machine reach who listens on an address. Nobody can listen on one without a
-// port, and who tries says so; an empty one is all addresses.
+// IsExposed reports whether a listen address is reachable from other machines. An empty host means all addresses; an address
+// without a port is invalid, and listening on it fails.
 func IsExposed(addr string) bool {
 	_, _, err := net.SplitHostPort(addr)
 	return addr == "" || err == nil && !isLoopback(addr)

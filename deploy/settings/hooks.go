@@ -7,7 +7,7 @@ type Hooks struct {
 	HookPrivate bool     `env:"LONGSHORE_HOOK_PRIVATE" envDefault:"false" help:"listed names may lead to private addresses; listed addresses always may"`
 }
 
-// minHookSecret is what nobody guesses, in bytes.
+// minHookSecret is the minimum length of a secret in bytes.
 const minHookSecret = 16
 
 // Check returns an *Error.

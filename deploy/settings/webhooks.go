@@ -7,7 +7,7 @@ type Webhooks struct {
 	WebhookHosts  []string `env:"LONGSHORE_WEBHOOK_HOSTS"      help:"hosts that webhooks may also call over http and at private addresses, comma separated"`
 }
 
-// minWebhookSecret is what nobody guesses, in bytes.
+// minWebhookSecret is the minimum length of a secret in bytes.
 const minWebhookSecret = 24
 
 // Check returns an *Error.

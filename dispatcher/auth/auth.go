@@ -17,10 +17,9 @@ import (
 
 // Errors of an Authenticator.
 var (
-	// ErrUnknown means that the token is not, or not any more, one of somebody known. What wraps it says why, and is
-	// shown to who asked.
+	// ErrUnknown means that the token is not valid, or no longer. The error that wraps it says why, and is shown to the caller.
 	ErrUnknown = errors.New("the token is not valid")
-	// ErrUnavailable means that nobody can tell now.
+	// ErrUnavailable means that the token cannot be checked at the moment.
 	ErrUnavailable = errors.New("the token cannot be checked now")
 )
 
@@ -33,7 +32,7 @@ const (
 	KindJWT Kind = "jwt"
 )
 
-// Principal is somebody who is known.
+// Principal is an authenticated caller.
 type Principal struct {
 	Kind   Kind
 	ID     string // of the key, or the subject of the JWT
@@ -73,8 +72,8 @@ func (p *Principal) Includes(other *Principal) bool {
 
 // Authenticator tells whose a bearer token is.
 type Authenticator interface {
-	// Authenticate returns the principal of a token. An error is ErrUnknown or ErrUnavailable. With cheap, only what is
-	// in memory counts: nobody else is asked, and what is not known is ErrUnknown.
+	// Authenticate returns the principal of a token. An error is ErrUnknown or ErrUnavailable. With cheap it uses only what is in
+	// memory and sends no request; a token that is not cached is ErrUnknown.
 	Authenticate(ctx context.Context, token string, cheap bool) (*Principal, error)
 }
 

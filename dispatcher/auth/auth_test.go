@@ -50,7 +50,7 @@ func TestPermissions(t *testing.T) {
 	}
 	admin := auth.Principal{Tenant: control.AllTenants, Roles: control.AccessRoles()}
 	if admin.May("") || admin.May("nothing") {
-		t.Error("somebody may do what has no permission")
+		t.Error("an operation without a permission is allowed")
 	}
 	if got := may(auth.Principal{Tenant: control.AllTenants}); got != "" {
 		t.Errorf("without a role one may%s", got)
@@ -74,7 +74,7 @@ func TestIncludes(t *testing.T) {
 		"all of all":                    {p(control.AllTenants, control.RoleAdmin), p(control.AllTenants, control.RoleOperator), true},
 		"all of all, but not so much":   {p(control.AllTenants, control.RoleOperator), p(control.AllTenants, control.RoleAdmin), false},
 		"what an operator may not do":   {p(control.AllTenants, control.RoleOperator), p("acme", control.RoleAdmin), false},
-		"somebody who may do nothing":   {p("acme", control.RoleViewer), p("acme"), true},
+		"a principal without a role":    {p("acme", control.RoleViewer), p("acme"), true},
 		"of another tenant and nothing": {p("acme", control.RoleViewer), p("other"), false},
 	} {
 		if got := tc.one.Includes(tc.other); got != tc.want {
@@ -89,10 +89,10 @@ func TestTokensOfNobody(t *testing.T) {
 		by    auth.Any
 		token string
 	}{
-		"nobody for keys":   {auth.Any{Tokens: never}, "lsk_a_b"},
-		"nobody for tokens": {auth.Any{Keys: never}, "a.b.c"},
-		"the prefix alone":  {auth.Any{Keys: never}, "lsk_"},
-		"a long one":        {auth.Any{Keys: never, Tokens: never}, string(make([]byte, 8<<10+1))},
+		"no key checker":   {auth.Any{Tokens: never}, "lsk_a_b"},
+		"no token checker": {auth.Any{Keys: never}, "a.b.c"},
+		"the prefix alone": {auth.Any{Keys: never}, "lsk_"},
+		"a long one":       {auth.Any{Keys: never, Tokens: never}, string(make([]byte, 8<<10+1))},
 	} {
 		if p, err := tc.by.Authenticate(t.Context(), tc.token, false); p != nil || !errors.Is(err, auth.ErrUnknown) {
 			t.Errorf("%s: %v, %v", name, p, err)
@@ -128,7 +128,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("another waits %s", w)
 	}
 	if w := f.Wait(netip.Addr{}, now); w != 0 {
-		t.Errorf("nobody waits %s", w)
+		t.Errorf("no failure, but it waits %s", w)
 	}
 	// Of IPv6 a network of 64 bits is one; an IPv4 address is the same in either form.
 	for i := range 20 {

@@ -41,7 +41,7 @@ type denial struct {
 	data   control.AuthDenied
 }
 
-// NewDenials returns Denials. Somebody must Run it.
+// NewDenials returns Denials. The caller must call Run.
 func NewDenials(announce Announce, log *slog.Logger) *Denials {
 	return &Denials{announce: announce, log: log, waiting: make(chan denial, denialsWaiting)}
 }

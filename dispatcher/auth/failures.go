@@ -50,7 +50,7 @@ func (f *Failures) Wait(remote netip.Addr, now time.Time) time.Duration {
 }
 
 func wait(until, now time.Time) time.Duration {
-	if !until.After(now) { // of nobody, it is so long ago that the difference would overflow
+	if !until.After(now) { // without a failure it is so long ago that the difference would overflow
 		return 0
 	}
 	return max(0, until.Sub(now)-(failuresAtOnce-1)*failureEvery)

@@ -112,7 +112,7 @@ func (f *fleet) asked(t *testing.T, p *record.Parked, options report.Options) (s
 	task.SetDefaults()
 	err = report.RunTasks(ctx, client, []messages.Task{task}, &out, io.Discard, options, false)
 	if ended := new(render.RunFailed); !errors.As(err, &ended) {
-		cancel() // nobody decides any more; an end that is seen may still have to be settled
+		cancel() // no further decisions; an end that was seen may still have to be settled
 	}
 	<-worked
 	return out.String(), err
@@ -180,7 +180,7 @@ func TestRunAsksOnATerminal(t *testing.T) {
 				t.Errorf("%v, want %q; told:\n%s", err, tc.want, told)
 			}
 			if tc.park.Approval != nil && !strings.Contains(told, `{"path":"shed"}`) {
-				t.Errorf("nobody was shown the arguments:\n%s", told)
+				t.Errorf("the arguments were not shown:\n%s", told)
 			}
 		})
 	}

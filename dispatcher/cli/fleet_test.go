@@ -486,7 +486,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A watch may have an end of its own: of a run that nobody knows, and of one that goes on.
+// A watch may have a time limit: for an unknown run, and for one that is still running.
 func TestWatchWithin(t *testing.T) {
 	f := newFleet(t)
 	f.fails(t, "run nothing of tenant default is not known within 300ms", "watch", "nothing", "--timeout", "300ms")

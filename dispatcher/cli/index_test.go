@@ -74,7 +74,7 @@ func TestStatsAndIndex(t *testing.T) {
 		"by status":        {[]string{"stats", "--tenant", "acme", "--by", "status"}, []string{"cancelled 1 0 0 1", "all 1"}},
 		"by tool":          {[]string{"stats", "--tenant", "acme", "--by", "tool"}, []string{"TOOL", "CALLS"}},
 		"as JSON":          {[]string{"stats", "--tenant", "acme", "-o", "json"}, []string{`"runs":1`}},
-		"of nobody":        {[]string{"stats", "--tenant", "other", "-o", "json"}, []string{`"runs":0`}},
+		"without runs":     {[]string{"stats", "--tenant", "other", "-o", "json"}, []string{`"runs":0`}},
 		"index status":     {[]string{"index", "status"}, []string{"sqlite: ", " runs, ", " behind\n"}},
 		"its JSON":         {[]string{"index", "status", "-o", "json"}, []string{`"kind":"sqlite"`, `"leads":true`}},
 		"index rebuild":    {[]string{"index", "rebuild"}, []string{"sqlite: ", " 0 behind\n"}},
@@ -109,7 +109,7 @@ func TestStatsWithoutAnIndex(t *testing.T) {
 	}
 }
 
-// A client of one tenant lists, adds up and reads steps of its own, and of nobody else.
+// A client of one tenant lists, counts and reads only the runs of that tenant.
 func TestIndexOfATenant(t *testing.T) {
 	f := indexed(t, "acme", "other")
 	nc, err := f.servers.Conn()

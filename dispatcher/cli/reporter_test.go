@@ -87,7 +87,7 @@ func TestReporterWithoutColorOrTerminalSendsNoCodes(t *testing.T) {
 	}
 	terminal := strings.ReplaceAll(reported(t, report.Options{Terminal: true}, "report.jsonl"), "\r\x1b[K", "")
 	if strings.ContainsAny(terminal, "\x1b\r") {
-		t.Errorf("colors that nobody asked for: %q", terminal)
+		t.Errorf("unexpected colors: %q", terminal)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestReporterShowsResultsOfOtherTypes(t *testing.T) {
 	}
 }
 
-// hostileEvents have the text wherever somebody else may put one.
+// hostileEvents returns events with the text in every field that an untrusted party may set.
 func hostileEvents(tb testing.TB, text string) []messages.Event {
 	tb.Helper()
 	until := noon

@@ -149,7 +149,7 @@ func (f *fleet) fail(t *testing.T, id string) {
 	})
 }
 
-// lineWriter hands on lines. Whoever does not take them has had enough.
+// lineWriter sends lines to a channel and fails once the reader has gone.
 type lineWriter struct {
 	part  bytes.Buffer
 	lines chan string
@@ -162,7 +162,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 		select {
 		case w.lines <- strings.TrimSuffix(line, "\n"):
 		default:
-			return 0, errors.New("nobody reads")
+			return 0, errors.New("the reader has gone")
 		}
 	}
 	return len(p), nil

@@ -18,7 +18,7 @@ func Refine(all map[string]*huma.Schema) {
 			needed[name] = true
 		}
 		for name, p := range s.Properties {
-			if !needed[name] { // it has omitempty: nobody writes null, and the decoder refuses it
+			if !needed[name] { // it has omitempty: it is never written as null, and the decoder refuses null
 				p.Nullable = false
 			}
 		}

@@ -12,8 +12,7 @@ import (
 type named struct {
 	name string
 	of   reflect.Type
-	// strict: somebody sends it to Longshore, which refuses fields that it does not know. What Longshore sends may have more
-	// fields one day.
+	// strict: clients send it to Longshore, which refuses unknown fields. What Longshore sends may gain fields.
 	strict bool
 }
 

@@ -77,7 +77,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("an agent that nobody defined is the suite's mistake", func(t *testing.T) {
+	t.Run("an undefined agent is the suite's mistake", func(t *testing.T) {
 		_, err := evaluation.Run(t.Context(), client, shipped(t, "extraction.yaml"), evaluation.Options{})
 		bad, ok := errors.AsType[*evaluation.BadCase](err)
 		if !ok || bad.Case != "invoice" || !errors.Is(err, dispatcher.ErrUnknownAgent) {
@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A run that nobody works fails its case after the suite's timeout, and is cancelled.
+// A run that no worker takes fails its case after the suite's timeout, and is cancelled.
 func TestRunsThatTakeTooLong(t *testing.T) {
 	client := openFleet(t, true)
 	s := parse(t, `{timeout: 500ms, cases: [{name: slow, input: hi, expect: {maxCost: 1}}]}`)

@@ -32,7 +32,7 @@ const (
 	maxAfter = time.Hour
 )
 
-// MinSecret is what nobody guesses, in bytes.
+// MinSecret is the minimum length of a secret in bytes.
 const MinSecret = 24
 
 // Config of a Sender.
@@ -163,7 +163,7 @@ func traceOf(event []byte) string {
 	return e.Traceparent
 }
 
-// verdict is what a status means. Whoever has moved or forgets a secret may recover; who is gone is not.
+// verdict says what a status means. A receiver that has moved or lost its secret may recover; one that is gone does not.
 func verdict(resp *http.Response) error {
 	f := &messages.WebhookError{Reason: fmt.Sprintf("answered %d", resp.StatusCode)}
 	switch {

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	secret = "a secret that nobody guesses"
+	secret = "a secret that is long enough"
 	older  = "the secret before this one, too"
 )
 
@@ -216,7 +216,7 @@ func TestNamesAreJudgedWhenDialled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("HTTPS_PROXY", s.URL) // nobody asks it
+	t.Setenv("HTTPS_PROXY", s.URL) // it must not be used
 	for name, tt := range map[string]struct {
 		hosts  []string
 		reason string

@@ -24,7 +24,7 @@ const (
 )
 
 // Key is the signing key of a tenant in the form that libraries for Standard Webhooks take. It is derived from the
-// fleet's secret, so that a tenant can check its own webhooks and sign those of nobody else.
+// fleet's secret, so that a tenant can verify its own webhooks but cannot sign those of another.
 func Key(secret, tenant string) string {
 	return keyPrefix + base64.StdEncoding.EncodeToString(derive(secret, tenant))
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// EventActed says that somebody asked a dispatcher to change something, for what has no event of its own. It is about no
-// run: its subject is NoRun of the tenant that the request names, or of the default tenant. It is stored after the change
-// and before the answer; one whose dispatcher dies in between has none.
+// EventActed records a request to change something that has no event of its own. It belongs to no run: its subject is NoRun of the
+// tenant that the request names, or of the default tenant. It is stored after the change and before the answer; if the dispatcher
+// dies in between, there is none.
 const EventActed = "acted"
 
-// HeaderCaller is the header of a request that says for whom a program makes it: a Caller. Whoever may make requests for all
-// tenants may set it, as he may set by. On subjects of a tenant it does not count.
+// HeaderCaller is the header that names the Caller on whose behalf a program sends a request. Clients that may send requests for
+// all tenants may set it, as they may set by. On the subjects of a tenant it is ignored.
 const HeaderCaller = "Longshore-Caller"
 
 // Caller is for whom a request is made.
@@ -34,7 +34,7 @@ type Acted struct {
 	Code    messages.Code `json:"code,omitempty"`
 }
 
-// Outcomes of what somebody asked for.
+// Outcomes of a request.
 const (
 	ActDone    = "done"
 	ActUnknown = "unknown"
@@ -55,7 +55,7 @@ func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 			Name   string `json:"name"`
 		} `json:"schedule"`
 	}
-	_ = json.Unmarshal(request, &r) // it was read strictly by whoever did it
+	_ = json.Unmarshal(request, &r) // the handler has decoded it strictly
 	var parts []string
 	name := r.Name
 	if subject == SubjectKeyCreate { // it is for people

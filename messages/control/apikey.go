@@ -15,14 +15,14 @@ const (
 	SubjectKeyRevoke = "longshore.keys.revoke" // KeyRevoke -> Change
 )
 
-// EventAuthDenied says that somebody was refused. It is about no run: its subject is NoRun of the tenant that is known,
-// or of the default tenant.
+// EventAuthDenied records a request that was denied. It belongs to no run: its subject is NoRun of the caller's tenant if that is
+// known, else of the default tenant.
 const EventAuthDenied = "auth_denied"
 
 // AllTenants stands for the tenant of those who may act for every tenant.
 const AllTenants = "*"
 
-// AccessRole is what somebody may do over HTTP.
+// AccessRole is a role of the HTTP API.
 type AccessRole string
 
 // Roles. Which requests each may make, the package dispatcher/auth says.
@@ -39,7 +39,7 @@ func AccessRoles() []AccessRole {
 	return []AccessRole{RoleViewer, RoleSubmitter, RoleApprover, RoleOperator, RoleAdmin}
 }
 
-// APIKey is what is known about an API key. The key itself is known to nobody but its holder.
+// APIKey describes an API key. The key itself is not stored: only its holder knows it.
 type APIKey struct {
 	ID      string       `json:"id"`
 	Tenant  string       `json:"tenant"` // or AllTenants
@@ -105,7 +105,7 @@ const (
 	maxKeyName = 64
 )
 
-// CheckAccess returns a *FieldError unless somebody of a tenant may have these roles.
+// CheckAccess returns a *FieldError unless a principal of the tenant may have these roles.
 func CheckAccess(tenant string, roles []AccessRole) error {
 	if tenant != AllTenants && !strict.ValidToken(tenant) {
 		return &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -, or * for all tenants"}

@@ -15,7 +15,7 @@ const (
 type BatchOpen struct {
 	messages.BatchRef
 	messages.BatchSettings
-	Submitter string `json:"submitter"` // a fresh token: an older attempt cannot seal any more
+	Submitter string `json:"submitter"` // a fresh token: an older attempt can no longer seal the batch
 }
 
 // BatchSeal says that all lines were read.

@@ -10,9 +10,9 @@ import (
 // Subjects of the requests about what runs wait for.
 const (
 	SubjectApprovals = "longshore.approvals" // ApprovalsRequest -> ApprovalList
-	SubjectApprove   = "longshore.approve"   // DecisionRequest -> RunStatus; conflict when somebody else was first
-	SubjectDeny      = "longshore.deny"      // DecisionRequest -> RunStatus; conflict when somebody else was first
-	SubjectAnswer    = "longshore.answer"    // AnswerRequest -> RunStatus; conflict when somebody else was first
+	SubjectApprove   = "longshore.approve"   // DecisionRequest -> RunStatus; conflict when it was decided already
+	SubjectDeny      = "longshore.deny"      // DecisionRequest -> RunStatus; conflict when it was decided already
+	SubjectAnswer    = "longshore.answer"    // AnswerRequest -> RunStatus; conflict when it was decided already
 )
 
 // Limits of what a person says, in bytes.

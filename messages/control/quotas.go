@@ -77,11 +77,11 @@ type QuotaChange struct {
 	messages.QuotaRef
 	Before   messages.Quota `json:"before"`
 	After    messages.Quota `json:"after"`
-	Revision uint64         `json:"revision"` // 0: there is none any more
+	Revision uint64         `json:"revision"` // 0: it was deleted
 }
 
-// AdmitRequest asks whether a tenant may submit a task now, and counts it as submitted. Whoever publishes tasks without
-// asking meets the same limits when a worker begins them.
+// AdmitRequest asks whether a tenant may submit a task now, and counts it as submitted. Tasks that are published without it meet the
+// same limits when a worker begins them.
 type AdmitRequest struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"id,omitempty"` // of the task, when it may have been accepted before: then it passes and is not counted
@@ -97,7 +97,7 @@ func (r AdmitRequest) Check() error {
 
 // AdmitReply says that the task may be published.
 type AdmitReply struct {
-	Unlimited bool `json:"unlimited,omitempty"` // the tenant has no limit to submits: nobody need ask in the next 5 seconds
+	Unlimited bool `json:"unlimited,omitempty"` // the tenant has no limit on submits: clients need not ask for the next 5 seconds
 }
 
 // AdmitFresh is how long an answer that a tenant is unlimited holds.

@@ -66,7 +66,7 @@ func BindTenant(body []byte, tenant string) ([]byte, error) {
 	return bound, nil
 }
 
-// Forbidden is the answer to somebody who may not do what he asks for.
+// Forbidden is the answer to a caller without the permission for a request.
 func Forbidden(detail string) *messages.Problem {
 	const status = 403
 	return &messages.Problem{Type: "about:blank", Title: "Forbidden", Status: status, Code: messages.CodeForbidden, Detail: detail}

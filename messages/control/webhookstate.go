@@ -9,8 +9,8 @@ type WebhookStanding string
 const (
 	// WebhookPending: it is still to be delivered, now or after a pause.
 	WebhookPending WebhookStanding = "pending"
-	// WebhookDelivered: it waits no more and is no dead letter. Its receiver has taken it, unless somebody has purged
-	// its dead letter or no dispatcher sent webhooks for a week.
+	// WebhookDelivered: it is neither queued nor a dead letter. The receiver has accepted it, unless its dead letter was purged or
+	// no dispatcher has sent webhooks for a week.
 	WebhookDelivered WebhookStanding = "delivered"
 	// WebhookDead: it was given up, and is a dead letter that can be sent again.
 	WebhookDead WebhookStanding = "dead"

@@ -1,10 +1,10 @@
-// Package prompt fills in prompts: [Render] and [Validate] for whoever keeps them, [Resolver] for the worker that begins
-// a run with one.
+// Package prompt renders prompts: [Render] and [Validate] for the catalogue that stores them, [Resolver] for the worker that begins a
+// run with one.
 //
 // Templates and values are hostile. No engine reads a file, includes another template, calls a method or a function of
 // a value, or prints anything but its result. A template is 64 KiB at most, the values 256 KiB, the result 256 KiB. A
-// render runs on the caller's goroutine and starts none: what the engines repeat is counted (see budget), and ends
-// with an error after a number of turns or after a second. The engines escape nothing: a prompt is no HTML.
+// render runs on the caller's goroutine and starts none. Iterations are counted (see budget): a render fails after too many of
+// them, or after a second. The engines do not escape anything: a prompt is not HTML.
 package prompt
 
 import (

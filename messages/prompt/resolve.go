@@ -17,9 +17,9 @@ type Resolver struct {
 	Redact func(string) string
 }
 
-// Resolve fills the instructions of an agent in, and the version that was taken. The values are those of the agent; a
-// name that it does not give is looked for at the top of the task's context, so a task can fill gaps and change
-// nothing that the agent has set. A variable that the text names and nobody gives is a *messages.FieldError.
+// Resolve sets the instructions of an agent and the prompt version used. Values are taken from the agent; a name that it does not
+// define is looked up at the top level of the task's context, so a task can fill gaps but cannot override the agent. An undefined
+// variable is a *messages.FieldError.
 func (r Resolver) Resolve(ctx context.Context, def *messages.Definition, task *messages.Task) error {
 	ref := def.Prompt
 	if ref == nil {

@@ -24,7 +24,7 @@ const (
 // Planned is a decision about the run's plan. It is in the log in full, so that a later reading of the reply behind
 // it changes nothing.
 type Planned struct {
-	Step     int            `json:"step"` // whose reply decided it; 0: nobody was asked
+	Step     int            `json:"step"` // whose reply decided it; 0: no model was called
 	Decision Decision       `json:"decision"`
 	Reason   string         `json:"reason,omitempty"`
 	Plan     *messages.Plan `json:"plan,omitempty"`     // of ready and adapt: the whole plan from now on

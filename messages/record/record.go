@@ -7,11 +7,11 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Record is one fact in a run's log. A record carries all that the events derived from it need.
+// Record is one fact in a run's log. A record carries everything that the events derived from it need.
 //
-// The owner's: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised *Lined. Control records, of anybody else:
-// *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted *Steered.
+// Only the owner writes: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
+// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised *Lined. Control records, which any process may
+// append: *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted *Steered.
 type Record interface{ Kind() Kind }
 
 // Kind names a record on the wire.
@@ -52,7 +52,7 @@ type Started struct {
 	Tools    []messages.ToolSpec `json:"tools,omitempty"`
 	QueuedAt time.Time           `json:"queuedAt"`
 	Raw      []byte              `json:"raw,omitempty"` // the body as it came, of a task that cannot be worked
-	// ForkedFrom is set of a run that begins with what another has done. Such a log is made before anybody owns the run.
+	// ForkedFrom is set for a fork: a run that begins with the history of another. Its log exists before the run has an owner.
 	ForkedFrom *messages.Origin `json:"forkedFrom,omitempty"`
 	Prefix     Records          `json:"prefix,omitempty"` // what was kept of that run; it counts as if it followed this record
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Errors of a Controller that callers branch on.
+// Errors of a Controller.
 var (
 	ErrNotFound   = errors.New("no such run")
 	ErrEnded      = errors.New("the run has ended")
@@ -24,18 +24,19 @@ var (
 )
 
 const (
-	netDelay       = 5 * time.Second // until the net looks: its control record's writer has long sent the wake-up by then
-	controlTimeout = 4 * time.Second // keeps the record ahead of its net, which catches nothing when it looks too early
+	netDelay       = 5 * time.Second // until the net runs: by then the writer of the control record has normally sent the wake-up
+	controlTimeout = 4 * time.Second // shorter than netDelay: a net that runs before the record exists is lost
 	maxConflicts   = 100             // bounds the race of a control record with a worker that appends back to back
 )
 
-// Controller is what any party may do to a run without owning it. Safe for concurrent use.
+// Controller performs the operations on a run that do not need ownership: it appends control records, settles and repairs runs.
+// Safe for concurrent use.
 type Controller struct {
 	Log        Log
 	Queue      Queue
 	Events     Events
-	Sessions   Sessions   // nil: runs of a session take no turns
-	Quotas     Quotas     // nil: a run that waits for a quota goes on when its time has come
+	Sessions   Sessions   // nil: runs of a session are not ordered
+	Quotas     Quotas     // nil: a run that waits for a quota resumes when its timer fires
 	Semaphores Semaphores // nil: nothing is capped or paused
 	Caps       Caps       // nil: only concurrency keys are capped
 	Asks       Waits      // nil: no list of the runs that wait for a person
@@ -43,11 +44,11 @@ type Controller struct {
 	NewID      func() string
 }
 
-// Control appends a control record and, if the run waited for it, publishes the wake-up that names it. Doing the
-// same again is harmless: what is already true is not recorded twice, but its wake-up is published again.
+// Control appends a control record and, if the run waited for it, publishes the wake-up that names it. It is idempotent: a record
+// that would change nothing is not appended again, but the wake-up is.
 //
 // It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nothing can change the run. ErrNotWaiting: an answer to another park.
-// ErrLate: a decision after its park has expired. Whose of two answers counted, Answer tells.
+// ErrLate: a decision after its park has expired. Answer returns which of several answers counted.
 func (k *Controller) Control(ctx context.Context, run messages.Ref, r record.Record) (record.Head, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
@@ -66,7 +67,7 @@ func (k *Controller) Control(ctx context.Context, run messages.Ref, r record.Rec
 			}
 			return last.Head, err
 		}
-		if !netted { // before the record: whoever dies after it leaves the net to send the wake-up
+		if !netted { // before the record: if this process dies after it, the net sends the wake-up
 			if err := k.Queue.Net(ctx, run, k.NewID(), k.Now().Add(netDelay)); err != nil {
 				return record.Head{}, fmt.Errorf("schedule net of %s: %w", run, err)
 			}
@@ -87,7 +88,7 @@ func (k *Controller) Control(ctx context.Context, run messages.Ref, r record.Rec
 	return record.Head{}, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)
 }
 
-// settled reports whether a record would change nothing any more.
+// settled reports whether a record would no longer change anything.
 func settled(last record.Entry, r record.Record, now time.Time) (bool, error) {
 	h := last.Head
 	if h.Phase == record.PhaseFinished {
@@ -153,8 +154,8 @@ func (k *Controller) Begin(ctx context.Context, run messages.Ref, rs ...record.R
 	return k.append(ctx, run, record.Entry{}, rs...)
 }
 
-// Settle makes true whatever follows from the end of a run or from a park: its events, its timer, its dead letter.
-// It reads all it needs, so anybody may do it again. Only after it may the ticket be acked.
+// Settle does what follows from the end or the park of a run: it publishes events, sets the timer, writes the dead letter. It is
+// idempotent and needs nothing but the log, so any process may repeat it. The ticket must not be acked before.
 func (k *Controller) Settle(ctx context.Context, run messages.Ref) error {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok || last.Head.Phase == record.PhaseActive {
@@ -167,8 +168,8 @@ func (k *Controller) Settle(ctx context.Context, run messages.Ref) error {
 	return k.close(ctx, run, last, out)
 }
 
-// SettleBare is Settle for a run whose log kills whoever opens all of it: only its last entry is read, and of its
-// events only the end is published.
+// SettleBare is Settle for a run whose log kills the process that reads all of it: it reads only the last entry and publishes only
+// the end.
 func (k *Controller) SettleBare(ctx context.Context, run messages.Ref) error {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok || last.Head.Phase == record.PhaseActive {
@@ -258,7 +259,7 @@ func Publish(ctx context.Context, run messages.Ref, e *record.Entry, out Outbox)
 	})
 }
 
-// Close is Settle for whoever has published all events of the run into out: last is the newest entry, a park or the end.
+// Close is Settle for a caller that has published all events of the run to out. Last is the newest entry, a park or the end.
 func (k *Controller) Close(ctx context.Context, run messages.Ref, last *record.Entry, out Outbox) error {
 	switch last.Head.Phase {
 	case record.PhaseFinished:
@@ -298,7 +299,7 @@ func (k *Controller) closeFinished(ctx context.Context, run messages.Ref, last *
 	if !ok {
 		return fmt.Errorf("settle %s: its last record is %s", run, last.Records[n-1].Kind())
 	}
-	if end.Dead { // before the world hears of the end: whoever does then finds the letter
+	if end.Dead { // before the end is published, so that its readers find the letter
 		if err := k.deadLetter(ctx, run, last, end); err != nil {
 			return err
 		}

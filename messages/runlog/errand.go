@@ -55,9 +55,9 @@ func (k *Controller) expire(ctx context.Context, run messages.Ref, last record.E
 	return k.append(ctx, run, last, over)
 }
 
-// Sweep looks at every run and repairs what a loss of power or of a message may have broken: a claim whose ticket is
-// no longer queued, a satisfied park without its wake-up, a park without its timer, an end that nobody was told of. It returns how many it repaired.
-// A run that cannot be looked at does not keep it from the others; the first maxSweepErrors of them are the error.
+// Sweep checks every run and repairs what a power failure or a lost message may have broken: a claim whose ticket is no longer
+// queued, a satisfied park without its wake-up, a park without its timer, an end that was not published. It returns the number of
+// repaired runs. An error on one run does not stop it; the first maxSweepErrors of them are joined.
 func (k *Controller) Sweep(ctx context.Context, runs iter.Seq2[messages.Ref, error]) (repaired int, err error) {
 	var failed []error
 	for run, err := range runs {

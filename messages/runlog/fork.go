@@ -11,9 +11,9 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// Fork makes the log of a run that begins with what another one has done, in one append, and publishes the wake-up
-// that names it. Whoever dies in between leaves the net, and then the sweep, to send the wake-up. The same fork may be
-// made again: duplicate is true then, and the wake-up is published again. ErrConflict: the log is that of another run.
+// Fork creates, in one append, the log of a run that begins with the history of another, and publishes the wake-up that names it. If
+// the process dies in between, the net or the sweep sends the wake-up. Fork is idempotent: for a fork that exists, duplicate is
+// true and the wake-up is published again. ErrConflict: the id belongs to another run.
 //
 // It takes at most 4 s.
 func (k *Controller) Fork(ctx context.Context, run messages.Ref, started *record.Started) (duplicate bool, err error) {

@@ -14,10 +14,10 @@ import (
 // ErrConflict means that the log does not end where the append expected; nothing was written.
 var ErrConflict = errors.New("the log has grown")
 
-// Tail as the through of a Read asks for everything there is, answered by whoever may not be behind.
+// Tail, as the through of a Read, asks for all entries. Such a read is never answered by a replica that may lag.
 const Tail = math.MaxUint64
 
-// Log is where runs live. Safe for concurrent use.
+// Log stores the logs of runs. Safe for concurrent use.
 type Log interface {
 	// Append adds an entry if last is still the run's last sequence (0: no log), and returns the entry's sequence.
 	// The entry's Head.ID decides an ambiguous outcome: an append that was stored although its answer was lost is a
@@ -48,7 +48,7 @@ type Queue interface {
 	DeadLetter(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error
 }
 
-// Events is the stream of what the world sees.
+// Events is the stream of public events.
 type Events interface {
 	// Open begins to publish for a run. The outbox belongs to one goroutine.
 	Open(run messages.Ref) Outbox
@@ -65,7 +65,7 @@ type Outbox interface {
 	Through() uint64
 	// Flush waits until all are acknowledged, publishing again what failed, within the budget of ctx.
 	Flush(ctx context.Context) error
-	// Finish flushes and then publishes run_finished, which is stored once per run, whoever publishes it.
+	// Finish flushes and then publishes run_finished, which is stored once per run, however often it is published.
 	Finish(ctx context.Context, e messages.Event) error
 }
 

@@ -20,8 +20,8 @@ var ErrSessionFull = fmt.Errorf("%d runs of the session wait already", messages.
 
 // Sessions keeps the order of each session. Safe for concurrent use.
 type Sessions interface {
-	// Session is the order of a session and its revision, never stale. One that nobody knows is empty; one that was
-	// lost is rebuilt from the heads of its runs, as RebuildSession says.
+	// Session returns the order of a session and its revision, never stale. An unknown session is empty; a lost one is rebuilt from
+	// the heads of its runs (see RebuildSession).
 	Session(ctx context.Context, tenant, name string) (s messages.Session, revision uint64, err error)
 	// PutSession stores an order in place of the one of a revision. ErrConflict: another one is stored.
 	PutSession(ctx context.Context, tenant, name string, revision uint64, s messages.Session) error
@@ -131,8 +131,8 @@ func (k *Controller) ForgetSession(ctx context.Context, tenant, name string) (me
 	return was, err
 }
 
-// awaitTurn is for a run that is parked until its turn: it is in the order, and whoever is first in it has the turn.
-// Its park is in the log by now, so either this sees that the turn is its own, or whoever gives it sees the park.
+// awaitTurn settles a run that is parked until its turn: it adds the run to the order, whose first run has the turn. The park is
+// already in the log, so either this call sees that the run has the turn, or the process that passes the turn on sees the park.
 func (k *Controller) awaitTurn(ctx context.Context, run messages.Ref, h record.Head) error {
 	if h.Waits != messages.ParkSession || h.Session == "" || k.Sessions == nil {
 		return nil

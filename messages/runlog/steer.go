@@ -20,10 +20,10 @@ var (
 	ErrTooMuch = fmt.Errorf("the run has been told %d things, and takes no more", MaxSteers)
 )
 
-// Steer appends a message to a run. The same message with the same id is appended once and succeeds again, also after
-// the end. It wakes nobody: a run that waits goes on waiting.
+// Steer appends a message to a run. It is idempotent by the message's id, also after the end of the run. It does not wake the run: a
+// run that waits keeps waiting.
 //
-// It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: nobody will read it. ErrTold and ErrTooMuch.
+// It takes at most 4 s. ErrNotFound: there is no log. ErrEnded: the run can no longer read it. ErrTold and ErrTooMuch.
 func (k *Controller) Steer(ctx context.Context, run messages.Ref, r *record.Steered) (record.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()

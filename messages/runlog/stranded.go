@@ -10,13 +10,12 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// Awaited reports whether the queue has a message that makes somebody look at a run: its task, a wake-up, a timer or a
-// net; never stale.
+// Awaited reports whether the queue holds a message for a run: its task, a wake-up, a timer or a net. It is never stale.
 type Awaited func(ctx context.Context, run messages.Ref) (bool, error)
 
-// Stranded says why nothing will happen to a run that has not ended, or that nobody was told of its end; empty: somebody
-// or something will see to it. It finds what Sweep repairs, changes nothing, and goes by the same log. What is on its way
-// at this moment may look stranded: a run whose last record is a few seconds old should be looked at again.
+// Stranded returns why a run will not continue without a repair, or that its end was not published; "" means that it needs none. It
+// finds what Sweep repairs, from the same log, and changes nothing. A run whose last record is only seconds old may look stranded
+// while a message is in flight: check it again.
 func (k *Controller) Stranded(ctx context.Context, run messages.Ref, awaited Awaited) (why string, last record.Entry, err error) {
 	last, ok, err := k.Log.Last(ctx, run)
 	if err != nil || !ok {

@@ -40,7 +40,7 @@ func TestStrandedParks(t *testing.T) {
 		"its own turn":         {park: turn, prepare: order("x", "y"), want: "has its turn in session talk, and was not woken"},
 		"the turn of another":  {park: turn, prepare: order("works", "x")},
 		"the turn of an ended": {park: turn, prepare: order("ended", "x"), want: "behind run ended, which has ended"},
-		"the turn of nobody":   {park: turn, prepare: order("purged", "x"), want: "behind run purged, which has ended"},
+		"the turn is lost":     {park: turn, prepare: order("purged", "x"), want: "behind run purged, which has ended"},
 		"a line": {park: place, prepare: func(t *testing.T, k *runlog.Controller) {
 			t.Helper()
 			if err := k.Semaphores.Wait(t.Context(), line, messages.Ref{Tenant: tenant, Run: "x"}); err != nil {

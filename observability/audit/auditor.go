@@ -64,7 +64,7 @@ type job struct {
 	result   *Comparison // once it is done; nil: not known
 }
 
-// New returns an Auditor. Somebody must Run it, once.
+// New returns an Auditor. The caller must call Run exactly once.
 func New(cfg Config) *Auditor {
 	cfg.Commit, cfg.Sweep = cmp.Or(cfg.Commit, defaultCommit), cmp.Or(cfg.Sweep, defaultSweep)
 	cfg.Settled, cfg.Pause = cmp.Or(cfg.Settled, defaultSettled), cmp.Or(cfg.Pause, defaultPause)

@@ -118,7 +118,7 @@ func (p *port) audit(dir string, key Key, sweep time.Duration, enough func(sum S
 	return entries
 }
 
-// audited reads a folder while somebody writes it.
+// audited reads a folder while an auditor writes it.
 func audited(t *testing.T, dir string, key Key) (found []Finding, entries []string, sum Summary) {
 	t.Helper()
 	sum, err := Verify(t.Context(), VerifyConfig{Dir: dir, Keys: PublicKeys{key.Public()}, Found: func(f Finding) {

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// Bucket is the object store that deploy/nats lets the auditor write, and nobody else. A dispatcher makes it.
+// Bucket is the object store that, with the permissions in deploy/nats, only the auditor may write. A dispatcher creates it.
 const Bucket = bus.BucketAudit
 
 // OpenBucket opens an object store for the copies of an audit, and makes it where it is missing, with as many replicas

@@ -24,8 +24,8 @@ const (
 	maxReason      = 512
 )
 
-// comparer holds the events of runs against their logs. Whoever writes events in the place of a run's owner, or leaves
-// some out, has to write them into the log too, which only its owner can.
+// comparer compares the events of runs with their logs. An attacker who forges or omits events would have to change the log as
+// well, which only the owner of the run can.
 type comparer struct {
 	bus   *bus.Bus
 	pause time.Duration // between tries
@@ -192,7 +192,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tenantToken is the tenant in a subject of EVENTS, whoever published there; empty: none.
+// tenantToken returns the tenant in a subject of EVENTS, or "". The subject may be anything: any publisher may have chosen it.
 func tenantToken(subject string) string {
 	t := strings.Split(subject, ".")
 	const tokens = 4

@@ -160,7 +160,7 @@ func TestKilledCopies(t *testing.T) {
 	}
 }
 
-// An object that somebody changed is told of, left as it is, and found by who verifies.
+// An object that was tampered with is reported, left as it is, and found by Verify.
 func TestChangedCopies(t *testing.T) {
 	t.Parallel()
 	store, key := bucket(t), newKey(t)

@@ -43,8 +43,8 @@ type Store struct {
 	failed   error
 }
 
-// Open opens a folder, or begins one, and takes back what was written after the last head. A folder that somebody
-// changed is an error where Open can see it, which is at the ends of chains; Verify sees all.
+// Open opens or creates a folder and discards what was written after the last head. It returns an error if the ends of the
+// chains were tampered with; only Verify checks everything.
 func Open(cfg StoreConfig) (*Store, error) {
 	if cfg.SegmentBytes == 0 {
 		cfg.SegmentBytes = defaultSegment

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What stands behind the newest head anybody with the folder may have written: it may be an auditor at work, so it is no
-// finding, but it is nothing that was verified.
+// Any process with write access may have written the entries after the newest head. They may come from an auditor at work, so
+// they are no finding, but they are not verified either.
 func TestUnsignedIsNotShown(t *testing.T) {
 	key := newKey(t)
 	base := recorded(t, key)

@@ -39,7 +39,7 @@ type Finding struct {
 // maxFindings bounds what is told of one chain.
 const maxFindings = 20
 
-// HeadRef names a head. Kept elsewhere, it shows that nobody cut the folder back to an older one.
+// HeadRef names a head. Kept elsewhere, it proves that the folder was not truncated to an older one.
 type HeadRef struct {
 	N        uint64    `json:"n"`
 	Hash     Hash      `json:"hash"`
@@ -63,8 +63,8 @@ type VerifyConfig struct {
 	Keys   PublicKeys      // whose heads count. Default: everybody's, which shows no chain that was made anew with another key
 	Anchor map[uint64]Hash // heads that were kept elsewhere
 	Tenant string          // only this one; default all
-	// How long an entry may wait for its head, by the clock of this machine. What waits for longer is a finding: somebody
-	// cut the heads back, or no auditor came back. Default: without end.
+	// How long an entry may wait for its head, by the clock of this machine. An entry that waits longer is a finding: heads were
+	// removed, or the auditor did not return. Default: no limit.
 	MaxUnsigned time.Duration
 
 	// Entry is called with each entry of the tenants as it was read and fits the chain, up to the newest head. Optional.
@@ -73,8 +73,8 @@ type VerifyConfig struct {
 	Found func(Finding)
 }
 
-// Verify reads a folder and tells what somebody changed. It needs no network and writes nothing; memory is bounded but
-// for the number of tenants. It may be called while an auditor is at work. An error says that it could not be read.
+// Verify reads a folder and reports tampering. It needs no network and writes nothing; it uses a bounded amount of memory per
+// tenant. It may be called while an auditor is at work. An error means that the folder could not be read.
 func Verify(ctx context.Context, cfg VerifyConfig) (Summary, error) {
 	if _, err := os.Stat(cfg.Dir); err != nil {
 		return Summary{}, fmt.Errorf("read the audit: %w", err)
@@ -302,7 +302,7 @@ func (v *verifier) tenant(ctx context.Context, name, tenant string) error {
 				w.report(Missing, tail.first(), "entries %d to %d", tail.first(), first-1)
 			}
 		}
-		if e.N > tail.N && v.isPending(e) { // anybody with the folder may have written it
+		if e.N > tail.N && v.isPending(e) { // not signed yet: any process with write access may have written it
 			v.pend(e)
 			return nil
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// attack is somebody with the folder and without the key.
+// attack is an attacker with write access to the folder but without the key.
 type attack struct {
 	*testing.T
 	dir string
@@ -189,7 +189,7 @@ func TestAttacks(t *testing.T) {
 			_, _, sum := verified(t, VerifyConfig{Dir: base})
 			found, _, _ := verified(t, VerifyConfig{Dir: a.dir, Keys: PublicKeys{key.Public()}, Anchor: map[uint64]Hash{sum.Head.N: sum.Head.Hash}})
 			if len(found) == 0 {
-				t.Fatal("nobody noticed")
+				t.Fatal("the attack was not detected")
 			}
 			got := found[0]
 			if tc.want.N == 0 {

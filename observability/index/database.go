@@ -64,8 +64,8 @@ func openDatabase(where string) (*database, error) {
 	if err := os.MkdirAll(filepath.Dir(where), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the index: %w", err)
 	}
-	// The file is made here, so that nobody else can read what runs were asked. One that is there may be of somebody else,
-	// in a folder for all.
+	// Create the file with these permissions, so that other users cannot read the inputs of runs. In a shared folder, an existing
+	// file may belong to another user.
 	f, err := os.OpenFile(where, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the index: %w", err)

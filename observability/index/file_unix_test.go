@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A file that somebody put there before, for himself to read, is not left as it is.
+// The permissions of a file that another user created beforehand are corrected.
 func TestFileIsItsOwners(t *testing.T) {
 	place := filepath.Join(t.TempDir(), "index.db")
 	if err := os.WriteFile(place, nil, 0o600); err != nil {

@@ -362,8 +362,8 @@ func (x *Index) retain(ctx context.Context, on beginner) error {
 	return nil
 }
 
-// Rebuild gives up what EVENTS still tells, and has it applied anew by whoever applies. Runs whose first events were
-// removed from EVENTS keep their rows.
+// Rebuild deletes the rows that can be derived from EVENTS again, so that the process that applies events applies them anew. Runs
+// whose first events were removed from EVENTS keep their rows.
 func (x *Index) Rebuild(ctx context.Context) error {
 	if _, err := x.db.prepare(ctx); err != nil {
 		return err

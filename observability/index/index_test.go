@@ -87,7 +87,7 @@ func (h *harbour) publish(events ...messages.Event) {
 	}
 }
 
-// open opens an index that nobody keeps yet.
+// open opens an index to which no process applies events yet.
 func (h *harbour) open(place string) *index.Index {
 	h.t.Helper()
 	x, err := index.New(index.Config{Bus: h.bus, Where: place})

@@ -18,7 +18,7 @@ import (
 	"github.com/longshore-run/longshore/observability/index"
 )
 
-// Whoever is ended in the middle, and however often, each event counts once.
+// Each event counts once, however often processes are stopped in the middle.
 func TestRestarts(t *testing.T) {
 	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
@@ -108,7 +108,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// What is made again is what was there, but for what EVENTS does not tell any more.
+// A rebuilt index equals the old one, except for events that EVENTS no longer holds.
 func TestRebuild(t *testing.T) {
 	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)

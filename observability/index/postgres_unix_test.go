@@ -72,7 +72,7 @@ func startPostgres() (*postgresServer, error) {
 	}
 }
 
-// unprivileged gives the folder to somebody whom the server starts for: root it does not.
+// unprivileged gives the folder to an unprivileged user: PostgreSQL refuses to start as root.
 func (p *postgresServer) unprivileged() (*syscall.SysProcAttr, error) {
 	if os.Getuid() != 0 {
 		return &syscall.SysProcAttr{}, nil

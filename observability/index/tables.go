@@ -145,7 +145,7 @@ func (t *tx) head(ctx context.Context) (head, error) {
 	return h, nil
 }
 
-// move sets where the index is, if nobody else has meanwhile.
+// move sets the position of the index if it is still at from.
 func (t *tx) move(ctx context.Context, from, to head) error {
 	n, err := t.exec(ctx, `UPDATE longshore_index SET epoch = ?, stream = ?, position = ?, as_of = ?
 		WHERE one = 1 AND version = ? AND epoch = ? AND stream = ? AND position = ?`,
@@ -156,5 +156,5 @@ func (t *tx) move(ctx context.Context, from, to head) error {
 	return err
 }
 
-// errMoved means that somebody else has applied events, or begun anew.
+// errMoved means that another process has applied events, or started a rebuild.
 var errMoved = errors.New("another process has moved the index")

@@ -148,7 +148,7 @@ func (s *story) started(traceparent string) *record.Started {
 }
 
 // hush is what no span may show.
-const hush = "a text that is nobody's business"
+const hush = "a text that stays private"
 
 func claimed(resumes string) *record.Claimed {
 	return &record.Claimed{Claim: "k", Worker: "w", Ticket: 7, Delivery: 1, Resumes: resumes}

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// run is the span of the run, with those of what was still open when it ended: nobody else would close them.
+// run returns the span of the run, and those of operations that were still open when it ended: no other event closes them.
 func (m *making) run(ctx context.Context, d *messages.RunFinished) ([]*tracepb.Span, error) {
 	open, err := m.open(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (m *making) root(ctx context.Context, d *messages.RunFinished) (*tracepb.Sp
 	return s, nil
 }
 
-// first reads the data of the only event with a name; it is zero when the stream has none any more.
+// first returns the data of the only event with a name, or the zero value if the stream no longer has it.
 func first[T any](ctx context.Context, m *making, name string) (*T, time.Time, error) {
 	e, ok, err := m.history.first(ctx, m.e.Run, name)
 	switch {

@@ -2,12 +2,11 @@
 // [Exporter.Run].
 //
 // Every run is a trace, or a part of the one that its submitter began. Spans are made of events alone, when the event
-// that ends one is stored: which worker wrote it, how often the run changed hands and how long it waited does not show
-// in a span's place. Ids follow from the names of run, step and event, so a span that is exported twice is one span.
+// that ends one is stored, so the shape of a trace does not depend on which worker wrote it or how often the run changed hands.
+// Ids are derived from the names of run, step and event, so a span that is exported twice is one span.
 //
-// The position in the stream of events is that of a consumer that all exporters share, and an event is behind it when
-// the collector has taken its spans: at least once. A collector that is slow or gone costs nobody anything; what it did
-// not take comes again, for as long as the stream keeps it. Texts, arguments and results of tools are never exported.
+// All exporters share one consumer on the stream of events. An event is acknowledged when the collector has taken its spans: at
+// least once. A collector that is slow or down does not affect runs; events are redelivered for as long as the stream keeps them. Texts, arguments and results of tools are never exported.
 package traces
 
 import (

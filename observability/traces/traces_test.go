@@ -339,7 +339,7 @@ func TestExporterGoesOnWhereAnotherStopped(t *testing.T) {
 	s.add(replied(1))
 	h.collector.Await(1)
 	stop()
-	s.add(ended(1, messages.StepCompleted), &record.StepStarted{Step: 2}) // nobody exports
+	s.add(ended(1, messages.StepCompleted), &record.StepStarted{Step: 2}) // not exported
 	h.export()
 	h.export()
 	s.add(replied(2), ended(2, messages.StepCompleted), s.finished(2, ""))

@@ -23,7 +23,7 @@ const maxListed = 1000
 // maxPiece is how many bytes of a file a model is told at once: with the note below what a worker tells of any result.
 const maxPiece = 65_000
 
-// errNoWorkspace is an error of whoever wired the worker.
+// errNoWorkspace means that the worker was wired without workspaces.
 var errNoWorkspace = errors.New("the run has no workspace")
 
 type (

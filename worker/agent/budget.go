@@ -280,7 +280,7 @@ func sizeOf(blocks []messages.Block) int {
 	return n
 }
 
-// warnings are due for the caps of which the soft share is used and nobody was told yet.
+// warnings returns a record for each cap whose soft limit is exceeded and was not reported yet.
 func (s *State) warnings(caps messages.Caps, now time.Time) []*record.BudgetWarned {
 	if s.Agent.Budget == nil || s.Agent.Budget.Soft == 0 {
 		return nil

@@ -92,7 +92,7 @@ func TestWithin(t *testing.T) {
 		"asks for money":        {budget: asks(messages.Caps{Cost: new(0.01)}), records: one, want: "park budget cost: $0.01 of $0.01 used, and the next model call may need $0.01"},
 		"money granted":         {budget: asks(messages.Caps{Cost: new(0.01)}), records: answered("cost", "continue", false), want: "model 2"},
 		"an unknown price":      {budget: budget(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1.00 at most, and the price of model "mystery" is unknown; add it to LONGSHORE_PRICES`},
-		"nobody is asked":       {budget: asks(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1.00 at most, and the price of model "mystery" is unknown`},
+		"no person to ask":      {budget: asks(messages.Caps{Cost: new(1.0)}), model: "mystery", want: `failed (budget) cost: the run may cost $1.00 at most, and the price of model "mystery" is unknown`},
 		"an unpriced reply":     {budget: budget(messages.Caps{Cost: new(1.0)}), records: []record.Record{&record.StepStarted{Step: 1}, replied(1, messages.StopToolCalls, "", "a"), returned(1, "a", "A")}, want: "failed (budget) cost: the run may cost $1.00 at most, and the price of"},
 		"unknown and allowed":   {budget: messages.Budget{Caps: messages.Caps{Cost: new(1.0)}, UnknownPrice: messages.UnknownPriceAllow}, model: "mystery", want: "model 1"},
 

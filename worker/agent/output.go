@@ -26,9 +26,9 @@ func (s *State) OutputSchema() json.RawMessage {
 	return s.Task.OutputSchema
 }
 
-// CheckOutputSchema reports whether answers can be checked by the schemas that a run would begin with. The error is a
-// *messages.FieldError. A task may only narrow what its agent grants, and of two schemas nobody can tell which is the
-// narrower: a task may have one only when its agent has none.
+// CheckOutputSchema returns a *messages.FieldError if answers cannot be checked against the schemas that a run would begin with. A
+// task may only narrow what its agent grants, and it is undecidable which of two schemas is narrower, so a task may have one only
+// if its agent has none.
 func CheckOutputSchema(t *messages.Task, d *messages.Definition) error {
 	s := State{Task: t, Agent: d}
 	schema := s.OutputSchema()

@@ -198,7 +198,7 @@ func (r *planRun) observes() bool {
 	return false
 }
 
-// advance skips what cannot be done any more, begins what waits for nothing, and concludes when nothing is left.
+// advance skips steps that can no longer run, begins those without open dependencies, and concludes when none is left.
 func (r *planRun) advance() Action {
 	skip, begin, waits := &Decide{}, &Decide{}, false
 	size := r.size()

@@ -80,8 +80,8 @@ type OpenCall struct {
 	Started string               `json:"started,omitempty"` // the claim that began it
 	Answer  *messages.ToolResult `json:"answer,omitempty"`  // came from outside while the run was parked
 	Result  *messages.ToolResult `json:"result,omitempty"`
-	// Approve says that the call must not begin before somebody outside has agreed. The runner parks the run for it
-	// with reason "approval"; a Decided agrees or is the call's result.
+	// Approve says that the call must not begin before it is approved. The runner parks the run with reason "approval"; a Decided
+	// approves the call or is its result.
 	Approve bool          `json:"approve,omitempty"`
 	Refused messages.Code `json:"refused,omitempty"` // the approval was, and Answer says how
 }

@@ -2,9 +2,9 @@ package agent
 
 import "strings"
 
-// hear puts what people told the run before the model: a call begins that has not been made before. A reply that is
-// being continued is heard out first. The place is the same whoever folds: calls that go on have not seen it, and it is
-// never between a call and its result.
+// hear adds the messages that people sent to the run to the conversation, before the next new model call. A reply that is being
+// continued is completed first. The position is deterministic: model calls in progress have not seen the messages, and they never
+// stand between a tool call and its result.
 func (s *State) hear() {
 	if len(s.Unheard) == 0 || s.Continued > 0 {
 		return

@@ -107,7 +107,7 @@ func TestSteeredPlan(t *testing.T) {
 			},
 			want: "plan ready +a -a observe complete summary completed", heard: "3",
 		},
-		"nobody does": {
+		"no message": {
 			play: play{
 				def: messages.Definition{Observe: messages.ObserveNever}, replies: []string{planJSON("a"), "Done."},
 				told: map[int]string{2: "Be quick."},

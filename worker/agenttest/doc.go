@@ -7,8 +7,8 @@
 //	}, "What is 1 + 2?")
 //	run.Want(t, "model", "tool add", "model", "completed")
 //
-// [Replies] plays replies in order, [Func] makes them of each request. [Play] is Run for whoever has no testing.TB.
+// [Replies] plays replies in order, [Func] makes them of each request. [Play] is Run without a testing.TB.
 //
 // The same test gives the same events each time: unless the task or the Config say otherwise the seed is 1, and the
-// clock begins at [Start] and goes on by a millisecond whenever anybody looks at it.
+// clock begins at [Start] and advances by a millisecond each time it is read.
 package agenttest

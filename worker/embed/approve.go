@@ -8,8 +8,8 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Approve lets a call be made that the run asks an approval for, and Run goes on. ErrNotWaiting: it asks for none of
-// this call, or somebody has decided.
+// Approve approves a call that the run waits with, and Run continues. ErrNotWaiting: the run does not wait for an approval of this
+// call, or it was decided already.
 func (s *Session) Approve(ctx context.Context, call string) error {
 	return s.decide(ctx, call, false, "")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/worker/embed"
 )
 
-// A call that asks for an approval is made, or refused, once somebody has decided; no answer is a decision.
+// A call that needs an approval is made or refused once it is decided; an answer is not a decision.
 func TestApprove(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -18,13 +18,11 @@ func (s *Service) RunOnce(ctx context.Context, task messages.Task) (messages.Age
 	return x.Run(ctx)
 }
 
-// Close stops the service. No session begins or goes on any more: Run returns ErrClosed, as soon as the model call or the
-// tool calls that are under way have ended and are recorded; a run whose last step that was has its result. What waits
-// returns at once.
+// Close stops the service. Sessions no longer begin or continue: Run returns ErrClosed once the model call or tool calls in progress
+// have ended and are recorded, or the result if that was the last step. A Run that waits returns at once.
 //
-// Close returns nil when no Run is left. When ctx ends first, the calls under way are aborted; Close still waits for the
-// Runs to return, which takes as long as a tool that does not heed its context, and returns ctx's cause. It may be
-// called again.
+// Close returns nil when no Run is left. If ctx ends first, calls in progress are aborted; Close still waits for each Run to return,
+// which may take long if a tool ignores its context, and returns ctx's cause. It may be called again.
 func (s *Service) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {

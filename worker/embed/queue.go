@@ -46,7 +46,7 @@ func (q *queue) Timer(_ context.Context, _ messages.Ref, park uint64, at time.Ti
 	return nil
 }
 
-// disarm stops the timer: nobody waits any more.
+// disarm stops the timer: the run no longer waits.
 func (q *queue) disarm() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +55,7 @@ func (q *queue) disarm() {
 	}
 }
 
-// Net implements runlog.Queue: whoever writes a control record here does not die before its wake-up.
+// Net implements runlog.Queue. It does nothing: in one process a control record and its wake-up are not separated by a crash.
 func (q *queue) Net(context.Context, messages.Ref, string, time.Time) error { return nil }
 
 // Holds implements runlog.Queue.

@@ -117,7 +117,7 @@ func (f *Fetch) do(what func()) {
 	}
 }
 
-// Busy is how many slots are in use. It asks nobody and may be called at any time, as Full, Suspects and Trials.
+// Busy returns the number of slots in use. It never blocks and is safe to call at any time, like Full, Suspects and Trials.
 func (f *Fetch) Busy() int { return int(f.busy.Load()) }
 
 // Full reports whether there is no slot for another message.

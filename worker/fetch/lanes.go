@@ -238,8 +238,8 @@ func (f *Fetch) deadLetter(ctx context.Context) {
 	}
 }
 
-// spill tells all workers what is owed, if anything is. A lane that may not exist is made first: a list shows it then,
-// whoever hears of it now.
+// spill announces owed messages, if any, to all workers. A lane that may not exist is created first, so that workers that miss the
+// announcement find it in the list.
 func (f *Fetch) spill(ctx context.Context, tasks *bus.Tasks) bool {
 	var owed, unknown []messages.Lane
 	f.do(func() {

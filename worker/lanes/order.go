@@ -1,9 +1,8 @@
-// Package lanes says from which lanes of the queue a worker takes next. It is a plain data structure: no clock, no
-// randomness, no queue; what it is told is what it knows. Order is not safe for concurrent use.
+// Package lanes decides from which lanes of the queue a worker takes next. It is a plain data structure without clock, randomness or
+// I/O. Order is not safe for concurrent use.
 //
-// Wake-ups and priorities share turns, 64 to 16 to 4 to 1: what was begun is ended first, and thousands of wake-ups at once
-// keep nobody from beginning. Low priorities are slow and never starve. Within a priority the tenants share turns, by the
-// weights they were granted.
+// Wake-ups and priorities share turns, 64 to 16 to 4 to 1: runs in progress go first, and thousands of concurrent wake-ups do not
+// keep new runs from starting. Low priorities are slow but never starve. Within a priority, tenants share turns by their weights.
 package lanes
 
 import (

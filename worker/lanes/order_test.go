@@ -135,7 +135,7 @@ func TestSingleTaskBesideABacklog(t *testing.T) {
 	}
 }
 
-// Nobody saves up turns while it has no work.
+// An idle tenant does not save up turns.
 func TestNoCreditForIdleness(t *testing.T) {
 	t.Parallel()
 	f := newFleet(1, map[messages.Lane]int{normal("a"): 10_000})

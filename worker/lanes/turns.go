@@ -8,9 +8,9 @@ import (
 // unit is the length of a turn at weight 1. Weights beyond it would make turns of no length.
 const unit = 1_000_000
 
-// turns hands out turns by weight: start-time fair queueing. Each member has a time at which its next turn begins; the
-// earliest one has it, and its next one begins later by the length of a turn, unit through weight. Who joins begins at
-// the present, so that nobody saves up turns while it has no use for them.
+// turns hands out turns by weight: start-time fair queueing. Each member has a virtual time at which its next turn begins. The member
+// with the earliest time gets the turn, and its time advances by unit/weight. A member that joins begins at the present, so that
+// idle members do not save up turns.
 type turns struct {
 	now    uint64 // when the turn began that was given last
 	joined uint64

@@ -33,7 +33,7 @@ type Call struct {
 	calling   called   // that call
 	closed    bool
 
-	n int // of the last message; for whoever flushes
+	n int // of the last message; used by flush
 }
 
 // raw is text of one kind that is not redacted yet.

@@ -232,7 +232,7 @@ func TestSecretsInPieces(t *testing.T) {
 	}
 }
 
-// A connection that takes nothing holds up nobody: the oldest text is dropped, counted, and the next message says so.
+// A connection that accepts nothing does not block the run: the oldest text is dropped and counted, and the next message says so.
 func TestOverflow(t *testing.T) {
 	for shift := range len(secret) {
 		w := play(t, func(p *live.Publisher, w *wire, c *live.Call) {
@@ -274,7 +274,7 @@ func TestOverflow(t *testing.T) {
 		})
 		r := w.reply()
 		if !r.Incomplete {
-			t.Error("nobody is told that text lacks")
+			t.Error("no message says that text was dropped")
 		}
 		for n := len(secret); n >= 4; n-- {
 			if strings.Contains(r.Text, secret[len(secret)-n:]) || strings.Contains(r.Text, secret[:n]) {

@@ -23,7 +23,7 @@ var errURL = errors.New("want redis://[user:password@]host:port[/db][?option=val
 	"and addr=host:port for each further node of a cluster; escape special characters in a password with %XX")
 
 // Connect returns a client for one Redis, or for a cluster if the URL names further nodes (the same one again will do
-// for a cluster behind one address). It does not contact anybody yet. The options are those of go-redis; by default
+// for a cluster behind one address). It does not connect yet. The options are those of go-redis; by default
 // nothing is retried, and a dial may take a second. No error holds any part of the URL. The caller closes the client.
 func Connect(redisURL string) (redis.UniversalClient, error) {
 	u, err := url.Parse(redisURL)

@@ -158,7 +158,7 @@ func readSnapshot(fields []any) (Snapshot, error) {
 
 // Save has Run write the snapshot soon, unless Redis has one with the same or a greater sequence by then. It never
 // blocks and promises nothing: a newer snapshot of the run replaces one that still waits, and one that is too large,
-// or finds too much waiting, or fails to be written, is dropped and counted. The caller must not change Data any more.
+// or finds too much waiting, or fails to be written, is dropped and counted. The caller must not modify Data afterwards.
 func (s *ShortTerm) Save(run messages.Ref, snapshot Snapshot) {
 	if run.Check() != nil || len(snapshot.Data) > MaxValue || !s.pending.save(run, snapshot) {
 		s.dropped.Add(1)

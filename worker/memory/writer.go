@@ -65,7 +65,7 @@ func (s *ShortTerm) probe(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	// The outcome is the circuit's to keep; there is nobody else to tell.
+	// Only the circuit breaker needs the outcome.
 	_ = s.do(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
 }
 

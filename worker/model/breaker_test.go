@@ -99,7 +99,7 @@ func TestCircuit(t *testing.T) {
 		state(circuit.Open, 3)
 		fails(3, 40*time.Second)
 		time.Sleep(9 * time.Second)
-		fails(3, 31*time.Second) // longer than anybody waits in a slot
+		fails(3, 31*time.Second) // longer than a run waits in a slot
 		time.Sleep(31 * time.Second)
 		state(circuit.HalfOpen, 3)
 		fails(4, 80*time.Second) // the one call that is let through
@@ -234,7 +234,7 @@ func TestHalfOpenLetsOneThrough(t *testing.T) {
 	})
 }
 
-// Models that somebody makes up do not fill the memory, and what failed long ago makes room.
+// Invented model names do not exhaust memory, and old failures are evicted.
 func TestCircuitsAreBounded(t *testing.T) {
 	p := &plant{err: busy()}
 	r := breaking(t, p)

@@ -1,6 +1,6 @@
 package model
 
-// Classes are all classes, for whoever reads one from outside.
+// Classes returns all classes, for validation of external input.
 func Classes() []Class {
 	return []Class{
 		RateLimited, Overloaded, Timeout, Network, Truncated, Auth, Quota, InvalidRequest, ContextLength,

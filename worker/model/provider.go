@@ -42,7 +42,7 @@ type Request struct {
 	// error ends the call and nothing leaves; ctx has then ended with that error as its cause.
 	Begin func() error
 
-	Setback func(Retried) // hears of each failed call that is followed by another; must be quick; nil: nobody does
+	Setback func(Retried) // called for each failed call that is retried; must not block; may be nil
 }
 
 // Begins asks Begin. A provider calls it right before its request leaves.

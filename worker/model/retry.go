@@ -12,7 +12,7 @@ import (
 const (
 	DefaultRetries = 3
 	firstWait      = time.Second      // doubled each time
-	maxWait        = 30 * time.Second // longer waits are for whoever can park the run
+	maxWait        = 30 * time.Second // for longer waits the run is parked
 )
 
 // RetryConfig says how often and what to tell.

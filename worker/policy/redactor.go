@@ -9,8 +9,8 @@ import (
 // Mark stands where a secret stood.
 const Mark = "[redacted]"
 
-// MinSecret is the length in bytes below which a secret is not looked for: it would stand in ordinary words, and
-// whoever can try it needs no log to find it.
+// MinSecret is the length in bytes below which a secret is not redacted: it would match ordinary words, and it can be guessed
+// without a log anyway.
 const MinSecret = 6
 
 // Redactor replaces secrets in text. It never changes, so any number of goroutines may use it. The zero Redactor and

@@ -33,8 +33,8 @@ type Difference struct {
 	Planned  string    `json:"planned"`
 }
 
-// Check plans again, wherever an owner of the run decided. What a fork has kept of another run was decided there and is
-// not checked. An error is one of entries, or of a log that does not fold any more.
+// Check repeats every planning decision of the run's owners. Decisions that a fork has kept from another run are not checked. An
+// error comes from entries, or means that the log can no longer be folded.
 func Check(entries iter.Seq2[record.Entry, error]) (Report, error) {
 	var c checker
 	err := walk(entries, c.visit)
@@ -48,7 +48,7 @@ type checker struct {
 }
 
 func (c *checker) visit(p *point) (more bool) {
-	if p.kept || p.entry.Head.Claim == "" { // nobody owned it: it was ended in the queue, or refused
+	if p.kept || p.entry.Head.Claim == "" { // it had no owner: it ended in the queue, or was refused
 		return true
 	}
 	what, decision := recorded(p.record)

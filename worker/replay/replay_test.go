@@ -146,7 +146,7 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 			},
 			recorded: "end step 1: completed", planned: "end: failed (max_steps)",
 		},
-		"a call that nobody asked for": {
+		"a call without a request": {
 			log: "protocol",
 			change: func(r record.Record) {
 				if s, ok := r.(*record.ToolStarted); ok {
@@ -191,7 +191,7 @@ func TestCheckFindsWhatWasPlanted(t *testing.T) {
 			},
 			recorded: `begin "more" of the plan in step 2`, planned: `begin "two" of the plan in step 2`,
 		},
-		"a call that nobody has approved": {
+		"a call without an approval": {
 			log: "approvals",
 			change: func(r record.Record) {
 				if d, ok := r.(*record.Decided); ok {

@@ -55,9 +55,8 @@ func (x *callBook) parkForApproval(s *agent.State, c messages.ToolCall) *agent.P
 	return &agent.Park{Parked: record.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked}}
 }
 
-// admit decides about the open calls what needs no effect: what is refused, what was answered while the run was
-// parked, what cannot be known any more, which calls begin now. A park is returned when nothing is left to do but to
-// wait for a call that asked for it.
+// admit decides what it can about the open calls without an effect: which are refused, were answered while the run was parked, have
+// an outcome that can no longer be known, or begin now. It returns a park when all that is left is to wait for a call.
 func (x *callBook) admit(s *agent.State) (rs []record.Record, park *agent.Park) {
 	for i := range s.Open {
 		if r := x.foregone(s, &s.Open[i]); r != nil {
@@ -84,7 +83,7 @@ func (x *callBook) admit(s *agent.State) (rs []record.Record, park *agent.Park) 
 			continue
 		}
 		if c.Started == "" && x.asks(s, c.Call) {
-			continue // a hook decides first, when nothing flies any more
+			continue // a hook decides first, once no call is in flight
 		}
 		if c.Started == "" {
 			rs = append(rs, &record.ToolStarted{Step: s.Step, Call: c.Call, StepID: s.StepID(c.Call.ID)})

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The oldest goes first, whoever came first; nobody is lost, and no more than allowed are inside.
+// The oldest goes first, whatever the order of arrival; none is lost, and no more than allowed are inside.
 func TestCommitLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns commitLimiter
@@ -52,7 +52,7 @@ func TestCommitLimiter(t *testing.T) {
 	})
 }
 
-// Who gives up, even in the moment when it is his turn, takes nobody's place.
+// A waiter that gives up, even at the moment of its turn, does not take the turn of another.
 func TestCommitLimiterGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns commitLimiter

@@ -20,11 +20,11 @@ func TestCostOfAReply(t *testing.T) {
 		reply model.Reply
 		want  *float64
 	}{
-		"as the provider names it":   {model.Reply{Model: "gpt-mini", Asked: "gpt"}, new(2.0)},
-		"a dated name":               {model.Reply{Model: "gpt-2024-08-06", Asked: "gpt"}, new(1.0)},
-		"nobody says what was asked": {model.Reply{Model: "gpt-2024-08-06"}, nil},
-		"another model":              {model.Reply{Model: "other", Asked: "gpt"}, nil},
-		"from the cache":             {model.Reply{Model: "other", Cached: true}, new(0.0)},
+		"as the provider names it": {model.Reply{Model: "gpt-mini", Asked: "gpt"}, new(2.0)},
+		"a dated name":             {model.Reply{Model: "gpt-2024-08-06", Asked: "gpt"}, new(1.0)},
+		"no requested model":       {model.Reply{Model: "gpt-2024-08-06"}, nil},
+		"another model":            {model.Reply{Model: "other", Asked: "gpt"}, nil},
+		"from the cache":           {model.Reply{Model: "other", Cached: true}, new(0.0)},
 	} {
 		got := x.cost(&tc.reply)
 		if (got == nil) != (tc.want == nil) || got != nil && *got != *tc.want {

@@ -575,7 +575,7 @@ func TestFirstComeFirstCalled(t *testing.T) {
 	})
 }
 
-// A foreign end of a log, whose head does not fit its records, ends nobody's process.
+// A forged end of a log, whose head does not fit its records, does not crash the process.
 func TestForeignEnd(t *testing.T) {
 	log := &runlog.Memory{}
 	_, k := rnew(log, &rq{}, &re{}, nil)

@@ -16,7 +16,7 @@ func denies(context.Context, messages.HookCall) (messages.HookAnswer, error) {
 	return messages.HookAnswer{Decision: messages.HookDeny, Reason: "no"}, nil
 }
 
-// A hook's refusal of a call comes before anybody is asked for an approval, and names the plan's step.
+// A hook refuses a call before an approval is requested, and the refusal names the plan's step.
 func TestHookRefusesAStepThatNeedsApproval(t *testing.T) {
 	t.Parallel()
 	service, err := embed.New(embed.Config{
@@ -42,7 +42,7 @@ func TestHookRefusesAStepThatNeedsApproval(t *testing.T) {
 		for _, r := range e.Records {
 			switch r := r.(type) {
 			case *record.Parked:
-				t.Errorf("somebody was asked: %+v", r)
+				t.Errorf("an approval was requested: %+v", r)
 			case *record.ToolReturned:
 				if returned = true; r.StepID != "one" || r.Code != messages.CodePolicy {
 					t.Errorf("%+v", r)

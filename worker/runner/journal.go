@@ -167,9 +167,9 @@ func (x *journal) replan(ctx context.Context) (agent.Action, error) {
 	return x.commit(ctx)
 }
 
-// catchUp folds what others appended and publishes its events, for only the owner does. With errFenced somebody else
-// owns the run, or the log is not the one that was folded, and nothing of it is published. If there must be something
-// and is not, the log is not ours either.
+// catchUp folds the entries that others appended and publishes their events, which only the owner does. errFenced means that another
+// worker owns the run, or that the log is not the one that was folded; then nothing is published. If must is set and there is no new
+// entry, the log is not the one that was folded either.
 func (x *journal) catchUp(ctx context.Context, must bool) error {
 	x.own.resume()
 	var tail []record.Entry

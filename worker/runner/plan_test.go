@@ -57,7 +57,7 @@ func newPlanWorld(plan *messages.Plan) *planWorld {
 		Name: "a", Planner: messages.PlannerPlan, Plan: plan, Tools: []string{"echo", "save", "meet", "fail"},
 	}}
 	w.model = func(context.Context, model.Request) (*model.Reply, error) {
-		return nil, errors.New("nobody asks a model")
+		return nil, errors.New("no model should be called")
 	}
 	w.def.SetDefaults()
 	return w
@@ -113,7 +113,7 @@ func (w *planWorld) call(ctx context.Context, name string, c tools.Call, in echo
 		select {
 		case <-met:
 		case <-ctx.Done():
-			return tools.Failure("nobody came"), nil
+			return tools.Failure("no guest came"), nil
 		}
 	}
 	r := tools.Text("[" + in.Text + "]")

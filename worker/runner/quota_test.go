@@ -142,7 +142,7 @@ func TestATaskWithoutAPlaceAsksAgain(t *testing.T) {
 	}
 }
 
-// A rate that nobody knows holds nobody back.
+// An unknown rate does not hold tasks back.
 func TestAnUnknownRateLetsTasksBegin(t *testing.T) {
 	w := limitedRun(t, &limits{starts: []limitSaid{{err: errors.New("no counter")}}}, says)
 	w.start()
@@ -169,7 +169,7 @@ func TestASpentCeilingParks(t *testing.T) {
 	}
 }
 
-// Money that nobody counts is not spent: the run waits, and loses no attempt.
+// While spending cannot be counted the run waits, and loses no attempt.
 func TestAnUnknownSpendingWaits(t *testing.T) {
 	w := limitedRun(t, &limits{calls: []limitSaid{{err: errors.New("no counter")}}}, says)
 	w.start()
@@ -201,7 +201,7 @@ func TestCancelWhileAQuotaHolds(t *testing.T) {
 	}
 }
 
-// A limit that was raised wakes whom it held at the next sweep, and nobody before.
+// After a limit is raised, the next sweep wakes the runs that it held, and not earlier.
 func TestASweepFreesWhatAQuotaHeld(t *testing.T) {
 	l := &limits{calls: []limitSaid{{hold: hold(messages.QuotaCostPerMonth, false)}}}
 	w := limitedRun(t, l, says)

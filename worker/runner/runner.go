@@ -96,8 +96,8 @@ type Ticket struct {
 	// Lease is for how much longer the queue gives this message to no other worker; zero or less: it may have. It is called
 	// from any goroutine. nil: no other worker ever gets it.
 	Lease func() time.Duration
-	// Keeps, if set, asks the owner of a claim whether it is alive and works the run. If it does, the message is handed to
-	// it and must not be touched any more. An error says that it is too early to tell.
+	// Keeps, if set, asks the owner of a claim whether it is alive and working on the run. If so, the message is handed to it and
+	// must not be touched afterwards. An error means that it is too early to tell.
 	Keeps func(ctx context.Context, claim string) (bool, error)
 	// Elsewhere, if set, knows the workers that have what this one lacks; nil: no other worker will ever come, and a run that
 	// does not fit this one fails.

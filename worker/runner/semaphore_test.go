@@ -9,8 +9,8 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// However many before it do not wait any more, the next that waits is given the place that comes free.
-func TestAPlaceBehindManyThatAreGone(t *testing.T) {
+// A free permit goes to the next run that still waits, however many in front of it no longer do.
+func TestAPermitBehindManyThatAreGone(t *testing.T) {
 	ctx, line := t.Context(), messages.TenantSemaphore(rrun.Tenant)
 	w := newWaiting(t, says)
 	lines := &runlog.SemaphoresInMemory{}

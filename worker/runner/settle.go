@@ -74,8 +74,8 @@ func (x *settlement) settled(ctx context.Context, bare bool) (bool, Outcome, err
 	return false, Done, nil
 }
 
-// unsettled is the outcome for a run that has ended or parked and could not be settled. Anybody may settle it, so its ticket
-// comes again; but not for ever: when the stream refuses its events for as long as it has attempts, they are left out.
+// unsettled is the outcome for a run that has ended or parked and could not be settled. Any worker may settle it, so its ticket is
+// redelivered. When the stream refuses its events for as long as it has attempts, they are left out.
 func (x *settlement) unsettled(ctx context.Context, why error) (Outcome, error) {
 	if !errors.Is(why, runlog.ErrUnpublished) || ctx.Err() != nil || x.ticket.Delivered < x.cfg.MaxAttempts {
 		return Return, why

@@ -14,8 +14,8 @@ import (
 // back, and the attempt is spent.
 const shareWait = 10 * time.Minute
 
-// share takes the task's named workspace, if it has one, before anything with an effect is done. Whoever waits for it
-// can still be cancelled, and is handed back when the worker stops.
+// share locks the task's named workspace, if it has one, before any effect. A run that waits for it can still be cancelled, and is
+// handed back when the worker stops.
 func (x *toolWork) share(ctx context.Context, next agent.Action) (agent.Action, error) {
 	name := x.journal.state.Task.Workspace
 	if name == "" || x.cfg.Named == nil || x.shared != nil {

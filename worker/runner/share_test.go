@@ -89,7 +89,7 @@ func TestSharedWorkspaceIsGivenBack(t *testing.T) {
 	}
 }
 
-// Whoever waits for a workspace when the worker stops is handed back at no cost, and nothing was done for it.
+// A run that waits for a workspace when the worker stops is handed back without using an attempt and without any effect.
 func TestDrainWhileAnotherHasTheWorkspace(t *testing.T) {
 	log, waiting := &runlog.Memory{}, make(chan struct{})
 	r, asked := sharing(t, log, func(ctx context.Context, _, _ string) (*sandbox.Workspace, error) {

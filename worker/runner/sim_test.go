@@ -46,7 +46,7 @@ const (
 	finishedTwice ablation = "rule 14: run_finished is not expected to be first"
 	noNet         ablation = "rule 20: no net under a control record"
 	noSweep       ablation = "rule 20: no sweep after a loss of power"
-	noLease       ablation = "rule 26: an effect begins whoever may have the ticket"
+	noLease       ablation = "rule 26: an effect begins without a valid lease"
 	blindTrust    ablation = "rule 26: a delivery that is taken over is a lease before the log was looked at"
 	lateClaims    ablation = "rule 26: a claim is stored however old its delivery is"
 	chaosSteps             = 400
@@ -486,7 +486,7 @@ func (t simTool) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	}
 	if w.mustAsk(t.name, c.ID) && !w.approved(c.ID) {
 		w.mu.Lock()
-		w.violate(&w.found.unapproved, "a call was made that nobody had approved")
+		w.violate(&w.found.unapproved, "a call was made without an approval")
 		w.mu.Unlock()
 	}
 	if w.seed%5 == 2 && refused(c.ID) {
@@ -584,7 +584,7 @@ func (w *world) deliver(t *testing.T, m *message) {
 			if p.op("ack") == nil {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				delete(w.tasks, m.seq) // unfenced: whoever holds a delivery can ack it
+				delete(w.tasks, m.seq) // unfenced: any holder of a delivery can ack it
 			}
 		}
 		if m.wake.Errand == messages.ErrandSweep {
@@ -792,7 +792,7 @@ func (w *world) play(t *testing.T) {
 			w.mu.Unlock()
 			switch {
 			case live:
-				time.Sleep(10 * time.Millisecond) // somebody waits for a moment: the bubble's clock moves only now
+				time.Sleep(10 * time.Millisecond) // a goroutine sleeps: the bubble's clock moves only now
 			case rest, step > maxSteps:
 				return
 			}
@@ -982,8 +982,8 @@ func (w *world) bodies() []string {
 	return out
 }
 
-// undisturbed reports whether a seed must show the same events as without crashes: nobody cancels, no park expires and
-// no call of a once tool can have been cut off.
+// undisturbed reports whether a seed must show the same events as without crashes: there is no cancel, no park expires and no call
+// of a once tool can have been cut off.
 func (w *world) undisturbed() bool {
 	return w.seed%4 != 1 && !w.steers() && (!w.expires() || !w.script.has("ask") && !w.script.has(wreck)) && !w.script.has("once") && !w.script.has(doom)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// Two tools are destructive: nothing may call them before somebody has agreed.
+// Two tools are destructive: they must not be called before an approval.
 const (
 	wreck = "wreck" // else as idem
 	doom  = "doom"  // else as once
@@ -54,7 +54,7 @@ func (w *world) mustAsk(tool, call string) bool {
 // refuses says which calls people deny: the same ones whatever happens.
 func (w *world) refuses(call string) bool { return w.seed%2 == 0 && strings.HasSuffix(call, "1") }
 
-// decide is a dispatcher that approves or denies; a stale decision is about arguments that nobody asks for.
+// decide acts as a dispatcher that approves or denies; a stale decision is about other arguments.
 func (w *world) decide(ctx context.Context, k *runlog.Controller, last record.Entry, stale bool) {
 	p, _, err := k.Park(ctx, simRun, last)
 	if err != nil || p == nil || p.Approval == nil {

@@ -45,7 +45,7 @@ func newSimPlan(seed uint64) (*simPlan, script) {
 			}
 		}
 		if r.IntN(8) == 0 {
-			s.RequiredApprovals = []string{"somebody"}
+			s.RequiredApprovals = []string{"a person"}
 		}
 		p.plan.Steps = append(p.plan.Steps, s)
 		calls = append(calls, messages.ToolCall{ID: s.ID, Name: s.Tool})

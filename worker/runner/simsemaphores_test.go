@@ -27,7 +27,7 @@ type simCapped struct {
 	lines *runlog.SemaphoresInMemory
 	stale bool                // ablation: what is read of a line may be old
 	caps  map[string]int      // of lines; absent: none
-	owed  map[string]int      // lines that somebody must look at, by the change that is why
+	owed  map[string]int      // semaphores that a worker must look at, by the change that requires it
 	looks map[string]*process // who does
 	at    map[*process]map[string]int
 
@@ -82,7 +82,7 @@ func (l simSemaphores) First(ctx context.Context, line string) (messages.Ref, ui
 	l.p.w.mu.Lock()
 	defer l.p.w.mu.Unlock()
 	if l.c.stale && l.c.ops.IntN(2) == 0 {
-		return messages.Ref{}, 0, nil // somebody joined only now
+		return messages.Ref{}, 0, nil // another run joined only now
 	}
 	return run, at, err
 }
@@ -250,7 +250,7 @@ func (c *simCapped) set(line string, n int) {
 	}
 }
 
-// rests reports whether nobody has to do anything any more. The caller holds mu.
+// rests reports whether no work is left. The caller holds mu.
 func (c *simCapped) rests(w *sessionWorld) bool {
 	if c == nil {
 		return true
@@ -341,7 +341,7 @@ func lineTrial(t *testing.T, seed uint64, noSettle, stale bool) *sessionWorld {
 		if !w.ended(r) {
 			w.wrong("%s is stranded: %t %s %s %v", r.Run, ok, last.Head.Phase, last.Head.Waits, last.Head.Kinds)
 		} else if !w.told[r] {
-			w.wrong("nobody heard of the end of %s", r.Run)
+			w.wrong("the end of %s was not published", r.Run)
 		}
 		if wrong := decidedOtherwise(w.log, r); wrong != "" {
 			w.wrong("%s: %s", r.Run, wrong)

@@ -28,7 +28,7 @@ import (
 type sessionWorld struct {
 	*world
 
-	noGrant  bool // ablation: who ends gives the turn to nobody, and who parks does not look
+	noGrant  bool // ablation: a run that ends does not pass the turn on, and one that parks does not look
 	sessions *runlog.SessionsInMemory
 	refs     []messages.Ref
 	of       map[uint64]messages.Ref // the run of a message
@@ -404,7 +404,7 @@ func (w *sessionWorld) judge() {
 			return
 		}
 		if !w.told[r] {
-			w.wrong("nobody heard of the end of %s", r.Run)
+			w.wrong("the end of %s was not published", r.Run)
 		}
 		if wrong := decidedOtherwise(w.log, r); wrong != "" {
 			w.wrong("%s: %s", r.Run, wrong)

@@ -194,7 +194,7 @@ func TestAuditOfAFleet(t *testing.T) {
 	if stdout, stderr, err := command(t, "export", "--dir", s.Dir, "--tenant", "nobody"); err != nil || stdout != "" || stderr != "no such entries\n" {
 		t.Errorf("%s %s %v", stdout, stderr, err)
 	}
-	// Somebody changes the past.
+	// An attacker changes an entry.
 	segment := filepath.Join(s.Dir, "tenants", "default", "00000000000000000001.jsonl")
 	body, err := os.ReadFile(segment)
 	if err != nil {

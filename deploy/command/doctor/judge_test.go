@@ -24,7 +24,7 @@ func TestJudgements(t *testing.T) {
 		text   string
 	}{
 		"clocks agree":        {skew(-20*time.Millisecond, time.Millisecond), OK, "20ms"},
-		"nobody knows":        {skew(4*time.Second, 10*time.Second), OK, ""},
+		"unknown":             {skew(4*time.Second, 10*time.Second), OK, ""},
 		"clocks differ":       {skew(-2*time.Second, time.Millisecond), Warn, "2s"},
 		"clocks differ a lot": {skew(time.Hour, time.Second), Fail, "wrong time"},
 		"no limit":            {used("x", "", 1<<63, 0, bytesOf), OK, "without a limit"},

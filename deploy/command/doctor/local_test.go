@@ -32,7 +32,7 @@ func TestKeys(t *testing.T) {
 	}{
 		"off":              {nil, "signing", doctor.OK, "off"},
 		"its own":          {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + seed, "LONGSHORE_CONTROL_KEYS=" + key.Public()}, "signing", doctor.OK, "which counts"},
-		"nobody's":         {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + seed}, "signing", doctor.Warn, "set LONGSHORE_CONTROL_KEYS of all workers and dispatchers to " + key.Public()},
+		"not trusted":      {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + seed}, "signing", doctor.Warn, "set LONGSHORE_CONTROL_KEYS of all workers and dispatchers to " + key.Public()},
 		"another's":        {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + seed, "LONGSHORE_CONTROL_KEYS=" + other.Public()}, "signing", doctor.Fail, "lacks " + key.Public()},
 		"no file":          {[]string{"LONGSHORE_SIGNING_KEY_FILE=/none"}, "signing", doctor.Fail, "no such file"},
 		"no key":           {[]string{"LONGSHORE_SIGNING_KEY_FILE=" + file(t, planted)}, "signing", doctor.Fail, "LONGSHORE_SIGNING_KEY_FILE"},

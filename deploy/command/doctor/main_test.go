@@ -138,7 +138,7 @@ func listen(t *testing.T, greeting string) (address string) {
 	return l.Addr().String()
 }
 
-// closedPort is an address at which nobody listens.
+// closedPort returns an address on which nothing listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

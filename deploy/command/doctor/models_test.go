@@ -94,7 +94,7 @@ func TestProvidersThatDoNotAnswer(t *testing.T) {
 	defer secure.Close()
 	for name, tt := range map[string]struct{ url, text, timeout string }{
 		"slow":              {slow.URL, "no answer in time", "300ms"},
-		"nobody":            {"http://" + closedPort(t), "nothing listens there", "10s"},
+		"closed port":       {"http://" + closedPort(t), "nothing listens there", "10s"},
 		"no such host":      {"http://nobody.invalid", "http://nobody.invalid: ", "10s"},
 		"an untrusted name": {secure.URL, "certificate is not trusted", "10s"},
 		"no TLS":            {strings.Replace(slow.URL, "http:", "https:", 1), "HTTP response to HTTPS client", "10s"},
@@ -147,7 +147,7 @@ func TestCall(t *testing.T) {
 	defer good.Close()
 	environ := []string{"REDIS_URL=none", "OPENAI_API_KEY=" + planted, "OPENAI_MODEL=gpt-4o", "OPENAI_BASE_URL=" + good.URL}
 	if _, err := examine(t, environ); err == nil || calls != 0 {
-		t.Errorf("%d calls that nobody asked for, %v", calls, err)
+		t.Errorf("%d unexpected calls, %v", calls, err)
 	}
 	own := file(t, "version: 1\ncurrency: USD\ndate: 2026-01-02\nsource: a test\nprices: [{provider: openai, models: [mine], input: 1000, output: 2000}]\n")
 	for name, tt := range map[string]struct {

@@ -22,7 +22,7 @@ const (
 	usualPayload   = 2_000_000             // what docs/operations.md advises
 	leastPayload   = 128 << 10             // below it an entry of a log does not fit
 	lookForDenials = 20 * time.Millisecond
-	greetingWait   = 100 * time.Millisecond // between attempts: somebody listens, so one is enough
+	greetingWait   = 100 * time.Millisecond // between attempts: a server that listens answers the first
 )
 
 // errDenied means that this NATS user may not ask what a check asks.
@@ -156,7 +156,7 @@ func (s *store) connect(ctx context.Context) bool {
 	return true
 }
 
-// refusal says why NATS does not let somebody in.
+// refusal explains why NATS refused the connection.
 func refusal(n *settings.NATS, err error) Finding {
 	given := "a user and password in NATS_URL, NATS_CREDS or NATS_NKEY"
 	switch {

@@ -243,7 +243,7 @@ func TestSyncInterval(t *testing.T) {
 		})
 	}
 	ns := startNATS(t, withJetStream)
-	for name, address := range map[string]string{"nobody": "http://" + closedPort(t), "nonsense": "http://" + listen(t, "nonsense\r\n")} {
+	for name, address := range map[string]string{"closed port": "http://" + closedPort(t), "nonsense": "http://" + listen(t, "nonsense\r\n")} {
 		r, _ := examine(t, []string{"NATS_URL=" + ns.ClientURL()}, "--monitor", address)
 		if got := r.of("sync interval"); len(got) != 1 || got[0].Status != doctor.Warn {
 			t.Errorf("%s: %+v", name, got)

@@ -201,7 +201,7 @@ func (f *runsFlags) find(ctx context.Context, b *bus.Bus, k *runlog.Controller) 
 	return list, nil
 }
 
-// repair asks for a sweep and waits until something happens to all of them, or nobody did it in time.
+// repair asks for a sweep and waits until every run is being worked on again, or until the wait is over.
 func repair(ctx context.Context, b *bus.Bus, k *runlog.Controller, list *strandedRuns, wait time.Duration) error {
 	var asked time.Time
 	over := time.NewTimer(wait)

@@ -142,7 +142,7 @@ func TestStrandedRuns(t *testing.T) {
 	if !errors.Is(err, doctor.ErrStranded) || !strings.Contains(out, "--fix") || !strings.Contains(out, "lost") || strings.Contains(out, "person") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// Nobody is there who could repair them.
+	// There is no worker to repair them.
 	out, err = runDoctor(t, environ, "runs", "--older", "0s", "--fix", "--wait", "0s")
 	if !errors.Is(err, doctor.ErrStranded) || !strings.Contains(out, "is a worker running") {
 		t.Errorf("%v\n%s", err, out)

@@ -73,7 +73,7 @@ func (k *Keys) Authenticate(ctx context.Context, token string, cheap bool) (*aut
 	if key.Expires != nil && !k.now().Before(*key.Expires) {
 		return nil, fmt.Errorf("%w: the key has expired", auth.ErrUnknown)
 	}
-	if control.CheckAccess(key.Tenant, key.Roles) != nil { // somebody else than a dispatcher wrote it
+	if control.CheckAccess(key.Tenant, key.Roles) != nil { // not written by a dispatcher
 		return nil, auth.ErrUnknown
 	}
 	return &auth.Principal{Kind: auth.KindKey, ID: key.ID, Name: key.Name, Tenant: key.Tenant, Roles: key.Roles}, nil
@@ -104,7 +104,7 @@ func (k *Keys) key(ctx context.Context, id string, cheap bool) (control.StoredKe
 	}
 }
 
-// lookUp looks into the memory only; sure is false when that says nothing that counts any more.
+// lookUp uses only the cache; sure is false if the cached entry is missing or expired.
 func (k *Keys) lookUp(id string, cheap bool) (key control.StoredKey, found, sure bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -113,7 +113,7 @@ func (k *Keys) lookUp(id string, cheap bool) (key control.StoredKey, found, sure
 	switch {
 	case ok && now.Before(c.until):
 		return c.key, true, true
-	case ok: // it was a key: whoever has it may have it read again
+	case ok: // it was a valid key, so its holder may cause another read
 		return key, false, false
 	default:
 		return key, false, cheap || now.Before(k.none[id])

@@ -86,7 +86,7 @@ func TestKeysThatDoNotCount(t *testing.T) {
 	}
 }
 
-// A key is read again every five seconds, so that a revoked one counts no longer; a key of nobody is not read each time.
+// A key is read again every five seconds, so that a revoked one stops working; an unknown key is not read each time.
 func TestKeysAreReadAgain(t *testing.T) {
 	s, now := newShelf(nil), start
 	keys := apikey.New(s, func() time.Time { return now })
@@ -122,7 +122,7 @@ func TestKeysAreReadAgain(t *testing.T) {
 	}
 }
 
-// While the store is away, what was read a moment ago counts, and of the rest nobody can tell.
+// While the store is down, recently read keys stay valid, and other keys cannot be checked.
 func TestStoreAway(t *testing.T) {
 	s, now := newShelf(nil), start
 	keys := apikey.New(s, func() time.Time { return now })

@@ -294,7 +294,7 @@ func TestKeysAreFetchedAgain(t *testing.T) {
 	}
 }
 
-// While the provider is away, known keys count for a day; of others nobody can tell, which is no refusal.
+// While the provider is down, known keys stay valid for a day; tokens of other keys cannot be checked, which is not a refusal.
 func TestProviderAway(t *testing.T) {
 	p := newProvider(t)
 	down := p.body.Swap(nil)

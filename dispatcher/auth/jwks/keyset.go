@@ -28,7 +28,7 @@ const (
 	minRSA       = 2048             // bits
 	fresh        = 10 * time.Minute // a key that was taken back counts so long
 	pause        = 10 * time.Second // between two fetches, whatever tokens name
-	// Without an answer for so long, nobody knows which keys were taken back.
+	// Without an answer for so long, keys may have been revoked unnoticed.
 	stale = 24 * time.Hour
 )
 
@@ -96,7 +96,7 @@ func (s *keySet) known(kid string) ([]jose.JSONWebKey, fetch) {
 	return out, s.fetch
 }
 
-// refresh asks for the keys, unless somebody did a moment ago.
+// refresh fetches the keys, unless they were fetched a moment ago.
 func (s *keySet) refresh(ctx context.Context) error {
 	done := s.fetching.DoChan("", func() (any, error) {
 		_, state := s.known("")

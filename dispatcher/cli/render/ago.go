@@ -33,7 +33,7 @@ func (a *Ago) Set(s string) error {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return errors.New("must be a time such as 90m, 12h or 7d") //nolint:err113 // for people; nobody looks for it
+		return errors.New("must be a time such as 90m, 12h or 7d") //nolint:err113 // for people; callers do not branch on it
 	}
 	*a = Ago(d)
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// NeedsPerson says that a run waits for a person and nobody is there to ask. The run was left as it is.
+// NeedsPerson means that a run waits for a person and the command is not interactive. The run was left as it is.
 type NeedsPerson struct{ text string } //nolint:errname // it is what the run needs, not what went wrong
 
 func (e *NeedsPerson) Error() string { return e.text }
@@ -59,8 +59,8 @@ func (a *Asker) line(ctx context.Context) (string, error) {
 	}
 }
 
-// attend asks for what an event of a run says that it waits for, and sends the answer. It returns a *NeedsPerson when
-// nobody can be asked.
+// attend prompts for the decision or answer that an event says the run waits for, and sends it. It returns a *NeedsPerson if there is
+// no terminal to prompt on.
 func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messages.Ref, e *messages.Event, r *Reporter, advice string) error {
 	if e.Name() != messages.EventRunWaiting {
 		return nil
@@ -74,7 +74,7 @@ func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messa
 	}
 	status, err := client.Status(ctx, run)
 	if err != nil || status.Waits != waits.Reason || status.Sequence > e.Number() {
-		return nil // somebody was faster, or the watch shows what was long ago
+		return nil // it was decided elsewhere, or the watch replays old events
 	}
 	if a == nil {
 		return &NeedsPerson{nobodyAsked(run, &waits) + advice}

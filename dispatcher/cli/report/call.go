@@ -57,7 +57,7 @@ func (r *run) begin(id, text string) {
 	}
 }
 
-// end forgets a call and returns how it was described; ok is false when nobody knew it.
+// end removes a call and returns its description; ok is false if the call is unknown.
 func (r *run) end(id string) (text string, ok bool) {
 	i := slices.IndexFunc(r.calls, func(c call) bool { return c.id == id })
 	if i < 0 {

@@ -88,7 +88,7 @@ func (r *run) hears(l *messages.Live) bool {
 	return true
 }
 
-// whole says that the reply of a step needs not be shown any more: the event that follows says all.
+// whole drops the partial reply of a step: the event that follows contains all of it.
 func (r *run) whole(step int) {
 	r.told = max(r.told, step)
 	if r.written.Step <= step {

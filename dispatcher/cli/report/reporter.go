@@ -20,10 +20,10 @@ const eraseLine = "\r\x1b[K"
 // eraseAbove goes to the line above and clears it.
 const eraseAbove = "\x1b[A" + eraseLine
 
-// Reporter shows a person how runs come along. On a terminal each thing that is done becomes a line, and one line at
-// the bottom, rewritten in place, says what goes on. Elsewhere there are plain lines alone. Safe for concurrent use.
+// Reporter shows the progress of runs. On a terminal each completed operation becomes a line, and a status line at the bottom,
+// rewritten in place, shows what is in progress. Elsewhere it writes plain lines only. Safe for concurrent use.
 //
-// Errors of the writer are ignored: nobody is left to read them. Those of Options.Out are not.
+// Errors of the writer are ignored, since there is nowhere to report them. Those of Options.Out are not.
 type Reporter struct {
 	w       io.Writer
 	options Options
@@ -137,7 +137,7 @@ func (r *Reporter) Done(result *messages.AgentResult) error {
 	return err
 }
 
-// run is the state of a run, which is new when nobody mentioned it before.
+// run returns the state of a run and creates it if necessary.
 func (r *Reporter) run(id string) *run {
 	for _, known := range r.runs {
 		if known.id == id {
@@ -202,7 +202,7 @@ func (r *Reporter) erase() string {
 
 func (r *Reporter) print(s string) {
 	if s != "" {
-		_, _ = io.WriteString(r.w, s) // nobody is left to tell
+		_, _ = io.WriteString(r.w, s) // there is nowhere to report an error
 	}
 }
 

@@ -165,7 +165,7 @@ func rowsOf(r *evaluation.Report) []*caseRow {
 	return rows
 }
 
-// writeReport writes a report for people. The ids of runs of an ephemeral fleet are left out: nothing knows them any more.
+// writeReport writes a report for people. It omits the ids of runs of an ephemeral fleet, which no longer exist.
 func writeReport(w io.Writer, r *evaluation.Report, ephemeral bool) error {
 	table := render.NewTable(w)
 	table.Row("CASE", "PASSED", "STEPS", "TOKENS", "TIME")

@@ -78,7 +78,7 @@ func (c runs) showLogs(cmd *cobra.Command, client *dispatcher.Client, run messag
 // maxLogValue bounds a value of data on a line, in bytes; -o json has it whole.
 const maxLogValue = 400
 
-// logLine is an entry on one line for people. Where it comes from nobody can be sure of, so it is made visible.
+// logLine formats an entry on one line for people. Its origin is untrusted, so control characters are escaped.
 func (c runs) logLine(e *messages.LogEntry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s:", e.Timestamp.In(c.Options.Now().Location()).Format("15:04:05.000"), strings.ToUpper(string(e.Level)), e.Component)

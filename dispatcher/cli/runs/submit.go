@@ -72,7 +72,7 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 		return err
 	}
 	if text == render.FromInput {
-		o.task.Input = messages.TextInput("-") // so that all else is checked before somebody types
+		o.task.Input = messages.TextInput("-") // so that everything else is checked before the user types
 		if err := o.task.Validate(); err != nil {
 			return render.Misuse(err)
 		}

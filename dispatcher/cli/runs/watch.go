@@ -114,8 +114,8 @@ func within(cmd *cobra.Command, timeout time.Duration, client *dispatcher.Client
 	return render.Worded(fmt.Sprintf("run %s has not ended within %s and goes on: see `%s`", run.Run, timeout, render.Command("status", run)), err)
 }
 
-// unknown asks whether nobody knows the run. It may be watched before it is submitted, and its events may outlive
-// its log, so this alone is no error; but a person who mistyped an id should be told.
+// unknown reports whether there is no such run. A run may be watched before it is submitted, and its events may outlive its log, so
+// this alone is no error; but a user who mistyped an id should be told.
 func unknown(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) bool {
 	_, err := client.Status(cmd.Context(), run)
 	return errors.Is(err, dispatcher.ErrNotFound)

@@ -184,7 +184,7 @@ func arguments(args string) any {
 	return map[string]string{"invalid_arguments": args}
 }
 
-// unseen stands for an image in the result of a tool, which nobody can take back.
+// unseen replaces an image in the result of a tool, which cannot be changed afterwards.
 const unseen = "[an image that this model cannot see]"
 
 func (w *writer) result(r *messages.ToolResult) *api.ToolResultBlockParam {

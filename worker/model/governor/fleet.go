@@ -15,7 +15,7 @@ import (
 const (
 	maxLine = 1024            // tenants that wait for one pool
 	recheck = time.Second     // a caller that waits asks at least so often
-	hold    = 3 * recheck     // a tenant that nobody asks for has left
+	hold    = 3 * recheck     // a tenant without requests for so long has left
 	keyTTL  = 5 * time.Minute // of every key after its last change; times reach at most 3 minutes ahead
 )
 

@@ -549,7 +549,7 @@ func TestCancelGivesThePlaceUp(t *testing.T) {
 			}
 		}
 		if got := line(); len(got) != 0 {
-			t.Errorf("got %v in line, want nobody", got)
+			t.Errorf("got %v in line, want none", got)
 		}
 		end()
 		if err := holder(); err != nil {

@@ -33,8 +33,8 @@ func (g *Governor) keys(at place) []string {
 // workersKey is the set of workers that live.
 func (g *Governor) workersKey() string { return g.config.Prefix + ":governor:workers" }
 
-// leaseID names a call in Redis. It is the same for the same step of the same run: whoever repeats the step of a killed
-// worker takes its lease over.
+// leaseID names a call in Redis. It depends only on run and step, so that a worker that repeats the step of a killed worker takes
+// its lease over.
 func leaseID(key string) string {
 	switch {
 	case key == "":

@@ -4,7 +4,7 @@ import "github.com/redis/go-redis/v9"
 
 // What the scripts share. Times are microseconds, exact in a Lua number. A bucket is a GCRA: one time, at which it will
 // be full again. It may run ahead of now by the burst, a tenth of a minute; a cost beyond that needs a full bucket.
-// Whatever is stored too far ahead was written by another clock, or by somebody else, and is cut.
+// Whatever is stored too far ahead was written with another clock, or by another program, and is clamped.
 const shared = `
 local minute, burst, ahead = 60000000, 6000000, 180000000
 local now = tonumber(ARGV[1])
@@ -25,7 +25,7 @@ local function full(key, field) return math.min(number(redis.call('HGET', key, f
 //
 // Turns are start-time fair queueing by tenant: a call costs the part of a minute's limit that it takes, and is tagged
 // with what its tenant has used so far, or with the tag of the last call that was let through, whichever is greater.
-// Nobody passes a tenant that waits with the same or a smaller tag. A place in line is lost when nobody asks for it.
+// A tenant that waits with the same or a smaller tag is never overtaken. A tenant that stops asking loses its position.
 var admitScript = redis.NewScript(shared + `
 local pool, leases, own, ownleases, line, seen, tags = unpack(KEYS)
 local tenant, lease = ARGV[2], ARGV[3]
@@ -40,7 +40,7 @@ end
 local function take(key, field, price)
   if price > 0 then redis.call('HSET', key, field, text(math.max(full(key, field), now) + price)) end
 end
--- Nobody knows when a call ends: ask again soon.
+-- It is unknown when a call ends: ask again soon.
 local function busy(key, limit)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', text(now))
   redis.call('ZREMRANGEBYSCORE', key, text(now + 2 * leasefor), '+inf')

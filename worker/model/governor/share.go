@@ -11,7 +11,7 @@ const (
 	minute    = time.Minute
 	burst     = minute / 10 // as in the scripts
 	busyWait  = 100 * time.Millisecond
-	maxShares = 4096 // bounds what is remembered of pools that nobody calls any more
+	maxShares = 4096 // bounds the memory for pools that are no longer called
 )
 
 // owner of a bucket: a pool, or one tenant of it.

@@ -18,8 +18,7 @@ type call struct {
 	tokens int64 // the estimate
 }
 
-// line is where calls of one tenant to one pool stand in this worker, in the order of their arrival. Whoever is first
-// asks for a place; the others do not bother Redis.
+// line is the queue of one tenant's calls to one pool in this worker, in order of arrival. Only the first asks Redis for a place.
 type line struct {
 	first chan struct{} // holds one
 	users int           // guarded by Governor.mu

@@ -126,7 +126,7 @@ func sane(t *testing.T, p *openai.Provider, m messages.Message) {
 	t.Helper()
 	for _, b := range m.Content {
 		if b.Reasoning != nil && (b.Reasoning.Family != "openai" || b.Reasoning.Opaque == "") {
-			t.Fatalf("reasoning that is nobody's: %+v", b.Reasoning)
+			t.Fatalf("reasoning without an owner: %+v", b.Reasoning)
 		}
 	}
 	r := hello()

@@ -188,7 +188,7 @@ func (p *Provider) message(m *messages.Message) (api.ChatCompletionMessage, erro
 	return msg, nil
 }
 
-// unseen stands for an image in the result of a tool, which nobody can take back.
+// unseen replaces an image in the result of a tool, which cannot be changed afterwards.
 const unseen = "[an image that this model cannot see]"
 
 // result is the message of a tool's result, and the messages that show its images.

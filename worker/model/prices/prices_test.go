@@ -138,7 +138,7 @@ func TestImport(t *testing.T) {
 			`{"provider":"openai","models":["gpt-x"],"input":2.5,"output":10,"cacheRead":1.25}]`, 3},
 		"a prefix is the provider's":       {[]string{"groq"}, `[{"provider":"openai","models":["llama"],"input":0.05,"output":0.08}]`, 1},
 		"two prices of one model are none": {[]string{"groq", "cheap"}, `[]`, 2},
-		"nobody":                           {nil, `[]`, 1},
+		"no model":                         {nil, `[]`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, left, err := prices.Import([]byte(liteLLM), tc.from, "2026-01-02", "a test")

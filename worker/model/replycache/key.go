@@ -27,7 +27,7 @@ type question struct {
 
 // hash names a question: the SHA-256 of its JSON.
 func hash(provider string, r *model.Request) (string, error) {
-	data, err := json.Marshal(question{ //nolint:musttag // nobody reads it
+	data, err := json.Marshal(question{ //nolint:musttag // only hashed
 		r.Tenant, provider, r.Model, r.Messages, r.Tools, r.MaxTokens, *r.Temperature, r.Format, r.Echo,
 	})
 	if err != nil {
