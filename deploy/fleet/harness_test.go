@@ -60,6 +60,11 @@ apiVersion: longshore.run/v1
 kind: Agent
 metadata: {name: patient}
 spec: {tools: [gate], toolTimeout: 24h}
+---
+apiVersion: longshore.run/v1
+kind: Agent
+metadata: {name: endless}
+spec: {tools: [write_file], maxSteps: 10000}
 `
 
 // buoysAgent has the tools that tell a test who called them.

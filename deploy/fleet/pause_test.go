@@ -84,8 +84,9 @@ type effect struct {
 type farEnd struct {
 	*httptest.Server
 
-	mu   sync.Mutex
-	seen []effect
+	mu      sync.Mutex
+	seen    []effect
+	slowest time.Duration // that a request of the test itself took to arrive
 }
 
 func newFarEnd(t *testing.T) *farEnd {
@@ -96,6 +97,12 @@ func newFarEnd(t *testing.T) *farEnd {
 		at := time.Now()
 		if err != nil {
 			return // it was taken back
+		}
+		if sent, err := time.Parse(time.RFC3339Nano, r.Header.Get("Sent")); err == nil {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.slowest = max(f.slowest, at.Sub(sent))
+			return
 		}
 		f.add(effect{at, r.Header.Get("Worker"), strings.TrimPrefix(r.URL.Path, "/"), r.Header.Get("Tool"), string(key)})
 	}))
@@ -113,6 +120,33 @@ func (f *farEnd) all() []effect {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.seen)
+}
+
+// probe sends a request now and then, until the context ends, to learn how long one is on its way in this machine.
+func (f *farEnd) probe(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL, strings.NewReader("probe"))
+		if err != nil {
+			return
+		}
+		req.Header.Set("Sent", time.Now().Format(time.RFC3339Nano))
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			resp.Body.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// arrival is how long a request may have been on its way: the worker that sends it is as busy as the test that probes.
+func (f *farEnd) arrival() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return 250*time.Millisecond + 2*f.slowest
 }
 
 // sawAnotherOwner reports whether a run was worked by more than one worker.
@@ -157,11 +191,8 @@ func (w *town) claims(run messages.Ref) (out []claim) {
 	return out
 }
 
-// arrival is how long a request may be on its way in a busy machine.
-const arrival = 250 * time.Millisecond
-
-// foreign are the effects of workers that had lost the run when they began.
-func foreign(effects []effect, claims map[string][]claim) (out []string) {
+// foreign are the effects of workers that had lost the run when they began, at most so long before they arrived.
+func foreign(effects []effect, claims map[string][]claim, arrival time.Duration) (out []string) {
 	for _, e := range effects {
 		var owner claim
 		for _, c := range claims[e.run] {
@@ -183,11 +214,14 @@ func foreign(effects []effect, claims map[string][]claim) (out []string) {
 // calls, and counts effects where they arrive: none begins after another worker's claim, and a once tool runs once.
 func TestPausedOwners(t *testing.T) {
 	t.Parallel()
-	const runs = 120 // so many, and so quick, that each pause meets appends on their way
-	// Runs go on until each worker was paused twice and a pause came to something, however fast the machine is.
-	const least, most = 6, 18
-	var enough atomic.Bool
+	const runs = 120       // so many, and so quick, that each pause meets appends on their way
+	var enough atomic.Bool // until then no run ends, however fast the machine is
 	far := newFarEnd(t)
+	var probing sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	probing.Go(func() { far.probe(ctx) })
+	defer probing.Wait()
+	defer stop()
 	w := open(t, shortAckWait, func(c *modelCall) reply {
 		worker := strings.TrimPrefix(c.Auth, "Bearer sk-")
 		far.add(effect{time.Now(), worker, c.Task, "model", strconv.Itoa(c.Turn)})
@@ -224,18 +258,25 @@ func TestPausedOwners(t *testing.T) {
 		}
 	}()
 	pauses := 0
-	for over := false; !over; pauses++ {
-		enough.Store(pauses >= most || pauses >= least && far.sawAnotherOwner())
+	pause := func(until func()) {
 		p := workers[pauses%len(workers)]
 		p.signal(syscall.SIGSTOP)
-		select {
-		case <-time.After(shortAckWait + time.Second + rand.N(time.Second)): // its runs go to others, or do so just now
-		case <-ended:
-			over = true
-		case <-time.After(2 * patience):
-			t.Fatal("the runs do not end")
-		}
+		until()
 		p.signal(syscall.SIGCONT)
+		pauses++
+	}
+	aWhile := func() { passes(shortAckWait + time.Second + rand.N(time.Second)) } // its runs go to others, or do so just now
+	for range 2 * len(workers) {
+		pause(aWhile)
+	}
+	// However slow the machine is, one pause lasts until it came to something.
+	pause(func() { eventually(t, "another worker goes on with a run of one that is paused", far.sawAnotherOwner) })
+	enough.Store(true)
+	pause(aWhile) // while runs end
+	select {
+	case <-ended:
+	case <-time.After(2 * patience):
+		t.Fatal("the runs do not end")
 	}
 	claims, owners := map[string][]claim{}, 0
 	for id, run := range ids {
@@ -244,7 +285,7 @@ func TestPausedOwners(t *testing.T) {
 		w.once(run)
 	}
 	all := far.all()
-	for _, f := range foreign(all, claims) {
+	for _, f := range foreign(all, claims, far.arrival()) {
 		t.Error(f)
 	}
 	once := map[string]int{}
@@ -256,9 +297,9 @@ func TestPausedOwners(t *testing.T) {
 		}
 	}
 	if owners == runs {
-		t.Error("no run changed its owner: the pauses came to nothing")
+		t.Error("another worker made calls of a run that it never claimed")
 	}
-	t.Logf("%d pauses, %d claims of %d runs, %d effects", pauses, owners, runs, len(all))
+	t.Logf("%d pauses, %d claims of %d runs, %d effects, each %v on its way at most", pauses, owners, runs, len(all), far.arrival())
 }
 
 // held begins runs whose model calls wait for the test, all of them on the one worker there is.

@@ -51,12 +51,12 @@ func (e *ends) runs() int {
 	return len(e.all)
 }
 
-// Of two dispatchers one after the other is killed and started again, up to 18 times within 25 seconds, each time right after
+// Of two dispatchers one after the other is killed and started again, six times and up to twelve within 25 seconds, each time right after
 // one of them armed the next occurrence of a schedule that comes each second, kept what it begins, or submitted it. Every
 // occurrence has run once, or the schedule lists it as skipped and says why.
 func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 	t.Parallel()
-	const kills, long = 12, 25 * time.Second
+	const least, most, long = 6, 12, 25 * time.Second
 	servers := embeddedtest.Start(t)
 	env := []string{"NATS_URL=" + servers.NATSURL, "LONGSHORE_HTTP_ADDR=127.0.0.1:0", "LONGSHORE_AUTH=off", "LONGSHORE_INDEX=none"}
 	begin := func(name string) *process { return spawn(t, name, env, binary, "dispatcher") }
@@ -87,7 +87,7 @@ func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun, killed := time.Now(), 0
-	for ; killed < kills && time.Since(begun) < long; killed++ {
+	for ; killed < least || killed < most && time.Since(begun) < long; killed++ {
 		point, victim := reached[killed%len(reached)], killed%len(pair)
 		select {
 		case <-point: // of before
@@ -142,8 +142,8 @@ func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills in %s: %d ran, %d were skipped: %+v", killed, over.Sub(begun).Round(time.Second), ran, len(skipped), st.Skipped)
-	if killed < kills/2 || ran == 0 {
-		t.Errorf("%d kills, %d runs", killed, ran)
+	if ran == 0 {
+		t.Error("no occurrence ran")
 	}
 	eventually(t, "the model is called once for each run", func() bool { return w.model.counts()["tick 0"] == ended.runs() })
 }

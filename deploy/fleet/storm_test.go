@@ -17,14 +17,14 @@ import (
 
 // storm is workers that are killed one after the other under runs.
 type storm struct {
-	runs, turns  int           // a turn is a model call
-	workers      int           // at any moment
-	kills        int           // in all
-	oldest       bool          // it is always the oldest worker that is killed, else any
-	every        time.Duration // between two of them
-	hold         time.Duration // the shortest that a model call lasts; the longest lasts three times as long
-	longest      time.Duration // that a run may be without an owner
-	longestByAll time.Duration // that half of them may be
+	runs          int
+	workers       int           // at any moment
+	kills         int           // in all
+	oldest        bool          // it is always the oldest worker that is killed, else any
+	every         time.Duration // between two of them
+	hold          time.Duration // the shortest that a model call lasts; the longest lasts three times as long
+	longest       time.Duration // that a run may be without an owner
+	longestByHalf time.Duration // that half of them may be
 }
 
 // gap is the time from the death of a run's owner to the next claim.
@@ -40,12 +40,12 @@ type gap struct {
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]storm{
-		"any of four": {runs: 60, turns: 3, workers: 4, kills: 8},
+		"any of four": {runs: 60, workers: 4, kills: 8},
 		// Each run dies with every other worker, with or without progress.
-		"two by turns": {runs: 40, turns: 4, workers: 2, kills: 10, oldest: true},
+		"two by turns": {runs: 40, workers: 2, kills: 10, oldest: true},
 	} {
 		s.every, s.hold = 1200*time.Millisecond, time.Second
-		s.longest, s.longestByAll = shortAckWait+6*time.Second, takeover
+		s.longest, s.longestByHalf = shortAckWait+6*time.Second, takeover
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.rage(t)
@@ -56,11 +56,15 @@ func TestStorm(t *testing.T) {
 func (s storm) rage(t *testing.T) {
 	t.Helper()
 	w := open(t, shortAckWait, func(*modelCall) reply { return reply{Hold: true} })
-	go s.answer(w.model)
-	started := 0
+	over := make(chan struct{})
+	go s.answer(w.model, over)
+	started, slowest := 0, time.Duration(0)
 	start := func() *process {
 		started++
-		return w.worker("worker-" + strconv.Itoa(started))
+		begun := time.Now()
+		p := w.worker("worker-" + strconv.Itoa(started))
+		slowest = max(slowest, time.Since(begun))
+		return p
 	}
 	var fleet []*process
 	for range s.workers {
@@ -68,7 +72,7 @@ func (s storm) rage(t *testing.T) {
 	}
 	var watched []*watching
 	for i := range s.runs {
-		watched = append(watched, w.watch(w.submit(strconv.Itoa(i))))
+		watched = append(watched, w.watch(w.submit(strconv.Itoa(i), func(task *messages.Task) { task.Agent = "endless" })))
 	}
 	died := map[string]time.Time{}
 	dice := rand.New(rand.NewPCG(1, uint64(s.kills)))
@@ -81,17 +85,22 @@ func (s storm) rage(t *testing.T) {
 		fleet[i].kill()
 		fleet = append(slices.Delete(fleet, i, i+1), start())
 	}
+	close(over)
 	for _, g := range watched {
-		completed(t, g.end(), "Done: Wrote "+strconv.Itoa(s.turns-1)+" bytes to step-"+strconv.Itoa(s.turns-2)+".txt")
+		if r := g.end(); r.Status != messages.StatusCompleted {
+			t.Errorf("%s: %s, %v", g.run, r.Status, r.Error)
+		}
 	}
+	// A machine on which a worker takes long to start is slow with all else.
+	longest, longestByHalf := s.longest+2*slowest, s.longestByHalf+slowest
 	var all, suspects []time.Duration
 	for _, g := range watched {
 		for _, gap := range w.gaps(g.run, died) {
 			if all = append(all, gap.took); gap.suspect {
 				suspects = append(suspects, gap.took)
 			}
-			if gap.took > s.longest {
-				t.Errorf("%s had no owner for %v, want at most %v", g.run, gap.took, s.longest)
+			if gap.took > longest {
+				t.Errorf("%s had no owner for %v, want at most %v", g.run, gap.took, longest)
 				w.tell(g.run)
 			}
 		}
@@ -100,8 +109,8 @@ func (s storm) rage(t *testing.T) {
 	if len(all) < s.runs {
 		t.Errorf("owners of runs died %d times: the storm is none", len(all))
 	}
-	if half := quantile(all, 2); half > s.longestByAll {
-		t.Errorf("half of the runs had no owner for %v, want at most %v", half, s.longestByAll)
+	if half := quantile(all, 2); half > longestByHalf {
+		t.Errorf("half of the runs had no owner for %v, want at most %v", half, longestByHalf)
 	}
 }
 
@@ -113,12 +122,20 @@ func (s storm) victim(dice *rand.Rand) int {
 	return dice.IntN(s.workers)
 }
 
-// answer answers the calls that the model server holds, each after its time, until the server is closed.
-func (s storm) answer(m *modelServer) {
+// answer answers the calls that the model server holds, each after its time, until the server is closed. Runs go on, step by
+// step, until the storm is over: each kill finds some, however fast or slow the machine is.
+func (s storm) answer(m *modelServer, over <-chan struct{}) {
 	for {
 		select {
 		case c := <-m.held:
-			time.AfterFunc(s.lasts(c), func() { c.answer <- turn(c, s.turns) })
+			time.AfterFunc(s.lasts(c), func() {
+				select {
+				case <-over:
+					c.answer <- turn(c, c.Turn+1)
+				default:
+					c.answer <- turn(c, c.Turn+2)
+				}
+			})
 		case <-m.closed:
 			return
 		}
