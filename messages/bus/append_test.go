@@ -126,7 +126,7 @@ func TestReadWithoutAReplica(t *testing.T) {
 }
 
 func TestAppendToAPurgedLog(t *testing.T) {
-	b, nc := bustest.OpenNew(t)
+	b, nc := bustest.Open(t, bustest.Start(t), bus.Config{Budget: time.Hour})
 	first := bustest.MustAppend(t, b, bustest.Run(), 0, bustest.Step("01", 1))
 	second := bustest.MustAppend(t, b, bustest.Run(), first, bustest.Step("02", 2))
 	s, err := bustest.NewJetStream(t, nc).Stream(bustest.Context(t), bus.StreamRuns)
@@ -136,12 +136,9 @@ func TestAppendToAPurgedLog(t *testing.T) {
 	if err := s.Purge(bustest.Context(t), jetstream.WithPurgeSubject(bustest.Run().LogSubject())); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
+	// An answer as if the server were gone would be asked for again, for an hour.
 	if _, err := b.Append(bustest.Context(t), bustest.Run(), second, bustest.Step("03", 3)); !errors.Is(err, runlog.ErrConflict) {
 		t.Errorf("got %v, want %v", err, runlog.ErrConflict)
-	}
-	if d := time.Since(start); d > 5*time.Second {
-		t.Errorf("it took %v, as if the server were gone", d)
 	}
 }
 

@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -15,35 +14,25 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 )
 
-// What is tried again ends soon after its connection was closed, and not with its budget.
+// What is tried again ends with its connection, and not with its budget or the wait before the next attempt.
 func TestRetriesEndWithTheConnection(t *testing.T) {
 	t.Parallel()
 	servers := embeddedtest.Start(t)
-	b, nc := bustest.Open(t, servers, bus.Config{Budget: time.Minute})
+	b, nc := bustest.Open(t, servers, bus.Config{Budget: time.Hour})
 	if err := servers.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	const callers = 16 // some of them always wait for long
-	done := make(chan error, callers)
-	for range callers {
-		go func() {
-			_, _, err := semaphores.New(b).First(ctx, messages.WorkerList)
-			done <- err
-		}()
-	}
-	var closed time.Time
-	time.AfterFunc(3*time.Second, func() { // the waits are long by then
-		closed = time.Now()
-		nc.Close()
-	})
-	for range callers {
-		if err := <-done; !errors.Is(err, nats.ErrConnectionClosed) {
-			t.Errorf("it ended with %v", err)
+	ctx := bustest.Context(t)
+	tried, waited := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, _, err := semaphores.New(b).First(ctx, messages.WorkerList)
+		tried <- err
+	}()
+	go func() { waited <- b.Rest(ctx, time.Hour) }()
+	nc.Close()
+	for what, ended := range map[string]chan error{"a request": tried, "a wait": waited} {
+		if err := <-ended; !errors.Is(err, nats.ErrConnectionClosed) {
+			t.Errorf("%s ended with %v", what, err)
 		}
-	}
-	if late := time.Since(closed); late > 400*time.Millisecond {
-		t.Errorf("the last ended %v after the connection", late)
 	}
 }

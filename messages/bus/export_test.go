@@ -94,3 +94,6 @@ func (b *Bus) ForgetLook() {
 	defer b.grants.mu.Unlock()
 	b.grants.until = time.Time{}
 }
+
+// Rest waits between two attempts.
+func (b *Bus) Rest(ctx context.Context, d time.Duration) error { return b.rest(ctx, d) }

@@ -151,18 +151,23 @@ func TestWakeIsStoredOnceByName(t *testing.T) {
 
 func TestTimersOfTwoParksBothFire(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	soon := time.Now().Add(300 * time.Millisecond)
-	for _, park := range []uint64{3, 8, 3} { // the last is there already
-		if err := b.Timer(bustest.Context(t), bustest.Run(), park, soon); err != nil {
+	set := func(run messages.Ref, at time.Time, parks ...uint64) {
+		t.Helper()
+		for _, park := range parks {
+			if err := b.Timer(bustest.Context(t), run, park, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Net(bustest.Context(t), run, "control-1", at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Net(bustest.Context(t), bustest.Run(), "control-1", soon); err != nil {
-		t.Fatal(err)
-	}
+	set(messages.Ref{Tenant: "acme", Run: "later"}, time.Now().Add(time.Hour), 3, 8, 3) // the last is there already
 	if n := bustest.StreamLength(t, nc, bus.StreamTasks); n != 3 {
 		t.Errorf("got %d schedules, want 3", n)
 	}
+	soon := time.Now().Add(300 * time.Millisecond)
+	set(bustest.Run(), soon, 3, 8)
 	got := map[string]messages.Wake{}
 	for _, d := range pull(t, b, 3) {
 		if p, ref, ok := messages.ParseTaskSubject(d.Subject); !ok || ref != bustest.Run() || p != "wake" {
@@ -188,8 +193,8 @@ func TestTimersOfTwoParksBothFire(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if n := bustest.StreamLength(t, nc, bus.StreamTasks); n != 0 {
-		t.Errorf("got %d messages left", n)
+	if n := bustest.StreamLength(t, nc, bus.StreamTasks); n != 3 {
+		t.Errorf("got %d messages left, want those of later", n)
 	}
 }
 
