@@ -69,7 +69,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 				}
 			}
 			_ = first.Close()
-			for end := time.Now().Add(10 * time.Second); ; { // the server notices in its own time
+			for end := time.Now().Add(30 * time.Second); ; { // the server notices in its own time
 				if _, taken := dial(t, c.from[0], addr.String()); taken {
 					return
 				}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,14 +93,14 @@ func TestCancelInModelCallAbortsIt(t *testing.T) {
 	}
 }
 
-// A model's request is aborted within 200 ms. The machine may be slow now and then, the program never: one of a few
-// is in time.
+// A model's request is aborted within 200 ms, and what the machine needs: that is seen in how long the same requests to
+// cancel take, each an entry in the log. The median counts: neither a lucky one nor a moment of another process.
 func TestCancelIsPrompt(t *testing.T) {
-	const within, tries = 200 * time.Millisecond, 20
+	const within, tries = 200 * time.Millisecond, 9
 	h := open(t, 6*patience)
 	srv := newHanging(t)
 	h.worker("w", srv.provider(t), worker.Config{})
-	best := patience
+	var asking, aborted []time.Duration
 	for range tries {
 		run := h.submit(messages.Task{Input: messages.TextInput("hello")})
 		<-srv.began
@@ -107,16 +108,22 @@ func TestCancelIsPrompt(t *testing.T) {
 		if _, err := h.client.Cancel(t.Context(), run, "changed my mind"); err != nil {
 			t.Fatal(err)
 		}
+		asking = append(asking, time.Since(asked))
 		select {
 		case at := <-srv.gone:
-			if best = min(best, at.Sub(asked)); best <= within {
-				return
-			}
+			aborted = append(aborted, at.Sub(asked))
 		case <-time.After(patience):
 			t.Fatal("the request goes on")
 		}
+		h.result(run)
 	}
-	t.Errorf("of %d requests the first was aborted after %v, want %v", tries, best, within)
+	slices.Sort(asking)
+	slices.Sort(aborted)
+	took, most := aborted[tries/2], within+4*asking[tries/2]
+	t.Logf("requests to cancel took %v, aborts %v", asking, aborted)
+	if took > most {
+		t.Errorf("half of %d requests were aborted after %v and more, want at most %v", tries, took, most)
+	}
 }
 
 // blocking is a tool that ends with its context only.

@@ -117,7 +117,7 @@ func TestRestartKeepsAddressStreamsAndClients(t *testing.T) {
 	for range 2 {
 		select {
 		case <-back:
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("a client did not come back")
 		}
 	}
@@ -160,7 +160,7 @@ func TestRedisKeysExpire(t *testing.T) {
 	if err := rdb.Set(t.Context(), "k", "v", 20*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for {
 		err := rdb.Get(ctx, "k").Err()

@@ -199,12 +199,9 @@ func TestMetricsOfAFleet(t *testing.T) {
 	}
 	const finished = `longshore_runs_finished_total{agent="default",code="none",status="completed"}`
 	eventually(t, "each run is counted", func() bool { return counted(finished) == 4 })
-	if n := counted("longshore_model_calls_total{"); n != 4 {
-		t.Errorf("%d model calls are counted in all, want 4", n)
-	}
-	if n := counted("longshore_time_to_first_token_seconds_count{"); n != 4 {
-		t.Errorf("%d first tokens are counted in all, want 4", n)
-	}
+	// The other dispatcher may have those, and be behind.
+	eventually(t, "each model call is counted", func() bool { return counted("longshore_model_calls_total{") == 4 })
+	eventually(t, "each first token is counted", func() bool { return counted("longshore_time_to_first_token_seconds_count{") == 4 })
 	worker := m.page("worker")
 	if strings.Contains(worker, "longshore_runs_finished_total") || strings.Contains(worker, "longshore_events_seen_total") {
 		t.Error("a worker counts events")

@@ -106,7 +106,7 @@ func (a *asker) ended(n int) {
 	}
 	select {
 	case <-js.PublishAsyncComplete():
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		a.t.Fatal("events are not stored")
 	}
 }

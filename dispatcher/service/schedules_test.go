@@ -139,7 +139,7 @@ func TestScheduleComes(t *testing.T) {
 	h := newHall(t)
 	defer serve(t, h.nc, service.Config{})()
 	defer serve(t, h.nc, service.Config{})() // side by side
-	at := time.Now().UTC().Truncate(time.Second).Add(2 * time.Second)
+	at := time.Now().UTC().Truncate(time.Second).Add(4 * time.Second)
 	s := messages.Schedule{
 		Name: "once-a-year", Cron: at.Format("5 4 15 2 1") + " *", Description: "Comes soon.",
 		Task: messages.Task{Input: messages.TextInput("Report."), Labels: map[string]string{"team": "core"}, Priority: messages.PriorityLow},

@@ -31,8 +31,8 @@ func TestIdleAfterTheReason(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body) // a server notices a disconnect only after the request
 		write(w, events(start, open(0, "text", `"text":"a"`), because("end_turn")), 0)
 		<-r.Context().Done()
-	}, func(c *anthropic.Config) { c.IdleTimeout = 100 * time.Millisecond })
-	check(t, call(t.Context(), p, hello()), want{text: "a", class: model.Timeout, detail: "nothing came for 100ms"})
+	}, func(c *anthropic.Config) { c.IdleTimeout = time.Second })
+	check(t, call(t.Context(), p, hello()), want{text: "a", class: model.Timeout, detail: "nothing came for 1s"})
 }
 
 func TestArgumentsWithoutEndAreBounded(t *testing.T) {

@@ -22,7 +22,7 @@ func TestEndsAfterTheFinishReason(t *testing.T) {
 				_, _ = io.Copy(io.Discard, r.Body) // a server notices a disconnect only after the request
 				write(w, events(text("a"), finish("stop")), 0)
 				last(r)
-			}, func(c *openai.Config) { c.IdleTimeout = 250 * time.Millisecond })
+			}, func(c *openai.Config) { c.IdleTimeout = time.Second })
 			check(t, call(t.Context(), p, hello()), want{text: "a"})
 		})
 	}
