@@ -231,7 +231,7 @@ func TestTopLevel(t *testing.T) {
 	}
 }
 
-// Who follows the README in a checkout finds nothing untracked in it: git ignores each folder that the commands there make or read.
+// The commands of the README leave nothing untracked in a checkout: git ignores each folder that they create or read.
 func TestFoldersOfTheREADMEAreIgnored(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

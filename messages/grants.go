@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// Grants narrow what the tools of an agent may reach. The operator of a worker decides what there is to reach; a list here
+// Grants narrow what the tools of an agent may reach. The operator of a worker decides what is reachable at all; a list here
 // leaves of it what it names, an empty list leaves nothing, and an absent one leaves all.
 type Grants struct {
 	Hosts       []string `json:"hosts,omitzero"`       // that tools may call over HTTP: "api.example.com", "*.example.com", either with a port

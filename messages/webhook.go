@@ -91,12 +91,12 @@ type WebhookJob struct {
 	Body   []byte    `json:"body"` // a CloudEvent, as it is sent
 }
 
-// RunWebhook is the job that tells of the end of a run.
+// RunWebhook returns the job that announces the end of a run.
 func RunWebhook(run Ref, url string, body []byte) WebhookJob {
 	return webhookJob(WebhookJob{Tenant: run.Tenant, Of: WebhookRun, Name: run.Run, Key: run.Run, URL: url, Body: body})
 }
 
-// BatchWebhook is the job that tells of the end of a batch. A failed batch may be submitted again, so its status is
+// BatchWebhook returns the job that announces the end of a batch. A failed batch may be submitted again, so its status is
 // part of the key.
 func BatchWebhook(ref BatchRef, status BatchStatus, url string, body []byte) WebhookJob {
 	return webhookJob(WebhookJob{
@@ -137,7 +137,7 @@ func (j *WebhookJob) DeadSubject() string {
 	return "dead." + j.Tenant + ".webhook." + string(j.Of) + "." + j.Key
 }
 
-// TypeBatchFinished is the type of the CloudEvent that tells of the end of a batch.
+// TypeBatchFinished is the type of the CloudEvent that announces the end of a batch.
 const TypeBatchFinished = typePrefix + "batch_finished" + typeSuffix
 
 // BatchFinished is the data of batch_finished.

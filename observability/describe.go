@@ -14,7 +14,7 @@ const (
 	typeHistogram = "histogram"
 )
 
-// Described is what there is to know of a metric, whether it has a value yet or not.
+// Described describes a metric, whether or not it has a value yet.
 type Described struct {
 	Name   string // without the namespace in what is added; with it in what Described returns
 	Type   string // counter, gauge or histogram

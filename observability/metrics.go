@@ -73,7 +73,7 @@ type readings struct {
 	read func(emit func(prometheus.Metric))
 }
 
-// Describe says nothing: what there is may change.
+// Describe sends nothing, which makes the collector unchecked: its metrics may change.
 func (*readings) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

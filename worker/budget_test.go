@@ -272,7 +272,7 @@ func TestTimeIsOver(t *testing.T) {
 	}
 }
 
-// A task that is late already is refused at the door, and ends at its claim when it was published raw.
+// A task whose deadline has passed is refused at submit, and ends at its claim if it was published raw.
 func TestLateTask(t *testing.T) {
 	h := open(t, 30*time.Second)
 	m := h.frugal(script(t, hello))

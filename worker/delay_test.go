@@ -105,7 +105,7 @@ func TestDelayedTaskBegins(t *testing.T) {
 	}
 }
 
-// Who may delay tasks of a tenant can put nothing on the subjects of another, nor wake its runs.
+// A client that may delay tasks of one tenant cannot publish on the subjects of another, nor wake its runs.
 func TestDelayedOntoAnother(t *testing.T) {
 	h := open(t, 30*time.Second)
 	js, err := jetstream.New(h.nc)

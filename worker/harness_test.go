@@ -44,11 +44,11 @@ type house struct {
 	dirs    *sandbox.Workspaces
 	log     *slog.Logger
 
-	talks    runner.Cache     // of the workers' runners
-	longWait time.Duration    // of the workers' runners; 0: the default
-	here     func() time.Time // the clock of the machines of workers; nil: the right one
-	maxSkew  time.Duration    // of that clock
-	blobs    int              // the largest payload of a record; 0: the default
+	conversations runner.Cache     // of the workers' runners
+	longWait      time.Duration    // of the workers' runners; 0: the default
+	here          func() time.Time // the clock of the machines of workers; nil: the right one
+	maxSkew       time.Duration    // of that clock
+	blobs         int              // the largest payload of a record; 0: the default
 }
 
 // open starts servers and a dispatcher. AckWait is how long a silent worker keeps a task.
@@ -149,7 +149,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Controller: cfg.Controller, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log,
 		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
-		LongWait: h.longWait, Talks: h.talks, Quotas: b, Labels: cfg.Labels,
+		LongWait: h.longWait, Conversations: h.conversations, Quotas: b, Labels: cfg.Labels,
 	})
 	if cfg.Tools == nil {
 		cfg.Tools = set.Names()

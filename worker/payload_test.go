@@ -23,7 +23,7 @@ import (
 type long struct{ text string }
 
 func (long) Spec() messages.ToolSpec {
-	return messages.ToolSpec{Name: "block", Description: "Talks.", Effect: messages.EffectRead, InputSchema: json.RawMessage(`{"type":"object"}`)}
+	return messages.ToolSpec{Name: "block", Description: "Conversations.", Effect: messages.EffectRead, InputSchema: json.RawMessage(`{"type":"object"}`)}
 }
 
 func (l long) Call(context.Context, tools.Call) (tools.Result, error) { return tools.Text(l.text), nil }

@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 )
 
-// piecemeal is a model that calls block, and reads what it was not told of the result from the file that it is told of.
+// piecemeal is a model that calls block, and reads the truncated rest of the result from the file that the result names.
 // Its answer is the whole. It knows nothing but the messages of its requests.
 type piecemeal struct {
 	held chan struct{} // each request after a result waits for it or for the end of its worker; nil: none does

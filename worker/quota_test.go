@@ -45,7 +45,7 @@ func (h *house) raw(tenant, id string) messages.Ref {
 	return run
 }
 
-// A raw publisher's tasks meet the same rate as those at the door: what goes beyond waits visibly and is not lost.
+// A raw publisher's tasks meet the same rate limit as submitted ones: tasks beyond it wait visibly and are not lost.
 func TestRawTasksMeetTheRate(t *testing.T) {
 	h := open(t, 30*time.Second)
 	h.grants("acme", messages.Quota{PerMinute: 2})

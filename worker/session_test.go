@@ -173,7 +173,7 @@ func TestSessionWithoutRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.run(short.Run)
-	h.talks = talkCache{short}
+	h.conversations = conversationCache{short}
 	m := newTalker()
 	h.worker("w", m, worker.Config{})
 	h.say("s", "one")
@@ -194,18 +194,18 @@ func TestSessionWithoutRedis(t *testing.T) {
 	}
 }
 
-type talkCache struct{ *memory.ShortTerm }
+type conversationCache struct{ *memory.ShortTerm }
 
-func (c talkCache) Load(ctx context.Context, run messages.Ref) (seq uint64, entryID string, data []byte, ok bool) {
+func (c conversationCache) Load(ctx context.Context, run messages.Ref) (seq uint64, entryID string, data []byte, ok bool) {
 	snap, ok := c.ShortTerm.Load(ctx, run)
 	return snap.Seq, snap.EntryID, snap.Data, ok
 }
 
-func (c talkCache) Save(run messages.Ref, seq uint64, entryID string, data []byte) {
+func (c conversationCache) Save(run messages.Ref, seq uint64, entryID string, data []byte) {
 	c.ShortTerm.Save(run, memory.Snapshot{Seq: seq, EntryID: entryID, Data: data})
 }
 
-func (c talkCache) Wants() bool { return true }
+func (c conversationCache) Wants() bool { return true }
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -35,7 +35,7 @@ func TestLimitsTogether(t *testing.T) {
 	h.worker("w1", m, worker.Config{Slots: 2})
 	h.worker("w2", m, worker.Config{Slots: 2})
 	m.wait(t)
-	// Who waits has no slot: all that may come to a park do, beside the one that works.
+	// A run that waits holds no slot: all others that may park do, while one works.
 	waits := map[string][]messages.Ref{}
 	eventually(t, "all others wait", func() bool {
 		clear(waits)

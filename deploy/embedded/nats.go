@@ -87,7 +87,7 @@ func (s *Servers) natsOptions() (*server.Options, error) {
 	return opts, nil
 }
 
-// runNATS starts a server. The server tells of a failed start only through its log.
+// runNATS starts a server. The server reports a failed start only in its log.
 func runNATS(opts *server.Options, log *serverLog) (*server.Server, error) {
 	ns, err := server.NewServer(opts)
 	if err != nil {

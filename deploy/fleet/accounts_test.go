@@ -263,7 +263,7 @@ func TestAccountsImportTheirOwn(t *testing.T) {
 	}
 }
 
-// Who may subscribe everything in a tenant's account hears the tenant's events, live text and answers, and nothing of the
+// A user who may subscribe to everything in a tenant's account receives the tenant's events, live text and answers, and nothing of the
 // fleet or of other tenants; what he publishes there goes no further than its imports.
 func TestAccountsHearTheirOwn(t *testing.T) {
 	g := startGuarded(t)

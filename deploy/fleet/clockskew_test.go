@@ -57,7 +57,7 @@ func anHourOff(t *testing.T, natsURL string) string {
 	return "nats://" + l.Addr().String()
 }
 
-// wrongTime changes the hour of every time that JetStream tells of itself, and nothing's length.
+// wrongTime changes the hour of every timestamp in answers of JetStream, without changing their length.
 type wrongTime struct {
 	to io.Writer
 	at int // how much of before and of the time up to its hour has gone through

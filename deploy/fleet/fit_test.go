@@ -161,7 +161,7 @@ func (m *modelServer) called(t *testing.T, task string, n int) {
 	}
 }
 
-// events tells of each event of a name from now on.
+// events receives each event of a name from now on.
 func (w *town) events(name string) <-chan *nats.Msg {
 	w.t.Helper()
 	out := make(chan *nats.Msg, 1024)

@@ -17,7 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// Who may publish tasks of one tenant and nothing else removes, delays and runs nothing of others with headers that JetStream
+// A user who may only publish tasks of one tenant cannot remove, delay or run anything of others with headers that JetStream
 // obeys. What two tenants publish is worked, and what is none is in the dead letters with the words of always.
 func TestPublishersRemoveNothingOfOthers(t *testing.T) {
 	f := startGuardedFleet(t, func(*modelCall) reply { return reply{Text: "Done."} })

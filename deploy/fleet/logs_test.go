@@ -17,7 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// A run whose model is overloaded at first, and whose tools fail and panic, tells of it.
+// A run whose model is overloaded at first, and whose tools fail and panic, logs it.
 func TestLogsOfARun(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Who asks a dispatcher names the subject of the answer, which the server does not hold against what he may publish: with
+// A client that sends a request chooses the reply subject, which the server does not check against the client's permissions: with
 // a subject of the fleet the dispatcher would do in his name what he may not.
 func TestAnswersGoToInboxesAlone(t *testing.T) {
 	f := startGuardedFleet(t, func(c *modelCall) reply { return turn(c, 1) })

@@ -8,9 +8,9 @@ import (
 	"github.com/longshore-run/longshore/worker/memory"
 )
 
-// talks caches the conversations of sessions, by session as short-term memory does states by run; nil when the
+// conversations caches the conversations of sessions, by session as short-term memory does states by run; nil when the
 // operator works without Redis.
-func talks(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
+func conversations(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
 	if s.RedisURL == "none" {
 		return nil, func() error { return nil }, nil
 	}

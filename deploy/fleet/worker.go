@@ -113,11 +113,11 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 			log.WarnContext(ctx, noRedis, "err", err)
 		}
 	}
-	talk, closeTalk, err := talks(s, said.of("memory"))
+	spoken, closeSpoken, err := conversations(s, said.of("memory"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeTalk() }()
+	defer func() { _ = closeSpoken() }()
 	var named func(context.Context, string, string) (*sandbox.Workspace, error)
 	if parts.Files == nil {
 		dirs, err := sandbox.NewWorkspaces(filepath.Clean(s.Workspaces), sandbox.Limits{})
@@ -150,7 +150,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Workspace: parts.Files, Named: named, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
 		Redact: redact.String, Log: said.of("runner"),
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
-		Prices: table, Talks: cache(talk),
+		Prices: table, Conversations: cache(spoken),
 		Prompt: prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
 		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b, Labels: labels,
 	})
@@ -173,7 +173,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	})
 	if short != nil {
 		group.Go(func() error { return short.Run(rest) })
-		group.Go(func() error { return talk.Run(rest) })
+		group.Go(func() error { return spoken.Run(rest) })
 	}
 	group.Go(func() error { b.KeepStorage(rest, storageEvery, false); return nil })
 	group.Go(func() error { return said.entries.Run(rest) })
@@ -209,7 +209,7 @@ func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut f
 	return short, rdb.Close, nil
 }
 
-// noRedis is told of a Redis that does not answer. A run needs none: its log has everything.
+// noRedis logs that Redis does not answer. Runs do not need it: their logs hold everything.
 const noRedis = "Redis at REDIS_URL does not answer: runs are read from their logs until it does; correct REDIS_URL, or set it to none"
 
 // remembers says that short-term memory is away, which a worker can do without.

@@ -105,7 +105,7 @@ func TestStaleDelivery(t *testing.T) {
 
 	before := len(line.all())
 	stopped.signal(syscall.SIGCONT)
-	line.await(t, before, published.isPull) // it has looked through what there was
+	line.await(t, before, published.isPull) // it has read everything that was stored
 	g.hear(3)
 	call.answer <- reply{Text: "the owner's"}
 	completed(t, g.end(), "the owner's")

@@ -142,7 +142,7 @@ func TestIndexOfATenant(t *testing.T) {
 		t.Error("steps of another")
 	}
 	if _, err := c.Index().Status(t.Context()); err == nil {
-		t.Error("a tenant is told of the index of all")
+		t.Error("a tenant sees the status of the fleet's index")
 	}
 	if err := c.Index().Rebuild(t.Context()); err == nil {
 		t.Error("a tenant makes the index again")

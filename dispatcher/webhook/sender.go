@@ -149,7 +149,7 @@ func (s *Sender) Send(ctx context.Context, j *messages.WebhookJob) error {
 	return verdict(resp)
 }
 
-// traceOf is the span of the run that an event tells of, if it names one.
+// traceOf returns the span of the run from an event, if the event names one.
 func traceOf(event []byte) string {
 	var e struct {
 		Traceparent string `json:"traceparent"`

@@ -187,7 +187,7 @@ func TestASilentReceiverIsLeft(t *testing.T) {
 	<-left
 }
 
-// What an address says of itself is judged at the door.
+// Addresses that are refused by their text alone are refused at submit.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	w := sender(t, webhook.Config{Hosts: []string{"hooks.internal:8080", "10.1.2.3"}})
@@ -211,7 +211,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A name that leads to a private address is not called, whatever the door saw, and neither is one that only shares it
+// A name that leads to a private address is not called, whatever it resolved to at submit, and neither is one that only shares it
 // with a listed host.
 func TestNamesAreJudgedWhenDialled(t *testing.T) {
 	reached := make(chan struct{}, 9)

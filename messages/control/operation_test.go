@@ -113,7 +113,7 @@ func TestRequestsTravelOverHTTP(t *testing.T) {
 	}
 }
 
-// What changes the whole fleet is not for clients that are bound to a tenant, and what changes something is told of.
+// Operations that change the whole fleet are not available to clients of one tenant, and operations that change something are audited.
 func TestOperationsOfTheFleet(t *testing.T) {
 	for _, subject := range []string{control.SubjectAgentApply, control.SubjectPromptPut, control.SubjectBatchOpen, control.SubjectQuotaPut, control.SubjectKeyCreate} {
 		if control.Of(subject).Tenants {

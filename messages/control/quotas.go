@@ -28,7 +28,7 @@ type QuotaState struct {
 // QuotaUsage is what a tenant uses now.
 type QuotaUsage struct {
 	Queued        int     `json:"queued"`        // tasks that wait for a worker
-	Submitted     int     `json:"submitted"`     // in this minute, through the door; counted for tenants with perMinute
+	Submitted     int     `json:"submitted"`     // admitted in this minute; counted for tenants with perMinute
 	CostToday     float64 `json:"costToday"`     // in US dollars, by the calendar in UTC; unknown prices count nothing
 	CostThisMonth float64 `json:"costThisMonth"` // the same
 }

@@ -21,7 +21,7 @@ func (h *Head) Decides() bool {
 // Unverified stands for a record that does not count. No log needs to hold one: readers put it there. It changes nothing.
 type Unverified struct {
 	Of   Kind `json:"of"`             // what it says it is
-	Told bool `json:"told,omitempty"` // an event tells of it; of a kind that has one anyway, so that the numbers of later events stay
+	Told bool `json:"told,omitempty"` // it has an event. Its kind has one in any case, so the numbers of later events do not change
 }
 
 // Kind implements Record.

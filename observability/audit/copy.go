@@ -247,7 +247,7 @@ func begins(f io.ReaderAt, size uint64, there *jetstream.ObjectInfo) (bool, erro
 	return jetstream.GetObjectDigestValue(h) == there.Digest, nil
 }
 
-// rest removes objects of segments that were removed for their age, as a head that is copied says, and tells of others
+// rest removes objects of segments that were removed for their age, as a copied head says, and reports others
 // that are not in the folder.
 func (c *Copier) rest(ctx context.Context, s *snapshot, stored map[string]*jetstream.ObjectInfo) error {
 	kept := map[string]uint64{}
@@ -268,7 +268,7 @@ func (c *Copier) rest(ctx context.Context, s *snapshot, stored map[string]*jetst
 	return nil
 }
 
-// conflict tells of an object, once.
+// conflict reports an object, once.
 func (c *Copier) conflict(ctx context.Context, name, why string) {
 	if c.told[name] || len(c.told) >= maxReported {
 		return

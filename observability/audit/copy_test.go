@@ -176,7 +176,7 @@ func TestChangedCopies(t *testing.T) {
 	if _, err := store.Put(t.Context(), jetstream.ObjectMeta{Name: "tenants/nobody/00000000000000000001.jsonl"}, yielding{strings.NewReader("x")}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it is told of once
+	for range 2 { // it is reported once
 		if err := c.copyAll(t.Context(), s.snapshot(), time.Now().Add(2*compareCopies)); err != nil || c.Conflicts() != 2 {
 			t.Errorf("%v, %d conflicts", err, c.Conflicts())
 		}

@@ -36,7 +36,7 @@ type Finding struct {
 	Detail string `json:"detail"`
 }
 
-// maxFindings bounds what is told of one chain.
+// maxFindings bounds the findings of one chain.
 const maxFindings = 20
 
 // HeadRef names a head. Kept elsewhere, it proves that the folder was not truncated to an older one.

@@ -394,7 +394,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Who stops to apply leaves the lock of a shared database, whatever becomes of its connections.
+// A process that stops applying releases the lock of a shared database, whatever happens to its connections.
 func TestTheLockIsLeft(t *testing.T) {
 	each(t, func(t *testing.T, place func() string) {
 		t.Helper()

@@ -24,7 +24,7 @@ const (
 	maxAnswer   = 64 << 10         // what is read of an answer, so that its connection can be used again
 	maxAfter    = 20 * time.Second // the pause that a collector may ask for; beyond it the stream keeps the events
 	contentType = "application/x-protobuf"
-	emptyAnswer = 2 // bytes of an answer that tells of a partial success, and that it was none
+	emptyAnswer = 2 // bytes of an answer with an empty partial_success field
 	scopeName   = "github.com/longshore-run/longshore/observability/traces"
 )
 

@@ -20,7 +20,7 @@ import (
 // maxListed is how many paths a model is told; more would drown its task.
 const maxListed = 1000
 
-// maxPiece is how many bytes of a file a model is told at once: with the note below what a worker tells of any result.
+// maxPiece is the size of a file's part that a model is given at once, in bytes: with the note it stays below the limit of a result.
 const maxPiece = 65_000
 
 // errNoWorkspace means that the worker was wired without workspaces.

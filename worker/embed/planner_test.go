@@ -124,8 +124,8 @@ func TestPlannerCorrectsAPlan(t *testing.T) {
 	}
 }
 
-// A planner that is at work when the run's context ends, and heeds it, ends Run.
-func TestPlannerHeedsItsContext(t *testing.T) {
+// Run returns when its context ends while a planner is at work that obeys it.
+func TestPlannerObeysItsContext(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
 	s := open(t, embed.Config{Model: planned(t, func(ctx context.Context, _ planner.State) (planner.Step, error) {

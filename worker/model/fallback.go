@@ -133,7 +133,7 @@ func (c *call) ask(ctx context.Context, t *try) error {
 	return nil // the consumer left
 }
 
-// setback tells of a candidate that is passed over for another one.
+// setback reports a candidate that is skipped for another one.
 func (c *call) setback(over int, failed *Error) {
 	another := slices.ContainsFunc(c.tries[over+1:], func(t try) bool { return t.err == nil && t.why == "" })
 	if another && c.req.Setback != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 )
 
-// Who asked hears of each failed call that is followed by another one, and not of the last, which is the error.
+// Setback is called for each failed call that is retried, and not for the last one, which is the error.
 func TestSetbacksAreTold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		models []string

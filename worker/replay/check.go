@@ -93,7 +93,7 @@ func (c *checker) judge(p *point) (v verdict, planned string) {
 		}
 		c.owed = c.owed[1:]
 	}
-	// An end that others decided is told of before it comes.
+	// An end that another process decided is announced by an earlier record.
 	if _, ends := p.record.(*record.StepEnded); v == differs && ends && slices.ContainsFunc(p.entry.Records, func(r record.Record) bool {
 		_, end := r.(*record.Finished)
 		return end && byOthers(p.state, r)

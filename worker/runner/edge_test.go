@@ -380,7 +380,7 @@ func (l slowAppend) Append(ctx context.Context, run messages.Ref, last uint64, e
 	return seq, err
 }
 
-// A nudge between the claim's being stored and its answer is heeded.
+// A nudge that arrives after the claim is stored and before its answer is not lost.
 func TestNudgeDuringClaim(t *testing.T) {
 	mem := &runlog.Memory{}
 	l := slowAppend{ctxLog{mem}, make(chan struct{}), make(chan struct{}), make(chan struct{}), &sync.Once{}, &sync.Once{}}

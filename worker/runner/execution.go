@@ -17,18 +17,18 @@ import (
 type execution struct {
 	*job
 
-	own     ownership
-	voice   voice
-	journal journal
-	limits  limits.Set // what may hold the run back
-	dec     decider
-	hooks   hookWork
-	calls   callBook
-	models  modelWork
-	tools   toolWork
-	talk    conversation
-	claims  claimer
-	settle  settlement
+	own          ownership
+	voice        voice
+	journal      journal
+	limits       limits.Set // what may hold the run back
+	dec          decider
+	hooks        hookWork
+	calls        callBook
+	models       modelWork
+	tools        toolWork
+	conversation conversation
+	claims       claimer
+	settle       settlement
 
 	left chan struct{} // closed when the ticket is done with
 }
@@ -52,7 +52,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle}
 	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits}
 	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims}
-	x.talk = conversation{job: j, journal: &x.journal, limits: &x.limits}
+	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits}
 	return x
 }
 
@@ -119,7 +119,7 @@ func (x *execution) drive(ctx context.Context) error {
 		}
 		switch a := action.(type) {
 		case *agent.Finish, *agent.Park:
-			x.talk.leaveConversation()
+			x.conversation.leaveConversation()
 			return x.cfg.Controller.Close(ctx, x.run, x.journal.tip, x.journal.out)
 		case *agent.AskHooks:
 			action, err = x.hooks.askHooks(ctx, a)
@@ -137,7 +137,7 @@ func (x *execution) drive(ctx context.Context) error {
 			if x.draining() {
 				return ErrShutdown
 			}
-			action, err = x.talk.joinSession(ctx)
+			action, err = x.conversation.joinSession(ctx)
 		case *agent.AcquirePermits:
 			if x.draining() {
 				return ErrShutdown

@@ -143,7 +143,7 @@ func (x *hookWork) heardTool(s *agent.State, call messages.ToolCall) bool {
 	return x.heard(s, x.preTool(s, call))
 }
 
-// ending are the calls about a run that is about to end. A run that then ends otherwise is told of again.
+// ending returns the hook calls for a run that is about to end. If it then ends otherwise, the hooks are called again.
 func (x *hookWork) ending(s *agent.State, f *agent.Finish) (out []messages.HookCall) {
 	if len(x.at(s, messages.HookOnError)) == 0 && len(x.at(s, messages.HookPostTask)) == 0 {
 		return nil

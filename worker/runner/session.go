@@ -38,8 +38,8 @@ func (x *conversation) joinSession(ctx context.Context) (agent.Action, error) {
 	return x.journal.commit(ctx, agent.Recall(from, conversation, x.journal.state.Agent.SessionPolicy()))
 }
 
-// talk is the key of the session's conversation in Config.Talks, a cache of its own.
-func (x *conversation) talk() messages.Ref {
+// conversationKey is the key of the session's conversation in Config.Conversations, a cache of its own.
+func (x *conversation) conversationKey() messages.Ref {
 	return messages.Ref{Tenant: x.run.Tenant, Run: x.journal.state.Task.Session}
 }
 
@@ -49,7 +49,7 @@ func (x *conversation) conversation(ctx context.Context, ended []string) (from s
 	if len(ended) == 0 {
 		return "", nil, nil
 	}
-	if _, by, data, ok := x.cfg.Talks.Load(ctx, x.talk()); ok && by == ended[len(ended)-1] {
+	if _, by, data, ok := x.cfg.Conversations.Load(ctx, x.conversationKey()); ok && by == ended[len(ended)-1] {
 		if err := strict.Decode(data, &said); err == nil && !slices.ContainsFunc(said, isStrange) {
 			return by, said, nil
 		}
@@ -81,10 +81,10 @@ func isStrange(m messages.Message) bool {
 // leaveConversation caches what the next run of the session begins with, if this one has ended. A fork may have recalled
 // a conversation, and is in no session.
 func (x *conversation) leaveConversation() {
-	if x.journal.state.Result == nil || !x.journal.state.Turn || x.journal.state.Task.Session == "" || !x.cfg.Talks.Wants() {
+	if x.journal.state.Result == nil || !x.journal.state.Turn || x.journal.state.Task.Session == "" || !x.cfg.Conversations.Wants() {
 		return
 	}
 	if data, err := json.Marshal(x.journal.state.Conversation()); err == nil {
-		x.cfg.Talks.Save(x.talk(), x.journal.state.Seq, x.run.Run, data)
+		x.cfg.Conversations.Save(x.conversationKey(), x.journal.state.Seq, x.run.Run, data)
 	}
 }

@@ -227,7 +227,7 @@ func (s *store) syncing(ctx context.Context) []Finding {
 		return []Finding{warn(check, "check --monitor: it is http_port of nats-server.conf", "the monitoring of the server does not answer: %s", network(err))}
 	}
 	if v.JetStream.Config == nil {
-		return []Finding{warn(check, "check that --monitor is of the same server", "the monitoring tells of no JetStream")}
+		return []Finding{warn(check, "check that --monitor is of the same server", "the monitoring endpoint reports no JetStream")}
 	}
 	var out []Finding
 	switch c := v.JetStream.Config; {

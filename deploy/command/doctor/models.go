@@ -220,7 +220,7 @@ func (d *doctor) paid(r *model.Reply) string {
 	return used + ", no price known"
 }
 
-// prices tells of which models the cost is unknown: budgets and quotas in dollars do not count those.
+// prices warns of models of unknown cost: budgets and quotas in dollars do not count them.
 func (d *doctor) prices(all []settings.Provider) Finding {
 	const check = "prices"
 	table, err := prices.Load(d.env.worker.Prices)

@@ -55,7 +55,7 @@ func (d *doctor) cache(ctx context.Context) []Finding {
 	return d.cacheFound(infoFields(info), took)
 }
 
-// cacheFound judges what Redis tells of itself.
+// cacheFound judges the output of Redis' INFO command.
 func (d *doctor) cacheFound(info map[string]string, took time.Duration) []Finding {
 	const check = "redis"
 	version := info["redis_version"]

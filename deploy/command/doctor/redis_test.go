@@ -43,7 +43,7 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-// What Redis tells of itself is of the real one, if there is one here.
+// The output of INFO comes from a real Redis, if one is installed.
 func TestRedisServer(t *testing.T) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Bounds of what is told of calls.
+// Bounds of the text about a call.
 const (
 	MaxArguments = 60  // columns of a call's arguments
 	maxCalls     = 256 // that are remembered of one step

@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// planned tells of the plan and of what is decided about it.
+// planned formats the plan and the decisions about it.
 func (r *run) planned(d record.PlanData) render.Line {
 	l := render.Line{Mark: render.Info}
 	switch d.Decision {
@@ -44,7 +44,7 @@ func ofPlan(d *messages.Step) bool {
 	return d.StepID != "" && d.StepID != fmt.Sprintf("step-%d", d.Step)
 }
 
-// planStepEnded tells of a step of the plan that did not complete; of the others the call tells.
+// planStepEnded formats a step of the plan that did not complete; completed ones show as calls.
 func planStepEnded(d *messages.Step) render.Line {
 	if d.Status == messages.StepCompleted {
 		return render.Line{}

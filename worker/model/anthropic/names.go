@@ -11,7 +11,7 @@ import (
 // maxName is the longest name or id that every server takes.
 const maxName = 64
 
-// names tells what tools are really called, by what the API is told of them; only those that differ.
+// names maps the names that the API is given to the real names of tools, where they differ.
 type names map[string]string
 
 func namesOf(tools []messages.ToolSpec) names {

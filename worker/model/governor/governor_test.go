@@ -545,7 +545,7 @@ func TestCancelGivesThePlaceUp(t *testing.T) {
 		rdb := connect(t, s)
 		line := func() []string { return rdb.ZRange(t.Context(), pool+":line", 0, -1).Val() }
 		eventually(t, "in line", func() bool { return cmp.Equal([]string{"acme"}, line()) })
-		cause := errors.New("heed")
+		cause := errors.New("the caller gave up")
 		cancel(cause)
 		for _, wait := range []func() error{first, second} {
 			if err := wait(); !errors.Is(err, cause) {

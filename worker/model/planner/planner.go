@@ -155,7 +155,7 @@ func (p *provider) failure(class model.Class, text string) *model.Error {
 	return &model.Error{Class: class, Detail: "planner " + p.cfg.Name + ": " + strict.Clip(text, maxDetail)}
 }
 
-// maxDetail bounds what is told of a planner's error, in bytes.
+// maxDetail bounds the text of a planner's error, in bytes.
 const maxDetail = 1 << 10
 
 // reply is a step in the form of a model's reply.

@@ -363,7 +363,7 @@ func TestAbsentRedisIsAMiss(t *testing.T) {
 }
 
 func TestCancelledBefore(t *testing.T) {
-	cause := errors.New("heed")
+	cause := errors.New("the caller gave up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	e := &endpoint{}
