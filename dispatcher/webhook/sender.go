@@ -106,13 +106,13 @@ func (s *Sender) Check(w *messages.Webhook) error {
 // errGuarded means that the address that a name has led to must not be called.
 var errGuarded = errors.New("is not of the open internet; the operator may list its host in LONGSHORE_WEBHOOK_HOSTS")
 
-// guard lets the open internet be dialled, and what the operator listed. A listed name never leads to link-local
-// addresses, where clouds keep what their machines are trusted with: those are listed as addresses.
+// guard lets the open internet be dialled, and what the operator listed. A listed name never leads to where
+// clouds keep what their machines are trusted with: that is listed as an address.
 func (s *Sender) guard(endpoint string, at netip.AddrPort) error {
 	switch ip := at.Addr(); {
 	case egress.Public(ip):
 		return nil
-	case s.hosts.Lists(endpoint) && (!ip.IsLinkLocalUnicast() || s.hosts.ListsAddress(at)):
+	case s.hosts.Lists(endpoint) && (!egress.Metadata(ip) || s.hosts.ListsAddress(at)):
 		return nil
 	default:
 		return fmt.Errorf("the address %s %w", at, errGuarded)

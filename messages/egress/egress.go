@@ -10,9 +10,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"code.dny.dev/ssrf"
+	"golang.org/x/net/idna"
 )
 
 // Hosts are what an operator listed: names and addresses, in lower case, with a port or without. The zero value lists
@@ -37,7 +41,10 @@ func Parse(list []string) (Hosts, error) {
 		if err != nil || u.Host != name || u.Hostname() == "" || strings.ContainsAny(name, "*@/?#%") {
 			return Hosts{}, fmt.Errorf("%q is not a host such as hooks.example.com, hooks.example.com:8443 or 10.1.2.3", s)
 		}
-		host := u.Hostname()
+		host, err := ascii(u.Hostname())
+		if err != nil {
+			return Hosts{}, fmt.Errorf("%q is not a host: %w", s, err)
+		}
 		if ip, err := netip.ParseAddr(host); err == nil {
 			host = ip.Unmap().String()
 		}
@@ -56,12 +63,17 @@ func Parse(list []string) (Hosts, error) {
 func (h Hosts) Empty() bool { return len(h.listed) == 0 }
 
 // Lists reports whether a host with its port, as Endpoint writes it, is listed: with that port, or without any.
-func (h Hosts) Lists(endpoint string) bool {
+func (h Hosts) Lists(endpoint string) bool { return h.lists(endpoint, true) }
+
+// ListsPort reports whether a host with its port, as Endpoint writes it, is listed with that port.
+func (h Hosts) ListsPort(endpoint string) bool { return h.lists(endpoint, false) }
+
+func (h Hosts) lists(endpoint string, anyPort bool) bool {
 	name, port, err := net.SplitHostPort(endpoint)
 	if err != nil {
 		return false
 	}
-	if h.listed[name] || h.listed[endpoint] {
+	if anyPort && h.listed[name] || h.listed[endpoint] {
 		return true
 	}
 	if _, err := netip.ParseAddr(name); err == nil { // an address is below no name
@@ -72,7 +84,7 @@ func (h Hosts) Lists(endpoint string) bool {
 		if !more {
 			return false
 		}
-		if wild := "*." + parent; h.listed[wild] || h.listed[net.JoinHostPort(wild, port)] {
+		if wild := "*." + parent; anyPort && h.listed[wild] || h.listed[net.JoinHostPort(wild, port)] {
 			return true
 		}
 		name = parent
@@ -84,7 +96,8 @@ func (h Hosts) ListsAddress(at netip.AddrPort) bool {
 	return h.listed[at.Addr().String()] || h.listed[at.String()]
 }
 
-// Endpoint is the host of a URL with its port, in the one form that Lists knows.
+// Endpoint is the host of a URL with its port, in the one form that Lists knows and that is dialled: in lower case, in ASCII,
+// without a dot at the end. A host that cannot be written so is empty.
 func Endpoint(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -94,11 +107,23 @@ func Endpoint(u *url.URL) string {
 }
 
 func endpoint(name, port string) string {
-	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	name, err := ascii(strings.TrimSuffix(strings.ToLower(name), "."))
+	if err != nil {
+		name = ""
+	}
 	if ip, err := netip.ParseAddr(name); err == nil {
 		name = ip.Unmap().String()
 	}
 	return net.JoinHostPort(name, port)
+}
+
+// ascii writes an internationalised name as net/http does before it dials; other names are as they were.
+func ascii(name string) (string, error) {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 }) {
+		return name, nil
+	}
+	out, err := idna.Lookup.ToASCII(name)
+	return strings.TrimSuffix(out, "."), err
 }
 
 // Times and sizes of connections.
@@ -134,28 +159,27 @@ func Transport(may Guard) *http.Transport {
 	}
 }
 
-// Public reports whether an address is one of the open internet.
+// Public reports whether an address is one of the open internet: none of the special-purpose blocks of the IANA registries, none
+// that leads to an IPv4 address inside an IPv6 one, and not Metadata.
 func Public(ip netip.Addr) bool {
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+	in := func(p netip.Prefix) bool { return p.Contains(ip) }
+	switch {
+	case Metadata(ip):
 		return false
+	case ip.Is4():
+		return !slices.ContainsFunc(ssrf.IPv4DeniedPrefixes, in)
+	default:
+		return ssrf.IPv6GlobalUnicast.Contains(ip) && !slices.ContainsFunc(ssrf.IPv6DeniedPrefixes, in)
 	}
-	for _, p := range closed() {
-		if p.Contains(ip) {
-			return false
-		}
-	}
-	return true
 }
 
-// closed are the special-purpose blocks that net/netip has no word for (the IANA registries of RFC 6890), and those
-// that lead to an IPv4 address inside an IPv6 one.
-func closed() (out []netip.Prefix) {
-	for _, s := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4",
-		"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
-	} {
-		out = append(out, netip.MustParsePrefix(s))
+// Metadata reports whether an address is one where clouds keep what their machines are trusted with: link-local ones, and
+// those of Azure, Alibaba Cloud and AWS that are not. A name that an operator listed must not lead there.
+func Metadata(ip netip.Addr) bool {
+	switch ip.String() {
+	case "168.63.129.16", "100.100.100.200", "fd00:ec2::254":
+		return true
+	default:
+		return ip.IsLinkLocalUnicast()
 	}
-	return out
 }

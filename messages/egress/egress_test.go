@@ -20,6 +20,8 @@ func TestPublic(t *testing.T) {
 		"192.168.1.1": false, "100.64.0.1": false, "224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false,
 		"::1": false, "::": false, "fe80::1": false, "fd00::2": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false,
 		"::7f00:1": false, "ff02::1": false, "fec0::1": false,
+		"168.63.129.16": false, "100.100.100.200": false, "fd00:ec2::254": false, "192.0.0.192": false, "240.0.0.1": false,
+		"::ffff:127.0.0.1": false, "64:ff9b::a9fe:a9fe": false, "0.1.2.3": false, "2001:db8::1": false, "3fff::1": false, "5f00::1": false,
 	} {
 		if got := egress.Public(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %v", address, got)
@@ -76,6 +78,39 @@ func TestHostsBelowAName(t *testing.T) {
 	for _, bad := range []string{"*", "*.", "**.example.com", "a.*.example.com", "*.*.example.com", "*example.com"} {
 		if _, err := egress.Parse([]string{bad}); err == nil {
 			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+func TestPortsOfHosts(t *testing.T) {
+	t.Parallel()
+	h, err := egress.Parse([]string{"a.example.com", "*.b.example.com:8443", "bücher.example:8443"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for endpoint, want := range map[string]bool{
+		"a.example.com:443": false, "x.b.example.com:8443": true, "x.b.example.com:443": false, "xn--bcher-kva.example:8443": true,
+	} {
+		if got := h.ListsPort(endpoint); got != want {
+			t.Errorf("%s: %v", endpoint, got)
+		}
+	}
+}
+
+// A host is compared in the form in which it is dialled.
+func TestEndpoint(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://Bücher.example": "xn--bcher-kva.example:443", "https://１２７.0.0.1/": "127.0.0.1:443", "http://①②⑦.0.0.1": "127.0.0.1:80",
+		"https://a.example.com。/": "a.example.com:443", "https://[::ffff:10.1.2.3]:8": "10.1.2.3:8", "https://a\u00adb.example": "ab.example:443",
+		"https://xn--a.example": "xn--a.example:443", "https://ab\ufffd.example": ":443",
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := egress.Endpoint(u); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
 		}
 	}
 }

@@ -175,7 +175,7 @@ func TestHostsAreTheOperators(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"*.example.com", "https://a", "a/b", "a b", "u@a", "fe80::1%eth0"} {
+	for _, bad := range []string{"*.*.example.com", "https://a", "a/b", "a b", "u@a", "fe80::1%eth0"} {
 		if _, err := hooks.New(hooks.Config{Hosts: []string{bad}}); err == nil {
 			t.Errorf("%q was taken for a host", bad)
 		}
