@@ -112,7 +112,7 @@ func (r Result) normal() Result {
 	if r.Park != nil {
 		return Result{Park: r.Park}
 	}
-	r.Transient = false
+	r.Transient, r.RetryAfter = false, 0
 	if !r.IsError {
 		r.Code = ""
 	} else if r.Code == "" {

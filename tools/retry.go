@@ -16,7 +16,8 @@ const (
 const attempts = "attempts"
 
 // retried makes a call until it is answered otherwise than by a Transient failure, or its retries are used up, or ctx ends,
-// which keeps the last answer. Each attempt has the same key, and none begins before c.Begin has let it.
+// which keeps the last answer; a wait that would last longer than ctx is not begun. Each attempt has the same key, and none
+// begins before c.Begin has let it.
 func (s *Set) retried(ctx context.Context, m *member, c Call) (Result, error) {
 	policy := m.retry
 	if c.Retries != nil {
@@ -34,7 +35,11 @@ func (s *Set) retried(ctx context.Context, m *member, c Call) (Result, error) {
 		if err != nil || !r.IsError || !r.Transient || n > policy.Retries {
 			return r, err
 		}
-		timer := time.NewTimer(min(wait, most))
+		pause := max(min(wait, most), r.RetryAfter)
+		if end, ok := ctx.Deadline(); ok && time.Until(end) <= pause {
+			return r, nil
+		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 			wait *= 2

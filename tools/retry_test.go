@@ -20,6 +20,12 @@ type retrying struct {
 
 func (r retrying) Retry() tools.Retry { return r.retry }
 
+func later(after time.Duration) tools.Result {
+	r := tools.Failure("The service is busy.")
+	r.Transient, r.RetryAfter = true, after
+	return r
+}
+
 func TestRetries(t *testing.T) {
 	busy := tools.Failure("The service is busy.")
 	busy.Transient = true
@@ -43,7 +49,9 @@ func TestRetries(t *testing.T) {
 		"the tool does not ask":    {answers: []tools.Result{busy}, calls: 1, text: "busy"},
 		"the agent asks":           {answers: []tools.Result{busy}, agent: &two, calls: 3, took: 1500 * time.Millisecond, text: "busy"},
 		"the agent wants none":     {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3}, agent: &none, calls: 1, text: "busy"},
-		"the time is up":           {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 9, First: time.Second}, timeout: 2 * time.Second, calls: 2, took: 2 * time.Second, text: "busy"},
+		"the time is up":           {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 9, First: time.Second}, timeout: 2 * time.Second, calls: 2, took: time.Second, text: "busy"},
+		"the service says when":    {answers: []tools.Result{later(3 * time.Second), tools.Text("ok")}, retry: tools.Retry{Retries: 3, First: time.Second, Most: time.Second}, calls: 2, took: 3 * time.Second, text: "ok"},
+		"too late for the call":    {answers: []tools.Result{later(time.Hour)}, retry: tools.Retry{Retries: 3}, calls: 1, text: "busy"},
 		"the run was lost between": {answers: []tools.Result{busy}, retry: tools.Retry{Retries: 3, First: time.Second}, lost: 2, calls: 1, took: time.Second, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,6 +73,8 @@ type Result struct {
 	// Transient says of an error that nothing came of the call and that the same call may succeed soon. A Set makes it again
 	// where the tool is a Retrier or the agent says so. A tool with the effect once says it only when it is certain.
 	Transient bool
+	// RetryAfter says of a Transient error how long to wait at least.
+	RetryAfter time.Duration
 	// Meta says more about the answer, for people and programs: the model is not told. It is in the run's result and events,
 	// as JSON of 4 KiB at most; what does not fit or is no JSON is left out, and "_leftOut" says how many.
 	Meta map[string]any
