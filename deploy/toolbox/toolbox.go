@@ -50,7 +50,9 @@ type family func(ctx context.Context, part json.RawMessage, n Needs) (made []too
 
 // families are those that need a grant, by the names of their parts.
 func families() map[string]family {
-	return map[string]family{}
+	return map[string]family{
+		"http": httpTools,
+	}
 }
 
 // Open makes the tools that need no grant, and those of the file. The caller closes the Box.
