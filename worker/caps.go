@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// keepCaps follows the caps and pauses until ctx ends, and wakes those that may go on when there are more places.
+// keepCaps follows the caps and pauses until ctx ends, and wakes runs that may resume when there are more permits.
 func (w *Worker) keepCaps(ctx context.Context) {
 	var first sync.WaitGroup
 	defer first.Wait()

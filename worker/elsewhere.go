@@ -117,7 +117,7 @@ func (w *Worker) recruit(ctx context.Context) {
 	}
 }
 
-// recruitFrom goes on in the line after a position, and returns how far it came, and whether there is more to look at.
+// recruitFrom continues in the list after a position. It returns the position reached and whether there is more.
 func (w *Worker) recruitFrom(ctx context.Context, after uint64) (at uint64, more bool, err error) {
 	for looked, left := 0, w.cfg.Slots-w.fetch.Busy(); ; looked++ {
 		run, next, err := w.semaphores.NextIn(ctx, messages.WorkerList, after)

@@ -24,10 +24,10 @@ func (w *Worker) register(ctx context.Context, drain context.CancelFunc) {
 	}
 }
 
-// maxAnnounceEvery bounds how long others wait until they take a silent worker for lost.
+// maxAnnounceEvery bounds the time after which others consider a silent worker lost.
 const maxAnnounceEvery = 10 * time.Second
 
-// announce tells the fleet at each round that this worker lives, until ctx ends, and then says goodbye.
+// announce publishes the worker's status periodically until ctx ends, and then its departure.
 func (w *Worker) announce(ctx context.Context) {
 	ticker := time.NewTicker(w.announceEvery)
 	defer ticker.Stop()
@@ -55,7 +55,7 @@ func (w *Worker) announce(ctx context.Context) {
 	}
 }
 
-// evidence is what runs in quarantine are judged by.
+// evidence is the input for judging runs in quarantine.
 type evidence struct {
 	lost      int
 	convicted bool
@@ -68,22 +68,22 @@ func (w *Worker) evidence() (e evidence) {
 	return e
 }
 
-// tried tells the fleet how many runs are on trial here, before the newest of them may claim. If this worker dies while there
-// are several, none of them is proven to be the cause. A prime suspect that is alone is told too: trials that have just ended
-// would speak for it.
+// tried announces how many runs are on trial here, before the newest of them may claim. If this worker dies while there are several,
+// none of them is proven to be the cause. That a prime suspect is alone is announced too: otherwise trials that have just ended
+// would count in its favour.
 func (w *Worker) tried(trials int) {
 	w.say(w.running, w.describe(trials))
 }
 
-// say announces. Others that do not hear it hear the next one.
+// say publishes the status once. It may be lost; the next one follows.
 func (w *Worker) say(ctx context.Context, status messages.WorkerStatus) {
-	status.Begun = nil // those who count ask
+	status.Begun = nil // sent only in answers to requests
 	if err := w.cfg.Fleet.Announce(status); err != nil {
 		w.cfg.Log.DebugContext(ctx, "announce the worker", "err", err)
 	}
 }
 
-// listen follows what others announce until ctx ends. It returns when it knows the workers of the last minutes.
+// listen follows the announcements of others until ctx ends. It returns once it knows the workers of the last minutes.
 func (w *Worker) listen(ctx context.Context, background *sync.WaitGroup) {
 	if w.cfg.Roster == nil {
 		return
@@ -100,7 +100,7 @@ func (w *Worker) listen(ctx context.Context, background *sync.WaitGroup) {
 	}
 }
 
-// status is what the worker says of itself.
+// status returns the worker's own status.
 func (w *Worker) status() messages.WorkerStatus { return w.describe(w.fetch.Trials()) }
 
 func (w *Worker) describe(trials int) messages.WorkerStatus {
@@ -108,7 +108,7 @@ func (w *Worker) describe(trials int) messages.WorkerStatus {
 	if w.cfg.Roster != nil {
 		explained = w.cfg.Roster.Explained()
 	}
-	host, _ := os.Hostname() // empty when it has none
+	host, _ := os.Hostname() // empty if it is unknown
 	return messages.WorkerStatus{
 		Name: w.cfg.Name, ID: w.id, Host: host, Version: w.cfg.Version, Since: w.since,
 		Slots: w.cfg.Slots, Busy: w.fetch.Busy(), Held: w.held.len(), Draining: w.draining.Load(), Begun: w.held.begun(),
@@ -116,7 +116,7 @@ func (w *Worker) describe(trials int) messages.WorkerStatus {
 	}
 }
 
-// begun counts the tasks in hand by tenant. Wake-ups are not among them.
+// begun counts the tasks in hand by tenant, without wake-ups.
 func (h *held) begun() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +129,7 @@ func (h *held) begun() map[string]int {
 	return out
 }
 
-// signal leaves a signal in a buffered channel, unless one is there.
+// signal sends to a buffered channel without blocking.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

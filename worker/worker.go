@@ -1,7 +1,7 @@
 // Package worker is a member of the fleet. [Worker.Run] pulls task messages into its slots, hands tickets to the
 // runner and errands to the controller, keeps what it holds alive, and hands everything back when it stops.
 //
-// A worker has no state that matters: kill it at any moment and another one goes on from the logs.
+// A worker has no durable state: it may be killed at any moment, and another one continues from the logs.
 package worker
 
 import (

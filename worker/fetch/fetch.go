@@ -1,8 +1,8 @@
 // Package fetch is a worker's side of the task queue: which lanes have work, in which order to take from them, which slots are
 // free, and which runs wait in quarantine.
 //
-// One goroutine, started by [Fetch.Own], owns all of that state; whatever another goroutine learns or wants, it sends there, and
-// it waits until that is done. No call waits for anything outside meanwhile, except for what News does.
+// One goroutine, started by [Fetch.Own], owns all of that state. Other goroutines send it operations and wait until they are done.
+// No operation blocks on anything outside the process, except in News.
 package fetch
 
 import (
@@ -18,44 +18,44 @@ import (
 	"github.com/longshore-run/longshore/worker/lanes"
 )
 
-// Config is fixed for the life of a Fetch. All fields are needed but those with a default.
+// Config is fixed for the life of a Fetch. All fields without a default are required.
 type Config struct {
 	Bus     *bus.Bus
 	Slots   int           // runs worked at once
-	Look    time.Duration // between two looks at all lanes, about; hints may be lost. Default 3.5 s
+	Look    time.Duration // about how often all lanes are listed, since hints may be lost. Default 3.5 s
 	Caps    *bus.Caps     // weights and pauses of tenants; default: there are none
 	Log     *slog.Logger
 	Held    func() map[messages.Lane]int            // messages in hand by lane; called by any goroutine
-	Discard func(ctx context.Context, q bus.Queued) // makes a dead letter of a message that is in no lane
-	News    func(trials int)                        // hears how many trials there are when it matters, before the newest run may claim; must be quick
+	Discard func(ctx context.Context, q bus.Queued) // dead-letters a message that is in no lane
+	News    func(trials int)                        // called when the number of trials changes, before the newest run may claim; must not block
 }
 
-// Fetch fetches tasks. Safe for concurrent use. Its methods, but those that say otherwise, do nothing while no goroutine owns it.
+// Fetch fetches tasks. Safe for concurrent use. Unless documented otherwise, its methods do nothing while no goroutine owns it.
 type Fetch struct {
 	cfg   Config
 	ops   chan op       // to the owner
 	ended chan struct{} // closed when the owner has ended
 
 	ready   chan struct{} // buffered: the order may be ready
-	changed chan struct{} // buffered: something came free
+	changed chan struct{} // buffered: a slot or a trial came free
 	freed   chan struct{} // buffered: a slot came free, for runs that wait for a worker like this one
-	say     chan struct{} // buffered: others are owed something
+	say     chan struct{} // buffered: there is something to announce to other workers
 
-	// Read by any goroutine, written by the owner alone.
+	// Read by any goroutine, written only by the owner.
 	owned                  atomic.Bool
 	busy, suspects, trials atomic.Int64
 	full                   atomic.Bool
 
-	// Of the owner alone: no other goroutine reads or writes it.
+	// Only the owner reads and writes these.
 	slots      slots
 	book       book
 	quarantine quarantine
 }
 
-// op is what a goroutine has the owner do.
+// op is an operation that the owner performs for another goroutine.
 type op struct {
 	do   func()
-	done chan struct{} // closed when it is done, and seen by all
+	done chan struct{} // closed when it is done and its effects are visible
 }
 
 // New returns a Fetch.
@@ -71,8 +71,8 @@ func New(cfg Config) *Fetch {
 	return f
 }
 
-// Own starts the goroutine that owns the state. It ends, once and for good, when stop is called, which must be after all that
-// the worker has in hand has ended.
+// Own starts the goroutine that owns the state. It ends when stop is called, which must be after everything that the worker has in
+// hand has ended. It cannot be started again.
 func (f *Fetch) Own() (stop func()) {
 	over := make(chan struct{})
 	f.owned.Store(true)
@@ -96,7 +96,7 @@ func (f *Fetch) Own() (stop func()) {
 	}
 }
 
-// show is called by the owner when something may have changed.
+// show updates the values that other goroutines read. Only the owner calls it.
 func (f *Fetch) show() {
 	f.busy.Store(int64(f.slots.used))
 	f.full.Store(f.slots.full())
@@ -104,7 +104,7 @@ func (f *Fetch) show() {
 	f.trials.Store(int64(f.quarantine.trials))
 }
 
-// do has the owner do something and waits until it is done. The owner itself must not call it.
+// do sends the owner an operation and waits until it is done. The owner itself must not call it.
 func (f *Fetch) do(what func()) {
 	if !f.owned.Load() {
 		return
@@ -120,25 +120,25 @@ func (f *Fetch) do(what func()) {
 // Busy returns the number of slots in use. It never blocks and is safe to call at any time, like Full, Suspects and Trials.
 func (f *Fetch) Busy() int { return int(f.busy.Load()) }
 
-// Full reports whether there is no slot for another message.
+// Full reports whether all slots are in use.
 func (f *Fetch) Full() bool { return f.full.Load() }
 
-// Suspects is how many runs wait in quarantine or are on trial.
+// Suspects returns the number of runs that wait in quarantine or are on trial.
 func (f *Fetch) Suspects() int { return int(f.suspects.Load()) }
 
-// Trials is how many runs have begun their trial and made no progress.
+// Trials returns the number of runs on trial that have made no progress yet.
 func (f *Fetch) Trials() int { return int(f.trials.Load()) }
 
-// Lanes is how many lanes are believed to have work, and how many could not be made so far.
+// Lanes returns the number of lanes that are believed to have work, and how many lanes could not be created so far.
 func (f *Fetch) Lanes() (working int, full uint64) {
 	f.do(func() { working, full = len(f.book.order.All()), f.book.full })
 	return working, full
 }
 
-// Freed gets a signal when slots came free.
+// Freed returns a channel that receives a signal when slots come free.
 func (f *Fetch) Freed() <-chan struct{} { return f.freed }
 
-// Given notes that a message of a lane was given back, to come again after a delay.
+// Given records that a message of a lane was handed back, to be redelivered after a delay.
 func (f *Fetch) Given(l messages.Lane, delay time.Duration) {
 	f.do(func() {
 		f.book.given(l, delay)
@@ -149,11 +149,11 @@ func (f *Fetch) Given(l messages.Lane, delay time.Duration) {
 	})
 }
 
-// Run takes messages from the lanes for the slots that are free, until ctx ends, and gives each to deliver with its slot, which
-// must be freed. The deliver function must not wait. Run returns when no more will be delivered.
+// Run takes messages from the lanes for free slots until ctx ends, and passes each to deliver with its slot, which must be freed.
+// Deliver must not block. Run returns when no more messages will be delivered.
 func (f *Fetch) Run(ctx context.Context, tasks *bus.Tasks, deliver func(d *bus.Delivery, slot *Slot)) {
 	var background sync.WaitGroup
-	defer func() { // hints that came until the end were for this worker alone: others are told
+	defer func() { // hints go to one worker only: announce those that came until the end to the others
 		background.Wait()
 		if err := f.leave(); err != nil {
 			f.cfg.Log.DebugContext(context.WithoutCancel(ctx), "tell others of lanes", "err", err)
@@ -169,7 +169,7 @@ func (f *Fetch) Run(ctx context.Context, tasks *bus.Tasks, deliver func(d *bus.D
 	})
 	background.Go(func() { f.keep(ctx, tasks) })
 	background.Go(func() {
-		<-listening // what was stored before has given its hints to no worker
+		<-listening // messages stored before have sent their hints to no worker
 		f.Repair(ctx, tasks.AckWait)
 		f.look(ctx)
 	})
@@ -196,7 +196,7 @@ func (f *Fetch) take(ctx context.Context, tasks *bus.Tasks, s lanes.Share, deliv
 			deliver(d, f.arrived())
 			continue
 		}
-		if more = !errors.Is(err, bus.ErrLanesFull); ctx.Err() == nil { // a look finds it again when there is room
+		if more = !errors.Is(err, bus.ErrLanesFull); ctx.Err() == nil { // listing the lanes finds it again when there is room
 			f.failed(ctx, s.Lane, err)
 			pause(ctx, takePause)
 		}

@@ -15,44 +15,44 @@ import (
 )
 
 const (
-	// A worker without a free slot says at once which lane has work, and others at most so often.
+	// A worker without a free slot announces a lane with work at once, and further ones at most this often.
 	spillEvery = 250 * time.Millisecond
-	// How often a worker looks at all lanes, whatever it was told: half of it at least, one and a half at most. Each
-	// page of the list, 256 lanes, adds its price in time, so that a fleet with many lanes does not only list them.
+	// How often a worker lists all lanes: between half of it and one and a half. Each page of 256 lanes adds to the interval, so that
+	// a fleet with many lanes does not spend its time listing them.
 	lookEvery = 3500 * time.Millisecond
 	lookPage  = time.Second
 	pageLanes = 256
-	// How many lanes are tried after each look because others have messages of them in hand: those of a worker that has
-	// died come again without a hint.
+	// How many lanes with messages in hand elsewhere are tried after each listing: messages of a dead worker are redelivered without
+	// a hint.
 	maxTries = 256
 	// Some of them are tried more often: so many, once in so many spills.
 	maxForeign   = 16
 	foreignEvery = 4
-	// The queue sends a hint a moment before it gives the message to who asks: one that was hinted at and not found is
-	// looked for again, each time after a wait that is so many times longer.
+	// The server sends a hint slightly before it delivers the message. A message that was not found is looked for again, with a wait
+	// that grows by this factor.
 	firstRetry  = time.Millisecond
 	retryFactor = 4
 	maxRetries  = 5 // a third of a second in all
-	// How many of these retries are left out for what another worker saw, some time ago.
+	// How many of these retries are skipped for a lane that another worker announced, which takes time.
 	oldRetries = 3
-	// How many messages that name no lane a worker notes; a look for them finds the others.
+	// How many unroutable messages a worker remembers; the next repair finds the others.
 	maxUnroutable = 1000
 	// A take that failed is repeated after this time.
 	takePause = 250 * time.Millisecond
 )
 
-// book is the lanes as this worker knows them: which have work, from hints and from a look now and then; in which order to
-// take from them; and what to tell others when there is no slot. Only the owner uses it.
+// book is what this worker knows of the lanes: which have work (from hints and from listing them), in which order to take from them,
+// and what to announce to other workers when there is no slot. Only the owner uses it.
 type book struct {
 	order      *lanes.Order
-	newest     map[messages.Lane]uint64   // the lanes that exist, as far as is known, with the sequence that was taken last
-	hinted     map[messages.Lane]hinted   // what was not found yet
-	untold     map[messages.Lane]struct{} // hints about them came while there was a slot: no other worker knows
-	owed       map[messages.Lane]struct{} // others are to be told about them
-	foreign    []messages.Lane            // others have messages of them in hand, some of them; written by list
-	later      []ripening                 // messages that this worker gave back for a while; written by given and ripen
+	newest     map[messages.Lane]uint64   // known lanes with the sequence that was taken last
+	hinted     map[messages.Lane]hinted   // hinted at and not found yet
+	untold     map[messages.Lane]struct{} // hints came while there was a slot: no other worker knows
+	owed       map[messages.Lane]struct{} // to be announced to other workers
+	foreign    []messages.Lane            // some of the lanes with messages in hand elsewhere; written by list
+	later      []ripening                 // messages that this worker handed back with a delay; written by given and ripen
 	unroutable []uint64                   // sequences of messages that are in no lane; written by stored and deadLetter
-	full       uint64                     // lanes that could not be made; written by failed
+	full       uint64                     // lanes that could not be created; written by failed
 }
 
 // hinted is the newest message seen in a lane, and how often it was looked for in vain.
@@ -61,7 +61,7 @@ type hinted struct {
 	retries int
 }
 
-// ripening is a lane in which a message comes again at a time.
+// ripening is a lane in which a message is redelivered at a given time.
 type ripening struct {
 	lane messages.Lane
 	at   time.Time
@@ -74,7 +74,7 @@ func newBook() book {
 	}
 }
 
-// stored hears of a message that the queue has stored, and no other worker does.
+// stored handles the hint of a stored message, which only this worker receives.
 func (f *Fetch) stored(l messages.Lane, seq uint64) {
 	f.do(func() {
 		b := &f.book
@@ -100,7 +100,7 @@ func (f *Fetch) stored(l messages.Lane, seq uint64) {
 	})
 }
 
-// spilled hears of a lane with work that another worker has no slot for; all others hear of it too.
+// spilled handles the announcement of a lane with work, from a worker without a slot to all others.
 func (f *Fetch) spilled(l messages.Lane) {
 	f.do(func() {
 		if _, ok := f.book.hinted[l]; !ok {
@@ -111,13 +111,13 @@ func (f *Fetch) spilled(l messages.Lane) {
 	})
 }
 
-// again looks into a lane again.
+// again schedules another look into a lane.
 func (f *Fetch) again(l messages.Lane) {
 	f.do(func() { f.book.order.Mark(l) })
 	signal(f.ready)
 }
 
-// given notes that a message of a lane was given back, to come again after a delay.
+// given records that a message of a lane was handed back, to be redelivered after a delay.
 func (b *book) given(l messages.Lane, delay time.Duration) {
 	if delay > 0 {
 		b.later = append(b.later, ripening{l, time.Now().Add(delay)})
@@ -143,7 +143,7 @@ func (f *Fetch) wait(ctx context.Context) error {
 	}
 }
 
-// share shares out the messages that were requested. None: another take found that it was the last.
+// share divides the requested messages among the lanes. It returns none if another take has found the last lane empty.
 func (f *Fetch) share(n int) (shares []lanes.Share) {
 	f.do(func() {
 		if shares = f.book.order.Share(n); len(shares) == 0 {
@@ -154,7 +154,7 @@ func (f *Fetch) share(n int) (shares []lanes.Share) {
 	return shares
 }
 
-// took says what a share brought: the sequence of the last message, and whether there are more. The owner calls it.
+// took records the result of a take: the sequence of the last message, and whether there are more. Only the owner calls it.
 func (f *Fetch) took(s lanes.Share, got int, newest uint64, dry bool) {
 	b := &f.book
 	b.order.Took(s, got, dry)
@@ -179,7 +179,7 @@ func (f *Fetch) took(s lanes.Share, got int, newest uint64, dry bool) {
 	}
 }
 
-// keep tells others what is owed to them, and notes what comes again, until ctx ends.
+// keep announces lanes to other workers and tracks redeliveries until ctx ends.
 func (f *Fetch) keep(ctx context.Context, tasks *bus.Tasks) {
 	ticker := time.NewTicker(spillEvery)
 	defer ticker.Stop()
@@ -203,7 +203,7 @@ func (f *Fetch) keep(ctx context.Context, tasks *bus.Tasks) {
 	}
 }
 
-// ripen is called by the owner.
+// ripen marks lanes whose messages are due for redelivery. Only the owner calls it.
 func (f *Fetch) ripen(now time.Time, foreign bool) {
 	b := &f.book
 	if foreign {
@@ -223,7 +223,7 @@ func (f *Fetch) ripen(now time.Time, foreign bool) {
 	})
 }
 
-// deadLetter makes dead letters of the messages that are in no lane.
+// deadLetter dead-letters the messages that are in no lane.
 func (f *Fetch) deadLetter(ctx context.Context) {
 	var unroutable []uint64
 	f.do(func() { unroutable, f.book.unroutable = f.book.unroutable, nil })
@@ -277,8 +277,8 @@ func (f *Fetch) failed(ctx context.Context, l messages.Lane, err error) {
 	f.cfg.Log.WarnContext(ctx, "take tasks", "lane", l.String(), "err", err)
 }
 
-// Repair makes the lanes of messages that have none: no worker listened to their hints, or the lane was removed. The
-// lanes that it makes have the ack wait of the queue.
+// Repair creates the lanes of messages that have none, because no worker received their hints or the lane was removed. New lanes
+// have the ack wait of the queue.
 func (f *Fetch) Repair(ctx context.Context, ackWait time.Duration) {
 	made, unroutable, err := f.cfg.Bus.RepairLanes(ctx, ackWait)
 	for _, stray := range unroutable {
@@ -295,7 +295,7 @@ func (f *Fetch) Repair(ctx context.Context, ackWait time.Duration) {
 	}
 }
 
-// look lists the lanes now and then, for hints may be lost, and applies what operators granted, until ctx ends.
+// look lists the lanes periodically, since hints may be lost, and applies quotas, until ctx ends.
 func (f *Fetch) look(ctx context.Context) {
 	var granted uint64
 	for {
@@ -310,7 +310,7 @@ func (f *Fetch) look(ctx context.Context) {
 	}
 }
 
-// list looks at all lanes and returns how many there are.
+// list lists all lanes and returns their number.
 func (f *Fetch) list(ctx context.Context) int {
 	all, err := f.cfg.Bus.Lanes(ctx)
 	if err != nil {
@@ -345,7 +345,7 @@ func (f *Fetch) list(ctx context.Context) int {
 	return len(all)
 }
 
-// grants applies weights and pauses, unless nothing has changed since a revision, and returns the new one.
+// grants applies weights and pauses if they have changed since a revision, and returns the new revision.
 func (f *Fetch) grants(since uint64) uint64 {
 	if f.cfg.Caps == nil {
 		return since
@@ -371,7 +371,7 @@ func (f *Fetch) grants(since uint64) uint64 {
 	return revision
 }
 
-// leave tells others what this worker knew and no longer works.
+// leave announces the lanes that this worker knows and will no longer work.
 func (f *Fetch) leave() error {
 	var all []messages.Lane
 	f.do(func() { all = f.book.order.All() })

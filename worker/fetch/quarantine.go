@@ -9,36 +9,36 @@ import (
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
-// ErrQuarantineFull means that too many runs wait for their trial.
+// ErrQuarantineFull means that too many runs wait for a trial.
 var ErrQuarantineFull = errors.New("too many runs wait in quarantine")
 
-// trialTime is how long a run keeps others from their trial. After it the run goes on beside them.
+// trialTime is how long a trial delays others. After it the run continues beside them.
 const trialTime = 10 * time.Second
 
-// quarantine is where runs are tried that may be what kills workers. A prime suspect is tried while no other run is on
-// trial. The others are tried one at a time at first, and twice as many whenever one of them makes progress. Those that
-// wait have not claimed anything, so the next death costs them no attempt. Only the owner uses it.
+// quarantine tries runs that may be killing workers. A prime suspect is tried while no other run is on trial. The others are tried
+// one at a time at first, and twice as many whenever one of them makes progress. Runs that wait have not claimed anything, so the
+// next death costs them no attempt. Only the owner uses it.
 type quarantine struct {
 	f     *Fetch
 	limit int // of runs that wait
 
 	closed    bool       // written by dismiss
 	room      int        // trials at once; written by end
-	busy      int        // trials whose time is not over; written by admit and passOn
+	busy      int        // trials within their time; written by admit and passOn
 	exclusive bool       // a prime suspect is on trial; written by admit and passOn
-	trials    int        // runs without progress, those whose time is over included; written by admit and end
+	trials    int        // runs without progress, including those whose time is over; written by admit and end
 	waiting   []*entrant // written by join, admit, leave and dismiss
 }
 
 // entrant is a run that waits.
 type entrant struct {
 	prime bool
-	done  chan struct{} // closed when it need not wait any longer
-	trial *trial        // nil: it is to be judged again
+	done  chan struct{} // closed when the wait is over
+	trial *trial        // nil: judge again
 	err   error
 }
 
-// trial is that of one run.
+// trial is the trial of one run.
 type trial struct {
 	slot    *Slot
 	expired bool // its time is over
@@ -47,7 +47,7 @@ type trial struct {
 	timer   *time.Timer
 }
 
-// Enter waits for a trial, without a slot meanwhile; its end takes the slot again. A nil trial without an error means that
+// Enter waits for a trial. It frees the slot while it waits and takes it again afterwards. A nil trial without an error means that
 // there is new evidence: judge again.
 func (f *Fetch) Enter(ctx context.Context, sl *Slot, prime bool) (*runner.Trial, error) {
 	e := &entrant{prime: prime, done: make(chan struct{})}
@@ -80,10 +80,10 @@ func (f *Fetch) Enter(ctx context.Context, sl *Slot, prime bool) (*runner.Trial,
 	}}, nil
 }
 
-// Reopen has all that wait judged again: there is new evidence.
+// Reopen makes all waiting runs be judged again, because there is new evidence.
 func (f *Fetch) Reopen() { f.do(func() { f.quarantine.dismiss(nil, false) }) }
 
-// Close turns all away that wait in quarantine.
+// Close rejects all runs that wait in quarantine.
 func (f *Fetch) Close() { f.do(func() { f.quarantine.dismiss(runner.ErrShutdown, true) }) }
 
 func (q *quarantine) join(e *entrant, sl *Slot) error {
@@ -118,7 +118,7 @@ func (q *quarantine) admit() {
 		q.busy++
 		q.trials++
 		e.trial.alone = q.trials == 1
-		if !e.trial.alone || e.prime { // that a prime suspect is alone is proof, if the last word was not of others
+		if !e.trial.alone || e.prime { // announce that a prime suspect is alone, unless the last announcement said so
 			q.f.cfg.News(q.trials)
 		}
 		e.trial.timer = time.AfterFunc(trialTime, func() { q.f.do(func() { q.expire(e.trial) }) })
@@ -126,7 +126,7 @@ func (q *quarantine) admit() {
 	}
 }
 
-// leave ends a wait in vain, unless it is over.
+// leave ends a wait without a trial, unless it is over already.
 func (q *quarantine) leave(e *entrant) {
 	if i := slices.Index(q.waiting, e); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
@@ -136,7 +136,7 @@ func (q *quarantine) leave(e *entrant) {
 	}
 }
 
-// end ends a trial. It may be called more than once.
+// end ends a trial. It is idempotent.
 func (q *quarantine) end(t *trial, progress bool) {
 	if t.ended {
 		return
@@ -153,14 +153,14 @@ func (q *quarantine) end(t *trial, progress bool) {
 	}
 }
 
-// expire lets others in although a run has made no progress yet.
+// expire admits others although the run has made no progress yet.
 func (q *quarantine) expire(t *trial) {
 	if !t.ended {
 		q.passOn(t)
 	}
 }
 
-// passOn gives the place of a trial to the next, once, and the run its slot.
+// passOn frees the trial for the next run, once, and gives the run its slot.
 func (q *quarantine) passOn(t *trial) {
 	if t.expired {
 		return
@@ -172,7 +172,7 @@ func (q *quarantine) passOn(t *trial) {
 	q.admit()
 }
 
-// dismiss sends away all that wait.
+// dismiss rejects all that wait.
 func (q *quarantine) dismiss(err error, closed bool) {
 	q.closed = q.closed || closed
 	for _, e := range q.waiting {

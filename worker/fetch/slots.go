@@ -9,22 +9,22 @@ import (
 // for several messages instead of one each.
 const linger = 2 * time.Millisecond
 
-// slots counts the runs that are worked and the messages that are on request for the rest. Only the owner uses it.
+// slots counts the slots in use and the messages requested for the rest. Only the owner uses it.
 type slots struct {
 	total     int
-	used      int       // may exceed total for a while: a suspect that proves itself moves in whether there is room or not
-	requested int       // messages that were asked for and have not come; written by want and take
+	used      int       // may exceed total for a while: a run that leaves quarantine takes a slot even if none is free
+	requested int       // messages requested and not received yet; written by want and take
 	freed     time.Time // when the first of the free slots came free; written by free
-	isShut    bool      // no message is asked for, as if all slots were in use; written by Shut
+	isShut    bool      // no message is requested, as if all slots were in use; written by Shut
 }
 
-// want books and returns how many messages to ask for now; a wait says when to ask again.
+// want reserves and returns the number of messages to request now; wait says when to call it again.
 func (s *slots) want() (n int, wait time.Duration) {
 	free := s.total - s.used - s.requested
 	if free <= 0 || s.isShut {
 		return 0, 0
 	}
-	wait = linger - time.Since(s.freed) // slots that have been free for long do not wait
+	wait = linger - time.Since(s.freed) // slots that have been free for a while do not wait
 	if free < max(1, s.total/4) && wait > 0 {
 		return 0, wait
 	}
@@ -34,13 +34,13 @@ func (s *slots) want() (n int, wait time.Duration) {
 
 func (s *slots) full() bool { return s.isShut || s.used >= s.total }
 
-// Slot is the place of one message.
+// Slot is the slot of one message.
 type Slot struct {
 	f    *Fetch
 	held bool // of the owner: written by Free and retake
 }
 
-// Free gives the slot back; twice is harmless.
+// Free gives the slot back. It is idempotent.
 func (sl *Slot) Free() { sl.f.do(sl.free) }
 
 func (sl *Slot) free() {
@@ -57,7 +57,7 @@ func (sl *Slot) free() {
 	signal(sl.f.freed)
 }
 
-// retake takes a slot again, whether there is room or not.
+// retake takes a slot again, even if none is free.
 func (sl *Slot) retake() {
 	if !sl.held {
 		sl.held = true
@@ -65,7 +65,7 @@ func (sl *Slot) retake() {
 	}
 }
 
-// request waits until messages should be asked for and returns how many.
+// request waits until messages should be requested and returns how many.
 func (f *Fetch) request(ctx context.Context) (n int, err error) {
 	for {
 		var wait time.Duration
@@ -95,13 +95,13 @@ func (f *Fetch) arrived() *Slot {
 	return &Slot{f, true}
 }
 
-// Shut closes all slots that are free, or opens them again.
+// Shut closes all free slots, or opens them again.
 func (f *Fetch) Shut(is bool) {
 	f.do(func() { f.slots.isShut = is })
 	signal(f.changed)
 }
 
-// Grab takes a slot for a message that comes from another worker; nil: none is free.
+// Grab takes a slot for a message from another worker, or returns nil if none is free.
 func (f *Fetch) Grab() (slot *Slot) {
 	f.do(func() {
 		if !f.slots.full() {

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-run/longshore/worker/limits"
 )
 
-// claimer judges a ticket, and claims its run.
+// claimer decides whether a ticket may own its run, and claims the run.
 type claimer struct {
 	*job
 
@@ -23,10 +23,10 @@ type claimer struct {
 	limits  *limits.Set
 	settle  *settlement
 
-	raced    bool   // others appended while it was judged; written by claim
+	raced    bool   // others appended meanwhile; written by claim
 	count    int    // claims by this ticket, as far as the log was read; written by heads
 	losses   losses // as far as the log was read; written by heads
-	succeeds bool   // an owner before was lost: it neither ended nor parked the run, nor handed it back; written by reclaim
+	succeeds bool   // a previous owner was lost: it neither ended, parked nor released the run; written by reclaim
 }
 
 // maxRaces bounds how often a claim races with others that append to the run.
@@ -39,10 +39,10 @@ func poisonError(attempts int) *messages.RunError {
 	}
 }
 
-// maxUnclaimed is how many deliveries, in multiples of the attempts, may come to nothing before a claim is even tried.
+// maxUnclaimed is the number of deliveries without a claim, in multiples of the attempts, after which the run is ended unread.
 const maxUnclaimed = 3
 
-// unfit is why a run that can be worked by no other worker fails.
+// unfit is the error of a run that no worker can work.
 func unfit(def *messages.Definition, lacks string, err error) *messages.RunError {
 	if err != nil {
 		return &messages.RunError{Code: messages.CodeInvalidInput, Message: fmt.Sprintf("agent %s: %v", def.Name, err)}
@@ -64,8 +64,8 @@ func (x *claimer) succeed(ctx context.Context, last record.Entry) (bool, Outcome
 	return x.reclaim(ctx, last)
 }
 
-// takeOver appends the claim of a run that others have worked. It is not stored after the ticket may have been given to
-// another worker, which then owns the run.
+// takeOver appends the claim of a run that had other owners. It fails once the ticket may have been delivered to another worker,
+// which then owns the run.
 func (x *claimer) takeOver(ctx context.Context, last *record.Entry, c *record.Claimed) (*record.Entry, error) {
 	if x.ticket.Lease == nil {
 		return x.journal.append(ctx, last.Seq, &last.Head, c)
@@ -88,7 +88,7 @@ func (x *claimer) claim(ctx context.Context) (owned bool, outcome Outcome, err e
 			return owned, outcome, err
 		}
 	}
-	x.journal.leave() // what follows may wait for long
+	x.journal.leave() // what follows may take long
 	for range maxRaces {
 		owned, outcome, err = x.judge(ctx)
 		if !errors.Is(err, runlog.ErrConflict) {
@@ -102,8 +102,8 @@ func (x *claimer) claim(ctx context.Context) (owned bool, outcome Outcome, err e
 	return false, Return, fmt.Errorf("claim: %w after %d tries", err, maxRaces)
 }
 
-// judge decides by the heads alone, and only on what stays true: the entry that the ticket names, a claim that
-// exists, a compare-and-set that succeeds. ErrConflict: judge again.
+// judge decides from the heads, and only by facts that cannot change: the entry that the ticket names, a claim that exists, a
+// compare-and-set that succeeds. ErrConflict: judge again.
 func (x *claimer) judge(ctx context.Context) (owned bool, outcome Outcome, err error) {
 	named, last, err := x.heads(ctx)
 	if err != nil {
@@ -144,15 +144,15 @@ func (x *claimer) judge(ctx context.Context) (owned bool, outcome Outcome, err e
 	}
 }
 
-// heads reads the entry that the ticket names and the newest one that can be seen, and counts the ticket's claims.
-// Nothing of an entry is opened: what kills a worker there must be counted first.
+// heads reads the entry that the ticket names and the newest visible one, and counts the ticket's claims. It does not decode records:
+// one that kills workers must be counted first.
 func (x *claimer) heads(ctx context.Context) (named, last record.Entry, err error) {
 	x.count, x.losses = 0, losses{}
 	after, through := uint64(0), x.ticket.After
 	if x.ticket.After > 0 {
 		after = x.ticket.After - 1
 	}
-	if x.raced { // what was read before was behind
+	if x.raced { // the previous read was stale
 		through = runlog.Tail
 	}
 	for e, err := range x.log.Heads(ctx, x.run, after, through) {
@@ -171,8 +171,8 @@ func (x *claimer) heads(ctx context.Context) (named, last record.Entry, err erro
 	return named, last, nil
 }
 
-// checkSame dead-letters a second task that was published with the id of another: its publisher must not take the first
-// one's run for its own.
+// checkSame dead-letters a second task that was published with the id of another: its publisher must not mistake
+// the first task's run for its own.
 func (x *claimer) checkSame(ctx context.Context, last record.Entry) error {
 	if x.ticket.After != 0 || last.Head.Ticket == x.ticket.Seq {
 		return nil
@@ -195,7 +195,7 @@ func (x *claimer) checkSame(ctx context.Context, last record.Entry) error {
 	return nil
 }
 
-// reclaim claims a run that has a log, before anything of it is opened or folded.
+// reclaim claims a run that has a log, before any of its records is decoded or folded.
 func (x *claimer) reclaim(ctx context.Context, last record.Entry) (bool, Outcome, error) {
 	h := last.Head
 	verdict, lost := x.weigh(&last)
@@ -248,7 +248,7 @@ func (x *claimer) reclaim(ctx context.Context, last record.Entry) (bool, Outcome
 	return true, 0, nil
 }
 
-// poison ends a run that was claimed too often without getting any further, or that was found to kill its workers.
+// poison ends a run that was claimed too often without progress, or that was found to kill its workers.
 func (x *claimer) poison(ctx context.Context, last record.Entry, lost losses) (bool, Outcome, error) {
 	attempts := max(last.Head.Attempt, lost.workers)
 	res := messages.EndedResult(x.run, nil, messages.StatusFailed, poisonError(attempts), x.ticket.Queued, x.now())
@@ -264,13 +264,13 @@ func (x *claimer) poison(ctx context.Context, last record.Entry, lost losses) (b
 	return x.settle.settled(ctx, x.unclaimed())
 }
 
-// unclaimed reports whether the ticket was delivered so often without a claim that what kills its worker must come before
-// one: the task that is decoded, or the log that is settled.
+// unclaimed reports whether the ticket was delivered so often without a claim that its workers must have died before one: while
+// decoding the task or settling the log.
 func (x *claimer) unclaimed() bool {
 	return x.ticket.Delivered-1-x.count >= maxUnclaimed*x.cfg.MaxAttempts
 }
 
-// begin makes the log: the first claim, or the end of a task that cannot be worked.
+// begin creates the log, with the first claim or with the end of a task that cannot be worked.
 func (x *claimer) begin(ctx context.Context) (bool, Outcome, error) {
 	started, refused := x.open(ctx)
 	if refused != nil {
@@ -294,7 +294,7 @@ func (x *claimer) begin(ctx context.Context) (bool, Outcome, error) {
 	return true, 0, nil
 }
 
-// refuse ends a task that cannot be worked: its run has failed and the task goes to the dead letters.
+// refuse ends a task that cannot be worked: its run fails and the task is dead-lettered.
 func (x *claimer) refuse(ctx context.Context, started *record.Started, why *messages.RunError) (bool, Outcome, error) {
 	started.Raw = x.ticket.Body // the dead letter shows it as it came
 	now := x.now()
@@ -306,8 +306,8 @@ func (x *claimer) refuse(ctx context.Context, started *record.Started, why *mess
 	return x.settle.settled(ctx, x.unclaimed())
 }
 
-// open reads the task of a start ticket and pins what its run will be. A *messages.RunError says why it cannot be
-// worked; any other error is the platform's.
+// open decodes the task of a start ticket and pins its agent, prompt and tools. A *messages.RunError says why it cannot be worked; any
+// other error is a failure of the platform.
 func (x *claimer) open(ctx context.Context) (*record.Started, error) {
 	started := &record.Started{QueuedAt: x.ticket.Queued}
 	task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)

@@ -12,29 +12,29 @@ import (
 	"github.com/longshore-run/longshore/worker/agent"
 )
 
-// journal is the run's log as its owner writes it, and the state that is folded from it. Only the execution's goroutine uses it.
+// journal is the owner's view of the run's log, with the state folded from it. Only the execution's goroutine uses it.
 type journal struct {
 	*job
 
 	own    *ownership
 	voice  *voice
-	decide func(*agent.State) ([]record.Record, agent.Action, error) // what follows from a state
-	paid   context.Context                                           //nolint:containedctx // of Run; for what is recorded although the worker stops
+	decide func(*agent.State) ([]record.Record, agent.Action, error) // returns the decisions for a state
+	paid   context.Context                                           //nolint:containedctx // of Run; for what is recorded even when the worker stops
 
 	state      *agent.State  // written by commit, catchUp and hydrate
 	tip        *record.Entry // what this owner appended last, written by commit and the claimer; nil: nothing yet
 	out        runlog.Outbox // takes the events of each entry
-	trial      *Trial        // in quarantine, written by the claimer; nil: it is in the open
+	trial      *Trial        // written by the claimer; nil: not in quarantine
 	entered    bool          // it may commit; written by enter and leave
-	since      time.Time     // when it was taken up, or heard from its model last; written by heard
+	since      time.Time     // when it was claimed, or last heard from its model; written by heard
 	remembered time.Time     // when the state was cached last; written by remember
 }
 
-// heard says that the model has answered.
+// heard records that the model has answered.
 func (x *journal) heard() { x.since = time.Now() }
 
-// bound aborts the call that begins now when the time of the run is over. The plan made then ends the run. The
-// returned function ends that.
+// bound aborts the call that begins now when the run's deadline passes. The next plan then ends the run. The returned function
+// releases the timer.
 func (x *journal) bound(abort context.CancelCauseFunc) (end func()) {
 	at, _, ok := x.state.Ends()
 	if !ok {
@@ -47,7 +47,7 @@ func (x *journal) bound(abort context.CancelCauseFunc) (end func()) {
 // rests reports whether this owner has ended or parked the run.
 func (x *journal) rests() bool { return x.state.Result != nil || x.state.Parked != nil }
 
-// endTrial ends the run's trial, if it is on one: it has made progress, or is let go.
+// endTrial ends the run's trial, if any: the run has made progress, or is released.
 func (x *journal) endTrial(progress bool) {
 	if x.trial != nil {
 		x.trial.End(progress)
@@ -58,8 +58,8 @@ func (x *journal) endTrial(progress bool) {
 // commit appends what the last action reported together with what the next one decides, in one entry, and returns
 // that next action. It is the only way in which an owner changes its run.
 //
-// A report (a paid reply, a tool's result) stays true whatever others appended meanwhile: it is appended again after
-// them. A decision (an intent, a park, the end) is made anew on the state as it then is.
+// A report (a paid reply, a tool's result) stays true whatever others appended meanwhile: after a conflict it is appended again. A
+// decision (an intent, a park, the end) is made anew for the new state.
 func (x *journal) commit(ctx context.Context, reports ...record.Record) (agent.Action, error) {
 	for {
 		action, err := x.commitAt(ctx, reports...)
@@ -72,13 +72,13 @@ func (x *journal) commit(ctx context.Context, reports ...record.Record) (agent.A
 	}
 }
 
-// commitPaid is commit of a report that is in hand although the worker is told to stop at once, before or meanwhile: what
-// was paid for is recorded before the run is handed back.
+// commitPaid is commit for a report that arrives when the worker must stop at once: what was paid for is recorded before the run is
+// handed back.
 func (x *journal) commitPaid(reports ...record.Record) (agent.Action, error) {
 	return x.commit(x.paid, reports...)
 }
 
-// commitAt is commit at the position that is known. ErrConflict: the log has grown.
+// commitAt is commit at the known position. ErrConflict: the log has grown.
 func (x *journal) commitAt(ctx context.Context, reports ...record.Record) (agent.Action, error) {
 	if err := x.enter(ctx); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (x *journal) commitAt(ctx context.Context, reports ...record.Record) (agent
 	return action, nil
 }
 
-// enter waits for the run's turn to go from one wait to the next, unless it has it.
+// enter waits for the commit limiter, unless the run has entered already.
 func (x *journal) enter(ctx context.Context) error {
 	if x.entered {
 		return nil
@@ -148,7 +148,7 @@ func (x *journal) append(ctx context.Context, last uint64, prev *record.Head, rs
 	return e, nil
 }
 
-// entry is what is appended after an entry with the head prev.
+// entry returns the entry to append after one with the head prev.
 func (x *journal) entry(prev *record.Head, rs []record.Record) *record.Entry {
 	e := &record.Entry{Head: record.Follow(x.run, *prev, rs...), Records: rs}
 	e.Head.ID, e.Head.Time = x.cfg.Controller.NewID(), x.now()
@@ -159,7 +159,7 @@ func (x *journal) entry(prev *record.Head, rs []record.Record) *record.Entry {
 	return e
 }
 
-// replan reads what others appended and plans anew.
+// replan reads what others appended and plans again.
 func (x *journal) replan(ctx context.Context) (agent.Action, error) {
 	if err := x.catchUp(ctx, false); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (x *journal) catchUp(ctx context.Context, must bool) error {
 		}
 		tail = append(tail, e)
 	}
-	if must && len(tail) == 0 { // shorter than what we know: another life of the log
+	if must && len(tail) == 0 { // shorter than what we know: the log was created anew
 		return errFenced
 	}
 	for i := range tail {
@@ -196,7 +196,7 @@ func (x *journal) catchUp(ctx context.Context, must bool) error {
 	return nil
 }
 
-// outlive is a context that goes on for a moment when ctx is cancelled with ErrShutdown, until end is called.
+// outlive returns a context that outlives ctx for a moment when ctx is cancelled with ErrShutdown. End releases it.
 func outlive(ctx context.Context) (_ context.Context, end func()) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

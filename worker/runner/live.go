@@ -2,22 +2,21 @@ package runner
 
 import "github.com/longshore-run/longshore/messages"
 
-// LiveReply shows a reply while it is written. It takes secrets out itself. One goroutine uses it; none of its
-// methods waits for anything outside.
+// LiveReply streams a reply while it is generated, and redacts secrets. Not safe for concurrent use; its methods do not block.
 type LiveReply interface {
-	// Add goes on with the reply.
+	// Add appends to the reply.
 	Add(kind messages.LiveKind, text string)
-	// AddCall goes on with a tool call of the reply.
+	// AddCall appends to a tool call of the reply.
 	AddCall(id, name, args string)
-	// Reset says that the reply begins anew.
+	// Reset discards the reply, which starts over.
 	Reset()
-	// Retry says that a try has failed and what follows. The text holds no secrets.
+	// Retry reports a failed attempt and what follows. The text holds no secrets.
 	Retry(text string)
-	// Close ends the reply; whole reports whether all of it was added. Nothing is called after it.
+	// Close ends the reply; whole says whether it is complete. No method is called after it.
 	Close(whole bool)
 }
 
-// live is where the reply of a step is shown.
+// live returns the LiveReply of a step.
 func (x *modelWork) live(step int) LiveReply {
 	if x.cfg.Live == nil || step == 0 { // 0: a summary, which is not shown
 		return unseen{}

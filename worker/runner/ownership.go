@@ -11,12 +11,12 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// ownership knows whether the run is still this execution's, and aborts what goes on when it is not, or when the log has news
-// that change the plan. Any goroutine may use it.
+// ownership tracks whether this execution still owns the run. It aborts the work in progress when it does not, or when a new entry
+// of the log changes the plan. Safe for concurrent use.
 type ownership struct {
 	*job
 
-	ctx   context.Context         //nolint:containedctx // of Run; for looks, which end before Run does
+	ctx   context.Context         //nolint:containedctx // of Run; for reads of the log, which end before Run does
 	abort context.CancelCauseFunc // of ctx
 
 	looks sync.WaitGroup
@@ -24,27 +24,27 @@ type ownership struct {
 	mu          sync.Mutex
 	seen        uint64                  // last sequence known to this owner; written by moved
 	claimed     bool                    // by this execution; written by moved
-	stopCall    context.CancelCauseFunc // of the call that goes on; written by listen
+	stopCall    context.CancelCauseFunc // of the call in progress; written by listen
 	interrupted bool                    // a record was seen that must be applied before the next call; written by interrupt and resume
-	looking     bool                    // a look at the log goes on; written by hint and look
-	again       bool                    // and shall be followed by another; written by hint and look
-	ended       bool                    // no look may begin; written by forbid
+	looking     bool                    // the log is being read; written by hint and look
+	again       bool                    // read it once more afterwards; written by hint and look
+	ended       bool                    // no read may begin; written by forbid
 }
 
 const (
-	// A proof of ownership that took longer than this is no proof: the worker may have been stopped between the answer
-	// and the moment it looked at it.
+	// A proof of ownership that took longer than this is void: the worker may have been suspended between the answer and its
+	// evaluation.
 	proofAge = 500 * time.Millisecond
-	// How often a proof is tried when each took too long.
+	// How often a proof is repeated when it takes too long.
 	maxProofs = 20
 )
 
 var errNoProof = errors.New("the log did not answer in time to prove that the run is still ours")
 
-// errStale means that the ticket was in hand for too long before the run was claimed: it is, or will be, another delivery's.
+// errStale means that the ticket was held for too long before the claim: the message has been, or will be, delivered again.
 var errStale = errors.New("the ticket was delivered too long ago")
 
-// position is the last sequence that this owner knows and its claim; the claim is empty before it is made.
+// position returns the last sequence that this owner knows, and its claim, which is empty before the claim is appended.
 func (x *ownership) position() (uint64, string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -60,7 +60,7 @@ func (x *ownership) moved(seq uint64, claimed bool) {
 	x.seen, x.claimed = seq, x.claimed || claimed
 }
 
-// hint has the log looked at, because it may have grown. Any goroutine may call it; one look at a time goes on.
+// hint starts a read of the log, which may have grown. Any goroutine may call it; at most one read is in progress.
 func (x *ownership) hint() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -72,15 +72,15 @@ func (x *ownership) hint() {
 	x.looks.Go(x.look)
 }
 
-// look reads the heads that the owner does not know and aborts what it is doing when they say so. It changes nothing
-// else: the state is the owner's.
+// look reads the heads that the owner has not seen and aborts its work if they require it. It changes nothing else: the state
+// belongs to the owner.
 func (x *ownership) look() {
 	for {
 		seen, claim := x.position()
 		for e, err := range x.log.Heads(x.ctx, x.run, seen, runlog.Tail) {
 			switch {
 			case err != nil:
-			case claim == "": // it is being made; what the log says must be applied first
+			case claim == "": // the claim is being appended; entries of the log must be applied first
 				x.interrupt()
 			case e.Head.Claim != claim:
 				x.abort(errFenced)
@@ -88,7 +88,7 @@ func (x *ownership) look() {
 				x.interrupt()
 			}
 			if err != nil {
-				break // the next heartbeat looks again
+				break // the next heartbeat reads again
 			}
 		}
 		x.mu.Lock()
@@ -102,7 +102,7 @@ func (x *ownership) look() {
 	}
 }
 
-// listen makes abort the way to interrupt the call that begins now. The returned function ends that.
+// listen registers abort as the way to interrupt the call that begins now. The returned function unregisters it.
 func (x *ownership) listen(abort context.CancelCauseFunc) (end func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -117,7 +117,7 @@ func (x *ownership) listen(abort context.CancelCauseFunc) (end func()) {
 	}
 }
 
-// interrupt aborts the call that goes on, or the next one: what was recorded meanwhile must be applied first.
+// interrupt aborts the call in progress or, if there is none, the next one: new entries must be applied first.
 func (x *ownership) interrupt() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -129,7 +129,7 @@ func (x *ownership) interrupt() {
 
 // prove returns nil when an effect (a model's request, a tool call, a hook) may begin at once: no other worker can have
 // been given the run's ticket, or the log has just said that no other worker has claimed the run (rule 26). Any goroutine
-// may call it. The error is errFenced when the run is another's, and its work is then aborted.
+// may call it. The error is errFenced if another worker owns the run; the work is then aborted.
 func (x *ownership) prove(ctx context.Context) error {
 	for range maxProofs {
 		if x.leased() {
@@ -154,17 +154,17 @@ func (x *ownership) prove(ctx context.Context) error {
 	return errNoProof
 }
 
-// leased reports whether no other worker can have the ticket.
+// leased reports whether the lease on the ticket is still valid, so that no other worker can have it.
 func (x *ownership) leased() bool { return x.ticket.Lease == nil || x.ticket.Lease() > 0 }
 
-// resume lets calls begin again: what was recorded is about to be applied.
+// resume allows calls to begin again: the new entries are about to be applied.
 func (x *ownership) resume() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.interrupted = false
 }
 
-// forbid lets no further look begin.
+// forbid prevents further reads.
 func (x *ownership) forbid() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

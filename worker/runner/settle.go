@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// settlement lets a ticket go: its run has ended or parked, or is handed back.
+// settlement releases a ticket whose run has ended or parked, or is handed back.
 type settlement struct {
 	*job
 
@@ -20,13 +20,13 @@ type settlement struct {
 	voice   *voice
 }
 
-// handBackTimeout bounds the append of a release and the flush of its events, when everything else must stop.
+// handBackTimeout bounds the append of a release and the flush of its events after everything else has been stopped.
 const handBackTimeout = 5 * time.Second
 
 const maxReason = 256
 
-// handBack releases the claim, which proves that the run is still ours, so that the ticket may be given back at once.
-// A worker that stops gives the attempt back too; after a failure it is spent.
+// handBack releases the claim. The append proves that the run is still ours, so the ticket may be handed back at once. A worker that
+// stops does not use up the attempt; a failure does.
 func (x *settlement) handBack(ctx context.Context, cause error) (Outcome, error) {
 	stopped := errors.Is(cause, ErrShutdown) || errors.Is(context.Cause(ctx), ErrShutdown)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
@@ -44,7 +44,7 @@ func (x *settlement) handBack(ctx context.Context, cause error) (Outcome, error)
 				continue
 			}
 		}
-		if err != nil { // fenced, or no log to be had: the ticket comes back by itself
+		if err != nil { // fenced, or the log cannot be read: the ticket is redelivered
 			return Lost, errors.Join(cause, err)
 		}
 		break
@@ -60,8 +60,8 @@ func (x *settlement) handBack(ctx context.Context, cause error) (Outcome, error)
 	return Return, cause
 }
 
-// settled settles on behalf of an owner that ended or parked the run, and may have died before it was done. With bare the log
-// is not opened: that may be what killed it.
+// settled settles a run for an owner that ended or parked it and may have died before it was settled. With bare the log is not read
+// in full, since that may be what killed the owner.
 func (x *settlement) settled(ctx context.Context, bare bool) (bool, Outcome, error) {
 	settle := x.cfg.Controller.Settle
 	if bare {
