@@ -122,6 +122,8 @@ func reasonOf(err error) string {
 		return "is a symbolic link"
 	case errors.Is(err, syscall.ENXIO):
 		return notRegular
+	case errors.Is(err, syscall.EXDEV), errors.Is(err, syscall.EBUSY): // EBUSY: a mount
+		return otherDevice
 	case strings.Contains(err.Error(), "escapes"): // os.Root has no sentinel for it
 		return "must stay inside the workspace"
 	default:

@@ -161,6 +161,17 @@ const otherDevice = "is on another file system"
 
 // admit reports whether a file may be read or replaced.
 func (w *Workspace) admit(name string, info fs.FileInfo) error {
+	if err := w.own(name, info); err != nil {
+		return err
+	}
+	if info.Size() > w.limits.FileSize {
+		return w.tooLarge(name)
+	}
+	return nil
+}
+
+// own reports whether something is a file of the workspace alone, of any size.
+func (w *Workspace) own(name string, info fs.FileInfo) error {
 	id := idOf(info)
 	switch {
 	case info.IsDir():
@@ -171,8 +182,6 @@ func (w *Workspace) admit(name string, info fs.FileInfo) error {
 		return &PathError{Path: name, Reason: "has more than one name (a hard link)"}
 	case id.device != w.device:
 		return &PathError{Path: name, Reason: otherDevice}
-	case info.Size() > w.limits.FileSize:
-		return w.tooLarge(name)
 	}
 	return nil
 }

@@ -34,36 +34,53 @@ func (w *Workspace) Write(name string, data []byte) error {
 }
 
 func (w *Workspace) write(name string, data []byte) error {
-	if int64(len(data)) > w.limits.FileSize {
-		if _, err := clean(name, w.limits.Depth); err != nil {
-			return err
-		}
-		return &PathError{Path: name, Reason: fmt.Sprintf(
-			"the content has %d bytes, and a file may have %d", len(data), w.limits.FileSize)}
-	}
-	p, old, err := w.find(name)
+	p, old, mode, err := w.target(name, len(data))
 	if err != nil {
 		return err
 	}
-	mode := fs.FileMode(0o600)
+	bytes, entries := int64(len(data)), 0
 	if old != nil {
-		// A larger file may be replaced by one that fits.
-		if err := w.admit(name, old); err != nil && old.Size() <= w.limits.FileSize {
-			return err
-		}
-		mode = old.Mode().Perm()
+		bytes -= old.Size()
+	} else {
+		entries = 1 + w.missing(path.Dir(p))
 	}
-	if err := w.afford(name, p, old, len(data)); err != nil {
+	if err := w.afford(name, bytes, entries); err != nil {
 		return err
 	}
 	if err := w.root.MkdirAll(path.Dir(p), 0o700); err != nil {
 		return err
 	}
-	return w.replace(name, p, data, mode)
+	temp, err := w.stage(name, p, data, mode)
+	if err != nil {
+		return err
+	}
+	if err := w.root.Rename(temp, p); err != nil {
+		return errors.Join(err, ignoreMissing(w.root.Remove(temp)))
+	}
+	return nil
 }
 
-// afford checks the quotas for a write of size bytes.
-func (w *Workspace) afford(name, p string, old fs.FileInfo, size int) error {
+// target looks up the path of a file of size bytes that is about to be written: what it replaces, nil for nothing, and the
+// mode that it gets.
+func (w *Workspace) target(name string, size int) (p string, old fs.FileInfo, mode fs.FileMode, err error) {
+	if int64(size) > w.limits.FileSize {
+		if _, err := clean(name, w.limits.Depth); err != nil {
+			return "", nil, 0, err
+		}
+		return "", nil, 0, &PathError{Path: name, Reason: fmt.Sprintf(
+			"the content has %d bytes, and a file may have %d", size, w.limits.FileSize)}
+	}
+	if p, old, err = w.find(name); err != nil || old == nil {
+		return p, nil, 0o600, err
+	}
+	if err := w.own(name, old); err != nil { // a larger file may be replaced by one that fits
+		return "", nil, 0, err
+	}
+	return p, old, old.Mode().Perm(), nil
+}
+
+// afford checks the quotas for so many more bytes and so many more files and folders.
+func (w *Workspace) afford(name string, bytes int64, entries int) error {
 	if w.limits.Total < 0 && w.limits.Files < 0 {
 		return nil
 	}
@@ -71,17 +88,11 @@ func (w *Workspace) afford(name, p string, old fs.FileInfo, size int) error {
 	if err != nil {
 		return fmt.Errorf("count the workspace: %w", err)
 	}
-	total, files := used.bytes+int64(size), used.entries
-	if old != nil {
-		total -= old.Size()
-	} else {
-		files += 1 + w.missing(path.Dir(p))
-	}
-	if w.limits.Total >= 0 && total > w.limits.Total {
+	if w.limits.Total >= 0 && used.bytes+bytes > w.limits.Total {
 		return &PathError{Path: name, Reason: fmt.Sprintf(
 			"the workspace is full: all files together may have %d bytes", w.limits.Total)}
 	}
-	if used.more || w.limits.Files >= 0 && files > w.limits.Files {
+	if used.more || w.limits.Files >= 0 && used.entries+entries > w.limits.Files {
 		return &PathError{Path: name, Reason: fmt.Sprintf(
 			"the workspace is full: it may have %d files and folders, %d deep", w.limits.Files, w.limits.Depth)}
 	}
@@ -100,25 +111,17 @@ func (w *Workspace) missing(dir string) int {
 	return n
 }
 
-// replace writes a temporary file beside p and renames it.
-func (w *Workspace) replace(name, p string, data []byte, mode fs.FileMode) (err error) {
-	temp := path.Join(path.Dir(p), tempPrefix+rand.Text())
+// stage writes a temporary file beside p, to be renamed to it.
+func (w *Workspace) stage(name, p string, data []byte, mode fs.FileMode) (temp string, err error) {
+	temp = path.Join(path.Dir(p), tempPrefix+rand.Text())
 	f, err := w.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreMissing(w.root.Remove(temp)))
-		}
-	}()
-	if err := w.fill(f, name, data, mode); err != nil {
-		return errors.Join(err, f.Close())
+	if err = errors.Join(w.fill(f, name, data, mode), f.Close()); err != nil {
+		return "", errors.Join(err, ignoreMissing(w.root.Remove(temp)))
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return w.root.Rename(temp, p)
+	return temp, nil
 }
 
 func (w *Workspace) fill(f *os.File, name string, data []byte, mode fs.FileMode) error {
