@@ -39,6 +39,28 @@ func TestConformance(t *testing.T) {
 			{Arguments: `{"filePath":"a","content":""}`, Files: map[string]string{"a": "old"}},
 			{Arguments: `{"filePath":"/a","content":""}`},
 		},
+		"edit_file": {
+			{Arguments: `{"filePath":"a","old":"x","new":"y"}`, Files: map[string]string{"a": "1x2"}},
+			{Arguments: `{"filePath":"a","old":"x","new":"y"}`, Files: map[string]string{"a": "xx"}},
+			{Arguments: `{"filePath":"../a","old":"x","new":"y"}`},
+		},
+		"search_files": {
+			{Arguments: `{"pattern":"x+"}`, Files: map[string]string{"a": "1x2", "b/c": "\xff"}},
+			{Arguments: `{"glob":"*.md"}`, Files: map[string]string{"a.md": ""}},
+			{Arguments: `{"pattern":"(x*)*{9}y","glob":"{a,"}`},
+			{Arguments: `{"pattern":"(?:a?){400}b"}`, Files: map[string]string{"a": strings.Repeat("a", 1<<20)}}, // slow
+		},
+		"move_file":   {{Arguments: `{"from":"a","to":"d/b"}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"from":"a","to":"/b"}`}},
+		"delete_file": {{Arguments: `{"path":"a"}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"path":".."}`}},
+		"make_dir":    {{Arguments: `{"folderPath":"a/b"}`}, {Arguments: `{"folderPath":"a"}`, Files: map[string]string{"a": "x"}}},
+		"read_files": {
+			{Arguments: `{"filePaths":["a","b"]}`, Files: map[string]string{"a": "x"}}, {Arguments: `{"filePaths":[]}`}, {Arguments: `{"filePaths":["../a"]}`},
+		},
+		"write_files": {
+			{Arguments: `{"files":[{"filePath":"a","content":"x"},{"filePath":"d/b","content":""}]}`, Files: map[string]string{"a": "old"}},
+			{Arguments: `{"files":[{"filePath":"a","content":"x"},{"filePath":"/b","content":""}]}`},
+			{Arguments: `{"files":[]}`},
+		},
 	}
 	for _, tool := range all(t) {
 		t.Run(tool.Spec().Name, func(t *testing.T) { toolstest.Run(t, tool, cases[tool.Spec().Name]...) })
@@ -60,7 +82,13 @@ func TestSpecs(t *testing.T) {
 	}
 	for _, tool := range all(t) {
 		got := tool.Spec()
-		w := want[got.Name]
+		if !got.SafeByDefault {
+			t.Errorf("%s is not safe by default", got.Name)
+		}
+		w, golden := want[got.Name]
+		if !golden {
+			continue
+		}
 		if got.Effect != w.Effect {
 			t.Errorf("%s: effect %s, want %s", got.Name, got.Effect, w.Effect)
 		}
@@ -104,7 +132,7 @@ func newDesk(t *testing.T, l sandbox.Limits) desk {
 // call returns the text of the result; that of a failure begins with "! ".
 func (d desk) call(t *testing.T, name, args string) string {
 	t.Helper()
-	specs, err := d.set.Specs([]string{"list_files", "read_file", "write_file"})
+	specs, err := d.set.Specs(d.set.Names())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +170,6 @@ func TestCalls(t *testing.T) {
 		{"write_file", `{"filePath":"/etc/x","content":""}`, `! /etc/x: must be relative to the workspace, without a leading "/"`},
 		{"write_file", `{"filePath":"big","content":"` + strings.Repeat("x", 101) + `"}`, "! big: the content has 101 bytes, and a file may have 100"},
 		{"write_file", `{"filePath":"1/2/3","content":""}`, "! 1/2/3: the workspace is full: it may have 6 files and folders, 32 deep"},
-		{"delete_file", `{}`, `! Tool "delete_file" not found. Allowed tools: list_files, read_file, write_file`},
 	} {
 		if diff := cmp.Diff(c.want, d.call(t, c.tool, c.args)); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.tool, c.args, diff)
@@ -229,6 +256,9 @@ func TestPlatformErrors(t *testing.T) {
 	}
 	for name, args := range map[string]string{
 		"list_files": `{}`, "read_file": `{"filePath":"a"}`, "write_file": `{"filePath":"a","content":""}`,
+		"edit_file": `{"filePath":"a","old":"x","new":"y"}`, "search_files": `{"pattern":"x"}`, "move_file": `{"from":"a","to":"b"}`,
+		"delete_file": `{"path":"a"}`, "make_dir": `{"folderPath":"a"}`, "read_files": `{"filePaths":["a"]}`,
+		"write_files": `{"files":[{"filePath":"a","content":""}]}`,
 	} {
 		for _, ws := range []*sandbox.Workspace{d.ws, nil} {
 			_, err := d.set.Call(t.Context(), name, tools.Call{Arguments: json.RawMessage(args), Workspace: ws})

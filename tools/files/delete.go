@@ -1,0 +1,18 @@
+package files
+
+import (
+	"context"
+
+	"github.com/longshore-run/longshore/tools"
+)
+
+type deleteArgs struct {
+	Path string `json:"path" jsonschema:"Path of a file or of an empty folder, relative to the workspace"`
+}
+
+func deleteFile(_ context.Context, c tools.Call, in deleteArgs) (tools.Result, error) {
+	if err := c.Workspace.Remove(in.Path); err != nil {
+		return failure(err)
+	}
+	return tools.Text("Deleted " + in.Path), nil
+}
