@@ -68,7 +68,7 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 	if _, err := h.client.Schedules().Put(t.Context(), s, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
-	const kills = 22
+	const kills = 18
 	for i := range kills {
 		point := reached[i%len(reached)]
 		select {
@@ -81,6 +81,9 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 			t.Fatalf("kill %d: nothing on %s within %s", i, points[i%len(points)], patience)
 		}
 		kill()
+		if i == kills-1 { // then some occurrences pass without a dispatcher, however quick the machine is
+			<-time.After(3 * time.Second)
+		}
 		kill = h.mortal(embeddedtest.Conn(t, server))
 	}
 	stored, err := schedules.New(h.bus).Stored(t.Context(), ref)
@@ -90,7 +93,7 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 	ended := time.Now()
 	h.until("take the next", func() (bool, error) {
 		l, _, err := schedules.New(h.bus).Ledger(t.Context(), ref)
-		return l.Taken.After(ended) && !l.Pending, err
+		return l.Taken.After(ended) && !l.Pending && h.queued(ref.Run(l.Taken)), err // one runs, however slow it is
 	})
 	st, err := h.client.Schedules().Pause(t.Context(), ref, "ann")
 	if err != nil {
@@ -124,7 +127,7 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 	}
 	t.Logf("%d ran, %d were skipped: %+v", ran, len(skipped), ledger.Skipped)
 	if ran == 0 || len(skipped) == 0 || len(st.Skipped) == 0 {
-		t.Errorf("%d ran, %d are listed, %d in the status: the kills did nothing", ran, len(skipped), len(st.Skipped))
+		t.Errorf("%d ran, %d are listed, %d in the status: want some of each", ran, len(skipped), len(st.Skipped))
 	}
 }
 
