@@ -21,6 +21,7 @@ var forbidden = map[string][]string{
 	"messages/runlog":    {"!own", "net/http"},
 	"messages/control":   {"!own", "net/http"},
 	"messages/bus":       {"worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/redis", "github.com/nats-io/nats-server", "github.com/spf13", "net/http/httptest"},
+	"messages/hosts":     {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com", "net/http"},
 	"messages/egress":    {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com"},
 	"messages/document":  {"messages/bus", "messages/runlog", "worker", "dispatcher", "tools", "sandbox", "observability", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},
 	"messages/prompt":    {"worker", "dispatcher", "messages/bus", "messages/runlog", "tools", "sandbox", "deploy", "github.com/nats-io", "github.com/redis", "net/http"},

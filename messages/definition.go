@@ -61,6 +61,7 @@ type Definition struct {
 
 	// Of tools.
 	Grants      *Grants        `json:"grants,omitempty"`      // default: all that the operator of the worker grants
+	Policy      *Policy        `json:"policy,omitempty"`      // rules beside those of the fleet and of the tenant
 	ToolRetries map[string]int `json:"toolRetries,omitempty"` // by the names of tools: retries of a call that a tool calls transient; default: the tool's
 
 	// Of calls that need an approval.

@@ -41,6 +41,7 @@ const (
 	EventApprovalRequested  = "approval_requested" // before its run_waiting
 	EventApprovalDecided    = "approval_decided"   // before its run_resumed
 	EventHookFailed         = "hook_failed"        // anywhere
+	EventPolicyViolation    = "policy_violation"   // after what it is about
 )
 
 // Sizes of what an event may show, in bytes as JSON, so that no event exceeds MaxPayload; the log has the whole.

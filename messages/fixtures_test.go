@@ -79,6 +79,16 @@ func fullDefinition() messages.Definition {
 			Databases: []string{"orders"}, Writable: []string{}, KV: messages.KVSession,
 		},
 		ToolRetries: map[string]int{"read_file": 1},
+		Policy: &messages.Policy{
+			Tools: &messages.ToolRules{Allow: []string{"read_*"}, Deny: []string{"shell"}}, Hosts: []string{"*.example.com"},
+			Content: []messages.ContentRule{{
+				Name: "mail", At: []messages.PolicyPoint{messages.PolicyOutput}, Tools: []string{"read_file"}, Category: "email", Action: messages.PolicyBlock,
+			}},
+			Approve: []messages.ApproveRule{{
+				Name: "big", Tool: "read_file", Argument: "filePath", Pattern: "^secret/", Hosts: []string{"a.example.com"}, First: true, CostAbove: new(1.5),
+			}},
+			Taint: &messages.TaintRule{Private: []string{"sql_*"}, Untrusted: []string{"http_request"}, Egress: []string{"http_request"}},
+		},
 		Hooks: []messages.Hook{{
 			On: messages.HookPreTool, URL: "https://hooks.example.com/a?b=c", Timeout: messages.Duration(2 * time.Second), OnFailure: messages.HookFail,
 			Headers: map[string]string{"X-Team": "core"},
@@ -189,6 +199,10 @@ func fullRecords() []record.Record {
 			Text: "Two greeted.", Error: &messages.RunError{Message: "busy", Code: messages.CodeModelOverloaded}, Usage: fullUsage(),
 			Provider: "openai", Model: "gpt-4o", Millis: 900, Cached: true, Cost: new(0.0125),
 		},
+		&record.PolicyApplied{
+			Point: messages.PolicyArguments, Action: messages.PolicyRedact, Rule: "mail", Source: "tenant acme", Reason: "an e-mail address was taken out",
+			Step: 1, StepID: "a", Tool: "read_file", Call: "c1", Arguments: `{"filePath":"[redacted]"}`,
+		},
 		&record.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
 		&record.Lined{Semaphores: []string{messages.KeySemaphore(ref.Tenant, "deploy"), messages.TenantSemaphore(ref.Tenant)}},
@@ -208,7 +222,7 @@ func emptyRecords() []record.Record {
 		&record.Lost{}, &record.CancelRequested{}, &record.Answered{}, &record.Expired{}, &record.Finished{},
 		&record.Planned{},
 		&record.BudgetWarned{},
-		&record.HookFailed{},
+		&record.HookFailed{}, &record.PolicyApplied{},
 		&record.Decided{},
 		&record.SessionGranted{}, &record.Recalled{}, &record.Summarised{},
 		&record.Steered{}, &record.Lined{}, &record.Unverified{},

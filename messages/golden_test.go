@@ -190,6 +190,10 @@ func wire() map[string]any {
 		},
 		messages.EventRunFinished: messages.RunFinished{Result: done, Webhook: true},
 
+		messages.EventPolicyViolation: messages.PolicyViolation{
+			Point: messages.PolicyPlan, Action: messages.PolicyBlock, Rule: "tools.deny", Source: "fleet", StepID: "step-1", ToolName: "shell",
+			CallID: "c1", Reason: "the tool shell is not allowed (rule tools.deny of the fleet)",
+		},
 		messages.EventHookFailed: messages.HookFailure{
 			On: messages.HookPreTool, Hook: "https://hooks.example.com/a", StepID: "step-1", CallID: "c1", Reason: "answered 500", Fatal: true,
 		},
@@ -292,8 +296,8 @@ func TestGoldenEventsAreAll(t *testing.T) {
 			decode(t, e.Data, reflect.New(reflect.TypeOf(want.Data).Elem()).Interface())
 		}
 	}
-	if len(seen) != 20 {
-		t.Errorf("the records have %d kinds of events, want 20", len(seen))
+	if len(seen) != 21 {
+		t.Errorf("the records have %d kinds of events, want 21", len(seen))
 	}
 }
 

@@ -106,7 +106,12 @@ func (d *Definition) checkGrants() error {
 		}
 	}
 	if d.Grants != nil {
-		return d.Grants.check()
+		if err := d.Grants.check(); err != nil {
+			return err
+		}
+	}
+	if d.Policy != nil {
+		return d.Policy.Check("policy")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func TestForked(t *testing.T) {
 		record.KindStarted: true, record.KindClaimed: true, record.KindReleased: true, record.KindLost: true,
 		record.KindParked: true, record.KindAnswered: true, record.KindExpired: true, record.KindCancelRequested: true,
 		record.KindBudgetWarned: true, record.KindFinished: true, record.KindDecided: true, record.KindSessionGranted: true,
-		record.KindHookFailed: true, record.KindLined: true, record.KindUnverified: true,
+		record.KindHookFailed: true, record.KindPolicyApplied: true, record.KindLined: true, record.KindUnverified: true,
 	}
 	for _, r := range fullRecords() {
 		kept, ok := record.Forked(r)

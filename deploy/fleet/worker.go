@@ -151,8 +151,8 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Redact: redact.String, Log: said.of("runner"),
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Conversations: cache(spoken),
-		Prompt: prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
-		Hooks:  parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b, Labels: labels,
+		Prompt:   prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
+		Policies: policies(&s.Policy), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b, Labels: labels,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,

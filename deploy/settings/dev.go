@@ -11,6 +11,7 @@ type Dev struct {
 	Logs
 	Hooks
 	Tools
+	Policy
 	Webhooks
 	Access
 	Traces
@@ -32,7 +33,7 @@ type Dev struct {
 func (s *Dev) Worker() Worker {
 	return Worker{
 		Slots: s.Slots, DrainTimeout: s.DrainTimeout, MaxAttempts: s.MaxAttempts, ModelTimeout: s.ModelTimeout, MemoryTTL: s.MemoryTTL,
-		ToolTimeout: s.ToolTimeout, BlobBytes: s.BlobBytes, MaxInput: s.MaxInput, Hooks: s.Hooks, Tools: s.Tools,
+		ToolTimeout: s.ToolTimeout, BlobBytes: s.BlobBytes, MaxInput: s.MaxInput, Hooks: s.Hooks, Tools: s.Tools, Policy: s.Policy,
 	}
 }
 

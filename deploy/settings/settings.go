@@ -40,6 +40,11 @@ func Load(v Checker, environ []string) error {
 			return err
 		}
 	}
+	if r, ok := v.(interface{ readPolicy() error }); ok {
+		if err := r.readPolicy(); err != nil {
+			return err
+		}
+	}
 	return v.Check()
 }
 

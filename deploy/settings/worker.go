@@ -15,6 +15,7 @@ type Worker struct {
 	Logs
 	Hooks
 	Tools
+	Policy
 	RedisURL     string        `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	Name         string        `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`

@@ -21,6 +21,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -47,7 +48,7 @@ type Config struct {
 // Sender delivers webhooks. Safe for concurrent use.
 type Sender struct {
 	cfg   Config
-	hosts egress.Hosts
+	hosts hosts.List
 	http  *http.Client
 }
 
@@ -61,7 +62,7 @@ func New(cfg Config) (*Sender, error) {
 			return nil, fmt.Errorf("the secret of webhooks must have at least %d characters", MinSecret)
 		}
 	}
-	hosts, err := egress.Parse(cfg.Hosts)
+	hosts, err := hosts.Parse(cfg.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (s *Sender) Check(w *messages.Webhook) error {
 	if err != nil {
 		return &messages.FieldError{Field: "webhook.url", Reason: "is not an address"}
 	}
-	if s.hosts.Lists(egress.Endpoint(u)) {
+	if s.hosts.Lists(hosts.Endpoint(u)) {
 		return nil
 	}
 	if u.Scheme != "https" {

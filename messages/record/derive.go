@@ -191,6 +191,17 @@ func (r *HookFailed) data() any {
 	return f
 }
 
+func (r *PolicyApplied) data() any {
+	v := &messages.PolicyViolation{
+		Point: r.Point, Action: r.Action, Rule: named(r.Rule), Source: named(r.Source), ToolName: named(r.Tool), CallID: named(r.Call),
+		Reason: strict.Brief(r.Reason, messages.MaxEventArgs),
+	}
+	if r.Step > 0 {
+		v.StepID = stepIn(r.Step, r.StepID)
+	}
+	return v
+}
+
 func stepID(n int) string { return "step-" + strconv.Itoa(n) }
 
 // stepIn is the id of the plan's step, or that of the turn.

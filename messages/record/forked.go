@@ -20,7 +20,7 @@ func (rs *Records) UnmarshalJSON(data []byte) (err error) {
 func Forked(r Record) (kept Record, ok bool) {
 	switch r := r.(type) {
 	case *Started, *Claimed, *Released, *Lost, *Parked, *Answered, *Expired, *CancelRequested, *BudgetWarned, *Finished,
-		*Decided, *SessionGranted, *HookFailed, *Lined, *Unverified:
+		*Decided, *SessionGranted, *HookFailed, *PolicyApplied, *Lined, *Unverified:
 		return nil, false
 	case *ModelFailed: // the wait before the next call stays behind too
 		return r, r.Fallback != FallbackPark && r.Fallback != FallbackRetry

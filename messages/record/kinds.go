@@ -52,6 +52,7 @@ var kinds = sync.OnceValue(func() map[Kind]kindOf {
 		),
 		KindBudgetWarned:   kind[BudgetWarned](shows(messages.EventBudgetWarning, (*BudgetWarned).data)),
 		KindHookFailed:     kind[HookFailed](shows(messages.EventHookFailed, (*HookFailed).data)),
+		KindPolicyApplied:  kind[PolicyApplied](shows(messages.EventPolicyViolation, (*PolicyApplied).data)),
 		KindSessionGranted: kind[SessionGranted](),
 		KindRecalled:       kind[Recalled](),
 		KindSummarised:     kind[Summarised](),

@@ -10,7 +10,7 @@ import (
 // Record is one fact in a run's log. A record carries everything that the events derived from it need.
 //
 // Only the owner writes: *Started *Claimed *StepStarted *ModelReplied *ModelFailed *ToolStarted *ToolReturned *StepEnded
-// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *Recalled *Summarised *Lined. Control records, which any process may
+// *Parked *Released *Planned *Finished *BudgetWarned *HookFailed *PolicyApplied *Recalled *Summarised *Lined. Control records, which any process may
 // append: *CancelRequested *Answered *Decided *Expired *Lost *SessionGranted *Steered.
 type Record interface{ Kind() Kind }
 
@@ -43,6 +43,7 @@ const (
 	KindHookFailed      Kind = "hook_failed"
 	KindSteered         Kind = "steered"
 	KindLined           Kind = "lined"
+	KindPolicyApplied   Kind = "policy_applied"
 )
 
 // Started pins what the run is. It is the first record of every log.
@@ -215,6 +216,22 @@ type HookFailed struct {
 	Fatal  bool               `json:"fatal,omitempty"` // it ends the run
 }
 
+// PolicyApplied says that a rule blocked something, redacted it, or has a call wait for a person. A blocked call is answered with
+// the reason, a blocked reply or input ends the run.
+type PolicyApplied struct {
+	Point  messages.PolicyPoint `json:"point"`
+	Action string               `json:"action"` // PolicyBlock, PolicyRedact or PolicyAsk
+	Rule   string               `json:"rule"`
+	Source string               `json:"source"`
+	Reason string               `json:"reason"`
+	Step   int                  `json:"step,omitempty"`
+	StepID string               `json:"stepId,omitempty"` // of the plan's step
+	Tool   string               `json:"tool,omitempty"`
+	Call   string               `json:"call,omitempty"`
+	// Arguments, if not empty, take the place of those of the call.
+	Arguments string `json:"arguments,omitempty"`
+}
+
 // Kind implements Record.
 func (*Started) Kind() Kind         { return KindStarted }
 func (*Claimed) Kind() Kind         { return KindClaimed }
@@ -233,3 +250,4 @@ func (*Expired) Kind() Kind         { return KindExpired }
 func (*Finished) Kind() Kind        { return KindFinished }
 func (*BudgetWarned) Kind() Kind    { return KindBudgetWarned }
 func (*HookFailed) Kind() Kind      { return KindHookFailed }
+func (*PolicyApplied) Kind() Kind   { return KindPolicyApplied }

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -23,7 +23,7 @@ import (
 type Config struct {
 	Env  string `json:"env,omitempty"`  // variable that holds the secret
 	File string `json:"file,omitempty"` // or the file that does; white space around it does not count
-	// Hosts that the secret may be sent to over HTTP, as egress.Parse reads them. Without any it is not for HTTP.
+	// Hosts that the secret may be sent to over HTTP, as hosts.Parse reads them. Without any it is not for HTTP.
 	Hosts  []string `json:"hosts,omitempty"`
 	Header string   `json:"header,omitempty"` // default Authorization
 	Prefix *string  `json:"prefix,omitempty"` // before the secret; default "Bearer " in Authorization, else nothing
@@ -44,7 +44,7 @@ func (c *Config) Check(field string) error {
 	case len(c.Hosts) == 0 && (c.Header != "" || c.Prefix != nil):
 		return wrong("hosts", "is missing: a header is sent to the hosts that are listed, and there are none")
 	}
-	if _, err := egress.Parse(c.Hosts); err != nil {
+	if _, err := hosts.Parse(c.Hosts); err != nil {
 		return wrong("hosts", err.Error())
 	}
 	return nil
@@ -67,7 +67,7 @@ type Store struct{ named map[string]*secret }
 
 type secret struct {
 	value, header, prefix string
-	hosts                 egress.Hosts
+	hosts                 hosts.List
 }
 
 // New returns a Store of checked configurations, whose secrets get looks up.
@@ -93,7 +93,7 @@ func New(configs map[string]Config, get func(Config) (string, error)) (*Store, e
 		if c.Prefix != nil {
 			n.prefix = *c.Prefix
 		}
-		if n.hosts, err = egress.Parse(c.Hosts); err != nil {
+		if n.hosts, err = hosts.Parse(c.Hosts); err != nil {
 			return nil, &messages.FieldError{Field: field + ".hosts", Reason: err.Error()}
 		}
 		if !n.hosts.Empty() && strings.ContainsFunc(value, unprintable) {
@@ -148,7 +148,7 @@ func (s *Store) Add(name string, req *http.Request) error {
 	if !s.Has(name) {
 		return fmt.Errorf("%q: %w", strict.Shown(name), ErrUnknown)
 	}
-	n, at := s.named[name], egress.Endpoint(req.URL)
+	n, at := s.named[name], hosts.Endpoint(req.URL)
 	if !n.hosts.Lists(at) {
 		return fmt.Errorf("%q: %w: %s", name, ErrHost, at)
 	}

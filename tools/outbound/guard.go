@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 )
 
 // ErrAddress means that a name has led to an address that must not be called. Its text does not tell which.
@@ -13,7 +14,7 @@ var ErrAddress = errors.New("the host leads to an address that is not of the ope
 
 // Guard lets the open internet be dialled; an address that is listed and was asked for as one; and what private lists. A name
 // that private lists never leads to where clouds keep what their machines are trusted with.
-func Guard(hosts, private egress.Hosts) egress.Guard {
+func Guard(hosts, private hosts.List) egress.Guard {
 	return func(endpoint string, at netip.AddrPort) error {
 		ip := at.Addr()
 		if egress.Public(ip) || asked(endpoint, ip) && (hosts.Lists(endpoint) || private.Lists(endpoint)) ||

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Config is what an operator grants.
 type Config struct {
-	// Hosts that may be called, as egress.Parse reads them. One without a port may be called on the port of the scheme alone.
+	// Hosts that may be called, as hosts.Parse reads them. One without a port may be called on the port of the scheme alone.
 	Hosts     []string `json:"hosts"`
 	Methods   []string `json:"methods,omitzero"`    // default GET and HEAD
 	Private   []string `json:"private,omitzero"`    // of the hosts: those that may lead to addresses beyond the open internet
@@ -38,7 +38,7 @@ const (
 
 // policy is what the operator grants, ready to judge by.
 type policy struct {
-	hosts, private, plain egress.Hosts
+	hosts, private, plain hosts.List
 	methods               []string
 }
 
@@ -51,10 +51,10 @@ func newPolicy(c *Config) (*policy, error) {
 	for _, list := range []struct {
 		field string
 		from  []string
-		to    *egress.Hosts
+		to    *hosts.List
 	}{{"hosts", c.Hosts, &p.hosts}, {"private", c.Private, &p.private}, {"plainHttp", c.PlainHTTP, &p.plain}} {
 		var err error
-		if *list.to, err = egress.Parse(list.from); err != nil {
+		if *list.to, err = hosts.Parse(list.from); err != nil {
 			return nil, wrong(list.field, "%s", err.Error())
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 )
 
 // An address that passes is the same host to the one who judges it and to the one who dials it.
@@ -32,7 +32,7 @@ func FuzzURL(f *testing.F) {
 			t.Fatalf("%q became %q: %v", s, u, err)
 		}
 		host := again.Hostname()
-		if egress.Endpoint(again) != egress.Endpoint(u) || again.User != nil || again.Scheme != "https" && again.Scheme != "http" || host != strings.ToLower(host) {
+		if hosts.Endpoint(again) != hosts.Endpoint(u) || again.User != nil || again.Scheme != "https" && again.Scheme != "http" || host != strings.ToLower(host) {
 			t.Fatalf("%q became %q", s, again)
 		}
 		if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() != "" {

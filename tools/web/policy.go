@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -30,7 +30,7 @@ func parseURL(s string) (*url.URL, error) {
 
 // normalise puts the host of an address in the form in which it is dialled.
 func normalise(u *url.URL) error {
-	at := egress.Endpoint(u)
+	at := hosts.Endpoint(u)
 	host, port := at[:strings.LastIndexByte(at, ':')], at[strings.LastIndexByte(at, ':')+1:]
 	name := strings.Trim(host, "[]")
 	switch {
@@ -75,8 +75,8 @@ func defaultPort(u *url.URL) string {
 // judge reports whether a request may be made, by what the operator grants and the agent leaves of it. It asks no name server.
 // The error is fit for a model.
 func (p *policy) judge(method string, u *url.URL, g *messages.Grants) error {
-	at := egress.Endpoint(u)
-	left, err := egress.Parse(g.Hosts)
+	at := hosts.Endpoint(u)
+	left, err := hosts.Parse(g.Hosts)
 	switch {
 	case err != nil:
 		return fmt.Errorf("grants.hosts of the agent cannot be read: %w", err)
@@ -96,8 +96,8 @@ func (p *policy) judge(method string, u *url.URL, g *messages.Grants) error {
 }
 
 // listed reports whether the operator lists the host of an address: a host without a port stands for the port of the scheme.
-func listed(h egress.Hosts, u *url.URL) bool {
-	at := egress.Endpoint(u)
+func listed(h hosts.List, u *url.URL) bool {
+	at := hosts.Endpoint(u)
 	if strings.HasSuffix(at, ":"+defaultPort(u)) {
 		return h.Lists(at)
 	}

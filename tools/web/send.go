@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/credential"
@@ -131,7 +131,7 @@ func (h *hop) redirected(resp *outbound.Response) *hop {
 		next.body, next.headers = "", next.headers.Clone()
 		next.headers.Del("Content-Type")
 	}
-	if u.Scheme != h.url.Scheme || egress.Endpoint(u) != egress.Endpoint(h.url) {
+	if u.Scheme != h.url.Scheme || hosts.Endpoint(u) != hosts.Endpoint(h.url) {
 		next.headers = portable(next.headers)
 	}
 	return next

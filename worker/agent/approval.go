@@ -46,6 +46,22 @@ func (c *OpenCall) refuse(code messages.Code, text string) {
 	c.Answer = &messages.ToolResult{CallID: c.Call.ID, Content: messages.TextContent(text), IsError: true}
 }
 
+// judge takes what a rule made of the run's input, a reply, or a call.
+func (s *State) judge(r *record.PolicyApplied) {
+	c := s.open(r.Call)
+	switch {
+	case r.Action == messages.PolicyBlock && (r.Point == messages.PolicyReply || r.Point == messages.PolicyInput):
+		s.fail(messages.CodePolicy, r.Reason)
+	case c == nil || c.Result != nil || c.Answer != nil: // it is told, and changes nothing any longer
+	case r.Action == messages.PolicyBlock:
+		c.refuse(messages.CodePolicy, "The call was not made: "+r.Reason+".")
+	case r.Action == messages.PolicyAsk && !c.Judged:
+		c.Approve, c.Judged = true, true
+	case r.Arguments != "":
+		c.Call.Arguments = r.Arguments
+	}
+}
+
 // refusal is why a run ends for a call that was not approved.
 func refusal(tool, text string) string {
 	return fmt.Sprintf("the call of %s was not made: %s", tool, text)

@@ -96,6 +96,8 @@ func (s *State) note(r record.Record) {
 		if !r.Fatal {
 			s.warn("hook %s at %s failed: %s", r.Hook, r.On, r.Reason)
 		}
+	case *record.PolicyApplied:
+		s.warn("%s %s: %s", r.Point, r.Action, r.Reason)
 	case *record.Recalled:
 		if r.Dropped > 0 {
 			s.warn("the first %d messages of the session no longer fit and were left out", r.Dropped)

@@ -39,6 +39,7 @@ type State struct {
 	Trouble    Trouble                    `json:"trouble,omitzero"`
 	Attempts   int                        `json:"attempts"`          // claims, less those that ended a park
 	Claims     int                        `json:"claims,omitempty"`  // all of them
+	Used       []string                   `json:"used,omitempty"`    // tools that have given a result, sorted
 	Outputs    []string                   `json:"outputs,omitempty"` // workspace paths that calls wrote
 	Purpose    messages.Purpose           `json:"purpose,omitempty"` // of the last model call begun
 	Plan       *Planning                  `json:"plan,omitempty"`    // of a run that works a plan
@@ -83,7 +84,8 @@ type OpenCall struct {
 	// Approve says that the call must not begin before it is approved. The runner parks the run with reason "approval"; a Decided
 	// approves the call or is its result.
 	Approve bool          `json:"approve,omitempty"`
-	Refused messages.Code `json:"refused,omitempty"` // the approval was, and Answer says how
+	Refused messages.Code `json:"refused,omitempty"` // the call was, and Answer says how
+	Judged  bool          `json:"judged,omitempty"`  // a rule made it wait for a person, once
 }
 
 // Apply folds one entry. An error means that the log is broken or newer than this code.
@@ -203,6 +205,8 @@ func (s *State) Advance(r record.Record) error {
 		if r.Fatal {
 			s.fail(messages.CodePolicy, fmt.Sprintf("hook %s at %s failed: %s", r.Hook, r.On, r.Reason))
 		}
+	case *record.PolicyApplied:
+		s.judge(r)
 	case *record.Recalled:
 		s.recall(r)
 	case *record.Summarised:
@@ -296,6 +300,9 @@ func (s *State) returned(r *record.ToolReturned) error {
 		s.Codes[CallKey(r.Step, r.Result.CallID)] = r.Code
 	}
 	s.told(r)
+	if at, had := slices.BinarySearch(s.Used, r.Name); !had && r.Code != messages.CodePolicy && r.Code != messages.CodeInvalidInput {
+		s.Used = slices.Insert(s.Used, at, r.Name)
+	}
 	if r.Result.IsError {
 		before := s.Failure
 		defer func() {

@@ -157,6 +157,9 @@ func action(e *messages.Event) string {
 		return "told"
 	case messages.EventHookFailed:
 		return "hook " + string(data[messages.HookFailure](e).On) + " failed"
+	case messages.EventPolicyViolation:
+		d := data[messages.PolicyViolation](e)
+		return "policy " + d.Action + " " + string(d.Point) + " by " + d.Rule
 	case messages.EventRunFinished:
 		d := data[messages.RunFinished](e)
 		if d.Result.Status == messages.StatusFailed && d.Result.Error != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -43,13 +44,13 @@ type Config struct {
 // Client calls hooks. Safe for concurrent use.
 type Client struct {
 	cfg   Config
-	hosts egress.Hosts
+	hosts hosts.List
 	http  *http.Client
 }
 
 // New refuses a host that is none.
 func New(cfg Config) (*Client, error) {
-	allowed, err := egress.Parse(cfg.Hosts)
+	allowed, err := hosts.Parse(cfg.Hosts)
 	if err != nil {
 		return nil, err
 	}

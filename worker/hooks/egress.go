@@ -7,23 +7,24 @@ import (
 	"net/url"
 
 	"github.com/longshore-run/longshore/messages/egress"
+	"github.com/longshore-run/longshore/messages/hosts"
 )
 
 // check reports whether the operator listed the host of a URL. One that is listed without a port may be called on any.
-func check(hosts egress.Hosts, u *url.URL) error {
-	switch at := egress.Endpoint(u); {
-	case hosts.Empty():
+func check(listed hosts.List, u *url.URL) error {
+	switch at := hosts.Endpoint(u); {
+	case listed.Empty():
 		return errors.New("HTTP hooks are off: the operator lists the hosts that may be called in LONGSHORE_HOOK_HOSTS")
-	case !hosts.Lists(at):
+	case !listed.Lists(at):
 		return fmt.Errorf("the host %s is not one that the operator listed in LONGSHORE_HOOK_HOSTS", at)
 	}
 	return nil
 }
 
 // guard refuses addresses that are not of the open internet, unless the operator listed them or allowed all.
-func guard(hosts egress.Hosts, private bool) egress.Guard {
+func guard(listed hosts.List, private bool) egress.Guard {
 	return func(_ string, at netip.AddrPort) error {
-		if private || hosts.ListsAddress(at) || egress.Public(at.Addr()) {
+		if private || listed.ListsAddress(at) || egress.Public(at.Addr()) {
 			return nil
 		}
 		return fmt.Errorf("the address %s is not of the open internet; list it in LONGSHORE_HOOK_HOSTS, with that port or without any, or set LONGSHORE_HOOK_PRIVATE", at)

@@ -70,6 +70,7 @@ type Set struct {
 	Fit       Fit
 	Quota     Quota
 	Semaphore Semaphore
+	Policy    Gate // default: there are no rules
 	Hooks     Gate // default: there are none
 	Provider  Provider
 	Approval  Gate // default: every call may be made
@@ -88,6 +89,7 @@ func (s *Set) InOrder() Gates {
 		{"budget warnings", "warn that a soft share of a cap is used", Func(s.Budget.warn)},
 		{"quota", "keeps a run whose tenant begins too many, or has spent its ceiling", &s.Quota},
 		{"semaphore", "gives the run its permits under the caps of its tenant, its agent and its concurrency key", &s.Semaphore},
+		{"policy", "refuses calls, cleans their arguments, or has them wait for a person, by the rules of fleet, tenant and agent", orPass(s.Policy)},
 		{"hooks", "calls the hooks that are to be asked or told first", orPass(s.Hooks)},
 		// Of a run that has its permits: its hooks are told first.
 		{"pause", "keeps a run whose tenant, agent or provider is paused", Func(s.Semaphore.pause)},

@@ -22,6 +22,9 @@ type claimer struct {
 	voice   *voice
 	limits  *limits.Set
 	settle  *settlement
+	rules   *policyWork
+
+	cleaned []record.Record // what rules took out of the input of a run that is about to begin; written by open
 
 	raced    bool   // others appended meanwhile; written by claim
 	count    int    // claims by this ticket, as far as the log was read; written by heads
@@ -286,7 +289,8 @@ func (x *claimer) begin(ctx context.Context) (bool, Outcome, error) {
 		}
 	}
 	x.limits.Quota.Start(ctx, x.ticket.Queued)
-	if _, err := x.journal.commitAt(ctx, started, x.newClaim()); err != nil {
+	first := append([]record.Record{started}, x.cleaned...)
+	if _, err := x.journal.commitAt(ctx, append(first, x.newClaim())...); err != nil {
 		return false, Return, err
 	}
 	x.ticket.Body = nil // the log has it
@@ -296,10 +300,14 @@ func (x *claimer) begin(ctx context.Context) (bool, Outcome, error) {
 
 // refuse ends a task that cannot be worked: its run fails and the task is dead-lettered.
 func (x *claimer) refuse(ctx context.Context, started *record.Started, why *messages.RunError) (bool, Outcome, error) {
-	started.Raw = x.ticket.Body // the dead letter shows it as it came
+	withheld := why.Code == messages.CodePolicy // neither the log nor a dead letter may have it
+	if !withheld {
+		started.Raw = x.ticket.Body // the dead letter shows it as it came
+	}
 	now := x.now()
 	res := messages.EndedResult(x.run, &started.Task, messages.StatusFailed, why, now, now)
-	if _, err := x.journal.append(ctx, 0, &record.Head{}, started, &record.Finished{Result: res, Dead: true}); err != nil {
+	entry := append([]record.Record{started}, x.cleaned...)
+	if _, err := x.journal.append(ctx, 0, &record.Head{}, append(entry, &record.Finished{Result: res, Dead: !withheld})...); err != nil {
 		return false, Return, err
 	}
 	x.voice.recountEnd(ctx, &res)
@@ -345,6 +353,11 @@ func (x *claimer) open(ctx context.Context) (*record.Started, error) {
 	}
 	if err := agent.CheckOutputSchema(&started.Task, &started.Agent); err != nil {
 		return started, &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}
+	}
+	var blocked *messages.RunError
+	x.cleaned, blocked = x.rules.input(started)
+	if blocked != nil {
+		return started, blocked
 	}
 	return started, nil
 }

@@ -23,6 +23,7 @@ type execution struct {
 	limits       limits.Set // what may hold the run back
 	dec          decider
 	hooks        hookWork
+	rules        policyWork
 	calls        callBook
 	models       modelWork
 	tools        toolWork
@@ -45,13 +46,14 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.calls = callBook{
 		job: j, asks: x.hooks.decideFirst, args: map[string]json.RawMessage{}, flying: map[string]bool{}, parks: map[string]*tools.Park{},
 	}
+	x.rules = policyWork{job: j, calls: &x.calls}
 	x.hooks = hookWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls}
 	x.setLimits()
 	x.dec = decider{job: j, hooks: &x.hooks, limits: &x.limits, gates: x.limits.InOrder()}
 	x.settle = settlement{job: j, journal: &x.journal, voice: &x.voice}
-	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle}
-	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits}
-	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims}
+	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle, rules: &x.rules}
+	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits, rules: &x.rules}
+	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules}
 	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits}
 	return x
 }
@@ -68,6 +70,7 @@ func (x *execution) setLimits() {
 	}
 	l.Quota = limits.Quota{Quotas: cfg.Quotas, Run: x.run, Now: x.now, Log: cfg.Log}
 	l.Semaphore = limits.Semaphore{Permits: k, Flying: x.calls.anyFlying}
+	l.Policy = limits.Func(x.rules.beforeCalls)
 	l.Hooks = limits.Func(x.hooks.beforeHooks)
 	l.Provider = limits.Provider{Now: x.now, Redact: cfg.Redact, LongWait: cfg.LongWait, Key: x.key}
 	l.Approval = limits.Func(x.calls.beforeCalls)

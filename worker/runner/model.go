@@ -27,6 +27,7 @@ type modelWork struct {
 	hooks   *hookWork
 	calls   *callBook
 	limits  *limits.Set
+	rules   *policyWork
 
 	repeats bool // an owner that was lost may have made the call that is to be made next; written by work and callModel
 	outages int  // rounds of attempts in a row that did not reach the model; written by replied and outlives
@@ -60,7 +61,11 @@ func (x *modelWork) callModel(ctx context.Context, a *agent.CallModel) (agent.Ac
 		stop()
 		return x.summarised(ctx, x.now().Sub(began).Milliseconds(), reply, err)
 	}
-	live, failures := x.hooks.tell(ctx, x.live(a.Step))
+	var live LiveReply = unseen{}
+	failures := func() []record.Record { return nil }
+	if !x.rules.silent(x.journal.state.Agent) {
+		live, failures = x.hooks.tell(ctx, x.live(a.Step))
+	}
 	reply, first, err := x.stream(x.ask(ctx, call, begin, a, live), live)
 	stop()
 	x.journal.heard()
@@ -130,6 +135,7 @@ func (x *modelWork) replied(
 		msg.Role = messages.RoleAssistant
 		msg.Content = x.redact(x.kept(msg.Content))
 		uniqueIDs(&msg)
+		also = append(x.rules.reply(x.journal.state, &msg), also...)
 		x.calls.renew()
 		x.outages = 0
 		x.calls.checkAll(&msg, x.journal.state.Tools)

@@ -64,6 +64,9 @@ type Config struct {
 	// messages.ErrUnknownPrompt, fails the run.
 	Prompt func(ctx context.Context, def *messages.Definition, task *messages.Task) error
 
+	// Policies are the rules of the fleet and of a tenant; those of an agent are in its definition. Default: none.
+	Policies func(tenant string) []policy.Layer
+
 	Quotas limits.Quotas   // hold back runs of tenants; default: none is held
 	Fleet  Fleet           // the other workers; default: nothing is known of them
 	Labels messages.Labels // of this worker, for tasks that require them

@@ -56,6 +56,9 @@ func (x *voice) recountOne(ctx context.Context, r record.Record) {
 	case *record.HookFailed:
 		x.sayOf(ctx, r.Step, slog.LevelWarn, "hook failed", slog.String("hook", r.Hook), slog.String("on", string(r.On)), x.said("err", r.Reason),
 			slog.Bool("fatal", r.Fatal))
+	case *record.PolicyApplied:
+		x.sayOf(ctx, r.Step, slog.LevelWarn, "policy applied", slog.String("action", r.Action), slog.String("point", string(r.Point)),
+			slog.String("rule", r.Rule), slog.String("source", r.Source), x.said("tool", r.Tool))
 	case *record.BudgetWarned:
 		x.say(ctx, slog.LevelWarn, "budget is nearly used up", slog.String("limit", r.Limit), slog.Float64("spent", r.Spent),
 			slog.Float64("allowed", r.Allowed))

@@ -24,6 +24,7 @@ type toolWork struct {
 	calls   *callBook
 	hooks   *hookWork
 	claims  *claimer
+	rules   *policyWork
 
 	shared *sandbox.Workspace // the named one of the task, held until the ticket is done with; written by await
 }
@@ -143,6 +144,11 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 	if len(content) == 0 {
 		content = messages.TextContent("")
 	}
+	content, applied, blocked := x.rules.text(x.journal.state, messages.PolicyOutput, a.call, content)
+	if blocked != nil {
+		a.result = tools.Result{Content: messages.TextContent("The result was withheld: " + blocked.Reason + "."), IsError: true, Code: messages.CodePolicy}
+		content = a.result.Content
+	}
 	r := &record.ToolReturned{
 		Step: x.journal.state.Step, Name: a.call.Name, Millis: a.millis,
 		Result: messages.ToolResult{CallID: a.call.ID, Content: x.redact(content), IsError: a.result.IsError},
@@ -156,5 +162,5 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)
 	}
 	x.hooks.owe(a.call, r)
-	return x.journal.commitPaid(r)
+	return x.journal.commitPaid(append([]record.Record{r}, applied...)...)
 }

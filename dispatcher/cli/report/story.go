@@ -60,6 +60,10 @@ func (r *run) tell(e *messages.Event) render.Line {
 		return told(e, r.budgetWarned)
 	case messages.EventHookFailed:
 		return told(e, r.hookFailed)
+	case messages.EventPolicyViolation:
+		return told(e, func(d messages.PolicyViolation) render.Line {
+			return render.Line{Mark: render.Attention, Text: fmt.Sprintf("policy: %s %s: %s", d.Action, d.Point, d.Reason)}
+		})
 	case messages.EventSteered:
 		return told(e, r.steered)
 	case messages.EventRunFinished:

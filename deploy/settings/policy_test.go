@@ -1,0 +1,65 @@
+package settings_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/deploy/settings"
+)
+
+func policyFile(t *testing.T, spec string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(name, []byte("apiVersion: longshore.run/v1\nkind: Policy\nspec:\n"+spec), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestPolicyFile(t *testing.T) {
+	file := policyFile(t, "  fleet: {tools: {deny: [shell]}}\n  tenants: {acme: {hosts: [api.acme.example]}}\n")
+	s, err := worker("", "LONGSHORE_POLICY="+file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, own := s.Rules("acme")
+	if fleet == nil || fleet.Tools.Deny[0] != "shell" || own == nil || own.Hosts[0] != "api.acme.example" {
+		t.Errorf("rules %+v, %+v", fleet, own)
+	}
+	if _, other := s.Rules("other"); other != nil {
+		t.Errorf("rules of another tenant: %+v", other)
+	}
+	if s, err := worker(""); err != nil {
+		t.Error(err)
+	} else if fleet, own := s.Rules("acme"); fleet != nil || own != nil {
+		t.Errorf("without a file: %+v, %+v", fleet, own)
+	}
+}
+
+func TestWrongPolicyFiles(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"an unknown field":   {"  fleet: {tool: {}}", "spec.fleet.tool: unknown field"},
+		"a broken pattern":   {"  fleet: {content: [{name: a, pattern: '('}]}", "spec.fleet.content[0].pattern: "},
+		"any text":           {"  fleet: {content: [{name: a, pattern: 'x*'}]}", "spec.fleet.content[0].pattern: matches the empty text"},
+		"a strange category": {"  tenants: {acme: {content: [{name: a, category: poem}]}}", "spec.tenants.acme.content[0].category: must be one of card, email"},
+		"a strange tenant":   {"  tenants: {'a b': {}}", "spec.tenants.a b"},
+		"an empty tenant":    {"  tenants: {acme: null}", "spec.tenants.acme"},
+		"half a taint":       {"  fleet: {taint: {private: [sql_*], untrusted: [http_request], egress: []}}", "spec.fleet.taint.egress: is missing"},
+		"a host of nonsense": {"  fleet: {hosts: ['https://x/']}", "spec.fleet.hosts[0]: is not a host"},
+		"a tool of nonsense": {"  fleet: {tools: {deny: ['a b']}}", "spec.fleet.tools.deny[0]: must be a tool's name"},
+		"an action":          {"  fleet: {content: [{name: a, category: email, action: burn}]}", "spec.fleet.content[0].action: must be redact or block"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := policyFile(t, c.spec)
+			_, err := worker("", "LONGSHORE_POLICY="+file)
+			if err == nil || !strings.HasPrefix(err.Error(), "LONGSHORE_POLICY: "+file+": ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+	if _, err := settings.ParsePolicy(nil); err == nil {
+		t.Error("an empty file is taken")
+	}
+}

@@ -1,0 +1,401 @@
+package policy
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/hosts"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Layer is a policy and whose it is: "fleet", "tenant acme", "agent reporter".
+type Layer struct {
+	Source string
+	Policy *messages.Policy // nil: no rules
+}
+
+// Rules are the policies that hold for a run, ready to be asked. They never change, so any number of goroutines may use them.
+// Nil Rules allow everything.
+type Rules struct {
+	layers []layer
+}
+
+type layer struct {
+	source  string
+	tools   *messages.ToolRules
+	hosts   *hosts.List
+	content []content
+	approve []approve
+	taint   *messages.TaintRule
+}
+
+type content struct {
+	messages.ContentRule
+
+	find func(string) []span
+}
+
+type approve struct {
+	messages.ApproveRule
+
+	pattern *regexp.Regexp
+	hosts   hosts.List
+}
+
+// NewRules returns the rules of checked policies, nil when there are none.
+func NewRules(layers ...Layer) (*Rules, error) {
+	r := &Rules{}
+	for _, l := range layers {
+		if l.Policy == nil {
+			continue
+		}
+		made, err := newLayer(l)
+		if err != nil {
+			return nil, fmt.Errorf("policy of %s: %w", l.Source, err)
+		}
+		r.layers = append(r.layers, made)
+	}
+	if len(r.layers) == 0 {
+		return nil, nil //nolint:nilnil // documented
+	}
+	return r, nil
+}
+
+func newLayer(l Layer) (made layer, err error) {
+	p := l.Policy
+	made = layer{source: l.Source, tools: p.Tools, taint: p.Taint}
+	if p.Hosts != nil {
+		listed, err := hosts.Parse(p.Hosts)
+		if err != nil {
+			return made, err
+		}
+		made.hosts = &listed
+	}
+	for _, c := range p.Content {
+		find := detectors()[c.Category].find
+		if c.Pattern != "" {
+			re, err := regexp.Compile(c.Pattern)
+			if err != nil {
+				return made, err
+			}
+			find = detector{pattern: re}.find
+		}
+		made.content = append(made.content, content{c, find})
+	}
+	for _, a := range p.Approve {
+		rule := approve{ApproveRule: a}
+		if rule.pattern, err = regexp.Compile(a.Pattern); err != nil {
+			return made, err
+		}
+		if rule.hosts, err = hosts.Parse(a.Hosts); err != nil {
+			return made, err
+		}
+		made.approve = append(made.approve, rule)
+	}
+	return made, nil
+}
+
+// Finding is what a rule makes of something: it blocks or redacts it, or has a call wait for a person. The reason names the
+// rule and repeats nothing of what it hides.
+type Finding struct {
+	Point  messages.PolicyPoint
+	Action string // messages.PolicyBlock, PolicyRedact or PolicyAsk
+	Rule   string
+	Source string
+	Reason string
+}
+
+func (l *layer) finding(at messages.PolicyPoint, action, rule, format string, args ...any) Finding {
+	reason := fmt.Sprintf(format, args...)
+	return Finding{at, action, rule, l.source, fmt.Sprintf("%s (rule %s of the %s)", reason, rule, l.source)}
+}
+
+// maxRounds bounds how often a text is looked at again.
+const maxRounds = 8
+
+// Text applies the content rules of a point. Blocked text comes back empty, with the finding that blocks it last. What a rule finds
+// only once another has taken something out is taken out too.
+func (r *Rules) Text(at messages.PolicyPoint, tool, text string) (out string, found []Finding, blocked bool) {
+	for range maxRounds {
+		next, fs, stop := r.once(at, tool, text)
+		for _, f := range fs {
+			if !slices.Contains(found, f) {
+				found = append(found, f)
+			}
+		}
+		if stop || next == text {
+			return next, found, stop
+		}
+		text = next
+	}
+	return Mark, found, false // a rule finds the mark itself
+}
+
+// once is one round of Text.
+func (r *Rules) once(at messages.PolicyPoint, tool, text string) (out string, found []Finding, blocked bool) {
+	if r == nil || text == "" {
+		return text, nil, false
+	}
+	var hidden []span
+	for i := range r.layers {
+		l := &r.layers[i]
+		for j := range l.content {
+			c := &l.content[j]
+			if !c.applies(at, tool) {
+				continue
+			}
+			places := c.find(text)
+			if len(places) == 0 {
+				continue
+			}
+			if c.Action == messages.PolicyBlock {
+				return "", append(found, l.finding(at, messages.PolicyBlock, c.Name, "it holds %s, which is not allowed here", c.what())), true
+			}
+			hidden = append(hidden, places...)
+			found = append(found, l.finding(at, messages.PolicyRedact, c.Name, "%s was taken out", c.what()))
+		}
+	}
+	if len(hidden) == 0 {
+		return text, nil, false
+	}
+	slices.SortFunc(hidden, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	joined := hidden[:0]
+	for _, next := range hidden {
+		joined = join(joined, next)
+	}
+	return string(cover(nil, text, joined)), found, false
+}
+
+// Judges reports whether a content rule looks at a point.
+func (r *Rules) Judges(at messages.PolicyPoint) bool {
+	if r == nil {
+		return false
+	}
+	return slices.ContainsFunc(r.layers, func(l layer) bool {
+		return slices.ContainsFunc(l.content, func(c content) bool { return len(c.At) == 0 || slices.Contains(c.At, at) })
+	})
+}
+
+func (c *content) applies(at messages.PolicyPoint, tool string) bool {
+	if len(c.At) > 0 && !slices.Contains(c.At, at) {
+		return false
+	}
+	return at == messages.PolicyReply || at == messages.PolicyInput || len(c.Tools) == 0 || messages.Names(c.Tools, tool)
+}
+
+// what the rule looks for, in words.
+func (c *content) what() string {
+	switch c.Category {
+	case "":
+		return "text that matches a pattern"
+	case "email":
+		return "an e-mail address"
+	case "phone":
+		return "a phone number"
+	case "card":
+		return "a card number"
+	case "iban":
+		return "an IBAN"
+	case "ssn":
+		return "a social security number"
+	default:
+		return "a key or token"
+	}
+}
+
+// Call judges a call that a model asks for, before its arguments are checked against the tool's schema. It returns the
+// arguments to use in place of those given. A refusal is the finding that forbids the call.
+func (r *Rules) Call(tool, arguments string) (use string, found []Finding, refusal *Finding) {
+	if r == nil {
+		return arguments, nil, nil
+	}
+	for i := range r.layers {
+		l := &r.layers[i]
+		if t := l.tools; t != nil {
+			switch {
+			case messages.Names(t.Deny, tool):
+				return "", nil, new(l.finding(messages.PolicyPlan, messages.PolicyBlock, "tools.deny", "the tool %s is not allowed", tool))
+			case t.Allow != nil && !messages.Names(t.Allow, tool):
+				return "", nil, new(l.finding(messages.PolicyPlan, messages.PolicyBlock, "tools.allow", "the tool %s is not allowed", tool))
+			}
+		}
+		if l.hosts == nil {
+			continue
+		}
+		for _, at := range endpoints(arguments) {
+			if !l.hosts.Lists(at) {
+				return "", nil, new(l.finding(messages.PolicyArguments, messages.PolicyBlock, "hosts", "the host %s is not allowed", strict.Shown(at)))
+			}
+		}
+	}
+	return r.JSON(messages.PolicyArguments, tool, arguments)
+}
+
+// JSON applies the content rules of a point to each text in a JSON value, names of fields and numbers included. What is not JSON
+// is one text. The refusal is the finding that blocks it.
+func (r *Rules) JSON(at messages.PolicyPoint, tool, value string) (use string, found []Finding, refusal *Finding) {
+	if r == nil || value == "" {
+		return value, nil, nil
+	}
+	var blocked *Finding
+	judge := func(text string) string {
+		out, fs, b := r.Text(at, tool, text)
+		for _, f := range fs {
+			if !slices.Contains(found, f) {
+				found = append(found, f)
+			}
+		}
+		if b && blocked == nil {
+			blocked = &fs[len(fs)-1]
+		}
+		return out
+	}
+	tree, err := parse(value)
+	if err != nil {
+		use = judge(value)
+	} else if changed, did := walk(tree, judge); did {
+		data, err := json.Marshal(changed)
+		if err != nil {
+			data = []byte("{}")
+		}
+		use = string(data)
+	} else {
+		use = value
+	}
+	if blocked != nil {
+		return "", nil, blocked
+	}
+	return use, found, nil
+}
+
+func parse(arguments string) (tree any, err error) {
+	dec := json.NewDecoder(strings.NewReader(arguments))
+	dec.UseNumber()
+	err = dec.Decode(&tree)
+	return tree, err
+}
+
+// walk replaces every text in a tree by what judge makes of it, and reports whether any changed. A number is a text too.
+func walk(v any, judge func(string) string) (_ any, changed bool) {
+	switch v := v.(type) {
+	case string:
+		out := judge(v)
+		return out, out != v
+	case json.Number:
+		if out := judge(v.String()); out != v.String() {
+			return out, true
+		}
+	case []any:
+		for i := range v {
+			out, c := walk(v[i], judge)
+			v[i], changed = out, changed || c
+		}
+		return v, changed
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			out, c := walk(v[key], judge)
+			if name := judge(key); name != key {
+				delete(v, key)
+				key, c = name, true
+			}
+			v[key], changed = out, changed || c
+		}
+		return v, changed
+	}
+	return v, false
+}
+
+// Asked is a call that a rule may have wait for a person.
+type Asked struct {
+	Tool      string
+	Arguments json.RawMessage // that passed the tool's schema
+	First     bool            // of its tool in the run
+	Cost      float64         // of the run so far, in US dollars
+	Had       []string        // tools whose results the run has had
+}
+
+// Asks returns the first rule that has a call wait for a person, nil when none does.
+func (r *Rules) Asks(c Asked) *Finding {
+	if r == nil {
+		return nil
+	}
+	for i := range r.layers {
+		l := &r.layers[i]
+		for j := range l.approve {
+			if a := &l.approve[j]; a.fits(&c) {
+				return new(l.finding(messages.PolicyArguments, messages.PolicyAsk, a.Name, "a person must agree to this call"))
+			}
+		}
+		if t := l.taint; t != nil && messages.Names(t.Egress, c.Tool) && anyNamed(t.Private, c.Had) && anyNamed(t.Untrusted, c.Had) {
+			return new(l.finding(messages.PolicyPlan, messages.PolicyAsk, "taint",
+				"the run has read private and untrusted data, so a person must agree to what leaves it"))
+		}
+	}
+	return nil
+}
+
+func anyNamed(list, tools []string) bool {
+	return slices.ContainsFunc(tools, func(t string) bool { return messages.Names(list, t) })
+}
+
+func (a *approve) fits(c *Asked) bool {
+	if !messages.Names([]string{a.Tool}, c.Tool) || a.First && !c.First || a.CostAbove != nil && c.Cost <= *a.CostAbove {
+		return false
+	}
+	if a.Pattern != "" {
+		text, ok := argument(c.Arguments, a.Argument)
+		if !ok || !a.pattern.MatchString(text) {
+			return false
+		}
+	}
+	return len(a.Hosts) == 0 || slices.ContainsFunc(endpoints(string(c.Arguments)), a.hosts.Lists)
+}
+
+// argument is the value at a path of dots in the arguments: a text as it is, anything else as JSON.
+func argument(args json.RawMessage, path string) (text string, ok bool) {
+	if path == "" {
+		return string(args), true
+	}
+	tree, err := parse(string(args))
+	if err != nil {
+		return "", false
+	}
+	for part := range strings.SplitSeq(path, ".") {
+		fields, isObject := tree.(map[string]any)
+		if tree, ok = fields[part]; !isObject || !ok {
+			return "", false
+		}
+	}
+	if s, isText := tree.(string); isText {
+		return s, true
+	}
+	data, err := json.Marshal(tree)
+	return string(bytes.TrimSpace(data)), err == nil
+}
+
+// endpoints are the hosts with ports of the http and https URLs that are texts in the arguments.
+func endpoints(arguments string) (all []string) {
+	tree, err := parse(arguments)
+	if err != nil {
+		return nil
+	}
+	walk(tree, func(text string) string {
+		for word := range strings.FieldsSeq(text) {
+			u, err := url.Parse(strings.Trim(word, `"'<>()[],`))
+			if err == nil && (strings.EqualFold(u.Scheme, "http") || strings.EqualFold(u.Scheme, "https")) && u.Hostname() != "" {
+				u.Scheme = strings.ToLower(u.Scheme)
+				all = append(all, hosts.Endpoint(u))
+			}
+		}
+		return text
+	})
+	return all
+}

@@ -1,0 +1,222 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/worker/policy"
+)
+
+// rules are those of one policy, written as JSON.
+func rules(t testing.TB, source, asJSON string) *policy.Rules {
+	t.Helper()
+	r, err := policy.NewRules(layer(t, source, asJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func layer(t testing.TB, source, asJSON string) policy.Layer {
+	t.Helper()
+	p := new(messages.Policy)
+	if err := json.Unmarshal([]byte(asJSON), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Check("policy"); err != nil {
+		t.Fatal(err)
+	}
+	return policy.Layer{Source: source, Policy: p}
+}
+
+func TestCategories(t *testing.T) {
+	for category, c := range map[string]struct{ found, left []string }{
+		"email": {[]string{"ann@example.com", "a.b+c@mail.example.co.uk"}, []string{"@ann", "ann@localhost", "user@host:22"}},
+		"phone": {[]string{"+49 30 1234567", "+14155550123", "(415) 555-0123", "415-555-0123"}, []string{"+1", "12-34", "2026-11-23 10:00", "1234567"}},
+		"card":  {[]string{"4111111111111111", "4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"}, []string{"4111111111111112", "0000000000000000", "123456789012"}},
+		"iban":  {[]string{"DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"}, []string{"DE89370400440532013001", "AB12"}},
+		"ssn":   {[]string{"078-05-1120"}, []string{"000-12-3456", "666-12-3456", "912-12-3456", "123-00-4567", "123-45-0000", "1234-56-7890"}},
+		"key": {
+			[]string{
+				"sk-proj-" + strings.Repeat("a1", 10), "ghp_" + strings.Repeat("A", 36), "AKIA" + strings.Repeat("Z", 16), "xoxb-1234567890-abc",
+				"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+			},
+			[]string{"sk-short", "task-force-of-many-words-here", "AKIA", "-----BEGIN CERTIFICATE-----"},
+		},
+	} {
+		r := rules(t, "fleet", fmt.Sprintf(`{"content":[{"name":"r","category":%q}]}`, category))
+		for _, text := range c.found {
+			out, found, blocked := r.Text(messages.PolicyOutput, "t", "before "+text+" after")
+			if out != "before [redacted] after" || len(found) != 1 || blocked {
+				t.Errorf("%s %q: %q, %v", category, text, out, found)
+			}
+			if len(found) > 0 && strings.Contains(found[0].Reason, text) {
+				t.Errorf("%s: the reason repeats it: %s", category, found[0].Reason)
+			}
+		}
+		for _, text := range c.left {
+			if out, _, _ := r.Text(messages.PolicyOutput, "t", "before "+text+" after"); out != "before "+text+" after" {
+				t.Errorf("%s %q became %q", category, text, out)
+			}
+		}
+	}
+	if len(messages.PolicyCategories()) != 6 {
+		t.Error("a category is without cases")
+	}
+}
+
+func TestCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy, tool, args string
+		use, rule          string // the arguments in use, and the rule that refuses the call or changed it
+		refused            bool
+	}{
+		"no rules":              {`{}`, "shell", `{}`, `{}`, "", false},
+		"denied":                {`{"tools":{"deny":["shell"]}}`, "shell", `{}`, "", "tools.deny", true},
+		"denied by a star":      {`{"tools":{"deny":["mcp_*"]}}`, "mcp_x", `{}`, "", "tools.deny", true},
+		"another is denied":     {`{"tools":{"deny":["mcp_*"]}}`, "amcp_x", `{}`, `{}`, "", false},
+		"allowed":               {`{"tools":{"allow":["read_*"]}}`, "read_file", `{}`, `{}`, "", false},
+		"not allowed":           {`{"tools":{"allow":["read_*"]}}`, "write_file", `{}`, "", "tools.allow", true},
+		"none is allowed":       {`{"tools":{"allow":[]}}`, "read_file", `{}`, "", "tools.allow", true},
+		"deny goes first":       {`{"tools":{"allow":["a"],"deny":["a"]}}`, "a", `{}`, "", "tools.deny", true},
+		"a host":                {`{"hosts":["*.example.com"]}`, "get", `{"url":"https://a.example.com/x"}`, `{"url":"https://a.example.com/x"}`, "", false},
+		"another host":          {`{"hosts":["*.example.com"]}`, "get", `{"url":"https://evil.net/?a.example.com"}`, "", "hosts", true},
+		"a host in a list":      {`{"hosts":["a.example"]}`, "get", `{"all":[{"at":"see HTTPS://EVIL.net/x"}]}`, "", "hosts", true},
+		"no hosts":              {`{"hosts":[]}`, "get", `{"url":"http://a.example"}`, "", "hosts", true},
+		"no URL":                {`{"hosts":[]}`, "get", `{"q":"what is a http server"}`, `{"q":"what is a http server"}`, "", false},
+		"an argument":           {`{"content":[{"name":"m","category":"email"}]}`, "t", `{"a":[{"b":"to ann@example.com"}]}`, `{"a":[{"b":"to [redacted]"}]}`, "m", false},
+		"a name of a field":     {`{"content":[{"name":"m","category":"email"}]}`, "t", `{"ann@example.com":1}`, `{"[redacted]":1}`, "m", false},
+		"a number":              {`{"content":[{"name":"c","category":"card"}]}`, "t", `{"n":4111111111111111}`, `{"n":"[redacted]"}`, "c", false},
+		"an escape":             {`{"content":[{"name":"m","category":"email"}]}`, "t", `{"a":"ann\u0040example.com"}`, `{"a":"[redacted]"}`, "m", false},
+		"a blocked argument":    {`{"content":[{"name":"m","pattern":"(?i)drop table","action":"block"}]}`, "t", `{"q":"DROP TABLE users"}`, "", "m", true},
+		"of another tool":       {`{"content":[{"name":"m","tools":["u"],"category":"email"}]}`, "t", `{"a":"ann@example.com"}`, `{"a":"ann@example.com"}`, "", false},
+		"at another point":      {`{"content":[{"name":"m","at":["output"],"category":"email"}]}`, "t", `{"a":"ann@example.com"}`, `{"a":"ann@example.com"}`, "", false},
+		"arguments of nonsense": {`{"content":[{"name":"m","category":"email"}]}`, "t", `{"a":"ann@example.com`, `{"a":"[redacted]`, "m", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			use, found, refusal := rules(t, "agent a", c.policy).Call(c.tool, c.args)
+			if (refusal != nil) != c.refused || use != c.use {
+				t.Fatalf("%q, refusal %v", use, refusal)
+			}
+			switch {
+			case refusal != nil:
+				if refusal.Rule != c.rule || refusal.Source != "agent a" || !strings.HasSuffix(refusal.Reason, "(rule "+c.rule+" of the agent a)") {
+					t.Errorf("refused by %+v", refusal)
+				}
+			case c.rule == "":
+				if len(found) > 0 {
+					t.Errorf("found %+v", found)
+				}
+			case len(found) != 1 || found[0].Rule != c.rule:
+				t.Errorf("found %+v", found)
+			}
+		})
+	}
+}
+
+// Rules of the fleet, the tenant and the agent hold together: what one of them forbids no other allows.
+func TestTheStricterWins(t *testing.T) {
+	r, err := policy.NewRules(
+		layer(t, "fleet", `{"tools":{"deny":["shell"]},"hosts":["a.example","b.example"]}`),
+		policy.Layer{Source: "tenant acme"},
+		layer(t, "agent x", `{"tools":{"allow":["shell","get"]},"hosts":["b.example","c.example"]}`),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tool, url, source string }{
+		{"shell", "", "fleet"}, {"other", "", "agent x"}, {"get", "https://a.example", "agent x"}, {"get", "https://c.example", "fleet"}, {"get", "https://b.example", ""},
+	} {
+		_, _, refusal := r.Call(c.tool, fmt.Sprintf(`{"url":%q}`, c.url))
+		if (refusal == nil) != (c.source == "") || refusal != nil && refusal.Source != c.source {
+			t.Errorf("%s %s: %+v, want %q", c.tool, c.url, refusal, c.source)
+		}
+	}
+	if none, err := policy.NewRules(policy.Layer{Source: "fleet"}); none != nil || err != nil {
+		t.Errorf("no rules are %v, %v", none, err)
+	}
+}
+
+func TestAsks(t *testing.T) {
+	const taint = `{"taint":{"private":["sql_*"],"untrusted":["http_get"],"egress":["http_post","mail"]}}`
+	for name, c := range map[string]struct {
+		policy string
+		call   policy.Asked
+		rule   string
+	}{
+		"a tool":                 {`{"approve":[{"name":"r","tool":"mail"}]}`, policy.Asked{Tool: "mail"}, "r"},
+		"another tool":           {`{"approve":[{"name":"r","tool":"mail"}]}`, policy.Asked{Tool: "mailbox"}, ""},
+		"an argument":            {`{"approve":[{"name":"r","tool":"*","argument":"to.host","pattern":"^prod"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"to":{"host":"prod-1"}}`)}, "r"},
+		"another argument":       {`{"approve":[{"name":"r","tool":"*","argument":"to.host","pattern":"^prod"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"host":"prod-1"}`)}, ""},
+		"a number":               {`{"approve":[{"name":"r","tool":"*","argument":"n","pattern":"^[0-9]{4,}$"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"n":1000}`)}, "r"},
+		"the whole of them":      {`{"approve":[{"name":"r","tool":"*","pattern":"force"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"force":true}`)}, "r"},
+		"a host":                 {`{"approve":[{"name":"r","tool":"*","hosts":["*.prod.example"]}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"u":"https://a.prod.example/"}`)}, "r"},
+		"another host":           {`{"approve":[{"name":"r","tool":"*","hosts":["*.prod.example"]}]}`, policy.Asked{Tool: "t", Arguments: []byte(`{"u":"https://a.test.example/"}`)}, ""},
+		"the first":              {`{"approve":[{"name":"r","tool":"t","first":true}]}`, policy.Asked{Tool: "t", First: true}, "r"},
+		"the second":             {`{"approve":[{"name":"r","tool":"t","first":true}]}`, policy.Asked{Tool: "t"}, ""},
+		"an expensive run":       {`{"approve":[{"name":"r","tool":"t","costAbove":1}]}`, policy.Asked{Tool: "t", Cost: 1.01}, "r"},
+		"a cheap run":            {`{"approve":[{"name":"r","tool":"t","costAbove":1}]}`, policy.Asked{Tool: "t", Cost: 1}, ""},
+		"private data leaves":    {taint, policy.Asked{Tool: "mail", Had: []string{"http_get", "sql_query"}}, "taint"},
+		"only private":           {taint, policy.Asked{Tool: "mail", Had: []string{"sql_query"}}, ""},
+		"only untrusted":         {taint, policy.Asked{Tool: "mail", Had: []string{"http_get"}}, ""},
+		"it stays in the run":    {taint, policy.Asked{Tool: "write_file", Had: []string{"http_get", "sql_query"}}, ""},
+		"of arguments that lack": {`{"approve":[{"name":"r","tool":"*","argument":"a","pattern":".*"}]}`, policy.Asked{Tool: "t", Arguments: []byte(`[]`)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := rules(t, "fleet", c.policy).Asks(c.call)
+			if (f == nil) != (c.rule == "") || f != nil && (f.Rule != c.rule || f.Action != messages.PolicyAsk) {
+				t.Errorf("%+v, want %q", f, c.rule)
+			}
+		})
+	}
+	var none *policy.Rules
+	if none.Asks(policy.Asked{Tool: "t"}) != nil || none.Judges(messages.PolicyReply) {
+		t.Error("no rules ask")
+	}
+}
+
+// Redacting what was redacted changes nothing, and JSON stays JSON.
+func FuzzCall(f *testing.F) {
+	for _, args := range []string{`{"a":"ann@example.com","n":4111111111111111}`, `[`, `{"a":{"b":["+49 30 1234567"]}}`, `"x"`, "\xff"} {
+		f.Add(args)
+	}
+	r := rules(f, "fleet", `{"content":[{"name":"a","category":"email"},{"name":"b","category":"card"},{"name":"c","category":"phone"},{"name":"d","category":"key"},`+
+		`{"name":"e","category":"iban"},{"name":"f","category":"ssn"}]}`)
+	f.Fuzz(func(t *testing.T, args string) {
+		use, found, refusal := r.Call("t", args)
+		if refusal != nil {
+			t.Fatalf("refused: %+v", refusal)
+		}
+		if json.Valid([]byte(args)) && !json.Valid([]byte(use)) {
+			t.Errorf("%q became %q", args, use)
+		}
+		if len(found) == 0 && use != args {
+			t.Errorf("%q became %q without a finding", args, use)
+		}
+		if again, _, _ := r.Call("t", use); again != use && !slices.Contains([]rune(use), '\uFFFD') {
+			t.Errorf("%q, then %q", use, again)
+		}
+	})
+}
+
+// What a rule hides is not in the reason that the model and the events are told.
+func ExampleRules_Call() {
+	r, err := policy.NewRules(policy.Layer{Source: "tenant acme", Policy: &messages.Policy{
+		Tools:   &messages.ToolRules{Deny: []string{"shell"}},
+		Content: []messages.ContentRule{{Name: "no-addresses", Category: "email"}},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	use, found, _ := r.Call("note", `{"text":"ask ann@example.com"}`)
+	fmt.Println(use, found[0].Reason)
+	_, _, refusal := r.Call("shell", `{}`)
+	fmt.Println(refusal.Reason)
+	// Output:
+	// {"text":"ask [redacted]"} an e-mail address was taken out (rule no-addresses of the tenant acme)
+	// the tool shell is not allowed (rule tools.deny of the tenant acme)
+}

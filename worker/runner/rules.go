@@ -1,0 +1,196 @@
+package runner
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/limits"
+	"github.com/longshore-run/longshore/worker/policy"
+)
+
+// policyWork applies the rules of the fleet, the tenant and the agent. What they make of something is recorded with it, once:
+// what another owner has recorded is part of the state. Only the execution's goroutine uses it.
+type policyWork struct {
+	*job
+
+	calls *callBook
+
+	known bool // written by of; rules and broken too
+	rules *policy.Rules
+	// broken says that rules cannot be read, which only a newer version of a worker can have let pass. The run then fails.
+	broken error
+}
+
+// of are the rules for runs of an agent; nil: there are none.
+func (x *policyWork) of(d *messages.Definition) *policy.Rules {
+	if !x.known {
+		var layers []policy.Layer
+		if x.cfg.Policies != nil {
+			layers = x.cfg.Policies(x.run.Tenant)
+		}
+		x.rules, x.broken = policy.NewRules(append(slices.Clone(layers), policy.Layer{Source: "agent " + d.Name, Policy: d.Policy})...)
+		x.known = true
+	}
+	return x.rules
+}
+
+// beforeCalls is the gate of the rules about tool calls: it records which are refused, with which arguments others are made,
+// and which wait for a person.
+func (x *policyWork) beforeCalls(s *agent.State, next agent.Action) (v limits.Verdict) {
+	rules := x.of(s.Agent)
+	if x.broken != nil {
+		if _, ends := next.(*agent.Finish); !ends {
+			v.Instead = &agent.Finish{Status: messages.StatusFailed, Err: &messages.RunError{Code: messages.CodePolicy, Message: x.broken.Error()}}
+		}
+		return v
+	}
+	if _, calls := next.(*agent.CallTools); !calls || rules == nil {
+		return v
+	}
+	for i := range s.Open {
+		if c := &s.Open[i]; c.Result == nil && c.Answer == nil && c.Started == "" {
+			v.Records = append(v.Records, x.judge(rules, s, c)...)
+		}
+	}
+	return v
+}
+
+// judge is what the rules make of one call; nothing of a call that they have judged already.
+func (x *policyWork) judge(rules *policy.Rules, s *agent.State, c *agent.OpenCall) (rs []record.Record) {
+	applied := func(f policy.Finding) *record.PolicyApplied {
+		return &record.PolicyApplied{
+			Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason,
+			Step: s.Step, StepID: s.StepID(c.Call.ID), Tool: x.cfg.Redact(c.Call.Name), Call: c.Call.ID,
+		}
+	}
+	use, found, refusal := rules.Call(c.Call.Name, c.Call.Arguments)
+	if refusal != nil {
+		return []record.Record{applied(*refusal)}
+	}
+	for i, f := range found {
+		r := applied(f)
+		if i == len(found)-1 {
+			r.Arguments = use
+			delete(x.calls.args, c.Call.ID) // others are checked in their place
+		}
+		rs = append(rs, r)
+	}
+	if c.Judged || c.Approve {
+		return rs
+	}
+	asked := policy.Asked{Tool: c.Call.Name, Arguments: json.RawMessage(use), Cost: s.Cost, Had: s.Used}
+	asked.First = !slices.Contains(s.Used, c.Call.Name)
+	if f := rules.Asks(asked); f != nil {
+		rs = append(rs, applied(*f))
+	}
+	return rs
+}
+
+// withheld stands where a rule has blocked a text.
+const withheld = "[withheld by policy]"
+
+// text applies the rules of a point to blocks. What was blocked is replaced as a whole, with the finding that says so.
+func (x *policyWork) text(s *agent.State, at messages.PolicyPoint, c messages.ToolCall, in []messages.Block) (out []messages.Block, rs []record.Record, blocked *policy.Finding) {
+	rules := x.of(s.Agent)
+	if rules == nil {
+		return in, nil, nil
+	}
+	out = slices.Clone(in)
+	for i := range out {
+		text, found, stop := rules.Text(at, c.Name, out[i].Text)
+		for _, f := range found {
+			rs = append(rs, &record.PolicyApplied{
+				Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Step: s.Step,
+				StepID: s.StepID(c.ID), Tool: c.Name, Call: c.ID,
+			})
+		}
+		if stop {
+			return messages.TextContent(withheld), rs, &found[len(found)-1]
+		}
+		out[i].Text = text
+	}
+	return out, rs, nil
+}
+
+// reply applies the rules to what a model wrote. The calls of a reply are judged when they are about to be made; what rules take
+// out of their arguments is taken out of the reply already, so that the log never holds it. A blocked reply makes no calls.
+func (x *policyWork) reply(s *agent.State, m *messages.Message) (rs []record.Record) {
+	rules := x.of(s.Agent)
+	if rules == nil {
+		return nil
+	}
+	out, rs, blocked := x.text(s, messages.PolicyReply, messages.ToolCall{}, m.Content)
+	m.Content = out
+	if blocked != nil {
+		return rs
+	}
+	for i := range m.Content {
+		c := m.Content[i].ToolCall
+		if c == nil {
+			continue
+		}
+		use, found, refusal := rules.Call(c.Name, c.Arguments)
+		if refusal != nil || len(found) == 0 {
+			continue
+		}
+		clean := *c
+		clean.Arguments = use
+		m.Content[i].ToolCall = &clean
+		for _, f := range found {
+			rs = append(rs, &record.PolicyApplied{
+				Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Step: s.Step, Tool: x.cfg.Redact(c.Name), Call: c.ID,
+			})
+		}
+	}
+	return rs
+}
+
+// input takes configured secrets, and what rules say, out of the input of a run that is about to begin, before it is part of the
+// log. An error says that the input is blocked; it is then no longer part of the task.
+func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked *messages.RunError) {
+	task := &started.Task
+	task.Input, task.Context = messages.Input(x.redact(task.Input)), x.redactArgs(task.Context)
+	rules := x.of(&started.Agent)
+	if x.broken != nil {
+		return nil, &messages.RunError{Code: messages.CodePolicy, Message: x.broken.Error()}
+	}
+	if rules == nil {
+		return nil, nil
+	}
+	refuse := func(f policy.Finding) ([]record.Record, *messages.RunError) {
+		task.Input, task.Context = messages.TextInput(withheld), nil
+		return append(rs, aboutInput([]policy.Finding{f})...), &messages.RunError{Code: messages.CodePolicy, Message: "the task's input: " + f.Reason}
+	}
+	for i := range task.Input {
+		text, found, stop := rules.Text(messages.PolicyInput, "", task.Input[i].Text)
+		if stop {
+			return refuse(found[len(found)-1])
+		}
+		task.Input[i].Text = text
+		rs = append(rs, aboutInput(found)...)
+	}
+	facts, found, stop := rules.JSON(messages.PolicyInput, "", string(task.Context))
+	if stop != nil {
+		return refuse(*stop)
+	}
+	if len(found) > 0 {
+		task.Context = json.RawMessage(facts)
+	}
+	return append(rs, aboutInput(found)...), nil
+}
+
+func aboutInput(found []policy.Finding) (rs []record.Record) {
+	for _, f := range found {
+		rs = append(rs, &record.PolicyApplied{Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason})
+	}
+	return rs
+}
+
+// silent reports whether replies must not be shown while they are written: rules judge them whole.
+func (x *policyWork) silent(d *messages.Definition) bool {
+	rules := x.of(d)
+	return rules.Judges(messages.PolicyReply) || rules.Judges(messages.PolicyArguments)
+}

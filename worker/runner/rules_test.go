@@ -1,0 +1,185 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
+	"github.com/longshore-run/longshore/tools"
+	"github.com/longshore-run/longshore/worker/agenttest"
+	"github.com/longshore-run/longshore/worker/embed"
+)
+
+type sayArgs struct {
+	Text string `json:"text"`
+}
+
+// speaking is a tool that says what it was told, and remembers it.
+func speaking(t *testing.T, name string, said *[]string) tools.Tool {
+	t.Helper()
+	tool, err := tools.Func(messages.ToolSpec{Name: name, Description: "Says.", Effect: messages.EffectOnce},
+		func(_ context.Context, _ tools.Call, in sayArgs) (tools.Result, error) {
+			*said = append(*said, in.Text)
+			return tools.Text("heard " + in.Text), nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tool
+}
+
+// TestPolicyOfAnAgent runs agents with rules through the real loop: what the tool was told, what the log and the events hold, how
+// the run ended.
+func TestPolicyOfAnAgent(t *testing.T) {
+	call := agenttest.Call("say", `{"text":"ask ann@example.com"}`)
+	for name, c := range map[string]struct {
+		policy  string
+		input   string
+		replies []agenttest.Reply
+		said    string // what reached the tool; empty: nothing
+		events  string // the policy's actions and points, in order
+		code    messages.Code
+		hidden  bool // the address is in no record and no event
+	}{
+		"no rules": {`{}`, "go", []agenttest.Reply{call, agenttest.Text("done")}, "ask ann@example.com", "", "", false},
+		"denied": {
+			`{"tools":{"deny":["say"]}}`, "go", []agenttest.Reply{call, agenttest.Text("done")}, "", "block plan", "", false,
+		},
+		"a redacted argument": {
+			`{"content":[{"name":"m","category":"email"}]}`, "go",
+			[]agenttest.Reply{call, agenttest.Text("done")},
+			"ask [redacted]", "redact arguments", "", true,
+		},
+		"a blocked argument": {
+			`{"content":[{"name":"m","at":["arguments"],"category":"email","action":"block"}]}`, "go",
+			[]agenttest.Reply{call, agenttest.Text("done")},
+			"", "block arguments", "", false,
+		},
+		"a redacted result": {
+			`{"content":[{"name":"m","at":["output"],"pattern":"heard"}]}`, "go",
+			[]agenttest.Reply{call, agenttest.Text("done")},
+			"ask ann@example.com", "redact output", "", false,
+		},
+		"a withheld result": {
+			`{"content":[{"name":"m","at":["output"],"pattern":"heard","action":"block"}]}`, "go",
+			[]agenttest.Reply{call, agenttest.Text("done")},
+			"ask ann@example.com", "block output", "", false,
+		},
+		"a redacted answer": {
+			`{"content":[{"name":"m","at":["reply"],"category":"email"}]}`, "go",
+			[]agenttest.Reply{agenttest.Text("it is ann@example.com")},
+			"", "redact reply", "", true,
+		},
+		"a blocked answer": {
+			`{"content":[{"name":"m","at":["reply"],"category":"email","action":"block"}]}`, "go",
+			[]agenttest.Reply{agenttest.Text("it is ann@example.com")},
+			"", "block reply", messages.CodePolicy, true,
+		},
+		"a redacted input": {
+			`{"content":[{"name":"m","at":["input"],"category":"email"}]}`, "write to ann@example.com",
+			[]agenttest.Reply{agenttest.Text("done")},
+			"", "redact input", "", true,
+		},
+		"a blocked input": {
+			`{"content":[{"name":"m","at":["input"],"category":"email","action":"block"}]}`, "write to ann@example.com",
+			[]agenttest.Reply{agenttest.Text("done")},
+			"", "block input", messages.CodePolicy, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			var p messages.Policy
+			if err := json.Unmarshal([]byte(c.policy), &p); err != nil {
+				t.Fatal(err)
+			}
+			agent := messages.Definition{Name: "a", Tools: []string{"say"}, Policy: &p}
+			agent.SetDefaults()
+			got := agenttest.Run(t, agenttest.Config{Model: agenttest.Replies(c.replies...), Agent: agent, Tools: []tools.Tool{speaking(t, "say", &said)}}, c.input)
+			if strings.Join(said, "|") != c.said {
+				t.Errorf("the tool was told %q, want %q", said, c.said)
+			}
+			var events []string
+			for _, e := range got.Of(messages.EventPolicyViolation) {
+				var v messages.PolicyViolation
+				if err := json.Unmarshal(e.Data, &v); err != nil {
+					t.Fatal(err)
+				}
+				events = append(events, v.Action+" "+string(v.Point))
+			}
+			if strings.Join(events, ", ") != c.events {
+				t.Errorf("events %q, want %q", events, c.events)
+			}
+			code := messages.Code("")
+			if got.Result.Error != nil {
+				code = got.Result.Error.Code
+			}
+			if code != c.code {
+				t.Errorf("the run ended with %q, want %q", code, c.code)
+			}
+			if c.hidden {
+				for what, v := range map[string]any{"log": got.Log, "events": got.Events, "result": got.Result} {
+					data, err := json.Marshal(v)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if strings.Contains(string(data), "ann@example") {
+						t.Errorf("the %s holds the address: %s", what, data)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A call that a rule holds waits for a person, once; after a consent it is made.
+func TestPolicyAsksForApproval(t *testing.T) {
+	var said []string
+	agent := messages.Definition{Name: "a", Tools: []string{"say", "read"}, Policy: &messages.Policy{
+		Approve: []messages.ApproveRule{{Name: "mail", Tool: "say", First: true}},
+		Taint:   &messages.TaintRule{Private: []string{"read"}, Untrusted: []string{"say"}, Egress: []string{"say"}},
+	}}
+	agent.SetDefaults()
+	asked := 0
+	got := agenttest.Run(t, agenttest.Config{
+		Agent: agent, Tools: []tools.Tool{speaking(t, "say", &said), speaking(t, "read", &said)},
+		Model: agenttest.Replies(
+			agenttest.Call("say", `{"text":"first"}`), agenttest.Call("say", `{"text":"second"}`), // the second is free
+			agenttest.Call("read", `{"text":"private"}`), agenttest.Call("say", `{"text":"third"}`), // and then the run is tainted
+			agenttest.Text("done"),
+		),
+		Begun: func(s *embed.Session) {
+			s.On(func(e messages.Event) {
+				if e.Name() != messages.EventApprovalRequested {
+					return
+				}
+				asked++
+				var a messages.ApprovalRequested
+				if err := json.Unmarshal(e.Data, &a); err != nil {
+					t.Error(err)
+				}
+				go func() {
+					if err := s.Approve(context.Background(), a.CallID); err != nil {
+						t.Error(err)
+					}
+				}()
+			})
+		},
+	}, "go")
+	if strings.Join(said, " ") != "first second private third" || asked != 2 || got.Result.Error != nil {
+		t.Errorf("said %q, asked %d times, %+v", said, asked, got.Result.Error)
+	}
+	var rules []string
+	for _, e := range got.Log {
+		for _, r := range e.Records {
+			if p, ok := r.(*record.PolicyApplied); ok {
+				rules = append(rules, p.Rule)
+			}
+		}
+	}
+	if strings.Join(rules, " ") != "mail taint" {
+		t.Errorf("rules %v", rules)
+	}
+}
