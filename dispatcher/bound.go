@@ -43,12 +43,13 @@ func (c *Client) eventPage(ctx context.Context, r *control.EventsRequest) (*cont
 }
 
 // subject is where this client makes a request.
-func (c *Client) subject(of string) (string, error) {
-	if c.tenant == "" {
-		return of, nil
+func (c *Client) subject(o *control.Operation) (string, error) {
+	switch {
+	case c.tenant == "":
+		return o.Subject, nil
+	case !o.Tenants:
+		return "", fmt.Errorf("%w: %s", ErrBound, o.Subject)
+	default:
+		return control.TenantSubject(c.tenant, o.Subject), nil
 	}
-	if o := control.Of(of); o == nil || !o.Tenants {
-		return "", fmt.Errorf("%w: %s", ErrBound, of)
-	}
-	return control.TenantSubject(c.tenant, of), nil
 }

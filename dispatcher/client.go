@@ -12,6 +12,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -287,15 +288,28 @@ func (of Runs) Fork(ctx context.Context, run messages.Ref, f control.ForkRequest
 	return &reply, nil
 }
 
-// request asks the dispatcher. A Problem in the reply is the error; not_found is ErrNotFound.
+// request asks the dispatcher, by the subject of an operation of Longshore's own.
 func (c *Client) request(ctx context.Context, subject string, req, reply any) error {
+	o := control.Of(subject)
+	if o == nil {
+		return fmt.Errorf("%s: no such operation", subject)
+	}
+	return c.Call(ctx, o, req, reply)
+}
+
+// Call makes the request of an operation, over NATS or HTTP as the client does: req is of the operation's type Asks, and reply a
+// pointer to its type Reply. Without a deadline in ctx it waits ten seconds.
+//
+// An error of the dispatcher's is a failure that the operation declares, ErrNotFound, a *messages.FieldError or a
+// *messages.Problem. A client that is bound to a tenant returns ErrBound for what tenants may not ask.
+func (c *Client) Call(ctx context.Context, o *control.Operation, req, reply any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
 	}
-	answer, err := c.Ask(ctx, subject, body)
+	answer, err := c.Ask(ctx, o, body)
 	if err != nil {
-		return named(err)
+		return cmp.Or(o.Meaning(err), named(err))
 	}
 	if err := strict.DecodePeer(answer, reply); err != nil {
 		return fmt.Errorf("read the dispatcher's reply: %w", err)
@@ -303,9 +317,8 @@ func (c *Client) request(ctx context.Context, subject string, req, reply any) er
 	return nil
 }
 
-// Ask makes a request of the dispatcher's as it is, and returns the reply as it is: a subject of control.Operations and JSON.
-// What the dispatcher refuses is a *messages.Problem. Methods of the client are more comfortable, where there is one.
-func (c *Client) Ask(ctx context.Context, subject string, request json.RawMessage) (json.RawMessage, error) {
+// Ask is Call with the request and the reply as JSON. What the dispatcher refuses is a *messages.Problem.
+func (c *Client) Ask(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
@@ -313,20 +326,20 @@ func (c *Client) Ask(ctx context.Context, subject string, request json.RawMessag
 	}
 	switch {
 	case c.remote != nil:
-		return c.remote.ask(ctx, subject, request)
-	case c.within != nil && subject != control.SubjectIndexRebuild: // that one is for all dispatchers
+		return c.remote.ask(ctx, o, request)
+	case c.within != nil && o.Subject != control.SubjectIndexRebuild: // that one is for all dispatchers
 		if !c.nc.IsConnected() { // the service would wait for the connection, as long as it may
-			return nil, fmt.Errorf("ask the dispatcher (%s): %w", subject, nats.ErrReconnectBufExceeded)
+			return nil, fmt.Errorf("ask the dispatcher (%s): %w", o.Subject, nats.ErrReconnectBufExceeded)
 		}
-		return c.within.Answer(ctx, subject, request, callerOf(ctx))
+		return c.within.Answer(ctx, o.Subject, request, callerOf(ctx))
 	default:
-		return c.askNATS(ctx, subject, request)
+		return c.askNATS(ctx, o, request)
 	}
 }
 
 // askNATS asks the dispatchers' micro service: one of them answers.
-func (c *Client) askNATS(ctx context.Context, subject string, request json.RawMessage) (json.RawMessage, error) {
-	subject, err := c.subject(subject)
+func (c *Client) askNATS(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
+	subject, err := c.subject(o)
 	if err != nil {
 		return nil, err
 	}

@@ -182,12 +182,8 @@ func (r *remote) json(ctx context.Context, c call) (json.RawMessage, error) {
 }
 
 // ask makes the request of an operation over HTTP.
-func (r *remote) ask(ctx context.Context, subject string, request json.RawMessage) (json.RawMessage, error) {
-	o := control.Of(subject)
-	switch {
-	case o == nil:
-		return nil, fmt.Errorf("%w: %s", ErrOverHTTP, subject)
-	case o.ID == "":
+func (r *remote) ask(ctx context.Context, o *control.Operation, request json.RawMessage) (json.RawMessage, error) {
+	if o.ID == "" {
 		return r.byHand(ctx, o, request)
 	}
 	parts, err := o.Parts(request)

@@ -94,7 +94,10 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		return err
 	}
 	stored := catalog.New(b)
+	operations := control.Operations()
 	svc := service.New(service.Config{
+		Operations: operations,
+
 		Denied: denials.Tell,
 		Index:  asked(runs),
 		Conn:   nc, Bus: b, Catalog: stored, Events: told, Controller: controller(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
@@ -129,7 +132,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 		return err
 	}
 	front, hub := frontDoor(nc, b, stored, svc, api.Config{
-		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"),
+		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"), Operations: operations,
 	})
 	watch, err := watching(ctx, metrics, b, svc, hub, log)
 	if err != nil {

@@ -407,6 +407,29 @@ func TestWrongTokens(t *testing.T) {
 // The page on access has the table of operations that the API has.
 func TestAccessPage(t *testing.T) {
 	const page, from, to = "../../docs/auth.md", "<!-- operations -->\n", "<!-- end of operations -->"
+	matrix := roleMatrix(api.Operations())
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(data), from)
+	table, tail, ok2 := strings.Cut(rest, to)
+	if !ok || !ok2 {
+		t.Fatal("the page has no place for the table")
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(head+from+matrix+to+tail), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if table != matrix {
+		t.Errorf("the table of the page is another: run go test ./dispatcher/api -run AccessPage -update\n%s", matrix)
+	}
+}
+
+// roleMatrix is a table of who may ask for which operations.
+func roleMatrix(all []api.Operation) string {
 	var b strings.Builder
 	b.WriteString("| Permission | Roles | Operations |\n|---|---|---|\n")
 	for _, p := range control.Permissions() {
@@ -414,7 +437,7 @@ func TestAccessPage(t *testing.T) {
 		for _, r := range p.Roles() {
 			roles = append(roles, string(r))
 		}
-		for _, op := range api.Operations() {
+		for _, op := range all {
 			if op.Needs == p {
 				ops = append(ops, "`"+op.ID+"`")
 			}
@@ -428,22 +451,5 @@ func TestAccessPage(t *testing.T) {
 		}
 		b.WriteString(strings.TrimRight("| `"+string(p)+"` | "+strings.Join(roles, ", ")+where+" | "+strings.Join(ops, ", "), " ") + " |\n")
 	}
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(data), from)
-	table, tail, ok2 := strings.Cut(rest, to)
-	if !ok || !ok2 {
-		t.Fatal("the page has no place for the table")
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(head+from+b.String()+to+tail), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if table != b.String() {
-		t.Errorf("the table of the page is another: run go test ./dispatcher/api -run AccessPage -update\n%s", b.String())
-	}
+	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -30,6 +31,7 @@ type Config struct {
 	Hosts       []string      // names that requests may be for without Access, beside loopback; "*": any
 	Log         *slog.Logger  // default: discard
 	Access      *Access       // nil: everybody may do everything
+	Operations  control.Table // served beside the routes by hand; default control.Operations()
 }
 
 const (
@@ -62,6 +64,9 @@ func New(cfg Config) *API {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Operations == nil {
+		cfg.Operations = control.Operations()
+	}
 	if cfg.KeepAlive == 0 {
 		cfg.KeepAlive = defaultKeepAlive
 	}
@@ -73,7 +78,7 @@ func New(cfg Config) *API {
 	}
 	a := &API{cfg: cfg, mux: http.NewServeMux(), drain: make(chan struct{}), deltas: newDeltas(cfg.Client)}
 	paths := map[string][]string{}
-	for _, op := range operations() {
+	for _, op := range operations(cfg.Operations) {
 		a.mux.Handle(op.method+" "+op.path, a.serve(op))
 		paths[op.path] = append(paths[op.path], op.method)
 	}

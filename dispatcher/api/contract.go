@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/agents"
 	"github.com/longshore-run/longshore/dispatcher/contract"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // contracts are the documents that say what the dispatcher takes and gives.
@@ -17,16 +18,16 @@ type contracts struct {
 	schemas           map[string][]byte // by name, such as task
 }
 
-func newContracts(version string) (*contracts, error) {
+func newContracts(version string, ops control.Table) (*contracts, error) {
 	var c contracts
 	var err error
-	if c.openapi, err = document(operations(), version); err != nil {
+	if c.openapi, err = document(operations(ops), version); err != nil {
 		return nil, err
 	}
-	if c.asyncapi, err = contract.AsyncAPI(version); err != nil {
+	if c.asyncapi, err = contract.AsyncAPI(version, ops); err != nil {
 		return nil, err
 	}
-	if c.schemas, err = contract.Schemas(); err != nil {
+	if c.schemas, err = contract.Schemas(ops); err != nil {
 		return nil, err
 	}
 	c.schemas["agent"], err = agents.Schema()
@@ -36,7 +37,7 @@ func newContracts(version string) (*contracts, error) {
 // serveContract serves the OpenAPI and the AsyncAPI document and the JSON Schemas of what travels. They are made when the
 // first is asked for: that takes longer than the rest of a dispatcher's start, and few are ever asked.
 func (a *API) serveContract() {
-	made := sync.OnceValues(func() (*contracts, error) { return newContracts(a.cfg.Version) })
+	made := sync.OnceValues(func() (*contracts, error) { return newContracts(a.cfg.Version, a.cfg.Operations) })
 	serve := func(pattern, media string, body func(*contracts, *http.Request) []byte) {
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			c, err := made()

@@ -153,7 +153,7 @@ func (r reference) last() string { return r.To[strings.LastIndexByte(r.To, '/')+
 // requestSchemas are the fields of each request over NATS, and whether they are whole numbers.
 func requestSchemas(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	raw, err := contract.AsyncAPI("0")
+	raw, err := contract.AsyncAPI("0", control.Operations())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,6 +116,16 @@ func describe(op *operation, schemas huma.Registry, problem *huma.Schema) *huma.
 			o.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: content}
 		}
 	}
+	for _, f := range op.failures {
+		if f.Text == "" {
+			continue
+		}
+		text, status := string(f.Code)+": "+f.Text, strconv.Itoa(f.Status)
+		if also := o.Responses[status]; also != nil {
+			text = also.Description + " " + text
+		}
+		o.Responses[status] = &huma.Response{Description: text, Content: o.Responses["default"].Content}
+	}
 	return o
 }
 

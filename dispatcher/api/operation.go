@@ -36,6 +36,7 @@ type operation struct {
 	problem      func(p *messages.Problem) any               // what stands for a problem here; nil: itself
 	takes        string                                      // media type of a body that is a stream
 	needs        control.Permission                          // of who asks, where that is looked at
+	failures     []control.Failure                           // that the document names
 }
 
 // replyOf is an answer with another status or with headers.

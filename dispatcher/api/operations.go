@@ -9,8 +9,8 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// operations are all that can be asked for.
-func operations() []operation {
+// operations are all that can be asked for: those of a table, and those whose routes are more than one request and its reply.
+func operations(ops control.Table) []operation {
 	run := "{id}"
 	return slices.Concat([]operation{
 		{
@@ -115,5 +115,5 @@ func operations() []operation {
 			query: []control.Parameter{{Name: "stream", Text: "Give events as they come, instead of the answer.", Kind: "boolean"}},
 			body:  LiteRequest{}, reply: LiteReply{}, waits: true, answer: runLite, stream: streamLite, problem: asLite,
 		},
-	}, controlled(), decisionOperations(), scheduleOperations(), keyOperations(), logOperations(run), entryOperations(), statsOperations())
+	}, controlled(ops), decisionOperations(), scheduleOperations(), keyOperations(), logOperations(run), entryOperations(), statsOperations())
 }

@@ -107,13 +107,18 @@ func (q *query) list(name string) []string {
 
 // limit is how many to list, defaultListed unless it is said.
 func (q *query) limit(most int) (int, error) {
-	v := q.text("limit")
+	return q.number("limit", min(defaultListed, most), most)
+}
+
+// number is a parameter from 1 to most, the standard value unless it is given.
+func (q *query) number(name string, standard, most int) (int, error) {
+	v := q.text(name)
 	if v == "" {
-		return min(defaultListed, most), nil
+		return standard, nil
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 || n > most {
-		return 0, &messages.FieldError{Field: "limit", Reason: fmt.Sprintf("must be a number from 1 to %d", most)}
+		return 0, &messages.FieldError{Field: name, Reason: fmt.Sprintf("must be a number from 1 to %d", most)}
 	}
 	return n, nil
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-// controlled are the operations that control describes. Each is relayed as the request that it would be over NATS.
-func controlled() []operation {
+// controlled are the operations of a table that are there over HTTP. Each is relayed as the request that it would be over NATS.
+func controlled(ops control.Table) []operation {
 	var out []operation
-	for _, o := range control.Operations() {
+	for _, o := range ops {
 		if o.ID == "" {
 			continue
 		}
 		op := operation{
 			method: o.Method, path: o.Path, id: o.ID, tag: o.Tag, summary: o.Summary, text: o.Text, needs: o.Needs,
-			query: o.Query, headers: o.Headers, body: o.Body, optional: o.Optional, reply: o.Reply, status: o.Status,
+			query: o.Query, headers: o.Headers, body: o.Body, optional: o.Optional, reply: o.Reply, status: o.Status, failures: o.Failures,
 		}
 		op.answer = func(ctx context.Context, q *query) (any, error) { return q.relay(ctx, &o) }
 		out = append(out, op)
@@ -50,7 +50,7 @@ func (q *query) relay(ctx context.Context, o *control.Operation) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply, err := q.api.cfg.Client.Ask(ctx, o.Subject, request)
+	reply, err := q.api.cfg.Client.Ask(ctx, o, request)
 	if err != nil {
 		return nil, overHTTP(o, err)
 	}
@@ -125,11 +125,13 @@ func (q *query) bounds(o *control.Operation, p *control.Parts) error {
 				return problemf(http.StatusBadRequest, messages.CodeInvalidInput, "what is purged is gone: give "+is.Name+"=true")
 			}
 		case is.Most > 0:
-			n, err := q.limit(is.Most)
+			n, err := q.number(is.Name, is.Default, is.Most)
 			if err != nil {
 				return err
 			}
-			p.Query.Set(is.Name, strconv.Itoa(n))
+			if n > 0 {
+				p.Query.Set(is.Name, strconv.Itoa(n))
+			}
 		case is.Kind == "date-time":
 			if _, err := q.time(is.Name, time.Time{}); err != nil {
 				return err

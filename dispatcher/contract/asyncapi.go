@@ -3,8 +3,11 @@ package contract
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // object is a JSON object.
@@ -13,10 +16,14 @@ type object = map[string]any
 func ref(parts ...string) object { return object{"$ref": "#/" + strings.Join(parts, "/")} }
 
 // AsyncAPI is the AsyncAPI 3.1 document of the subjects that others use, from the side of Longshore: it receives tasks and
-// requests, and sends events, live text, log entries and replies.
-func AsyncAPI(version string) ([]byte, error) {
+// the requests of a table of operations, and sends events, live text, log entries and replies.
+func AsyncAPI(version string, ops control.Table) ([]byte, error) {
+	described, err := types(ops)
+	if err != nil {
+		return nil, err
+	}
 	d := document{schemas: object{}, messages: object{}, channels: object{}, operations: object{}}
-	for _, t := range types() {
+	for _, t := range described {
 		d.describe(t.name, standalone(t))
 		d.messages[t.name] = object{"name": t.name, "title": t.name, "contentType": "application/json", "payload": ref("components", "schemas", t.name)}
 	}
@@ -29,8 +36,8 @@ func AsyncAPI(version string) ([]byte, error) {
 		}
 	}
 	d.flows()
-	for _, r := range requests() {
-		d.request(r)
+	for _, o := range ops {
+		d.request(&o)
 	}
 	body, err := encode(object{
 		"asyncapi": "3.1.0",
@@ -137,17 +144,22 @@ func (d *document) flows() {
 	d.operation("followLogs", "send", "logs", "What processes say about runs.", nil)
 }
 
-// request adds a subject of the micro service.
-func (d *document) request(r request) {
-	name := strings.ReplaceAll(strings.TrimPrefix(r.subject, "longshore."), ".", "_")
+// request adds the subject of an operation.
+func (d *document) request(o *control.Operation) {
+	name := strings.ReplaceAll(o.Name(), ".", "_")
 	reply := name + "_reply"
-	d.channel(name, object{"address": r.subject, "title": r.subject}, r.asks)
-	d.channel(reply, object{"address": nil, "title": "Reply of " + r.subject, "description": "The inbox that the request names."}, r.answers, "problem")
-	d.operation(name, "receive", name, r.text, object{
-		"messages": []object{ref("channels", name, "messages", r.asks)},
+	asks, answers := schemaName(reflect.TypeOf(o.Asks)), schemaName(reflect.TypeOf(o.Reply))
+	d.channel(name, object{"address": o.Subject, "title": o.Subject}, asks)
+	d.channel(reply, object{"address": nil, "title": "Reply of " + o.Subject, "description": "The inbox that the request names."}, answers, "problem")
+	more := object{
+		"messages": []object{ref("channels", name, "messages", asks)},
 		"reply": object{
 			"channel":  ref("channels", reply),
-			"messages": []object{ref("channels", reply, "messages", r.answers), ref("channels", reply, "messages", "problem")},
+			"messages": []object{ref("channels", reply, "messages", answers), ref("channels", reply, "messages", "problem")},
 		},
-	})
+	}
+	if failures := o.FailureText(); failures != "" {
+		more["description"] = failures
+	}
+	d.operation(name, "receive", name, o.Summary+".", more)
 }

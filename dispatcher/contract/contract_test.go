@@ -19,6 +19,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/contract"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -28,11 +29,11 @@ const folder = "../../docs/schemas/"
 // published are the documents by the name of their file.
 func published(t *testing.T) map[string][]byte {
 	t.Helper()
-	schemas, err := contract.Schemas()
+	schemas, err := contract.Schemas(control.Operations())
 	if err != nil {
 		t.Fatal(err)
 	}
-	async, err := contract.AsyncAPI("0.0.0")
+	async, err := contract.AsyncAPI("0.0.0", control.Operations())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestDocumentsAreGolden(t *testing.T) {
 // resolved are the schemas, ready to check with, by name.
 func resolved(t *testing.T) map[string]*jsonschema.Resolved {
 	t.Helper()
-	schemas, err := contract.Schemas()
+	schemas, err := contract.Schemas(control.Operations())
 	if err != nil {
 		t.Fatal(err)
 	}

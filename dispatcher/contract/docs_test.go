@@ -12,12 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/dispatcher/contract"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // The guide has a row for every event and every request.
 func TestGuideNamesEventsAndRequests(t *testing.T) {
 	t.Parallel()
-	body, err := contract.AsyncAPI("0.0.0")
+	body, err := contract.AsyncAPI("0.0.0", control.Operations())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func readGuide(t *testing.T) string {
 // requestSchemas are the names of the schemas of requests by their subject.
 func requestSchemas(t *testing.T) map[string]string {
 	t.Helper()
-	body, err := contract.AsyncAPI("0.0.0")
+	body, err := contract.AsyncAPI("0.0.0", control.Operations())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func requestSchemas(t *testing.T) map[string]string {
 // requestFields are the fields of requests by their subject.
 func requestFields(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	schemas, err := contract.Schemas()
+	schemas, err := contract.Schemas(control.Operations())
 	if err != nil {
 		t.Fatal(err)
 	}

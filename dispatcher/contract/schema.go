@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 const dialect = "https://json-schema.org/draft/2020-12/schema"
@@ -57,10 +58,15 @@ func (duration) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Description: `such as "90s" or "1h30m"`}
 }
 
-// Schemas are all JSON Schemas by name, each complete in itself.
-func Schemas() (map[string][]byte, error) {
+// Schemas are all JSON Schemas by name, each complete in itself: of what a table of operations asks for and replies, of
+// tasks, results, events and problems.
+func Schemas(ops control.Table) (map[string][]byte, error) {
 	all := map[string][]byte{}
-	for _, t := range types() {
+	described, err := types(ops)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range described {
 		body, err := encode(standalone(t))
 		if err != nil {
 			return nil, fmt.Errorf("describe %s: %w", t.name, err)

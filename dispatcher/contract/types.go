@@ -1,7 +1,10 @@
 package contract
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
+	"unicode"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
@@ -16,66 +19,61 @@ type named struct {
 	strict bool
 }
 
-func in[T any](name string) named  { return named{name, reflect.TypeFor[T](), true} }
-func out[T any](name string) named { return named{name, reflect.TypeFor[T](), false} }
+// types are all that travel on subjects, but for events: what operations ask for and reply, and what is in neither. Their
+// names are those of the Go types.
+func types(ops control.Table) ([]named, error) {
+	all := []named{
+		{of: reflect.TypeFor[messages.TaskResult]()},
+		{of: reflect.TypeFor[messages.Problem]()},
+		{of: reflect.TypeFor[messages.Live]()},
+		{of: reflect.TypeFor[messages.LogEntry]()},
+		{of: reflect.TypeFor[messages.LogEntryList]()},
+	}
+	for _, o := range ops {
+		all = append(all, named{of: reflect.TypeOf(o.Asks), strict: true})
+	}
+	for _, o := range ops {
+		all = append(all, named{of: reflect.TypeOf(o.Reply)})
+	}
+	var out []named
+	names := map[string]reflect.Type{}
+	for _, n := range all {
+		n.name = schemaName(n.of)
+		switch names[n.name] {
+		case n.of: // both asked for and replied: it is strict
+			continue
+		case nil:
+			names[n.name] = n.of
+			out = append(out, n)
+		default:
+			return nil, fmt.Errorf("describe the operations: %s and %s would both be the schema %s", names[n.name], n.of, n.name)
+		}
+	}
+	return out, nil
+}
 
-// types are all that travel on subjects, but for events.
-func types() []named {
-	return []named{
-		in[messages.Task]("task"), out[messages.AgentResult]("agent-result"), out[messages.TaskResult]("task-result"), out[messages.Problem]("problem"), out[messages.Live]("live"),
-		out[control.SubmitReply]("submit-reply"), in[control.RunRequest]("run-request"), in[control.ResultRequest]("result-request"), out[control.RunStatus]("run-status"),
-		in[control.CancelRequest]("cancel-request"), in[control.VerifyRequest]("verify-request"),
-		in[control.LogRequest]("log-request"), out[control.LogPage]("log-page"),
-		in[control.ForkRequest]("fork-request"), out[control.ForkReply]("fork-reply"),
-		in[control.SteerRequest]("steer-request"),
-		in[control.FeedbackRequest]("feedback-request"), out[messages.Feedback]("feedback"), out[control.FeedbackList]("feedback-list"),
-		in[control.DecisionRequest]("decision-request"), in[control.AnswerRequest]("answer-request"),
-		in[control.ApprovalsRequest]("approvals-request"), out[control.ApprovalList]("approval-list"),
-		in[control.SessionRequest]("session-request"), out[control.SessionList]("session-list"), out[control.SessionStatus]("session-status"),
-		in[control.BatchOpen]("batch-open"), in[control.BatchSeal]("batch-seal"), out[messages.Batch]("batch"),
-		in[control.BatchListRequest]("batch-list-request"), out[control.BatchList]("batch-list"),
-		in[control.AgentApply]("agent-apply"), out[control.AgentApplied]("agent-applied"), out[control.AgentRevision]("agent-revision"),
-		in[control.CatalogRequest]("catalog-request"), in[control.CatalogDelete]("catalog-delete"), out[control.Change]("change"),
-		out[control.History]("history"),
-		in[control.PromptPut]("prompt-put"), in[messages.Prompt]("prompt"), in[control.PromptFilter]("prompt-filter"),
-		out[control.PromptList]("prompt-list"), in[control.PromptRender]("prompt-render"), out[control.PromptRendered]("prompt-rendered"),
-		out[control.PromptVerdict]("prompt-verdict"),
-		in[control.ScheduleRequest]("schedule-request"), in[control.SchedulePut]("schedule-put-request"), out[control.ScheduleApplied]("schedule-applied"),
-		out[control.ScheduleStatus]("schedule-status"), out[control.ScheduleList]("schedule-list"), in[control.ScheduleRun]("schedule-run-request"),
-		in[control.DeadListRequest]("dead-list-request"), out[control.DeadList]("dead-list"), in[control.DeadRequest]("dead-request"),
-		out[messages.DeadLetter]("dead-letter"), in[control.DeadRedrive]("dead-redrive"), out[control.DeadRedriven]("dead-redriven"),
-		out[control.DeadBulk]("dead-bulk"),
-		in[control.Empty]("empty"), in[messages.QuotaRef]("quota-ref"), out[control.QuotaList]("quota-list"), out[control.QuotaState]("quota-state"),
-		in[control.QuotaPut]("quota-put"), in[control.QuotaDelete]("quota-delete"), out[control.QuotaChange]("quota-change"),
-		in[control.AdmitRequest]("admit-request"), out[control.AdmitReply]("admit-reply"),
-		in[control.PauseRequest]("pause-request"), out[control.PausedThing]("paused-thing"), out[control.PauseList]("pause-list"),
-		out[control.Why]("why"), in[control.LanesRequest]("lanes-request"), out[control.LaneList]("lane-list"),
-		out[control.WorkerList]("worker-list"), in[control.WorkerDrain]("worker-drain"), out[messages.WorkerStatus]("worker-status"),
-		in[control.KeyCreate]("key-create"), out[control.APIKey]("api-key"), in[control.KeyListRequest]("key-list-request"),
-		out[control.KeyList]("key-list"), in[control.KeyRevoke]("key-revoke"),
-		in[control.QueuedRequest]("queued-request"), out[control.QueuedList]("queued-list"),
-		in[control.EventsRequest]("events-request"), out[control.EventPage]("event-page"),
-		out[messages.LogEntry]("log-entry"), out[messages.LogEntryList]("log-entry-list"),
-		in[control.RunsRequest]("runs-request"), out[control.RunPage]("run-page"), in[control.StatsRequest]("stats-request"),
-		out[control.RunStats]("run-stats"), out[control.StepList]("step-list"), out[control.IndexStatus]("index-status"),
+// schemaName is the name of a type's schema: api-key of APIKey.
+func schemaName(of reflect.Type) string {
+	switch of {
+	case reflect.TypeFor[control.SchedulePut](), reflect.TypeFor[control.ScheduleRun](): // as they were first published
+		return schemaWords(of.Name()) + "-request"
+	default:
+		return schemaWords(of.Name())
 	}
 }
 
-// request is a subject of the dispatcher's micro service, with the names of the schemas of what goes there and comes back.
-type request struct {
-	subject, asks, answers, text string
-}
-
-func requests() []request {
-	names := map[reflect.Type]string{}
-	for _, n := range types() {
-		names[n.of] = n.name
+// schemaWords are the words of a Go name, in lower case with hyphens.
+func schemaWords(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		upper := unicode.IsUpper(r)
+		ends := i > 0 && (!unicode.IsUpper(rune(name[i-1])) || i+1 < len(name) && unicode.IsLower(rune(name[i+1])))
+		if upper && ends {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
 	}
-	var out []request
-	for _, o := range control.Operations() {
-		out = append(out, request{o.Subject, names[reflect.TypeOf(o.Asks)], names[reflect.TypeOf(o.Reply)], o.Summary + "."})
-	}
-	return out
+	return b.String()
 }
 
 // event is a kind of event.

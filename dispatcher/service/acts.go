@@ -32,17 +32,11 @@ func withCaller(ctx context.Context, req micro.Request) context.Context {
 	return request.WithCaller(ctx, c)
 }
 
-// tell has an event made of each request that is audited, before bound gives the requests their second subjects.
-func (s *Service) tell(all request.Handlers) {
-	for _, o := range control.Operations() {
-		if o.Audited {
-			all[o.Subject] = s.told(o.Subject, all[o.Subject])
-		}
+// told is a handler of which an event is made, if its operation is audited. What was refused changed nothing, and has no event.
+func (s *Service) told(o *control.Operation, do request.Handler) request.Handler {
+	if !o.Audited {
+		return do
 	}
-}
-
-// told is an answer that is told of. What was refused changed nothing, and has no event.
-func (s *Service) told(subject string, do request.Handler) request.Handler {
 	return func(ctx context.Context, body []byte) (any, error) {
 		reply, err := do(ctx, body)
 		outcome, code := control.ActDone, messages.Code("")
@@ -53,7 +47,7 @@ func (s *Service) told(subject string, do request.Handler) request.Handler {
 			}
 			outcome = control.ActUnknown
 		}
-		act, tenant := control.ActedOn(subject, body)
+		act, tenant := control.ActedOn(o.Subject, body)
 		if tenant == "" {
 			tenant = messages.DefaultTenant
 		}

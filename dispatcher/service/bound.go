@@ -6,21 +6,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
-
-// bound adds the subjects of clients that are bound to a tenant.
-func bound(all request.Handlers) {
-	for _, o := range control.Operations() {
-		if o.Tenants {
-			all[control.TenantSubject("*", o.Subject)] = all[o.Subject]
-		}
-	}
-}
 
 // boundBody is the body of a request. On a subject of a tenant it names that tenant, whatever the client wrote.
 func boundBody(req micro.Request) ([]byte, error) {

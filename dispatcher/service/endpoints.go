@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"net/http"
 	"strconv"
@@ -20,18 +19,59 @@ import (
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-// handlers answer all requests of the fleet, by their subjects.
-func (s *Service) handlers() request.Handlers {
-	all := s.owners.handlers()
-	s.tell(all)
-	return all
+// handlers answer the requests of all operations of the table, by the subjects of the fleet. An error names an operation
+// without a handler, or a handler without an operation.
+func (s *Service) handlers() (request.Handlers, error) {
+	known := s.owners.handlers()
+	for subject, do := range s.cfg.Handlers {
+		if s.cfg.Operations.Of(subject) == nil {
+			return nil, fmt.Errorf("serve operations: the handler of %s has no operation in the table", subject)
+		}
+		known[subject] = do
+	}
+	all := make(request.Handlers, len(s.cfg.Operations))
+	for _, o := range s.cfg.Operations {
+		do := known[o.Subject]
+		switch {
+		case do == nil:
+			return nil, fmt.Errorf("serve operations: %s has no handler", o.Subject)
+		case all[o.Subject] != nil:
+			return nil, fmt.Errorf("serve operations: %s is in the table twice", o.Subject)
+		}
+		all[o.Subject] = s.told(&o, declared(&o, do))
+	}
+	return all, nil
+}
+
+// declared is a handler whose errors are the problems that its operation says they are.
+func declared(o *control.Operation, do request.Handler) request.Handler {
+	if len(o.Failures) == 0 {
+		return do
+	}
+	return func(ctx context.Context, body []byte) (any, error) {
+		reply, err := do(ctx, body)
+		if f := o.Failure(err); f != nil {
+			return nil, &messages.Problem{
+				Type: "about:blank", Title: http.StatusText(f.Status), Status: f.Status, Code: f.Code, Retryable: f.Code.Retryable(), Detail: err.Error(),
+			}
+		}
+		return reply, err
+	}
 }
 
 // endpoints are all subjects that are answered: of the fleet, and of clients that are bound to a tenant.
-func (s *Service) endpoints() iter.Seq2[string, request.Handler] {
-	all := maps.Clone(s.within())
-	bound(all)
-	return maps.All(all)
+func (s *Service) endpoints() (request.Handlers, error) {
+	within, err := s.within()
+	if err != nil {
+		return nil, err
+	}
+	all := maps.Clone(within)
+	for _, o := range s.cfg.Operations {
+		if o.Tenants {
+			all[control.TenantSubject("*", o.Subject)] = all[o.Subject]
+		}
+	}
+	return all, nil
 }
 
 // answer answers one request that came over NATS, with a Problem if it fails.
@@ -60,7 +100,11 @@ func (s *Service) answer(ctx context.Context, req micro.Request, do request.Hand
 // Answer answers a request of this process as it does one that comes over NATS: as many at once, within the same time. An
 // error is a *messages.Problem.
 func (s *Service) Answer(ctx context.Context, subject string, body []byte, from control.Caller) ([]byte, error) {
-	do := s.within()[subject]
+	all, err := s.within()
+	if err != nil {
+		return nil, s.refusal(ctx, subject, err)
+	}
+	do := all[subject]
 	if do == nil {
 		return nil, control.Forbidden("not a request")
 	}

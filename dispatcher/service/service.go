@@ -44,6 +44,13 @@ type Config struct {
 	Batches    time.Duration         // between two looks at all batches; default 5 s
 	Log        *slog.Logger          // default: discard
 
+	// Operations are what is answered, over NATS and to Answer; default control.Operations(). Handlers answer those that are not
+	// Longshore's own, by their subjects of the fleet: they get the request as JSON, return a reply that is sent as JSON, and must
+	// return when their context ends. Of an error, callers see what the operation declares, or a *messages.Problem or
+	// *messages.FieldError as it is.
+	Operations control.Table
+	Handlers   request.Handlers
+
 	Webhooks     webhooks.Sender // nil: tasks with a webhook are refused
 	WebhookTries []time.Duration // of attempts after the first, since the end; default over a day
 	WebhookWait  time.Duration   // until the webhook of a dispatcher that was killed is taken up; default 30 s
@@ -82,9 +89,9 @@ type Service struct {
 
 	untold atomic.Uint64 // changes without an event
 
-	within  func() request.Handlers // made once
-	permits chan struct{}           // has an element for each request that is being answered
-	over    chan struct{}           // closed when no more requests are answered
+	within  func() (request.Handlers, error) // made once
+	permits chan struct{}                    // has an element for each request that is being answered
+	over    chan struct{}                    // closed when no more requests are answered
 }
 
 // New returns a Service.
@@ -94,6 +101,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.Retain == 0 {
 		cfg.Retain = defaultRetain
+	}
+	if cfg.Operations == nil {
+		cfg.Operations = control.Operations()
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -108,15 +118,20 @@ func New(cfg Config) *Service {
 		cfg: cfg, owners: newOwners(&cfg, newStores(cfg.Bus)), ready: make(chan struct{}),
 		permits: make(chan struct{}, maxRequests), over: make(chan struct{}),
 	}
-	s.within = sync.OnceValue(s.handlers)
+	s.within = sync.OnceValues(s.handlers)
 	return s
 }
 
 // Ready is closed once requests are answered.
 func (s *Service) Ready() <-chan struct{} { return s.ready }
 
-// Run serves until ctx ends, then finishes the requests in hand.
+// Run serves until ctx ends, then finishes the requests in hand. A table of operations that does not fit the handlers is an error
+// at once.
 func (s *Service) Run(ctx context.Context) error {
+	endpoints, err := s.endpoints()
+	if err != nil {
+		return err
+	}
 	if err := s.owners.definitions.Publish(ctx, s.cfg.Agents); err != nil {
 		return err
 	}
@@ -144,7 +159,7 @@ func (s *Service) Run(ctx context.Context) error {
 			s.permits <- struct{}{}
 		}
 	}()
-	for subject, answer := range s.endpoints() {
+	for subject, answer := range endpoints {
 		handler := micro.HandlerFunc(func(req micro.Request) {
 			select {
 			case s.permits <- struct{}{}:

@@ -3,6 +3,8 @@
 // stands over HTTP. The NATS endpoint, the HTTP route with its checks, the OpenAPI and AsyncAPI documents and the client
 // over HTTP are made from it.
 //
+// Everything that serves or describes operations is handed a Table of them, which is Operations unless a program adds its own.
+//
 //	op := control.Of(control.SubjectSteer)
 //	parts, err := op.Parts(request)     // the client: path, query, headers and body
 //	body, err := op.Request(parts)      // the server: the same request again, as it would come over NATS
@@ -39,6 +41,8 @@ type Operation struct {
 	Reply   any    // a value of the reply's type
 	Tenants bool   // clients that are bound to a tenant may ask, on a subject of theirs
 	Audited bool   // an acted event is made of it
+
+	Failures []Failure // of this operation alone, beside those that any may have
 
 	// What follows describes it over HTTP. An empty ID: it is not there, or by hand.
 	ID           string // in the OpenAPI document

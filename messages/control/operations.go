@@ -10,21 +10,6 @@ import (
 // Empty is a request that says nothing.
 type Empty struct{}
 
-// Operations are all, by noun.
-func Operations() []Operation {
-	return slices.Concat(runs(), people(), sessions(), batches(), agents(), prompts(), schedules(), deadLetters(), quotas(), fleet(), keys(), lists())
-}
-
-// Of is the operation of a subject, nil if there is none.
-func Of(subject string) *Operation {
-	all := Operations()
-	i := slices.IndexFunc(all, func(o Operation) bool { return o.Subject == subject })
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
-}
-
 // Name is the subject without its prefix, such as schedules.pause: the action of the event acted.
 func (o *Operation) Name() string { return strings.TrimPrefix(o.Subject, "longshore.") }
 

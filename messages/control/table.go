@@ -1,0 +1,31 @@
+package control
+
+import (
+	"slices"
+	"sync"
+)
+
+// Table is what can be asked for. Everything that serves or describes operations is handed one: the NATS service, the
+// HTTP API and the contract documents. Adding an operation to it adds it to all of them.
+type Table []Operation
+
+// Of returns the operation of a subject of the fleet, nil if the table has none.
+func (t Table) Of(subject string) *Operation {
+	i := slices.IndexFunc(t, func(o Operation) bool { return o.Subject == subject })
+	if i < 0 {
+		return nil
+	}
+	o := t[i]
+	return &o
+}
+
+// own is the table of Longshore itself, made once.
+var own = sync.OnceValue(func() Table { //nolint:gochecknoglobals // a constant, made once
+	return slices.Concat(runs(), people(), sessions(), batches(), agents(), prompts(), schedules(), deadLetters(), quotas(), fleet(), keys(), lists())
+})
+
+// Operations returns the table of Longshore itself, by noun. It is a copy, which the caller may append to.
+func Operations() Table { return slices.Clone(own()) }
+
+// Of returns the operation of a subject in Longshore's own table, nil if it has none.
+func Of(subject string) *Operation { return own().Of(subject) }
