@@ -327,7 +327,7 @@ func (c *Client) Ask(ctx context.Context, o *control.Operation, request json.Raw
 	switch {
 	case c.remote != nil:
 		return c.remote.ask(ctx, o, request)
-	case c.within != nil && o.Subject != control.SubjectIndexRebuild: // that one is for all dispatchers
+	case c.within != nil && !o.Everywhere:
 		if !c.nc.IsConnected() { // the service would wait for the connection, as long as it may
 			return nil, fmt.Errorf("ask the dispatcher (%s): %w", o.Subject, nats.ErrReconnectBufExceeded)
 		}

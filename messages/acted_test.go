@@ -21,7 +21,7 @@ func TestActedOn(t *testing.T) {
 		`{"by":"` + strings.Repeat("x", 999) + `"}`: {control.SubjectFork, "fork", "", strict.Clip(strings.Repeat("x", 999), 256), ""},
 		`junk`: {control.SubjectFork, "fork", "", "", ""},
 	} {
-		act, tenant := control.ActedOn(want.subject, []byte(request))
+		act, tenant := control.Of(want.subject).Acted([]byte(request))
 		text, err := json.Marshal(act)
 		if act.Action != want.action || act.Target != want.target || act.By != want.by || tenant != want.tenant || err != nil || strings.Contains(string(text), "secret") {
 			t.Errorf("%s: %s of %q", request, text, tenant)

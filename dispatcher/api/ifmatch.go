@@ -5,24 +5,22 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
-// headerIfMatch makes a change one of a revision, as an ETag names it.
-const headerIfMatch = "If-Match"
-
-// matched is the revision that a change is for: of the query, or of If-Match.
-func (q *query) matched() (*uint64, error) {
-	n, err := q.revision("ifRevision")
-	tag := q.r.Header.Get(headerIfMatch)
+// matched is the revision that a change is for: of a parameter of the query, or of If-Match.
+func (q *query) matched(parameter string) (*uint64, error) {
+	n, err := q.revision(parameter)
+	tag := q.r.Header.Get(control.HeaderIfMatch)
 	if err != nil || tag == "" || tag == "*" {
 		return n, err
 	}
 	m, err := strconv.ParseUint(strings.Trim(tag, `"`), 10, 64)
 	switch {
 	case err != nil:
-		return nil, &messages.FieldError{Field: headerIfMatch, Reason: "must be one revision"}
+		return nil, &messages.FieldError{Field: control.HeaderIfMatch, Reason: "must be one revision"}
 	case n != nil && *n != m:
-		return nil, &messages.FieldError{Field: headerIfMatch, Reason: "is not that of ifRevision"}
+		return nil, &messages.FieldError{Field: control.HeaderIfMatch, Reason: "is not that of " + parameter}
 	}
 	return &m, nil
 }

@@ -185,15 +185,16 @@ func (q *quay) acts(tenant, action string) []control.Acted {
 
 // An operation is a value and a handler. A table with one more serves, guards, audits and describes it everywhere.
 func TestANewOperationArrivesEverywhere(t *testing.T) {
-	op := berths()
-	table := append(control.Operations(), op)
-	q := openQuay(t, table, request.Handlers{op.Subject: request.Read(takeBerth)})
+	op, ships := berths(), registry()
+	table := append(control.Operations(), op, ships)
+	q := openQuay(t, table, request.Handlers{op.Subject: request.Read(takeBerth), ships.Subject: request.Read(register)})
 	t.Run("over NATS", func(t *testing.T) { q.with(t).berthOverNATS() })
 	t.Run("over HTTP", func(t *testing.T) { q.with(t).berthOverHTTP() })
 	t.Run("by the client", func(t *testing.T) { q.with(t).berthByClient(&op) })
 	t.Run("roles", func(t *testing.T) { q.with(t).berthByRole(table, &op) })
 	t.Run("acted", func(t *testing.T) { q.with(t).berthIsTold() })
 	t.Run("documents", func(t *testing.T) { q.with(t).berthIsDescribed() })
+	t.Run("all that a row can say", func(t *testing.T) { q.with(t).shipIsRegistered() })
 	t.Run("Longshore's own", func(t *testing.T) {
 		q := q.with(t)
 		q.over(control.RoleOperator, "GET", "/v1/schedules", "", http.StatusOK, nil)
@@ -335,6 +336,99 @@ func (q *quay) berthIsTold() {
 	}
 }
 
+// Papers are those of a ship, which keep who wrote them.
+type Papers struct {
+	Name  string `json:"name,omitempty"`
+	Flag  string `json:"flag,omitempty"`
+	Clerk string `json:"clerk,omitempty"`
+}
+
+// Registration stores the papers of a ship.
+type Registration struct {
+	Tenant    string `json:"tenant,omitempty"`
+	Papers    Papers `json:"papers"`
+	IfEntry   uint64 `json:"ifEntry,omitempty"`
+	Stateless bool   `json:"stateless,omitempty"`
+}
+
+// Registered is what came of a Registration, with what was asked for.
+type Registered struct {
+	Registration
+
+	Name     string `json:"name"`
+	Revision uint64 `json:"revision"`
+}
+
+// registry is an operation that uses what else a row can say: names that are any text, a whole body that keeps its author,
+// revisions, a confirmation, what is of no tenant, and a place for what was made.
+func registry() control.Operation {
+	return control.Operation{
+		Subject: "longshore.ships.register", Asks: Registration{}, Reply: Registered{}, Tenants: true,
+		ID: "registerShip", Tag: "ships", Summary: "Register a ship", Needs: control.Operate, Method: "PUT", Path: "/v1/ships/{name}",
+		Query: []control.Parameter{
+			{Name: "ifEntry", Text: "Only if this is the newest.", Kind: "integer"},
+			{Name: "stateless", Text: "Of no tenant.", Kind: "boolean", NoTenant: true},
+			{Name: "sworn", Text: "Must be true.", Kind: "boolean", Must: "an oath is binding"},
+		},
+		Body: Papers{}, Unprefixed: "papers", Fields: map[string]string{"papers": "whole", "ifEntry": "query", "stateless": "query"},
+		Status: http.StatusAccepted, Author: "clerk", AnyName: true, ETag: true, IfMatch: "ifEntry", Location: "/v1/ships/{name}/papers",
+	}
+}
+
+func register(_ context.Context, r Registration) (any, error) {
+	return Registered{r, r.Papers.Name, r.IfEntry + 1}, nil
+}
+
+func (q *quay) shipIsRegistered() {
+	const path = "/v1/ships/HMS%20Ada"
+	h := &hall{t: q.t, url: q.url}
+	var r Registered
+	own := slices.Concat(q.headers[control.RoleOperator], []string{control.HeaderIfMatch, `"41"`})
+	header := h.do("PUT", path+"?sworn=true", `{"flag":"NL","clerk":"a liar"}`, http.StatusAccepted, &r, own...)
+	if header.Get("Etag") != `"42"` || header.Get("Location") != "/v1/ships/HMS%20Ada/papers" {
+		q.t.Errorf("%v", header)
+	}
+	if r.Tenant != "acme" || r.Papers.Name != "HMS Ada" || r.Papers.Flag != "NL" || !strings.HasPrefix(r.Papers.Clerk, "key") || r.IfEntry != 41 || r.Stateless {
+		q.t.Errorf("%+v", r)
+	}
+	q.over(control.RoleOperator, "PUT", path+"?sworn=true&stateless=true", `{}`, http.StatusForbidden, nil) // one of a tenant
+	key, _, err := q.client.Keys().Create(q.t.Context(), dispatcher.KeySpec{Tenant: control.AllTenants, Roles: []control.AccessRole{control.RoleOperator}, Name: "of all"})
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	all := []string{"Authorization", "Bearer " + key}
+	r = Registered{}
+	h.do("PUT", path+"?sworn=true&stateless=true", `{}`, http.StatusAccepted, &r, all...)
+	if !r.Stateless || r.Tenant != "" {
+		q.t.Errorf("%+v: it is of a tenant", r)
+	}
+	for query, want := range map[string]string{
+		"":                         "an oath is binding: give sworn=true",
+		"?sworn=true&ifEntry=7":    "is not that of ifEntry",
+		"?sworn=true&stateless=no": "must be true or false",
+		"?sworn=true&ifEntry=x":    "must be a number",
+	} {
+		var p messages.Problem
+		h.do("PUT", path+query, `{}`, http.StatusBadRequest, &p, own...)
+		if p.Detail != want {
+			q.t.Errorf("%s: %q", query, p.Detail)
+		}
+	}
+	op := registry()
+	for _, text := range []string{"", "?"} { // what the path cannot hold is escaped
+		web, err := dispatcher.NewHTTP(q.url, key)
+		if err != nil {
+			q.t.Fatal(err)
+		}
+		defer web.Close()
+		name := "S/V Bob" + text
+		r = Registered{}
+		if err := web.Call(q.t.Context(), &op, Registration{Tenant: "acme", Papers: Papers{Name: name}, IfEntry: 3}, &r); err != nil || r.Papers.Name != name || r.IfEntry != 3 {
+			q.t.Errorf("%+v, %v", r, err)
+		}
+	}
+}
+
 func (q *quay) berthIsDescribed() {
 	var open struct {
 		Paths map[string]map[string]struct {
@@ -368,6 +462,7 @@ func (q *quay) berthIsDescribed() {
 	}
 	if o.OperationID != "takeBerth" || !slices.Equal(parameters, []string{"path name", "query hours", "header Longshore-Tenant"}) ||
 		o.RequestBody.Content["application/json"] == nil || o.Responses["409"].Description != "conflict: The quay is full." ||
+		!slices.ContainsFunc(open.Paths["/v1/ships/{name}"]["put"].Parameters, func(p struct{ Name, In string }) bool { return p.Name == "If-Match" }) ||
 		open.Components.Schemas["Ship"].Properties["length"] == nil || open.Components.Schemas["Berth"].Properties["quay"] == nil {
 		q.t.Errorf("OpenAPI: %+v", o)
 	}

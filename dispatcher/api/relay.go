@@ -23,9 +23,13 @@ func controlled(ops control.Table) []operation {
 		if o.ID == "" {
 			continue
 		}
+		headers := o.Headers
+		if o.IfMatch != "" {
+			headers = append(slices.Clone(headers), control.Parameter{Name: control.HeaderIfMatch, Text: "Only if this is the newest revision, as the ETag of a read has it."})
+		}
 		op := operation{
 			method: o.Method, path: o.Path, id: o.ID, tag: o.Tag, summary: o.Summary, text: o.Text, needs: o.Needs,
-			query: o.Query, headers: o.Headers, body: o.Body, optional: o.Optional, reply: o.Reply, status: o.Status, failures: o.Failures,
+			query: o.Query, headers: headers, body: o.Body, optional: o.Optional, reply: o.Reply, status: o.Status, failures: o.Failures,
 		}
 		op.answer = func(ctx context.Context, q *query) (any, error) { return q.relay(ctx, &o) }
 		out = append(out, op)
@@ -64,7 +68,7 @@ func (q *query) parts(o *control.Operation) (p control.Parts, err error) {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			name = strings.TrimSuffix(name, "}")
 			v := q.r.PathValue(name)
-			if !strict.ValidToken(v) && o.Tag != "workers" { // those may have any name
+			if !strict.ValidToken(v) && !o.AnyName {
 				return p, &messages.FieldError{Field: name, Reason: "must be 1 to 64 characters of A-Z a-z 0-9 _ -"}
 			}
 			p.Path[name] = v
@@ -73,26 +77,17 @@ func (q *query) parts(o *control.Operation) (p control.Parts, err error) {
 	if err := q.bounds(o, &p); err != nil {
 		return p, err
 	}
-	unaddressed, err := q.flag("unaddressed")
-	switch {
-	case err != nil:
-		return p, err
-	case unaddressed:
-		err = q.forAll()
-	default:
-		p.Header[control.HeaderTenant], err = q.tenant()
-	}
-	if err != nil {
+	if err := q.addressed(o, &p); err != nil {
 		return p, err
 	}
 	p.Header[control.HeaderBy] = q.r.Header.Get(control.HeaderBy)
-	if q.r.Header.Get(headerIfMatch) != "" && slices.ContainsFunc(o.Headers, func(h control.Parameter) bool { return h.Name == headerIfMatch }) {
-		revision, err := q.matched()
+	if o.IfMatch != "" && q.r.Header.Get(control.HeaderIfMatch) != "" {
+		revision, err := q.matched(o.IfMatch)
 		if err != nil {
 			return p, err
 		}
 		if revision != nil {
-			p.Query.Set("ifRevision", strconv.FormatUint(*revision, 10))
+			p.Query.Set(o.IfMatch, strconv.FormatUint(*revision, 10))
 		}
 	}
 	if o.Body == nil {
@@ -112,17 +107,35 @@ func (q *query) parts(o *control.Operation) (p control.Parts, err error) {
 	}
 }
 
+// addressed says for which tenant a request is, or refuses one about what is of no tenant.
+func (q *query) addressed(o *control.Operation, p *control.Parts) (err error) {
+	for _, is := range o.Query {
+		if !is.NoTenant {
+			continue
+		}
+		none, err := q.flag(is.Name)
+		if err != nil {
+			return err
+		}
+		if none {
+			return q.forAll()
+		}
+	}
+	p.Header[control.HeaderTenant], err = q.tenant()
+	return err
+}
+
 // bounds checks what parameters say of themselves, and fills in defaults.
 func (q *query) bounds(o *control.Operation, p *control.Parts) error {
 	for _, is := range o.Query {
 		switch {
-		case is.Must:
+		case is.Must != "":
 			sure, err := q.flag(is.Name)
 			if err != nil {
 				return err
 			}
 			if !sure {
-				return problemf(http.StatusBadRequest, messages.CodeInvalidInput, "what is purged is gone: give "+is.Name+"=true")
+				return problemf(http.StatusBadRequest, messages.CodeInvalidInput, is.Must+": give "+is.Name+"=true")
 			}
 		case is.Most > 0:
 			n, err := q.number(is.Name, is.Default, is.Most)
@@ -143,8 +156,8 @@ func (q *query) bounds(o *control.Operation, p *control.Parts) error {
 
 // sign says who asks where that is known, and what makes the request safe to repeat.
 func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (err error) {
-	if o.Subject == control.SubjectPromptPut {
-		return q.author(fields)
+	if o.Author != "" {
+		return q.author(o, fields)
 	}
 	if o.Has("by") {
 		if who := q.by(""); who != "" {
@@ -164,17 +177,19 @@ func (q *query) sign(o *control.Operation, fields map[string]json.RawMessage) (e
 	return err
 }
 
-// author says in a prompt who stores it: a prompt keeps that itself.
-func (q *query) author(fields map[string]json.RawMessage) error {
+// author says who makes the change in the field of the body that keeps it.
+func (q *query) author(o *control.Operation, fields map[string]json.RawMessage) error {
 	by := q.by(q.r.Header.Get(control.HeaderBy))
 	if by == "" {
 		return nil
 	}
-	var p messages.Prompt
-	err := json.Unmarshal(fields["prompt"], &p)
+	var whole map[string]json.RawMessage
+	err := json.Unmarshal(fields[o.Unprefixed], &whole)
 	if err == nil {
-		p.Author = by
-		fields["prompt"], err = json.Marshal(p)
+		whole[o.Author], err = json.Marshal(by)
+	}
+	if err == nil {
+		fields[o.Unprefixed], err = json.Marshal(whole)
 	}
 	return err
 }
@@ -193,24 +208,24 @@ func overHTTP(o *control.Operation, err error) error {
 	return &said
 }
 
-// replied makes a reply an answer. What was made has a place, and what has a revision a tag.
+// replied makes a reply an answer, with the headers that the operation has.
 func replied(o *control.Operation, reply json.RawMessage) (any, error) {
-	var about struct {
-		ID       string `json:"id"`
-		Revision uint64 `json:"revision"`
-	}
 	out := &replyOf{body: reply, header: http.Header{}}
-	tagged := o.Tag == "quotas" && strings.Contains(o.Path, "{")
-	if tagged || o.Status == http.StatusAccepted {
+	if o.ETag {
+		var about struct {
+			Revision uint64 `json:"revision"`
+		}
 		if err := json.Unmarshal(reply, &about); err != nil {
 			return nil, err
 		}
-	}
-	if tagged {
 		out.header.Set("Etag", `"`+strconv.FormatUint(about.Revision, 10)+`"`)
 	}
-	if o.Status == http.StatusAccepted {
-		out.header.Set("Location", "/v1/tasks/"+about.ID)
+	if o.Location != "" {
+		made, err := o.Made(reply)
+		if err != nil {
+			return nil, err
+		}
+		out.header.Set("Location", made)
 	}
 	return out, nil
 }

@@ -47,7 +47,7 @@ func (s *Service) told(o *control.Operation, do request.Handler) request.Handler
 			}
 			outcome = control.ActUnknown
 		}
-		act, tenant := control.ActedOn(o.Subject, body)
+		act, tenant := o.Acted(body)
 		if tenant == "" {
 			tenant = messages.DefaultTenant
 		}

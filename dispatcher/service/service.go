@@ -172,7 +172,7 @@ func (s *Service) Run(ctx context.Context) error {
 				s.answer(requests, req, answer)
 			}()
 		})
-		if err := svc.AddEndpoint(endpointName(subject), handler, endpointOptions(subject)...); err != nil {
+		if err := svc.AddEndpoint(endpointName(subject), handler, s.endpointOptions(subject)...); err != nil {
 			return errors.Join(fmt.Errorf("add endpoint %s: %w", subject, err), svc.Stop())
 		}
 	}
@@ -217,9 +217,9 @@ func (s *Service) keepSweeping(ctx context.Context) {
 }
 
 // endpointOptions are those of a request: one dispatcher answers it, or all hear it.
-func endpointOptions(subject string) []micro.EndpointOpt {
+func (s *Service) endpointOptions(subject string) []micro.EndpointOpt {
 	options := []micro.EndpointOpt{micro.WithEndpointSubject(subject)}
-	if subject == control.SubjectIndexRebuild { // each may have a file of its own
+	if o := s.cfg.Operations.Of(subject); o != nil && o.Everywhere {
 		options = append(options, micro.WithEndpointQueueGroupDisabled())
 	}
 	return options

@@ -40,8 +40,8 @@ const (
 	ActUnknown = "unknown"
 )
 
-// ActedOn reads what a request is about, as far as it says so, and its tenant; empty: none.
-func ActedOn(subject string, request []byte) (a Acted, tenant string) {
+// Acted reads what a request of the operation is about, as far as it says so, and its tenant; empty: none.
+func (o *Operation) Acted(request []byte) (a Acted, tenant string) {
 	var r struct {
 		Tenant   string      `json:"tenant"`
 		Kind     string      `json:"kind"`
@@ -58,7 +58,7 @@ func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 	_ = json.Unmarshal(request, &r) // the handler has decoded it strictly
 	var parts []string
 	name := r.Name
-	if subject == SubjectKeyCreate { // it is for people
+	if o.Untitled {
 		name = ""
 	}
 	for _, part := range []string{r.Kind, name, r.Schedule.Name, r.ID, r.Worker, r.Seq.String()} {
@@ -73,5 +73,5 @@ func ActedOn(subject string, request []byte) (a Acted, tenant string) {
 	if !strict.ValidToken(tenant) {
 		tenant = ""
 	}
-	return Acted{Action: strings.TrimPrefix(subject, "longshore."), Target: strings.Join(parts, "/"), By: strict.Brief(r.By, messages.MaxEventName)}, tenant
+	return Acted{Action: o.Name(), Target: strings.Join(parts, "/"), By: strict.Brief(r.By, messages.MaxEventName)}, tenant
 }

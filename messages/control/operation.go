@@ -32,6 +32,8 @@ const (
 	HeaderBy = "Longshore-By"
 	// HeaderIdempotency makes a request safe to repeat.
 	HeaderIdempotency = "Idempotency-Key"
+	// HeaderIfMatch makes a change one of a revision, as an ETag names it.
+	HeaderIfMatch = "If-Match"
 )
 
 // Operation is one request and its reply.
@@ -41,6 +43,11 @@ type Operation struct {
 	Reply   any    // a value of the reply's type
 	Tenants bool   // clients that are bound to a tenant may ask, on a subject of theirs
 	Audited bool   // an acted event is made of it
+
+	// Everywhere: every dispatcher does it, and the first reply counts. Else one dispatcher does.
+	Everywhere bool
+	// Untitled: the field name of the request is for people, and does not say what it is about.
+	Untitled bool
 
 	Failures []Failure // of this operation alone, beside those that any may have
 
@@ -58,6 +65,11 @@ type Operation struct {
 	Fields       map[string]string // where fields of the request stand, where the rules of place do not say it
 	Newest       bool              // the word latest in the path stands for the newest revision
 	Unprefixed   string            // the field that is the whole body: errors about its parts name the parts alone
+	Author       string            // the field of that body that says who makes the change, where the request has no field by
+	AnyName      bool              // the parts of the path may be any text; else they are 1 to 64 characters of A-Z a-z 0-9 _ -
+	ETag         bool              // the field revision of the reply is its ETag too
+	IfMatch      string            // the query that the header If-Match stands for too: the revision that a change is for
+	Location     string            // where that is which the request made: a path whose {names} are fields of the reply
 }
 
 // Parameter of a query or a header.
@@ -66,8 +78,9 @@ type Parameter struct {
 	Kind          string // string, integer, boolean, duration, date-time
 	Many          bool   // may be given more than once
 	Example       string
-	Most, Default int  // of an integer; 0: unbounded, none
-	Must          bool // a boolean that must be true: it is a confirmation and no part of the request
+	Most, Default int    // of an integer; 0: unbounded, none
+	Must          string // a boolean that must be true, and why: it is a confirmation and no part of the request
+	NoTenant      bool   // a boolean: true makes the request about what is of no tenant. Only callers of all tenants may say so
 }
 
 // Parts is where a request stands over HTTP.
@@ -211,7 +224,7 @@ func (o *Operation) Parts(request any) (Parts, error) {
 		}
 	}
 	for _, q := range o.Query {
-		if q.Must {
+		if q.Must != "" {
 			p.Query.Set(q.Name, "true")
 		}
 	}
@@ -346,6 +359,21 @@ func typed(name, text string, kind reflect.Type) (json.RawMessage, error) {
 		}
 		return value, nil
 	}
+}
+
+// Made is the Location of what a request made, by its reply.
+func (o *Operation) Made(reply json.RawMessage) (string, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(reply, &fields); err != nil {
+		return "", fmt.Errorf("read the reply: %w", err)
+	}
+	parts := strings.Split(o.Location, "/")
+	for i, part := range parts {
+		if name := strings.Trim(part, "{}"); name != part {
+			parts[i] = url.PathEscape(plain(fields[name]))
+		}
+	}
+	return strings.Join(parts, "/"), nil
 }
 
 // Has reports whether the request has a field of this name.

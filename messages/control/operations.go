@@ -59,7 +59,7 @@ func runs() []Operation {
 			ID: "forkTask", Tag: "tasks", Summary: "Make a new run from the beginning of another one", Needs: Submit, Method: "POST", Path: oneRun + "/fork",
 			Text: "The new run begins with the steps before `at` and makes that step anew, perhaps with another agent or model. Its files do " +
 				"not travel: it begins with an empty folder. It is stored when this returns; the same fork with the same `newId` is one run.",
-			Body: Fork{}, Status: 202,
+			Body: Fork{}, Status: 202, Location: oneRun,
 		},
 		{
 			Subject: SubjectWhy, Asks: RunRequest{}, Reply: Why{}, Tenants: true,
@@ -199,7 +199,7 @@ func prompts() []Operation {
 		{
 			Subject: SubjectPromptPut, Asks: PromptPut{}, Reply: messages.Prompt{},
 			ID: "putPrompt", Tag: "prompts", Summary: "Store a new version of a prompt", Needs: Administer, Method: "PUT", Path: onePrompt,
-			Headers: list(by()), Query: list(only("ifVersion")), Body: messages.Prompt{}, Unprefixed: "prompt",
+			Headers: list(by()), Query: list(only("ifVersion")), Body: messages.Prompt{}, Unprefixed: "prompt", Author: "author",
 			Fields: map[string]string{"prompt": "whole", "ifVersion": "query"},
 		},
 		{
@@ -258,7 +258,7 @@ func schedules() []Operation {
 }
 
 func deadLetters() []Operation {
-	unaddressed := Parameter{Name: "unaddressed", Text: "Letters that name no tenant, instead of a tenant's. They are the operator's.", Kind: "boolean"}
+	unaddressed := Parameter{Name: "unaddressed", Text: "Letters that name no tenant, instead of a tenant's. They are the operator's.", Kind: "boolean", NoTenant: true}
 	filter := list(
 		Parameter{Name: "kind", Text: "run, message or webhook.", Example: "webhook"},
 		Parameter{Name: "agent", Text: "Only tasks of this agent."},
@@ -303,13 +303,12 @@ func deadLetters() []Operation {
 			Subject: SubjectDeadPurgeAll, Asks: DeadListRequest{}, Reply: DeadBulk{}, Tenants: true, Audited: true,
 			ID: "purgeDeadLetters", Tag: "dead letters", Summary: "Remove the dead letters that fit", Needs: Operate, Method: "POST", Path: "/v1/dead-letters:purge",
 			Text:  "Without a filter all, 50 at a time: go on with `after` until there is no `next`.",
-			Query: append(slices.Clone(bulk), Parameter{Name: "confirm", Text: "Must be true.", Kind: "boolean", Must: true}),
+			Query: append(slices.Clone(bulk), Parameter{Name: "confirm", Text: "Must be true.", Kind: "boolean", Must: "what is purged is gone"}),
 		},
 	}
 }
 
 func quotas() []Operation {
-	headers := list(by(), Parameter{Name: "If-Match", Text: "Only if this is the newest revision, as the ETag of a read has it."})
 	return []Operation{
 		{Subject: SubjectAdmit, Summary: "Ask whether a tenant may submit a task now", Asks: AdmitRequest{}, Reply: AdmitReply{}},
 		{
@@ -320,19 +319,19 @@ func quotas() []Operation {
 		{
 			Subject: SubjectQuotaGet, Asks: messages.QuotaRef{}, Reply: QuotaState{},
 			ID: "getQuota", Tag: "quotas", Summary: "A quota, and how much of it is used", Needs: ReadFleet, Method: "GET", Path: oneQuota,
-			Text: "The kind is tenant, agent or provider. What was never granted has no limit and the revision 0.",
+			Text: "The kind is tenant, agent or provider. What was never granted has no limit and the revision 0.", ETag: true,
 		},
 		{
 			Subject: SubjectQuotaPut, Asks: QuotaPut{}, Reply: QuotaChange{}, Audited: true,
 			ID: "putQuota", Tag: "quotas", Summary: "Grant something in the place of what was granted", Needs: Administer, Method: "PUT", Path: oneQuota,
 			Text:    "It counts within two seconds. A pause stays.",
-			Headers: headers, Query: list(only("ifRevision")), Body: messages.Quota{}, Unprefixed: "quota",
+			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Quota{}, Unprefixed: "quota", ETag: true, IfMatch: "ifRevision",
 			Fields: map[string]string{"quota": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
 			Subject: SubjectQuotaDelete, Asks: QuotaDelete{}, Reply: QuotaChange{}, Audited: true,
 			ID: "deleteQuota", Tag: "quotas", Summary: "Take all limits away", Needs: Administer, Method: "DELETE", Path: oneQuota,
-			Text: "A pause stays.", Headers: headers, Query: list(only("ifRevision")),
+			Text: "A pause stays.", Headers: list(by()), Query: list(only("ifRevision")), ETag: true, IfMatch: "ifRevision",
 		},
 	}
 }
@@ -365,7 +364,7 @@ func fleet() []Operation {
 			Subject: SubjectWorkerDrain, Asks: WorkerDrain{}, Reply: messages.WorkerStatus{}, Audited: true,
 			ID: "drainWorker", Tag: "workers", Summary: "Take a worker out of the fleet", Needs: OperateFleet, Method: "POST", Path: "/v1/workers/{id}/drain",
 			Text:   "It takes nothing new, hands its runs back after their step, and ends. The id may be its name, when no other has it.",
-			Fields: map[string]string{"worker": "path:id"},
+			Fields: map[string]string{"worker": "path:id"}, AnyName: true,
 		},
 		{
 			Subject: SubjectLanes, Asks: LanesRequest{}, Reply: LaneList{},
@@ -382,14 +381,14 @@ func fleet() []Operation {
 			ID: "indexStatus", Tag: "tasks", Summary: "How far the index of runs is", Needs: ReadFleet, Method: "GET", Path: "/v1/index",
 			Text: "Of the dispatcher that answers. 501: it has no index of runs.",
 		},
-		{Subject: SubjectIndexRebuild, Summary: "Make the index of runs again from the events", Asks: Empty{}, Reply: Empty{}, Audited: true}, // lists of all lack runs until it is done
+		{Subject: SubjectIndexRebuild, Summary: "Make the index of runs again from the events", Asks: Empty{}, Reply: Empty{}, Audited: true, Everywhere: true}, // lists of all lack runs until it is done
 	}
 }
 
 // keys are by hand over HTTP: a key is made where it is asked for, and only its hash travels on.
 func keys() []Operation {
 	return []Operation{
-		{Subject: SubjectKeyCreate, Summary: "Store the hash of a new API key", Asks: KeyCreate{}, Reply: APIKey{}, Audited: true},
+		{Subject: SubjectKeyCreate, Summary: "Store the hash of a new API key", Asks: KeyCreate{}, Reply: APIKey{}, Audited: true, Untitled: true},
 		{Subject: SubjectKeyList, Summary: "The API keys, without what they are", Asks: KeyListRequest{}, Reply: KeyList{}},
 		{Subject: SubjectKeyRevoke, Summary: "Revoke an API key", Asks: KeyRevoke{}, Reply: Change{}, Audited: true},
 	}
