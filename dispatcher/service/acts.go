@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	actTimeout    = 5 * time.Second // to tell of an act
+	actTimeout    = 5 * time.Second // to publish the event of an act
 	maxCallerText = 256             // bytes of what is kept of a caller
 )
 
-// withCaller is a context that knows for whom a request is made. Users of a tenant cannot say whose key it was: there is
-// nobody between them and the dispatcher who has looked.
+// withCaller is a context that knows for whom a request is made. What users of a tenant say of it is ignored: no
+// program of ours between them and the dispatcher has checked it.
 func withCaller(ctx context.Context, req micro.Request) context.Context {
 	text := req.Headers().Get(control.HeaderCaller)
 	if text == "" || control.OfTenant(req.Subject()) {
@@ -57,7 +57,7 @@ func (s *Service) told(o *control.Operation, do request.Handler) request.Handler
 		defer cancel()
 		if err := s.cfg.Events.AnnounceTo(telling, tenant, control.EventActed, act); err != nil { // the change is made all the same
 			s.untold.Add(1)
-			s.cfg.Log.ErrorContext(ctx, "a change is not told of: the audit lacks it", "operation", act.Action, "name", act.Target, "tenant", tenant,
+			s.cfg.Log.ErrorContext(ctx, "a change has no event: the audit lacks it", "operation", act.Action, "name", act.Target, "tenant", tenant,
 				"by", act.By, "who", act.Who, "err", err)
 		}
 		return reply, err

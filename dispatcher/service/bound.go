@@ -17,7 +17,7 @@ func boundBody(req micro.Request) ([]byte, error) {
 	if err := bus.CheckRequest(&nats.Msg{Reply: req.Reply(), Header: nats.Header(req.Headers())}); err != nil {
 		return nil, control.Forbidden(err.Error())
 	}
-	if !strings.HasPrefix(req.Subject(), "longshore.") { // whoever may make a consumer can have messages of a stream sent here
+	if !strings.HasPrefix(req.Subject(), "longshore.") { // a client that may make a consumer can have messages of a stream sent here
 		return nil, control.Forbidden("not a request")
 	}
 	tenant, ok := control.TenantOf(req.Subject())
@@ -30,7 +30,7 @@ func boundBody(req micro.Request) ([]byte, error) {
 	return control.BindTenant(req.Data(), tenant)
 }
 
-// refused tells of a request that was refused for who asked: for another tenant, or in the place of an answer.
+// refused reports a request that was refused because of its caller: it was for another tenant, or named no inbox for the answer.
 func (s *Service) refused(subject string, p *messages.Problem) {
 	if s.cfg.Denied == nil || p.Code != messages.CodeForbidden {
 		return
@@ -42,5 +42,5 @@ func (s *Service) refused(subject string, p *messages.Problem) {
 	s.cfg.Denied(tenant, control.AuthDenied{Code: p.Code, Reason: p.Detail, Operation: strict.Clip(subject, maxDeniedSubject)})
 }
 
-// maxDeniedSubject bounds what an event says of a subject that anybody may have made up, in bytes.
+// maxDeniedSubject bounds what an event says of a subject that any client may have made up, in bytes.
 const maxDeniedSubject = 256

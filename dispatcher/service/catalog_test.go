@@ -59,7 +59,7 @@ func start(t *testing.T) *nats.Conn {
 	return nc
 }
 
-// A dispatcher that starts again undoes nothing that somebody did to the built-in agent, and publishes its folder.
+// A dispatcher that starts again undoes nothing that people did to the built-in agent, and publishes its folder.
 func TestStartLeavesTheDefaultAgentAlone(t *testing.T) {
 	nc := start(t)
 	c, err := dispatcher.New(t.Context(), nc)

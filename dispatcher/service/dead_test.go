@@ -74,7 +74,7 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 		"since":         {control.DeadFilter{Since: &late}, nil},
 		"tenant":        {control.DeadFilter{Tenant: "acme"}, []string{"c"}},
 		"of no tenant":  {control.DeadFilter{Unaddressed: true}, []string{""}},
-		"nobody's":      {control.DeadFilter{Tenant: "umbrella"}, nil},
+		"of no letter":  {control.DeadFilter{Tenant: "umbrella"}, nil},
 		"another agent": {control.DeadFilter{Tenant: "acme", Agent: "reader"}, nil},
 	} {
 		list, err := o.client.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: tt.filter})
@@ -122,7 +122,7 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 	if l, err = o.client.DeadLetters().Get(ctx, one(b)); err != nil || string(l.Raw) != `{"input":` {
 		t.Errorf("%+v %v", l, err)
 	}
-	for _, seq := range []uint64{other, other + 1, 999} { // another tenant's, nobody's, none
+	for _, seq := range []uint64{other, other + 1, 999} { // another tenant's, no tenant's, none
 		if _, err := o.client.DeadLetters().Get(ctx, one(seq)); !errors.Is(err, dispatcher.ErrNoLetter) {
 			t.Errorf("letter %d: %v", seq, err)
 		}
@@ -155,7 +155,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 		t.Errorf("a letter that is gone: %v", err)
 	}
 
-	// Whoever was killed between the task and the letter left both; the letter comes again, and no second run.
+	// A dispatcher that was killed between the task and the letter left both; the letter comes again, and no second run.
 	again := o.deadLetter("default", "a", "default", body, messages.CodePoison)
 	second, err := o.client.DeadLetters().Redrive(ctx, control.DeadRedrive{DeadRequest: one(again)})
 	if err != nil || second.ID != done.ID || !second.Duplicate {
@@ -163,7 +163,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 	}
 	o.letters(0)
 
-	// Somebody else's idea of the task is not taken for the same.
+	// A task that another client wrote is not taken for the same.
 	again = o.deadLetter("default", "a", "default", body, messages.CodePoison)
 	edited := control.DeadRedrive{DeadRequest: one(again), Task: json.RawMessage(`{"id":"a","input":"go on"}`)}
 	if _, err := o.client.DeadLetters().Redrive(ctx, edited); !errors.Is(err, dispatcher.ErrConflict) {

@@ -17,7 +17,7 @@ type denial struct {
 	Data   control.AuthDenied
 }
 
-// Who asks on the subject of one tenant about another, or names no inbox, is refused, and somebody hears of it. A request
+// A client that asks on the subject of one tenant about another, or names no inbox, is refused, and that is reported. A request
 // that fails for another reason is no such attempt.
 func TestDenialsAreTold(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestDenialsAreTold(t *testing.T) {
 				t.Error(diff)
 			}
 		case <-time.After(patience):
-			t.Fatalf("nobody hears of %v", w)
+			t.Fatalf("not reported: %v", w)
 		}
 	}
 }

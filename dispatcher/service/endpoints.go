@@ -142,7 +142,7 @@ func (s *Service) work(ctx context.Context, body []byte, do request.Handler) ([]
 	return answer, nil
 }
 
-// refusal is the public form of what went wrong with a request, told to those who should know.
+// refusal is the public form of what went wrong with a request, reported where it should be known.
 func (s *Service) refusal(ctx context.Context, subject string, err error) *messages.Problem {
 	p := request.Problem(err)
 	s.refused(subject, p)
@@ -152,7 +152,7 @@ func (s *Service) refusal(ctx context.Context, subject string, err error) *messa
 	return p
 }
 
-// stopped is the answer to a request that came too late: who asks need not wait for one that does not come.
+// stopped is the answer to a request that came too late: the caller need not wait for one that does not come.
 func stopped(context.Context, []byte) (any, error) {
 	return nil, &messages.Problem{
 		Type: "about:blank", Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
@@ -160,7 +160,7 @@ func stopped(context.Context, []byte) (any, error) {
 	}
 }
 
-// reply answers a request, unless nobody waits at an inbox. It leaves the request's own methods alone: they write to the request,
+// reply answers a request, unless it names no inbox. It leaves the request's own methods alone: they write to the request,
 // which the micro service reads as soon as its handler has returned.
 func (s *Service) reply(req micro.Request, body []byte, header nats.Header) error {
 	if !bus.IsInbox(req.Reply()) {

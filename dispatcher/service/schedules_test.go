@@ -196,7 +196,7 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.fire(dueAt(submitted, long))
-	for _, s := range []messages.Schedule{deleted, fired, kept, submitted} { // so that all was due before anybody looks
+	for _, s := range []messages.Schedule{deleted, fired, kept, submitted} { // so that all was due before a dispatcher looks
 		h.until("fire "+s.Name, func() (bool, error) {
 			a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
 			return a.Waiting && a.Seq == 0, err
@@ -265,7 +265,7 @@ func TestSchedulePolicies(t *testing.T) {
 	}
 }
 
-// An occurrence that comes again, however often, is one run; one that nobody took gives way to the next.
+// An occurrence that comes again, however often, is one run; one that no dispatcher took gives way to the next.
 func TestOccurrenceIsOneRun(t *testing.T) {
 	h := newHall(t)
 	ctx := t.Context()
@@ -440,7 +440,7 @@ func TestScheduleIsRefused(t *testing.T) {
 	})
 }
 
-// What somebody's own schedule publishes where ours are kept, or where occurrences are due, does nothing.
+// What a schedule of another client publishes where ours are kept, or where occurrences are due, does nothing.
 func TestForeignSchedules(t *testing.T) {
 	h := newHall(t)
 	ctx := t.Context()
@@ -472,9 +472,9 @@ func TestForeignSchedules(t *testing.T) {
 		t.Errorf("armed: %+v, %v", a, err)
 	}
 	if l, _, err := schedules.New(h.bus).Ledger(ctx, s.Ref()); err != nil || l.State != nil {
-		t.Errorf("somebody else's occurrence was taken: %+v, %v", l, err)
+		t.Errorf("the occurrence of another client was taken: %+v, %v", l, err)
 	}
 	if _, ok, err := h.bus.Delayed(ctx, run); err != nil || ok {
-		t.Errorf("somebody else's message is a delayed task: %v, %v", ok, err)
+		t.Errorf("the message of another client is a delayed task: %v, %v", ok, err)
 	}
 }

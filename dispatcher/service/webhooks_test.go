@@ -216,7 +216,7 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 	if len(o.came) > 0 {
 		t.Errorf("more came: %+v", <-o.came)
 	}
-	for e, err := range events.New(o.bus).Events(t.Context(), bus.EveryEvent, time.Time{}) { // which anybody may see
+	for e, err := range events.New(o.bus).Events(t.Context(), bus.EveryEvent, time.Time{}) { // which any client may see
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 	}
 }
 
-func TestTheDoorRefusesWebhooks(t *testing.T) {
+func TestAdmissionRefusesWebhooks(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	task := messages.Task{ID: "t", Input: messages.TextInput("Go."), Webhook: &messages.Webhook{URL: "https://hooks.example.com/"}}
@@ -269,7 +269,7 @@ func TestTheDoorRefusesWebhooks(t *testing.T) {
 	}
 }
 
-// A task that came past the door of a fleet without a secret shows as a letter.
+// A task that was not admitted by the dispatcher of a fleet without a secret shows as a letter.
 func TestWithoutASecretTheLetterSaysSo(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

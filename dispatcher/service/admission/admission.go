@@ -99,7 +99,7 @@ func (a *Admission) Accept(ctx context.Context, t *messages.Task, fresh bool) (d
 	return duplicate, err
 }
 
-// verify tells a client whether the run of an id is the one of its task.
+// verify reports whether the run of an id is the one of a task.
 func (a *Admission) verify(ctx context.Context, body []byte) (any, error) {
 	var req control.VerifyRequest
 	if err := strict.Decode(body, &req); err != nil {

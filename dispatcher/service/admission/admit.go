@@ -22,7 +22,7 @@ const (
 	queuedRetry = 5 * time.Second
 	// How often a queue is counted for one task.
 	maxCounts = 3
-	// Bounds the counts that are kept, which then begin anew.
+	// Bounds the counts that are kept; beyond it all are dropped.
 	maxCounted = 4096
 )
 
@@ -55,7 +55,7 @@ func (a *Admission) answerAdmit(ctx context.Context, req control.AdmitRequest) (
 // Admit lets a task in, or is a problem of code rate_limited. A task that was accepted before passes and is not counted.
 // The run's id may be empty when it is a new one.
 //
-// When nobody can say how much is used the task passes, but for what was spent: the workers hold that back.
+// When the usage cannot be read the task passes: the workers check rates and spending again.
 func (a *Admission) Admit(ctx context.Context, run messages.Ref) (unlimited bool, err error) {
 	q, err := a.cfg.Bus.Granted(ctx, messages.QuotaRef{Kind: messages.QuotaTenant, Name: run.Tenant})
 	switch {
@@ -143,7 +143,7 @@ func (a *Admission) withinRate(ctx context.Context, run messages.Ref, q messages
 // they make the difference.
 func (a *Admission) countQueued(ctx context.Context, tenant string, most int) error {
 	_, err, _ := a.counts.counting.Do(tenant, func() (any, error) {
-		if a.counts.knows(tenant, most) { // somebody has counted meanwhile, and others have passed since
+		if a.counts.knows(tenant, most) { // another request has counted meanwhile, and others have passed since
 			return nil, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.Timeout)

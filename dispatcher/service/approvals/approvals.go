@@ -43,8 +43,8 @@ func (ap *Approvals) Handlers() request.Handlers {
 // maxAsking bounds the runs that one list looks at: of more runs that wait, those that have waited longest are left out.
 const maxAsking = 10_000
 
-// approvals lists the calls that wait for an approval. A line says which runs wait for a person; what they wait for now,
-// their logs say. It costs what waits, not what has ended.
+// approvals lists the calls that wait for an approval. A list of the bus says which runs wait for a person; what they
+// wait for now, their logs say. The cost grows with what waits, not with what has ended.
 func (ap *Approvals) approvals(ctx context.Context, body []byte) (any, error) {
 	var req control.ApprovalsRequest
 	if err := strict.Decode(body, &req); err != nil {

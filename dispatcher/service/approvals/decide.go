@@ -203,7 +203,7 @@ func same(a, b record.Record) bool {
 	}
 }
 
-// told says in a sentence who was first.
+// told is a sentence that says whose answer was first.
 func told(r record.Record, at time.Time) string {
 	what, who := "it was answered", ""
 	switch r := r.(type) {

@@ -67,7 +67,7 @@ const maxBatchMoves = 10
 const maxBatchList = 200
 
 // changeBatch changes the head of a batch; change answers false when there is nothing to do. A new batch has no
-// created time. It is called again when somebody else was faster.
+// created time. It is called again when another dispatcher was faster.
 func (bs *Batches) changeBatch(ctx context.Context, ref messages.BatchRef, fresh bool, change func(*messages.Batch) (bool, error)) (*messages.Batch, error) {
 	for range maxBatchMoves {
 		head, revision, err := bs.cfg.Store.Get(ctx, ref)
@@ -308,7 +308,7 @@ func batchOf(body []byte) (messages.BatchRef, error) {
 	return req.Batch()
 }
 
-// RunEnded stores how the line of a run ended; a run that has no line is none of a batch's.
+// RunEnded stores how the line of a run ended; a run that has no line does not belong to a batch.
 func (bs *Batches) RunEnded(ctx context.Context, ref messages.BatchRef, r *messages.AgentResult) error {
 	ctx, cancel := context.WithTimeout(ctx, request.Timeout)
 	defer cancel()
@@ -350,5 +350,5 @@ func (bs *Batches) submitLine(ctx context.Context, l *messages.BatchLine) error 
 	return err
 }
 
-// lateAttempt is how long nobody may go on with a batch whose lines are not all there.
+// lateAttempt is how long a batch whose lines are not all there may be left alone before it expires.
 const lateAttempt = 24 * time.Hour

@@ -91,7 +91,7 @@ func (bs *Batches) Run(ctx context.Context) {
 	}
 }
 
-// wakeBatches has every batch looked at that has not ended, or of whose end nobody was told.
+// wakeBatches has every batch looked at that has not ended, or whose webhook is still to be queued.
 func (bs *Batches) wakeBatches(ctx context.Context) {
 	for b, err := range bs.cfg.Store.List(ctx, "") {
 		if err != nil {
@@ -120,7 +120,7 @@ func (bs *Batches) moveBatch(ctx context.Context, ref messages.BatchRef) {
 	}
 }
 
-// stepBatch reads a batch, does what is next and stores how far it came. More tells that there is more to do now.
+// stepBatch reads a batch, does what is next and stores how far it came. More reports whether there is more to do now.
 func (bs *Batches) stepBatch(ctx context.Context, ref messages.BatchRef) (more bool, err error) {
 	head, revision, err := bs.cfg.Store.Get(ctx, ref)
 	switch {
@@ -365,8 +365,8 @@ func finishBatch(b *messages.Batch, now time.Time) {
 	}
 }
 
-// endBatch gives a batch its last status. Its webhook is queued after that is stored: who is killed in between leaves
-// a batch that says so.
+// endBatch gives a batch its last status. Its webhook is queued after that is stored: a dispatcher that is killed in between
+// leaves a batch that says so.
 func endBatch(b *messages.Batch, status messages.BatchStatus, now time.Time) {
 	b.Status, b.Ended, b.Cursor.Tell = status, &now, b.Webhook != nil
 }

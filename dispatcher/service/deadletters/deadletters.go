@@ -184,8 +184,8 @@ func (dl *DeadLetters) redriveAllDead(ctx context.Context, req control.DeadListR
 	return out, err
 }
 
-// redrive sends a letter again, and removes it once what it became is stored. Who is killed in between, or does it at
-// the same time as somebody else, finds the same task under the same id.
+// redrive sends a letter again, and removes it once what it became is stored. A dispatcher that
+// is killed in between, or does it at the same time as another, finds the same task under the same id.
 func (dl *DeadLetters) redrive(ctx context.Context, d *deadletters.Letter, req *control.DeadRedrive) (control.DeadRedriven, error) {
 	out := control.DeadRedriven{Seq: d.Seq, Kind: d.Of.Kind}
 	var err error
@@ -239,7 +239,7 @@ func redriven(d *deadletters.Letter, req *control.DeadRedrive) (*messages.Task, 
 		if t.ID == d.Of.Name {
 			t.ID = ""
 		}
-		if err := place(t, body, d); err != nil {
+		if err := locate(t, body, d); err != nil {
 			return nil, err
 		}
 	}
@@ -259,8 +259,8 @@ func redriven(d *deadletters.Letter, req *control.DeadRedrive) (*messages.Task, 
 	return t, t.Validate()
 }
 
-// place gives a task the tenant of its letter, and the priority that the letter came with unless it has its own.
-func place(t *messages.Task, body []byte, d *deadletters.Letter) error {
+// locate gives a task the tenant of its letter, and the priority that the letter came with unless it has its own.
+func locate(t *messages.Task, body []byte, d *deadletters.Letter) error {
 	var own struct {
 		Tenant   string            `json:"tenant"`
 		Priority messages.Priority `json:"priority"`

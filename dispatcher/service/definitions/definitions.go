@@ -53,8 +53,8 @@ func (ds *Definitions) Handlers() request.Handlers {
 	}
 }
 
-// announce tells the world of a change. It is stored by now: that nobody was told is no reason to say that it failed,
-// and the history shows it anyway.
+// announce publishes the event of a change. The change is stored by now: an event that is lost is no reason to report a failure,
+// and the history shows the change anyway.
 func (ds *Definitions) announce(ctx context.Context, name string, c control.Change) {
 	if err := ds.cfg.Events.Announce(ctx, name, c); err != nil {
 		ds.cfg.Log.WarnContext(ctx, "announce a change", "event", name, "name", c.Name, "revision", c.Revision, "err", err)
@@ -126,7 +126,7 @@ func (ds *Definitions) listPrompts(ctx context.Context, req control.PromptFilter
 	return control.PromptList{Prompts: list}, err
 }
 
-// enter waits for a place to read or fill in a template, which may cost a second of a core.
+// enter waits for a permit to read or fill in a template, which may cost a second of a core.
 func (ds *Definitions) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case ds.renders <- struct{}{}:

@@ -9,7 +9,7 @@ import (
 )
 
 // Publish makes the built-in agents and the given ones known to the fleet. An agent that has not changed keeps
-// its revision. A definition of one's own with the name of a built-in one replaces it.
+// its revision. A given one with the name of a built-in one replaces it.
 func (ds *Definitions) Publish(ctx context.Context, agents []messages.Definition) error {
 	for _, d := range messages.BuiltinAgents() {
 		if named(agents, d.Name) {
@@ -40,7 +40,7 @@ func named(agents []messages.Definition, name string) bool {
 	return false
 }
 
-// publishBuiltin makes a built-in agent known, unless somebody else has put or deleted an agent of its name.
+// publishBuiltin makes a built-in agent known, unless a person has put or deleted an agent of its name.
 func (ds *Definitions) publishBuiltin(ctx context.Context, def messages.Definition) error {
 	changes, err := ds.cfg.Catalog.AgentHistory(ctx, def.Name)
 	if err != nil {

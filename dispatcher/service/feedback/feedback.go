@@ -39,8 +39,8 @@ func (fb *Feedback) Handlers() request.Handlers {
 	}
 }
 
-// feedback stores what somebody thinks of a run as an event that is not one of the run's: nothing may come after the end
-// of those, and nobody who works the run need know.
+// feedback stores what a person thinks of a run as an event that is not one of the run's: nothing may come after the end
+// of those, and the worker of the run need not know.
 func (fb *Feedback) feedback(ctx context.Context, body []byte) (any, error) {
 	var req control.FeedbackRequest
 	if err := strict.Decode(body, &req); err != nil {

@@ -184,7 +184,7 @@ func unreturned(rs []record.Record) string {
 	return ""
 }
 
-// choose puts another agent or model in place of the run's. The kept steps must mean the same to it.
+// choose replaces the agent or the model of the run. The kept steps must mean the same to it.
 func (fs *Forks) choose(ctx context.Context, started *record.Started, req *control.ForkRequest) error {
 	if req.Agent != "" {
 		def, err := fs.cfg.Definitions.At(ctx, req.Agent, req.Revision)
@@ -212,7 +212,7 @@ func (fs *Forks) choose(ctx context.Context, started *record.Started, req *contr
 	return started.Agent.Validate()
 }
 
-// fits tells why an agent cannot go on with what was begun.
+// fits reports why an agent cannot go on with what was begun.
 func fits(started *record.Started, def *messages.Definition) error {
 	bad := func(format string, args ...any) error {
 		return &messages.FieldError{Field: "agent", Reason: fmt.Sprintf(format, args...)}
@@ -237,8 +237,8 @@ func fits(started *record.Started, def *messages.Definition) error {
 	return nil
 }
 
-// renew makes the task that of a new run. It takes no part in the conversation of the old one, tells nobody of its
-// end, and does not begin after its own deadline.
+// renew makes the task that of a new run. It takes no part in the conversation of the old one, has no webhook, and
+// does not begin after its own deadline.
 func (fs *Forks) renew(started *record.Started, run messages.Ref) {
 	now := fs.cfg.Controller.Now()
 	started.QueuedAt = now

@@ -24,13 +24,13 @@ type logParts struct {
 
 type keptEntry struct {
 	run   messages.Ref
-	after uint64 // the place in the log that the entry is asked for by
+	after uint64 // the sequence after which the entry is asked for
 	seq   uint64
 	data  []byte
 	old   *time.Timer // drops it
 }
 
-// find returns the entry that comes first after a place of a log, if it is kept.
+// find returns the first entry after a sequence of a log, if it is kept.
 func (l *logParts) find(run messages.Ref, after uint64) (*keptEntry, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,7 +41,7 @@ func (l *logParts) find(run messages.Ref, after uint64) (*keptEntry, bool) {
 	return l.kept[i], true
 }
 
-// keep keeps an entry for a while, in place of what was kept for the same place of the log, and drops the least recently used
+// keep keeps an entry for a while, instead of what was kept for the same sequence of the log, and drops the least recently used
 // ones that there is no room for.
 func (l *logParts) keep(e *keptEntry) {
 	l.mu.Lock()

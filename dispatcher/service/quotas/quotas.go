@@ -124,7 +124,7 @@ func (qs *Quotas) quotaDelete(ctx context.Context, req control.QuotaDelete) (any
 	})
 }
 
-// changeQuota makes a change of what is there, whoever else changes it.
+// changeQuota changes the stored quota, and begins again when others change it at the same time.
 func (qs *Quotas) changeQuota(
 	ctx context.Context, of messages.QuotaRef, by string, ifRevision *uint64, change func(before messages.Quota) (messages.Quota, error),
 ) (any, error) {
@@ -144,7 +144,7 @@ func (qs *Quotas) changeQuota(
 		if after == (messages.Quota{}) && revision == 0 {
 			return done, nil
 		}
-		if after == (messages.Quota{}) { // so that it is not listed any more
+		if after == (messages.Quota{}) { // so that it is no longer listed
 			err = qs.cfg.Bus.DeleteQuota(ctx, of, by, &revision)
 		} else {
 			var c control.Change

@@ -115,7 +115,7 @@ func (x *RunIndex) runSteps(ctx context.Context, req control.RunRequest) (any, e
 		return nil, err
 	}
 	list, err := indexed(ctx, x, func(i Index) (control.StepList, error) { return i.Steps(ctx, ref) })
-	if err == nil && len(list.Steps) == 0 { // it has none yet, or nobody knows it
+	if err == nil && len(list.Steps) == 0 { // it has none yet, or it is unknown
 		_, err = x.cfg.Runs.Task(ctx, ref, true)
 	}
 	return list, err
@@ -125,7 +125,7 @@ func (x *RunIndex) indexStatus(ctx context.Context, _ struct{}) (any, error) {
 	return indexed(ctx, x, func(i Index) (control.IndexStatus, error) { return i.Status(ctx) })
 }
 
-// rebuildIndex begins the index anew. It takes as long as the deletion of what is in it.
+// rebuildIndex builds the index again. It takes as long as the deletion of what is in it.
 func (x *RunIndex) rebuildIndex(ctx context.Context, _ struct{}) (any, error) {
 	made, ok := x.cfg.Index.(interface {
 		Rebuild(ctx context.Context) error

@@ -14,7 +14,7 @@ import (
 // MaxCancelText bounds what a person may say about a cancel, in bytes.
 const MaxCancelText = 1 << 10
 
-// cancel records the request and tells the worker. A run that nobody has begun is ended here and now.
+// cancel records the request and tells the worker. A run that has not begun is ended here and now.
 func (rs *Runs) cancel(ctx context.Context, body []byte) (any, error) {
 	var req control.CancelRequest
 	if err := strict.Decode(body, &req); err != nil {
@@ -32,7 +32,7 @@ func (rs *Runs) cancel(ctx context.Context, body []byte) (any, error) {
 	return rs.cancelWith(ctx, ref, &record.CancelRequested{ID: rs.cfg.Controller.NewID(), By: req.By, Reason: req.Reason})
 }
 
-// Cancel is cancel for the dispatcher's own reasons.
+// Cancel is a cancel for the dispatcher's own reasons.
 func (rs *Runs) Cancel(ctx context.Context, ref messages.Ref, reason string) error {
 	reason = strict.Clip(reason, MaxCancelText)
 	_, err := rs.cancelWith(ctx, ref, &record.CancelRequested{ID: rs.cfg.Controller.NewID(), Reason: reason})

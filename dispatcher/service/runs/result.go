@@ -113,7 +113,7 @@ const (
 	shortTexts = 4       // of a result, which may be of any length
 )
 
-// transcript is a page of what was said in a run after a place, in room bytes.
+// transcript is a page of what was said in a run after a position, in room bytes.
 func (rs *Runs) transcript(ctx context.Context, ref messages.Ref, after messages.TranscriptPlace, room int) (*messages.Transcript, error) {
 	page := &messages.Transcript{Messages: []messages.TranscriptMessage{}}
 	from := after.Seq

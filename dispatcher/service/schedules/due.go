@@ -92,7 +92,7 @@ func (s *Schedules) begin(ctx context.Context, sc *messages.Schedule, o occurren
 			}
 		}
 	}
-	// Before the submit: whoever dies in between leaves an occurrence that comes again, or is settled by the one that
+	// Before the submit: a dispatcher that dies in between leaves an occurrence that comes again, or is settled by the one that
 	// takes the next, and finds itself here.
 	ledger.State = &st
 	if o.planned {
@@ -123,7 +123,7 @@ func (s *Schedules) begin(ctx context.Context, sc *messages.Schedule, o occurren
 		}
 	}
 	_, err = s.cfg.Store.PutLedger(ctx, sc.Ref(), ledger, revision)
-	if err != nil && !errors.Is(err, schedules.ErrScheduleMoved) { // who has moved it has settled this one
+	if err != nil && !errors.Is(err, schedules.ErrScheduleMoved) { // the dispatcher that moved it has settled this one
 		return st, errors.Join(failed, err)
 	}
 	return st, failed

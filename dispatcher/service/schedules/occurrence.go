@@ -96,7 +96,7 @@ func whatIsWrong(parser *cron.Parser, spec string) string {
 	return "cannot be read: it must have " + form
 }
 
-// next is the first occurrence after a time; false: there is none any more.
+// next is the first occurrence after a time; false: there is none left.
 func (c *calendar) next(after time.Time) (time.Time, bool) {
 	var at time.Time
 	if c.cron != nil {

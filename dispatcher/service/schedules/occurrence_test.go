@@ -121,7 +121,7 @@ func TestACronIsRefusedInPlainWords(t *testing.T) {
 	}
 }
 
-// Whatever somebody writes, it is refused with the name of the field, or has occurrences that come later and later.
+// Whatever a schedule says, it is refused with the name of the field, or has occurrences that come later and later.
 func FuzzCalendar(f *testing.F) {
 	for _, spec := range []string{"* * * * *", "0 0 30 2 *", "@daily", "@every 1s", "TZ= ", "TZ=UTC 1", "5-1/2 ? * L W#3", "*/7,3-9 * * jan 7", "H 3 * * *"} {
 		f.Add(spec, "Europe/Berlin")

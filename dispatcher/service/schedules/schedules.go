@@ -53,12 +53,12 @@ func (s *Schedules) Handlers() request.Handlers {
 	}
 }
 
-// maxArms bounds how often the next occurrence of a schedule is found anew because somebody else changed it.
+// maxArms bounds how often the next occurrence of a schedule is computed again because another dispatcher changed it.
 const maxArms = 100
 
-// arm sees to it that the stream has the next occurrence of a schedule after a time, and none of one that is paused,
-// over or gone. Whoever changes a schedule does it next; whoever dies in between leaves it to the next look at all of
-// them. With idle it leaves alone one whose last occurrence has not been taken: who takes that arms it.
+// arm makes sure that the stream has the next occurrence of a schedule after a time, and none of one that is paused,
+// over or gone. A request that changes a schedule arms it next; a dispatcher that dies in between leaves it to the next look at
+// all of them. With idle it leaves alone one whose last occurrence has not been taken: the dispatcher that takes that arms it.
 //
 // Two that arm at once agree, for neither replaces what it has not seen, and both look again whether the schedule is
 // still the one that they have armed.
@@ -320,7 +320,7 @@ func (s *Schedules) runSchedule(ctx context.Context, req control.ScheduleRun) (a
 	}
 	now := s.cfg.Now()
 	task := sc.TaskAt(now)
-	delete(task.Labels, messages.LabelScheduledFor) // nobody planned it
+	delete(task.Labels, messages.LabelScheduledFor) // it was not planned
 	if task.ID = req.ID; task.ID == "" {
 		task.ID = s.cfg.NewID()
 	}

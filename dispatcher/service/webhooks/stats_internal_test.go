@@ -33,7 +33,7 @@ func TestStatsOfWebhooks(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	ws.deliver(stopped, job) // nobody knows what became of it
+	ws.deliver(stopped, job) // what became of it is unknown
 	if got, want := ws.Stats(), (Stats{Delivered: 1, Failed: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

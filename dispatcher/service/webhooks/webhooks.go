@@ -65,7 +65,7 @@ const (
 	// How many webhooks one dispatcher delivers at once, and how many of them to one host.
 	together = 32
 	perHost  = 4
-	// Of one tenant: who has many slow receivers leaves places to others.
+	// Of one tenant: one with many slow receivers leaves room for others.
 	perTenant = 24
 	// A job whose dispatcher was killed is handed out again after this; longer than an attempt.
 	defaultWait = 30 * time.Second
@@ -105,7 +105,7 @@ func (ws *Webhooks) Enabled() error {
 	return nil
 }
 
-// RunEnded queues the webhook of a run. Its address is not in the event, which anybody may see, so it is read from the
+// RunEnded queues the webhook of a run. Its address is not in the event, which any client may see, so it is read from the
 // run's first record.
 func (ws *Webhooks) RunEnded(ctx context.Context, e events.RunEnd, status messages.Status) error {
 	task, err := ws.cfg.Runs.Task(ctx, e.Run, false)
@@ -127,7 +127,7 @@ func (ws *Webhooks) Redeliver(ctx context.Context, j *messages.WebhookJob, lette
 
 // Enqueue has a webhook delivered. A fleet that delivers none keeps it as a dead letter, which says so.
 func (ws *Webhooks) Enqueue(ctx context.Context, j messages.WebhookJob) error {
-	if ws.cfg.Sender == nil { // a task that came past the door
+	if ws.cfg.Sender == nil { // a task that was not admitted by a dispatcher
 		return ws.deadLetter(ctx, &j, &messages.WebhookError{Reason: noWebhooks}, 0)
 	}
 	return ws.cfg.Queue.Put(ctx, &j, 0)

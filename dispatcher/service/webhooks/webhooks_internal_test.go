@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A tenant whose receivers are all slow, each with a name of its own, leaves places to others.
-func TestWebhooksOfOneTenantLeavePlaces(t *testing.T) {
+// A tenant whose receivers are all slow, each with a name of its own, leaves room for others.
+func TestWebhooksOfOneTenantLeaveRoom(t *testing.T) {
 	var c calls
 	n := 0
 	for i := range 2 * together {
@@ -15,10 +15,10 @@ func TestWebhooksOfOneTenantLeavePlaces(t *testing.T) {
 		}
 	}
 	if n != perTenant || n >= together {
-		t.Errorf("one tenant has %d of %d places", n, together)
+		t.Errorf("one tenant has %d of %d permits", n, together)
 	}
 	if !c.enter("h0", "modest") {
-		t.Error("another tenant has no place")
+		t.Error("another tenant gets no permit")
 	}
 	c.leave("h0", "modest")
 	for i := range n {

@@ -270,22 +270,22 @@ func (w *Why) whySession(ctx context.Context, y *control.Why, ref messages.Ref, 
 	return nil
 }
 
-func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref, line string) error {
-	l, _, err := w.cfg.Semaphores.Semaphore(ctx, line)
+func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref, name string) error {
+	sem, _, err := w.cfg.Semaphores.Semaphore(ctx, name)
 	if err != nil {
 		return err
 	}
-	y.Line, y.Taken, y.Places = line, len(l.Permits), l.Limit
-	var paused *messages.Pause // what its line belongs to: nobody is given a place meanwhile
-	what := "concurrency key " + line[strings.LastIndexByte(line, '.')+1:]
-	if of, ok := messages.QuotaOfSemaphore(line); ok {
+	y.Line, y.Taken, y.Places = name, len(sem.Permits), sem.Limit
+	var paused *messages.Pause // of what the semaphore belongs to: no run is given a permit meanwhile
+	what := "concurrency key " + name[strings.LastIndexByte(name, '.')+1:]
+	if of, ok := messages.QuotaOfSemaphore(name); ok {
 		q, _, err := w.cfg.Bus.Quota(ctx, of)
 		if err != nil {
 			return err
 		}
 		y.Places, what, paused = q.MaxRunning, of.String(), q.Paused
 	}
-	if y.Ahead, y.AheadMore, err = w.cfg.Semaphores.Ahead(ctx, line, ref, maxAhead); err != nil {
+	if y.Ahead, y.AheadMore, err = w.cfg.Semaphores.Ahead(ctx, name, ref, maxAhead); err != nil {
 		return err
 	}
 	more := ""
@@ -293,17 +293,17 @@ func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref
 		more = "more than "
 	}
 	y.Text += fmt.Sprintf(": %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
-	if of, _ := messages.QuotaOfSemaphore(line); paused != nil {
+	if of, _ := messages.QuotaOfSemaphore(name); paused != nil {
 		y.Paused = &control.PausedThing{QuotaRef: of, Pause: *paused}
 		y.Text += "; " + pausedText(y.Paused)
 	}
 	return nil
 }
 
-func (w *Why) whyPaused(ctx context.Context, y *control.Why, line string) error {
+func (w *Why) whyPaused(ctx context.Context, y *control.Why, name string) error {
 	text := y.Text
 	y.Text = "What kept it was resumed, and it is about to be woken"
-	of, ok := messages.QuotaOfSemaphore(line)
+	of, ok := messages.QuotaOfSemaphore(name)
 	if !ok {
 		return nil
 	}

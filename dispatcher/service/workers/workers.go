@@ -43,7 +43,7 @@ func (ws *Workers) list(ctx context.Context, _ struct{}) (any, error) {
 		return nil, err
 	}
 	list := control.WorkerList{Workers: all}
-	for i := range list.Workers { // whose tasks they are is not for everybody
+	for i := range list.Workers { // of which tenants the tasks are is not for every caller
 		list.Workers[i].Begun = nil
 	}
 	return list, nil

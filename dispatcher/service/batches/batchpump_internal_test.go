@@ -1,0 +1,33 @@
+package batches
+
+import (
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/messages"
+)
+
+// When a batch is stopped before its lines are all done. What is not known to be affordable is not begun.
+func TestWhenABatchIsStopped(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	before, after, budget := now.Add(-time.Second), now.Add(time.Second), 1.0
+	running := messages.BatchCounts{Total: 3, Submitted: 2, Completed: 1}
+	for name, tc := range map[string]struct {
+		batch messages.Batch
+		want  messages.BatchStatus
+	}{
+		"nothing is against it":          {messages.Batch{BatchSettings: messages.BatchSettings{ExpiresAt: &after, MaxCost: &budget}, Counts: running, Cost: 0.99}, ""},
+		"it has expired":                 {messages.Batch{BatchSettings: messages.BatchSettings{ExpiresAt: &before}, Counts: running}, messages.BatchExpired},
+		"it expires now":                 {messages.Batch{BatchSettings: messages.BatchSettings{ExpiresAt: &now}, Counts: running}, messages.BatchExpired},
+		"its budget is spent":            {messages.Batch{BatchSettings: messages.BatchSettings{MaxCost: &budget}, Counts: running, Cost: 1}, messages.BatchCancelled},
+		"a run has no price":             {messages.Batch{BatchSettings: messages.BatchSettings{MaxCost: &budget}, Counts: running, Unpriced: 1}, messages.BatchCancelled},
+		"a run has no price, no budget":  {messages.Batch{Counts: running, Unpriced: 1}, ""},
+		"it has expired, but is done":    {messages.Batch{BatchSettings: messages.BatchSettings{ExpiresAt: &before}, Counts: messages.BatchCounts{Total: 1, Completed: 1}}, ""},
+		"it was stopped for another one": {messages.Batch{BatchSettings: messages.BatchSettings{ExpiresAt: &before}, Counts: running, Cursor: messages.BatchCursor{Stop: messages.BatchCancelled}}, messages.BatchCancelled},
+	} {
+		if decideStop(&tc.batch, now); tc.batch.Cursor.Stop != tc.want {
+			t.Errorf("%s: %q, want %q", name, tc.batch.Cursor.Stop, tc.want)
+		}
+	}
+}
