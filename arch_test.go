@@ -185,7 +185,7 @@ func breaks(dep, pkg, rule string) bool {
 // Only the wiring imports leaves: it chooses between them.
 func TestLeavesAreImportedByTheWiringOnly(t *testing.T) {
 	leaves := []string{
-		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "tools/web", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
+		"worker/model/openai", "worker/model/anthropic", "worker/model/scripted", "worker/model/governor", "worker/model/replycache", "tools/files", "tools/human", "tools/web", "tools/search", "observability", "dispatcher/cli", "dispatcher/service", "dispatcher/api",
 		"deploy/embedded", "deploy/fleet", "worker/replay", "deploy/command", "deploy/command/replay", "deploy/command/doctor", "deploy/command/audit", "worker/memory", "worker/model/prices", "worker/hooks", "dispatcher/webhook",
 		"dispatcher/auth/apikey", "dispatcher/auth/jwks", "observability/traces", "observability/audit", "observability/index",
 	}

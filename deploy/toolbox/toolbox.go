@@ -51,7 +51,8 @@ type family func(ctx context.Context, part json.RawMessage, n Needs) (made []too
 // families are those that need a grant, by the names of their parts.
 func families() map[string]family {
 	return map[string]family{
-		"http": httpTools,
+		"http":   httpTools,
+		"search": searchTools,
 	}
 }
 
