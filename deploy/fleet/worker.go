@@ -89,7 +89,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		return err
 	}
 	said.store = logentries.New(b)
-	box, err := toolbox.Open(ctx, &s.Tools, said.of("tools"))
+	box, err := toolbox.Open(ctx, &s.Tools, toolbox.Needs{Log: said.of("tools"), RedisURL: s.RedisURL})
 	if err != nil {
 		return err
 	}
@@ -194,10 +194,10 @@ func (p *Parts) cache(short *memory.ShortTerm) runner.Cache {
 
 // shortTerm is nil when the operator works without.
 func shortTerm(s settings.Worker, log *slog.Logger) (_ *memory.ShortTerm, shut func() error, err error) {
+	redis.SetLogger(redisLog{log}) // its own goes to stderr as it likes; tools may have a Redis of theirs
 	if s.RedisURL == "none" {
 		return nil, func() error { return nil }, nil
 	}
-	redis.SetLogger(redisLog{log}) // its own goes to stderr as it likes
 	rdb, err := memory.Connect(s.RedisURL)
 	if err != nil {
 		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)

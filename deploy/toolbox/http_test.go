@@ -44,10 +44,11 @@ func opened(t *testing.T, file string, env ...string) *tools.Set {
 		t.Fatal(err)
 	}
 	s := new(settings.Worker)
-	if err := settings.Load(s, append(env, "NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS="+name)); err != nil {
+	env = append([]string{"NATS_URL=nats://127.0.0.1:4222", "REDIS_URL=none", "LONGSHORE_SCRIPT=x.yaml", "LONGSHORE_TOOLS=" + name}, env...)
+	if err := settings.Load(s, env); err != nil {
 		t.Fatal(err)
 	}
-	box, err := toolbox.Open(t.Context(), &s.Tools, slog.New(slog.DiscardHandler))
+	box, err := toolbox.Open(t.Context(), &s.Tools, toolbox.Needs{Log: slog.New(slog.DiscardHandler), RedisURL: s.RedisURL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ type Needs struct {
 	Credentials *credential.Store
 	Dir         string       // names of files in the operator's file are relative to it
 	Log         *slog.Logger // never gets arguments or results
+	RedisURL    string       // of the worker; empty or "none" without one
 }
 
 // Box holds the tools of a worker.
@@ -53,11 +54,13 @@ func families() map[string]family {
 	return map[string]family{
 		"http":   httpTools,
 		"search": searchTools,
+		"kv":     kvTools,
 	}
 }
 
-// Open makes the tools that need no grant, and those of the file. The caller closes the Box.
-func Open(ctx context.Context, t *settings.Tools, log *slog.Logger) (*Box, error) {
+// Open makes the tools that need no grant, and those of the file, which says which Credentials and which Dir needs has. The
+// caller closes the Box.
+func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 	b := &Box{}
 	for _, safe := range []func() ([]tools.Tool, error){files.Tools, human.Tools} {
 		made, err := safe()
@@ -67,7 +70,7 @@ func Open(ctx context.Context, t *settings.Tools, log *slog.Logger) (*Box, error
 		b.Tools = append(b.Tools, made...)
 	}
 	granted, known := t.Granted(), families()
-	needs := Needs{Credentials: granted.Credentials, Dir: granted.Dir, Log: log}
+	needs.Credentials, needs.Dir = granted.Credentials, granted.Dir
 	for _, name := range slices.Sorted(maps.Keys(granted.Families)) {
 		if err := b.open(ctx, known, name, granted.Families[name], needs); err != nil {
 			return nil, errors.Join(t.Wrong(strict.Under("spec", err)), b.Close())

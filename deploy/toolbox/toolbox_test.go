@@ -28,7 +28,7 @@ func load(t *testing.T, spec string) *settings.Tools {
 
 // Without a file a worker offers the tools that are safe by default, and no others.
 func TestWithoutAFile(t *testing.T) {
-	box, err := toolbox.Open(t.Context(), &settings.Tools{}, slog.New(slog.DiscardHandler))
+	box, err := toolbox.Open(t.Context(), &settings.Tools{}, toolbox.Needs{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestWithoutAFile(t *testing.T) {
 }
 
 func TestUnknownFamily(t *testing.T) {
-	_, err := toolbox.Open(t.Context(), load(t, "  teleport: {}\n"), slog.New(slog.DiscardHandler))
+	_, err := toolbox.Open(t.Context(), load(t, "  teleport: {}\n"), toolbox.Needs{Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.HasPrefix(err.Error(), "LONGSHORE_TOOLS: ") || !strings.Contains(err.Error(), "spec.teleport: is no family of tools; known: ") {
 		t.Errorf("error %v", err)
 	}

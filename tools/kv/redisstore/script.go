@@ -1,0 +1,89 @@
+package redisstore
+
+import "github.com/redis/go-redis/v9"
+
+// begun begins each script: it removes what has expired. A value is in values, its revision, its end (Unix time in
+// milliseconds) and its size are in about, its key is in names and, by its end, in expiries.
+const begun = `
+local values, about, names, expiries, counters, calls, times = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local t = redis.call('TIME')
+local now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+local function text(n) return string.format('%.0f', n) end
+local function look(name)
+  local a = redis.call('HGET', about, name)
+  if not a then return nil end
+  local revision, expires, size = string.match(a, '^(%d+) (%d+) (%d+)$')
+  return revision, expires, tonumber(size)
+end
+local function drop(name)
+  local revision, _, size = look(name)
+  if not revision then return end
+  redis.call('HDEL', values, name)
+  redis.call('HDEL', about, name)
+  redis.call('ZREM', names, name)
+  redis.call('ZREM', expiries, name)
+  redis.call('HINCRBY', counters, 'bytes', text(-(#name + size)))
+end
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', expiries, '-inf', text(now))) do drop(name) end
+`
+
+// changing begins each script that changes something. Its arguments: the key, the revision expected or "", the call or "", how long
+// a scope is kept, and a call, and how many calls.
+const changing = begun + `
+local name, expect, call = ARGV[1], ARGV[2], ARGV[3]
+if call ~= '' then
+  local done = redis.call('HGET', calls, call)
+  if done then return {'ok', done} end
+end
+local revision, _, size = look(name)
+if expect ~= '' and expect ~= (revision or '0') then return {'conflict', revision or '0'} end
+local function finish(returned)
+  if call ~= '' then
+    redis.call('HSET', calls, call, returned)
+    redis.call('ZADD', times, text(now), call)
+    local old = redis.call('ZRANGEBYSCORE', times, '-inf', text(now - tonumber(ARGV[5])))
+    local over = redis.call('ZCARD', times) - tonumber(ARGV[6])
+    if over > #old then old = redis.call('ZRANGE', times, 0, over - 1) end
+    for _, c in ipairs(old) do
+      redis.call('HDEL', calls, c)
+      redis.call('ZREM', times, c)
+    end
+  end
+  for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[4]) end
+  return {'ok', returned}
+end
+`
+
+var (
+	getScript = redis.NewScript(begun + `
+local revision, expires = look(ARGV[1])
+if not revision then return {'none'} end
+return {'item', redis.call('HGET', values, ARGV[1]), revision, expires}`)
+
+	setScript = redis.NewScript(changing + `
+local value, expires = ARGV[7], text(now + tonumber(ARGV[8]))
+if not revision and redis.call('ZCARD', names) >= tonumber(ARGV[9]) then return {'keys'} end
+local used = tonumber(redis.call('HGET', counters, 'bytes') or '0')
+local bytes = used + #value - (size or -#name)
+if bytes > tonumber(ARGV[10]) and bytes > used then return {'bytes'} end
+local next = text(redis.call('HINCRBY', counters, 'revision', 1))
+redis.call('HSET', counters, 'bytes', text(bytes))
+redis.call('HSET', values, name, value)
+redis.call('HSET', about, name, next .. ' ' .. expires .. ' ' .. text(#value))
+redis.call('ZADD', names, 0, name)
+redis.call('ZADD', expiries, expires, name)
+return finish(next)`)
+
+	deleteScript = redis.NewScript(changing + `
+if not revision then return finish('0') end
+drop(name)
+return finish('1')`)
+
+	listScript = redis.NewScript(begun + `
+local out = {'list'}
+for _, name in ipairs(redis.call('ZRANGEBYLEX', names, ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])) do
+  out[#out + 1] = name
+  out[#out + 1] = redis.call('HGET', about, name)
+end
+return out`)
+)
