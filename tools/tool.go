@@ -59,6 +59,9 @@ type Call struct {
 	Session string
 	// Grants are what the run's agent leaves of what the operator granted. A tool that reaches anything outside keeps to both.
 	Grants messages.Grants
+	// Reach returns an error, fit for a model, when the rules of the run forbid a host that is not in the arguments, such as one that a
+	// redirect leads to: as hosts.Endpoint writes it. A tool asks before it goes there. It may be nil.
+	Reach func(endpoint string) error
 	// Begin returns an error when the run is another worker's by now, and the call must have no effect. It was asked right
 	// before Call. A tool that prepares for a while asks again, right before its effect, and returns the error. It may be nil.
 	Begin func() error

@@ -89,6 +89,8 @@ func (b *browser) follows(c *tools.Call, h, next *hop, resp *outbound.Response) 
 		reason = "the address that it leads to " + err.Error()
 	} else if err := b.policy.judge(next.method, next.url, &c.Grants); err != nil {
 		reason = err.Error()
+	} else if err := reaches(c, next.url); err != nil {
+		reason = err.Error()
 	} else if next.n > maxRedirects {
 		reason = fmt.Sprintf("there were %d before it", maxRedirects)
 	}
@@ -98,6 +100,14 @@ func (b *browser) follows(c *tools.Call, h, next *hop, resp *outbound.Response) 
 	r := refused(fmt.Sprintf("%s %s answered %d with a redirect that is not followed: %s", h.method, shown(h.url), resp.Status, reason))
 	r.Meta = map[string]any{"status": resp.Status, "redirects": h.n}
 	return &r
+}
+
+// reaches reports whether the rules of the run let a redirect be followed.
+func reaches(c *tools.Call, u *url.URL) error {
+	if c.Reach == nil {
+		return nil
+	}
+	return c.Reach(hosts.Endpoint(u))
 }
 
 // redirected is the request that a response asks for next, as browsers read it; nil if it asks for none.

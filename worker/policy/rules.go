@@ -227,16 +227,27 @@ func (r *Rules) Call(tool, arguments string) (use string, found []Finding, refus
 				return "", nil, new(l.finding(messages.PolicyPlan, messages.PolicyBlock, "tools.allow", "the tool %s is not allowed", tool))
 			}
 		}
-		if l.hosts == nil {
-			continue
-		}
-		for _, at := range endpoints(arguments) {
-			if !l.hosts.Lists(at) {
-				return "", nil, new(l.finding(messages.PolicyArguments, messages.PolicyBlock, "hosts", "the host %s is not allowed", strict.Shown(at)))
-			}
+	}
+	for _, at := range endpoints(arguments) {
+		if f := r.Host(messages.PolicyArguments, at); f != nil {
+			return "", nil, f
 		}
 	}
 	return r.JSON(messages.PolicyArguments, tool, arguments)
+}
+
+// Host judges a host that is about to be called, as hosts.Endpoint writes it: in the arguments of a call, or where a redirect leads.
+// It returns the finding that forbids it.
+func (r *Rules) Host(point messages.PolicyPoint, endpoint string) *Finding {
+	if r == nil {
+		return nil
+	}
+	for i := range r.layers {
+		if l := &r.layers[i]; l.hosts != nil && !l.hosts.Lists(endpoint) {
+			return new(l.finding(point, messages.PolicyBlock, "hosts", "the host %s is not allowed", strict.Shown(endpoint)))
+		}
+	}
+	return nil
 }
 
 // JSON applies the content rules of a point to each text in a JSON value, names of fields and numbers included. What is not JSON

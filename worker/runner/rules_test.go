@@ -134,6 +134,40 @@ func TestPolicyOfAnAgent(t *testing.T) {
 	}
 }
 
+// A host that a tool comes to on its way, such as one that a redirect leads to, is judged by the same rule as one in the arguments.
+func TestPolicyOnTheWay(t *testing.T) {
+	var said []string
+	tool, err := tools.Func(messages.ToolSpec{Name: "say", Description: "Says.", Effect: messages.EffectOnce},
+		func(_ context.Context, c tools.Call, in sayArgs) (tools.Result, error) {
+			for _, host := range []string{"good.example:443", in.Text} {
+				if err := c.Reach(host); err != nil {
+					said = append(said, err.Error())
+					return tools.Failure(err.Error()), nil
+				}
+			}
+			return tools.Text("there"), nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := messages.Definition{Name: "a", Tools: []string{"say"}, Policy: &messages.Policy{Hosts: []string{"good.example"}}}
+	agent.SetDefaults()
+	got := agenttest.Run(t, agenttest.Config{
+		Model: agenttest.Replies(agenttest.Call("say", `{"text":"evil.example:443"}`), agenttest.Text("done")), Agent: agent, Tools: []tools.Tool{tool},
+	}, "go")
+	if want := "the host evil.example:443 is not allowed (rule hosts of the agent a)"; strings.Join(said, "|") != want {
+		t.Errorf("the tool was told %q, want %q", said, want)
+	}
+	violations := got.Of(messages.EventPolicyViolation)
+	var v messages.PolicyViolation
+	if len(violations) != 1 || json.Unmarshal(violations[0].Data, &v) != nil || v.Action != messages.PolicyBlock || v.Rule != "hosts" {
+		t.Errorf("violations %+v", violations)
+	}
+	if got.Result.Result != "done" {
+		t.Errorf("result %+v", got.Result)
+	}
+}
+
 // A call that a rule holds waits for a person, once; after a consent it is made.
 func TestPolicyAsksForApproval(t *testing.T) {
 	var said []string

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -13,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // toolWork makes tool calls.
@@ -35,6 +37,8 @@ type answer struct {
 	result tools.Result
 	err    error
 	millis int64
+	// refused is why the rules forbade a host that the call came to on its way.
+	refused *policy.Finding
 }
 
 // callTools makes the calls of the wave and commits each result as it comes. Only this goroutine touches the state;
@@ -54,7 +58,7 @@ func (x *toolWork) callTools(ctx context.Context) (action agent.Action, err erro
 	wave := slices.DeleteFunc(x.calls.wave(x.journal.state), func(c agent.OpenCall) bool { return unapproved(&c) })
 	x.countRepeated(wave)
 	if len(wave) == 1 {
-		return x.answered(ctx, x.perform(calls, wave[0].Call, x.toolCall(wave[0].Call, ws)))
+		return x.answered(ctx, x.perform(calls, wave[0].Call, x.toolCall(wave[0].Call, ws), x.rules.of(x.journal.state.Agent)))
 	}
 	return x.callWave(ctx, calls, abort, wave, ws)
 }
@@ -67,8 +71,8 @@ func (x *toolWork) callWave(
 	for i := range wave {
 		c := wave[i].Call
 		x.calls.flying[c.ID] = true
-		call := x.toolCall(c, ws)
-		go func() { answers <- x.perform(calls, c, call) }()
+		call, rules := x.toolCall(c, ws), x.rules.of(x.journal.state.Agent)
+		go func() { answers <- x.perform(calls, c, call, rules) }()
 	}
 	pending := len(wave)
 	defer func() { // whatever ends the wave, no call outlives it
@@ -114,17 +118,26 @@ func (x *toolWork) toolCall(c messages.ToolCall, ws *sandbox.Workspace) tools.Ca
 }
 
 // perform runs in any goroutine.
-func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.Call) *answer {
+func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.Call, rules *policy.Rules) *answer {
 	call.Begin = func() error { return x.own.prove(ctx) }
 	if err := call.Begin(); err != nil {
 		return &answer{call: c, err: err}
+	}
+	var refused atomic.Pointer[policy.Finding]
+	call.Reach = func(endpoint string) error {
+		f := rules.Host(messages.PolicyOutput, endpoint)
+		if f == nil {
+			return nil
+		}
+		refused.Store(f)
+		return errors.New(f.Reason)
 	}
 	began := x.now()
 	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
 	if err == nil && res.Park == nil {
 		res.Content = x.excerpt(call, res.Content)
 	}
-	return &answer{c, res, err, x.now().Sub(began).Milliseconds()}
+	return &answer{c, res, err, x.now().Sub(began).Milliseconds(), refused.Load()}
 }
 
 // answered commits what came of a call.
@@ -145,6 +158,12 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 		content = messages.TextContent("")
 	}
 	content, applied, blocked := x.rules.text(x.journal.state, messages.PolicyOutput, a.call, content)
+	if f := a.refused; f != nil {
+		applied = append(applied, &record.PolicyApplied{
+			Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Step: x.journal.state.Step,
+			StepID: x.journal.state.StepID(a.call.ID), Tool: a.call.Name, Call: a.call.ID,
+		})
+	}
 	if blocked != nil {
 		a.result = tools.Result{Content: messages.TextContent("The result was withheld: " + blocked.Reason + "."), IsError: true, Code: messages.CodePolicy}
 		content = a.result.Content
