@@ -137,8 +137,8 @@ func TestBatchEstimateOfManyAgents(t *testing.T) {
 		text.WriteString(of(agent, 1))
 	}
 	y.apply("large")
-	asked := y.answerRuns(func(req control.RunsRequest) []messages.RunSummary {
-		return []messages.RunSummary{{Tenant: "default", ID: "r", Agent: req.Agent, Status: messages.StatusCompleted, Cost: new(0.5)}}
+	asked := y.answerRuns(func(req control.RunsRequest) []control.RunSummary {
+		return []control.RunSummary{{Tenant: "default", ID: "r", Agent: req.Agent, Status: messages.StatusCompleted, Cost: new(0.5)}}
 	})
 	// large is the first of the file, so that it is among those that are counted
 	got := y.estimate(of("large", 3) + text.String())
@@ -158,7 +158,7 @@ func TestBatchEstimateOfManyAgents(t *testing.T) {
 
 // answerRuns answers as a dispatcher of any version might, until the test ends; with nil it says nothing. The agents that
 // were asked about are in the order of the requests.
-func (y *yard) answerRuns(with func(control.RunsRequest) []messages.RunSummary) (agents func() []string) {
+func (y *yard) answerRuns(with func(control.RunsRequest) []control.RunSummary) (agents func() []string) {
 	y.t.Helper()
 	var mu sync.Mutex
 	var asked []string
@@ -196,15 +196,15 @@ func (y *yard) answerRuns(with func(control.RunsRequest) []messages.RunSummary) 
 // Costs that cannot be do not count, and neither do more runs than were asked for.
 func TestBatchEstimateOfStrangeCosts(t *testing.T) {
 	y := newYard(t)
-	y.answerRuns(func(req control.RunsRequest) []messages.RunSummary {
+	y.answerRuns(func(req control.RunsRequest) []control.RunSummary {
 		if req.Limit != 100 || len(req.Statuses) != 1 || req.Statuses[0] != messages.StatusCompleted || req.Tenant != "default" {
 			t.Errorf("%+v", req)
 		}
-		runs := []messages.RunSummary{{Cost: new(-1.0)}, {Cost: new(1e308)}, {}}
+		runs := []control.RunSummary{{Cost: new(-1.0)}, {Cost: new(1e308)}, {}}
 		for range 97 {
-			runs = append(runs, messages.RunSummary{Cost: new(2.0)})
+			runs = append(runs, control.RunSummary{Cost: new(2.0)})
 		}
-		return append(runs, messages.RunSummary{Cost: new(1000.0)})
+		return append(runs, control.RunSummary{Cost: new(1000.0)})
 	})
 	want := dispatcher.BatchCost{USD: new(20.0), Lines: 10, Runs: 97}
 	if diff := cmp.Diff(want, y.estimate(file(10, "x"))); diff != "" {
@@ -217,7 +217,7 @@ func TestBatchEstimateWithoutAnAnswer(t *testing.T) {
 	t.Parallel() // it waits as long as a request may take
 	y := newYard(t)
 	y.apply("other")
-	asked := y.answerRuns(func(control.RunsRequest) []messages.RunSummary { return nil })
+	asked := y.answerRuns(func(control.RunsRequest) []control.RunSummary { return nil })
 	got := y.estimate(file(3, "x") + of("other", 1))
 	if got.USD != nil || !strings.Contains(got.Unknown, "a user of NATS needs the right to publish longshore.runs") || len(asked()) != 1 {
 		t.Errorf("%+v after %d requests", got, len(asked()))

@@ -234,9 +234,9 @@ func (c *Client) ResultWithTranscript(ctx context.Context, run messages.Ref, aft
 }
 
 // TaskResult returns the result of a run that has ended in short, with what processes logged about it.
-func (c *Client) TaskResult(ctx context.Context, run messages.Ref) (*messages.TaskResult, error) {
-	var r messages.TaskResult
-	req := control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Format: messages.FormatTaskResult}
+func (c *Client) TaskResult(ctx context.Context, run messages.Ref) (*control.TaskResult, error) {
+	var r control.TaskResult
+	req := control.ResultRequest{Tenant: run.Tenant, ID: run.Run, Format: control.FormatTaskResult}
 	if err := c.request(ctx, control.SubjectResult, req, &r); err != nil {
 		return nil, conflictAs(err, ErrNotEnded)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
 	"github.com/longshore-run/longshore/messages/control"
 )
@@ -18,8 +17,8 @@ func (of DeadLetters) List(ctx context.Context, req control.DeadListRequest) (*c
 }
 
 // Get returns a dead letter with its body.
-func (of DeadLetters) Get(ctx context.Context, req control.DeadRequest) (*messages.DeadLetter, error) {
-	return askDead[messages.DeadLetter](ctx, of.client, control.SubjectDeadShow, req)
+func (of DeadLetters) Get(ctx context.Context, req control.DeadRequest) (*control.DeadLetter, error) {
+	return askDead[control.DeadLetter](ctx, of.client, control.SubjectDeadShow, req)
 }
 
 // Redrive sends a dead letter again, perhaps edited, and removes it: a task as a new run, a webhook as the same
@@ -30,8 +29,8 @@ func (of DeadLetters) Redrive(ctx context.Context, req control.DeadRedrive) (*co
 }
 
 // Purge removes a dead letter and returns what it was.
-func (of DeadLetters) Purge(ctx context.Context, req control.DeadRequest) (*messages.DeadLetter, error) {
-	return askDead[messages.DeadLetter](ctx, of.client, control.SubjectDeadPurge, req)
+func (of DeadLetters) Purge(ctx context.Context, req control.DeadRequest) (*control.DeadLetter, error) {
+	return askDead[control.DeadLetter](ctx, of.client, control.SubjectDeadPurge, req)
 }
 
 // RedriveAll sends the dead letters that fit again, 50 at most. Go on with After as Next of the answer until that is 0;

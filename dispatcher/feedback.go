@@ -9,9 +9,9 @@ import (
 
 // AddFeedback stores feedback on a run, also after its end; the run does not change. F.Tenant and f.ID are set from run; f.Control
 // makes it idempotent. ErrConflict: that id belongs to other feedback.
-func (of Runs) AddFeedback(ctx context.Context, run messages.Ref, f control.FeedbackRequest) (*messages.Feedback, error) {
+func (of Runs) AddFeedback(ctx context.Context, run messages.Ref, f control.FeedbackRequest) (*control.Feedback, error) {
 	f.Tenant, f.ID = run.Tenant, run.Run
-	var given messages.Feedback
+	var given control.Feedback
 	if err := of.client.request(ctx, control.SubjectFeedback, f, &given); err != nil {
 		return nil, conflictAs(err, ErrConflict)
 	}

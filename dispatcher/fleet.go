@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // Errors about workers.
@@ -61,12 +62,12 @@ func (f Fleet) Pauses(ctx context.Context) (*control.PauseList, error) {
 
 // Pause keeps runs of a tenant or an agent from their next step, or models of a provider from being called, until it is
 // resumed. What is paused already stays so, and is returned.
-func (f Fleet) Pause(ctx context.Context, of messages.QuotaRef, by, reason string) (*control.PausedThing, error) {
+func (f Fleet) Pause(ctx context.Context, of queue.QuotaRef, by, reason string) (*control.PausedThing, error) {
 	return f.client.pause(ctx, control.SubjectPause, control.PauseRequest{QuotaRef: of, By: by, Reason: reason})
 }
 
 // Resume ends a pause, which it returns, and the runs that it kept go on. ErrNotPaused: there is none.
-func (f Fleet) Resume(ctx context.Context, of messages.QuotaRef, by string) (*control.PausedThing, error) {
+func (f Fleet) Resume(ctx context.Context, of queue.QuotaRef, by string) (*control.PausedThing, error) {
 	p, err := f.client.pause(ctx, control.SubjectResume, control.PauseRequest{QuotaRef: of, By: by})
 	if errors.Is(err, ErrNotFound) {
 		return nil, fmt.Errorf("%s: %w", of, ErrNotPaused)

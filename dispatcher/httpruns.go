@@ -74,7 +74,7 @@ func (r *remote) runs(ctx context.Context, f RunFilter) (*RunList, error) {
 	}
 	query := filterQuery(&asked)
 	set(query, "after", f.After)
-	out := &RunList{Runs: []*messages.RunSummary{}}
+	out := &RunList{Runs: []*control.RunSummary{}}
 	for first := true; ; first = false {
 		query.Set("limit", strconv.Itoa(min(limit-len(out.Runs), maxRunPage)))
 		data, err := r.json(ctx, call{method: http.MethodGet, path: "/v1/tasks", tenant: f.Tenant, query: query})
@@ -103,7 +103,7 @@ func (r *remote) runs(ctx context.Context, f RunFilter) (*RunList, error) {
 }
 
 // summary is a run in a list of one.
-func (r *remote) summary(ctx context.Context, run messages.Ref) (*messages.RunSummary, error) {
+func (r *remote) summary(ctx context.Context, run messages.Ref) (*control.RunSummary, error) {
 	list, err := r.runs(ctx, RunFilter{Tenant: run.Tenant, ID: run.Run})
 	switch {
 	case err != nil:

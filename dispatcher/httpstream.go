@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -213,8 +214,8 @@ const (
 )
 
 // logs yields log entries.
-func (r *remote) logs(ctx context.Context, run messages.Ref, o LogOptions) iter.Seq2[messages.StoredLogEntry, error] {
-	return func(yield func(messages.StoredLogEntry, error) bool) {
+func (r *remote) logs(ctx context.Context, run messages.Ref, o LogOptions) iter.Seq2[logentry.StoredLogEntry, error] {
+	return func(yield func(logentry.StoredLogEntry, error) bool) {
 		at := func() call {
 			c := call{path: "/v1/tasks/" + url.PathEscape(run.Run) + "/logs", tenant: run.Tenant, query: url.Values{}}
 			set(c.query, "level", string(o.Level))
@@ -230,12 +231,12 @@ func (r *remote) logs(ctx context.Context, run messages.Ref, o LogOptions) iter.
 			err = r.logPages(ctx, at, &o, yield)
 		}
 		if err != nil && !errors.Is(err, errStop) {
-			yield(messages.StoredLogEntry{}, err)
+			yield(logentry.StoredLogEntry{}, err)
 		}
 	}
 }
 
-func (r *remote) followLogs(ctx context.Context, at func() call, o *LogOptions, yield func(messages.StoredLogEntry, error) bool) error {
+func (r *remote) followLogs(ctx context.Context, at func() call, o *LogOptions, yield func(logentry.StoredLogEntry, error) bool) error {
 	for {
 		following := func() call {
 			c := at()
@@ -246,7 +247,7 @@ func (r *remote) followLogs(ctx context.Context, at func() call, o *LogOptions, 
 			if s.name != eventLog {
 				return false, nil
 			}
-			var e messages.StoredLogEntry
+			var e logentry.StoredLogEntry
 			if err := strict.DecodePeer(s.data, &e); err != nil {
 				return true, fmt.Errorf("read log entry: %w", err)
 			}
@@ -264,7 +265,7 @@ func (r *remote) followLogs(ctx context.Context, at func() call, o *LogOptions, 
 	}
 }
 
-func (r *remote) logPages(ctx context.Context, at func() call, o *LogOptions, yield func(messages.StoredLogEntry, error) bool) error {
+func (r *remote) logPages(ctx context.Context, at func() call, o *LogOptions, yield func(logentry.StoredLogEntry, error) bool) error {
 	for {
 		c := at()
 		c.method = http.MethodGet
@@ -272,7 +273,7 @@ func (r *remote) logPages(ctx context.Context, at func() call, o *LogOptions, yi
 		if err != nil {
 			return named(err)
 		}
-		var page messages.LogEntryList
+		var page logentry.LogEntryList
 		if err := strict.DecodePeer(data, &page); err != nil {
 			return fmt.Errorf("read log entries: %w", err)
 		}

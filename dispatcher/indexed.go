@@ -54,7 +54,7 @@ func (c *Client) indexed(ctx context.Context, f *RunFilter) (*RunList, error) {
 	}
 	waiting := queued.newestFirst(f)
 	if f.After != "" {
-		i := slices.IndexFunc(waiting, func(r *messages.RunSummary) bool { return r.ID == f.After })
+		i := slices.IndexFunc(waiting, func(r *control.RunSummary) bool { return r.ID == f.After })
 		if i < 0 {
 			return nil, &messages.FieldError{Field: "after", Reason: "is no run that is known"}
 		}
@@ -66,8 +66,8 @@ func (c *Client) indexed(ctx context.Context, f *RunFilter) (*RunList, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting = slices.DeleteFunc(waiting, func(r *messages.RunSummary) bool { // it has begun since
-		return slices.ContainsFunc(list.Runs, func(b *messages.RunSummary) bool { return b.ID == r.ID })
+	waiting = slices.DeleteFunc(waiting, func(r *control.RunSummary) bool { // it has begun since
+		return slices.ContainsFunc(list.Runs, func(b *control.RunSummary) bool { return b.ID == r.ID })
 	})
 	more := list.Next != ""
 	list.Found, list.MoreQueued = list.Found+len(waiting), queued.more
@@ -81,7 +81,7 @@ func (c *Client) indexed(ctx context.Context, f *RunFilter) (*RunList, error) {
 
 // begunRuns reads pages of runs that have begun.
 func (c *Client) begunRuns(ctx context.Context, f *RunFilter, limit int) (*RunList, error) {
-	list := &RunList{Runs: []*messages.RunSummary{}}
+	list := &RunList{Runs: []*control.RunSummary{}}
 	req := f.request()
 	req.Count = true
 	for {
@@ -117,17 +117,17 @@ func (of Runs) Running(ctx context.Context, tenant string, limit int) (*RunList,
 }
 
 // newestFirst is the queued tasks that fit a filter as a whole.
-func (q *queuedTasks) newestFirst(f *RunFilter) []*messages.RunSummary {
-	all := slices.AppendSeq([]*messages.RunSummary{}, maps.Values(q.runs)) // none is no null in JSON
-	all = slices.DeleteFunc(all, func(r *messages.RunSummary) bool { return !f.matches(r) })
-	slices.SortFunc(all, func(a, b *messages.RunSummary) int {
+func (q *queuedTasks) newestFirst(f *RunFilter) []*control.RunSummary {
+	all := slices.AppendSeq([]*control.RunSummary{}, maps.Values(q.runs)) // none is no null in JSON
+	all = slices.DeleteFunc(all, func(r *control.RunSummary) bool { return !f.matches(r) })
+	slices.SortFunc(all, func(a, b *control.RunSummary) int {
 		return cmp.Or(b.Queued.Compare(*a.Queued), cmp.Compare(b.ID, a.ID))
 	})
 	return all
 }
 
 // contains reports whether a run's words have a text in them, upper and lower case the same.
-func contains(r *messages.RunSummary, text string) bool {
+func contains(r *control.RunSummary, text string) bool {
 	return strings.Contains(strings.ToLower(strings.Join([]string{r.ID, r.Input, r.Error, r.Summary}, "\n")), strings.ToLower(text))
 }
 

@@ -8,28 +8,29 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/logentry"
 )
 
 // LogOptions say which log entries to read.
 type LogOptions struct {
 	After  uint64            // only those after this one, by its Seq
 	Follow bool              // those that come too, until the run has ended
-	Level  messages.LogLevel // the lowest that is wanted. Default: all
+	Level  logentry.LogLevel // the lowest that is wanted. Default: all
 }
 
-// Logs yields what processes logged about a run, oldest first: the newest messages.MaxLogEntries that are kept. It is for
+// Logs yields what processes logged about a run, oldest first: the newest logentry.MaxLogEntries that are kept. It is for
 // people's eyes: entries may be lost, and those of several processes come in the order in which they were stored. With
 // Follow it goes on until the run has ended, or ctx does, whose error then comes last; a run that does not exist yet is
 // waited for. A client that is bound to a tenant gets ErrBound.
-func (of Runs) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.Seq2[messages.StoredLogEntry, error] {
-	return func(yield func(messages.StoredLogEntry, error) bool) {
+func (of Runs) Logs(ctx context.Context, run messages.Ref, o LogOptions) iter.Seq2[logentry.StoredLogEntry, error] {
+	return func(yield func(logentry.StoredLogEntry, error) bool) {
 		if of.client.tenant != "" {
-			yield(messages.StoredLogEntry{}, fmt.Errorf("%w: log entries, which HTTP has", ErrBound))
+			yield(logentry.StoredLogEntry{}, fmt.Errorf("%w: log entries, which HTTP has", ErrBound))
 			return
 		}
 		if o.Level != "" {
 			if err := o.Level.Check(); err != nil {
-				yield(messages.StoredLogEntry{}, err)
+				yield(logentry.StoredLogEntry{}, err)
 				return
 			}
 		}

@@ -16,13 +16,13 @@ const maxQueuedPages = 50
 
 // queuedTasks is tasks that no worker has begun.
 type queuedTasks struct {
-	runs map[string]*messages.RunSummary
+	runs map[string]*control.RunSummary
 	more bool // there are others, which were not looked at
 }
 
 // queued reads the queue, if the filter lets queued runs through: MaxRuns of them at most.
 func (c *Client) queued(ctx context.Context, f *RunFilter) (q queuedTasks, err error) {
-	q.runs = map[string]*messages.RunSummary{}
+	q.runs = map[string]*control.RunSummary{}
 	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, messages.StatusQueued) {
 		return q, nil
 	}
@@ -55,11 +55,11 @@ func (q *queuedTasks) begun(e *messages.Event) { delete(q.runs, e.Subject) }
 
 // addTo puts what is still queued after all that has begun, oldest first.
 func (q *queuedTasks) addTo(r *recent) {
-	left := make([]*messages.RunSummary, 0, len(q.runs))
+	left := make([]*control.RunSummary, 0, len(q.runs))
 	for _, run := range q.runs {
 		left = append(left, run)
 	}
-	slices.SortFunc(left, func(a, b *messages.RunSummary) int {
+	slices.SortFunc(left, func(a, b *control.RunSummary) int {
 		return cmp.Or(a.Queued.Compare(*b.Queued), cmp.Compare(a.ID, b.ID))
 	})
 	for _, run := range left {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // ErrRateLimited means that a limit of the tenant's quota is used up. The error is a *RateLimitError too, which says for how
@@ -86,7 +87,7 @@ func (q Quotas) List(ctx context.Context) ([]control.QuotaState, error) {
 }
 
 // Get returns what an operator granted, with its usage when it is a tenant's. Without one its revision is 0.
-func (q Quotas) Get(ctx context.Context, of messages.QuotaRef) (*control.QuotaState, error) {
+func (q Quotas) Get(ctx context.Context, of queue.QuotaRef) (*control.QuotaState, error) {
 	var out control.QuotaState
 	if err := q.client.request(ctx, control.SubjectQuotaGet, of, &out); err != nil {
 		return nil, err

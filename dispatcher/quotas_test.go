@@ -15,12 +15,13 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
-var acme = messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
+var acme = queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}
 
-func (y *yard) grants(q messages.Quota) *control.QuotaChange {
+func (y *yard) grants(q queue.Quota) *control.QuotaChange {
 	y.t.Helper()
 	c, err := y.client.Quotas().Put(y.t.Context(), control.QuotaPut{QuotaRef: acme, Quota: q, By: "root"})
 	if err != nil {
@@ -65,7 +66,7 @@ func TestDispatchersShareARate(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
 	y.dispatcher()
-	y.grants(messages.Quota{PerMinute: 10})
+	y.grants(queue.Quota{PerMinute: 10})
 	began := time.Now()
 	var (
 		wg      sync.WaitGroup
@@ -110,7 +111,7 @@ func TestDispatchersShareAQueue(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
 	y.dispatcher()
-	y.grants(messages.Quota{MaxQueued: 5})
+	y.grants(queue.Quota{MaxQueued: 5})
 	var last *messages.Problem
 	allowed := 0
 	for i := range 30 {
@@ -130,7 +131,7 @@ func TestDispatchersShareAQueue(t *testing.T) {
 	if err := y.submit("another"); !errors.Is(err, dispatcher.ErrRateLimited) {
 		t.Errorf("the client says %v", err)
 	}
-	y.grants(messages.Quota{MaxQueued: 50})
+	y.grants(queue.Quota{MaxQueued: 50})
 	y.accepted("another")
 }
 
@@ -153,7 +154,7 @@ func (y *yard) accepted(id string) {
 func TestResubmitIsNotCounted(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
-	y.grants(messages.Quota{PerMinute: 3})
+	y.grants(queue.Quota{PerMinute: 3})
 	for range 20 {
 		if err := y.submit("same"); err != nil {
 			t.Fatal(err)
@@ -176,7 +177,7 @@ func TestResubmitIsNotCounted(t *testing.T) {
 func TestWithoutCountersTasksPass(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
-	y.grants(messages.Quota{PerMinute: 1, MaxQueued: 100})
+	y.grants(queue.Quota{PerMinute: 1, MaxQueued: 100})
 	if _, err := y.nc.Request("$JS.API.STREAM.DELETE."+bus.StreamRates, nil, patience); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestWithoutCountersTasksPass(t *testing.T) {
 func TestWithoutDispatchersTasksPass(t *testing.T) {
 	y := newYard(t)
 	stop := y.dispatcher()
-	y.grants(messages.Quota{MaxQueued: 1})
+	y.grants(queue.Quota{MaxQueued: 1})
 	stop()
 	for i := range 3 {
 		if err := y.submit(fmt.Sprint("task-", i)); err != nil {
@@ -259,11 +260,11 @@ func TestQuotasKeepPauses(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
 	ctx := t.Context()
-	pause := &messages.Pause{By: "ann", Reason: "too many", At: time.Now().UTC().Truncate(time.Second)}
-	if _, err := y.bus.PutQuota(ctx, acme, messages.Quota{Weight: 2, Paused: pause}, "ann", nil); err != nil {
+	pause := &queue.Pause{By: "ann", Reason: "too many", At: time.Now().UTC().Truncate(time.Second)}
+	if _, err := y.bus.PutQuota(ctx, acme, queue.Quota{Weight: 2, Paused: pause}, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
-	c := y.grants(messages.Quota{MaxQueued: 7})
+	c := y.grants(queue.Quota{MaxQueued: 7})
 	if c.Before.Weight != 2 || c.After.Weight != 0 || c.After.MaxQueued != 7 || c.After.Paused == nil || *c.After.Paused != *pause {
 		t.Errorf("%+v", c)
 	}
@@ -279,8 +280,8 @@ func TestQuotasKeepPauses(t *testing.T) {
 	if err != nil || state.Quota.Paused == nil || state.Quota.MaxQueued != 0 || state.Revision == 0 {
 		t.Errorf("%+v, %v", state, err)
 	}
-	other := messages.QuotaRef{Kind: messages.QuotaAgent, Name: "writer"}
-	if _, err := y.client.Quotas().Put(ctx, control.QuotaPut{QuotaRef: other, Quota: messages.Quota{MaxRunning: 1}}); err != nil {
+	other := queue.QuotaRef{Kind: queue.QuotaAgent, Name: "writer"}
+	if _, err := y.client.Quotas().Put(ctx, control.QuotaPut{QuotaRef: other, Quota: queue.Quota{MaxRunning: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := y.client.Quotas().List(ctx); err != nil || len(all) != 2 || all[0].QuotaRef != other {
@@ -298,7 +299,7 @@ func TestQuotasKeepPauses(t *testing.T) {
 func TestBatchWaitsForAQuota(t *testing.T) {
 	y := newYard(t)
 	y.dispatcher()
-	y.grants(messages.Quota{MaxQueued: 4})
+	y.grants(queue.Quota{MaxQueued: 4})
 	s := spec("limited")
 	s.Tenant = "acme"
 	if _, err := y.client.Batches().Submit(t.Context(), s, read(file(12, "x"))); err != nil {
@@ -311,7 +312,7 @@ func TestBatchWaitsForAQuota(t *testing.T) {
 	if n := y.queued(); n != 4 {
 		t.Errorf("%d are queued", n)
 	}
-	y.grants(messages.Quota{MaxQueued: 100})
+	y.grants(queue.Quota{MaxQueued: 100})
 	b = y.until(s.BatchRef, func(b *messages.Batch) bool { return b.Counts.Submitted == 12 })
 	if b.Counts.Failed != 0 || y.queued() != 12 {
 		t.Errorf("%+v, %d are queued", b.Counts, y.queued())

@@ -36,11 +36,11 @@ type RunFilter struct {
 
 // RunList is what was found.
 type RunList struct {
-	Runs       []*messages.RunSummary `json:"runs"`                 // newest first
-	Next       string                 `json:"next,omitempty"`       // the id to go on after; empty: that was all
-	Found      int                    `json:"found"`                // that fit, beyond the limit too
-	Forgotten  int                    `json:"forgotten"`            // older runs that were not examined, or not counted
-	MoreQueued bool                   `json:"moreQueued,omitempty"` // there are queued runs that were not looked at
+	Runs       []*control.RunSummary `json:"runs"`                 // newest first
+	Next       string                `json:"next,omitempty"`       // the id to go on after; empty: that was all
+	Found      int                   `json:"found"`                // that fit, beyond the limit too
+	Forgotten  int                   `json:"forgotten"`            // older runs that were not examined, or not counted
+	MoreQueued bool                  `json:"moreQueued,omitempty"` // there are queued runs that were not looked at
 	control.IndexLag
 }
 
@@ -83,7 +83,7 @@ func (c *Client) scanned(ctx context.Context, f RunFilter) (*RunList, error) {
 	return list, nil
 }
 
-func (f *RunFilter) matches(r *messages.RunSummary) bool {
+func (f *RunFilter) matches(r *control.RunSummary) bool {
 	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, r.Status) ||
 		f.ID != "" && r.ID != f.ID || !strings.HasPrefix(r.ID, f.Prefix) ||
 		f.Code != "" && r.Code != f.Code || f.Search != "" && !contains(r, f.Search) ||
@@ -105,14 +105,14 @@ func (f *RunFilter) matches(r *messages.RunSummary) bool {
 type recent struct {
 	tenant    string
 	limit     int
-	runs      map[string]*messages.RunSummary
+	runs      map[string]*control.RunSummary
 	waits     map[string]uint64 // the number of the newest event that begins or ends a wait, of runs that have one
 	order     []string          // of their first events
 	forgotten int
 }
 
 func newRecent(tenant string, limit int) *recent {
-	return &recent{tenant: tenant, limit: limit, runs: map[string]*messages.RunSummary{}, waits: map[string]uint64{}}
+	return &recent{tenant: tenant, limit: limit, runs: map[string]*control.RunSummary{}, waits: map[string]uint64{}}
 }
 
 // add takes an event into account.
@@ -136,14 +136,14 @@ func (r *recent) add(e *messages.Event) {
 	run.Apply(e)
 }
 
-func (r *recent) begin(id string) *messages.RunSummary {
+func (r *recent) begin(id string) *control.RunSummary {
 	if len(r.order) == r.limit {
 		delete(r.runs, r.order[0])
 		delete(r.waits, r.order[0])
 		r.order = r.order[1:]
 		r.forgotten++
 	}
-	run := messages.NewRunSummary(messages.Ref{Tenant: r.tenant, Run: id})
+	run := control.NewRunSummary(messages.Ref{Tenant: r.tenant, Run: id})
 	r.runs[id] = run
 	r.order = append(r.order, id)
 	return run
@@ -151,7 +151,7 @@ func (r *recent) begin(id string) *messages.RunSummary {
 
 // list is the newest runs that fit, by when they began to be known.
 func (r *recent) list(f RunFilter) *RunList {
-	out := &RunList{Runs: []*messages.RunSummary{}, Forgotten: r.forgotten}
+	out := &RunList{Runs: []*control.RunSummary{}, Forgotten: r.forgotten}
 	on := f.After == "" || r.runs[f.After] == nil
 	for _, id := range slices.Backward(r.order) {
 		run := r.runs[id]

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 func happened(t *testing.T, run string, n int, name string, data any) *messages.Event {
@@ -120,7 +121,7 @@ func TestRecentOfEventsStoredOutOfOrder(t *testing.T) {
 			ID: "x", Status: messages.StatusCompleted, Steps: 1, TokenUsage: messages.Usage{Total: 7}, Provenance: &messages.Provenance{Agent: "a"},
 		}}),
 	}
-	told := func(events ...*messages.Event) *messages.RunSummary {
+	told := func(events ...*messages.Event) *control.RunSummary {
 		r := newRecent("default", 10)
 		for _, e := range events {
 			r.add(e)

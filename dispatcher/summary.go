@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Summary returns a run in a few words: by the dispatcher's index, else by the beginning of its log, which knows the task and
 // no more. A run that is queued is looked for in the queue. ErrNotFound.
-func (of Runs) Summary(ctx context.Context, run messages.Ref) (*messages.RunSummary, error) {
+func (of Runs) Summary(ctx context.Context, run messages.Ref) (*control.RunSummary, error) {
 	if of.client.remote != nil {
 		return of.client.remote.summary(ctx, run)
 	}
@@ -25,7 +26,7 @@ func (of Runs) Summary(ctx context.Context, run messages.Ref) (*messages.RunSumm
 	}
 	begun, err := of.client.begun(ctx, run)
 	if err == nil {
-		r := messages.NewRunSummary(run)
+		r := control.NewRunSummary(run)
 		r.Agent, r.Priority, r.Session, r.Labels = begun.Agent.Name, begun.Task.Priority, begun.Task.Session, begun.Task.Labels
 		r.Input, r.Queued = begun.Task.Input.Text(), unlessZero(begun.QueuedAt)
 		return r, nil

@@ -5,7 +5,9 @@
 // run does is told by [Event] values; [AgentResult] is how it ended. [Definition] is what an agent is. Errors are
 // [FieldError], of an input, and [RunError] with one of the [Codes].
 //
-// What backends do not need stands below: package record has the log of a run, package control what operators ask for.
+// What most backends do not need stands below: package record has the log of a run, package control what operators ask the
+// dispatcher for and what it answers, package queue the lanes, quotas and reasons for which runs wait, and package logentry the
+// lines of logs.
 //
 // Everything that comes from outside is decoded by [strict.Decode], which is stricter than encoding/json: unknown, doubled
 // and other-case keys, null, invalid UTF-8 and trailing data are errors that name the field ([FieldError]).

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -205,7 +207,7 @@ func fullRecords() []record.Record {
 		},
 		&record.HookFailed{On: messages.HookPreTool, Hook: "https://hooks.example.com/a", Step: 1, Call: "c1", Reason: "answered 500", Fatal: true},
 		&record.Steered{ID: "x4", By: "ann", Message: "Skip b.go."},
-		&record.Lined{Semaphores: []string{messages.KeySemaphore(ref.Tenant, "deploy"), messages.TenantSemaphore(ref.Tenant)}},
+		&record.Lined{Semaphores: []string{queue.KeySemaphore(ref.Tenant, "deploy"), queue.TenantSemaphore(ref.Tenant)}},
 		&record.Unverified{Of: record.KindDecided, Told: true},
 	}
 }
@@ -278,11 +280,11 @@ func noDiff(t *testing.T, what string, want, got any) {
 }
 
 // fullSchedule has every field set, but for what does not go with the others.
-func fullSchedule() *messages.Schedule {
-	return &messages.Schedule{
+func fullSchedule() *control.Schedule {
+	return &control.Schedule{
 		Name: "nightly", Tenant: ref.Tenant, Description: "Tidies up.", Cron: "0 3 * * *", TimeZone: "Europe/Berlin",
 		Task:    messages.Task{Agent: "reviewer", Input: messages.TextInput("Tidy up."), Priority: messages.PriorityLow},
-		CatchUp: messages.CatchUpOne, Overlap: messages.OverlapSkip, Paused: true, Until: new(noon.Add(time.Hour)), Revision: 4,
+		CatchUp: control.CatchUpOne, Overlap: control.OverlapSkip, Paused: true, Until: new(noon.Add(time.Hour)), Revision: 4,
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -45,7 +46,7 @@ func wire() map[string]any {
 	tried.Alone = true
 	short := done
 	short.Summary, short.Outputs = "A haiku was written.", []string{"haiku.txt"}
-	taskResult := short.TaskResult([]messages.LogEntry{*fullLogEntry()})
+	taskResult := control.NewTaskResult(&short, []logentry.LogEntry{*fullLogEntry()})
 	taskResult.LogsLeftOut = 2
 	all := map[string]any{
 		"task":              &task,
@@ -82,11 +83,11 @@ func wire() map[string]any {
 			Ignored: true, Webhook: &control.WebhookState{State: control.WebhookDead, Attempts: 3, LastError: "it answered 500", At: &noon},
 		},
 		"schedule": fullSchedule(),
-		"schedule_every": &messages.Schedule{
-			Name: "often", Tenant: ref.Tenant, Every: messages.Duration(time.Hour), Task: fullSchedule().Task, CatchUp: messages.CatchUpNone,
-			Overlap: messages.OverlapReplace,
+		"schedule_every": &control.Schedule{
+			Name: "often", Tenant: ref.Tenant, Every: messages.Duration(time.Hour), Task: fullSchedule().Task, CatchUp: control.CatchUpNone,
+			Overlap: control.OverlapReplace,
 		},
-		"schedule_due":     &messages.Due{ScheduleRef: fullSchedule().Ref(), Timing: fullSchedule().Timing(), At: noon},
+		"schedule_due":     &control.Due{ScheduleRef: fullSchedule().Ref(), Timing: fullSchedule().Timing(), At: noon},
 		"schedule_put":     &control.SchedulePut{Tenant: "acme", Schedule: *fullSchedule(), IfRevision: new(uint64(3)), By: "ann"},
 		"schedule_applied": &control.ScheduleApplied{Name: "nightly", Revision: 4, Changed: true, Next: []time.Time{noon}},
 		"schedule_request": &control.ScheduleRequest{ScheduleRef: fullSchedule().Ref(), By: "ann"},
@@ -106,7 +107,7 @@ func wire() map[string]any {
 		"submit_reply":           &control.SubmitReply{ID: ref.Run},
 		"submit_reply_duplicate": &control.SubmitReply{ID: ref.Run, Duplicate: true},
 		"run_request":            &control.RunRequest{Tenant: ref.Tenant, ID: ref.Run},
-		"result_request":         &control.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Transcript: true, After: "17.1", Format: messages.FormatTaskResult},
+		"result_request":         &control.ResultRequest{Tenant: ref.Tenant, ID: ref.Run, Transcript: true, After: "17.1", Format: control.FormatTaskResult},
 		"verify_request":         &control.VerifyRequest{Tenant: ref.Tenant, ID: ref.Run, Fingerprint: strings.Repeat("0f", 32)},
 		"cancel_request":         &control.CancelRequest{Tenant: ref.Tenant, ID: ref.Run, Reason: "too slow", By: "ann"},
 		"live": &messages.Live{
@@ -132,15 +133,15 @@ func wire() map[string]any {
 			Tenant: ref.Tenant, ID: ref.Run, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2,
 			By: "ann", Control: "f1",
 		},
-		"feedback": fullFeedback(), "feedback_list": &control.FeedbackList{Feedback: []messages.Feedback{*fullFeedback()}, More: true},
+		"feedback": fullFeedback(), "feedback_list": &control.FeedbackList{Feedback: []control.Feedback{*fullFeedback()}, More: true},
 		"steer_request": &control.SteerRequest{Tenant: ref.Tenant, ID: ref.Run, Message: "Skip b.go.", By: "ann", Control: "x4"},
 		"live_call": &messages.Live{
 			Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 1, N: 9, Kind: messages.LiveCall, Text: `{"path":`, CallID: "c1", Tool: "read_file",
 		},
 		"live_reset": &messages.Live{Type: messages.TypeLive, Run: ref.Run, Step: 2, Attempt: 1, Try: 2, N: 8, Kind: messages.LiveReset},
 		"log_entry":  fullLogEntry(),
-		"log_entry_list": &messages.LogEntryList{
-			Entries: []messages.StoredLogEntry{{Seq: 12, LogEntry: *fullLogEntry()}}, Next: 12,
+		"log_entry_list": &logentry.LogEntryList{
+			Entries: []logentry.StoredLogEntry{{Seq: 12, LogEntry: *fullLogEntry()}}, Next: 12,
 		},
 		"webhook_job": new(messages.RunWebhook(ref, "https://hooks.example.com/ends", []byte(`{}`))),
 	}
@@ -228,8 +229,8 @@ func event(name string, data any) *eventOf {
 	}, typed.Interface()}
 }
 
-func fullFeedback() *messages.Feedback {
-	return &messages.Feedback{
+func fullFeedback() *control.Feedback {
+	return &control.Feedback{
 		Run: ref.Run, ID: "f1", At: noon, Score: new(-0.5), Comment: "Too long.", Labels: map[string]string{"kind": "style"}, Step: 2, By: "ann",
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 )
 
-func fullLogEntry() *messages.LogEntry {
-	return &messages.LogEntry{
-		Timestamp: noon, Level: messages.LogWarn, Component: "runner", Message: "tool failed",
+func fullLogEntry() *logentry.LogEntry {
+	return &logentry.LogEntry{
+		Timestamp: noon, Level: logentry.LogWarn, Component: "runner", Message: "tool failed",
 		Data:   map[string]any{"tool": "read_file", "code": "tool_failed", "millis": 12.0, "nothing": nil, "args": []any{"a"}},
 		Tenant: ref.Tenant, Run: ref.Run, Step: 2, Attempt: 1, Worker: "w-1",
 	}
@@ -57,7 +58,7 @@ func TestDecodeLogEntry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := messages.DecodeLogEntry(run, []byte(strings.Replace(good, tc.old, tc.new, 1)))
+			_, err := logentry.DecodeLogEntry(run, []byte(strings.Replace(good, tc.old, tc.new, 1)))
 			fe, _ := errors.AsType[*messages.FieldError](err)
 			switch {
 			case name == "deep data":
@@ -83,50 +84,50 @@ func TestEncodeLogEntryMendsAnything(t *testing.T) {
 	for range 200 {
 		deep = []any{deep}
 	}
-	for name, change := range map[string]func(*messages.LogEntry){
-		"nothing":           func(*messages.LogEntry) {},
-		"a long message":    func(e *messages.LogEntry) { e.Message = long },
-		"broken text":       func(e *messages.LogEntry) { e.Message, e.Component, e.Worker = "a\xffb\x00c", "\xff", "\xff\xff" },
-		"long names":        func(e *messages.LogEntry) { e.Component, e.Worker = long, long },
-		"a long value":      func(e *messages.LogEntry) { e.Data = map[string]any{"stack": long, "b": 1} },
-		"long values":       func(e *messages.LogEntry) { e.Data = map[string]any{"a": long, "b": long, "c": long, "d": long} },
-		"long keys":         func(e *messages.LogEntry) { e.Data = map[string]any{long: 1, "\xff" + long: 2, "\x00": 3} },
-		"many values":       func(e *messages.LogEntry) { e.Data = many },
-		"a large list":      func(e *messages.LogEntry) { e.Data = map[string]any{"many": many} },
-		"deep lists":        func(e *messages.LogEntry) { e.Data = map[string]any{"deep": deep} },
-		"a key twice":       func(e *messages.LogEntry) { e.Data = map[string]any{"a": json.RawMessage(`{"x":1,"x":2}`)} },
-		"half a pair":       func(e *messages.LogEntry) { e.Data = map[string]any{"a": json.RawMessage(`"\ud800"`)} },
-		"broken raw text":   func(e *messages.LogEntry) { e.Data = map[string]any{"a": json.RawMessage("\"\xff\"")} },
-		"no JSON":           func(e *messages.LogEntry) { e.Data = map[string]any{"a": make(chan int), "b": json.RawMessage("{")} },
-		"a huge number":     func(e *messages.LogEntry) { e.Data = map[string]any{"a": json.RawMessage("1e999"), "b": math.Inf(1)} },
-		"another time zone": func(e *messages.LogEntry) { e.Timestamp = noon.In(time.FixedZone("x", 3600)) },
+	for name, change := range map[string]func(*logentry.LogEntry){
+		"nothing":           func(*logentry.LogEntry) {},
+		"a long message":    func(e *logentry.LogEntry) { e.Message = long },
+		"broken text":       func(e *logentry.LogEntry) { e.Message, e.Component, e.Worker = "a\xffb\x00c", "\xff", "\xff\xff" },
+		"long names":        func(e *logentry.LogEntry) { e.Component, e.Worker = long, long },
+		"a long value":      func(e *logentry.LogEntry) { e.Data = map[string]any{"stack": long, "b": 1} },
+		"long values":       func(e *logentry.LogEntry) { e.Data = map[string]any{"a": long, "b": long, "c": long, "d": long} },
+		"long keys":         func(e *logentry.LogEntry) { e.Data = map[string]any{long: 1, "\xff" + long: 2, "\x00": 3} },
+		"many values":       func(e *logentry.LogEntry) { e.Data = many },
+		"a large list":      func(e *logentry.LogEntry) { e.Data = map[string]any{"many": many} },
+		"deep lists":        func(e *logentry.LogEntry) { e.Data = map[string]any{"deep": deep} },
+		"a key twice":       func(e *logentry.LogEntry) { e.Data = map[string]any{"a": json.RawMessage(`{"x":1,"x":2}`)} },
+		"half a pair":       func(e *logentry.LogEntry) { e.Data = map[string]any{"a": json.RawMessage(`"\ud800"`)} },
+		"broken raw text":   func(e *logentry.LogEntry) { e.Data = map[string]any{"a": json.RawMessage("\"\xff\"")} },
+		"no JSON":           func(e *logentry.LogEntry) { e.Data = map[string]any{"a": make(chan int), "b": json.RawMessage("{")} },
+		"a huge number":     func(e *logentry.LogEntry) { e.Data = map[string]any{"a": json.RawMessage("1e999"), "b": math.Inf(1)} },
+		"another time zone": func(e *logentry.LogEntry) { e.Timestamp = noon.In(time.FixedZone("x", 3600)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := *fullLogEntry()
 			change(&e)
-			data, err := messages.EncodeLogEntry(e)
+			data, err := logentry.EncodeLogEntry(e)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(data) > 40<<10 {
 				t.Errorf("%d bytes", len(data))
 			}
-			if _, err := messages.DecodeLogEntry(ref, data); err != nil {
+			if _, err := logentry.DecodeLogEntry(ref, data); err != nil {
 				t.Fatalf("%v: %.300s", err, data)
 			}
 		})
 	}
-	for name, change := range map[string]func(*messages.LogEntry){
-		"level":     func(e *messages.LogEntry) { e.Level = "loud" },
-		"id":        func(e *messages.LogEntry) { e.Run = "*" },
-		"tenant":    func(e *messages.LogEntry) { e.Tenant = "" },
-		"timestamp": func(e *messages.LogEntry) { e.Timestamp = time.Time{} },
-		"message":   func(e *messages.LogEntry) { e.Message = "" },
+	for name, change := range map[string]func(*logentry.LogEntry){
+		"level":     func(e *logentry.LogEntry) { e.Level = "loud" },
+		"id":        func(e *logentry.LogEntry) { e.Run = "*" },
+		"tenant":    func(e *logentry.LogEntry) { e.Tenant = "" },
+		"timestamp": func(e *logentry.LogEntry) { e.Timestamp = time.Time{} },
+		"message":   func(e *logentry.LogEntry) { e.Message = "" },
 	} {
 		e := *fullLogEntry()
 		change(&e)
-		_, err := messages.EncodeLogEntry(e)
+		_, err := logentry.EncodeLogEntry(e)
 		if fe, ok := errors.AsType[*messages.FieldError](err); !ok || fe.Field != name {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -135,7 +136,7 @@ func TestEncodeLogEntryMendsAnything(t *testing.T) {
 
 func TestLogLevels(t *testing.T) {
 	t.Parallel()
-	levels := []messages.LogLevel{messages.LogDebug, messages.LogInfo, messages.LogWarn, messages.LogError}
+	levels := []logentry.LogLevel{logentry.LogDebug, logentry.LogInfo, logentry.LogWarn, logentry.LogError}
 	for i, asked := range levels {
 		for j, level := range levels {
 			if asked.Covers(level) != (j >= i) {
@@ -143,7 +144,7 @@ func TestLogLevels(t *testing.T) {
 			}
 		}
 	}
-	if !messages.LogLevel("").Covers(messages.LogDebug) {
+	if !logentry.LogLevel("").Covers(logentry.LogDebug) {
 		t.Error("who asks for nothing does not see all")
 	}
 }
@@ -152,16 +153,16 @@ func FuzzDecodeLogEntry(f *testing.F) {
 	seed(f, "testdata/golden/log_entry.json")
 	f.Add([]byte(`{"timestamp":"2026-01-02T15:04:05+01:00","level":"info","component":"\u0001","message":"\"","data":{"":{"":[1e1,null]}},"tenant":"acme","run":"r"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e, err := messages.DecodeLogEntry(ref, data)
+		e, err := logentry.DecodeLogEntry(ref, data)
 		if err != nil {
 			wantFieldError(t, "body", err)
 			return
 		}
-		again, err := messages.EncodeLogEntry(e)
+		again, err := logentry.EncodeLogEntry(e)
 		if err != nil {
 			t.Fatalf("what was decoded cannot be stored: %v", err)
 		}
-		if _, err := messages.DecodeLogEntry(ref, again); err != nil {
+		if _, err := logentry.DecodeLogEntry(ref, again); err != nil {
 			t.Fatalf("what was stored cannot be decoded: %v: %s", err, again)
 		}
 	})

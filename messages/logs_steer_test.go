@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -19,10 +20,10 @@ func steered(t *testing.T) []record.Entry {
 	s.add(&record.Steered{ID: "x1", By: "ann", Message: "Skip b.go."})
 	a := call("c1", "send_mail", `{"path":"a.go"}`)
 	s.add(replied(1, "", a))
-	park := s.add(&record.Parked{Reason: messages.ParkAnswer, Call: "c1"})
+	park := s.add(&record.Parked{Reason: queue.ParkAnswer, Call: "c1"})
 	s.add(&record.Steered{ID: "x2", Message: "Be brief."})
 	s.add(&record.Answered{ID: "x3", Park: park, By: "ann", Content: messages.TextContent("yes")})
-	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 20, Delivery: 1, Resumes: messages.ParkAnswer})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 20, Delivery: 1, Resumes: queue.ParkAnswer})
 	s.add(returned(1, a, "yes", ""), stepEnded(1, messages.StepCompleted), stepStarted(2))
 	s.add(&record.Steered{ID: "x4", By: "ann", Message: "In French."})
 	s.add(replied(2, "Done."), stepEnded(2, messages.StepCompleted), stepStarted(3))

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -201,11 +202,11 @@ func approvals(t *testing.T) []record.Entry {
 	until := noon.Add(time.Hour)
 	park := func(c messages.ToolCall) (uint64, *record.Decided) {
 		asked := messages.NewApproval("reviewer", 1, "", c)
-		seq := s.add(&record.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked})
+		seq := s.add(&record.Parked{Reason: queue.ParkApproval, Call: c.ID, Until: &until, Approval: asked})
 		return seq, &record.Decided{ID: "x-" + c.ID, Park: seq, Step: 1, Call: c.ID, Hash: asked.Hash, By: "ann", Until: &until}
 	}
 	resumed := func(claim string, ticket uint64) {
-		s.add(&record.Claimed{Claim: claim, Worker: "w2", Ticket: ticket, Delivery: 1, Resumes: messages.ParkApproval})
+		s.add(&record.Claimed{Claim: claim, Worker: "w2", Ticket: ticket, Delivery: 1, Resumes: queue.ParkApproval})
 	}
 	_, yes := park(a)
 	s.add(yes)
@@ -248,7 +249,7 @@ func budget(t *testing.T) []record.Entry {
 	}
 	asks := func() *record.Parked {
 		return &record.Parked{
-			Reason: messages.ReasonBudget, Until: begin.Task.Deadline, Limit: messages.CapModelCalls,
+			Reason: queue.ReasonBudget, Until: begin.Task.Deadline, Limit: messages.CapModelCalls,
 			Question: "modelCalls: 1 of 1 used, and the next model call needs 1",
 		}
 	}
@@ -260,13 +261,13 @@ func budget(t *testing.T) []record.Entry {
 	s.add(returned(1, a, "package a", ""))
 	park := s.add(&record.BudgetWarned{Limit: messages.CapModelCalls, Spent: 1, Allowed: 1}, asks())
 	s.add(&record.Answered{ID: "x1", Park: park, By: "ann", Content: messages.TextContent(messages.AnswerContinue)})
-	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ReasonBudget})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: queue.ReasonBudget})
 	s.add(stepEnded(1, messages.StepCompleted), stepStarted(2))
 	s.add(replied(2, "", b))
 	s.add(returned(2, b, "package b", ""))
 	park = s.add(asks())
 	s.add(&record.Answered{ID: "x2", Park: park, By: "ann", Content: messages.TextContent("no"), IsError: true})
-	s.add(&record.Claimed{Claim: "k3", Worker: "w1", Ticket: 60, Resumes: messages.ReasonBudget})
+	s.add(&record.Claimed{Claim: "k3", Worker: "w1", Ticket: 60, Resumes: queue.ReasonBudget})
 	s.add(stepEnded(2, messages.StepFailed), finished(2, "", &messages.RunError{
 		Message: "modelCalls: 2 of 2 used, and the next model call needs 1; more was denied by ann", Code: messages.CodeBudget,
 	}))
@@ -280,9 +281,9 @@ func session(t *testing.T) []record.Entry {
 	begin := started()
 	begin.Agent.Session = &messages.SessionPolicy{MaxMessages: 1, Summary: messages.SummaryOn}
 	s.add(begin, claimed("k1", "w1", 7))
-	park := s.add(&record.Parked{Reason: messages.ParkSession})
+	park := s.add(&record.Parked{Reason: queue.ParkSession})
 	s.add(&record.SessionGranted{Park: park})
-	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkSession})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: queue.ParkSession})
 	s.add(&record.Recalled{From: "r-1", Messages: conversation(), Older: 2})
 	s.add(&record.Summarised{
 		Text: "Two greeted.", Usage: messages.Usage{Input: 30, Output: 5, Total: 35}, Provider: "scripted", Model: "script-1", Millis: 40,
@@ -299,9 +300,9 @@ func elsewhere(t *testing.T) []record.Entry {
 	specs := begin.Tools
 	begin.Tools = nil
 	needs := &messages.Needs{Tools: begin.Agent.Tools, Labels: messages.Labels{"gpu": "true"}}
-	s.add(begin, claimed("k1", "w1", 7), &record.Parked{Reason: messages.ParkWorker, Question: "no worker has the tool read_file", Needs: needs})
+	s.add(begin, claimed("k1", "w1", 7), &record.Parked{Reason: queue.ParkWorker, Question: "no worker has the tool read_file", Needs: needs})
 	s.add(&record.SessionGranted{Park: s.entries[0].Seq})
-	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkWorker, Tools: specs}, stepStarted(1))
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: queue.ParkWorker, Tools: specs}, stepStarted(1))
 	s.add(replied(1, "Two empty packages."), stepEnded(1, messages.StepCompleted), finished(1, "Two empty packages.", nil))
 	return s.entries
 }
@@ -312,11 +313,11 @@ func modelWait(t *testing.T) []record.Entry {
 	s := story{t: t, turns: true}
 	s.add(started(), claimed("k1", "w1", 7), stepStarted(1))
 	until := noon.Add(time.Minute)
-	park := s.add(&record.Parked{Reason: messages.ParkModel, Until: &until, Cause: &messages.Cause{
+	park := s.add(&record.Parked{Reason: queue.ParkModel, Until: &until, Cause: &messages.Cause{
 		Code: messages.CodeModelUnreachable, Message: "model: network: connection refused", Provider: "openai/gpt-4o", Attempt: 1,
 	}})
 	s.add(&record.Expired{Park: park})
-	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: messages.ParkModel})
+	s.add(&record.Claimed{Claim: "k2", Worker: "w2", Ticket: 50, Resumes: queue.ParkModel})
 	s.add(replied(1, "Goodbye."), stepEnded(1, messages.StepCompleted), finished(1, "Goodbye.", nil))
 	return s.entries
 }

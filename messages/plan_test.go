@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -161,14 +163,14 @@ func TestPlanEventIsBounded(t *testing.T) {
 func TestTaskResultOfAFailedRun(t *testing.T) {
 	t.Parallel()
 	r := fullResult()
-	logs := []messages.LogEntry{*fullLogEntry()}
-	got := r.TaskResult(logs)
+	logs := []logentry.LogEntry{*fullLogEntry()}
+	got := control.NewTaskResult(&r, logs)
 	if got.Status != messages.StatusFailed || got.Summary != "One file was read." || got.Outputs[0] != "review.md" {
 		t.Errorf("got %+v", got)
 	}
 	noDiff(t, "logs", logs, got.Logs)
 	r.Outputs = nil
-	if b, _ := json.Marshal(r.TaskResult(nil)); !strings.Contains(string(b), `"outputs":[],`) {
+	if b, _ := json.Marshal(control.NewTaskResult(&r, nil)); !strings.Contains(string(b), `"outputs":[],`) {
 		t.Errorf("no outputs are not an empty list: %s", b)
 	}
 }
@@ -205,14 +207,14 @@ func TestTaskResultFits(t *testing.T) {
 	t.Parallel()
 	r := fullResult()
 	r.Summary = strings.Repeat("\x01", 9000)
-	var logs []messages.LogEntry
+	var logs []logentry.LogEntry
 	for i := range 1000 {
 		e := *fullLogEntry()
 		e.Step = i
 		logs = append(logs, e)
 	}
 	for _, n := range []int{4 << 10, 100 << 10, 10 << 20} {
-		got := r.TaskResult(logs)
+		got := control.NewTaskResult(&r, logs)
 		got.Fit(n)
 		if b := encode(t, got); len(b) > n || len(got.Logs)+got.LogsLeftOut != 1000 || got.Logs[len(got.Logs)-1].Step != 999 {
 			t.Errorf("%d: %d bytes, %d entries, %d left out", n, len(b), len(got.Logs), got.LogsLeftOut)

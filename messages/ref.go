@@ -1,8 +1,11 @@
 package messages
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -71,9 +74,12 @@ func (r Ref) DeadSubject(agent string) string {
 	return "dead." + r.Tenant + "." + agent + "." + r.Run
 }
 
+// DeadTicket comes before the ticket in the subject of a letter that is beside that of its run.
+const DeadTicket = "ticket"
+
 // DeadTicketSubject is where a task goes that cannot be worked beside another one under its id.
 func (r Ref) DeadTicketSubject(agent string, ticket uint64) string {
-	return r.DeadSubject(agent) + "." + ticketLetter + "." + strconv.FormatUint(ticket, 10)
+	return r.DeadSubject(agent) + "." + DeadTicket + "." + strconv.FormatUint(ticket, 10)
 }
 
 // MsgID deduplicates the submit of a run across tenants.
@@ -106,7 +112,7 @@ func ParseTaskSubject(subject string) (p Priority, r Ref, ok bool) {
 	if r.Check() != nil || r.Run == NoRun {
 		return p, r, false
 	}
-	return p, r, p == wake || p.valid() && r.Tenant != NoRun
+	return p, r, p == PriorityWake || p.Valid() && r.Tenant != NoRun
 }
 
 // Folder is the folder of a run's files below the one of all workspaces: its own, or that of the workspace with a name.
@@ -119,3 +125,31 @@ func (r Ref) Folder(workspace string) string {
 
 // NoRun stands for the run in the subject of an event that is about none. No task may have it as its id.
 const NoRun = "_"
+
+// LogEntriesSubject is where entries about the run are stored.
+func (r Ref) LogEntriesSubject() string { return "logs." + r.Tenant + "." + r.Run }
+
+// crockford is the alphabet of a ULID (github.com/ulid/spec).
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// NewID returns a ULID: 26 characters that sort by the time t (milliseconds) and hold 80 random bits.
+func NewID(t time.Time) string {
+	var random [10]byte
+	_, _ = rand.Read(random[:]) // crypto/rand.Read never fails
+	return IDOf(t, random)
+}
+
+// IDOf is the ULID of a time with bits that the caller drew.
+func IDOf(t time.Time, random [10]byte) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(t.UnixMilli())<<16)
+	copy(b[6:], random[:])
+	hi, lo := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
+	var out [26]byte
+	for i := range out {
+		out[len(out)-1-i] = crockford[lo&31]
+		lo = lo>>5 | hi<<59
+		hi >>= 5
+	}
+	return string(out[:])
+}

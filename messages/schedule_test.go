@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // The id of an occurrence fits into a token however long the name is, and is another one for another second.
 func TestOccurrenceIsARun(t *testing.T) {
 	t.Parallel()
-	ref := messages.ScheduleRef{Tenant: "acme", Name: strings.Repeat("n", 48)}
+	ref := control.ScheduleRef{Tenant: "acme", Name: strings.Repeat("n", 48)}
 	run := ref.Run(noon)
 	if ref.Check() != nil || run.Check() != nil || run == ref.Run(noon.Add(time.Second)) || run != ref.Run(noon.In(time.FixedZone("x", 3600))) {
 		t.Errorf("%s", run)
 	}
 	for _, name := range []string{"", "*", "a.b", ">", strings.Repeat("n", 49), "a b"} {
-		if (messages.ScheduleRef{Tenant: "acme", Name: name}).Check() == nil {
+		if (control.ScheduleRef{Tenant: "acme", Name: name}).Check() == nil {
 			t.Errorf("the name %q is accepted", name)
 		}
 	}
@@ -34,7 +34,7 @@ func TestTaskOfAnOccurrence(t *testing.T) {
 	if err := one.Validate(); err != nil {
 		t.Error(err)
 	}
-	if one.ID == other.ID || one.Labels[messages.LabelScheduledFor] == other.Labels[messages.LabelScheduledFor] || len(s.Task.Labels) != 1 {
+	if one.ID == other.ID || one.Labels[control.LabelScheduledFor] == other.Labels[control.LabelScheduledFor] || len(s.Task.Labels) != 1 {
 		t.Errorf("%+v %+v", one, other)
 	}
 }
@@ -47,7 +47,7 @@ func FuzzSchedule(f *testing.F) {
 	f.Add(full)
 	f.Add([]byte(`{"name":"n","every":"1h","task":{"input":"x"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var s messages.Schedule
+		var s control.Schedule
 		if strict.Decode(data, &s) != nil {
 			return
 		}
@@ -59,7 +59,7 @@ func FuzzSchedule(f *testing.F) {
 			t.Errorf("%s makes a task that is not valid", data)
 		}
 		again, err := json.Marshal(s)
-		var read messages.Schedule
+		var read control.Schedule
 		if err != nil || strict.Decode(again, &read) != nil || read.Timing() != s.Timing() {
 			t.Errorf("%s cannot be read again", again)
 		}

@@ -21,13 +21,14 @@ const (
 	PriorityNormal Priority = "normal"
 	PriorityLow    Priority = "low"
 
-	wake Priority = "wake" // wake-ups and errands; not for submits
+	PriorityWake Priority = "wake" // wake-ups and errands; not for submits
 )
 
 // Wakes reports whether it is the priority of wake-ups and errands.
-func (p Priority) Wakes() bool { return p == wake }
+func (p Priority) Wakes() bool { return p == PriorityWake }
 
-func (p Priority) valid() bool { return p == PriorityHigh || p == PriorityNormal || p == PriorityLow }
+// Valid reports whether a task may have it.
+func (p Priority) Valid() bool { return p == PriorityHigh || p == PriorityNormal || p == PriorityLow }
 
 // Limits of size, in bytes and counts.
 const (
@@ -226,7 +227,7 @@ func (t *Task) Validate() error {
 	if t.Tenant == NoRun {
 		return &FieldError{Field: "tenant", Reason: "_ is taken: it stands for no tenant"}
 	}
-	if !t.Priority.valid() {
+	if !t.Priority.Valid() {
 		return &FieldError{Field: "priority", Reason: "must be high, normal or low"}
 	}
 	if err := t.Input.check(); err != nil {
@@ -399,7 +400,7 @@ const (
 )
 
 // WakeSubject is where wake-ups and errands of the run are published.
-func (r Ref) WakeSubject() string { return r.TaskSubject(wake) }
+func (r Ref) WakeSubject() string { return r.TaskSubject(PriorityWake) }
 
 // TimerSubject carries the schedule of a park's timer.
 func (r Ref) TimerSubject(park uint64) string {
@@ -434,4 +435,23 @@ type Origin struct {
 	Run  string `json:"run"`  // of the same tenant
 	Seq  uint64 `json:"seq"`  // of the last entry of which something was kept
 	Step int    `json:"step"` // the first step that is made anew
+}
+
+// MaxPermits is the largest cap on concurrent runs.
+const MaxPermits = 10_000
+
+// Concurrency limits how many tasks with the same key work at once.
+type Concurrency struct {
+	Key   string `json:"key" pattern:"^[A-Za-z0-9_-]{1,64}$"`         // of the tenant
+	Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"` // how many may work at once; default 1. The newest task's limit applies to the key
+}
+
+func (c *Concurrency) check() error {
+	if err := strict.CheckToken("concurrency.key", c.Key); err != nil {
+		return err
+	}
+	if c.Limit < 0 || c.Limit > MaxPermits {
+		return &FieldError{Field: "concurrency.limit", Reason: fmt.Sprintf("must be 1 to %d", MaxPermits)}
+	}
+	return nil
 }

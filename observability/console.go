@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 )
 
 // Console returns a writer that a JSON logger may write to, for a person at a terminal: each entry becomes a short line
@@ -25,7 +25,7 @@ type console struct {
 
 // Write implements io.Writer. A logger writes one whole line at a time.
 func (c *console) Write(p []byte) (int, error) {
-	var e messages.LogEntry
+	var e logentry.LogEntry
 	text := string(p)
 	if json.Unmarshal(bytes.TrimSpace(p), &e) == nil && e.Level != "" && !e.Timestamp.IsZero() {
 		text = c.line(&e)
@@ -36,7 +36,7 @@ func (c *console) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (c *console) line(e *messages.LogEntry) string {
+func (c *console) line(e *logentry.LogEntry) string {
 	var b strings.Builder
 	b.WriteString(c.paint(colorDim, e.Timestamp.Local().Format(time.TimeOnly)))
 	b.WriteString(" " + c.level(e.Level) + " ")
@@ -70,15 +70,15 @@ func (c *console) paint(color, text string) string {
 }
 
 // level is the level in four columns.
-func (c *console) level(l messages.LogLevel) string {
+func (c *console) level(l logentry.LogLevel) string {
 	switch l {
-	case messages.LogError:
+	case logentry.LogError:
 		return c.paint(colorRed, "FAIL")
-	case messages.LogWarn:
+	case logentry.LogWarn:
 		return c.paint(colorYellow, "WARN")
-	case messages.LogDebug:
+	case logentry.LogDebug:
 		return c.paint(colorDim, "DBUG")
-	case messages.LogInfo:
+	case logentry.LogInfo:
 		return c.paint(colorGreen, "INFO")
 	default:
 		return "    "

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
@@ -19,7 +20,7 @@ const DefaultEntryQueue = 1024
 
 // EntriesConfig says where entries go.
 type EntriesConfig struct {
-	// Publish stores an entry of a run, as messages.EncodeLogEntry made it. It waits for no answer.
+	// Publish stores an entry of a run, as logentry.EncodeLogEntry made it. It waits for no answer.
 	Publish func(run messages.Ref, entry []byte) error
 	Redact  *policy.Redactor // default: nothing is redacted
 	Worker  string           // name of the worker; empty in other processes
@@ -159,12 +160,12 @@ func (e *Entries) entry(ctx context.Context, s *sorted, r *slog.Record) (one ent
 	var line bytes.Buffer
 	options := &slog.HandlerOptions{Level: r.Level, ReplaceAttr: redaction{e.cfg.Redact}.replace}
 	err = slog.NewJSONHandler(&line, options).Handle(ctx, s.record(r))
-	var entry messages.LogEntry
+	var entry logentry.LogEntry
 	if err = errors.Join(err, json.Unmarshal(line.Bytes(), &entry)); err != nil {
 		return one, err
 	}
 	entry.Worker = cmp.Or(entry.Worker, e.cfg.Worker)
 	one.run = messages.Ref{Tenant: entry.Tenant, Run: entry.Run}
-	one.data, err = messages.EncodeLogEntry(entry)
+	one.data, err = logentry.EncodeLogEntry(entry)
 	return one, err
 }

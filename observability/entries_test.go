@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/policy"
@@ -22,18 +23,18 @@ import (
 func TestLinesAreEntries(t *testing.T) {
 	for name, tc := range map[string]struct {
 		say  func(*slog.Logger)
-		want messages.LogEntry
+		want logentry.LogEntry
 	}{
 		"nothing but a message": {
 			func(l *slog.Logger) { l.Info("m") },
-			messages.LogEntry{Level: messages.LogInfo, Component: "longshore", Message: "m"},
+			logentry.LogEntry{Level: logentry.LogInfo, Component: "longshore", Message: "m"},
 		},
 		"attributes of the logger": {
 			func(l *slog.Logger) {
 				l.With("component", "worker", "task_id", "r", "a", 1).Error("m", "tenant", "acme", "b", 2)
 			},
-			messages.LogEntry{
-				Level: messages.LogError, Component: "worker", Message: "m", Tenant: "acme", Run: "r",
+			logentry.LogEntry{
+				Level: logentry.LogError, Component: "worker", Message: "m", Tenant: "acme", Run: "r",
 				Data: map[string]any{"a": 1.0, "b": 2.0},
 			},
 		},
@@ -41,12 +42,12 @@ func TestLinesAreEntries(t *testing.T) {
 			func(l *slog.Logger) {
 				l.With("component", "worker", "step", 1).Info("m", "component", "bus", "step", 2)
 			},
-			messages.LogEntry{Level: messages.LogInfo, Component: "bus", Message: "m", Step: 2},
+			logentry.LogEntry{Level: logentry.LogInfo, Component: "bus", Message: "m", Step: 2},
 		},
 		"fields of another type are data": {
 			func(l *slog.Logger) { l.Info("m", "step", "two", "attempt", -1, "component", 3, "task_id", "") },
-			messages.LogEntry{
-				Level: messages.LogInfo, Component: "longshore", Message: "m",
+			logentry.LogEntry{
+				Level: logentry.LogInfo, Component: "longshore", Message: "m",
 				Data: map[string]any{"step": "two", "attempt": -1.0, "component": 3.0, "task_id": ""},
 			},
 		},
@@ -54,27 +55,27 @@ func TestLinesAreEntries(t *testing.T) {
 			func(l *slog.Logger) {
 				l.With("component", "x").WithGroup("g").With("task_id", "inner").WithGroup("h").Info("m", "step", 1)
 			},
-			messages.LogEntry{
-				Level: messages.LogInfo, Component: "x", Message: "m",
+			logentry.LogEntry{
+				Level: logentry.LogInfo, Component: "x", Message: "m",
 				Data: map[string]any{"g": map[string]any{"task_id": "inner", "h": map[string]any{"step": 1.0}}},
 			},
 		},
 		"names of an entry": {
 			func(l *slog.Logger) { l.Info("m", "message", "x", "level", "loud", "timestamp", 1, "data", 2) },
-			messages.LogEntry{
-				Level: messages.LogInfo, Component: "longshore", Message: "m",
+			logentry.LogEntry{
+				Level: logentry.LogInfo, Component: "longshore", Message: "m",
 				Data: map[string]any{"message": "x", "level": "loud", "timestamp": 1.0, "data": 2.0},
 			},
 		},
 		"levels between": {
 			func(l *slog.Logger) { l.Log(context.Background(), slog.LevelWarn+2, "m") },
-			messages.LogEntry{Level: messages.LogWarn, Component: "longshore", Message: "m"},
+			logentry.LogEntry{Level: logentry.LogWarn, Component: "longshore", Message: "m"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, out := newLogger(t, observability.LogConfig{})
 			tc.say(log)
-			var got messages.LogEntry
+			var got logentry.LogEntry
 			if err := strict.Decode(out.Bytes(), &got); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -92,7 +93,7 @@ func TestLinesAreEntries(t *testing.T) {
 // shelf keeps what is published.
 type shelf struct {
 	mu   sync.Mutex
-	all  []messages.LogEntry
+	all  []logentry.LogEntry
 	err  error
 	hold chan struct{} // not nil: a publish waits for it
 	in   chan struct{} // not nil: told of each publish
@@ -105,7 +106,7 @@ func (s *shelf) publish(run messages.Ref, data []byte) error {
 	if s.hold != nil {
 		<-s.hold
 	}
-	e, err := messages.DecodeLogEntry(run, data)
+	e, err := logentry.DecodeLogEntry(run, data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
@@ -140,8 +141,8 @@ func TestEntriesTakesWhatIsAboutRuns(t *testing.T) {
 			t.Fatalf("%s: %+v", format, s.all)
 		}
 		s.all[0].Timestamp = time.Time{}
-		want := messages.LogEntry{
-			Level: messages.LogWarn, Component: "runner", Message: "tool failed", Data: map[string]any{"tool": "x", "err": "no"},
+		want := logentry.LogEntry{
+			Level: logentry.LogWarn, Component: "runner", Message: "tool failed", Data: map[string]any{"tool": "x", "err": "no"},
 			Tenant: "acme", Run: "r", Step: 2, Attempt: 1, Worker: "w-1",
 		}
 		if diff := cmp.Diff(want, s.all[0]); diff != "" {

@@ -22,7 +22,7 @@ const (
 // unnamed is the component of what comes from no particular one.
 const unnamed = "longshore"
 
-// entryHandler makes records have the shape of a messages.LogEntry and hands them on.
+// entryHandler makes records have the shape of a logentry.LogEntry and hands them on.
 type entryHandler struct {
 	next slog.Handler
 	kept scopes

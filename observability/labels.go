@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // Values of labels that stand for what is not shown itself.
@@ -36,7 +38,7 @@ func newOpenLabel(known ...string) *openLabel {
 
 // parkReasons are the reasons for which our own workers park runs.
 func parkReasons() (names []string) {
-	for _, r := range messages.ParkReasons() {
+	for _, r := range queue.ParkReasons() {
 		names = append(names, r.Reason)
 	}
 	return names
@@ -106,7 +108,7 @@ func eventLabel(name string) string {
 		messages.EventMessageEnd, messages.EventToolExecutionStart, messages.EventToolExecutionEnd,
 		messages.EventStepEnd, messages.EventRunWaiting, messages.EventRunResumed, messages.EventCancelRequested,
 		messages.EventError, messages.EventTurnEnd, messages.EventRunFinished, messages.EventPlan, messages.EventBudgetWarning, messages.EventHookFailed, messages.EventPolicyViolation, messages.EventSteered,
-		messages.EventApprovalRequested, messages.EventApprovalDecided, messages.EventFeedback, messages.EventDecisionIgnored)
+		messages.EventApprovalRequested, messages.EventApprovalDecided, control.EventFeedback, messages.EventDecisionIgnored)
 }
 
 func statusLabel(s messages.Status) string {

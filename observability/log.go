@@ -8,13 +8,13 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // Formats of logs.
 const (
-	FormatJSON = "json" // a messages.LogEntry a line
+	FormatJSON = "json" // a logentry.LogEntry a line
 	FormatText = "text" // key=value, for people
 )
 
@@ -32,7 +32,7 @@ const (
 	keyMessage = "message"
 )
 
-// NewLogger returns a logger that writes a line at a time to w. In JSON a line is a messages.LogEntry: what an entry has
+// NewLogger returns a logger that writes a line at a time to w. In JSON a line is a logentry.LogEntry: what an entry has
 // a field for, as component, tenant, task_id, step and attempt, stands at the top, and all other attributes in data. In
 // text all stand side by side. The wiring adds "component". Secrets in messages and in the values of attributes are
 // replaced, however the values come to be text. Keys and the names of groups are ours and left as they are.
@@ -69,16 +69,16 @@ func parseLevel(name string) (slog.Level, error) {
 }
 
 // levelOf is the level of an entry that slog knows by a number.
-func levelOf(l slog.Level) messages.LogLevel {
+func levelOf(l slog.Level) logentry.LogLevel {
 	switch {
 	case l < slog.LevelInfo:
-		return messages.LogDebug
+		return logentry.LogDebug
 	case l < slog.LevelWarn:
-		return messages.LogInfo
+		return logentry.LogInfo
 	case l < slog.LevelError:
-		return messages.LogWarn
+		return logentry.LogWarn
 	default:
-		return messages.LogError
+		return logentry.LogError
 	}
 }
 

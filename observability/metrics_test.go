@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/observability"
 )
@@ -253,7 +254,7 @@ func TestObserveBoundsLabels(t *testing.T) {
 	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: long}), false)
 	m.Observe(event(t, messages.EventMessageEnd, messages.MessageEnd{Model: long}), false)
 	m.Observe(event(t, messages.EventRunStarted, messages.RunStarted{Agent: "name-7"}), false)
-	for _, r := range messages.ParkReasons() { // a worker's own reasons are never crowded out
+	for _, r := range queue.ParkReasons() { // a worker's own reasons are never crowded out
 		m.Observe(event(t, messages.EventRunWaiting, messages.RunWaiting{Reason: r.Reason}), false)
 	}
 

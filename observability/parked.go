@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -167,7 +168,7 @@ func (p *parked) byReason() (n map[string]int, since map[string]time.Time) {
 		return nil, nil
 	}
 	n, since = map[string]int{}, map[string]time.Time{}
-	for _, r := range messages.ParkReasons() {
+	for _, r := range queue.ParkReasons() {
 		if r.Person { // that no run waits for a person is worth showing
 			n[r.Reason] = 0
 		}

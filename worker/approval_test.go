@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/human"
 	"github.com/longshore-run/longshore/worker"
@@ -307,7 +308,7 @@ func TestAskHuman(t *testing.T) {
 			run := s.begin("ask me")
 			var waits messages.RunWaiting
 			e := s.until(run, messages.EventRunWaiting)
-			if err := json.Unmarshal(e.Data, &waits); err != nil || waits.Reason != messages.ParkAnswer || waits.Question != "Which colour?" {
+			if err := json.Unmarshal(e.Data, &waits); err != nil || waits.Reason != queue.ParkAnswer || waits.Question != "Which colour?" {
 				t.Errorf("run_waiting: %s", e.Data)
 			}
 			if _, err := s.client.Approvals().Approve(t.Context(), run, dispatcher.Decision{Call: waits.CallID}); !errors.Is(err, dispatcher.ErrDecided) {

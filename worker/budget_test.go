@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/tools/files"
@@ -170,7 +171,7 @@ func TestBudgetAsks(t *testing.T) {
 			run := h.spend()
 			var waits messages.RunWaiting
 			e := h.until(run, messages.EventRunWaiting)
-			if err := json.Unmarshal(e.Data, &waits); err != nil || waits.Reason != messages.ReasonBudget || waits.Limit != messages.CapModelCalls || waits.Question == "" {
+			if err := json.Unmarshal(e.Data, &waits); err != nil || waits.Reason != queue.ReasonBudget || waits.Limit != messages.CapModelCalls || waits.Question == "" {
 				t.Errorf("run_waiting: %s", e.Data)
 			}
 			h.reply(run, tc.text, tc.denied)

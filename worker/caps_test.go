@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/model"
 )
@@ -75,9 +76,9 @@ func (m *crowd) wait(t *testing.T) string {
 	}
 }
 
-func (h *house) grant(kind messages.QuotaKind, name string, q messages.Quota) {
+func (h *house) grant(kind queue.QuotaKind, name string, q queue.Quota) {
 	h.t.Helper()
-	if _, err := h.bus.PutQuota(h.t.Context(), messages.QuotaRef{Kind: kind, Name: name}, q, "ann", nil); err != nil {
+	if _, err := h.bus.PutQuota(h.t.Context(), queue.QuotaRef{Kind: kind, Name: name}, q, "ann", nil); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -113,7 +114,7 @@ func (h *house) places(line string) (runs []string) {
 
 func TestCapOfATenant(t *testing.T) {
 	h := open(t, 30*time.Second)
-	h.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 2})
+	h.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 2})
 	m := newCrowd()
 	w1, _ := h.worker("w1", m, worker.Config{})
 	w2, _ := h.worker("w2", m, worker.Config{})
@@ -125,7 +126,7 @@ func TestCapOfATenant(t *testing.T) {
 	m.wait(t)
 	waiting := func() (n int) {
 		for _, r := range runs {
-			if st, err := h.client.Status(t.Context(), r); err == nil && st.Waits == messages.ParkSemaphore {
+			if st, err := h.client.Status(t.Context(), r); err == nil && st.Waits == queue.ParkSemaphore {
 				n++
 			}
 		}
@@ -151,25 +152,25 @@ func TestCapOfATenant(t *testing.T) {
 
 func TestCapChanges(t *testing.T) {
 	for name, tc := range map[string]struct {
-		then messages.Quota
+		then queue.Quota
 		want int // that begin beside the first
 	}{
-		"raised":  {messages.Quota{MaxRunning: 3}, 2},
-		"removed": {messages.Quota{}, 4},
+		"raised":  {queue.Quota{MaxRunning: 3}, 2},
+		"removed": {queue.Quota{}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, 30*time.Second)
-			h.grant(messages.QuotaAgent, messages.DefaultAgent, messages.Quota{MaxRunning: 1})
+			h.grant(queue.QuotaAgent, messages.DefaultAgent, queue.Quota{MaxRunning: 1})
 			m := newCrowd()
 			h.worker("w", m, worker.Config{})
 			runs := []messages.Ref{h.go1("first")}
 			m.wait(t)
 			for i := range 4 {
 				r := h.go1(strconv.Itoa(i), func(task *messages.Task) { task.Tenant = fmt.Sprint("t", i) })
-				h.waitsFor(r, messages.ParkSemaphore)
+				h.waitsFor(r, queue.ParkSemaphore)
 				runs = append(runs, r)
 			}
-			h.grant(messages.QuotaAgent, messages.DefaultAgent, tc.then)
+			h.grant(queue.QuotaAgent, messages.DefaultAgent, tc.then)
 			var began []string
 			for range tc.want {
 				began = append(began, m.wait(t))
@@ -188,16 +189,16 @@ func TestCapChanges(t *testing.T) {
 
 func TestCapLowered(t *testing.T) {
 	h := open(t, 30*time.Second)
-	h.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 3})
+	h.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 3})
 	m := newCrowd()
 	h.worker("w", m, worker.Config{})
 	runs := []messages.Ref{h.go1("a"), h.go1("b"), h.go1("c")}
 	for range 3 {
 		m.wait(t)
 	}
-	h.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 1})
+	h.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 1})
 	last := h.go1("d")
-	h.waitsFor(last, messages.ParkSemaphore)
+	h.waitsFor(last, queue.ParkSemaphore)
 	close(m.holds)
 	for _, r := range append(runs, last) {
 		h.result(r)
@@ -214,7 +215,7 @@ func TestConcurrencyKey(t *testing.T) {
 	m.wait(t)
 	for _, text := range []string{"b", "c", "d"} {
 		r := h.go1(text, keyed)
-		h.waitsFor(r, messages.ParkSemaphore)
+		h.waitsFor(r, queue.ParkSemaphore)
 		runs = append(runs, r)
 	}
 	other := h.go1("other", func(task *messages.Task) { task.Tenant = "else"; keyed(task) })
@@ -240,11 +241,11 @@ func TestConcurrencyKey(t *testing.T) {
 // A run that waits for a person is not in flight, and waits for a place again when it goes on.
 func TestApprovalGivesThePlaceBack(t *testing.T) {
 	s := openSite(t, nil)
-	s.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 1})
+	s.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 1})
 	s.add("w")
 	runs := []messages.Ref{s.begin("wreck it"), s.begin("wreck it"), s.begin("wreck it")}
 	for _, r := range runs {
-		s.waitsFor(r, messages.ParkApproval)
+		s.waitsFor(r, queue.ParkApproval)
 		a := s.asked(r)
 		if _, err := s.client.Approvals().Approve(t.Context(), r, dispatcher.Decision{Call: a.Call}); err != nil {
 			t.Fatal(err)
@@ -261,7 +262,7 @@ func TestApprovalGivesThePlaceBack(t *testing.T) {
 // Without a cap nothing is asked of lines.
 func TestNoCapCostsNothing(t *testing.T) {
 	h := open(t, 30*time.Second)
-	h.grant(messages.QuotaTenant, "other", messages.Quota{MaxRunning: 1})
+	h.grant(queue.QuotaTenant, "other", queue.Quota{MaxRunning: 1})
 	m := newCrowd()
 	close(m.holds)
 	h.worker("w", m, worker.Config{})
@@ -282,13 +283,13 @@ func TestNoCapCostsNothing(t *testing.T) {
 // What holds the lines is lost: a sweep puts those that wait into them again.
 func TestLinesLost(t *testing.T) {
 	h := open(t, 30*time.Second)
-	h.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 1})
+	h.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 1})
 	m := newCrowd()
 	h.worker("w", m, worker.Config{})
 	first := h.go1("a")
 	m.wait(t)
 	second := h.go1("b")
-	h.waitsFor(second, messages.ParkSemaphore)
+	h.waitsFor(second, queue.ParkSemaphore)
 	if _, err := h.nc.Request("$JS.API.STREAM.PURGE."+bus.StreamSemaphores, nil, patience); err != nil {
 		t.Fatal(err)
 	}
@@ -307,13 +308,13 @@ func TestLinesLost(t *testing.T) {
 }
 
 func TestPauseAndResume(t *testing.T) {
-	for name, of := range map[string]messages.QuotaRef{
-		"tenant": {Kind: messages.QuotaTenant, Name: "default"},
-		"agent":  {Kind: messages.QuotaAgent, Name: messages.DefaultAgent},
+	for name, of := range map[string]queue.QuotaRef{
+		"tenant": {Kind: queue.QuotaTenant, Name: "default"},
+		"agent":  {Kind: queue.QuotaAgent, Name: messages.DefaultAgent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, 30*time.Second)
-			h.grant(of.Kind, of.Name, messages.Quota{Paused: &messages.Pause{By: "ann", At: time.Now()}})
+			h.grant(of.Kind, of.Name, queue.Quota{Paused: &queue.Pause{By: "ann", At: time.Now()}})
 			m := newCrowd()
 			close(m.holds)
 			h.worker("w", m, worker.Config{})
@@ -325,7 +326,7 @@ func TestPauseAndResume(t *testing.T) {
 						t.Fatal(err)
 					}
 					// A paused tenant's tasks are left in the queue by a worker that knows.
-					return st.Waits == messages.ParkPaused || st.Status == messages.StatusQueued && h.why(r).Paused != nil
+					return st.Waits == queue.ParkPaused || st.Status == messages.StatusQueued && h.why(r).Paused != nil
 				})
 			}
 			if _, err := h.client.Cancel(t.Context(), runs[1], "enough"); err != nil {
@@ -334,7 +335,7 @@ func TestPauseAndResume(t *testing.T) {
 			if r := h.result(runs[1]); r.Status != messages.StatusCancelled {
 				t.Errorf("cancelled while it is paused: %+v", r)
 			}
-			h.grant(of.Kind, of.Name, messages.Quota{})
+			h.grant(of.Kind, of.Name, queue.Quota{})
 			for _, r := range []messages.Ref{runs[0], runs[2]} {
 				if res := h.result(r); !res.Success {
 					t.Errorf("%+v", res.Error)
@@ -348,28 +349,28 @@ func TestPauseAndResume(t *testing.T) {
 func TestPauseInTheMiddle(t *testing.T) {
 	def := messages.Definition{Name: "reader", Instructions: "Read.", Tools: []string{"read_file"}}
 	h := open(t, 30*time.Second, def)
-	h.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 1})
+	h.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 1})
 	m := newCrowd()
 	h.worker("w", m, worker.Config{})
 	run := h.go1("two steps", func(task *messages.Task) { task.Agent = "reader" })
 	m.wait(t)
-	h.grant(messages.QuotaAgent, "reader", messages.Quota{Paused: &messages.Pause{By: "ann", At: time.Now()}})
+	h.grant(queue.QuotaAgent, "reader", queue.Quota{Paused: &queue.Pause{By: "ann", At: time.Now()}})
 	var late []messages.Ref
 	eventually(t, "the worker knows", func() bool {
 		r := h.go1("late", func(task *messages.Task) { task.Agent = "reader" })
 		late = append(late, r)
 		h.until(r, messages.EventRunWaiting)
 		st, err := h.client.Status(t.Context(), r)
-		return err == nil && st.Waits == messages.ParkPaused
+		return err == nil && st.Waits == queue.ParkPaused
 	})
 	close(m.holds)
-	h.waitsFor(run, messages.ParkPaused)
+	h.waitsFor(run, queue.ParkPaused)
 	eventually(t, "its place is given back", func() bool { return len(h.places("tenant.default")) == 0 })
 	st, err := h.client.Status(t.Context(), run)
 	if err != nil || st.Status != messages.StatusWaiting {
 		t.Errorf("%+v, %v", st, err)
 	}
-	h.grant(messages.QuotaAgent, "reader", messages.Quota{})
+	h.grant(queue.QuotaAgent, "reader", queue.Quota{})
 	if r := h.result(run); !r.Success || r.Steps != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -389,7 +390,7 @@ func (h *house) why(run messages.Ref) *control.Why {
 
 func TestWhy(t *testing.T) {
 	h := open(t, 30*time.Second, messages.Definition{Name: "else", Instructions: "Go."})
-	h.grant(messages.QuotaTenant, "default", messages.Quota{MaxRunning: 1})
+	h.grant(queue.QuotaTenant, "default", queue.Quota{MaxRunning: 1})
 	m := newCrowd()
 	h.worker("w", m, worker.Config{})
 	first := h.go1("a")
@@ -398,21 +399,21 @@ func TestWhy(t *testing.T) {
 		t.Errorf("%+v", y)
 	}
 	second := h.go1("b")
-	h.waitsFor(second, messages.ParkSemaphore)
+	h.waitsFor(second, queue.ParkSemaphore)
 	third := h.go1("c")
-	h.waitsFor(third, messages.ParkSemaphore)
+	h.waitsFor(third, queue.ParkSemaphore)
 	want := "It waits for a permit: tenant default has 1 of 1 taken, and 1 runs wait before it."
 	if y := h.why(third); y.Text != want || y.Line != "tenant.default" || y.Ahead != 1 {
 		t.Errorf("%+v", y)
 	}
-	if _, err := h.client.Fleet().Pause(t.Context(), messages.QuotaRef{Kind: messages.QuotaAgent, Name: "else"}, "ann", "too dear"); err != nil {
+	if _, err := h.client.Fleet().Pause(t.Context(), queue.QuotaRef{Kind: queue.QuotaAgent, Name: "else"}, "ann", "too dear"); err != nil {
 		t.Fatal(err)
 	}
 	talk := func(task *messages.Task) { task.Session = "s" }
 	turn := h.go1("d", talk)
-	h.waitsFor(turn, messages.ParkSemaphore)
+	h.waitsFor(turn, queue.ParkSemaphore)
 	fourth := h.go1("e", talk)
-	h.waitsFor(fourth, messages.ParkSession)
+	h.waitsFor(fourth, queue.ParkSession)
 	if y := h.why(fourth); y.Text != "It waits for its turn in session s, which run "+turn.Run+" has." {
 		t.Errorf("%+v", y)
 	}
@@ -428,7 +429,7 @@ func TestWhy(t *testing.T) {
 			reason = st.Waits
 			return reason != ""
 		})
-		return reason == messages.ParkPaused
+		return reason == queue.ParkPaused
 	})
 	if y := h.why(kept); !strings.HasPrefix(y.Text, "It waits for the end of a pause: agent else was paused by ann at ") || !strings.HasSuffix(y.Text, " because: too dear.") {
 		t.Errorf("%+v", y)
@@ -437,7 +438,7 @@ func TestWhy(t *testing.T) {
 	if h.result(first); h.why(first).Text != "It has ended: completed." {
 		t.Errorf("%+v", h.why(first))
 	}
-	if _, err := h.client.Fleet().Resume(t.Context(), messages.QuotaRef{Kind: messages.QuotaAgent, Name: "else"}, "ann"); err != nil {
+	if _, err := h.client.Fleet().Resume(t.Context(), queue.QuotaRef{Kind: queue.QuotaAgent, Name: "else"}, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	h.result(kept)
@@ -453,7 +454,7 @@ func TestPausedProvider(t *testing.T) {
 	close(a.holds)
 	close(b.holds)
 	caps := h.bus.NewCaps(0)
-	of := messages.QuotaRef{Kind: messages.QuotaProvider, Name: "a"}
+	of := queue.QuotaRef{Kind: queue.QuotaProvider, Name: "a"}
 	if _, err := h.client.Fleet().Pause(t.Context(), of, "ann", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -464,7 +465,7 @@ func TestPausedProvider(t *testing.T) {
 		Endpoints: []model.Endpoint{{Name: "a", Provider: a}, {Name: "b", Provider: b}}, Default: "a",
 		Paused: func(p string) bool {
 			_, _ = caps.Load(t.Context())
-			return caps.Cap(messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaProvider, Name: p})) == 0
+			return caps.Cap(queue.PauseSemaphore(queue.QuotaRef{Kind: queue.QuotaProvider, Name: p})) == 0
 		},
 	})
 	if err != nil {
@@ -476,7 +477,7 @@ func TestPausedProvider(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	run := h.go1("y", as("one"))
-	h.waitsFor(run, messages.ParkPaused)
+	h.waitsFor(run, queue.ParkPaused)
 	if y := h.why(run); y.Paused == nil || y.Paused.Name != "a" {
 		t.Errorf("%+v", y)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker"
 )
 
@@ -85,7 +86,7 @@ func TestDelayedTaskBegins(t *testing.T) {
 	task := later("soon", delay)
 	run := h.submit(task)
 	var waits messages.RunWaiting
-	if err := json.Unmarshal(h.until(raw, messages.EventRunWaiting).Data, &waits); err != nil || waits.Reason != messages.ParkNotBefore {
+	if err := json.Unmarshal(h.until(raw, messages.EventRunWaiting).Data, &waits); err != nil || waits.Reason != queue.ParkNotBefore {
 		t.Errorf("raw waits: %+v, %v", waits, err)
 	}
 	for run, due := range map[messages.Ref]time.Time{run: *task.NotBefore, raw: *body.NotBefore} {

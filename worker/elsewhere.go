@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -120,7 +121,7 @@ func (w *Worker) recruit(ctx context.Context) {
 // recruitFrom continues in the list after a position. It returns the position reached and whether there is more.
 func (w *Worker) recruitFrom(ctx context.Context, after uint64) (at uint64, more bool, err error) {
 	for looked, left := 0, w.cfg.Slots-w.fetch.Busy(); ; looked++ {
-		run, next, err := w.semaphores.NextIn(ctx, messages.WorkerList, after)
+		run, next, err := w.semaphores.NextIn(ctx, queue.WorkerList, after)
 		switch {
 		case err != nil:
 			return after, true, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
@@ -106,7 +107,7 @@ func TestRunWaitsForAWorkerThatFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		st, err := h.client.Status(t.Context(), run)
-		if err != nil || st.Status != messages.StatusWaiting || st.Waits != messages.ParkWorker || st.WaitsFor != why || d.Question != why {
+		if err != nil || st.Status != messages.StatusWaiting || st.Waits != queue.ParkWorker || st.WaitsFor != why || d.Question != why {
 			t.Errorf("%s: %+v %+v %v, want %q", run, st, d, err, why)
 		}
 		if y, err := h.client.Runs().Why(t.Context(), run); err != nil || !strings.Contains(y.Text, why) {
@@ -183,7 +184,7 @@ func TestFitAfterAKill(t *testing.T) {
 	h.kind(c, "a", "crane_a", nil, 8)
 	cut()
 	var d messages.RunWaiting
-	if err := json.Unmarshal(h.until(run, messages.EventRunWaiting).Data, &d); err != nil || d.Reason != messages.ParkWorker {
+	if err := json.Unmarshal(h.until(run, messages.EventRunWaiting).Data, &d); err != nil || d.Reason != queue.ParkWorker {
 		t.Fatalf("it waits for %+v %v", d, err)
 	}
 	h.kind(c, "b2", "crane_b", nil, 8)

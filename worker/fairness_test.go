@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -158,8 +159,8 @@ func TestSingleTaskBesideABacklogOfTheSameHash(t *testing.T) {
 
 func TestWeights(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
-	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: busy}
-	if _, err := h.bus.PutQuota(t.Context(), of, messages.Quota{Weight: 3}, "test", nil); err != nil {
+	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: busy}
+	if _, err := h.bus.PutQuota(t.Context(), of, queue.Quota{Weight: 3}, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	h.queue(messages.PriorityNormal, busy, 200)
@@ -198,8 +199,8 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 // A paused tenant's tasks wait; its wake-ups and everybody else's tasks do not.
 func TestPausedTenantWaits(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
-	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: busy}
-	if _, err := h.bus.PutQuota(t.Context(), of, messages.Quota{Paused: &messages.Pause{By: "test"}}, "test", nil); err != nil {
+	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: busy}
+	if _, err := h.bus.PutQuota(t.Context(), of, queue.Quota{Paused: &queue.Pause{By: "test"}}, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	g := newGate(t)
@@ -374,7 +375,7 @@ func TestRedeliveryPerLane(t *testing.T) {
 		tenant := fmt.Sprint("t", i)
 		want[tenant] = 2
 		h.queue(p, tenant, 2)
-		for _, err := range tasks.Take(t.Context(), messages.Lane{Priority: p, Tenant: tenant}, 2) { // and dies
+		for _, err := range tasks.Take(t.Context(), queue.Lane{Priority: p, Tenant: tenant}, 2) { // and dies
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -76,12 +77,12 @@ func (h *held) all() []*hold {
 }
 
 // lanes counts what is in hand of each lane, and that no other worker can be given.
-func (h *held) lanes() map[messages.Lane]int {
+func (h *held) lanes() map[queue.Lane]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := map[messages.Lane]int{}
+	n := map[queue.Lane]int{}
 	for _, o := range h.bySeq {
-		if l, ok := messages.LaneOf(o.ticket.Priority, o.ticket.Run.Tenant); ok && !o.delivery.Lapsed() {
+		if l, ok := queue.LaneOf(o.ticket.Priority, o.ticket.Run.Tenant); ok && !o.delivery.Lapsed() {
 			n[l]++
 		}
 	}

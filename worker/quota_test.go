@@ -12,14 +12,15 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker"
 )
 
 // grants gives a tenant a quota that counts at once, for who has not read another.
-func (h *house) grants(tenant string, q messages.Quota) {
+func (h *house) grants(tenant string, q queue.Quota) {
 	h.t.Helper()
-	_, err := h.client.Quotas().Put(h.t.Context(), control.QuotaPut{QuotaRef: messages.QuotaRef{Kind: messages.QuotaTenant, Name: tenant}, Quota: q})
+	_, err := h.client.Quotas().Put(h.t.Context(), control.QuotaPut{QuotaRef: queue.QuotaRef{Kind: queue.QuotaTenant, Name: tenant}, Quota: q})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func (h *house) raw(tenant, id string) messages.Ref {
 // A raw publisher's tasks meet the same rate limit as submitted ones: tasks beyond it wait visibly and are not lost.
 func TestRawTasksMeetTheRate(t *testing.T) {
 	h := open(t, 30*time.Second)
-	h.grants("acme", messages.Quota{PerMinute: 2})
+	h.grants("acme", queue.Quota{PerMinute: 2})
 	m := &counted{Provider: script(t, dear)}
 	var runs []messages.Ref
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
@@ -75,7 +76,7 @@ func TestRawTasksMeetTheRate(t *testing.T) {
 			if err := json.Unmarshal(e.Data, &waits); err != nil {
 				t.Fatal(err)
 			}
-			if waits.Reason != messages.ParkQuota || waits.Limit != messages.QuotaPerMinute || waits.Until == nil || waits.Until.Second() != 0 {
+			if waits.Reason != queue.ParkQuota || waits.Limit != queue.QuotaPerMinute || waits.Until == nil || waits.Until.Second() != 0 {
 				t.Errorf("%s waits so: %+v", run, waits)
 			}
 			waiting++
@@ -91,13 +92,13 @@ func TestRawTasksMeetTheRate(t *testing.T) {
 // The daily cost ceiling holds runs back and wakes them when it is raised, and no call is paid for twice.
 func TestCostCeiling(t *testing.T) {
 	h := open(t, 30*time.Second)
-	h.grants("acme", messages.Quota{CostPerDay: 0.02})
+	h.grants("acme", queue.Quota{CostPerDay: 0.02})
 	m := &counted{Provider: script(t, dear)}
 	h.frugal(m)
 	run := h.submit(messages.Task{Tenant: "acme", Input: messages.TextInput("write")})
 	waits := h.waits(run)
-	if waits.Reason != messages.ParkQuota || waits.Limit != messages.QuotaCostPerDay || waits.Until == nil ||
-		!waits.Until.Equal(messages.NextDay(waits.Until.Add(-time.Second))) || !strings.Contains(waits.Question, "$0.02 of $0.02") {
+	if waits.Reason != queue.ParkQuota || waits.Limit != queue.QuotaCostPerDay || waits.Until == nil ||
+		!waits.Until.Equal(queue.NextDay(waits.Until.Add(-time.Second))) || !strings.Contains(waits.Question, "$0.02 of $0.02") {
 		t.Errorf("it waits so: %+v", waits)
 	}
 	if n := m.calls.Load(); n != 1 {
@@ -106,7 +107,7 @@ func TestCostCeiling(t *testing.T) {
 	var state *control.QuotaState
 	for end := time.Now().Add(patience); time.Now().Before(end); { // what was read counts for a second
 		var err error
-		if state, err = h.client.Quotas().Get(t.Context(), messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}); err != nil {
+		if state, err = h.client.Quotas().Get(t.Context(), queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}); err != nil {
 			t.Fatal(err)
 		}
 		if state.Usage.CostToday > 0 {
@@ -121,7 +122,7 @@ func TestCostCeiling(t *testing.T) {
 	if !errors.Is(err, dispatcher.ErrRateLimited) || !errors.As(err, &limit) || limit.Wait <= 0 || limit.Wait > 24*time.Hour+time.Second {
 		t.Errorf("another one is refused so: %v", err)
 	}
-	h.grants("acme", messages.Quota{CostPerDay: 0.05})
+	h.grants("acme", queue.Quota{CostPerDay: 0.05})
 	deadline := time.Now().Add(patience)
 	for { // workers believe what they have read for two seconds
 		if err := h.bus.ScheduleSweep(t.Context(), time.Hour); err != nil {

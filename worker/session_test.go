@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker"
 	"github.com/longshore-run/longshore/worker/memory"
@@ -110,7 +111,7 @@ func TestSessionTakesTurns(t *testing.T) {
 		t.Error(diff)
 	}
 	st, err := h.client.Status(t.Context(), second)
-	if err != nil || st.Status != messages.StatusWaiting || st.Waits != messages.ParkSession {
+	if err != nil || st.Status != messages.StatusWaiting || st.Waits != queue.ParkSession {
 		t.Errorf("status: %+v, %v", st, err)
 	}
 	close(m.holds)

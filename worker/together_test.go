@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker"
 )
 
@@ -15,8 +16,8 @@ import (
 func TestLimitsTogether(t *testing.T) {
 	h := open(t, 30*time.Second)
 	const tenant = "acme"
-	quota := messages.Quota{MaxRunning: 1, PerMinute: 4}
-	h.grant(messages.QuotaTenant, tenant, quota)
+	quota := queue.Quota{MaxRunning: 1, PerMinute: 4}
+	h.grant(queue.QuotaTenant, tenant, quota)
 	var runs []messages.Ref
 	publish := func(fields string) {
 		t.Helper()
@@ -49,11 +50,11 @@ func TestLimitsTogether(t *testing.T) {
 		}
 		return n == len(runs)-1
 	})
-	if len(waits[messages.ParkQuota]) == 0 || len(waits[messages.ParkSemaphore])+len(waits[messages.ParkSession]) == 0 {
+	if len(waits[queue.ParkQuota]) == 0 || len(waits[queue.ParkSemaphore])+len(waits[queue.ParkSession]) == 0 {
 		t.Fatalf("they wait so: %v", waits)
 	}
-	quota.Paused = &messages.Pause{By: "ann", At: time.Now()}
-	h.grant(messages.QuotaTenant, tenant, quota)
+	quota.Paused = &queue.Pause{By: "ann", At: time.Now()}
+	h.grant(queue.QuotaTenant, tenant, quota)
 	publish(`,"session":"s"`)
 	cancelled := map[messages.Ref]bool{}
 	for _, of := range waits {
@@ -67,7 +68,7 @@ func TestLimitsTogether(t *testing.T) {
 		cancelled[run] = true
 	}
 	close(m.holds)
-	h.grant(messages.QuotaTenant, tenant, messages.Quota{MaxRunning: 1})
+	h.grant(queue.QuotaTenant, tenant, queue.Quota{MaxRunning: 1})
 	eventually(t, "all end", func() bool {
 		if err := h.bus.ScheduleSweep(t.Context(), time.Hour); err != nil { // workers believe what they read for two seconds
 			t.Fatal(err)
@@ -90,6 +91,6 @@ func TestLimitsTogether(t *testing.T) {
 	}
 	eventually(t, "the places and turns are given back", func() bool {
 		s, _, err := sessions.New(h.bus).Session(t.Context(), tenant, "s")
-		return err == nil && len(s.Runs) == 0 && len(h.places(messages.TenantSemaphore(tenant))) == 0
+		return err == nil && len(s.Runs) == 0 && len(h.places(queue.TenantSemaphore(tenant))) == 0
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/fetch"
@@ -330,11 +331,11 @@ func (w *Worker) giveBack(ctx context.Context, d *bus.Delivery, t *runner.Ticket
 		w.cfg.Log.WarnContext(ctx, "give a task back", "tenant", t.Run.Tenant, "task_id", t.Run.Run, "err", err)
 		return
 	}
-	lane, _ := messages.LaneOf(t.Priority, t.Run.Tenant)
+	lane, _ := queue.LaneOf(t.Priority, t.Run.Tenant)
 	if w.running.Err() == nil {
 		w.fetch.Given(lane, delay)
 	} else if delay == 0 {
-		if err := w.cfg.Bus.Spill([]messages.Lane{lane}); err != nil {
+		if err := w.cfg.Bus.Spill([]queue.Lane{lane}); err != nil {
 			w.cfg.Log.DebugContext(ctx, "tell others of lanes", "err", err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // ackWait is that of the fleet by default.
@@ -73,7 +74,7 @@ func (s *stage) dispatch(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	s.house = house
-	lane := messages.Lane{Priority: messages.PriorityNormal, Tenant: messages.DefaultTenant}
+	lane := queue.Lane{Priority: messages.PriorityNormal, Tenant: messages.DefaultTenant}
 	if err := house.MakeLane(ctx, lane, ackWait); err != nil { // the floor makes none
 		return err
 	}

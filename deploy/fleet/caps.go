@@ -1,9 +1,9 @@
 package fleet
 
 import (
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -24,5 +24,5 @@ func (g *guard) paused(provider string) bool {
 		return false
 	}
 	caps := g.caps.Load()
-	return caps != nil && caps.Cap(messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaProvider, Name: provider})) == 0
+	return caps != nil && caps.Cap(queue.PauseSemaphore(queue.QuotaRef{Kind: queue.QuotaProvider, Name: provider})) == 0
 }

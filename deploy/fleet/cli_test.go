@@ -307,7 +307,7 @@ func TestCommands(t *testing.T) {
 	if s := decode[struct {
 		control.RunStatus
 
-		Run    *messages.RunSummary
+		Run    *control.RunSummary
 		Result *messages.AgentResult
 	}](t, ok("status", id)); s.Status != messages.StatusCompleted || s.ID != id || s.Run.ToolCalls != 1 || !s.Result.Success {
 		t.Errorf("status: %+v", s)
@@ -334,7 +334,7 @@ func TestCommands(t *testing.T) {
 	}
 	statuses := map[string]int{}
 	for line := range strings.Lines(ok("list")) {
-		statuses[string(decode[messages.RunSummary](t, line).Status)]++
+		statuses[string(decode[control.RunSummary](t, line).Status)]++
 	}
 	if diff := cmp.Diff(map[string]int{"completed": 1, "cancelled": 1, "failed": 1}, statuses); diff != "" {
 		t.Errorf("list: %s", diff)

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // toldServer takes webhooks. It keeps the delivery of each.
@@ -71,7 +72,7 @@ func TestKilledDispatcher(t *testing.T) {
 	first := start("first")
 	w.connect()
 	w.worker("worker", "LONGSHORE_SLOTS=8")
-	schedule := messages.Schedule{Name: "often", Every: messages.Duration(10 * time.Second), Task: messages.Task{Input: messages.TextInput("tick")}}
+	schedule := control.Schedule{Name: "often", Every: messages.Duration(10 * time.Second), Task: messages.Task{Input: messages.TextInput("tick")}}
 	if _, err := w.client.Schedules().Put(t.Context(), schedule, "", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestKilledDispatcher(t *testing.T) {
 	}
 	hook.mu.Unlock()
 	eventually(t, "the schedule goes on", func() bool {
-		st, err := w.client.Schedules().Get(t.Context(), messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"})
+		st, err := w.client.Schedules().Get(t.Context(), control.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"})
 		return err == nil && st.Last != nil && st.Last.At.After(died) && st.Last.Run != ""
 	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -138,7 +139,7 @@ func TestFitUnderKills(t *testing.T) {
 		parked += n
 	}
 	w.isEmpty(bus.StreamDead, ">")
-	w.isEmpty(bus.StreamSemaphores, "lines.wait."+messages.WorkerList+".>")
+	w.isEmpty(bus.StreamSemaphores, "lines.wait."+queue.WorkerList+".>")
 	t.Logf("%d parks of %d runs that need a gpu", parked, each)
 }
 
@@ -182,7 +183,7 @@ func (w *town) blameless(run messages.Ref) (parks int) {
 		if slices.Contains(e.Head.Kinds, record.KindClaimed) {
 			before = now
 		}
-		if now = e.Head.Attempt; e.Head.Has(record.KindParked) && e.Head.Waits == messages.ParkWorker {
+		if now = e.Head.Attempt; e.Head.Has(record.KindParked) && e.Head.Waits == queue.ParkWorker {
 			if parks++; now > before {
 				w.t.Errorf("%s: attempt %d after a park for another worker, %d before its claim", run, now, before)
 			}
@@ -239,5 +240,5 @@ func TestKillBeforeWakeUpOfFit(t *testing.T) {
 	first.kill()
 	w.worker("second", "LONGSHORE_WORKER_LABELS=gpu=true")
 	completed(t, g.end(), "Done: Wrote 1 bytes to step-0.txt")
-	w.isEmpty(bus.StreamSemaphores, "lines.wait."+messages.WorkerList+".>")
+	w.isEmpty(bus.StreamSemaphores, "lines.wait."+queue.WorkerList+".>")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/dispatcher"
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -37,14 +37,14 @@ func TestLogsOfARun(t *testing.T) {
 	plain := w.submit("plain", withTools)
 	run := w.submit("trouble", withTools)
 	type entry struct {
-		Level              messages.LogLevel
+		Level              logentry.LogLevel
 		Component, Message string
 		Step, Attempt      int
 	}
 	want := []entry{
-		{messages.LogWarn, "runner", "model call failed and is made again", 1, 1},
-		{messages.LogError, "tools", "tool panicked", 0, 0},
-		{messages.LogWarn, "runner", "tool failed", 1, 1},
+		{logentry.LogWarn, "runner", "model call failed and is made again", 1, 1},
+		{logentry.LogError, "tools", "tool panicked", 0, 0},
+		{logentry.LogWarn, "runner", "tool failed", 1, 1},
 	}
 	var got []entry
 	var lines []string
@@ -94,7 +94,7 @@ func TestLogsOfARun(t *testing.T) {
 	}
 	// Each line that a process writes is an entry too.
 	for _, line := range worker.log() {
-		var e messages.LogEntry
+		var e logentry.LogEntry
 		if err := strict.Decode([]byte(line), &e); err != nil {
 			t.Errorf("%v: %s", err, line)
 		}

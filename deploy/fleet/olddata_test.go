@@ -135,7 +135,7 @@ func TestFolderOfAnOlderVersion(t *testing.T) {
 		as(t, was, "status later", must(c.Status(t.Context(), dispatcher.Run("later")))(t), nil)
 	})
 	t.Run("the schedule", func(t *testing.T) {
-		ref := messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "tides"}
+		ref := control.ScheduleRef{Tenant: messages.DefaultTenant, Name: "tides"}
 		as(t, was, "schedule", must(c.Schedules().Get(t.Context(), ref))(t), nil)
 		s := must(c.Schedules().Resume(t.Context(), ref, "ann"))(t)
 		if s.Schedule.Paused || len(s.Next) == 0 || s.Next[0].UTC().Format("01-02 15:04") != "01-01 07:00" {

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // The NATS server publishes on behalf of clients: stored messages on the reply subject of a request, and republished messages
@@ -53,7 +54,7 @@ func TestPermissionsAgainstBorrowedVoices(t *testing.T) {
 	defer cancel()
 	id, err := f.client.Submit(ctx, messages.Task{Agent: "careful", Input: messages.TextInput("write when you may")})
 	if err == nil {
-		err = f.waits(ctx, dispatcher.Run(id), messages.ParkApproval)
+		err = f.waits(ctx, dispatcher.Run(id), queue.ParkApproval)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/observability/audit"
 )
 
@@ -283,7 +284,7 @@ func guardedCancel(ctx context.Context, f *guardedFleet) error {
 func guardedApproval(ctx context.Context, f *guardedFleet) error {
 	id, err := f.client.Submit(ctx, messages.Task{Agent: "careful", Input: messages.TextInput("write when you may")})
 	if err == nil {
-		err = f.waits(ctx, dispatcher.Run(id), messages.ParkApproval)
+		err = f.waits(ctx, dispatcher.Run(id), queue.ParkApproval)
 	}
 	if err != nil {
 		return err
@@ -310,7 +311,7 @@ func guardedExpiry(ctx context.Context, f *guardedFleet) error {
 func guardedQuestion(ctx context.Context, f *guardedFleet) error {
 	id, err := f.client.Submit(ctx, messages.Task{Agent: "asker", Input: messages.TextInput("ask me")})
 	if err == nil {
-		err = f.waits(ctx, dispatcher.Run(id), messages.ParkAnswer)
+		err = f.waits(ctx, dispatcher.Run(id), queue.ParkAnswer)
 	}
 	if err != nil {
 		return err

@@ -183,7 +183,7 @@ func TestPermissionsAreHeld(t *testing.T) {
 		if _, err = client.Status(ctx, messages.Ref{Tenant: "acme", Run: id}); !errors.Is(err, dispatcher.ErrNotFound) {
 			t.Errorf("status of a run of another tenant under our name: %v, want not found", err)
 		}
-		if _, err = operator.Schedules().Put(ctx, messages.Schedule{
+		if _, err = operator.Schedules().Put(ctx, control.Schedule{
 			Name: "s", Tenant: "harbour", Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("x")},
 		}, "ann", nil); !errors.As(err, &p) || p.Code != messages.CodeForbidden {
 			t.Errorf("a schedule of another tenant: %v, want forbidden", err)
@@ -248,14 +248,14 @@ func TestPermissionsAreHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sc := messages.Schedule{Name: "s", Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("x")}}
+		sc := control.Schedule{Name: "s", Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("x")}}
 		if _, err := operator.Schedules().Put(ctx, sc, "ann", nil); err != nil {
 			t.Errorf("put a schedule: %v", err)
 		}
 		if list, err := operator.Schedules().List(ctx, "acme"); err != nil || len(list) != 1 {
 			t.Errorf("schedules: %v, %v", list, err)
 		}
-		if st, err := operator.Schedules().Delete(ctx, messages.ScheduleRef{Tenant: "acme", Name: "s"}); err != nil || st.Schedule.Tenant != "acme" {
+		if st, err := operator.Schedules().Delete(ctx, control.ScheduleRef{Tenant: "acme", Name: "s"}); err != nil || st.Schedule.Tenant != "acme" {
 			t.Errorf("delete a schedule: %v, %v", st, err)
 		}
 		if list, err := operator.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Tenant: "acme"}}); err != nil || len(list.Letters) != 0 {

@@ -67,7 +67,7 @@ func TestScheduleOutlivesItsDispatchers(t *testing.T) {
 	w := &town{t: t, dir: t.TempDir(), nats: servers.NATSURL, redis: servers.RedisURL, model: newModel(t, hello)}
 	w.connect()
 	w.worker("worker")
-	s := messages.Schedule{Name: "often", Cron: "* * * * * *", Overlap: messages.OverlapAllow, Task: messages.Task{Input: messages.TextInput("tick")}}
+	s := control.Schedule{Name: "often", Cron: "* * * * * *", Overlap: control.OverlapAllow, Task: messages.Task{Input: messages.TextInput("tick")}}
 	s.SetDefaults()
 	ref, ended := s.Ref(), w.ends("often")
 	points := []string{ref.NextSubject(), "$KV.SCHEDULES.state.default.often", "tasks.normal.default.>"}

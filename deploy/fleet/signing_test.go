@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -56,7 +57,7 @@ func TestForgedApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := dispatcher.Run(id)
-	if err := f.waits(ctx, run, messages.ParkApproval); err != nil {
+	if err := f.waits(ctx, run, queue.ParkApproval); err != nil {
 		t.Fatal(err)
 	}
 	asked := func() control.WaitingApproval {
@@ -86,7 +87,7 @@ func TestForgedApproval(t *testing.T) {
 	}
 	stop()
 	st, err := f.client.Status(ctx, run)
-	if err != nil || st.Status != messages.StatusWaiting || st.Waits != messages.ParkApproval || !st.Ignored || st.Cancel {
+	if err != nil || st.Status != messages.StatusWaiting || st.Waits != queue.ParkApproval || !st.Ignored || st.Cancel {
 		t.Errorf("status %+v, %v", st, err)
 	}
 	if diff := cmp.Diff(first, asked()); diff != "" {

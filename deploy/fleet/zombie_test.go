@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -80,7 +81,7 @@ func TestZombie(t *testing.T) {
 		return strings.HasPrefix(m.Subject, "$JS.API.CONSUMER.MSG.NEXT.") || strings.HasPrefix(m.Subject, "$JS.API.STREAM.MSG.GET.") ||
 			strings.HasPrefix(m.Subject, "$JS.API.DIRECT.GET.") || strings.HasPrefix(m.Subject, "$JS.API.CONSUMER.LIST.") ||
 			strings.HasPrefix(m.Subject, "$JS.API.STREAM.INFO.") || m.Subject == run.LogEntriesSubject() || // that it is a zombie
-			m.Subject == messages.SpillSubject || // lanes with work that it knew when it was told to end
+			m.Subject == queue.SpillSubject || // lanes with work that it knew when it was told to end
 			strings.HasPrefix(m.Subject, messages.SeenPrefix) || strings.HasSuffix(m.Subject, ".keep") || strings.HasPrefix(m.Subject, "$JS.API.CONSUMER.INFO.") // late answers; a look at the clock
 	})
 	for _, m := range said[1:] {

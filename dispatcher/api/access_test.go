@@ -232,7 +232,7 @@ func TestAnotherTenant(t *testing.T) {
 			h.do(tc.method, tc.path, tc.body, tc.status, nil, tc.header...)
 		})
 	}
-	var list struct{ Runs []messages.RunSummary }
+	var list struct{ Runs []control.RunSummary }
 	g.do("GET", "/v1/tasks", "", http.StatusOK, &list, other...)
 	if len(list.Runs) != 0 {
 		t.Errorf("another tenant lists %+v", list.Runs)

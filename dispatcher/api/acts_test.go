@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -47,7 +48,7 @@ func TestActsAreTold(t *testing.T) {
 	g.do("PUT", "/v1/schedules/daily", `{"cron":"@daily","task":{"input":"hi","by":"a liar"}}`, http.StatusOK, nil, operator...)
 	g.do("DELETE", "/v1/schedules/daily", "", http.StatusOK, nil, operator...)
 	g.do("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi","by":"a liar"}`, http.StatusOK, nil, submitter...)
-	if _, err := g.client.Fleet().Pause(t.Context(), messages.QuotaRef{Kind: messages.QuotaTenant, Name: "harbour"}, "ann", "a reason"); err != nil {
+	if _, err := g.client.Fleet().Pause(t.Context(), queue.QuotaRef{Kind: queue.QuotaTenant, Name: "harbour"}, "ann", "a reason"); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.client.Index().Rebuild(t.Context()); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/fleet"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
 
@@ -127,7 +128,7 @@ func TestTaskFromSubmitToResult(t *testing.T) {
 	}
 	h.do("GET", "/v1/tasks/"+sub.ID, "", 404, &p, "Longshore-Tenant", "other")
 	var list struct {
-		Runs []messages.RunSummary
+		Runs []control.RunSummary
 		Next string
 	}
 	h.do("GET", "/v1/tasks?status=completed&label=team=search", "", 200, &list)

@@ -52,7 +52,7 @@ func TestDeadLetters(t *testing.T) {
 		t.Errorf("%+v", bad)
 	}
 	path := fmt.Sprintf("/v1/dead-letters/%d", bad.Seq)
-	var l messages.DeadLetter
+	var l control.DeadLetter
 	if h.do("GET", path, "", 200, &l); string(l.Task) != `{"input":"hi","agent":"nobody"}` {
 		t.Errorf("%+v", l)
 	}
@@ -87,7 +87,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	h.letters("", 0)
 	worst := h.letters("?unaddressed=true", 1).Letters[0]
-	if worst.Kind != messages.DeadMessage || worst.Tenant != "" {
+	if worst.Kind != control.DeadMessage || worst.Tenant != "" {
 		t.Errorf("%+v", worst)
 	}
 	h.do("DELETE", fmt.Sprintf("/v1/dead-letters/%d", worst.Seq), "", 404, nil)

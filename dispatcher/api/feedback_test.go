@@ -15,7 +15,7 @@ func TestFeedback(t *testing.T) {
 	h := open(t)
 	h.do("POST", "/v1/tasks?wait=30s", `{"id":"r","input":"hi"}`, http.StatusOK, nil)
 	before := h.until("r", messages.EventRunFinished)
-	var first, again messages.Feedback
+	var first, again control.Feedback
 	body := `{"score":-0.5,"comment":"Too long.","labels":{"kind":"style"},"step":1,"by":"ann"}`
 	h.do("POST", "/v1/tasks/r/feedback", body, http.StatusOK, &first, "Idempotency-Key", "k 1")
 	h.do("POST", "/v1/tasks/r/feedback", body, http.StatusOK, &again, "Idempotency-Key", "k 1")
@@ -52,7 +52,7 @@ func TestFeedback(t *testing.T) {
 	if diff := cmp.Diff(before, h.until("r", messages.EventRunFinished), cmp.AllowUnexported(sse{})); diff != "" {
 		t.Error(diff)
 	}
-	var runs struct{ Runs []messages.RunSummary }
+	var runs struct{ Runs []control.RunSummary }
 	h.do("GET", "/v1/tasks", "", http.StatusOK, &runs)
 	if len(runs.Runs) != 1 {
 		t.Errorf("%+v", runs)

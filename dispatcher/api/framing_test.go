@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/api"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // misframed is a body that does not come as its headers say.
@@ -95,7 +96,7 @@ func TestMisframedBodies(t *testing.T) {
 		t.Errorf("%d requests, of which %d were answered with a problem", struck.Load(), said.Load())
 	}
 	t.Logf("%d requests, of which %d were answered with a problem", struck.Load(), said.Load())
-	var list struct{ Runs []messages.RunSummary }
+	var list struct{ Runs []control.RunSummary }
 	if h.do("GET", "/v1/tasks", "", 200, &list); len(list.Runs) != 1 || list.Runs[0].ID != "waits" || list.Runs[0].Status.Ended() {
 		t.Errorf("the runs are %+v", list.Runs)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -195,9 +196,9 @@ func parkedLite(e *messages.Event) error {
 		return nil
 	}
 	switch d := dataOf[messages.RunWaiting](e); d.Reason {
-	case messages.ParkModel:
+	case queue.ParkModel:
 		return liteWaits(&d)
-	case messages.ParkWorker:
+	case queue.ParkWorker:
 		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, d.Question+"; the run was cancelled, submit it again later")
 		p.Retryable = true
 		return p

@@ -345,7 +345,7 @@ func TestLiteOnTheWire(t *testing.T) {
 func (h *hall) waitEnd() messages.AgentResult {
 	h.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		var list struct{ Runs []messages.RunSummary }
+		var list struct{ Runs []control.RunSummary }
 		h.do("GET", "/v1/tasks?agent=run-lite", "", 200, &list)
 		if len(list.Runs) == 1 && list.Runs[0].Status.Ended() {
 			var r messages.AgentResult
@@ -430,7 +430,7 @@ func TestWaitForTheModelNamesItsCause(t *testing.T) {
 	if !strings.Contains(why.Text, "; attempt 1 failed: ") || !strings.Contains(why.Text, "the next attempt is at") {
 		t.Error(why.Text)
 	}
-	var list struct{ Runs []messages.RunSummary }
+	var list struct{ Runs []control.RunSummary }
 	h.do("GET", "/v1/tasks?code=model_overloaded", "", 200, &list)
 	if len(list.Runs) != 1 || list.Runs[0].Status != messages.StatusWaiting || !strings.Contains(list.Runs[0].Error, "no capacity left") {
 		t.Errorf("%+v", list.Runs)

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/logentry"
 )
 
 // defaultLogEntries are listed unless it is said.
@@ -25,17 +26,17 @@ func entryOperations() []operation {
 	return []operation{
 		{
 			method: "GET", path: "/v1/tasks/{id}/logs", id: "getLogs", needs: control.Read, tag: "tasks", summary: "What processes logged about a run",
-			text: "Log entries, oldest first: the newest " + strconv.Itoa(messages.MaxLogEntries) + " that are kept. With follow=true they come as " +
+			text: "Log entries, oldest first: the newest " + strconv.Itoa(logentry.MaxLogEntries) + " that are kept. With follow=true they come as " +
 				"server-sent events of type log, those that are stored and then those that come, until the run has ended; the id of an " +
 				"event is the entry's seq. Entries are for people: some may be lost, and none is needed to know what became of the run.",
 			headers: []control.Parameter{{Name: "Last-Event-ID", Text: "As after.", Kind: "integer"}},
 			query: []control.Parameter{
 				{Name: "level", Text: "Only entries of this level and above: debug, info, warn or error.", Example: "warn"},
 				{Name: "after", Text: "Go on after this entry: `next` of the page before, or a seq.", Kind: "integer"},
-				{Name: "limit", Text: fmt.Sprintf("At most so many, %d at most, %d by default; not with follow.", messages.MaxLogEntries, defaultLogEntries), Kind: "integer"},
+				{Name: "limit", Text: fmt.Sprintf("At most so many, %d at most, %d by default; not with follow.", logentry.MaxLogEntries, defaultLogEntries), Kind: "integer"},
 				{Name: "follow", Text: "Follow the run, as text/event-stream.", Kind: "boolean"},
 			},
-			reply: messages.LogEntryList{}, stream: getLogs,
+			reply: logentry.LogEntryList{}, stream: getLogs,
 		},
 	}
 }
@@ -46,7 +47,7 @@ func getLogs(w http.ResponseWriter, q *query) error {
 	if err != nil {
 		return err
 	}
-	o := dispatcher.LogOptions{Level: messages.LogLevel(q.text("level"))}
+	o := dispatcher.LogOptions{Level: logentry.LogLevel(q.text("level"))}
 	if o.Level != "" {
 		if err := o.Level.Check(); err != nil {
 			return err
@@ -60,7 +61,7 @@ func getLogs(w http.ResponseWriter, q *query) error {
 	}
 	limit := defaultLogEntries
 	if q.text("limit") != "" {
-		if limit, err = q.limit(messages.MaxLogEntries); err != nil {
+		if limit, err = q.limit(logentry.MaxLogEntries); err != nil {
 			return err
 		}
 		if o.Follow {
@@ -89,8 +90,8 @@ func getLogs(w http.ResponseWriter, q *query) error {
 // logPageBytes is after how much of it a page ends.
 const logPageBytes = 4 << 20
 
-func (a *API) logPage(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, limit int) (*messages.LogEntryList, error) {
-	list, size := &messages.LogEntryList{Entries: []messages.StoredLogEntry{}}, 0
+func (a *API) logPage(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, limit int) (*logentry.LogEntryList, error) {
+	list, size := &logentry.LogEntryList{Entries: []logentry.StoredLogEntry{}}, 0
 	for e, err := range a.cfg.Client.Runs().Logs(ctx, run, o) {
 		if err != nil {
 			return nil, fmt.Errorf("read log entries: %w", err)
@@ -114,12 +115,12 @@ func followLogs(w http.ResponseWriter, q *query, run messages.Ref, o dispatcher.
 	ctx, stop := q.api.untilDrain(q.r.Context())
 	s := startStream(w, q.api.cfg.KeepAlive)
 	defer s.quiet.Stop()
-	entries, ended := make(chan messages.StoredLogEntry), make(chan error, 1)
+	entries, ended := make(chan logentry.StoredLogEntry), make(chan error, 1)
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer stop()
 	reading.Go(func() { ended <- q.api.forwardLogs(ctx, run, o, entries) })
-	carry(ctx, s, entries, nil, ended, func(e messages.StoredLogEntry) error {
+	carry(ctx, s, entries, nil, ended, func(e logentry.StoredLogEntry) error {
 		data, err := json.Marshal(e)
 		if err != nil {
 			return fmt.Errorf("encode log entry: %w", err)
@@ -129,7 +130,7 @@ func followLogs(w http.ResponseWriter, q *query, run messages.Ref, o dispatcher.
 	return nil
 }
 
-func (a *API) forwardLogs(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, to chan<- messages.StoredLogEntry) error {
+func (a *API) forwardLogs(ctx context.Context, run messages.Ref, o dispatcher.LogOptions, to chan<- logentry.StoredLogEntry) error {
 	for e, err := range a.cfg.Client.Runs().Logs(ctx, run, o) {
 		if err != nil {
 			return err

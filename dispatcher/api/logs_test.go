@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -55,7 +56,7 @@ scenes:
 }
 
 // said is what entries say, in short.
-func said(entries []messages.StoredLogEntry) (out []string) {
+func said(entries []logentry.StoredLogEntry) (out []string) {
 	for _, e := range entries {
 		out = append(out, fmt.Sprintf("%s %s %d %s %v", e.Level, e.Component, e.Step, e.Message, e.Data["code"]))
 	}
@@ -71,9 +72,9 @@ func TestLogsOfARun(t *testing.T) {
 	}
 	// It is followed, for the last of them are on their way.
 	resp := h.send("GET", "/v1/tasks/r1/logs?follow=true", "")
-	var followed []messages.StoredLogEntry
+	var followed []logentry.StoredLogEntry
 	for e := range events(resp.Body) {
-		var entry messages.StoredLogEntry
+		var entry logentry.StoredLogEntry
 		if err := json.Unmarshal([]byte(e.data), &entry); err != nil || e.name != "log" || e.id != strconv.FormatUint(entry.Seq, 10) {
 			t.Fatalf("%+v: %v", e, err)
 		}
@@ -102,7 +103,7 @@ func TestLogsOfARun(t *testing.T) {
 		"?after=" + strconv.FormatUint(followed[1].Seq, 10): {want[2:], 0},
 		"?level=warn&limit=1&after=1":                       {want[1:2], followed[1].Seq},
 	} {
-		var list messages.LogEntryList
+		var list logentry.LogEntryList
 		h.do("GET", "/v1/tasks/r1/logs"+query, "", 200, &list)
 		if diff := cmp.Diff(tc.want, said(list.Entries)); diff != "" || list.Next != tc.next || list.Entries == nil {
 			t.Errorf("%q: next %d, want %d: %s", query, list.Next, tc.next, diff)

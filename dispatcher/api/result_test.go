@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/model"
 	"github.com/longshore-run/longshore/worker/model/scripted"
@@ -167,9 +168,9 @@ func TestTaskResultHasTheStoredLog(t *testing.T) {
 	h := openLogging(t)
 	h.do("POST", "/v1/tasks?wait=30s", `{"id":"r1","input":"fail"}`, 200, nil)
 	resp := h.send("GET", "/v1/tasks/r1/logs?follow=true", "") // the last of them are on their way
-	var stored []messages.LogEntry
+	var stored []logentry.LogEntry
 	for e := range events(resp.Body) {
-		var entry messages.StoredLogEntry
+		var entry logentry.StoredLogEntry
 		if err := json.Unmarshal([]byte(e.data), &entry); err != nil {
 			t.Fatal(err)
 		}
@@ -187,12 +188,12 @@ func TestTaskResultHasTheStoredLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var overNATS, overHTTP messages.TaskResult
+	var overNATS, overHTTP control.TaskResult
 	if err := strict.Decode(reply.Data, &overNATS); err != nil {
 		t.Fatalf("%v: %s", err, reply.Data)
 	}
 	h.do("GET", "/v1/tasks/r1/result?format=task-result", "", 200, &overHTTP)
-	for door, got := range map[string]messages.TaskResult{"NATS": overNATS, "HTTP": overHTTP} {
+	for door, got := range map[string]control.TaskResult{"NATS": overNATS, "HTTP": overHTTP} {
 		if got.Status != messages.StatusFailed || got.Outputs == nil || !strings.Contains(got.Summary, "no such key (model_auth)") || len(stored) < 4 {
 			t.Errorf("%s: %+v", door, got)
 		}

@@ -23,7 +23,7 @@ func scheduleOperations() []operation {
 }
 
 // schedule is the schedule of the path.
-func (q *query) schedule() (ref messages.ScheduleRef, err error) {
+func (q *query) schedule() (ref control.ScheduleRef, err error) {
 	if ref.Tenant, err = q.tenant(); err != nil {
 		return ref, err
 	}

@@ -16,7 +16,7 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("%+v", applied)
 	}
 	var st control.ScheduleStatus
-	if h.do("GET", "/v1/schedules/nightly", "", 200, &st); st.Schedule.Cron != "0 3 * * *" || st.Schedule.Overlap != messages.OverlapSkip || !st.Next[0].Equal(applied.Next[0]) {
+	if h.do("GET", "/v1/schedules/nightly", "", 200, &st); st.Schedule.Cron != "0 3 * * *" || st.Schedule.Overlap != control.OverlapSkip || !st.Next[0].Equal(applied.Next[0]) {
 		t.Errorf("%+v", st)
 	}
 	h.do("PUT", "/v1/schedules/nightly?ifRevision=0", body, 409, nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -18,7 +19,7 @@ func TestSteer(t *testing.T) {
 	for range 2 { // the same again is the same
 		h.do("POST", "/v1/tasks/a/steer", `{"message":"Take the cheap one.","by":"ann","id":"x"}`, http.StatusOK, &status)
 	}
-	if status.Status != messages.StatusWaiting || status.Waits != messages.ParkAnswer {
+	if status.Status != messages.StatusWaiting || status.Waits != queue.ParkAnswer {
 		t.Errorf("it waits no more: %+v", status)
 	}
 	h.do("POST", "/v1/tasks/a/steer", `{"message":"And be quick."}`, http.StatusOK, nil, "Idempotency-Key", "once more")

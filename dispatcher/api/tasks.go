@@ -159,7 +159,7 @@ func getResult(ctx context.Context, q *query) (any, error) {
 		return nil, err
 	}
 	switch {
-	case req.Format == messages.FormatTaskResult:
+	case req.Format == control.FormatTaskResult:
 		return q.api.cfg.Client.TaskResult(ctx, run)
 	case req.Transcript:
 		return q.api.cfg.Client.ResultWithTranscript(ctx, run, req.After)

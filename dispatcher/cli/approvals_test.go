@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -37,7 +38,7 @@ func (f *fleet) park(t *testing.T, id string, p *record.Parked) messages.Ref {
 func wrecks(call string) *record.Parked {
 	until := time.Now().Add(time.Hour).UTC()
 	c := messages.ToolCall{ID: call, Name: "wreck", Arguments: `{"path":"shed"}`}
-	return &record.Parked{Reason: messages.ParkApproval, Call: call, Until: &until, Approval: messages.NewApproval("wrecker", 1, "", c)}
+	return &record.Parked{Reason: queue.ParkApproval, Call: call, Until: &until, Approval: messages.NewApproval("wrecker", 1, "", c)}
 }
 
 func TestApprovalCommands(t *testing.T) {
@@ -47,8 +48,8 @@ func TestApprovalCommands(t *testing.T) {
 	}
 	f.park(t, "r1", wrecks("c1"))
 	f.park(t, "r2", wrecks("c 2"))
-	f.park(t, "r3", &record.Parked{Reason: messages.ParkAnswer, Call: "c3", Question: "Why?"})
-	f.park(t, "r4", &record.Parked{Reason: messages.ReasonBudget, Limit: messages.CapTokens, Question: "More?"})
+	f.park(t, "r3", &record.Parked{Reason: queue.ParkAnswer, Call: "c3", Question: "Why?"})
+	f.park(t, "r4", &record.Parked{Reason: queue.ReasonBudget, Limit: messages.CapTokens, Question: "More?"})
 	out, _ := f.run(t, "approvals")
 	for _, want := range []string{"RUN", "r1", "c1", "wreck shed", "r2", "'c 2'"} {
 		if !strings.Contains(out, want) {
@@ -170,7 +171,7 @@ func TestRunAsksOnATerminal(t *testing.T) {
 		"neither":  {wrecks("c1"), "ok\nsure\nyes please\ny\n", "approved"},
 		"a reason": {wrecks("c1"), "no, not today\n", "denied not today"},
 		"a question": {
-			&record.Parked{Reason: messages.ParkAnswer, Call: "c1", Question: "Which?"}, "\nthe blue one\n", "the blue one",
+			&record.Parked{Reason: queue.ParkAnswer, Call: "c1", Question: "Which?"}, "\nthe blue one\n", "the blue one",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,8 +195,8 @@ func TestRunAsksNobody(t *testing.T) {
 	}{
 		"no terminal":         {nil, wrecks("c1"), "run r1 waits for approval, and there is no terminal to ask on: `longshore approve r1 c1`; so it is"},
 		"the input ends":      {report.NewAsker(strings.NewReader("")), wrecks("c1"), "`longshore approve r1 c1`; so it is"},
-		"a question":          {nil, &record.Parked{Reason: messages.ParkAnswer, Call: "c1"}, "`longshore answer r1 TEXT`; so it is"},
-		"a budget":            {nil, &record.Parked{Reason: messages.ReasonBudget}, "`longshore approve r1`; so it is"},
+		"a question":          {nil, &record.Parked{Reason: queue.ParkAnswer, Call: "c1"}, "`longshore answer r1 TEXT`; so it is"},
+		"a budget":            {nil, &record.Parked{Reason: queue.ReasonBudget}, "`longshore approve r1`; so it is"},
 		"a hostile call's id": {nil, wrecks("c1; rm\x1b"), "approve r1 'c1; rm"},
 	} {
 		t.Run(name, func(t *testing.T) {

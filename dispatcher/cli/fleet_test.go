@@ -291,7 +291,7 @@ func TestWatchAndResultOfCompletedRun(t *testing.T) {
 		t.Errorf("the transcript: %q", stdout)
 	}
 	stdout, _ = f.run(t, "result", "greeting", "--tenant", "acme", "--format", "task-result")
-	var short messages.TaskResult
+	var short control.TaskResult
 	if err := strict.Decode([]byte(stdout), &short); err != nil || short.Status != messages.StatusCompleted || short.Summary != long || short.Logs == nil {
 		t.Errorf("a task result: %v %q", err, stdout)
 	}
@@ -520,7 +520,7 @@ func TestSteerAndFeedback(t *testing.T) {
 	if stdout, _ := f.run(t, "feedback", "r"); !strings.Contains(stdout, "-0.5") || !strings.Contains(stdout, "ann") || strings.Contains(stdout, "\x1b") {
 		t.Errorf("%q", stdout)
 	}
-	var shown messages.Feedback
+	var shown control.Feedback
 	stdout, _ := f.run(t, "feedback", "r", "-o", "json")
 	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || shown.Labels["kind"] != "style" || shown.By != "ann" {
 		t.Errorf("%v %s", err, stdout)

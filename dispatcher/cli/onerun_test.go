@@ -9,6 +9,8 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -85,7 +87,7 @@ func TestStatusIsACard(t *testing.T) {
 	}
 	var card struct {
 		Status messages.Status      `json:"status"`
-		Run    messages.RunSummary  `json:"run"`
+		Run    control.RunSummary   `json:"run"`
 		Result messages.AgentResult `json:"result"`
 	}
 	if out, _ := f.run(t, "status", "order-12", "-o", "json"); json.Unmarshal([]byte(out), &card) != nil || card.Status != messages.StatusFailed ||
@@ -123,7 +125,7 @@ func TestInbox(t *testing.T) {
 	if stdout, stderr := f.run(t, "inbox"); stdout != "" || stderr != "nothing of tenant default waits for a person\n" {
 		t.Errorf("%q, told %q", stdout, stderr)
 	}
-	f.park(t, "curious", &record.Parked{Reason: messages.ParkAnswer, Call: "c3", Question: "Which berth?"})
+	f.park(t, "curious", &record.Parked{Reason: queue.ParkAnswer, Call: "c3", Question: "Which berth?"})
 	f.park(t, "careful", wrecks("c1"))
 	stdout, _ := f.run(t, "inbox")
 	if !strings.Contains(stdout, "Which berth?") || !strings.Contains(stdout, "longshore answer curious TEXT\n") || !strings.Contains(stdout, "longshore approve careful c1\n") || !strings.HasPrefix(stdout, "KIND") {

@@ -69,7 +69,7 @@ func TestSkippedOccurrences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"}
+	ref := control.ScheduleRef{Tenant: messages.DefaultTenant, Name: "often"}
 	at := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 	ledger := schedules.Ledger{
 		State: &control.ScheduleState{At: at, Outcome: control.OutcomeSubmitted}, Taken: at.AddDate(20, 0, 0), // so that none comes

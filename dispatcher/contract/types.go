@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -23,11 +24,11 @@ type named struct {
 // names are those of the Go types.
 func types(ops control.Table) ([]named, error) {
 	all := []named{
-		{of: reflect.TypeFor[messages.TaskResult]()},
+		{of: reflect.TypeFor[control.TaskResult]()},
 		{of: reflect.TypeFor[messages.Problem]()},
 		{of: reflect.TypeFor[messages.Live]()},
-		{of: reflect.TypeFor[messages.LogEntry]()},
-		{of: reflect.TypeFor[messages.LogEntryList]()},
+		{of: reflect.TypeFor[logentry.LogEntry]()},
+		{of: reflect.TypeFor[logentry.LogEntryList]()},
 	}
 	for _, o := range ops {
 		all = append(all, named{of: reflect.TypeOf(o.Asks), strict: true})
@@ -128,6 +129,6 @@ func happenings() []event {
 		data[control.Change](control.EventPromptChanged, "A prompt was stored or removed."),
 		data[control.Acted](control.EventActed, "A person or program changed something."),
 		data[control.AuthDenied](control.EventAuthDenied, "A caller was refused: unknown, or not allowed to do this."),
-		data[messages.Feedback](messages.EventFeedback, "A user rated a run."),
+		data[control.Feedback](control.EventFeedback, "A user rated a run."),
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -46,32 +47,32 @@ type metadata struct {
 
 // Parse reads one schedule, strictly: an unknown field is an error that names it, and a second document one that names
 // its line. Its tenant is left to the caller.
-func Parse(data []byte) (messages.Schedule, error) {
+func Parse(data []byte) (control.Schedule, error) {
 	if len(data) > maxFile {
-		return messages.Schedule{}, fmt.Errorf("larger than %d bytes", maxFile)
+		return control.Schedule{}, fmt.Errorf("larger than %d bytes", maxFile)
 	}
 	asJSON, err := document.Only(data, maxFile)
 	if err != nil {
-		return messages.Schedule{}, err
+		return control.Schedule{}, err
 	}
 	var doc file
 	if err := strict.Decode(asJSON, &doc); err != nil {
-		return messages.Schedule{}, err
+		return control.Schedule{}, err
 	}
 	switch {
 	case doc.APIVersion != APIVersion:
-		return messages.Schedule{}, &messages.FieldError{Field: "apiVersion", Reason: "must be " + APIVersion}
+		return control.Schedule{}, &messages.FieldError{Field: "apiVersion", Reason: "must be " + APIVersion}
 	case doc.Kind != Kind:
-		return messages.Schedule{}, &messages.FieldError{Field: "kind", Reason: "must be " + Kind}
+		return control.Schedule{}, &messages.FieldError{Field: "kind", Reason: "must be " + Kind}
 	case len(doc.Spec) == 0:
-		return messages.Schedule{}, &messages.FieldError{Field: "spec", Reason: "is missing"}
+		return control.Schedule{}, &messages.FieldError{Field: "spec", Reason: "is missing"}
 	}
-	var s messages.Schedule
+	var s control.Schedule
 	if err := strict.Decode(doc.Spec, &s); err != nil {
-		return messages.Schedule{}, within(err)
+		return control.Schedule{}, within(err)
 	}
 	if s.Name != "" || s.Description != "" || s.Tenant != "" || s.Revision != 0 {
-		return messages.Schedule{}, &messages.FieldError{Field: "spec", Reason: "name and description are fields of metadata, tenant and revision are given"}
+		return control.Schedule{}, &messages.FieldError{Field: "spec", Reason: "name and description are fields of metadata, tenant and revision are given"}
 	}
 	s.Name, s.Description = doc.Metadata.Name, doc.Metadata.Description
 	checked := s

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -59,7 +60,7 @@ func (a *asker) park(id string, until time.Time) (messages.Ref, *messages.Approv
 	_, err := a.controller.Begin(a.t.Context(), run,
 		&record.Started{Task: task, Agent: messages.BuiltinAgent(), QueuedAt: time.Now()},
 		&record.Claimed{Claim: "k", Worker: "w", Ticket: 1},
-		&record.Parked{Reason: messages.ParkApproval, Call: call.ID, Until: &until, Approval: asks},
+		&record.Parked{Reason: queue.ParkApproval, Call: call.ID, Until: &until, Approval: asks},
 	)
 	if err == nil {
 		err = a.controller.Settle(a.t.Context(), run)
@@ -150,7 +151,7 @@ func TestApprovalsAreListedWhileTheyWait(t *testing.T) {
 		t.Errorf("waiting: %v", ids)
 	}
 	n := 0
-	for _, err := range semaphores.New(a.bus).Standing(t.Context(), messages.PeopleList, messages.DefaultTenant) {
+	for _, err := range semaphores.New(a.bus).Standing(t.Context(), queue.PeopleList, messages.DefaultTenant) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,9 +166,9 @@ func TestApprovalsAreListedWhileTheyWait(t *testing.T) {
 func TestApprovalsAreRepaired(t *testing.T) {
 	a := openAsker(t)
 	run, asks := a.park("lost", time.Now().Add(time.Hour))
-	at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleList, run)
+	at, err := semaphores.New(a.bus).Waiting(t.Context(), queue.PeopleList, run)
 	if err == nil {
-		err = semaphores.New(a.bus).Unwait(t.Context(), messages.PeopleList, run, at)
+		err = semaphores.New(a.bus).Unwait(t.Context(), queue.PeopleList, run, at)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +192,7 @@ func TestApprovalsAreRepaired(t *testing.T) {
 	if ids, _ := a.list(); len(ids) != 0 {
 		t.Errorf("waiting: %v", ids)
 	}
-	if at, err := semaphores.New(a.bus).Waiting(t.Context(), messages.PeopleList, run); at != 0 || err != nil {
+	if at, err := semaphores.New(a.bus).Waiting(t.Context(), queue.PeopleList, run); at != 0 || err != nil {
 		t.Errorf("it stands at %d, %v", at, err)
 	}
 }

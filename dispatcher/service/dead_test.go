@@ -70,7 +70,7 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 		"all":           {control.DeadFilter{}, []string{"a", "b"}},
 		"agent":         {control.DeadFilter{Agent: "writer"}, []string{"a"}},
 		"code":          {control.DeadFilter{Code: messages.CodeInvalidInput}, []string{"b"}},
-		"kind":          {control.DeadFilter{Kind: messages.DeadWebhook}, nil},
+		"kind":          {control.DeadFilter{Kind: control.DeadWebhook}, nil},
 		"since":         {control.DeadFilter{Since: &late}, nil},
 		"tenant":        {control.DeadFilter{Tenant: "acme"}, []string{"c"}},
 		"of no tenant":  {control.DeadFilter{Unaddressed: true}, []string{""}},
@@ -147,7 +147,7 @@ func TestARedrivenTaskIsANewRun(t *testing.T) {
 		t.Fatalf("%+v %v", done, err)
 	}
 	task := o.queuedTask(dispatcher.Run(done.ID))
-	if task.Labels[messages.LabelRedriven] != "a" || task.Labels["team"] != "core" || task.Priority != messages.PriorityHigh {
+	if task.Labels[control.LabelRedriven] != "a" || task.Labels["team"] != "core" || task.Priority != messages.PriorityHigh {
 		t.Errorf("%+v", task)
 	}
 	o.letters(0)
@@ -231,7 +231,7 @@ func TestAMessageThatNamedNoRunIsRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := o.client.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Unaddressed: true}})
-	if err != nil || len(list.Letters) != 1 || list.Letters[0].Kind != messages.DeadMessage {
+	if err != nil || len(list.Letters) != 1 || list.Letters[0].Kind != control.DeadMessage {
 		t.Fatalf("%+v %v", list, err)
 	}
 	req := control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: list.Letters[0].Seq, Unaddressed: true}}

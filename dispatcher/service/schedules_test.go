@@ -74,18 +74,18 @@ func (h *hall) until(what string, yes func() (bool, error)) {
 	}
 }
 
-func hourly(name string) messages.Schedule {
-	s := messages.Schedule{Name: name, Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("Report.")}}
+func hourly(name string) control.Schedule {
+	s := control.Schedule{Name: name, Every: messages.Duration(time.Hour), Task: messages.Task{Input: messages.TextInput("Report.")}}
 	s.SetDefaults()
 	return s
 }
 
-func dueAt(s messages.Schedule, at time.Time) messages.Due {
-	return messages.Due{ScheduleRef: s.Ref(), Timing: s.Timing(), At: at}
+func dueAt(s control.Schedule, at time.Time) control.Due {
+	return control.Due{ScheduleRef: s.Ref(), Timing: s.Timing(), At: at}
 }
 
 // put stores a schedule and does not arm it.
-func (h *hall) put(s messages.Schedule) messages.Schedule {
+func (h *hall) put(s control.Schedule) control.Schedule {
 	h.Helper()
 	if _, _, err := schedules.New(h.bus).Put(h.Context(), s, "ann", nil); err != nil {
 		h.Fatal(err)
@@ -94,7 +94,7 @@ func (h *hall) put(s messages.Schedule) messages.Schedule {
 }
 
 // fire makes an occurrence due at once.
-func (h *hall) fire(d messages.Due) {
+func (h *hall) fire(d control.Due) {
 	h.Helper()
 	h.until("arm", func() (bool, error) {
 		a, err := schedules.New(h.bus).Armed(h.Context(), d.ScheduleRef)
@@ -110,7 +110,7 @@ func (h *hall) fire(d messages.Due) {
 }
 
 // taken waits until an occurrence was taken and returns what became of it.
-func (h *hall) taken(ref messages.ScheduleRef, at time.Time) (st control.ScheduleState) {
+func (h *hall) taken(ref control.ScheduleRef, at time.Time) (st control.ScheduleState) {
 	h.Helper()
 	h.until("take "+ref.String(), func() (bool, error) {
 		ledger, _, err := schedules.New(h.bus).Ledger(h.Context(), ref)
@@ -140,7 +140,7 @@ func TestScheduleComes(t *testing.T) {
 	defer serve(t, h.nc, service.Config{})()
 	defer serve(t, h.nc, service.Config{})() // side by side
 	at := time.Now().UTC().Truncate(time.Second).Add(4 * time.Second)
-	s := messages.Schedule{
+	s := control.Schedule{
 		Name: "once-a-year", Cron: at.Format("5 4 15 2 1") + " *", Description: "Comes soon.",
 		Task: messages.Task{Input: messages.TextInput("Report."), Labels: map[string]string{"team": "core"}, Priority: messages.PriorityLow},
 	}
@@ -148,7 +148,7 @@ func TestScheduleComes(t *testing.T) {
 	if err != nil || !applied.Changed || len(applied.Next) != 3 || !applied.Next[0].Equal(at) {
 		t.Fatalf("%+v, %v", applied, err)
 	}
-	ref := messages.ScheduleRef{Tenant: messages.DefaultTenant, Name: s.Name}
+	ref := control.ScheduleRef{Tenant: messages.DefaultTenant, Name: s.Name}
 	if st := h.taken(ref, at); st.Outcome != control.OutcomeSubmitted || st.Run != "once-a-year-"+at.Format("20060102T150405") {
 		t.Fatalf("%+v", st)
 	}
@@ -157,7 +157,7 @@ func TestScheduleComes(t *testing.T) {
 		t.Fatalf("the task is not queued: %v", err)
 	}
 	task, err := messages.DecodeTaskFor(ref.Run(at), messages.PriorityLow, q.Body)
-	if err != nil || task.Labels[messages.LabelSchedule] != s.Name || task.Labels[messages.LabelScheduledFor] != at.Format(time.RFC3339) || task.Labels["team"] != "core" {
+	if err != nil || task.Labels[control.LabelSchedule] != s.Name || task.Labels[control.LabelScheduledFor] != at.Format(time.RFC3339) || task.Labels["team"] != "core" {
 		t.Errorf("%+v, %v", task, err)
 	}
 	if a, err := schedules.New(h.bus).Armed(t.Context(), ref); err != nil || !a.At.Equal(applied.Next[1]) {
@@ -196,7 +196,7 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.fire(dueAt(submitted, long))
-	for _, s := range []messages.Schedule{deleted, fired, kept, submitted} { // so that all was due before a dispatcher looks
+	for _, s := range []control.Schedule{deleted, fired, kept, submitted} { // so that all was due before a dispatcher looks
 		h.until("fire "+s.Name, func() (bool, error) {
 			a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
 			return a.Waiting && a.Seq == 0, err
@@ -204,19 +204,19 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 	}
 
 	defer serve(t, h.nc, service.Config{})()
-	for _, s := range []messages.Schedule{notArmed, changed, fired, kept, submitted} {
+	for _, s := range []control.Schedule{notArmed, changed, fired, kept, submitted} {
 		h.until("arm "+s.Name, func() (bool, error) {
 			a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
 			return a.Seq > 0 && a.Timing == s.Timing() && a.At.After(time.Now().Add(-time.Minute)), err
 		})
 	}
-	for _, s := range []messages.Schedule{paused, deleted} {
+	for _, s := range []control.Schedule{paused, deleted} {
 		h.until("disarm "+s.Name, func() (bool, error) {
 			a, err := schedules.New(h.bus).Armed(ctx, s.Ref())
 			return a.Seq == 0 && !a.Waiting, err
 		})
 	}
-	for _, s := range []messages.Schedule{fired, kept, submitted} {
+	for _, s := range []control.Schedule{fired, kept, submitted} {
 		if st := h.taken(s.Ref(), long); st.Outcome != control.OutcomeSubmitted || !h.queued(s.Ref().Run(long)) {
 			t.Errorf("%s: %+v", s.Name, st)
 		}
@@ -232,15 +232,15 @@ func TestSchedulePolicies(t *testing.T) {
 	first := time.Now().UTC().Truncate(time.Hour).Add(-5 * time.Hour)
 	second := first.Add(time.Hour)
 	for name, tc := range map[string]struct {
-		overlap messages.Overlap
-		catchUp messages.CatchUp
+		overlap control.Overlap
+		catchUp control.CatchUp
 		runs    [2]bool // whether the task of each is in the queue afterwards
 		second  control.Outcome
 	}{
-		"skip":    {messages.OverlapSkip, messages.CatchUpOne, [2]bool{true, false}, control.OutcomeSkipped},
-		"allow":   {messages.OverlapAllow, messages.CatchUpOne, [2]bool{true, true}, control.OutcomeSubmitted},
-		"replace": {messages.OverlapReplace, messages.CatchUpOne, [2]bool{false, true}, control.OutcomeSubmitted},
-		"late":    {messages.OverlapAllow, messages.CatchUpNone, [2]bool{false, false}, control.OutcomeSkipped},
+		"skip":    {control.OverlapSkip, control.CatchUpOne, [2]bool{true, false}, control.OutcomeSkipped},
+		"allow":   {control.OverlapAllow, control.CatchUpOne, [2]bool{true, true}, control.OutcomeSubmitted},
+		"replace": {control.OverlapReplace, control.CatchUpOne, [2]bool{false, true}, control.OutcomeSubmitted},
+		"late":    {control.OverlapAllow, control.CatchUpNone, [2]bool{false, false}, control.OutcomeSkipped},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := *h
@@ -271,7 +271,7 @@ func TestOccurrenceIsOneRun(t *testing.T) {
 	ctx := t.Context()
 	first := time.Now().UTC().Truncate(time.Hour).Add(-5 * time.Hour)
 	s := hourly("again")
-	s.Overlap = messages.OverlapAllow
+	s.Overlap = control.OverlapAllow
 	h.put(s)
 	for i := range 3 {
 		h.fire(dueAt(s, first.Add(time.Duration(i)*time.Hour)))
@@ -313,8 +313,8 @@ func TestScheduleRequests(t *testing.T) {
 	h := newHall(t)
 	defer serve(t, h.nc, service.Config{})()
 	ctx := t.Context()
-	ref := messages.ScheduleRef{Tenant: "acme", Name: "nightly"}
-	s := messages.Schedule{Name: ref.Name, Tenant: ref.Tenant, Cron: "0 3 * * *", TimeZone: "Europe/Berlin", Task: messages.Task{Input: messages.TextInput("Tidy up.")}}
+	ref := control.ScheduleRef{Tenant: "acme", Name: "nightly"}
+	s := control.Schedule{Name: ref.Name, Tenant: ref.Tenant, Cron: "0 3 * * *", TimeZone: "Europe/Berlin", Task: messages.Task{Input: messages.TextInput("Tidy up.")}}
 	applied, err := h.client.Schedules().Put(ctx, s, "ann", nil)
 	if err != nil || !applied.Changed || len(applied.Next) != 3 {
 		t.Fatalf("%+v, %v", applied, err)
@@ -373,22 +373,22 @@ func TestScheduleIsRefused(t *testing.T) {
 	defer serve(t, h.nc, service.Config{})()
 	ctx := t.Context()
 	for name, tc := range map[string]struct {
-		change func(*messages.Schedule)
+		change func(*control.Schedule)
 		field  string
 	}{
-		"neither cron nor every": {func(s *messages.Schedule) { s.Every = 0 }, "cron"},
-		"both":                   {func(s *messages.Schedule) { s.Cron = "@daily" }, "cron"},
-		"a short interval":       {func(s *messages.Schedule) { s.Every = messages.Duration(time.Second) }, "every"},
-		"half a second":          {func(s *messages.Schedule) { s.Every = messages.Duration(10500 * time.Millisecond) }, "every"},
-		"a zone of an interval":  {func(s *messages.Schedule) { s.TimeZone = "UTC" }, "timeZone"},
-		"a long name":            {func(s *messages.Schedule) { s.Name = strings.Repeat("n", 49) }, "name"},
-		"a hostile tenant":       {func(s *messages.Schedule) { s.Tenant = "*" }, "tenant"},
-		"an id":                  {func(s *messages.Schedule) { s.Task.ID = "x" }, "task.id"},
-		"no input":               {func(s *messages.Schedule) { s.Task.Input = nil }, "task.input"},
-		"a large task":           {func(s *messages.Schedule) { s.Task.Input = messages.TextInput(strings.Repeat("x", 300<<10)) }, "task"},
-		"an unknown agent":       {func(s *messages.Schedule) { s.Task.Agent = "nobody" }, "agent"},
-		"a policy":               {func(s *messages.Schedule) { s.Overlap = "queue" }, "overlap"},
-		"catching up with all":   {func(s *messages.Schedule) { s.CatchUp = "all" }, "catchUp"},
+		"neither cron nor every": {func(s *control.Schedule) { s.Every = 0 }, "cron"},
+		"both":                   {func(s *control.Schedule) { s.Cron = "@daily" }, "cron"},
+		"a short interval":       {func(s *control.Schedule) { s.Every = messages.Duration(time.Second) }, "every"},
+		"half a second":          {func(s *control.Schedule) { s.Every = messages.Duration(10500 * time.Millisecond) }, "every"},
+		"a zone of an interval":  {func(s *control.Schedule) { s.TimeZone = "UTC" }, "timeZone"},
+		"a long name":            {func(s *control.Schedule) { s.Name = strings.Repeat("n", 49) }, "name"},
+		"a hostile tenant":       {func(s *control.Schedule) { s.Tenant = "*" }, "tenant"},
+		"an id":                  {func(s *control.Schedule) { s.Task.ID = "x" }, "task.id"},
+		"no input":               {func(s *control.Schedule) { s.Task.Input = nil }, "task.input"},
+		"a large task":           {func(s *control.Schedule) { s.Task.Input = messages.TextInput(strings.Repeat("x", 300<<10)) }, "task"},
+		"an unknown agent":       {func(s *control.Schedule) { s.Task.Agent = "nobody" }, "agent"},
+		"a policy":               {func(s *control.Schedule) { s.Overlap = "queue" }, "overlap"},
+		"catching up with all":   {func(s *control.Schedule) { s.CatchUp = "all" }, "catchUp"},
 	} {
 		s := hourly("bad")
 		tc.change(&s)
@@ -420,7 +420,7 @@ func TestScheduleIsRefused(t *testing.T) {
 			t.Errorf("%q: %v", zone, err)
 		}
 	}
-	for i := range messages.MaxSchedules {
+	for i := range control.MaxSchedules {
 		if err := h.nc.Publish(fmt.Sprintf("$KV.SCHEDULES.full.n%d", i), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestEveryOccurrenceRunsOrIsListed(t *testing.T) {
 	t.Parallel()
 	server := embeddedtest.Start(t, embedded.Config{NoRedis: true})
 	h := newHallOn(t, embeddedtest.Conn(t, server))
-	s := messages.Schedule{Name: "often", Cron: "* * * * * *", Overlap: messages.OverlapAllow, Task: messages.Task{Input: messages.TextInput("Look.")}}
+	s := control.Schedule{Name: "often", Cron: "* * * * * *", Overlap: control.OverlapAllow, Task: messages.Task{Input: messages.TextInput("Look.")}}
 	s.SetDefaults()
 	ref := s.Ref()
 	points := []string{ref.NextSubject(), "$KV.SCHEDULES.state." + ref.Tenant + "." + ref.Name, "tasks.normal." + ref.Tenant + ".>"}
@@ -147,7 +147,7 @@ func TestTheNextOccurrenceSettlesTheLast(t *testing.T) {
 		"quota":    {taken: now.Add(-5 * time.Second), refused: "the quota is used up", reason: "refused until the next one was due: the quota is used up"},
 	} {
 		s := hourly(name)
-		s.Overlap = messages.OverlapAllow
+		s.Overlap = control.OverlapAllow
 		h.put(s)
 		begun := control.ScheduleState{Run: s.Ref().Run(tc.taken).Run, At: tc.taken, Outcome: control.OutcomeSubmitted}
 		if _, err := schedules.New(h.bus).PutLedger(t.Context(), s.Ref(), schedules.Ledger{State: &begun, Taken: tc.taken, Pending: true, Refused: tc.refused}, 0); err != nil {
@@ -169,7 +169,7 @@ func TestTheNextOccurrenceSettlesTheLast(t *testing.T) {
 func TestSkippedAreShown(t *testing.T) {
 	h := newHall(t)
 	defer serve(t, h.nc, service.Config{})()
-	s := messages.Schedule{Name: "each-second", Cron: "* * * * * *", Task: messages.Task{Input: messages.TextInput("Look.")}}
+	s := control.Schedule{Name: "each-second", Cron: "* * * * * *", Task: messages.Task{Input: messages.TextInput("Look.")}}
 	s.SetDefaults()
 	if _, err := h.client.Schedules().Put(t.Context(), s, "ann", nil); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestSkippedAreShown(t *testing.T) {
 		})
 	}
 	show("goes on") // no worker takes the first one
-	s.Overlap, s.Task.Labels = messages.OverlapAllow, map[string]string{"team": "core"}
+	s.Overlap, s.Task.Labels = control.OverlapAllow, map[string]string{"team": "core"}
 	if _, err := h.client.Schedules().Put(t.Context(), s, "ann", nil); err != nil {
 		t.Fatal(err)
 	}

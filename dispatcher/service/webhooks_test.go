@@ -177,7 +177,7 @@ func (o *office) until(what string, ok func() bool) {
 }
 
 // letters waits until there are so many dead letters.
-func (o *office) letters(n int) []messages.DeadLetter {
+func (o *office) letters(n int) []control.DeadLetter {
 	o.t.Helper()
 	var list *control.DeadList
 	o.until(fmt.Sprintf("%d dead letters", n), func() bool {
@@ -276,7 +276,7 @@ func TestWithoutASecretTheLetterSaysSo(t *testing.T) {
 	defer serve(t, o.nc, service.Config{})()
 	o.end("past", &messages.Webhook{URL: o.url}, messages.StatusFailed)
 	l := o.letters(1)[0]
-	if l.Kind != messages.DeadWebhook || l.Run != "past" || l.Error.Code != messages.CodeWebhookFailed || !strings.Contains(l.Error.Message, "LONGSHORE_WEBHOOK_SECRET") {
+	if l.Kind != control.DeadWebhook || l.Run != "past" || l.Error.Code != messages.CodeWebhookFailed || !strings.Contains(l.Error.Message, "LONGSHORE_WEBHOOK_SECRET") {
 		t.Errorf("%+v", l)
 	}
 }
@@ -290,7 +290,7 @@ func TestFailingWebhooksDie(t *testing.T) {
 	o.end("r", &messages.Webhook{URL: o.url}, messages.StatusFailed)
 	first := o.next()
 	l := o.letters(1)[0]
-	if l.Kind != messages.DeadWebhook || l.Tenant != messages.DefaultTenant || l.Run != "r" || l.Attempts < 3 || !strings.Contains(l.Error.Message, "answered 500") {
+	if l.Kind != control.DeadWebhook || l.Tenant != messages.DefaultTenant || l.Run != "r" || l.Attempts < 3 || !strings.Contains(l.Error.Message, "answered 500") {
 		t.Errorf("%+v", l)
 	}
 	if data, _ := json.Marshal(l); bytes.Contains(data, []byte("hidden")) {
@@ -312,7 +312,7 @@ func TestFailingWebhooksDie(t *testing.T) {
 	}
 	o.answers(nil)
 	done, err := o.client.DeadLetters().Redrive(t.Context(), control.DeadRedrive{DeadRequest: control.DeadRequest{Seq: l.Seq}})
-	if err != nil || done.ID != first.id || done.Kind != messages.DeadWebhook {
+	if err != nil || done.ID != first.id || done.Kind != control.DeadWebhook {
 		t.Fatalf("%+v %v", done, err)
 	}
 	if again := o.next(); again.id != first.id || !bytes.Equal(again.body, first.body) {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -23,7 +23,7 @@ type Caps struct {
 
 type quotasAt struct {
 	version uint64 // grows with each change
-	of      map[messages.QuotaRef]messages.Quota
+	of      map[queue.QuotaRef]queue.Quota
 }
 
 var _ runlog.Caps = (*Caps)(nil)
@@ -42,17 +42,17 @@ func (b *Bus) NewCaps(every time.Duration) *Caps {
 func (c *Caps) Cap(line string) int { return c.now.Load().cap(line) }
 
 func (q *quotasAt) cap(line string) int {
-	of, ok := messages.QuotaOfSemaphore(line)
+	of, ok := queue.QuotaOfSemaphore(line)
 	if !ok {
 		return runlog.NoCap
 	}
 	granted := q.of[of]
 	switch {
-	case messages.IsPauseSemaphore(line) && granted.Paused != nil:
+	case queue.IsPauseSemaphore(line) && granted.Paused != nil:
 		return 0
-	case messages.IsPauseSemaphore(line) || granted.MaxRunning == 0:
+	case queue.IsPauseSemaphore(line) || granted.MaxRunning == 0:
 		return runlog.NoCap
-	case granted.Paused != nil && of.Kind == messages.QuotaTenant:
+	case granted.Paused != nil && of.Kind == queue.QuotaTenant:
 		return 0 // whom it was given to would only go and wait for the end of the pause
 	default:
 		return granted.MaxRunning
@@ -72,7 +72,7 @@ func (c *Caps) Load(ctx context.Context) (wider []string, err error) {
 	now := &quotasAt{version, all}
 	c.now.Store(now)
 	for of := range old.of {
-		for _, line := range []string{string(of.Kind) + "." + of.Name, messages.PauseSemaphore(of)} {
+		for _, line := range []string{string(of.Kind) + "." + of.Name, queue.PauseSemaphore(of)} {
 			before, after := old.cap(line), now.cap(line)
 			if before != runlog.NoCap && (after == runlog.NoCap || after > before) {
 				wider = append(wider, line)
@@ -129,7 +129,7 @@ func (c *Caps) lookAt(ctx context.Context, lines []string, look func(ctx context
 }
 
 // Granted are all quotas, and a number that grows with each change. They are not to be changed.
-func (c *Caps) Granted() (map[messages.QuotaRef]messages.Quota, uint64) {
+func (c *Caps) Granted() (map[queue.QuotaRef]queue.Quota, uint64) {
 	q := c.now.Load()
 	return q.of, q.version
 }

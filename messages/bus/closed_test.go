@@ -8,10 +8,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // What is tried again ends with its connection, and not with its budget or the wait before the next attempt.
@@ -25,7 +25,7 @@ func TestRetriesEndWithTheConnection(t *testing.T) {
 	ctx := bustest.Context(t)
 	tried, waited := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, _, err := semaphores.New(b).First(ctx, messages.WorkerList)
+		_, _, err := semaphores.New(b).First(ctx, queue.WorkerList)
 		tried <- err
 	}()
 	go func() { waited <- b.Rest(ctx, time.Hour) }()

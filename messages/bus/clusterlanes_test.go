@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // again tries until it works: for as long as a cluster has no leader, requests fail.
@@ -65,7 +66,7 @@ func TestLanesOnAClusterThatLosesAServer(t *testing.T) {
 	take := func(tenant string, n int) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		for d, err := range tasks.Take(ctx, messages.Lane{Priority: messages.PriorityNormal, Tenant: tenant}, n) {
+		for d, err := range tasks.Take(ctx, queue.Lane{Priority: messages.PriorityNormal, Tenant: tenant}, n) {
 			if err != nil {
 				return err
 			}

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // Depth is what waits in a lane.
 type Depth struct {
-	messages.Lane
+	queue.Lane
 	Queued   int
 	InFlight int
 	Oldest   time.Time // when the first of the queued ones was stored; zero: none, or it was not asked
@@ -32,7 +32,7 @@ func (b *Bus) Depths(ctx context.Context, n int) ([]Depth, error) {
 	slices.SortFunc(all, func(x, y LaneState) int {
 		return cmp.Or(cmp.Compare(y.Queued, x.Queued), cmp.Compare(y.InFlight, x.InFlight), cmp.Compare(x.Lane.String(), y.Lane.String()))
 	})
-	ask := map[messages.Lane]bool{}
+	ask := map[queue.Lane]bool{}
 	starved := slices.Clone(all[min(n, len(all)):])
 	slices.SortFunc(starved, func(x, y LaneState) int { return x.Active.Compare(y.Active) })
 	for _, s := range slices.Concat(all[:min(n, len(all))], starved[:min(n, len(starved))]) {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 const (
@@ -26,32 +26,32 @@ type grants struct {
 	reading singleflight.Group
 
 	mu      sync.Mutex
-	of      map[messages.QuotaRef]*grant // maxQuotas at most
-	whole   bool                         // what is not in of was not granted
-	seen    uint64                       // the revision of the bucket up to which changes were noticed
-	until   time.Time                    // when to look for changes again
-	listed  uint64                       // the revision at which the bucket was listed
-	changes uint64                       // counts the changes that this process made
-	version uint64                       // counts the revisions that were read
+	of      map[queue.QuotaRef]*grant // maxQuotas at most
+	whole   bool                      // what is not in of was not granted
+	seen    uint64                    // the revision of the bucket up to which changes were noticed
+	until   time.Time                 // when to look for changes again
+	listed  uint64                    // the revision at which the bucket was listed
+	changes uint64                    // counts the changes that this process made
+	version uint64                    // counts the revisions that were read
 
-	junk  map[messages.QuotaRef]uint64 // the newest revisions that could not be read
-	found uint64                       // of those
+	junk  map[queue.QuotaRef]uint64 // the newest revisions that could not be read
+	found uint64                    // of those
 }
 
 // grant is one quota. Grants guard it.
 type grant struct {
-	messages.Quota        // the newest that could be read, or what counts in its place
-	wasRead        bool   // else it is not known
-	revision       uint64 // of the key when it was read
-	newest         uint64 // revision of the key that is known to be stored
+	queue.Quota        // the newest that could be read, or what counts in its place
+	wasRead     bool   // else it is not known
+	revision    uint64 // of the key when it was read
+	newest      uint64 // revision of the key that is known to be stored
 }
 
 func (g *grant) isCurrent() bool { return g.wasRead && g.revision >= g.newest }
 
 // Granted is what an operator granted, at most two seconds ago; nothing when no quota was set.
-func (b *Bus) Granted(ctx context.Context, of messages.QuotaRef) (messages.Quota, error) {
+func (b *Bus) Granted(ctx context.Context, of queue.QuotaRef) (queue.Quota, error) {
 	if err := b.noticeGrants(ctx, false); err != nil {
-		return messages.Quota{}, err
+		return queue.Quota{}, err
 	}
 	if q, ok := b.grants.known(of); ok {
 		return q, nil
@@ -60,13 +60,13 @@ func (b *Bus) Granted(ctx context.Context, of messages.QuotaRef) (messages.Quota
 		q, _, err := b.Quota(context.WithoutCancel(ctx), of)
 		return q, err
 	})
-	q, _ := got.(messages.Quota)
+	q, _ := got.(queue.Quota)
 	return q, err //nolint:wrapcheck // that of Quota
 }
 
 // allGranted reads all quotas that are not current, and returns those that grant or limit something. While the version
 // stays the same they do too.
-func (b *Bus) allGranted(ctx context.Context) (all map[messages.QuotaRef]messages.Quota, version uint64, err error) {
+func (b *Bus) allGranted(ctx context.Context) (all map[queue.QuotaRef]queue.Quota, version uint64, err error) {
 	if err := b.noticeGrants(ctx, true); err != nil {
 		return nil, 0, err
 	}
@@ -81,9 +81,9 @@ func (b *Bus) allGranted(ctx context.Context) (all map[messages.QuotaRef]message
 	c := &b.grants
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all = make(map[messages.QuotaRef]messages.Quota, len(c.of))
+	all = make(map[queue.QuotaRef]queue.Quota, len(c.of))
 	for of, g := range c.of {
-		if g.Quota != (messages.Quota{}) {
+		if g.Quota != (queue.Quota{}) {
 			all[of] = g.Quota
 		}
 	}
@@ -123,7 +123,7 @@ func (b *Bus) lookForGrants(ctx context.Context) error {
 	c.mu.Lock()
 	from, isEmpty := c.seen, len(c.of) == 0 && !c.whole
 	c.mu.Unlock()
-	changed := map[messages.QuotaRef]uint64{}
+	changed := map[queue.QuotaRef]uint64{}
 	all, steps := m.Seq < from, 0 // the first: another life of the bucket
 	for next := from + 1; next <= m.Seq && !isEmpty && !all; steps++ {
 		change, ok, err := b.Get(ctx, streamQuotas, Lookup{Seq: next, Next: quotasBucket.Prefix + ">"})
@@ -183,20 +183,20 @@ func (b *Bus) listGrants(ctx context.Context) error {
 }
 
 // known is what was granted; false: it must be read.
-func (c *grants) known(of messages.QuotaRef) (messages.Quota, bool) {
+func (c *grants) known(of queue.QuotaRef) (queue.Quota, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if g := c.of[of]; g != nil {
 		return g.Quota, g.isCurrent()
 	}
-	return messages.Quota{}, c.whole
+	return queue.Quota{}, c.whole
 }
 
 // unread are the quotas that must be read.
-func (c *grants) unread() []messages.QuotaRef {
+func (c *grants) unread() []queue.QuotaRef {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []messages.QuotaRef
+	var all []queue.QuotaRef
 	for of, g := range c.of {
 		if !g.isCurrent() {
 			all = append(all, of)
@@ -207,24 +207,24 @@ func (c *grants) unread() []messages.QuotaRef {
 
 // hold is the grant into which a quota is about to be read: what changes meanwhile is noticed there. Nil if there is no
 // room for it.
-func (c *grants) hold(of messages.QuotaRef) *grant {
+func (c *grants) hold(of queue.QuotaRef) *grant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.room(of)
 }
 
-func (c *grants) room(of messages.QuotaRef) *grant {
+func (c *grants) room(of queue.QuotaRef) *grant {
 	if g := c.of[of]; g != nil {
 		return g
 	}
 	if len(c.of) >= maxQuotas { // that nothing was granted is easily read again
-		maps.DeleteFunc(c.of, func(_ messages.QuotaRef, g *grant) bool { return g.Quota == messages.Quota{} && g.isCurrent() })
+		maps.DeleteFunc(c.of, func(_ queue.QuotaRef, g *grant) bool { return g.Quota == queue.Quota{} && g.isCurrent() })
 	}
 	if len(c.of) >= maxQuotas {
 		return nil
 	}
 	if c.of == nil {
-		c.of = map[messages.QuotaRef]*grant{}
+		c.of = map[queue.QuotaRef]*grant{}
 	}
 	g := &grant{}
 	c.of[of] = g
@@ -232,7 +232,7 @@ func (c *grants) room(of messages.QuotaRef) *grant {
 }
 
 // notice notes that a revision of a quota was stored.
-func (c *grants) notice(of messages.QuotaRef, revision uint64) {
+func (c *grants) notice(of queue.QuotaRef, revision uint64) {
 	g := c.of[of]
 	if g == nil && c.whole {
 		if g = c.room(of); g == nil {
@@ -261,14 +261,14 @@ func (c *grants) expire() {
 }
 
 // saw keeps what was read at a revision of the key, unless a newer one is known.
-func (c *grants) saw(of messages.QuotaRef, g *grant, q messages.Quota, revision uint64) {
+func (c *grants) saw(of queue.QuotaRef, g *grant, q queue.Quota, revision uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.junk, of)
 	c.put(g, q, revision)
 }
 
-func (c *grants) put(g *grant, q messages.Quota, revision uint64) {
+func (c *grants) put(g *grant, q queue.Quota, revision uint64) {
 	if g == nil || g.wasRead && revision < g.revision {
 		return
 	}
@@ -279,18 +279,18 @@ func (c *grants) put(g *grant, q messages.Quota, revision uint64) {
 }
 
 // insteadOf is what counts in the place of a quota that cannot be read. First: this revision was not met before.
-func (c *grants) insteadOf(of messages.QuotaRef, g *grant, m Message, revision uint64) (q messages.Quota, first bool) {
+func (c *grants) insteadOf(of queue.QuotaRef, g *grant, m Message, revision uint64) (q queue.Quota, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if first = c.junk[of] != m.Seq; first {
 		if c.junk == nil || len(c.junk) >= maxQuotas {
-			c.junk = map[messages.QuotaRef]uint64{}
+			c.junk = map[queue.QuotaRef]uint64{}
 		}
 		c.junk[of] = m.Seq
 		c.found++
 	}
-	q = messages.Quota{Paused: &messages.Pause{Reason: "what it was granted cannot be read", At: m.Time}}
-	if g != nil && g.Quota != (messages.Quota{}) {
+	q = queue.Quota{Paused: &queue.Pause{Reason: "what it was granted cannot be read", At: m.Time}}
+	if g != nil && g.Quota != (queue.Quota{}) {
 		q = g.Quota
 	}
 	c.put(g, q, revision)
@@ -305,8 +305,8 @@ func (b *Bus) UnreadableQuotas() uint64 {
 }
 
 // quotaOf is the quota of a subject of the bucket.
-func quotaOf(subject string) (messages.QuotaRef, bool) {
+func quotaOf(subject string) (queue.QuotaRef, bool) {
 	kind, name, _ := strings.Cut(strings.TrimPrefix(subject, quotasBucket.Prefix), ".")
-	of := messages.QuotaRef{Kind: messages.QuotaKind(kind), Name: name}
+	of := queue.QuotaRef{Kind: queue.QuotaKind(kind), Name: name}
 	return of, of.Check() == nil
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/longshore-run/longshore/deploy/embedded"
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
-func tenantRef(name string) messages.QuotaRef {
-	return messages.QuotaRef{Kind: messages.QuotaTenant, Name: name}
+func tenantRef(name string) queue.QuotaRef {
+	return queue.QuotaRef{Kind: queue.QuotaTenant, Name: name}
 }
 
 // quotaReads counts the requests for messages of the bucket of quotas over connections. The server may answer a request
@@ -70,7 +70,7 @@ func TestGrantsCostOneLook(t *testing.T) {
 			t.Errorf("%d requests, want %d", n, want)
 		}
 	}
-	put := func(name string, q messages.Quota) {
+	put := func(name string, q queue.Quota) {
 		t.Helper()
 		if _, err := other.PutQuota(bustest.Context(t), tenantRef(name), q, "root", nil); err != nil {
 			t.Fatal(err)
@@ -78,12 +78,12 @@ func TestGrantsCostOneLook(t *testing.T) {
 		count()
 	}
 	for i := 1; i < tenants; i++ {
-		put(fmt.Sprint("t", i), messages.Quota{Weight: i})
+		put(fmt.Sprint("t", i), queue.Quota{Weight: i})
 	}
 	granted(1 + tenants) // a look, and each of them
 	granted(1)           // a look
-	put("t3", messages.Quota{Weight: 3, MaxRunning: 1})
-	put("else", messages.Quota{Weight: 1})
+	put("t3", queue.Quota{Weight: 3, MaxRunning: 1})
+	put("else", queue.Quota{Weight: 1})
 	granted(1 + 2 + 1) // a look, the two changes, and the one that was read before
 }
 
@@ -101,7 +101,7 @@ func TestCapsAndGrantsAgree(t *testing.T) {
 	ctx := bustest.Context(t)
 	ann := tenantRef("ann")
 	caps := b.NewCaps(0)
-	agree := func(want messages.Quota, limit int, wider ...string) {
+	agree := func(want queue.Quota, limit int, wider ...string) {
 		t.Helper()
 		got, err := caps.Load(ctx)
 		if err != nil || !slices.Equal(got, wider) || caps.Cap("tenant.ann") != limit {
@@ -111,25 +111,25 @@ func TestCapsAndGrantsAgree(t *testing.T) {
 			t.Fatalf("granted %+v, %v; the caps have %+v", q, err, want)
 		}
 	}
-	put := func(q messages.Quota) {
+	put := func(q queue.Quota) {
 		t.Helper()
 		if _, err := other.PutQuota(ctx, ann, q, "root", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	agree(messages.Quota{}, runlog.NoCap)
-	put(messages.Quota{MaxRunning: 2})
-	agree(messages.Quota{MaxRunning: 2}, 2)
-	put(messages.Quota{MaxRunning: 1})
+	agree(queue.Quota{}, runlog.NoCap)
+	put(queue.Quota{MaxRunning: 2})
+	agree(queue.Quota{MaxRunning: 2}, 2)
+	put(queue.Quota{MaxRunning: 1})
 	if _, _, err := b.Quota(ctx, ann); err != nil { // a read in between hides no change from the caps
 		t.Fatal(err)
 	}
-	put(messages.Quota{MaxRunning: 3})
-	agree(messages.Quota{MaxRunning: 3}, 3, "tenant.ann")
+	put(queue.Quota{MaxRunning: 3})
+	agree(queue.Quota{MaxRunning: 3}, 3, "tenant.ann")
 	if err := other.DeleteQuota(ctx, ann, "root", nil); err != nil {
 		t.Fatal(err)
 	}
-	agree(messages.Quota{}, runlog.NoCap, "tenant.ann")
+	agree(queue.Quota{}, runlog.NoCap, "tenant.ann")
 }
 
 // More changes than are looked at one by one, and a bucket that began anew, lose nothing.
@@ -187,7 +187,7 @@ func TestGrantsAreBounded(t *testing.T) {
 	}
 	b.HoldGrants(bus.MaxQuotas)
 	for limit := range 5 {
-		want := messages.Quota{MaxQueued: limit + 1}
+		want := queue.Quota{MaxQueued: limit + 1}
 		for _, name := range []string{"ann", "ben", "cem", "dee"} {
 			if _, err := other.PutQuota(ctx, tenantRef(name), want, "root", nil); err != nil {
 				t.Fatal(err)
@@ -215,7 +215,7 @@ func TestGrantsUnderConcurrency(t *testing.T) {
 		of := tenantRef(fmt.Sprint("t", i))
 		writers.Go(func() {
 			for n := range changes {
-				if _, err := other.PutQuota(ctx, of, messages.Quota{MaxRunning: n + 1}, "root", nil); err != nil {
+				if _, err := other.PutQuota(ctx, of, queue.Quota{MaxRunning: n + 1}, "root", nil); err != nil {
 					t.Error(err)
 				}
 			}
@@ -277,7 +277,7 @@ func TestOwnGrantsCountAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		want := messages.Quota{MaxRunning: n + 1}
+		want := queue.Quota{MaxRunning: n + 1}
 		if _, err := b.PutQuota(ctx, ann, want, "root", nil); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 const (
@@ -25,26 +25,26 @@ const (
 // and anybody with the permission may make them up.
 //
 // A message whose priority or tenant is none is in no lane: for it stored is called with the zero Lane.
-func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64), spilled func(l messages.Lane), listening func()) error {
+func (b *Bus) Hints(ctx context.Context, stored func(l queue.Lane, seq uint64), spilled func(l queue.Lane), listening func()) error {
 	closed := make(chan struct{}, 2)
 	var subs []*nats.Subscription
 	for subject, f := range map[string]nats.MsgHandler{
-		messages.HintSubjects: func(m *nats.Msg) {
+		queue.HintSubjects: func(m *nats.Msg) {
 			seq, _ := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64) // 0: not known
-			l, _ := messages.LaneOfHint(m.Subject)
+			l, _ := queue.LaneOfHint(m.Subject)
 			stored(l, seq)
 		},
-		messages.SpillSubject: func(m *nats.Msg) {
+		queue.SpillSubject: func(m *nats.Msg) {
 			lines := strings.SplitN(string(m.Data), "\n", maxSpill+1)
 			for _, line := range lines[:min(maxSpill, len(lines))] {
-				if l, ok := messages.ParseLane(line); ok {
+				if l, ok := queue.ParseLane(line); ok {
 					spilled(l)
 				}
 			}
 		},
 	} {
 		group := ""
-		if subject == messages.HintSubjects {
+		if subject == queue.HintSubjects {
 			group = hintGroup
 		}
 		sub, err := b.nc.QueueSubscribe(subject, group, f)
@@ -78,7 +78,7 @@ func (b *Bus) Hints(ctx context.Context, stored func(l messages.Lane, seq uint64
 }
 
 // Spill tells all workers that lanes have work. It is not stored and may be lost.
-func (b *Bus) Spill(lanes []messages.Lane) error {
+func (b *Bus) Spill(lanes []queue.Lane) error {
 	for len(lanes) > 0 {
 		n := min(maxSpill, len(lanes))
 		var text strings.Builder
@@ -88,7 +88,7 @@ func (b *Bus) Spill(lanes []messages.Lane) error {
 			}
 			text.WriteString(l.String())
 		}
-		if err := b.nc.Publish(messages.SpillSubject, []byte(text.String())); err != nil {
+		if err := b.nc.Publish(queue.SpillSubject, []byte(text.String())); err != nil {
 			return fmt.Errorf("tell of lanes: %w", err)
 		}
 		lanes = lanes[n:]

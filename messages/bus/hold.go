@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -21,7 +22,7 @@ func (b *Bus) HoldStart(ctx context.Context, run messages.Ref, published, now ti
 		return nil, err
 	}
 	return &record.Parked{
-		Reason: messages.ParkQuota, Limit: messages.QuotaPerMinute, Until: &at, Again: !sure,
+		Reason: queue.ParkQuota, Limit: queue.QuotaPerMinute, Until: &at, Again: !sure,
 		Question: fmt.Sprintf("tenant %s may submit %d tasks in a minute", run.Tenant, q.PerMinute),
 	}, nil
 }
@@ -34,7 +35,7 @@ func (b *Bus) HoldCall(ctx context.Context, run messages.Ref, now time.Time) (*r
 		return nil, err
 	}
 	return &record.Parked{
-		Reason: messages.ParkQuota, Limit: limit, Until: &until, Question: "tenant " + run.Tenant + ": " + text,
+		Reason: queue.ParkQuota, Limit: limit, Until: &until, Question: "tenant " + run.Tenant + ": " + text,
 	}, nil
 }
 
@@ -54,7 +55,7 @@ func (b *Bus) ceiling(ctx context.Context, tenant string, now time.Time) (limit,
 // Freed reports whether a run that is parked for a quota may go on before its time, because the limit was raised or taken
 // away.
 func (b *Bus) Freed(ctx context.Context, run messages.Ref, p *record.Parked, now time.Time) (bool, error) {
-	if p.Limit == messages.QuotaPerMinute {
+	if p.Limit == queue.QuotaPerMinute {
 		q, err := b.Granted(ctx, tenantQuota(run.Tenant))
 		return err == nil && q.PerMinute == 0, err
 	}
@@ -62,6 +63,6 @@ func (b *Bus) Freed(ctx context.Context, run messages.Ref, p *record.Parked, now
 	return err == nil && limit == "", err
 }
 
-func tenantQuota(tenant string) messages.QuotaRef {
-	return messages.QuotaRef{Kind: messages.QuotaTenant, Name: tenant}
+func tenantQuota(tenant string) queue.QuotaRef {
+	return queue.QuotaRef{Kind: queue.QuotaTenant, Name: tenant}
 }

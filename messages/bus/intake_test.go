@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // hand publishes to INTAKE, as what a tenant publishes comes there, and returns the acknowledgement.
@@ -65,7 +66,7 @@ func takeAllIn(t *testing.T, b *bus.Bus, nc *nats.Conn) {
 // Intake passes body, trace and id on in the order of the stream, with a hint, and no other header.
 func TestIntake(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	hints, err := nc.SubscribeSync(messages.HintSubjects)
+	hints, err := nc.SubscribeSync(queue.HintSubjects)
 	if err != nil {
 		t.Fatal(err)
 	}

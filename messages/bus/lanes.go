@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 const (
@@ -34,7 +35,7 @@ const (
 var ErrLanesFull = errors.New("no room for another lane: " + strconv.Itoa(maxLanes) + " have tasks")
 
 // laneConsumer is the name of the consumer behind a lane.
-func laneConsumer(l messages.Lane) string {
+func laneConsumer(l queue.Lane) string {
 	if l.Wakes() {
 		return ConsumerWorkers
 	}
@@ -42,18 +43,18 @@ func laneConsumer(l messages.Lane) string {
 }
 
 // laneOfConsumer undoes laneConsumer.
-func laneOfConsumer(name string) (messages.Lane, bool) {
+func laneOfConsumer(name string) (queue.Lane, bool) {
 	if name == ConsumerWorkers {
-		return messages.WakeLane(), true
+		return queue.WakeLane(), true
 	}
 	rest, ok := strings.CutPrefix(name, lanePrefix)
 	priority, tenant, _ := strings.Cut(rest, "_")
-	l, valid := messages.LaneOf(messages.Priority(priority), tenant)
+	l, valid := queue.LaneOf(messages.Priority(priority), tenant)
 	return l, ok && valid && !l.Wakes()
 }
 
 // laneConfig is the consumer behind a lane.
-func laneConfig(l messages.Lane, ackWait time.Duration) jetstream.ConsumerConfig {
+func laneConfig(l queue.Lane, ackWait time.Duration) jetstream.ConsumerConfig {
 	c := jetstream.ConsumerConfig{
 		Durable: laneConsumer(l), Name: laneConsumer(l), Description: "A tenant's tasks at a priority.",
 		DeliverPolicy: jetstream.DeliverAllPolicy, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxDeliver: -1,
@@ -70,7 +71,7 @@ func laneConfig(l messages.Lane, ackWait time.Duration) jetstream.ConsumerConfig
 
 // LaneState is a lane as the server counts it.
 type LaneState struct {
-	Lane     messages.Lane
+	Lane     queue.Lane
 	Queued   int       // messages that were given to nobody
 	InFlight int       // messages that were given to somebody, and not acked
 	Active   time.Time // when one was given last, or the lane was made
@@ -134,7 +135,7 @@ func (b *Bus) Oldest(ctx context.Context, s LaneState) (at time.Time, ok bool, e
 }
 
 // MakeLane makes a lane, unless it is there. ErrLanesFull: there is no room, and no empty lane that could be removed.
-func (b *Bus) MakeLane(ctx context.Context, l messages.Lane, ackWait time.Duration) error {
+func (b *Bus) MakeLane(ctx context.Context, l queue.Lane, ackWait time.Duration) error {
 	err := b.makeLane(ctx, l, ackWait)
 	if Refused(err, codeMaxConsumers) {
 		if err := b.makeRoom(ctx); err != nil {
@@ -154,7 +155,7 @@ func (b *Bus) MakeLane(ctx context.Context, l messages.Lane, ackWait time.Durati
 	}
 }
 
-func (b *Bus) makeLane(ctx context.Context, l messages.Lane, ackWait time.Duration) error {
+func (b *Bus) makeLane(ctx context.Context, l queue.Lane, ackWait time.Duration) error {
 	config := laneConfig(l, ackWait)
 	subject := "CONSUMER.CREATE." + StreamTasks + "." + config.Name
 	if config.FilterSubject != "" {
@@ -190,12 +191,12 @@ func (b *Bus) makeRoom(ctx context.Context) error {
 
 // RepairLanes makes lanes for messages in the queue that have none, a thousand at most, and returns them. It reads the
 // subjects of all that is queued. Strays are messages whose priority or tenant is none, for which there is no lane.
-func (b *Bus) RepairLanes(ctx context.Context, ackWait time.Duration) (made []messages.Lane, strays []Queued, err error) {
+func (b *Bus) RepairLanes(ctx context.Context, ackWait time.Duration) (made []queue.Lane, strays []Queued, err error) {
 	all, err := b.Lanes(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	known := map[messages.Lane]bool{}
+	known := map[queue.Lane]bool{}
 	for _, s := range all {
 		known[s.Lane] = true
 	}
@@ -204,7 +205,7 @@ func (b *Bus) RepairLanes(ctx context.Context, ackWait time.Duration) (made []me
 			return made, strays, fmt.Errorf("list what is queued: %w", err)
 		}
 		t := strings.Split(subject, ".")
-		l, ok := messages.LaneOf(messages.Priority(t[1]), t[3])
+		l, ok := queue.LaneOf(messages.Priority(t[1]), t[3])
 		switch {
 		case ok && known[l]:
 		case ok:
@@ -239,7 +240,7 @@ func (b *Bus) stray(ctx context.Context, at Lookup) (q Queued, ok bool, err erro
 	if len(t) != 5 || t[0] != "lanes" {
 		return Queued{}, false, nil
 	}
-	_, laned := messages.LaneOf(messages.Priority(t[1]), t[3])
+	_, laned := queue.LaneOf(messages.Priority(t[1]), t[3])
 	return Queued{Subject: m.Subject, Body: m.Data, At: m.Time, Seq: m.Seq}, !laned, nil
 }
 
@@ -267,7 +268,7 @@ func (b *Bus) withUnmade(ctx context.Context, lanes []LaneState) ([]LaneState, e
 	if err != nil {
 		return nil, fmt.Errorf("count what is queued: %w", err)
 	}
-	made := map[messages.Lane]bool{}
+	made := map[queue.Lane]bool{}
 	for _, s := range lanes {
 		made[s.Lane] = true
 		total -= s.Queued + s.InFlight
@@ -275,13 +276,13 @@ func (b *Bus) withUnmade(ctx context.Context, lanes []LaneState) ([]LaneState, e
 	if total <= 0 {
 		return lanes, nil
 	}
-	unmade := map[messages.Lane]int{}
+	unmade := map[queue.Lane]int{}
 	for subject, err := range b.Subjects(ctx, StreamTasks, queued) {
 		if err != nil {
 			return nil, fmt.Errorf("list what is queued: %w", err)
 		}
 		t := strings.Split(subject, ".")
-		if l, ok := messages.LaneOf(messages.Priority(t[1]), t[3]); ok && !made[l] {
+		if l, ok := queue.LaneOf(messages.Priority(t[1]), t[3]); ok && !made[l] {
 			unmade[l]++
 		}
 	}
@@ -303,7 +304,7 @@ func (b *Bus) LaneList(ctx context.Context, req control.LanesRequest) (*control.
 	all = slices.DeleteFunc(all, func(s LaneState) bool {
 		return req.Tenant != "" && s.Lane.Tenant != req.Tenant || !req.All && s.Queued+s.InFlight == 0
 	})
-	order := []messages.Priority{messages.WakeLane().Priority, messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow}
+	order := []messages.Priority{queue.WakeLane().Priority, messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow}
 	rank := func(p messages.Priority) int { return slices.Index(order, p) }
 	slices.SortFunc(all, func(x, y LaneState) int {
 		return cmp.Or(cmp.Compare(rank(x.Lane.Priority), rank(y.Lane.Priority)), cmp.Compare(y.Queued, x.Queued),

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // Streams of before there were lanes are changed in place, and what is queued in them is found.
@@ -64,7 +65,7 @@ func TestLaneList(t *testing.T) {
 	if _, _, err := b.RepairLanes(bustest.Context(t), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	for range bustest.Values(t, mustTasks(t, b).Take(bustest.Context(t), messages.Lane{Priority: messages.PriorityHigh, Tenant: "acme"}, 1)) {
+	for range bustest.Values(t, mustTasks(t, b).Take(bustest.Context(t), queue.Lane{Priority: messages.PriorityHigh, Tenant: "acme"}, 1)) {
 		t.Log("one is in flight")
 	}
 	list, err := b.LaneList(bustest.Context(t), control.LanesRequest{})

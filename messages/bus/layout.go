@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 )
 
 // The streams and buckets of the roles. Setup makes all of them, so their settings are here and not with the roles.
@@ -140,7 +141,7 @@ func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
 func logs(c jetstream.StreamConfig, s Streams) jetstream.StreamConfig {
 	c.Name, c.Description = StreamLogs, "What processes log about runs."
 	c.Subjects = []string{"logs.*.*"}
-	c.MaxMsgsPerSubject = messages.MaxLogEntries
+	c.MaxMsgsPerSubject = logentry.MaxLogEntries
 	c.MaxAge = cmp.Or(s.LogsMaxAge, defaultLogsMaxAge)
 	c.MaxBytes = cmp.Or(s.LogsMaxBytes, DefaultLogsMaxBytes)
 	c.MaxConsumers = maxWatchers

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Consumers that dispatchers share are made again when somebody has removed them, and what was stored meanwhile comes.
@@ -64,7 +65,7 @@ func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 						}
 					}
 				}()
-				return schedules.New(b).Dues(ctx, func(context.Context, messages.Due) error { return nil })
+				return schedules.New(b).Dues(ctx, func(context.Context, control.Due) error { return nil })
 			},
 			put: func(t *testing.T, _ *bus.Bus, nc *nats.Conn, name string) {
 				t.Helper()

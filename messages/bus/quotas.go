@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Quota is what an operator granted, with its revision; nothing, no limit and 0, when nobody said anything. What is stored and
 // cannot be read lifts no limit: what this process read before it goes on to count, and if that is nothing it is a pause.
-func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota, revision uint64, err error) {
+func (b *Bus) Quota(ctx context.Context, of queue.QuotaRef) (q queue.Quota, revision uint64, err error) {
 	if err := of.Check(); err != nil {
 		return q, 0, err
 	}
@@ -25,7 +25,7 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 		q, _ := b.grants.insteadOf(of, g, top, top.Seq)
 		return q, top.Seq, nil
 	case !ok, IsRemoved(m):
-		b.grants.saw(of, g, messages.Quota{}, top.Seq)
+		b.grants.saw(of, g, queue.Quota{}, top.Seq)
 		return q, 0, nil
 	}
 	if err := strict.Decode(m.Data, &q); err != nil {
@@ -41,7 +41,7 @@ func (b *Bus) Quota(ctx context.Context, of messages.QuotaRef) (q messages.Quota
 
 // PutQuota stores a quota. It fails with messages.ErrRevision when ifRevision, unless it is nil, is not its newest
 // revision.
-func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quota, by string, ifRevision *uint64) (control.Change, error) {
+func (b *Bus) PutQuota(ctx context.Context, of queue.QuotaRef, q queue.Quota, by string, ifRevision *uint64) (control.Change, error) {
 	if err := of.Check(); err != nil {
 		return control.Change{}, err
 	}
@@ -62,7 +62,7 @@ func (b *Bus) PutQuota(ctx context.Context, of messages.QuotaRef, q messages.Quo
 
 // DeleteQuota takes all limits away; nothing happens when there are none. It fails with messages.ErrRevision when
 // ifRevision, unless it is nil, is not its newest revision.
-func (b *Bus) DeleteQuota(ctx context.Context, of messages.QuotaRef, by string, ifRevision *uint64) error {
+func (b *Bus) DeleteQuota(ctx context.Context, of queue.QuotaRef, by string, ifRevision *uint64) error {
 	if err := of.Check(); err != nil {
 		return err
 	}
@@ -102,4 +102,4 @@ func (b *Bus) QuotaStates(ctx context.Context) ([]control.QuotaState, error) {
 	return out, nil
 }
 
-func quotaKey(of messages.QuotaRef) string { return string(of.Kind) + "." + of.Name }
+func quotaKey(of queue.QuotaRef) string { return string(of.Kind) + "." + of.Name }

@@ -7,18 +7,19 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 func TestQuotas(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	ctx := t.Context()
-	ann := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "ann"}
+	ann := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "ann"}
 	q, revision, err := b.Quota(ctx, ann)
-	if err != nil || revision != 0 || q != (messages.Quota{}) {
+	if err != nil || revision != 0 || q != (queue.Quota{}) {
 		t.Fatalf("got %+v, %d, %v before anybody said anything", q, revision, err)
 	}
-	want := messages.Quota{Weight: 3, MaxQueued: 10}
+	want := queue.Quota{Weight: 3, MaxQueued: 10}
 	if _, err := b.PutQuota(ctx, ann, want, "root", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -27,14 +28,14 @@ func TestQuotas(t *testing.T) {
 		t.Fatalf("got %+v, %d, %v", q, revision, err)
 	}
 	stale := revision + 1
-	if _, err := b.PutQuota(ctx, ann, messages.Quota{}, "root", &stale); !errors.Is(err, messages.ErrRevision) {
+	if _, err := b.PutQuota(ctx, ann, queue.Quota{}, "root", &stale); !errors.Is(err, messages.ErrRevision) {
 		t.Errorf("got %v for a change of what has changed", err)
 	}
 	var field *messages.FieldError
-	if _, err := b.PutQuota(ctx, ann, messages.Quota{Weight: -1}, "root", nil); !errors.As(err, &field) {
+	if _, err := b.PutQuota(ctx, ann, queue.Quota{Weight: -1}, "root", nil); !errors.As(err, &field) {
 		t.Errorf("got %v for a weight of -1", err)
 	}
-	if _, _, err := b.Quota(ctx, messages.QuotaRef{Kind: "tenant", Name: "*"}); !errors.As(err, &field) {
+	if _, _, err := b.Quota(ctx, queue.QuotaRef{Kind: "tenant", Name: "*"}); !errors.As(err, &field) {
 		t.Errorf("got %v for a name with a star", err)
 	}
 	if all, err := b.QuotaStates(ctx); err != nil || len(all) != 1 || all[0].QuotaRef != ann || all[0].Quota != want {
@@ -53,9 +54,9 @@ func TestJunkLiftsNoQuota(t *testing.T) {
 	s := bustest.Start(t)
 	b, nc := bustest.Open(t, s, bus.Config{})
 	ctx := bustest.Context(t)
-	ann, ben := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "ann"}, messages.QuotaRef{Kind: messages.QuotaAgent, Name: "ben"}
-	want := messages.Quota{MaxRunning: 3}
-	for _, of := range []messages.QuotaRef{ann, ben} {
+	ann, ben := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "ann"}, queue.QuotaRef{Kind: queue.QuotaAgent, Name: "ben"}
+	want := queue.Quota{MaxRunning: 3}
+	for _, of := range []queue.QuotaRef{ann, ben} {
 		if _, err := b.PutQuota(ctx, of, want, "root", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +66,7 @@ func TestJunkLiftsNoQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, junk := range []string{`{"stream":"TASKS","seq":1}`, `{`, `null`, ``} {
-		for _, of := range []messages.QuotaRef{ann, ben} {
+		for _, of := range []queue.QuotaRef{ann, ben} {
 			if _, err := bustest.NewJetStream(t, nc).Publish(ctx, "$KV.QUOTAS."+string(of.Kind)+"."+of.Name, []byte(junk)); err != nil {
 				t.Fatal(err)
 			}
@@ -89,8 +90,8 @@ func TestJunkLiftsNoQuota(t *testing.T) {
 		t.Errorf("granted at the start: %+v, %v", q, err)
 	}
 	begun := fresh.NewCaps(0)
-	if _, err := begun.Load(ctx); err != nil || begun.Cap(messages.PauseSemaphore(ann)) != 0 || begun.Cap(messages.PauseSemaphore(ben)) != 0 {
-		t.Errorf("caps at the start: %d and %d, %v", begun.Cap(messages.PauseSemaphore(ann)), begun.Cap(messages.PauseSemaphore(ben)), err)
+	if _, err := begun.Load(ctx); err != nil || begun.Cap(queue.PauseSemaphore(ann)) != 0 || begun.Cap(queue.PauseSemaphore(ben)) != 0 {
+		t.Errorf("caps at the start: %d and %d, %v", begun.Cap(queue.PauseSemaphore(ann)), begun.Cap(queue.PauseSemaphore(ben)), err)
 	}
 	if n := fresh.UnreadableQuotas(); n != 2 {
 		t.Errorf("%d were met, want 2", n)
@@ -100,7 +101,7 @@ func TestJunkLiftsNoQuota(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.PutQuota(ctx, ann, messages.Quota{MaxRunning: 1}, "root", &revision); err != nil {
+	if _, err := b.PutQuota(ctx, ann, queue.Quota{MaxRunning: 1}, "root", &revision); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.DeleteQuota(ctx, ben, "root", nil); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
@@ -103,7 +104,7 @@ func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court 
 	c.reader = open(bus.Config{Keys: keys})
 	c.honest = controllerOf(open(bus.Config{Signer: signer, Keys: keys}))
 	c.append(c.forger, &record.Started{Task: *bustest.NewTask(c.run)}, &record.Claimed{Claim: "a", Worker: "w", Ticket: 1}, &record.StepStarted{Step: 1})
-	c.park = c.append(c.forger, &record.Parked{Reason: messages.ParkApproval, Call: call, Approval: &messages.Approval{
+	c.park = c.append(c.forger, &record.Parked{Reason: queue.ParkApproval, Call: call, Approval: &messages.Approval{
 		Agent: "a", Step: 1, Tool: "x", Arguments: "{}", Hash: messages.HashArguments("{}"),
 	}})
 	return c

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // Where there are control keys, what nobody signed changes neither keys nor agents, prompts, quotas or pauses: what a
@@ -33,8 +34,8 @@ func TestForgedRevisions(t *testing.T) {
 	if _, _, err := cat.PutPrompt(ctx, control.PromptPut{Prompt: messages.Prompt{ID: "hello", Text: "Be kind."}}); err != nil {
 		t.Fatal(err)
 	}
-	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
-	if _, err := b.PutQuota(ctx, of, messages.Quota{PerMinute: 5}, "ann", nil); err != nil {
+	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}
+	if _, err := b.PutQuota(ctx, of, queue.Quota{PerMinute: 5}, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	js, err := jetstream.New(nc)
@@ -89,7 +90,7 @@ func TestForgedRevisions(t *testing.T) {
 			if q, _, err := b.Quota(ctx, of); err != nil || q.PerMinute != 5 {
 				t.Errorf("quota %+v, %v", q, err)
 			}
-			if q, _, err := b.Quota(ctx, messages.QuotaRef{Kind: messages.QuotaTenant, Name: "harbour"}); err != nil || q.Paused == nil {
+			if q, _, err := b.Quota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "harbour"}); err != nil || q.Paused == nil {
 				t.Errorf("what nobody granted is %+v, %v, want a pause", q, err)
 			}
 			if b.IgnoredRevisions() == 0 {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -119,7 +120,7 @@ type spent struct {
 }
 
 func (s spent) dollars() (today, month float64, err error) {
-	return float64(s.today) * messages.Nano, float64(s.month) * messages.Nano, nil
+	return float64(s.today) * queue.Nano, float64(s.month) * queue.Nano, nil
 }
 
 // spentCache holds what was read lately, and what this process has spent since.

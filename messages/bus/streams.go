@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // Streams and the consumer of the workers.
@@ -256,7 +256,7 @@ func transform(c jetstream.StreamConfig) string {
 
 // ensureConsumer creates the consumer of wake-ups, or checks the one that exists. In earlier versions it had all tasks.
 func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Duration) error {
-	want := laneConfig(messages.WakeLane(), ackWait)
+	want := laneConfig(queue.WakeLane(), ackWait)
 	consumer, err := js.Consumer(ctx, StreamTasks, ConsumerWorkers)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumer, err = js.CreateConsumer(ctx, StreamTasks, want)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 const (
@@ -65,7 +66,7 @@ type Delivery struct {
 // Take asks a lane for up to n messages and yields those that are there, without waiting for more. It makes the lane if
 // it is not there: ErrLanesFull is when that cannot be done. Messages that were on their way to a caller that stops
 // early are handed back, or delivered again after the ack wait.
-func (t *Tasks) Take(ctx context.Context, l messages.Lane, n int) iter.Seq2[*Delivery, error] {
+func (t *Tasks) Take(ctx context.Context, l queue.Lane, n int) iter.Seq2[*Delivery, error] {
 	return func(yield func(*Delivery, error) bool) {
 		r := take{bus: t.bus, ackWait: t.AckWait, lane: l, left: n}
 		err := r.request(ctx, yield)
@@ -81,7 +82,7 @@ func (t *Tasks) Take(ctx context.Context, l messages.Lane, n int) iter.Seq2[*Del
 }
 
 // Make is Bus.MakeLane with the fleet's ack wait, and does not wait long.
-func (t *Tasks) Make(ctx context.Context, l messages.Lane) error {
+func (t *Tasks) Make(ctx context.Context, l queue.Lane) error {
 	ctx, cancel := context.WithTimeout(ctx, takeWait)
 	defer cancel()
 	return t.bus.MakeLane(ctx, l, t.AckWait)
@@ -91,7 +92,7 @@ func (t *Tasks) Make(ctx context.Context, l messages.Lane) error {
 type take struct {
 	bus     *Bus
 	ackWait time.Duration
-	lane    messages.Lane
+	lane    queue.Lane
 	left    int
 	stopped bool      // by its caller
 	asked   time.Time // when the newest page was asked for

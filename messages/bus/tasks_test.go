@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 func submitMany(tb testing.TB, b *bus.Bus, from, to int) {
@@ -36,15 +37,15 @@ func mustTasks(tb testing.TB, b *bus.Bus) *bus.Tasks {
 	return tasks
 }
 
-func acmeLane() messages.Lane {
-	return messages.Lane{Priority: messages.PriorityNormal, Tenant: "acme"}
+func acmeLane() queue.Lane {
+	return queue.Lane{Priority: messages.PriorityNormal, Tenant: "acme"}
 }
 
 func TestTakeEnds(t *testing.T) {
 	t.Parallel()
 	b, _ := bustest.OpenNew(t)
 	tasks := mustTasks(t, b)
-	for _, l := range []messages.Lane{acmeLane(), messages.WakeLane(), acmeLane()} { // without the lane, and with it
+	for _, l := range []queue.Lane{acmeLane(), queue.WakeLane(), acmeLane()} { // without the lane, and with it
 		for d := range bustest.Values(t, tasks.Take(bustest.Context(t), l, 5)) {
 			t.Errorf("%s: got %v", l, d)
 		}
@@ -269,7 +270,7 @@ func TestRemovedLanesAreMadeAgain(t *testing.T) {
 	if _, err := b.Tasks(bustest.Context(t)); !errors.As(err, &api) || !strings.Contains(err.Error(), "is one running?") {
 		t.Errorf("got %v", err)
 	}
-	for _, l := range []messages.Lane{acmeLane(), messages.WakeLane()} {
+	for _, l := range []queue.Lane{acmeLane(), queue.WakeLane()} {
 		n := 0
 		for range bustest.Values(t, tasks.Take(bustest.Context(t), l, 5)) {
 			n++

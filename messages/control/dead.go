@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
@@ -34,12 +35,12 @@ type DeadRequest struct {
 // DeadFilter says which dead letters are meant. Unaddressed: those that name no tenant, instead of a tenant's; they are
 // the operator's.
 type DeadFilter struct {
-	Tenant      string            `json:"tenant,omitempty"` // default "default"
-	Unaddressed bool              `json:"unaddressed,omitempty"`
-	Kind        messages.DeadKind `json:"kind,omitempty"`
-	Agent       string            `json:"agent,omitempty"`
-	Code        messages.Code     `json:"code,omitempty"`
-	Since       *time.Time        `json:"since,omitempty"` // only those stored since then
+	Tenant      string        `json:"tenant,omitempty"` // default "default"
+	Unaddressed bool          `json:"unaddressed,omitempty"`
+	Kind        DeadKind      `json:"kind,omitempty"`
+	Agent       string        `json:"agent,omitempty"`
+	Code        messages.Code `json:"code,omitempty"`
+	Since       *time.Time    `json:"since,omitempty"` // only those stored since then
 }
 
 // Check fills the tenant's default, and says which field is wrong.
@@ -51,7 +52,7 @@ func (f *DeadFilter) Check() error {
 		return err
 	}
 	switch f.Kind {
-	case "", messages.DeadRun, messages.DeadMessage, messages.DeadWebhook:
+	case "", DeadRun, DeadMessage, DeadWebhook:
 	default:
 		return &messages.FieldError{Field: "kind", Reason: "must be run, message or webhook"}
 	}
@@ -85,7 +86,7 @@ func checkDeadTenant(tenant *string, unaddressed bool) error {
 }
 
 // Fits reports whether a letter is meant, but for its tenant and time.
-func (f *DeadFilter) Fits(of messages.DeadOf, d *messages.Dead) bool {
+func (f *DeadFilter) Fits(of DeadOf, d *messages.Dead) bool {
 	return (f.Kind == "" || f.Kind == of.Kind) && (f.Agent == "" || f.Agent == of.Agent) && (f.Code == "" || f.Code == d.Error.Code)
 }
 
@@ -106,8 +107,8 @@ func (r *DeadListRequest) Check() error {
 
 // DeadList is a page of dead letters. Next is 0 at the end.
 type DeadList struct {
-	Letters []messages.DeadLetter `json:"letters"`
-	Next    uint64                `json:"next,omitempty"`
+	Letters []DeadLetter `json:"letters"`
+	Next    uint64       `json:"next,omitempty"`
 }
 
 // DeadRedrive asks for a dead letter to be sent again.
@@ -121,11 +122,11 @@ type DeadRedrive struct {
 
 // DeadRedriven says what became of a letter that was sent again.
 type DeadRedriven struct {
-	Seq       uint64            `json:"seq"`
-	Kind      messages.DeadKind `json:"kind"`
-	Tenant    string            `json:"tenant"`
-	ID        string            `json:"id"`                  // of the new run; of a webhook its delivery
-	Duplicate bool              `json:"duplicate,omitempty"` // it had been sent again before
+	Seq       uint64   `json:"seq"`
+	Kind      DeadKind `json:"kind"`
+	Tenant    string   `json:"tenant"`
+	ID        string   `json:"id"`                  // of the new run; of a webhook its delivery
+	Duplicate bool     `json:"duplicate,omitempty"` // it had been sent again before
 }
 
 // DeadBulk is what became of several letters. Next is 0 when none are left to look at.
@@ -140,4 +141,66 @@ type DeadBulk struct {
 type DeadFailure struct {
 	Seq   uint64           `json:"seq"`
 	Error messages.Problem `json:"error"`
+}
+
+// LabelRedriven is the label of a task that was sent again: the run that died, or the last part of the letter's subject.
+const LabelRedriven = "redriven-from"
+
+// DeadKind says what a dead letter is about.
+type DeadKind string
+
+// Kinds of dead letters.
+const (
+	DeadRun     DeadKind = "run"     // a task that cannot be worked; its run has ended
+	DeadMessage DeadKind = "message" // a message that names no run
+	DeadWebhook DeadKind = "webhook" // a webhook that could not be delivered
+)
+
+// DeadUnaddressed matches the letters that name no tenant.
+const DeadUnaddressed = "dead._._.*"
+
+// DeadOf is what the subject of a dead letter says.
+type DeadOf struct {
+	Kind   DeadKind
+	Tenant string // empty: none
+	Agent  string
+	Name   string // of the run, or the last part of the subject
+}
+
+// ParseDeadSubject reads the subject of a dead letter.
+func ParseDeadSubject(subject string) (of DeadOf, ok bool) {
+	t := strings.Split(subject, ".")
+	switch {
+	case t[0] != "dead":
+		return DeadOf{}, false
+	case len(t) == 4 && t[1] == messages.NoRun && t[2] == messages.NoRun:
+		return DeadOf{Kind: DeadMessage, Name: t[3]}, true
+	case len(t) == 4:
+		return DeadOf{DeadRun, t[1], t[2], t[3]}, true
+	case len(t) == 6 && t[4] == messages.DeadTicket:
+		return DeadOf{DeadRun, t[1], t[2], t[3]}, true
+	case len(t) == 5 && t[2] == "webhook":
+		return DeadOf{Kind: DeadWebhook, Tenant: t[1], Name: t[4]}, true
+	default:
+		return DeadOf{}, false
+	}
+}
+
+// DeadLetter is a dead letter as people see it.
+type DeadLetter struct {
+	Seq      uint64            `json:"seq"` // its number
+	Kind     DeadKind          `json:"kind"`
+	Tenant   string            `json:"tenant,omitempty"` // absent: it names none
+	Agent    string            `json:"agent,omitempty"`  // of a run
+	Run      string            `json:"run,omitempty"`
+	Batch    string            `json:"batch,omitempty"` // of a webhook
+	Host     string            `json:"host,omitempty"`  // of a webhook
+	Error    messages.RunError `json:"error"`
+	Subject  string            `json:"subject"` // that the message came on
+	Attempts int               `json:"attempts,omitempty"`
+	Time     time.Time         `json:"time"`
+	Size     int               `json:"size"` // of the body, in bytes
+	// Task is the body, of a single letter alone: of a webhook its job, with the address. Raw is a body that is not JSON.
+	Task json.RawMessage `json:"task,omitempty"`
+	Raw  []byte          `json:"raw,omitempty"`
 }

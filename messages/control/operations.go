@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // Empty is a request that says nothing.
@@ -85,7 +86,7 @@ func people() []Operation {
 			Body:    Steer{}, Fields: map[string]string{"control": "body:id"},
 		},
 		{
-			Subject: SubjectFeedback, Asks: FeedbackRequest{}, Reply: messages.Feedback{}, Tenants: true,
+			Subject: SubjectFeedback, Asks: FeedbackRequest{}, Reply: Feedback{}, Tenants: true,
 			ID: "giveFeedback", Tag: "tasks", Summary: "Rate a run", Needs: Submit, Method: "POST", Path: oneRun + "/feedback",
 			Text:    "While it runs or after its end. It changes nothing about the run, and is kept as long as events are.",
 			Headers: list(Parameter{Name: HeaderIdempotency, Text: "The same feedback with the same key is stored once and succeeds again."}),
@@ -235,7 +236,7 @@ func schedules() []Operation {
 			Subject: SubjectSchedulePut, Asks: SchedulePut{}, Reply: ScheduleApplied{}, Tenants: true, Audited: true,
 			ID: "putSchedule", Tag: "schedules", Summary: "Store a schedule", Needs: Operate, Method: "PUT", Path: oneSchedule,
 			Text:    "The task is submitted at each occurrence, as a run whose id is the name of the schedule and the time.",
-			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Schedule{}, Unprefixed: "schedule",
+			Headers: list(by()), Query: list(only("ifRevision")), Body: Schedule{}, Unprefixed: "schedule",
 			Fields: map[string]string{"schedule": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{
@@ -276,7 +277,7 @@ func deadLetters() []Operation {
 			Query: append(slices.Clone(filter), limit(MaxDeadList, MaxDeadList, "At most so many, 100 at most and by default.")),
 		},
 		{
-			Subject: SubjectDeadShow, Asks: DeadRequest{}, Reply: messages.DeadLetter{}, Tenants: true,
+			Subject: SubjectDeadShow, Asks: DeadRequest{}, Reply: DeadLetter{}, Tenants: true,
 			ID: "getDeadLetter", Tag: "dead letters", Summary: "A dead letter with its body", Needs: Read, Method: "GET", Path: oneLetter,
 			Query: list(unaddressed),
 		},
@@ -290,7 +291,7 @@ func deadLetters() []Operation {
 			Fields: map[string]string{"task": "whole", "newId": "query", "unaddressed": "query"},
 		},
 		{
-			Subject: SubjectDeadPurge, Asks: DeadRequest{}, Reply: messages.DeadLetter{}, Tenants: true, Audited: true,
+			Subject: SubjectDeadPurge, Asks: DeadRequest{}, Reply: DeadLetter{}, Tenants: true, Audited: true,
 			ID: "purgeDeadLetter", Tag: "dead letters", Summary: "Remove a dead letter", Needs: Operate, Method: "DELETE", Path: oneLetter,
 			Query: list(unaddressed),
 		},
@@ -317,7 +318,7 @@ func quotas() []Operation {
 			Text: "Without what is used of it.",
 		},
 		{
-			Subject: SubjectQuotaGet, Asks: messages.QuotaRef{}, Reply: QuotaState{},
+			Subject: SubjectQuotaGet, Asks: queue.QuotaRef{}, Reply: QuotaState{},
 			ID: "getQuota", Tag: "quotas", Summary: "A quota, and how much of it is used", Needs: ReadFleet, Method: "GET", Path: oneQuota,
 			Text: "The kind is tenant, agent or provider. What was never granted has no limit and the revision 0.", ETag: true,
 		},
@@ -325,7 +326,7 @@ func quotas() []Operation {
 			Subject: SubjectQuotaPut, Asks: QuotaPut{}, Reply: QuotaChange{}, Audited: true,
 			ID: "putQuota", Tag: "quotas", Summary: "Grant something in the place of what was granted", Needs: Administer, Method: "PUT", Path: oneQuota,
 			Text:    "It counts within two seconds. A pause stays.",
-			Headers: list(by()), Query: list(only("ifRevision")), Body: messages.Quota{}, Unprefixed: "quota", ETag: true, IfMatch: "ifRevision",
+			Headers: list(by()), Query: list(only("ifRevision")), Body: queue.Quota{}, Unprefixed: "quota", ETag: true, IfMatch: "ifRevision",
 			Fields: map[string]string{"quota": "whole", "ifRevision": "query", "by": "header:" + HeaderBy},
 		},
 		{

@@ -2,6 +2,7 @@ package control
 
 import (
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -14,7 +15,7 @@ const (
 
 // PauseRequest names what is to be paused or resumed.
 type PauseRequest struct {
-	messages.QuotaRef
+	queue.QuotaRef
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -24,19 +25,19 @@ func (r *PauseRequest) Check() error {
 	if err := r.QuotaRef.Check(); err != nil {
 		return err
 	}
-	if len(r.By)+len(r.Reason) > messages.MaxPauseText {
+	if len(r.By)+len(r.Reason) > queue.MaxPauseText {
 		return &messages.FieldError{Field: "reason", Reason: "is too long"}
 	}
-	if err := strict.CheckText("by", r.By, messages.MaxPauseText); err != nil {
+	if err := strict.CheckText("by", r.By, queue.MaxPauseText); err != nil {
 		return err
 	}
-	return strict.CheckText("reason", r.Reason, messages.MaxPauseText)
+	return strict.CheckText("reason", r.Reason, queue.MaxPauseText)
 }
 
 // PausedThing is a tenant, an agent or a provider that is paused.
 type PausedThing struct {
-	messages.QuotaRef
-	messages.Pause
+	queue.QuotaRef
+	queue.Pause
 }
 
 // PauseList is all that is paused, by kind and name.

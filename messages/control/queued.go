@@ -29,8 +29,8 @@ type QueuedRequest struct {
 // QueuedList is a page of queued tasks. It may hold fewer than were asked for; Next is 0 at the end. A task that a
 // worker has in hand is among them until its run has parked or ended: that it has begun, its events tell.
 type QueuedList struct {
-	Runs []messages.RunSummary `json:"runs"`
-	Next uint64                `json:"next,omitempty"`
+	Runs []RunSummary `json:"runs"`
+	Next uint64       `json:"next,omitempty"`
 }
 
 // Check fills the defaults, and says which field is wrong.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -19,10 +20,10 @@ const (
 
 // QuotaState is a quota and how much of it is used.
 type QuotaState struct {
-	messages.QuotaRef
-	Quota    messages.Quota `json:"quota"`
-	Revision uint64         `json:"revision"`        // 0: nothing was granted
-	Usage    *QuotaUsage    `json:"usage,omitempty"` // of a tenant
+	queue.QuotaRef
+	Quota    queue.Quota `json:"quota"`
+	Revision uint64      `json:"revision"`        // 0: nothing was granted
+	Usage    *QuotaUsage `json:"usage,omitempty"` // of a tenant
 }
 
 // QuotaUsage is what a tenant uses now.
@@ -40,10 +41,10 @@ type QuotaList struct {
 
 // QuotaPut grants something in the place of what was granted before. A pause stays as it is: it is ended by a resume alone.
 type QuotaPut struct {
-	messages.QuotaRef
-	Quota      messages.Quota `json:"quota"`
-	IfRevision *uint64        `json:"ifRevision,omitempty"` // only if this is the newest; 0: only if there is none
-	By         string         `json:"by,omitempty"`
+	queue.QuotaRef
+	Quota      queue.Quota `json:"quota"`
+	IfRevision *uint64     `json:"ifRevision,omitempty"` // only if this is the newest; 0: only if there is none
+	By         string      `json:"by,omitempty"`
 }
 
 // Check returns a *FieldError for the first field that is wrong.
@@ -59,7 +60,7 @@ func (r *QuotaPut) Check() error {
 
 // QuotaDelete takes all limits away. A pause stays.
 type QuotaDelete struct {
-	messages.QuotaRef
+	queue.QuotaRef
 	IfRevision *uint64 `json:"ifRevision,omitempty"` // only if this is the newest
 	By         string  `json:"by,omitempty"`
 }
@@ -74,10 +75,10 @@ func (r *QuotaDelete) Check() error {
 
 // QuotaChange answers QuotaPut and QuotaDelete.
 type QuotaChange struct {
-	messages.QuotaRef
-	Before   messages.Quota `json:"before"`
-	After    messages.Quota `json:"after"`
-	Revision uint64         `json:"revision"` // 0: it was deleted
+	queue.QuotaRef
+	Before   queue.Quota `json:"before"`
+	After    queue.Quota `json:"after"`
+	Revision uint64      `json:"revision"` // 0: it was deleted
 }
 
 // AdmitRequest asks whether a tenant may submit a task now, and counts it as submitted. Tasks that are published without it meet the

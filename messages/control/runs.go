@@ -87,10 +87,10 @@ type IndexLag struct {
 
 // RunPage is runs that have begun. It may hold fewer than were asked for; Next is empty at the end.
 type RunPage struct {
-	Runs  []messages.RunSummary `json:"runs"`
-	Next  string                `json:"next,omitempty"`
-	Found int                   `json:"found,omitempty"` // that fit, from After on; MaxRunsFound at most
-	More  bool                  `json:"more,omitempty"`  // more fit than were counted
+	Runs  []RunSummary `json:"runs"`
+	Next  string       `json:"next,omitempty"`
+	Found int          `json:"found,omitempty"` // that fit, from After on; MaxRunsFound at most
+	More  bool         `json:"more,omitempty"`  // more fit than were counted
 	IndexLag
 }
 

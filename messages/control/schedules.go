@@ -20,10 +20,10 @@ const (
 
 // SchedulePut asks to store a schedule.
 type SchedulePut struct {
-	Tenant     string            `json:"tenant,omitempty"` // that of the schedule, which then need not name it
-	Schedule   messages.Schedule `json:"schedule"`
-	IfRevision *uint64           `json:"ifRevision,omitempty"` // only if this is the newest; 0: only if there is none
-	By         string            `json:"by,omitempty"`
+	Tenant     string   `json:"tenant,omitempty"` // that of the schedule, which then need not name it
+	Schedule   Schedule `json:"schedule"`
+	IfRevision *uint64  `json:"ifRevision,omitempty"` // only if this is the newest; 0: only if there is none
+	By         string   `json:"by,omitempty"`
 }
 
 // ScheduleApplied answers SchedulePut.
@@ -36,7 +36,7 @@ type ScheduleApplied struct {
 
 // ScheduleRequest names a schedule, or all of a tenant.
 type ScheduleRequest struct {
-	messages.ScheduleRef
+	ScheduleRef
 	By string `json:"by,omitempty"` // who makes a change
 }
 
@@ -56,16 +56,16 @@ func (r *ScheduleRequest) Check(one bool) error {
 
 // ScheduleRun asks for a run of a schedule now, also while it is paused.
 type ScheduleRun struct {
-	messages.ScheduleRef
+	ScheduleRef
 	ID string `json:"id,omitempty"` // of the run; a new one by default
 }
 
 // ScheduleStatus is a schedule and what became of it.
 type ScheduleStatus struct {
-	Schedule messages.Schedule `json:"schedule"`
-	Next     []time.Time       `json:"next"` // up to three occurrences
-	Last     *ScheduleState    `json:"last,omitempty"`
-	Skipped  []Skipped         `json:"skipped,omitempty"` // the occurrences that did not run, newest last, MaxSkipped at most
+	Schedule Schedule       `json:"schedule"`
+	Next     []time.Time    `json:"next"` // up to three occurrences
+	Last     *ScheduleState `json:"last,omitempty"`
+	Skipped  []Skipped      `json:"skipped,omitempty"` // the occurrences that did not run, newest last, MaxSkipped at most
 }
 
 // MaxSkipped bounds how many entries about occurrences that did not run are kept of a schedule.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
 	"github.com/longshore-run/longshore/messages/hosts"
 )
 

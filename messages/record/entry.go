@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -153,7 +154,7 @@ func (h *Head) follow(r Record) {
 		}
 	case *Parked:
 		h.Phase, h.ParkSeq = PhaseParked, 0
-		if r.Reason == messages.ParkWorker { // no progress, and no attempt either
+		if r.Reason == queue.ParkWorker { // no progress, and no attempt either
 			h.Attempt = max(0, h.Attempt-1)
 		} else {
 			h.Attempt, h.Alone = 0, false

@@ -1,6 +1,8 @@
 package record
 
-import "github.com/longshore-run/longshore/messages"
+import (
+	"github.com/longshore-run/longshore/messages/queue"
+)
 
 // Spent is what the model calls in an entry cost, in nano US dollars. Calls of unknown price and those that another run
 // made count nothing.
@@ -23,5 +25,5 @@ func nano(usd *float64) int64 {
 	if usd == nil || !(*usd > 0) || *usd > maxCallCost {
 		return 0
 	}
-	return int64(*usd/messages.Nano + 0.5)
+	return int64(*usd/queue.Nano + 0.5)
 }

@@ -6,20 +6,21 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
-// A run that waits for a person stands in the list messages.PeopleList while it does, and one that waits for a worker in
-// messages.WorkerList, so that those who wait are found without a look at all runs. The log remains the truth: a run may
+// A run that waits for a person stands in the list queue.PeopleList while it does, and one that waits for a worker in
+// queue.WorkerList, so that those who wait are found without a look at all runs. The log remains the truth: a run may
 // stand there for a moment after its park has ended.
 
 // listOf is the list that a run belongs in; empty: none.
 func listOf(h record.Head) string {
 	switch {
 	case AsksPerson(h):
-		return messages.PeopleList
-	case h.Phase == record.PhaseParked && h.Waits == messages.ParkWorker:
-		return messages.WorkerList
+		return queue.PeopleList
+	case h.Phase == record.PhaseParked && h.Waits == queue.ParkWorker:
+		return queue.WorkerList
 	default:
 		return ""
 	}
@@ -27,7 +28,7 @@ func listOf(h record.Head) string {
 
 // AsksPerson reports whether a run is parked until a person decides or answers.
 func AsksPerson(h record.Head) bool {
-	return h.Phase == record.PhaseParked && (h.Waits == messages.ParkApproval || h.Waits == messages.ParkAnswer)
+	return h.Phase == record.PhaseParked && (h.Waits == queue.ParkApproval || h.Waits == queue.ParkAnswer)
 }
 
 // Ask lists a run whose owner has just parked it for a person or a worker, before the world hears of that. It
@@ -89,7 +90,7 @@ func (k *Controller) unask(ctx context.Context, list string, run messages.Ref, a
 	}
 }
 
-// AsksAt is the newest entry of a run that stands at a position of messages.PeopleList, without its records; ok is false
+// AsksAt is the newest entry of a run that stands at a position of queue.PeopleList, without its records; ok is false
 // for a run that no longer waits for a person, which is taken out of the list.
 func (k *Controller) AsksAt(ctx context.Context, run messages.Ref, at uint64) (last record.Entry, ok bool, err error) {
 	last, ok, err = k.Log.Last(ctx, run)
@@ -99,11 +100,11 @@ func (k *Controller) AsksAt(ctx context.Context, run messages.Ref, at uint64) (l
 	if ok && AsksPerson(last.Head) {
 		return last, true, nil
 	}
-	k.unask(ctx, messages.PeopleList, run, at)
+	k.unask(ctx, queue.PeopleList, run, at)
 	return last, false, nil
 }
 
-// Recruit wakes a run that stands at a position of messages.WorkerList if fits says so of what it needs. Woken is false,
+// Recruit wakes a run that stands at a position of queue.WorkerList if fits says so of what it needs. Woken is false,
 // and no error, for a run that does not fit and for one that no longer waits, which is taken out of the list. A run leaves the
 // list after its wake-up, so that the next look sends the one of a worker that died before it could.
 func (k *Controller) Recruit(ctx context.Context, run messages.Ref, at uint64, fits func(*messages.Needs) bool) (woken bool, err error) {
@@ -112,11 +113,11 @@ func (k *Controller) Recruit(ctx context.Context, run messages.Ref, at uint64, f
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("read %s: %w", run, err)
-		case !ok || listOf(last.Head) != messages.WorkerList:
+		case !ok || listOf(last.Head) != queue.WorkerList:
 			if err := k.wakeIfReady(ctx, run, &last); err != nil {
 				return false, err
 			}
-			k.unask(ctx, messages.WorkerList, run, at)
+			k.unask(ctx, queue.WorkerList, run, at)
 			return false, nil
 		case last.Head.Needs == nil || !fits(last.Head.Needs):
 			return false, nil
@@ -131,7 +132,7 @@ func (k *Controller) Recruit(ctx context.Context, run messages.Ref, at uint64, f
 		if err != nil {
 			return false, err
 		}
-		k.unask(ctx, messages.WorkerList, run, at)
+		k.unask(ctx, queue.WorkerList, run, at)
 		return true, nil
 	}
 	return false, fmt.Errorf("append to %s: %w after %d tries", run, ErrConflict, maxConflicts)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -17,7 +18,7 @@ type Quotas interface {
 
 // free ends the park of a run whose quota allows it to go on before its time.
 func (k *Controller) free(ctx context.Context, run messages.Ref, last record.Entry) (bool, error) {
-	if k.Quotas == nil || last.Head.Waits != messages.ParkQuota {
+	if k.Quotas == nil || last.Head.Waits != queue.ParkQuota {
 		return false, nil
 	}
 	p, _, err := k.Park(ctx, run, last)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -23,9 +24,9 @@ type Semaphores interface {
 // SemaphoreStore stores the permits of each semaphore.
 type SemaphoreStore interface {
 	// Semaphore returns the holders and the revision; zero if there is none.
-	Semaphore(ctx context.Context, name string) (l messages.Semaphore, revision uint64, err error)
+	Semaphore(ctx context.Context, name string) (l queue.Semaphore, revision uint64, err error)
 	// PutSemaphore replaces a revision. ErrConflict: the stored revision is another.
-	PutSemaphore(ctx context.Context, name string, revision uint64, l messages.Semaphore) error
+	PutSemaphore(ctx context.Context, name string, revision uint64, l queue.Semaphore) error
 	// Semaphores yields the names of all semaphores that were ever used.
 	Semaphores(ctx context.Context) iter.Seq2[string, error]
 }
@@ -59,12 +60,12 @@ func (k *Controller) SemaphoresOf(t *messages.Task) []string {
 	}
 	var out []string
 	if t.Concurrency != nil {
-		out = append(out, messages.KeySemaphore(t.Tenant, t.Concurrency.Key))
+		out = append(out, queue.KeySemaphore(t.Tenant, t.Concurrency.Key))
 	}
 	if k.Caps == nil {
 		return out
 	}
-	for _, name := range []string{messages.TenantSemaphore(t.Tenant), messages.AgentSemaphore(t.Agent)} {
+	for _, name := range []string{queue.TenantSemaphore(t.Tenant), queue.AgentSemaphore(t.Agent)} {
 		if k.Caps.Cap(name) != NoCap {
 			out = append(out, name)
 		}
@@ -78,19 +79,19 @@ func (k *Controller) PausedFor(t *messages.Task, provider string) string {
 	if k.Semaphores == nil || k.Caps == nil {
 		return ""
 	}
-	for _, of := range []messages.QuotaRef{
-		{Kind: messages.QuotaTenant, Name: t.Tenant}, {Kind: messages.QuotaAgent, Name: t.Agent}, {Kind: messages.QuotaProvider, Name: provider},
+	for _, of := range []queue.QuotaRef{
+		{Kind: queue.QuotaTenant, Name: t.Tenant}, {Kind: queue.QuotaAgent, Name: t.Agent}, {Kind: queue.QuotaProvider, Name: provider},
 	} {
-		if name := messages.PauseSemaphore(of); of.Name != "" && k.Caps.Cap(name) == 0 {
+		if name := queue.PauseSemaphore(of); of.Name != "" && k.Caps.Cap(name) == 0 {
 			return name
 		}
 	}
 	return ""
 }
 
-func (k *Controller) capOf(name string, l *messages.Semaphore) int {
+func (k *Controller) capOf(name string, l *queue.Semaphore) int {
 	switch {
-	case messages.IsKeySemaphore(name):
+	case queue.IsKeySemaphore(name):
 		return max(l.Limit, 1)
 	case k.Caps == nil:
 		return NoCap
@@ -130,7 +131,7 @@ func (k *Controller) acquireAll(ctx context.Context, run messages.Ref, claim, la
 // permits.
 func (k *Controller) dropPermit(ctx context.Context, run messages.Ref, claim uint64, name string) error {
 	had := false
-	err := k.changeSemaphore(ctx, name, func(l *messages.Semaphore, _ bool) (bool, error) {
+	err := k.changeSemaphore(ctx, name, func(l *queue.Semaphore, _ bool) (bool, error) {
 		i := l.Of(run)
 		if had = i >= 0 && l.Permits[i].Claim <= claim; had {
 			l.Permits = slices.Delete(l.Permits, i, i+1)
@@ -145,12 +146,12 @@ func (k *Controller) dropPermit(ctx context.Context, run messages.Ref, claim uin
 
 // acquire acquires one permit for a claim, or for a parked run if claim is 0.
 func (k *Controller) acquire(ctx context.Context, run messages.Ref, claim uint64, name string, limit int) (has bool, err error) {
-	if !messages.IsKeySemaphore(name) {
+	if !queue.IsKeySemaphore(name) {
 		limit = 0
 	}
 	for waits := false; ; waits = true { // once before it waits, and once after
 		var at uint64 // where it still waits
-		err = k.changeSemaphore(ctx, name, func(l *messages.Semaphore, isNew bool) (bool, error) {
+		err = k.changeSemaphore(ctx, name, func(l *queue.Semaphore, isNew bool) (bool, error) {
 			changed := limit > 0 && l.Limit != limit
 			if changed {
 				l.Limit = limit
@@ -198,7 +199,7 @@ func (k *Controller) wait(ctx context.Context, run messages.Ref, claim uint64, n
 
 // enter gives a run a permit if one is free and no other run has waited longer. It returns the position at which the run still
 // waits.
-func (k *Controller) enter(ctx context.Context, run messages.Ref, claim uint64, name string, l *messages.Semaphore) (got int, at uint64, err error) {
+func (k *Controller) enter(ctx context.Context, run messages.Ref, claim uint64, name string, l *queue.Semaphore) (got int, at uint64, err error) {
 	permits, i := k.capOf(name, l), l.Of(run)
 	switch {
 	case permits == NoCap:
@@ -217,7 +218,7 @@ func (k *Controller) enter(ctx context.Context, run messages.Ref, claim uint64, 
 		if first, at, err = k.Semaphores.First(ctx, name); err != nil || at != 0 && first != run {
 			return noPermit, 0, err
 		}
-		l.Permits = append(l.Permits, messages.Permit{Run: messages.HolderOf(run), Claim: claim})
+		l.Permits = append(l.Permits, queue.Permit{Run: queue.HolderOf(run), Claim: claim})
 		if claim == 0 {
 			at = 0 // the caller that grants it ends the wait
 		}
@@ -243,7 +244,7 @@ func (k *Controller) owns(ctx context.Context, run messages.Ref, claim uint64) e
 var errGone = errors.New("another worker owns the run")
 
 // changeSemaphore applies change to a semaphore and stores the result if change returns true. It retries on a conflict.
-func (k *Controller) changeSemaphore(ctx context.Context, name string, change func(l *messages.Semaphore, isNew bool) (bool, error)) error {
+func (k *Controller) changeSemaphore(ctx context.Context, name string, change func(l *queue.Semaphore, isNew bool) (bool, error)) error {
 	for try := range maxConflicts {
 		l, revision, err := k.Semaphores.Semaphore(ctx, name)
 		if err != nil {
@@ -272,7 +273,7 @@ func (k *Controller) releaseAll(ctx context.Context, run messages.Ref, h record.
 		return nil
 	}
 	for _, name := range h.Semaphores {
-		if messages.IsPauseSemaphore(name) {
+		if queue.IsPauseSemaphore(name) {
 			continue // it has no permits
 		}
 		if err := k.release(ctx, run, h, name); err != nil {
@@ -286,7 +287,7 @@ func (k *Controller) releaseAll(ctx context.Context, run messages.Ref, h record.
 }
 
 func (k *Controller) release(ctx context.Context, run messages.Ref, h record.Head, name string) error {
-	return k.changeSemaphore(ctx, name, func(l *messages.Semaphore, _ bool) (bool, error) {
+	return k.changeSemaphore(ctx, name, func(l *queue.Semaphore, _ bool) (bool, error) {
 		switch i := l.Of(run); {
 		case i < 0: // stored all the same, so that an earlier owner that is about to acquire conflicts
 		case h.Phase != record.PhaseFinished && l.Permits[i].Claim > h.ClaimSeq:
@@ -304,7 +305,7 @@ func (k *Controller) settlePermits(ctx context.Context, run messages.Ref, h reco
 	if k.Semaphores == nil || len(h.Semaphores) == 0 {
 		return nil
 	}
-	if h.Waits != messages.ParkSemaphore {
+	if h.Waits != queue.ParkSemaphore {
 		if err := k.releaseAll(ctx, run, h); err != nil {
 			return err
 		}
@@ -325,18 +326,18 @@ func (k *Controller) settlePermits(ctx context.Context, run messages.Ref, h reco
 
 // waitsIn returns the semaphores that a parked run may wait at, in order.
 func waitsIn(h record.Head) []string {
-	if h.Waits != messages.ParkSemaphore && h.Waits != messages.ParkPaused {
+	if h.Waits != queue.ParkSemaphore && h.Waits != queue.ParkPaused {
 		return nil
 	}
 	var out []string
 	for _, name := range h.Semaphores {
-		if messages.IsPauseSemaphore(name) == (h.Waits == messages.ParkPaused) {
+		if queue.IsPauseSemaphore(name) == (h.Waits == queue.ParkPaused) {
 			out = append(out, name)
 		}
 	}
 	rank := func(name string) int {
-		of, _ := messages.QuotaOfSemaphore(name)
-		return slices.Index([]messages.QuotaKind{messages.QuotaTenant, messages.QuotaAgent}, of.Kind)
+		of, _ := queue.QuotaOfSemaphore(name)
+		return slices.Index([]queue.QuotaKind{queue.QuotaTenant, queue.QuotaAgent}, of.Kind)
 	}
 	slices.SortStableFunc(out, func(a, b string) int { return rank(a) - rank(b) })
 	return out
@@ -399,7 +400,7 @@ const (
 // grant gives a permit to the first run in the queue. Whether it still waits is read between reading the semaphore and storing
 // it, as in owns.
 func (k *Controller) grant(ctx context.Context, name string, run messages.Ref) (got int, err error) {
-	err = k.changeSemaphore(ctx, name, func(l *messages.Semaphore, _ bool) (bool, error) {
+	err = k.changeSemaphore(ctx, name, func(l *queue.Semaphore, _ bool) (bool, error) {
 		permits, has := k.capOf(name, l), l.Of(run) >= 0
 		if got = noPermit; permits != NoCap && !has && len(l.Permits) >= permits && permits > 0 {
 			return false, nil
@@ -418,7 +419,7 @@ func (k *Controller) grant(ctx context.Context, name string, run messages.Ref) (
 			return false, nil
 		}
 		got = newPermit
-		l.Permits = append(l.Permits, messages.Permit{Run: messages.HolderOf(run)})
+		l.Permits = append(l.Permits, queue.Permit{Run: queue.HolderOf(run)})
 		return true, nil
 	})
 	return got, err
@@ -494,7 +495,7 @@ func (k *Controller) sweepSemaphore(ctx context.Context, name string) error {
 		if !ok {
 			h.Phase = record.PhaseFinished // purged
 		}
-		if h.Phase != record.PhaseFinished && (h.Phase != record.PhaseParked || h.Waits == messages.ParkSemaphore) {
+		if h.Phase != record.PhaseFinished && (h.Phase != record.PhaseParked || h.Waits == queue.ParkSemaphore) {
 			continue
 		}
 		if err := k.release(ctx, run, h, name); err != nil {

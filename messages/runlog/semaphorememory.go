@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // SemaphoresInMemory are Semaphores in memory, beside a Memory. The zero value is empty.
@@ -18,7 +19,7 @@ type SemaphoresInMemory struct {
 }
 
 type keptSemaphore struct {
-	messages.Semaphore
+	queue.Semaphore
 	revision uint64
 	waits    []waitsAt // in the order of their positions
 }
@@ -42,7 +43,7 @@ func (m *SemaphoresInMemory) kept(name string) *keptSemaphore {
 }
 
 // Semaphore implements Semaphores.
-func (m *SemaphoresInMemory) Semaphore(_ context.Context, name string) (messages.Semaphore, uint64, error) {
+func (m *SemaphoresInMemory) Semaphore(_ context.Context, name string) (queue.Semaphore, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.kept(name)
@@ -52,7 +53,7 @@ func (m *SemaphoresInMemory) Semaphore(_ context.Context, name string) (messages
 }
 
 // PutSemaphore implements Semaphores.
-func (m *SemaphoresInMemory) PutSemaphore(_ context.Context, name string, revision uint64, l messages.Semaphore) error {
+func (m *SemaphoresInMemory) PutSemaphore(_ context.Context, name string, revision uint64, l queue.Semaphore) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.kept(name)

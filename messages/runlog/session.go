@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -134,7 +135,7 @@ func (k *Controller) ForgetSession(ctx context.Context, tenant, name string) (me
 // awaitTurn settles a run that is parked until its turn: it adds the run to the order, whose first run has the turn. The park is
 // already in the log, so either this call sees that the run has the turn, or the process that passes the turn on sees the park.
 func (k *Controller) awaitTurn(ctx context.Context, run messages.Ref, h record.Head) error {
-	if h.Waits != messages.ParkSession || h.Session == "" || k.Sessions == nil {
+	if h.Waits != queue.ParkSession || h.Session == "" || k.Sessions == nil {
 		return nil
 	}
 	if _, _, err := k.JoinSession(ctx, run, h.Session); err != nil {
@@ -164,7 +165,7 @@ func (k *Controller) grantTurn(ctx context.Context, tenant, name string) error {
 				return err
 			}
 			continue
-		case last.Head.Phase == record.PhaseParked && last.Head.Waits == messages.ParkSession:
+		case last.Head.Phase == record.PhaseParked && last.Head.Waits == queue.ParkSession:
 			last, err = k.append(ctx, first, last, &record.SessionGranted{Park: last.Head.ParkSeq})
 			if errors.Is(err, ErrConflict) {
 				continue
@@ -188,9 +189,9 @@ func RebuildSession(heads map[string]record.Entry) messages.Session {
 			return 0
 		case h.Turn:
 			return 1
-		case h.Waits == messages.ParkSession && h.Phase == record.PhaseReady:
+		case h.Waits == queue.ParkSession && h.Phase == record.PhaseReady:
 			return 2 // it was given the turn
-		case h.Waits == messages.ParkSession:
+		case h.Waits == queue.ParkSession:
 			return 3
 		default:
 			return 0

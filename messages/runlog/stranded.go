@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -68,11 +69,11 @@ func (k *Controller) strandedPark(ctx context.Context, run messages.Ref, last re
 		return fmt.Sprintf("it waits (%s) until %s, and no timer is set", last.Head.Waits, until.UTC().Format(time.RFC3339)), nil
 	}
 	switch last.Head.Waits {
-	case messages.ParkSemaphore, messages.ParkPaused:
+	case queue.ParkSemaphore, queue.ParkPaused:
 		return k.strandedInLine(ctx, run, last.Head)
-	case messages.ParkSession:
+	case queue.ParkSession:
 		return k.strandedInSession(ctx, run, last.Head)
-	case messages.ParkWorker:
+	case queue.ParkWorker:
 		return k.strandedUnlisted(ctx, run)
 	default:
 		return "", nil // it waits for a person
@@ -98,7 +99,7 @@ func (k *Controller) strandedUnlisted(ctx context.Context, run messages.Ref) (st
 	if k.Asks == nil {
 		return "", nil
 	}
-	at, err := k.Asks.Waiting(ctx, messages.WorkerList, run)
+	at, err := k.Asks.Waiting(ctx, queue.WorkerList, run)
 	if err != nil || at != 0 {
 		return "", err
 	}

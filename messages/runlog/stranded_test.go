@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -14,9 +15,9 @@ import (
 // What a parked run waits for when the queue has no message for it.
 func TestStrandedParks(t *testing.T) {
 	const tenant, session = "acme", "talk"
-	line := messages.TenantSemaphore(tenant)
+	line := queue.TenantSemaphore(tenant)
 	until := time.Now().Add(time.Hour).UTC()
-	turn, place := &record.Parked{Reason: messages.ParkSession}, &record.Parked{Reason: messages.ParkSemaphore, Semaphore: line}
+	turn, place := &record.Parked{Reason: queue.ParkSession}, &record.Parked{Reason: queue.ParkSemaphore, Semaphore: line}
 	order := func(runs ...string) func(*testing.T, *runlog.Controller) {
 		return func(t *testing.T, k *runlog.Controller) {
 			t.Helper()
@@ -31,7 +32,7 @@ func TestStrandedParks(t *testing.T) {
 		queued  bool
 		want    string // a part; empty: not stranded
 	}{
-		"a person":             {park: &record.Parked{Reason: messages.ParkApproval}},
+		"a person":             {park: &record.Parked{Reason: queue.ParkApproval}},
 		"a time":               {park: &record.Parked{Reason: "timer", Until: &until}, want: "no timer is set"},
 		"a time that is set":   {park: &record.Parked{Reason: "timer", Until: &until}, queued: true},
 		"no line":              {park: place, want: "queues at no semaphore: " + line},

@@ -56,7 +56,7 @@ func (x *Index) Exec(ctx context.Context, statement string) error {
 }
 
 // Dump is all rows of runs and steps, but for where in the stream their events were.
-func (x *Index) Dump(ctx context.Context) (runs []messages.RunSummary, steps map[string][]control.StepSummary, err error) {
+func (x *Index) Dump(ctx context.Context) (runs []control.RunSummary, steps map[string][]control.StepSummary, err error) {
 	steps = map[string][]control.StepSummary{}
 	err = x.db.read(ctx, func(ctx context.Context, t *tx) error {
 		err := t.each(ctx, func(scan func(...any) error) error {

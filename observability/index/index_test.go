@@ -166,11 +166,11 @@ func golden(tb testing.TB) map[string][]messages.Event {
 }
 
 // fold is what RunSummary makes of a run's events in their order.
-func fold(events []messages.Event) messages.RunSummary {
+func fold(events []messages.Event) control.RunSummary {
 	sorted := slices.Clone(events)
 	slices.SortStableFunc(sorted, func(a, b messages.Event) int { return int(a.Number()) - int(b.Number()) })
 	sorted = slices.CompactFunc(sorted, func(a, b messages.Event) bool { return a.Number() == b.Number() })
-	s := messages.NewRunSummary(sorted[0].Ref())
+	s := control.NewRunSummary(sorted[0].Ref())
 	for i := range sorted {
 		s.Apply(&sorted[i])
 	}
@@ -179,17 +179,17 @@ func fold(events []messages.Event) messages.RunSummary {
 
 // asFolded leaves out what only an index tells.
 var asFolded = cmp.Options{
-	cmpopts.IgnoreFields(messages.RunSummary{}, "Updated", "Model", "ModelCalls", "ToolCalls", "ToolErrors", "Cost", "Error", "Summary"),
+	cmpopts.IgnoreFields(control.RunSummary{}, "Updated", "Model", "ModelCalls", "ToolCalls", "ToolErrors", "Cost", "Error", "Summary"),
 	cmpopts.EquateEmpty(),
 }
 
-func dump(t *testing.T, x *index.Index) (map[string]messages.RunSummary, map[string][]control.StepSummary) {
+func dump(t *testing.T, x *index.Index) (map[string]control.RunSummary, map[string][]control.StepSummary) {
 	t.Helper()
 	runs, steps, err := x.Dump(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]messages.RunSummary{}
+	all := map[string]control.RunSummary{}
 	for _, r := range runs {
 		all[r.Tenant+"/"+r.ID] = r
 	}
@@ -270,7 +270,7 @@ func TestRowsOfEventsStoredOutOfOrder(t *testing.T) {
 		h.caughtUp(x)
 		runs, steps := dump(t, x)
 		for name := range orders {
-			if diff := cmp.Diff(runs["acme/in-order"], runs["acme/"+name], cmpopts.IgnoreFields(messages.RunSummary{}, "ID")); diff != "" {
+			if diff := cmp.Diff(runs["acme/in-order"], runs["acme/"+name], cmpopts.IgnoreFields(control.RunSummary{}, "ID")); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
 			if diff := cmp.Diff(steps["acme/in-order"], steps["acme/"+name]); diff != "" || len(steps["acme/"+name]) != 1 {
@@ -419,7 +419,7 @@ func TestQueries(t *testing.T) {
 			}
 			at := noon.Add(24*time.Hour + time.Second)
 			end, queued, cost := at.Add(6*time.Second), at.Add(-time.Second), 0.25
-			want := messages.RunSummary{
+			want := control.RunSummary{
 				Tenant: "acme", ID: "two", Agent: "other", Status: messages.StatusFailed, Priority: messages.PriorityNormal, Labels: map[string]string{"team": "b"},
 				Steps: 1, Queued: &queued, Started: &at, Finished: &end, Updated: &end, Code: messages.CodeToolFailed, Input: "hello",
 				Usage: messages.Usage{Input: 8, Output: 2, Total: 10}, Model: "p/m", ModelCalls: 1, ToolCalls: 1, ToolErrors: 1, Cost: &cost,

@@ -23,7 +23,7 @@ func TestRestarts(t *testing.T) {
 	each(t, func(t *testing.T, place func() string) {
 		h := newHarbour(t)
 		where := place()
-		var want []messages.RunSummary
+		var want []control.RunSummary
 		for round := range 4 {
 			for i := range 5 {
 				events := made(acme(fmt.Sprintf("run-%d-%d", round, i)), noon, nil)

@@ -128,7 +128,7 @@ func filter(req *control.RunsRequest, byTime bool) *where {
 
 // Runs are the runs that fit, those that began last first. A *messages.FieldError says that After is no run.
 func (x *Index) Runs(ctx context.Context, req control.RunsRequest) (control.RunPage, error) {
-	page := control.RunPage{Runs: []messages.RunSummary{}}
+	page := control.RunPage{Runs: []control.RunSummary{}}
 	err := x.answer(ctx, &page.IndexLag, func(ctx context.Context, t *tx) error {
 		after := int64(-1)
 		if req.After != "" {

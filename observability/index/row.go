@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // Bounds of what a row holds, in bytes. What is in a database's index is short enough for PostgreSQL's.
@@ -21,7 +22,7 @@ const (
 
 // row is a run. It is the same whatever order its events were applied in.
 type row struct {
-	messages.RunSummary
+	control.RunSummary
 
 	seen     numbers
 	began    time.Time // submitted, or started, or the first that is known of it
@@ -37,7 +38,7 @@ type row struct {
 }
 
 func newRow(ref messages.Ref) *row {
-	return &row{RunSummary: *messages.NewRunSummary(ref)}
+	return &row{RunSummary: *control.NewRunSummary(ref)}
 }
 
 // apply takes an event into account, and reports whether it was new.
@@ -204,7 +205,7 @@ func (r *row) unfold(f folded) (err error) {
 }
 
 // began is when a run was submitted, or started; def when that is not known.
-func began(r *messages.RunSummary, def time.Time) time.Time {
+func began(r *control.RunSummary, def time.Time) time.Time {
 	switch {
 	case r.Queued != nil:
 		return *r.Queued

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/observability/traces/tracestest"
 )
@@ -46,8 +47,8 @@ func TestTrees(t *testing.T) {
 		"two waits": {func(s *story) {
 			s.add(s.started(""), claimed(""))
 			s.add(&record.StepStarted{Step: 1})
-			s.add(&record.Parked{Reason: messages.ParkModel})
-			s.add(claimed(messages.ParkModel))
+			s.add(&record.Parked{Reason: queue.ParkModel})
+			s.add(claimed(queue.ParkModel))
 			s.add(replied(1, "c1"))
 			s.add(&record.Parked{Reason: "approval", Call: "c1"})
 			s.add(claimed("approval"))
@@ -180,8 +181,8 @@ func TestTreesOfEventsStoredOutOfOrder(t *testing.T) {
 			s.keep = &all
 			s.add(s.started(""), claimed(""))
 			s.add(&record.StepStarted{Step: 1})
-			s.add(&record.Parked{Reason: messages.ParkModel})
-			s.add(claimed(messages.ParkModel))
+			s.add(&record.Parked{Reason: queue.ParkModel})
+			s.add(claimed(queue.ParkModel))
 			s.add(replied(1, "c1"))
 			s.add(&record.Parked{Reason: "approval", Call: "c1"})
 			s.add(claimed("approval"))

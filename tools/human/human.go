@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/tools"
 )
 
@@ -41,5 +42,5 @@ func askHuman(_ context.Context, _ tools.Call, in askArgs) (tools.Result, error)
 	case len(question) > maxQuestion:
 		return tools.Failure("The question is longer than 8 KiB: ask in fewer words."), nil
 	}
-	return tools.Result{Park: &tools.Park{Reason: messages.ParkAnswer, For: patience, Question: question}}, nil
+	return tools.Result{Park: &tools.Park{Reason: queue.ParkAnswer, For: patience, Question: question}}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -25,7 +26,7 @@ func parked(t *testing.T) (*agent.State, *record.Decided) {
 		&record.ModelReplied{Step: 1, Stop: messages.StopToolCalls, Message: messages.Message{
 			Role: messages.RoleAssistant, Content: []messages.Block{{ToolCall: &call}},
 		}},
-		&record.Parked{Reason: messages.ParkApproval, Call: "c1", Approval: asked},
+		&record.Parked{Reason: queue.ParkApproval, Call: "c1", Approval: asked},
 	}
 	s := &agent.State{}
 	e := record.Entry{Head: record.Follow(run, record.Head{}, records...), Records: records}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -178,7 +179,7 @@ func (s *State) stop(u *use, what string) Action {
 	text := fmt.Sprintf("%s: %s of %s used, and %s %s %s", u.limit,
 		amount(u.limit, u.spent), amount(u.limit, u.allowed), what, needs, amount(u.limit, u.needed))
 	if b := s.Agent.Budget; b != nil && b.OnBudget == messages.OnBudgetAsk {
-		return &Park{Parked: record.Parked{Reason: messages.ReasonBudget, Limit: u.limit, Question: text}}
+		return &Park{Parked: record.Parked{Reason: queue.ReasonBudget, Limit: u.limit, Question: text}}
 	}
 	f := fail(messages.CodeBudget, text)
 	f.Err.Info = map[string]any{"limit": u.limit, "spent": u.spent, "needed": u.needed, "allowed": u.allowed}
@@ -321,7 +322,7 @@ func (s *State) costEstimate() *float64 {
 // more takes an answer to the question whether the run may go beyond its budget; false: it answers something else.
 func (s *State) more(r *record.Answered) bool {
 	p := s.Parked
-	if p == nil || s.Head.ParkSeq != r.Park || p.Reason != messages.ReasonBudget || p.Call != "" {
+	if p == nil || s.Head.ParkSeq != r.Park || p.Reason != queue.ReasonBudget || p.Call != "" {
 		return false
 	}
 	m := messages.Message{Content: r.Content}

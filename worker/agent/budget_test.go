@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -25,7 +26,7 @@ func paid(step int, tokens int64, calls ...string) *record.ModelReplied {
 }
 
 func ask(park uint64, limit string) []record.Record {
-	return []record.Record{&record.Parked{Reason: messages.ReasonBudget, Limit: limit, Question: limit + ": all used"}}
+	return []record.Record{&record.Parked{Reason: queue.ReasonBudget, Limit: limit, Question: limit + ": all used"}}
 }
 
 // within asks what a run may still do, as its owner does: its time first, then its budget.
@@ -46,7 +47,7 @@ func TestWithin(t *testing.T) {
 	answered := func(limit, text string, isError bool) []record.Record {
 		rs := append([]record.Record{}, one...)
 		rs = append(rs, ask(0, limit)...)
-		return append(rs, &record.Answered{By: "ann", Content: messages.TextContent(text), IsError: isError}, &record.Claimed{Claim: "d", Resumes: messages.ReasonBudget})
+		return append(rs, &record.Answered{By: "ann", Content: messages.TextContent(text), IsError: isError}, &record.Claimed{Claim: "d", Resumes: queue.ReasonBudget})
 	}
 	budget := func(c messages.Caps) messages.Budget { return messages.Budget{Caps: c} }
 	asks := func(c messages.Caps) messages.Budget { return messages.Budget{Caps: c, OnBudget: messages.OnBudgetAsk} }

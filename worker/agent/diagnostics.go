@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -70,7 +71,7 @@ func (s *State) note(r record.Record) {
 		s.outlived("the worker handed the run back: " + r.Reason)
 	case *record.Parked:
 		s.Trouble.Worker = ""
-		if r.Cause != nil && r.Reason == messages.ParkModel {
+		if r.Cause != nil && r.Reason == queue.ParkModel {
 			s.outlived(r.Cause.Message)
 			s.warn("step %d: it waited for its model %s: %s (%s)", s.Step, r.Cause.Provider, r.Cause.Message, r.Cause.Code)
 		}

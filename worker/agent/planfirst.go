@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -81,7 +82,7 @@ func (r *planRun) next() Action {
 	case r.Failure != nil:
 		return &Finish{Status: messages.StatusFailed, Err: r.Failure}
 	case r.Calling && p.Pause:
-		return &Park{Parked: record.Parked{Reason: messages.ParkModel, Cause: p.Cause}, For: NetworkPause}
+		return &Park{Parked: record.Parked{Reason: queue.ParkModel, Cause: p.Cause}, For: NetworkPause}
 	case r.Calling:
 		return r.call(r.Step, r.Purpose)
 	case p.Reply != nil:

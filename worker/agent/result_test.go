@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -35,8 +36,8 @@ func TestResultTellsWhatTheLogKnows(t *testing.T) {
 	answer := replied(2, messages.StopEnd, `{ "n": 1 }`)
 	answer.Provider, answer.Model = "other", "m2"
 	s := state(t, def, task, &record.Claimed{Claim: "c1", Worker: "w1"}, step(1),
-		&record.Parked{Reason: messages.ParkModel, Cause: &messages.Cause{Code: messages.CodeModelUnreachable, Message: "refused", Provider: "openai/m"}},
-		&record.Claimed{Claim: "c2", Worker: "w2", Resumes: messages.ParkModel},
+		&record.Parked{Reason: queue.ParkModel, Cause: &messages.Cause{Code: messages.CodeModelUnreachable, Message: "refused", Provider: "openai/m"}},
+		&record.Claimed{Claim: "c2", Worker: "w2", Resumes: queue.ParkModel},
 		&record.Claimed{Claim: "c3", Worker: "w3"},
 		&record.BudgetWarned{Limit: messages.CapTokens, Spent: 8, Allowed: 10},
 		&record.HookFailed{On: messages.HookPreTool, Hook: "h", Reason: "down"},

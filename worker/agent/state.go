@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -177,7 +178,7 @@ func (s *State) Advance(r record.Record) error {
 		if s.Plan != nil {
 			s.Plan.Pause, s.Plan.Cause = false, nil
 		}
-		if r.Reason == messages.ParkModel {
+		if r.Reason == queue.ParkModel {
 			s.ModelParks++
 		}
 		s.Unturned = r.Again

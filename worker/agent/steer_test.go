@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -25,7 +26,7 @@ func roles(ms []messages.Message) string {
 }
 
 func TestSteeredConversation(t *testing.T) {
-	resumed := &record.Claimed{Claim: "c2", Resumes: messages.ParkModel}
+	resumed := &record.Claimed{Claim: "c2", Resumes: queue.ParkModel}
 	for name, tc := range map[string]struct {
 		agent   messages.Definition
 		records []record.Record
@@ -43,7 +44,7 @@ func TestSteeredConversation(t *testing.T) {
 			records: []record.Record{step(1), told("a"), &record.Claimed{Claim: "c2"}}, want: "model 1", unheard: 1,
 		},
 		"the wait for the model was": {
-			records: []record.Record{step(1), &record.Parked{Reason: messages.ParkModel}, told("a"), resumed}, want: "model 1", said: "user a",
+			records: []record.Record{step(1), &record.Parked{Reason: queue.ParkModel}, told("a"), resumed}, want: "model 1", said: "user a",
 		},
 		"not between a call and its result": {
 			records: []record.Record{step(1), replied(1, messages.StopToolCalls, "", "c"), told("a"), returned(1, "c", "R"), step(2)},

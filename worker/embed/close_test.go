@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agenttest"
@@ -136,7 +137,7 @@ func TestCloseAborts(t *testing.T) {
 func TestCloseWhileARunWaits(t *testing.T) {
 	t.Parallel()
 	ask := tool(t, "ask", func() (tools.Result, error) {
-		return tools.Result{Park: &tools.Park{Reason: messages.ParkAnswer, Question: "Which?", For: time.Hour}}, nil
+		return tools.Result{Park: &tools.Park{Reason: queue.ParkAnswer, Question: "Which?", For: time.Hour}}, nil
 	})
 	svc := service(t, embed.Config{Model: agenttest.Replies(agenttest.Call("ask", `{}`)), Tools: []tools.Tool{ask}})
 	s, err := svc.Session(hello())

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/lanes"
 )
 
@@ -25,7 +25,7 @@ type Config struct {
 	Look    time.Duration // about how often all lanes are listed, since hints may be lost. Default 3.5 s
 	Caps    *bus.Caps     // weights and pauses of tenants; default: there are none
 	Log     *slog.Logger
-	Held    func() map[messages.Lane]int            // messages in hand by lane; called by any goroutine
+	Held    func() map[queue.Lane]int               // messages in hand by lane; called by any goroutine
 	Discard func(ctx context.Context, q bus.Queued) // dead-letters a message that is in no lane
 	News    func(trials int)                        // called when the number of trials changes, before the newest run may claim; must not block
 }
@@ -139,7 +139,7 @@ func (f *Fetch) Lanes() (working int, full uint64) {
 func (f *Fetch) Freed() <-chan struct{} { return f.freed }
 
 // Given records that a message of a lane was handed back, to be redelivered after a delay.
-func (f *Fetch) Given(l messages.Lane, delay time.Duration) {
+func (f *Fetch) Given(l queue.Lane, delay time.Duration) {
 	f.do(func() {
 		f.book.given(l, delay)
 		if delay <= 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // fetching is a Fetch with its owner, and without a queue.
@@ -56,7 +57,7 @@ func TestSlots(t *testing.T) {
 func TestHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fetching(t, 1)
-		here, there := messages.Lane{Priority: messages.PriorityNormal, Tenant: "here"}, messages.Lane{Priority: messages.PriorityNormal, Tenant: "there"}
+		here, there := queue.Lane{Priority: messages.PriorityNormal, Tenant: "here"}, queue.Lane{Priority: messages.PriorityNormal, Tenant: "there"}
 		f.stored(here, 5)
 		if err := f.wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -99,7 +100,7 @@ func TestOwner(t *testing.T) {
 					}
 					slot.Free()
 				}
-				f.Given(messages.Lane{Tenant: "a"}, 0)
+				f.Given(queue.Lane{Tenant: "a"}, 0)
 			}
 		})
 	}

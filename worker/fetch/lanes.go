@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/lanes"
 )
 
@@ -45,14 +45,14 @@ const (
 // and what to announce to other workers when there is no slot. Only the owner uses it.
 type book struct {
 	order      *lanes.Order
-	newest     map[messages.Lane]uint64   // known lanes with the sequence that was taken last
-	hinted     map[messages.Lane]hinted   // hinted at and not found yet
-	untold     map[messages.Lane]struct{} // hints came while there was a slot: no other worker knows
-	owed       map[messages.Lane]struct{} // to be announced to other workers
-	foreign    []messages.Lane            // some of the lanes with messages in hand elsewhere; written by list
-	later      []ripening                 // messages that this worker handed back with a delay; written by given and ripen
-	unroutable []uint64                   // sequences of messages that are in no lane; written by stored and deadLetter
-	full       uint64                     // lanes that could not be created; written by failed
+	newest     map[queue.Lane]uint64   // known lanes with the sequence that was taken last
+	hinted     map[queue.Lane]hinted   // hinted at and not found yet
+	untold     map[queue.Lane]struct{} // hints came while there was a slot: no other worker knows
+	owed       map[queue.Lane]struct{} // to be announced to other workers
+	foreign    []queue.Lane            // some of the lanes with messages in hand elsewhere; written by list
+	later      []ripening              // messages that this worker handed back with a delay; written by given and ripen
+	unroutable []uint64                // sequences of messages that are in no lane; written by stored and deadLetter
+	full       uint64                  // lanes that could not be created; written by failed
 }
 
 // hinted is the newest message seen in a lane, and how often it was looked for in vain.
@@ -63,23 +63,23 @@ type hinted struct {
 
 // ripening is a lane in which a message is redelivered at a given time.
 type ripening struct {
-	lane messages.Lane
+	lane queue.Lane
 	at   time.Time
 }
 
 func newBook() book {
 	return book{
-		order: lanes.New(), newest: map[messages.Lane]uint64{}, hinted: map[messages.Lane]hinted{},
-		untold: map[messages.Lane]struct{}{}, owed: map[messages.Lane]struct{}{},
+		order: lanes.New(), newest: map[queue.Lane]uint64{}, hinted: map[queue.Lane]hinted{},
+		untold: map[queue.Lane]struct{}{}, owed: map[queue.Lane]struct{}{},
 	}
 }
 
 // stored handles the hint of a stored message, which only this worker receives.
-func (f *Fetch) stored(l messages.Lane, seq uint64) {
+func (f *Fetch) stored(l queue.Lane, seq uint64) {
 	f.do(func() {
 		b := &f.book
 		switch {
-		case l == messages.Lane{}:
+		case l == queue.Lane{}:
 			if len(b.unroutable) < maxUnroutable {
 				b.unroutable = append(b.unroutable, seq)
 				signal(f.say)
@@ -101,7 +101,7 @@ func (f *Fetch) stored(l messages.Lane, seq uint64) {
 }
 
 // spilled handles the announcement of a lane with work, from a worker without a slot to all others.
-func (f *Fetch) spilled(l messages.Lane) {
+func (f *Fetch) spilled(l queue.Lane) {
 	f.do(func() {
 		if _, ok := f.book.hinted[l]; !ok {
 			f.book.hinted[l] = hinted{math.MaxUint64, oldRetries}
@@ -112,13 +112,13 @@ func (f *Fetch) spilled(l messages.Lane) {
 }
 
 // again schedules another look into a lane.
-func (f *Fetch) again(l messages.Lane) {
+func (f *Fetch) again(l queue.Lane) {
 	f.do(func() { f.book.order.Mark(l) })
 	signal(f.ready)
 }
 
 // given records that a message of a lane was handed back, to be redelivered after a delay.
-func (b *book) given(l messages.Lane, delay time.Duration) {
+func (b *book) given(l queue.Lane, delay time.Duration) {
 	if delay > 0 {
 		b.later = append(b.later, ripening{l, time.Now().Add(delay)})
 		return
@@ -241,7 +241,7 @@ func (f *Fetch) deadLetter(ctx context.Context) {
 // spill announces owed messages, if any, to all workers. A lane that may not exist is created first, so that workers that miss the
 // announcement find it in the list.
 func (f *Fetch) spill(ctx context.Context, tasks *bus.Tasks) bool {
-	var owed, unknown []messages.Lane
+	var owed, unknown []queue.Lane
 	f.do(func() {
 		b := &f.book
 		owed = slices.Collect(maps.Keys(b.owed))
@@ -268,7 +268,7 @@ func (f *Fetch) spill(ctx context.Context, tasks *bus.Tasks) bool {
 }
 
 // failed reports a lane that could not be made or taken from. Its tasks stay in the queue.
-func (f *Fetch) failed(ctx context.Context, l messages.Lane, err error) {
+func (f *Fetch) failed(ctx context.Context, l queue.Lane, err error) {
 	if errors.Is(err, bus.ErrLanesFull) {
 		f.do(func() { f.book.full++ })
 		f.cfg.Log.ErrorContext(ctx, "tasks of a tenant wait for room: raise max_consumers of the stream TASKS", "tenant", l.Tenant, "err", err)
@@ -286,7 +286,7 @@ func (f *Fetch) Repair(ctx context.Context, ackWait time.Duration) {
 	}
 	switch {
 	case errors.Is(err, bus.ErrLanesFull):
-		f.failed(ctx, messages.Lane{}, err)
+		f.failed(ctx, queue.Lane{}, err)
 	case err != nil && ctx.Err() == nil:
 		f.cfg.Log.WarnContext(ctx, "look for tasks without a lane", "err", err)
 	}
@@ -323,9 +323,9 @@ func (f *Fetch) list(ctx context.Context) int {
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	f.do(func() {
 		b := &f.book
-		newest := make(map[messages.Lane]uint64, len(all))
+		newest := make(map[queue.Lane]uint64, len(all))
 		tries := 0
-		var foreign []messages.Lane
+		var foreign []queue.Lane
 		for _, s := range all {
 			newest[s.Lane] = b.newest[s.Lane]
 			switch {
@@ -356,7 +356,7 @@ func (f *Fetch) grants(since uint64) uint64 {
 	}
 	weights, paused := map[string]int{}, map[string]bool{}
 	for of, quota := range quotas {
-		if of.Kind != messages.QuotaTenant {
+		if of.Kind != queue.QuotaTenant {
 			continue
 		}
 		if quota.Weight > 0 {
@@ -373,7 +373,7 @@ func (f *Fetch) grants(since uint64) uint64 {
 
 // leave announces the lanes that this worker knows and will no longer work.
 func (f *Fetch) leave() error {
-	var all []messages.Lane
+	var all []queue.Lane
 	f.do(func() { all = f.book.order.All() })
 	return f.cfg.Bus.Spill(all)
 }

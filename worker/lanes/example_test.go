@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/lanes"
 )
 
@@ -12,7 +13,7 @@ import (
 func Example() {
 	order := lanes.New()
 	order.Grant(map[string]int{"acme": 3}, nil) // the others weigh 1
-	queued := map[messages.Lane]int{
+	queued := map[queue.Lane]int{
 		{Priority: messages.PriorityNormal, Tenant: "acme"}:   1000,
 		{Priority: messages.PriorityNormal, Tenant: "globex"}: 1000,
 	}

@@ -7,12 +7,13 @@ package lanes
 
 import (
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // classes are wake-ups, the priorities, and their shares.
 func classes() []*class {
 	return []*class{
-		{priority: messages.WakeLane().Priority, weight: 64},
+		{priority: queue.WakeLane().Priority, weight: 64},
 		{priority: messages.PriorityHigh, weight: 16},
 		{priority: messages.PriorityNormal, weight: 4},
 		{priority: messages.PriorityLow, weight: 1},
@@ -29,7 +30,7 @@ type class struct {
 
 // lane is one that was ever marked, and not forgotten since.
 type lane struct {
-	name   messages.Lane
+	name   queue.Lane
 	mark   uint64 // counts marks; 0: it has no work
 	member member // of its class
 }
@@ -38,7 +39,7 @@ type lane struct {
 type Order struct {
 	classes map[messages.Priority]*class
 	turns   turns // of the classes
-	lanes   map[messages.Lane]*lane
+	lanes   map[queue.Lane]*lane
 	marks   uint64
 	weights map[string]int
 	paused  map[string]bool
@@ -46,7 +47,7 @@ type Order struct {
 
 // New returns an Order in which no lane has work.
 func New() *Order {
-	o := &Order{classes: map[messages.Priority]*class{}, lanes: map[messages.Lane]*lane{}}
+	o := &Order{classes: map[messages.Priority]*class{}, lanes: map[queue.Lane]*lane{}}
 	for _, c := range classes() {
 		c.member.class = c
 		o.classes[c.priority] = c
@@ -55,7 +56,7 @@ func New() *Order {
 }
 
 // Mark notes that a lane has work, or may have.
-func (o *Order) Mark(name messages.Lane) {
+func (o *Order) Mark(name queue.Lane) {
 	o.marks++
 	if o.classes[name.Priority] == nil {
 		return
@@ -86,14 +87,14 @@ func (o *Order) place(l *lane) {
 }
 
 // Marked reports whether a lane is believed to have work.
-func (o *Order) Marked(name messages.Lane) bool {
+func (o *Order) Marked(name queue.Lane) bool {
 	l := o.lanes[name]
 	return l != nil && l.mark != 0
 }
 
 // All are the lanes that are believed to have work, those of paused tenants too.
-func (o *Order) All() []messages.Lane {
-	var all []messages.Lane
+func (o *Order) All() []queue.Lane {
+	var all []queue.Lane
 	for name, l := range o.lanes {
 		if l.mark != 0 {
 			all = append(all, name)
@@ -107,7 +108,7 @@ func (o *Order) Ready() bool { return len(o.turns.heap) > 0 }
 
 // Share is how much to take from a lane.
 type Share struct {
-	Lane messages.Lane
+	Lane queue.Lane
 	N    int
 	mark uint64
 }

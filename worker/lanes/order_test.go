@@ -8,23 +8,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/lanes"
 )
 
-func lane(p messages.Priority, tenant string) messages.Lane {
-	return messages.Lane{Priority: p, Tenant: tenant}
+func lane(p messages.Priority, tenant string) queue.Lane {
+	return queue.Lane{Priority: p, Tenant: tenant}
 }
 
-func normal(tenant string) messages.Lane { return lane(messages.PriorityNormal, tenant) }
+func normal(tenant string) queue.Lane { return lane(messages.PriorityNormal, tenant) }
 
 // fleet is workers with an Order each, in front of one queue.
 type fleet struct {
-	queued map[messages.Lane]int
+	queued map[queue.Lane]int
 	orders []*lanes.Order
-	took   []messages.Lane // in this order
+	took   []queue.Lane // in this order
 }
 
-func newFleet(workers int, queued map[messages.Lane]int) *fleet {
+func newFleet(workers int, queued map[queue.Lane]int) *fleet {
 	f := &fleet{queued: queued}
 	for range workers {
 		o := lanes.New()
@@ -36,7 +37,7 @@ func newFleet(workers int, queued map[messages.Lane]int) *fleet {
 	return f
 }
 
-func (f *fleet) mark(l messages.Lane) {
+func (f *fleet) mark(l queue.Lane) {
 	for _, o := range f.orders {
 		o.Mark(l)
 	}
@@ -55,8 +56,8 @@ func (f *fleet) turn(worker, n int) {
 	}
 }
 
-func (f *fleet) counts() map[messages.Lane]int {
-	c := map[messages.Lane]int{}
+func (f *fleet) counts() map[queue.Lane]int {
+	c := map[queue.Lane]int{}
 	for _, l := range f.took {
 		c[l]++
 	}
@@ -67,33 +68,33 @@ func TestShares(t *testing.T) {
 	high, low := lane(messages.PriorityHigh, "a"), lane(messages.PriorityLow, "a")
 	const many = 1 << 20
 	for name, tt := range map[string]struct {
-		queued  map[messages.Lane]int
+		queued  map[queue.Lane]int
 		weights map[string]int
 		paused  map[string]bool
 		turns   int
-		want    map[messages.Lane]int
+		want    map[queue.Lane]int
 	}{
-		"nothing":      {nil, nil, nil, 10, map[messages.Lane]int{}},
-		"one":          {map[messages.Lane]int{normal("a"): many}, nil, nil, 10, map[messages.Lane]int{normal("a"): 10}},
-		"equal":        {map[messages.Lane]int{normal("a"): many, normal("b"): many}, nil, nil, 1000, map[messages.Lane]int{normal("a"): 500, normal("b"): 500}},
-		"3 to 1":       {map[messages.Lane]int{normal("a"): many, normal("b"): many}, map[string]int{"a": 3}, nil, 1000, map[messages.Lane]int{normal("a"): 750, normal("b"): 250}},
-		"100 to 1":     {map[messages.Lane]int{normal("a"): many, normal("b"): many}, map[string]int{"a": 100}, nil, 1010, map[messages.Lane]int{normal("a"): 1000, normal("b"): 10}},
-		"priorities":   {map[messages.Lane]int{high: many, normal("a"): many, low: many}, nil, nil, 2100, map[messages.Lane]int{high: 1600, normal("a"): 400, low: 100}},
-		"low and high": {map[messages.Lane]int{high: many, low: many}, nil, nil, 1700, map[messages.Lane]int{high: 1600, low: 100}},
-		"wake-ups":     {map[messages.Lane]int{messages.WakeLane(): 7, high: many}, nil, nil, 10, map[messages.Lane]int{messages.WakeLane(): 7, high: 3}},
+		"nothing":      {nil, nil, nil, 10, map[queue.Lane]int{}},
+		"one":          {map[queue.Lane]int{normal("a"): many}, nil, nil, 10, map[queue.Lane]int{normal("a"): 10}},
+		"equal":        {map[queue.Lane]int{normal("a"): many, normal("b"): many}, nil, nil, 1000, map[queue.Lane]int{normal("a"): 500, normal("b"): 500}},
+		"3 to 1":       {map[queue.Lane]int{normal("a"): many, normal("b"): many}, map[string]int{"a": 3}, nil, 1000, map[queue.Lane]int{normal("a"): 750, normal("b"): 250}},
+		"100 to 1":     {map[queue.Lane]int{normal("a"): many, normal("b"): many}, map[string]int{"a": 100}, nil, 1010, map[queue.Lane]int{normal("a"): 1000, normal("b"): 10}},
+		"priorities":   {map[queue.Lane]int{high: many, normal("a"): many, low: many}, nil, nil, 2100, map[queue.Lane]int{high: 1600, normal("a"): 400, low: 100}},
+		"low and high": {map[queue.Lane]int{high: many, low: many}, nil, nil, 1700, map[queue.Lane]int{high: 1600, low: 100}},
+		"wake-ups":     {map[queue.Lane]int{queue.WakeLane(): 7, high: many}, nil, nil, 10, map[queue.Lane]int{queue.WakeLane(): 7, high: 3}},
 		"wakes, starts": {
-			map[messages.Lane]int{messages.WakeLane(): many, high: many, normal("a"): many, low: many},
+			map[queue.Lane]int{queue.WakeLane(): many, high: many, normal("a"): many, low: many},
 			nil, nil, 8500,
-			map[messages.Lane]int{messages.WakeLane(): 6400, high: 1600, normal("a"): 400, low: 100},
+			map[queue.Lane]int{queue.WakeLane(): 6400, high: 1600, normal("a"): 400, low: 100},
 		},
-		"paused":        {map[messages.Lane]int{normal("a"): many, normal("b"): many, low: many}, nil, map[string]bool{"a": true}, 10, map[messages.Lane]int{normal("b"): 10}},
-		"all paused":    {map[messages.Lane]int{normal("a"): many}, nil, map[string]bool{"a": true}, 10, map[messages.Lane]int{}},
-		"wake if pause": {map[messages.Lane]int{normal("a"): many, messages.WakeLane(): 2}, nil, map[string]bool{"a": true}, 10, map[messages.Lane]int{messages.WakeLane(): 2}},
+		"paused":        {map[queue.Lane]int{normal("a"): many, normal("b"): many, low: many}, nil, map[string]bool{"a": true}, 10, map[queue.Lane]int{normal("b"): 10}},
+		"all paused":    {map[queue.Lane]int{normal("a"): many}, nil, map[string]bool{"a": true}, 10, map[queue.Lane]int{}},
+		"wake if pause": {map[queue.Lane]int{normal("a"): many, queue.WakeLane(): 2}, nil, map[string]bool{"a": true}, 10, map[queue.Lane]int{queue.WakeLane(): 2}},
 	} {
 		for _, batch := range []int{1, 7, 64} {
 			t.Run(fmt.Sprint(name, " by ", batch), func(t *testing.T) {
 				t.Parallel()
-				queued := map[messages.Lane]int{}
+				queued := map[queue.Lane]int{}
 				maps.Copy(queued, tt.queued)
 				f := newFleet(1, queued)
 				f.orders[0].Grant(tt.weights, tt.paused)
@@ -117,7 +118,7 @@ func TestShares(t *testing.T) {
 func TestSingleTaskBesideABacklog(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1, 3, 50} {
-		f := newFleet(workers, map[messages.Lane]int{normal("a"): 100_000})
+		f := newFleet(workers, map[queue.Lane]int{normal("a"): 100_000})
 		for i := range 1000 {
 			f.turn(i, 4)
 		}
@@ -138,7 +139,7 @@ func TestSingleTaskBesideABacklog(t *testing.T) {
 // An idle tenant does not save up turns.
 func TestNoCreditForIdleness(t *testing.T) {
 	t.Parallel()
-	f := newFleet(1, map[messages.Lane]int{normal("a"): 10_000})
+	f := newFleet(1, map[queue.Lane]int{normal("a"): 10_000})
 	for range 5000 {
 		f.turn(0, 1)
 	}
@@ -177,7 +178,7 @@ func TestEmptyHandedSharesAreFree(t *testing.T) {
 
 func TestDryUnlessMarkedMeanwhile(t *testing.T) {
 	t.Parallel()
-	for _, l := range []messages.Lane{normal("a"), messages.WakeLane()} {
+	for _, l := range []queue.Lane{normal("a"), queue.WakeLane()} {
 		o := lanes.New()
 		o.Mark(l)
 		s := o.Share(3)
@@ -218,8 +219,8 @@ func TestPauseAndResume(t *testing.T) {
 // The same marks and takes give the same order.
 func TestDeterministic(t *testing.T) {
 	t.Parallel()
-	run := func() []messages.Lane {
-		f := &fleet{queued: map[messages.Lane]int{}, orders: []*lanes.Order{lanes.New(), lanes.New()}}
+	run := func() []queue.Lane {
+		f := &fleet{queued: map[queue.Lane]int{}, orders: []*lanes.Order{lanes.New(), lanes.New()}}
 		for i := range 200 {
 			l := lane([]messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow}[i%3], fmt.Sprint("t", i%17))
 			f.queued[l] += i % 5

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/limits"
 )
 
@@ -25,18 +25,18 @@ func TestReasonsAndGatesAreOneList(t *testing.T) {
 	index := func(gate string) int {
 		return slices.IndexFunc(gates, func(g limits.Named) bool { return g.Name == gate })
 	}
-	reasons := messages.ParkReasons()
-	of := map[string][]messages.ParkReason{}
+	reasons := queue.ParkReasons()
+	of := map[string][]queue.ParkReason{}
 	for _, r := range reasons {
 		if index(r.Gate) < 0 {
 			t.Errorf("the reason %s is of the gate %q, which does not exist", r.Reason, r.Gate)
 		}
-		if got := messages.ParkReasonOf(r.Reason); got != r {
+		if got := queue.ParkReasonOf(r.Reason); got != r {
 			t.Errorf("reason %s: got %+v", r.Reason, got)
 		}
 		of[r.Gate] = append(of[r.Gate], r)
 	}
-	if !slices.IsSortedFunc(reasons, func(a, b messages.ParkReason) int { return cmp.Compare(index(a.Gate), index(b.Gate)) }) {
+	if !slices.IsSortedFunc(reasons, func(a, b queue.ParkReason) int { return cmp.Compare(index(a.Gate), index(b.Gate)) }) {
 		t.Error("the reasons are not in the order of the gates")
 	}
 

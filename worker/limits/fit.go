@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -55,5 +56,5 @@ func (g *Fit) Before(s *agent.State, next agent.Action) Verdict {
 	default:
 		text = "no worker that has " + lacks + " has a free slot"
 	}
-	return park(s, record.Parked{Reason: messages.ParkWorker, Question: text, Needs: n})
+	return park(s, record.Parked{Reason: queue.ParkWorker, Question: text, Needs: n})
 }

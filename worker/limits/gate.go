@@ -2,7 +2,7 @@
 //
 // Before an action of a run has an effect, its owner asks the gates in that order, through [Gates.Before]. The first that
 // holds the run decides: the run parks, ends, or first asks for what it lacks, such as a permit. The reasons for which gates
-// park runs are explained by [messages.ParkReasons], which is what people, metrics and the docs are told.
+// park runs are explained by [queue.ParkReasons], which is what people, metrics and the docs are told.
 //
 // Gates decide on a run's state, and on what their owner has learned since it claimed the run: that its tenant has spent
 // its ceiling, that a cap has no permit left. They never wait. What they must learn from outside they learn through methods
@@ -39,7 +39,7 @@ type Func func(s *agent.State, next agent.Action) Verdict
 // Before implements Gate.
 func (f Func) Before(s *agent.State, next agent.Action) Verdict { return f(s, next) }
 
-// Named is a gate with its name in the list, as messages.ParkReason has it, and a few words for people about what it does.
+// Named is a gate with its name in the list, as queue.ParkReason has it, and a few words for people about what it does.
 type Named struct {
 	Name, Does string
 	Gate

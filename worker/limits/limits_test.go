@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
@@ -98,8 +99,8 @@ func said(v limits.Verdict) string {
 func TestGates(t *testing.T) {
 	call, end, tools, session := &agent.CallModel{Step: 1}, &agent.Finish{}, &agent.CallTools{}, &agent.JoinSession{}
 	later := now.Add(time.Hour)
-	spent := &record.Parked{Reason: messages.ParkQuota, Until: new(now.Add(2 * time.Hour))}
-	line, pause := messages.TenantSemaphore("acme"), messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"})
+	spent := &record.Parked{Reason: queue.ParkQuota, Until: new(now.Add(2 * time.Hour))}
+	line, pause := queue.TenantSemaphore("acme"), queue.PauseSemaphore(queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"})
 	busy := &model.Error{Class: model.RateLimited, RetryAfter: time.Minute}
 	for name, tc := range map[string]struct {
 		w    world

@@ -3,7 +3,7 @@ package limits
 import (
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -29,6 +29,6 @@ func (g *NotBefore) Before(s *agent.State, next agent.Action) Verdict {
 	}
 	again := hold != nil && hold.Again
 	return Verdict{Instead: &agent.Park{Parked: record.Parked{
-		Reason: messages.ParkNotBefore, Until: new(s.Task.NotBefore.UTC()), Again: again,
+		Reason: queue.ParkNotBefore, Until: new(s.Task.NotBefore.UTC()), Again: again,
 	}}}
 }

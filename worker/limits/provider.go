@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 	"github.com/longshore-run/longshore/worker/model"
@@ -46,7 +47,7 @@ func (g *Provider) postpone(s *agent.State, step int, e *model.Error) *record.Pa
 	// them, the parks must last until all had their turn.
 	wait = max(wait, min(wait*time.Duration(1+s.ModelParks), longestPark))
 	until := g.Now().Add(wait + spread(g.Key(step, "model"), wait))
-	return &record.Parked{Reason: messages.ParkModel, Until: &until, Cause: &messages.Cause{
+	return &record.Parked{Reason: queue.ParkModel, Until: &until, Cause: &messages.Cause{
 		Code: e.Code(), Message: g.Redact(e.Error()), Provider: e.Provider, Attempt: s.ModelParks + 1,
 	}}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -58,7 +59,7 @@ func (g *Quota) Call(ctx context.Context) (held bool) {
 	if err != nil {
 		g.Log.WarnContext(ctx, "a run waits because it is unknown what its tenant has spent", "tenant", g.Run.Tenant, "task_id", g.Run.Run, "err", err)
 		until := g.Now().Add(unknownHold)
-		hold = &record.Parked{Reason: messages.ParkQuota, Until: &until, Question: "it is unknown what the tenant has spent"}
+		hold = &record.Parked{Reason: queue.ParkQuota, Until: &until, Question: "it is unknown what the tenant has spent"}
 	}
 	g.hold = hold
 	return hold != nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/agent"
 )
@@ -65,9 +66,9 @@ func (g *Semaphore) pause(s *agent.State, next agent.Action) Verdict {
 // paused holds a run that waits in a semaphore, or is to ask whether it must.
 func (g *Semaphore) paused(s *agent.State) Verdict {
 	if g.waitsIn != "" {
-		reason := messages.ParkSemaphore
-		if messages.IsPauseSemaphore(g.waitsIn) {
-			reason = messages.ParkPaused
+		reason := queue.ParkSemaphore
+		if queue.IsPauseSemaphore(g.waitsIn) {
+			reason = queue.ParkPaused
 		}
 		return park(s, record.Parked{Reason: reason, Semaphore: g.waitsIn})
 	}
@@ -100,7 +101,7 @@ func (g *Semaphore) Join(ctx context.Context, run messages.Ref, s *agent.State, 
 	}
 	g.waitsIn = waits
 	if waits == "" {
-		g.acquired = g.acquired || !messages.IsPauseSemaphore(names[0])
+		g.acquired = g.acquired || !queue.IsPauseSemaphore(names[0])
 		g.withheld = ""
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
@@ -51,7 +52,7 @@ func (g *Session) Before(s *agent.State, next agent.Action) Verdict {
 	case g.refused != nil:
 		return Verdict{Instead: &agent.Finish{Status: messages.StatusFailed, Err: g.refused}}
 	case g.waits:
-		return park(s, record.Parked{Reason: messages.ParkSession})
+		return park(s, record.Parked{Reason: queue.ParkSession})
 	default:
 		return Verdict{}
 	}

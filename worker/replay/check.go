@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
@@ -179,7 +180,7 @@ func judge(s *agent.State, a agent.Action, r record.Record) verdict {
 	switch a := a.(type) {
 	case *agent.CallModel:
 		park, ok := r.(*record.Parked)
-		return verdictOf(ok && park.Reason == messages.ParkModel)
+		return verdictOf(ok && park.Reason == queue.ParkModel)
 	case *agent.CallTools:
 		switch r := r.(type) {
 		case *record.ToolStarted:
@@ -191,7 +192,7 @@ func judge(s *agent.State, a agent.Action, r record.Record) verdict {
 		}
 	case *agent.JoinSession:
 		park, ok := r.(*record.Parked)
-		return verdictOf(ok && park.Reason == messages.ParkSession)
+		return verdictOf(ok && park.Reason == queue.ParkSession)
 	case *agent.Park:
 		park, ok := r.(*record.Parked)
 		return verdictOf(ok && a.Parked.Reason == park.Reason && a.Parked.Call == park.Call)
@@ -209,8 +210,8 @@ func byOthers(s *agent.State, r record.Record) bool {
 	case *record.BudgetWarned:
 		return true
 	case *record.Parked:
-		return r.Reason == messages.ReasonBudget || r.Reason == messages.ParkNotBefore || r.Reason == messages.ParkQuota ||
-			r.Reason == messages.ParkSemaphore || r.Reason == messages.ParkPaused || r.Reason == messages.ParkWorker
+		return r.Reason == queue.ReasonBudget || r.Reason == queue.ParkNotBefore || r.Reason == queue.ParkQuota ||
+			r.Reason == queue.ParkSemaphore || r.Reason == queue.ParkPaused || r.Reason == queue.ParkWorker
 	case *record.Finished:
 		if r.Dead || r.Result.Error == nil {
 			return r.Dead

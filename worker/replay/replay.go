@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker/agent"
@@ -170,7 +171,7 @@ func plan(s *agent.State, decided record.Record) agent.Action {
 		return nil
 	}
 	park, waits := decided.(*record.Parked)
-	return s.Next(p, s.Turn || waits && park.Reason == messages.ParkSession)
+	return s.Next(p, s.Turn || waits && park.Reason == queue.ParkSession)
 }
 
 // teller gathers steps.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agent"
@@ -52,7 +53,7 @@ func (x *callBook) parkForApproval(s *agent.State, c messages.ToolCall) *agent.P
 	until := x.now().Add(s.Agent.ApprovalExpires())
 	asked := messages.NewApproval(s.Agent.Name, s.Step, s.StepID(c.ID), c)
 	asked.Arguments = x.cfg.Redact(asked.Arguments)
-	return &agent.Park{Parked: record.Parked{Reason: messages.ParkApproval, Call: c.ID, Until: &until, Approval: asked}}
+	return &agent.Park{Parked: record.Parked{Reason: queue.ParkApproval, Call: c.ID, Until: &until, Approval: asked}}
 }
 
 // admit decides what it can about the open calls without an effect: which are refused, were answered while the run was parked, have

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/tools"
@@ -226,7 +227,7 @@ func TestDecider(t *testing.T) {
 		})},
 		{Name: "holds the second step", Gate: limits.Func(func(s *agent.State, _ agent.Action) (v limits.Verdict) {
 			if s.Step == 1 {
-				v.Instead = &agent.Park{Parked: record.Parked{Reason: messages.ParkQuota}}
+				v.Instead = &agent.Park{Parked: record.Parked{Reason: queue.ParkQuota}}
 			}
 			return v
 		})},
@@ -372,7 +373,7 @@ func TestConversationIsRead(t *testing.T) {
 }
 
 func TestClaimerJudges(t *testing.T) {
-	parked := &record.Parked{Reason: messages.ParkApproval}
+	parked := &record.Parked{Reason: queue.ParkApproval}
 	for name, tc := range map[string]struct {
 		ticket Ticket
 		log    [][]record.Record

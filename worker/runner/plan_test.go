@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
@@ -206,13 +207,13 @@ func TestPlanSurvivesAKillAnywhere(t *testing.T) {
 		if got == nil {
 			t.Fatalf("killed after %d appends: the run has not ended", cut)
 		}
-		want := messages.TaskResult{
+		want := control.TaskResult{
 			Status: messages.StatusCompleted, Outputs: []string{"c.txt", "all.txt", "f.txt"},
 			Summary: "4 of 6 steps completed.\n- a (completed, critical): Do a.\n- b (completed, critical): Do b.\n" +
 				"- c (completed, critical): Do c.\n- d (failed): Do d. [it broke]\n" +
 				"- e (skipped, critical): Do e. [it depends on \"d\", which failed]\n- f (completed, critical): Do f.",
 		}
-		short := got.TaskResult(nil)
+		short := control.NewTaskResult(got, nil)
 		short.Logs = nil
 		if diff := cmp.Diff(want, short); diff != "" {
 			t.Errorf("killed after %d appends (-want +got):\n%s", cut, diff)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/model"
@@ -111,7 +112,7 @@ func TestLongWaitsPark(t *testing.T) {
 				return
 			}
 			park, ok := last.Records[len(last.Records)-1].(*record.Parked)
-			if !ok || last.Head.Phase != record.PhaseParked || last.Head.Waits != messages.ParkModel || park.Until == nil {
+			if !ok || last.Head.Phase != record.PhaseParked || last.Head.Waits != queue.ParkModel || park.Until == nil {
 				t.Fatalf("head %+v, records %v", last.Head, last.Records)
 			}
 			if d := park.Until.Sub(simTime); d < failed.RetryAfter || d > failed.RetryAfter*11/10 {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
@@ -79,7 +80,7 @@ func limitedRun(t *testing.T, l *limits, answer func(call int) (*model.Reply, er
 
 func hold(limit string, again bool) *record.Parked {
 	until := simTime.Add(time.Hour)
-	return &record.Parked{Reason: messages.ParkQuota, Limit: limit, Until: &until, Again: again}
+	return &record.Parked{Reason: queue.ParkQuota, Limit: limit, Until: &until, Again: again}
 }
 
 func says(int) (*model.Reply, error) { return say("Done."), nil }
@@ -105,11 +106,11 @@ func (w *waiting) completed() {
 
 // A task over its tenant's rate parks before anything is done, never fails, and is counted once.
 func TestATaskOverTheRateParks(t *testing.T) {
-	l := &limits{starts: []limitSaid{{hold: hold(messages.QuotaPerMinute, false)}}}
+	l := &limits{starts: []limitSaid{{hold: hold(queue.QuotaPerMinute, false)}}}
 	w := limitedRun(t, l, says)
 	w.start()
 	last := w.last()
-	if last.Head.Phase != record.PhaseParked || last.Head.Waits != messages.ParkQuota || len(w.keys) != 0 {
+	if last.Head.Phase != record.PhaseParked || last.Head.Waits != queue.ParkQuota || len(w.keys) != 0 {
 		t.Fatalf("head %+v after %d calls", last.Head, len(w.keys))
 	}
 	w.wake()
@@ -128,7 +129,7 @@ func TestATaskOverTheRateParks(t *testing.T) {
 
 // One that found no place asks again when it wakes, as if it had been published then.
 func TestATaskWithoutAPlaceAsksAgain(t *testing.T) {
-	l := &limits{starts: []limitSaid{{hold: hold(messages.QuotaPerMinute, true)}, {hold: hold(messages.QuotaPerMinute, false)}}}
+	l := &limits{starts: []limitSaid{{hold: hold(queue.QuotaPerMinute, true)}, {hold: hold(queue.QuotaPerMinute, false)}}}
 	w := limitedRun(t, l, says)
 	w.start()
 	w.wake()
@@ -151,11 +152,11 @@ func TestAnUnknownRateLetsTasksBegin(t *testing.T) {
 
 // What a tenant may spend holds the next call back until it may be made, and the run goes on where it was.
 func TestASpentCeilingParks(t *testing.T) {
-	over := limitSaid{hold: hold(messages.QuotaCostPerDay, false)}
+	over := limitSaid{hold: hold(queue.QuotaCostPerDay, false)}
 	l := &limits{calls: []limitSaid{over, over}}
 	w := limitedRun(t, l, says)
 	w.start()
-	if last := w.last(); last.Head.Phase != record.PhaseParked || last.Head.Waits != messages.ParkQuota || len(w.keys) != 0 {
+	if last := w.last(); last.Head.Phase != record.PhaseParked || last.Head.Waits != queue.ParkQuota || len(w.keys) != 0 {
 		t.Fatalf("head %+v after %d calls", last.Head, len(w.keys))
 	}
 	w.wake() // the ceiling still holds
@@ -175,7 +176,7 @@ func TestAnUnknownSpendingWaits(t *testing.T) {
 	w.start()
 	last := w.last()
 	park, ok := last.Records[len(last.Records)-1].(*record.Parked)
-	if !ok || park.Reason != messages.ParkQuota || park.Until.Sub(simTime) != time.Minute || last.Head.Attempt != 0 {
+	if !ok || park.Reason != queue.ParkQuota || park.Until.Sub(simTime) != time.Minute || last.Head.Attempt != 0 {
 		t.Fatalf("head %+v, records %v", last.Head, last.Records)
 	}
 	w.wake()
@@ -184,7 +185,7 @@ func TestAnUnknownSpendingWaits(t *testing.T) {
 
 // A cancel ends a run that waits for its quota.
 func TestCancelWhileAQuotaHolds(t *testing.T) {
-	over := limitSaid{hold: hold(messages.QuotaCostPerDay, false)}
+	over := limitSaid{hold: hold(queue.QuotaCostPerDay, false)}
 	w := limitedRun(t, &limits{calls: []limitSaid{over, over}}, says)
 	w.start()
 	if _, err := w.controller.Control(t.Context(), rrun, &record.CancelRequested{ID: "c"}); err != nil {
@@ -203,7 +204,7 @@ func TestCancelWhileAQuotaHolds(t *testing.T) {
 
 // After a limit is raised, the next sweep wakes the runs that it held, and not earlier.
 func TestASweepFreesWhatAQuotaHeld(t *testing.T) {
-	l := &limits{calls: []limitSaid{{hold: hold(messages.QuotaCostPerMonth, false)}}}
+	l := &limits{calls: []limitSaid{{hold: hold(queue.QuotaCostPerMonth, false)}}}
 	w := limitedRun(t, l, says)
 	w.start()
 	sweep := func() int {
@@ -236,13 +237,13 @@ func TestADelayedTaskKeepsItsTurn(t *testing.T) {
 		again     bool
 		want      record.Parked
 	}{
-		"turn later":          {time.Minute, false, record.Parked{Reason: messages.ParkQuota, Until: new(simTime.Add(time.Hour))}},
-		"turn earlier":        {2 * time.Hour, false, record.Parked{Reason: messages.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour))}},
-		"turn later, unsure":  {time.Minute, true, record.Parked{Reason: messages.ParkQuota, Until: new(simTime.Add(time.Hour)), Again: true}},
-		"no turn till it may": {2 * time.Hour, true, record.Parked{Reason: messages.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour)), Again: true}},
+		"turn later":          {time.Minute, false, record.Parked{Reason: queue.ParkQuota, Until: new(simTime.Add(time.Hour))}},
+		"turn earlier":        {2 * time.Hour, false, record.Parked{Reason: queue.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour))}},
+		"turn later, unsure":  {time.Minute, true, record.Parked{Reason: queue.ParkQuota, Until: new(simTime.Add(time.Hour)), Again: true}},
+		"no turn till it may": {2 * time.Hour, true, record.Parked{Reason: queue.ParkNotBefore, Until: new(simTime.Add(2 * time.Hour)), Again: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := limitedRun(t, &limits{starts: []limitSaid{{hold: hold(messages.QuotaPerMinute, tc.again)}}}, says)
+			w := limitedRun(t, &limits{starts: []limitSaid{{hold: hold(queue.QuotaPerMinute, tc.again)}}}, says)
 			ticket := rticket(1)
 			ticket.Body = []byte(`{"input":"hello","notBefore":"` + simTime.Add(tc.notBefore).Format(time.RFC3339) + `"}`)
 			if out, err := w.runner.Run(t.Context(), ticket); out != runner.Done || err != nil {

@@ -5,18 +5,19 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
 // A free permit goes to the next run that still waits, however many in front of it no longer do.
 func TestAPermitBehindManyThatAreGone(t *testing.T) {
-	ctx, line := t.Context(), messages.TenantSemaphore(rrun.Tenant)
+	ctx, line := t.Context(), queue.TenantSemaphore(rrun.Tenant)
 	w := newWaiting(t, says)
 	lines := &runlog.SemaphoresInMemory{}
 	w.controller.Semaphores, w.controller.Caps = lines, capsThen{line: 1}
 	holder := messages.Ref{Tenant: rrun.Tenant, Run: "holder"}
-	if err := lines.PutSemaphore(ctx, line, 0, messages.Semaphore{Permits: []messages.Permit{{Run: messages.HolderOf(holder), Claim: 1}}}); err != nil {
+	if err := lines.PutSemaphore(ctx, line, 0, queue.Semaphore{Permits: []queue.Permit{{Run: queue.HolderOf(holder), Claim: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2100 {
@@ -25,7 +26,7 @@ func TestAPermitBehindManyThatAreGone(t *testing.T) {
 		}
 	}
 	w.start()
-	if h := w.last().Head; h.Phase != record.PhaseParked || h.Waits != messages.ParkSemaphore {
+	if h := w.last().Head; h.Phase != record.PhaseParked || h.Waits != queue.ParkSemaphore {
 		t.Fatalf("head %+v", h)
 	}
 	task := messages.Task{ID: holder.Run, Tenant: holder.Tenant, Agent: "a"}

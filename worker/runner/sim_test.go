@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
@@ -202,7 +203,7 @@ func (w *world) goodRecords(e record.Entry) bool {
 func (w *world) appended(p *process, last uint64, e record.Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waited = w.waited || e.Head.Has(record.KindParked) && e.Head.Waits == messages.ParkModel
+	w.waited = w.waited || e.Head.Has(record.KindParked) && e.Head.Waits == queue.ParkModel
 	if !e.Head.Has(record.KindClaimed) {
 		return
 	}
@@ -718,7 +719,7 @@ func (w *world) control(cancel bool) {
 			_ = k.Queue.Wake(ctx, simRun, last.Seq)
 			return
 		}
-		if last.Head.Waits == messages.ParkApproval {
+		if last.Head.Waits == queue.ParkApproval {
 			w.decide(ctx, k, last, stale)
 			return
 		}

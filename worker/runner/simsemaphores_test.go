@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/tools"
@@ -46,14 +47,14 @@ type simSemaphores struct {
 	c *simCapped
 }
 
-func (l simSemaphores) Semaphore(ctx context.Context, line string) (messages.Semaphore, uint64, error) {
+func (l simSemaphores) Semaphore(ctx context.Context, line string) (queue.Semaphore, uint64, error) {
 	if err := l.p.op("line"); err != nil {
-		return messages.Semaphore{}, 0, err
+		return queue.Semaphore{}, 0, err
 	}
 	return l.c.lines.Semaphore(ctx, line)
 }
 
-func (l simSemaphores) PutSemaphore(ctx context.Context, line string, revision uint64, v messages.Semaphore) error {
+func (l simSemaphores) PutSemaphore(ctx context.Context, line string, revision uint64, v queue.Semaphore) error {
 	if err := l.p.op("put line"); err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 	}
 	if chaos && c.changes > 0 && w.rnd.IntN(40) == 0 {
 		c.changes--
-		switch line := messages.TenantSemaphore("t"); w.rnd.IntN(3) {
+		switch line := queue.TenantSemaphore("t"); w.rnd.IntN(3) {
 		case 0:
 			c.set(line, 1)
 		case 1:
@@ -197,7 +198,7 @@ func (c *simCapped) happen(w *sessionWorld, chaos bool) {
 			c.set(line, runlog.NoCap)
 		}
 	}
-	paused := messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaAgent, Name: "a"})
+	paused := queue.PauseSemaphore(queue.QuotaRef{Kind: queue.QuotaAgent, Name: "a"})
 	if _, is := c.caps[paused]; is && (!chaos || w.rnd.IntN(40) == 0) {
 		c.set(paused, runlog.NoCap)
 	} else if !is && chaos && c.pauses > 0 && w.rnd.IntN(40) == 0 {
@@ -259,7 +260,7 @@ func (c *simCapped) rests(w *sessionWorld) bool {
 		last, ok := w.last(r)
 		return !ok || last.Head.Phase != record.PhaseParked || last.Head.Waits != "answer"
 	}
-	_, paused := c.caps[messages.PauseSemaphore(messages.QuotaRef{Kind: messages.QuotaAgent, Name: "a"})]
+	_, paused := c.caps[queue.PauseSemaphore(queue.QuotaRef{Kind: queue.QuotaAgent, Name: "a"})]
 	return len(c.owed) == 0 && !paused && !slices.ContainsFunc(w.refs, func(r messages.Ref) bool { return !answered(r) })
 }
 
@@ -316,7 +317,7 @@ func lineTrial(t *testing.T, seed uint64, noSettle, stale bool) *sessionWorld {
 		noGrant: noSettle, sessions: &runlog.SessionsInMemory{}, of: map[uint64]messages.Ref{}, told: map[messages.Ref]bool{}, sums: map[string]int{},
 	}
 	c := &simCapped{
-		lines: &runlog.SemaphoresInMemory{}, stale: stale, caps: map[string]int{messages.TenantSemaphore("t"): simTenantCap}, owed: map[string]int{}, looks: map[string]*process{},
+		lines: &runlog.SemaphoresInMemory{}, stale: stale, caps: map[string]int{queue.TenantSemaphore("t"): simTenantCap}, owed: map[string]int{}, looks: map[string]*process{},
 		at: map[*process]map[string]int{}, ops: rand.New(rand.NewPCG(seed, 5)), keyed: seed%2 == 0,
 	}
 	if seed%3 == 1 {
@@ -326,7 +327,7 @@ func lineTrial(t *testing.T, seed uint64, noSettle, stale bool) *sessionWorld {
 		c.pauses = 2
 	}
 	if seed%4 == 0 {
-		c.caps[messages.AgentSemaphore("a")] = 2
+		c.caps[queue.AgentSemaphore("a")] = 2
 	}
 	w.lines = c
 	for i := range simRuns {

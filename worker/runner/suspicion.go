@@ -1,7 +1,7 @@
 package runner
 
 import (
-	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -79,7 +79,7 @@ func (l *losses) count(prev, h *record.Head) {
 	}
 	switch {
 	case h.Has(record.KindModelReplied), h.Has(record.KindModelFailed), h.Has(record.KindToolReturned),
-		h.Has(record.KindSummarised), h.Has(record.KindParked) && h.Waits != messages.ParkWorker:
+		h.Has(record.KindSummarised), h.Has(record.KindParked) && h.Waits != queue.ParkWorker:
 		l.workers = 0
 	}
 	switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -85,7 +86,7 @@ func TestStrandedRuns(t *testing.T) {
 	l := openLogs(t, dev.NATS)
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
 	l.begin("lost")
-	l.begin("person", &record.Parked{Reason: messages.ParkAnswer, Question: "?"})
+	l.begin("person", &record.Parked{Reason: queue.ParkAnswer, Question: "?"})
 	l.begin("untimed", &record.Parked{Reason: "timer", Until: &later})
 	timed := l.begin("timed", &record.Parked{Reason: "timer", Until: &later})
 	last, _, err := l.bus.Last(t.Context(), timed)
@@ -95,14 +96,14 @@ func TestStrandedRuns(t *testing.T) {
 	if err := l.bus.Timer(t.Context(), timed, last.Head.ParkSeq, later); err != nil {
 		t.Fatal(err)
 	}
-	l.begin("lineless", &record.Parked{Reason: messages.ParkSemaphore, Semaphore: messages.TenantSemaphore("default")})
-	l.begin("turnless", &record.Parked{Reason: messages.ParkSession})
+	l.begin("lineless", &record.Parked{Reason: queue.ParkSemaphore, Semaphore: queue.TenantSemaphore("default")})
+	l.begin("turnless", &record.Parked{Reason: queue.ParkSession})
 	l.begin("untold", &record.Finished{Result: messages.AgentResult{ID: "untold", Status: messages.StatusCompleted}})
 	told := l.begin("told", &record.Finished{Result: messages.AgentResult{ID: "told", Status: messages.StatusCompleted}})
 	if err := l.controller.Settle(t.Context(), told); err != nil {
 		t.Fatal(err)
 	}
-	ready := l.begin("ready", &record.Parked{Reason: messages.ParkAnswer, Question: "?"})
+	ready := l.begin("ready", &record.Parked{Reason: queue.ParkAnswer, Question: "?"})
 	last, _, err = l.bus.Last(t.Context(), ready)
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func (g *graveyard) registerFilter(cmd *cobra.Command) {
 // request is the filter of the flags, checked.
 func (g *graveyard) request(now time.Time) (control.DeadListRequest, error) {
 	r := control.DeadListRequest{DeadFilter: control.DeadFilter{
-		Unaddressed: g.unaddressed, Kind: messages.DeadKind(g.kind), Agent: g.agent, Code: messages.Code(g.code),
+		Unaddressed: g.unaddressed, Kind: control.DeadKind(g.kind), Agent: g.agent, Code: messages.Code(g.code),
 	}}
 	if !g.unaddressed {
 		r.Tenant = g.Tenant
@@ -136,7 +136,7 @@ func (c deadLetters) writeDead(cmd *cobra.Command, list *control.DeadList, asJSO
 	show := deadTable
 	switch {
 	case asJSON:
-		show = conn.WriteLines[messages.DeadLetter]
+		show = conn.WriteLines[control.DeadLetter]
 	case len(list.Letters) == 0:
 		return render.Write(cmd.ErrOrStderr(), "no dead letters\n")
 	}
@@ -149,7 +149,7 @@ func (c deadLetters) writeDead(cmd *cobra.Command, list *control.DeadList, asJSO
 	return nil
 }
 
-func deadTable(c *conn.Caller, cmd *cobra.Command, letters []messages.DeadLetter) error {
+func deadTable(c *conn.Caller, cmd *cobra.Command, letters []control.DeadLetter) error {
 	table := render.NewTable(cmd.OutOrStdout())
 	table.Row("LETTER", "KIND", "OF", "AGENT", "CODE", "TRIES", "AGE", "WHY")
 	for i := range letters {
@@ -282,7 +282,7 @@ func (c deadLetters) told(cmd *cobra.Command, g *graveyard, out control.DeadBulk
 	}
 	for _, r := range out.Redriven {
 		what := "is run " + r.ID
-		if r.Kind == messages.DeadWebhook {
+		if r.Kind == control.DeadWebhook {
 			what = "is delivered again"
 		}
 		if err := render.Write(cmd.OutOrStdout(), fmt.Sprintf("letter %d %s\n", r.Seq, what)); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // heldFlags are the flags of commands about pauses.
@@ -96,8 +97,8 @@ func (c fleets) resume() *cobra.Command {
 	return cmd
 }
 
-func ofPause(args []string) messages.QuotaRef {
-	return messages.QuotaRef{Kind: messages.QuotaKind(args[0]), Name: args[1]}
+func ofPause(args []string) queue.QuotaRef {
+	return queue.QuotaRef{Kind: queue.QuotaKind(args[0]), Name: args[1]}
 }
 
 // pausable wants what can be paused.

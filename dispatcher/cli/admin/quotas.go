@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // quotas are the commands about quotas.
@@ -80,7 +81,7 @@ func (c quotas) quotasShow() *cobra.Command {
 
 // grant is what the flags of set say.
 type grant struct {
-	quota  messages.Quota
+	quota  queue.Quota
 	by     string
 	output render.Format
 }
@@ -109,7 +110,7 @@ func (c quotas) quotasSet() *cobra.Command {
 // quotaTries bounds how often a change races with another one.
 const quotaTries = 5
 
-func (c quotas) runQuotasSet(cmd *cobra.Command, g *grant, of messages.QuotaRef) error {
+func (c quotas) runQuotasSet(cmd *cobra.Command, g *grant, of queue.QuotaRef) error {
 	if !g.changes(cmd) {
 		return render.Usagef("say what to change: --max-queued, --per-minute, --cost-per-day …; see --help")
 	}
@@ -149,7 +150,7 @@ func (*grant) changes(cmd *cobra.Command) bool {
 }
 
 // fill is a quota with what the flags change.
-func (g *grant) fill(cmd *cobra.Command, q messages.Quota) messages.Quota {
+func (g *grant) fill(cmd *cobra.Command, q queue.Quota) queue.Quota {
 	for _, l := range limits() {
 		if cmd.Flags().Changed(l.flag) {
 			l.set(&q, g.quota)
@@ -191,8 +192,8 @@ func oneQuota(_ *cobra.Command, args []string) error {
 }
 
 // quotaOf is the quota of two arguments.
-func quotaOf(args []string) messages.QuotaRef {
-	return messages.QuotaRef{Kind: messages.QuotaKind(args[0]), Name: args[1]}
+func quotaOf(args []string) queue.QuotaRef {
+	return queue.QuotaRef{Kind: queue.QuotaKind(args[0]), Name: args[1]}
 }
 
 // usageOfQuota names the flag of a limit that is not valid.
@@ -207,7 +208,7 @@ func usageOfQuota(err error) error {
 	return render.Misuse(err)
 }
 
-func explainQuota(err error, of messages.QuotaRef) error {
+func explainQuota(err error, of queue.QuotaRef) error {
 	if errors.Is(err, dispatcher.ErrRevision) {
 		return render.Worded(render.Visible(fmt.Sprintf("the quota of %s is being changed by others: see `longshore quotas show %s`", of, of)), err)
 	}
@@ -217,8 +218,8 @@ func explainQuota(err error, of messages.QuotaRef) error {
 // limit is one of the limits of a quota.
 type limit struct {
 	flag, field, title string
-	get                func(messages.Quota) float64
-	set                func(q *messages.Quota, from messages.Quota)
+	get                func(queue.Quota) float64
+	set                func(q *queue.Quota, from queue.Quota)
 	dollars            bool
 }
 
@@ -226,28 +227,28 @@ type limit struct {
 func limits() []limit {
 	return []limit{
 		{
-			"weight", "weight", "weight", func(q messages.Quota) float64 { return float64(q.Weight) },
-			func(q *messages.Quota, from messages.Quota) { q.Weight = from.Weight }, false,
+			"weight", "weight", "weight", func(q queue.Quota) float64 { return float64(q.Weight) },
+			func(q *queue.Quota, from queue.Quota) { q.Weight = from.Weight }, false,
 		},
 		{
-			"max-running", "maxRunning", "running", func(q messages.Quota) float64 { return float64(q.MaxRunning) },
-			func(q *messages.Quota, from messages.Quota) { q.MaxRunning = from.MaxRunning }, false,
+			"max-running", "maxRunning", "running", func(q queue.Quota) float64 { return float64(q.MaxRunning) },
+			func(q *queue.Quota, from queue.Quota) { q.MaxRunning = from.MaxRunning }, false,
 		},
 		{
-			"max-queued", messages.QuotaMaxQueued, "queued", func(q messages.Quota) float64 { return float64(q.MaxQueued) },
-			func(q *messages.Quota, from messages.Quota) { q.MaxQueued = from.MaxQueued }, false,
+			"max-queued", queue.QuotaMaxQueued, "queued", func(q queue.Quota) float64 { return float64(q.MaxQueued) },
+			func(q *queue.Quota, from queue.Quota) { q.MaxQueued = from.MaxQueued }, false,
 		},
 		{
-			"per-minute", messages.QuotaPerMinute, "per minute", func(q messages.Quota) float64 { return float64(q.PerMinute) },
-			func(q *messages.Quota, from messages.Quota) { q.PerMinute = from.PerMinute }, false,
+			"per-minute", queue.QuotaPerMinute, "per minute", func(q queue.Quota) float64 { return float64(q.PerMinute) },
+			func(q *queue.Quota, from queue.Quota) { q.PerMinute = from.PerMinute }, false,
 		},
 		{
-			"cost-per-day", messages.QuotaCostPerDay, "cost per day", func(q messages.Quota) float64 { return q.CostPerDay },
-			func(q *messages.Quota, from messages.Quota) { q.CostPerDay = from.CostPerDay }, true,
+			"cost-per-day", queue.QuotaCostPerDay, "cost per day", func(q queue.Quota) float64 { return q.CostPerDay },
+			func(q *queue.Quota, from queue.Quota) { q.CostPerDay = from.CostPerDay }, true,
 		},
 		{
-			"cost-per-month", messages.QuotaCostPerMonth, "cost per month", func(q messages.Quota) float64 { return q.CostPerMonth },
-			func(q *messages.Quota, from messages.Quota) { q.CostPerMonth = from.CostPerMonth }, true,
+			"cost-per-month", queue.QuotaCostPerMonth, "cost per month", func(q queue.Quota) float64 { return q.CostPerMonth },
+			func(q *queue.Quota, from queue.Quota) { q.CostPerMonth = from.CostPerMonth }, true,
 		},
 	}
 }
@@ -271,7 +272,7 @@ func (c quotas) showChange(cmd *cobra.Command, f render.Format, change *control.
 	if f.JSON {
 		return c.WriteJSON(cmd, change)
 	}
-	if change.Before == (messages.Quota{}) && change.After == (messages.Quota{}) {
+	if change.Before == (queue.Quota{}) && change.After == (queue.Quota{}) {
 		return render.Write(cmd.ErrOrStderr(), change.String()+" has no limits\n")
 	}
 	table := render.NewTable(cmd.OutOrStdout())
@@ -307,8 +308,8 @@ func writeQuota(w io.Writer, q *control.QuotaState) error {
 	used := map[string]float64{}
 	if u := q.Usage; u != nil {
 		used = map[string]float64{
-			messages.QuotaMaxQueued: float64(u.Queued), messages.QuotaPerMinute: float64(u.Submitted),
-			messages.QuotaCostPerDay: u.CostToday, messages.QuotaCostPerMonth: u.CostThisMonth,
+			queue.QuotaMaxQueued: float64(u.Queued), queue.QuotaPerMinute: float64(u.Submitted),
+			queue.QuotaCostPerDay: u.CostToday, queue.QuotaCostPerMonth: u.CostThisMonth,
 		}
 	}
 	table := render.NewTable(w)

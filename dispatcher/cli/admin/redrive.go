@@ -26,7 +26,7 @@ func (c deadLetters) redriveDead() *cobra.Command {
 	var m amendment
 	cmd := &cobra.Command{
 		Use: "redrive [LETTER…]", Short: "Send dead letters again",
-		Long: "Send dead letters again and remove them. A task becomes a new run, with the label " + messages.LabelRedriven + "; a webhook is\n" +
+		Long: "Send dead letters again and remove them. A task becomes a new run, with the label " + control.LabelRedriven + "; a webhook is\n" +
 			"delivered again under its own id. What was sent again once is not sent twice.",
 		Example: "  longshore dead redrive 12\n  longshore dead redrive 12 --set agent=writer\n  longshore dead redrive --code poison --since 2h",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -30,13 +30,13 @@ func (c timetables) schedules() *cobra.Command {
 			"schedule and the time, in UTC.",
 	}
 	var pauseBy, resumeBy string
-	pause := c.changeSchedule("pause NAME", "Submit nothing until it is resumed", "paused", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
+	pause := c.changeSchedule("pause NAME", "Submit nothing until it is resumed", "paused", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.Schedules().Pause(ctx, ref, pauseBy)
 	})
-	resume := c.changeSchedule("resume NAME", "Go on with the next time", "resumed", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
+	resume := c.changeSchedule("resume NAME", "Go on with the next time", "resumed", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.Schedules().Resume(ctx, ref, resumeBy)
 	})
-	remove := c.changeSchedule("delete NAME", "Remove a schedule; its runs go on", "deleted", func(ctx context.Context, client *dispatcher.Client, ref messages.ScheduleRef) (*control.ScheduleStatus, error) {
+	remove := c.changeSchedule("delete NAME", "Remove a schedule; its runs go on", "deleted", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.Schedules().Delete(ctx, ref)
 	})
 	c.ByFlag(pause, &pauseBy)
@@ -160,7 +160,7 @@ func (c timetables) showSchedule() *cobra.Command {
 		Use: "show NAME", Short: "Show a schedule, its next times, the last one and those that were skipped", Args: oneName("name of a schedule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				ref := messages.ScheduleRef{Tenant: s.Tenant, Name: args[0]}
+				ref := control.ScheduleRef{Tenant: s.Tenant, Name: args[0]}
 				st, err := client.Schedules().Get(cmd.Context(), ref)
 				switch {
 				case err != nil:
@@ -223,13 +223,13 @@ func (c timetables) skipped(sk *control.Skipped, zone string) string {
 }
 
 // changeSchedule is a command that does one thing to a schedule.
-func (c timetables) changeSchedule(use, short, done string, do func(context.Context, *dispatcher.Client, messages.ScheduleRef) (*control.ScheduleStatus, error)) *cobra.Command {
+func (c timetables) changeSchedule(use, short, done string, do func(context.Context, *dispatcher.Client, control.ScheduleRef) (*control.ScheduleStatus, error)) *cobra.Command {
 	var s conn.Shared
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: oneName("name of a schedule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				ref := messages.ScheduleRef{Tenant: s.Tenant, Name: args[0]}
+				ref := control.ScheduleRef{Tenant: s.Tenant, Name: args[0]}
 				st, err := do(cmd.Context(), client, ref)
 				switch {
 				case err != nil:
@@ -254,7 +254,7 @@ func (c timetables) runSchedule() *cobra.Command {
 		Args: oneName("name of a schedule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
-				ref := messages.ScheduleRef{Tenant: s.Tenant, Name: args[0]}
+				ref := control.ScheduleRef{Tenant: s.Tenant, Name: args[0]}
 				run, err := client.Schedules().Run(cmd.Context(), ref)
 				switch {
 				case err != nil:
@@ -270,7 +270,7 @@ func (c timetables) runSchedule() *cobra.Command {
 	return cmd
 }
 
-func explainSchedule(err error, ref messages.ScheduleRef) error {
+func explainSchedule(err error, ref control.ScheduleRef) error {
 	say := func(format string, args ...any) error {
 		return render.Worded(render.Visible(fmt.Sprintf(format, args...)), err)
 	}

@@ -107,7 +107,7 @@ func newest(cmd *cobra.Command, client *dispatcher.Client, tenant string) (messa
 	if len(list.Runs) == 0 {
 		return of, fmt.Errorf("no runs of tenant %s: submit a task with `%s`", tenant, render.Command("submit", messages.Ref{Tenant: tenant}))
 	}
-	last := slices.MaxFunc(list.Runs, func(a, b *messages.RunSummary) int {
+	last := slices.MaxFunc(list.Runs, func(a, b *control.RunSummary) int {
 		return cmp.Or(SubmittedAt(a).Compare(SubmittedAt(b)), cmp.Compare(a.ID, b.ID))
 	})
 	of.Run = last.ID
@@ -175,7 +175,7 @@ func OneRun(
 }
 
 // SubmittedAt is when a run was submitted, or began as far as is known; zero: it is not.
-func SubmittedAt(r *messages.RunSummary) time.Time {
+func SubmittedAt(r *control.RunSummary) time.Time {
 	if at := cmp.Or(r.Queued, r.Started); at != nil {
 		return *at
 	}

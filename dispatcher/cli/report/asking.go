@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // NeedsPerson means that a run waits for a person and the command is not interactive. The run was left as it is.
@@ -69,7 +70,7 @@ func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messa
 	if json.Unmarshal(e.Data, &waits) != nil {
 		return nil
 	}
-	if !messages.ParkReasonOf(waits.Reason).Person {
+	if !queue.ParkReasonOf(waits.Reason).Person {
 		return nil // it goes on by itself
 	}
 	status, err := client.Status(ctx, run)
@@ -100,7 +101,7 @@ func (a *Asker) attend(ctx context.Context, client *dispatcher.Client, run messa
 
 func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages.Ref, waits *messages.RunWaiting, r *Reporter) error {
 	by := r.options.User
-	if waits.Reason == messages.ParkAnswer {
+	if waits.Reason == queue.ParkAnswer {
 		for {
 			r.say("Type the answer, and Enter:")
 			text, err := a.line(ctx)
@@ -115,7 +116,7 @@ func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages
 		}
 	}
 	d := dispatcher.Decision{By: by}
-	if waits.Reason == messages.ParkApproval {
+	if waits.Reason == queue.ParkApproval {
 		asked, err := askedOf(ctx, client, run)
 		if err != nil || asked == nil {
 			return err
@@ -177,7 +178,7 @@ func askedOf(ctx context.Context, client *dispatcher.Client, run messages.Ref) (
 func nobodyAsked(run messages.Ref, waits *messages.RunWaiting) string {
 	do := render.Command("approve", run)
 	switch {
-	case waits.Reason == messages.ParkAnswer:
+	case waits.Reason == queue.ParkAnswer:
 		do = render.Command("answer", run) + " TEXT"
 	case waits.CallID != "":
 		do = render.Command("approve", messages.Ref{Tenant: run.Tenant, Run: run.Run + " " + ShellWord(waits.CallID)})

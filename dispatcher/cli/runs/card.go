@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // cardExtras is how long a card waits for what is not its status.
@@ -35,7 +36,7 @@ const (
 type card struct {
 	*control.RunStatus
 
-	Run    *messages.RunSummary  `json:"run,omitempty"`    // its task and what it used
+	Run    *control.RunSummary   `json:"run,omitempty"`    // its task and what it used
 	Why    *control.Why          `json:"why,omitempty"`    // what it waits for or does, until it has ended
 	Result *messages.AgentResult `json:"result,omitempty"` // once it has ended, without its text
 }
@@ -272,12 +273,12 @@ func (k *card) took() string {
 func (k *card) next() string {
 	run := messages.Ref{Tenant: k.Tenant, Run: k.ID}
 	switch {
-	case k.Waits == messages.ParkAnswer:
+	case k.Waits == queue.ParkAnswer:
 		return render.Command("answer", run) + " TEXT"
-	case k.Waits == messages.ParkApproval && k.Why != nil && k.Why.Call != "":
+	case k.Waits == queue.ParkApproval && k.Why != nil && k.Why.Call != "":
 		run.Run += " " + report.ShellWord(k.Why.Call)
 		return render.Command("approve", run)
-	case k.Waits == messages.ReasonBudget:
+	case k.Waits == queue.ReasonBudget:
 		return render.Command("approve", run)
 	case !k.Status.Ended():
 		return render.Command("watch", run)

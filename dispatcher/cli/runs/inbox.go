@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // letter is something that waits for a person.
@@ -71,7 +72,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 	for i := range approvals.Approvals {
 		a := &approvals.Approvals[i]
 		out = append(out, letter{
-			Kind: messages.ParkApproval, Tenant: a.Tenant, ID: a.ID, Agent: a.Agent, Since: a.Since, Until: a.Until,
+			Kind: queue.ParkApproval, Tenant: a.Tenant, ID: a.ID, Agent: a.Agent, Since: a.Since, Until: a.Until,
 			Text: report.Describe(messages.ToolCall{Name: a.Tool, Arguments: a.Arguments}), Approval: a,
 		})
 	}
@@ -83,7 +84,7 @@ func letters(cmd *cobra.Command, client *dispatcher.Client, tenant string, limit
 	}
 	asked := 0
 	for _, r := range list.Runs {
-		if r.Waits != messages.ParkAnswer && r.Waits != messages.ReasonBudget {
+		if r.Waits != queue.ParkAnswer && r.Waits != queue.ReasonBudget {
 			continue
 		}
 		if asked++; asked > limit {
@@ -135,7 +136,7 @@ func (c decisions) writeInbox(cmd *cobra.Command, s *conn.Shared, letters []lett
 func (l *letter) decide() string {
 	run := messages.Ref{Tenant: l.Tenant, Run: l.ID}
 	switch {
-	case l.Kind == messages.ParkAnswer:
+	case l.Kind == queue.ParkAnswer:
 		return render.Command("answer", run) + " TEXT"
 	case l.Approval != nil:
 		run.Run += " " + report.ShellWord(l.Approval.Call)

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/conn"
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -144,7 +145,7 @@ func listNote(found, shown, forgotten int, f *filter) string {
 	}
 }
 
-func (c runs) writeRuns(cmd *cobra.Command, runs []*messages.RunSummary) error {
+func (c runs) writeRuns(cmd *cobra.Command, runs []*control.RunSummary) error {
 	for _, r := range runs {
 		if err := c.WriteJSON(cmd, r); err != nil {
 			return err
@@ -153,7 +154,7 @@ func (c runs) writeRuns(cmd *cobra.Command, runs []*messages.RunSummary) error {
 	return nil
 }
 
-func writeTable(w io.Writer, runs []*messages.RunSummary, now time.Time) error {
+func writeTable(w io.Writer, runs []*control.RunSummary, now time.Time) error {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -165,7 +166,7 @@ func writeTable(w io.Writer, runs []*messages.RunSummary, now time.Time) error {
 	return table.Flush()
 }
 
-func row(r *messages.RunSummary, now time.Time) []string {
+func row(r *control.RunSummary, now time.Time) []string {
 	age, duration := "?", "?"
 	if from := conn.SubmittedAt(r); !from.IsZero() {
 		age = render.Span(now.Sub(from))

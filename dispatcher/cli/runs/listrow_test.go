@@ -8,32 +8,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 func TestRowOfAList(t *testing.T) {
 	now := time.Date(2026, 1, 2, 13, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) *time.Time { u := now.Add(d); return &u }
 	for name, tc := range map[string]struct {
-		run  messages.RunSummary
+		run  control.RunSummary
 		want []string
 	}{
 		"ended": {
-			messages.RunSummary{
+			control.RunSummary{
 				ID: "x", Agent: "a", Status: messages.StatusFailed, Steps: 4, Started: at(-time.Hour), Finished: at(-time.Hour + 5*time.Second),
 				Input: strings.Repeat("long ", 99),
 			},
 			[]string{"x", "a", "failed", "4", "1h00m", "5.0s", strings.Repeat("long ", 11) + "long…"},
 		},
 		"began before": {
-			messages.RunSummary{ID: "x", Status: messages.StatusRunning, Steps: 2},
+			control.RunSummary{ID: "x", Status: messages.StatusRunning, Steps: 2},
 			[]string{"x", "?", "running", "2", "?", "?", ""},
 		},
 		"waits": {
-			messages.RunSummary{ID: "x", Agent: "a", Status: messages.StatusWaiting, Waits: messages.ParkWorker},
+			control.RunSummary{ID: "x", Agent: "a", Status: messages.StatusWaiting, Waits: queue.ParkWorker},
 			[]string{"x", "a", "waiting: worker", "0", "?", "?", ""},
 		},
 		"waits for its model": {
-			messages.RunSummary{ID: "x", Agent: "a", Status: messages.StatusWaiting, Waits: messages.ParkModel, Code: messages.CodeModelUnreachable},
+			control.RunSummary{ID: "x", Agent: "a", Status: messages.StatusWaiting, Waits: queue.ParkModel, Code: messages.CodeModelUnreachable},
 			[]string{"x", "a", "waiting: model_unreachable", "0", "?", "?", ""},
 		},
 	} {

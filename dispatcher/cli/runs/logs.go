@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -31,7 +32,7 @@ func (c runs) logs() *cobra.Command {
 		Example: "  longshore logs 01JD0000000000000000000000 -f --level warn",
 		Args:    s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.Level = messages.LogLevel(level); level != "" && o.Level.Check() != nil {
+			if o.Level = logentry.LogLevel(level); level != "" && o.Level.Check() != nil {
 				return render.Usagef("--level: must be debug, info, warn or error")
 			}
 			return c.WithRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {
@@ -79,7 +80,7 @@ func (c runs) showLogs(cmd *cobra.Command, client *dispatcher.Client, run messag
 const maxLogValue = 400
 
 // logLine formats an entry on one line for people. Its origin is untrusted, so control characters are escaped.
-func (c runs) logLine(e *messages.LogEntry) string {
+func (c runs) logLine(e *logentry.LogEntry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s:", e.Timestamp.In(c.Options.Now().Location()).Format("15:04:05.000"), strings.ToUpper(string(e.Level)), e.Component)
 	if e.Step > 0 {

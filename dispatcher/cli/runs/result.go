@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/dispatcher/cli/report"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // question is what the flags of result ask for.
@@ -61,8 +62,8 @@ func (c runs) result() *cobra.Command {
 
 func (q *question) check(cmd *cobra.Command) error {
 	switch {
-	case q.form != "" && q.form != messages.FormatTaskResult:
-		return render.Usagef("--format: must be %s", messages.FormatTaskResult)
+	case q.form != "" && q.form != control.FormatTaskResult:
+		return render.Usagef("--format: must be %s", control.FormatTaskResult)
 	case q.form != "" && q.transcript:
 		return render.Usagef("--format: does not go with --transcript")
 	case !cmd.Flags().Changed("timeout"):

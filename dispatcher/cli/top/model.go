@@ -94,10 +94,10 @@ type topPoll struct {
 	workers   []messages.WorkerStatus
 	lanes     *control.LaneList
 	approvals []control.WaitingApproval
-	running   []*messages.RunSummary // by the index
-	tenants   []string               // whose running runs those are
-	askedRuns bool                   // for running runs and approvals
-	errs      map[string]error       // by section
+	running   []*control.RunSummary // by the index
+	tenants   []string              // whose running runs those are
+	askedRuns bool                  // for running runs and approvals
+	errs      map[string]error      // by section
 }
 
 // Names of sections.

@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/cli/render"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // topStart is when the models of these tests begin.
@@ -308,15 +309,15 @@ func TestShares(t *testing.T) {
 	}
 }
 
-func topRunning(id string, updated time.Time) *messages.RunSummary {
+func topRunning(id string, updated time.Time) *control.RunSummary {
 	from := topStart().Add(-time.Hour)
-	return &messages.RunSummary{Tenant: "acme", ID: id, Agent: "writer", Status: messages.StatusRunning, Steps: 3, Started: &from, Updated: &updated}
+	return &control.RunSummary{Tenant: "acme", ID: id, Agent: "writer", Status: messages.StatusRunning, Steps: 3, Started: &from, Updated: &updated}
 }
 
 // The index may be behind: what events said since counts, and what it no longer lists is gone.
 func TestTopSeedsFromTheIndex(t *testing.T) {
 	m, now := newTopModel("acme", topStart()), topStart()
-	answer := func(running ...*messages.RunSummary) []string {
+	answer := func(running ...*control.RunSummary) []string {
 		m.answer(&topPoll{running: running, tenants: []string{"acme"}, askedRuns: true}, now)
 		var ids []string
 		for _, r := range m.working() {
@@ -333,7 +334,7 @@ func TestTopSeedsFromTheIndex(t *testing.T) {
 	if diff := cmp.Diff([]string{"b"}, answer(topRunning("a", now), topRunning("b", now))); diff != "" {
 		t.Errorf("the index is behind: %s", diff)
 	}
-	waits := topEvent(t, "acme", "b", messages.EventRunWaiting, messages.RunWaiting{Reason: messages.ParkApproval})
+	waits := topEvent(t, "acme", "b", messages.EventRunWaiting, messages.RunWaiting{Reason: queue.ParkApproval})
 	waits.Time = now.Add(time.Second)
 	m.event(waits, now)
 	if diff := cmp.Diff([]string{"b"}, answer(topRunning("b", now.Add(time.Minute)))); diff != "" {
@@ -362,18 +363,18 @@ func TestTopKeepsTheAgentOverAWait(t *testing.T) {
 	}
 	happens(1, messages.EventRunQueued, messages.RunQueued{Agent: "writer"})
 	for n := 2; n < 8; n += 2 {
-		happens(n, messages.EventRunWaiting, messages.RunWaiting{Reason: messages.ParkApproval})
+		happens(n, messages.EventRunWaiting, messages.RunWaiting{Reason: queue.ParkApproval})
 		if got := m.working(); len(got) != 0 {
 			t.Fatalf("it waits, and is shown: %+v", got[0])
 		}
 		now = now.Add(2 * topLate)
 		m.answer(&topPoll{askedRuns: true, errs: map[string]error{topWorking: dispatcher.ErrNoIndex}}, now)
-		happens(n+1, messages.EventRunResumed, messages.RunWaiting{Reason: messages.ParkApproval})
+		happens(n+1, messages.EventRunResumed, messages.RunWaiting{Reason: queue.ParkApproval})
 		if got := m.working(); len(got) != 1 || got[0].Agent != "writer" {
 			t.Fatalf("after a wait %d runs work, want one of the writer: %+v", len(got), m.runs[messages.Ref{Tenant: "acme", Run: "x"}])
 		}
 	}
-	happens(8, messages.EventRunWaiting, messages.RunWaiting{Reason: messages.ParkApproval})
+	happens(8, messages.EventRunWaiting, messages.RunWaiting{Reason: queue.ParkApproval})
 	happens(9, messages.EventRunFinished, ended(messages.StatusCancelled, "", ""))
 	if len(m.waiting) != 0 {
 		t.Errorf("it ended, and is remembered: %v", m.waiting)

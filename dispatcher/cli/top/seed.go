@@ -84,7 +84,7 @@ func (m *topModel) seed(p *topPoll, now time.Time) {
 	})
 }
 
-func newer(r *messages.RunSummary, than time.Time) bool {
+func newer(r *control.RunSummary, than time.Time) bool {
 	return r.Updated != nil && r.Updated.After(than)
 }
 

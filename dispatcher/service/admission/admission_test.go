@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -26,7 +27,7 @@ func TestAdmission(t *testing.T) {
 	if _, _, err := agents.PutAgent(ctx, messages.BuiltinAgent()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.PutQuota(ctx, messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}, messages.Quota{MaxQueued: 1}, "", nil); err != nil {
+	if _, err := b.PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}, queue.Quota{MaxQueued: 1}, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	found := runs.New(runs.Config{Bus: b, Controller: &runlog.Controller{Log: b}})

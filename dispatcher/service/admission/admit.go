@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
 
@@ -57,7 +58,7 @@ func (a *Admission) answerAdmit(ctx context.Context, req control.AdmitRequest) (
 //
 // When the usage cannot be read the task passes: the workers check rates and spending again.
 func (a *Admission) Admit(ctx context.Context, run messages.Ref) (unlimited bool, err error) {
-	q, err := a.cfg.Bus.Granted(ctx, messages.QuotaRef{Kind: messages.QuotaTenant, Name: run.Tenant})
+	q, err := a.cfg.Bus.Granted(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: run.Tenant})
 	switch {
 	case err != nil:
 		a.cfg.Log.WarnContext(ctx, "a task passes although its tenant's quota is unknown", "tenant", run.Tenant, "err", err)
@@ -74,7 +75,7 @@ func (a *Admission) Admit(ctx context.Context, run messages.Ref) (unlimited bool
 		}
 	}
 	now := a.cfg.Now()
-	for _, check := range []func(context.Context, messages.Ref, messages.Quota, time.Time) (*messages.Problem, error){
+	for _, check := range []func(context.Context, messages.Ref, queue.Quota, time.Time) (*messages.Problem, error){
 		a.withinCost, a.withinRate, a.withinQueue,
 	} {
 		refused, err := check(ctx, run, q, now)
@@ -88,7 +89,7 @@ func (a *Admission) Admit(ctx context.Context, run messages.Ref) (unlimited bool
 	return false, nil
 }
 
-func (a *Admission) withinCost(ctx context.Context, run messages.Ref, q messages.Quota, now time.Time) (*messages.Problem, error) {
+func (a *Admission) withinCost(ctx context.Context, run messages.Ref, q queue.Quota, now time.Time) (*messages.Problem, error) {
 	if q.CostPerDay == 0 && q.CostPerMonth == 0 {
 		return nil, nil
 	}
@@ -103,7 +104,7 @@ func (a *Admission) withinCost(ctx context.Context, run messages.Ref, q messages
 	return control.RateLimited(run.Tenant, limit, text, until.Sub(now)), nil
 }
 
-func (a *Admission) withinQueue(ctx context.Context, run messages.Ref, q messages.Quota, _ time.Time) (*messages.Problem, error) {
+func (a *Admission) withinQueue(ctx context.Context, run messages.Ref, q queue.Quota, _ time.Time) (*messages.Problem, error) {
 	if q.MaxQueued == 0 {
 		return nil, nil
 	}
@@ -123,11 +124,11 @@ func (a *Admission) withinQueue(ctx context.Context, run messages.Ref, q message
 	if passes {
 		return nil, nil
 	}
-	return control.RateLimited(run.Tenant, messages.QuotaMaxQueued,
+	return control.RateLimited(run.Tenant, queue.QuotaMaxQueued,
 		fmt.Sprintf("%d tasks are queued, and %d may be", n, q.MaxQueued), queuedRetry), nil
 }
 
-func (a *Admission) withinRate(ctx context.Context, run messages.Ref, q messages.Quota, now time.Time) (*messages.Problem, error) {
+func (a *Admission) withinRate(ctx context.Context, run messages.Ref, q queue.Quota, now time.Time) (*messages.Problem, error) {
 	if q.PerMinute == 0 {
 		return nil, nil
 	}
@@ -135,7 +136,7 @@ func (a *Admission) withinRate(ctx context.Context, run messages.Ref, q messages
 	if err != nil || n <= q.PerMinute {
 		return nil, err
 	}
-	return control.RateLimited(run.Tenant, messages.QuotaPerMinute,
+	return control.RateLimited(run.Tenant, queue.QuotaPerMinute,
 		fmt.Sprintf("%d tasks may be submitted in a minute", q.PerMinute), now.Truncate(time.Minute).Add(time.Minute).Sub(now)), nil
 }
 

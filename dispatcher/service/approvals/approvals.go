@@ -9,9 +9,9 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/dispatcher/service/runs"
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -85,7 +85,7 @@ func (ap *Approvals) approvals(ctx context.Context, body []byte) (any, error) {
 
 // asking are the runs that wait for a person, those that have waited longest first.
 func (ap *Approvals) asking(ctx context.Context, tenant string) (runs []semaphores.Standing, more bool, err error) {
-	for r, err := range ap.cfg.Semaphores.Standing(ctx, messages.PeopleList, tenant) {
+	for r, err := range ap.cfg.Semaphores.Standing(ctx, queue.PeopleList, tenant) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -103,7 +103,7 @@ func (ap *Approvals) asking(ctx context.Context, tenant string) (runs []semaphor
 func (ap *Approvals) waitingApproval(ctx context.Context, asks semaphores.Standing) (*control.WaitingApproval, error) {
 	ref := asks.Run
 	last, ok, err := ap.cfg.Controller.AsksAt(ctx, ref, asks.At)
-	if err != nil || !ok || last.Head.Waits != messages.ParkApproval {
+	if err != nil || !ok || last.Head.Waits != queue.ParkApproval {
 		return nil, err
 	}
 	p, since, err := ap.cfg.Controller.Park(ctx, ref, last)

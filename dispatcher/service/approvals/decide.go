@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -42,7 +43,7 @@ func (ap *Approvals) decide(ctx context.Context, body []byte, denied bool) (any,
 	if err != nil {
 		return nil, err
 	}
-	if req.Call == "" && w.parked != nil && w.parked.Reason == messages.ReasonBudget {
+	if req.Call == "" && w.parked != nil && w.parked.Reason == queue.ReasonBudget {
 		text := messages.TextContent(req.Reason)
 		if !denied {
 			text = messages.TextContent("")
@@ -166,11 +167,11 @@ func (ap *Approvals) answerQuestion(ctx context.Context, body []byte) (any, erro
 	}
 	p := w.parked
 	switch {
-	case p == nil || p.Call == "" && p.Reason != messages.ReasonBudget || req.Call != "" && req.Call != p.Call:
+	case p == nil || p.Call == "" && p.Reason != queue.ReasonBudget || req.Call != "" && req.Call != p.Call:
 		return nil, request.Conflict("the run waits for no such answer")
-	case p.Reason == messages.ParkApproval:
+	case p.Reason == queue.ParkApproval:
 		return nil, request.Conflict("the run waits for an approval, which an answer is not: approve or deny it")
-	case req.Text == "" && p.Reason != messages.ReasonBudget:
+	case req.Text == "" && p.Reason != queue.ReasonBudget:
 		return nil, &messages.FieldError{Field: "text", Reason: "is empty"}
 	}
 	return ap.control(ctx, ref, w, &record.Answered{

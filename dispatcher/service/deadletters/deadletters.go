@@ -79,7 +79,7 @@ func (dl *DeadLetters) eachDead(ctx context.Context, req control.DeadListRequest
 }
 
 func (dl *DeadLetters) listDead(ctx context.Context, req control.DeadListRequest) (any, error) {
-	list := control.DeadList{Letters: []messages.DeadLetter{}}
+	list := control.DeadList{Letters: []control.DeadLetter{}}
 	var err error
 	list.Next, err = dl.eachDead(ctx, req, control.MaxDeadList, func(d *deadletters.Letter) error {
 		list.Letters = append(list.Letters, letterOf(d))
@@ -89,16 +89,16 @@ func (dl *DeadLetters) listDead(ctx context.Context, req control.DeadListRequest
 }
 
 // letterOf is a letter without its body.
-func letterOf(d *deadletters.Letter) messages.DeadLetter {
-	l := messages.DeadLetter{
+func letterOf(d *deadletters.Letter) control.DeadLetter {
+	l := control.DeadLetter{
 		Seq: d.Seq, Kind: d.Of.Kind, Tenant: d.Of.Tenant, Agent: d.Of.Agent, Error: d.Error, Subject: strict.Clip(d.Subject, maxDeadText),
 		Attempts: d.Attempts, Time: d.Time, Size: len(d.Task),
 	}
 	l.Error.Message = strict.Clip(l.Error.Message, maxDeadText)
 	switch d.Of.Kind {
-	case messages.DeadRun:
+	case control.DeadRun:
 		l.Run = d.Of.Name
-	case messages.DeadWebhook:
+	case control.DeadWebhook:
 		var j messages.WebhookJob
 		if strict.Decode(d.Task, &j) != nil {
 			break
@@ -109,7 +109,7 @@ func letterOf(d *deadletters.Letter) messages.DeadLetter {
 		} else {
 			l.Run = j.Name
 		}
-	case messages.DeadMessage:
+	case control.DeadMessage:
 	}
 	return l
 }
@@ -189,7 +189,7 @@ func (dl *DeadLetters) redriveAllDead(ctx context.Context, req control.DeadListR
 func (dl *DeadLetters) redrive(ctx context.Context, d *deadletters.Letter, req *control.DeadRedrive) (control.DeadRedriven, error) {
 	out := control.DeadRedriven{Seq: d.Seq, Kind: d.Of.Kind}
 	var err error
-	if d.Of.Kind == messages.DeadWebhook {
+	if d.Of.Kind == control.DeadWebhook {
 		out.Tenant = d.Of.Tenant
 		out.ID, err = dl.redriveWebhook(ctx, d, req)
 	} else {
@@ -235,7 +235,7 @@ func redriven(d *deadletters.Letter, req *control.DeadRedrive) (*messages.Task, 
 	if err != nil {
 		return nil, err
 	}
-	if d.Of.Kind == messages.DeadRun {
+	if d.Of.Kind == control.DeadRun {
 		if t.ID == d.Of.Name {
 			t.ID = ""
 		}
@@ -254,7 +254,7 @@ func redriven(d *deadletters.Letter, req *control.DeadRedrive) (*messages.Task, 
 	}
 	labels := map[string]string{}
 	maps.Copy(labels, t.Labels)
-	labels[messages.LabelRedriven] = d.Of.Name
+	labels[control.LabelRedriven] = d.Of.Name
 	t.Labels = labels
 	return t, t.Validate()
 }

@@ -56,7 +56,7 @@ func (fb *Feedback) feedback(ctx context.Context, body []byte) (any, error) {
 	if _, _, err := fb.cfg.Runs.Find(ctx, ref); err != nil {
 		return nil, err
 	}
-	f := messages.Feedback{
+	f := control.Feedback{
 		Run: ref.Run, ID: cmp.Or(req.Control, fb.cfg.NewID()), At: fb.cfg.Now().UTC(), Score: req.Score, Comment: req.Comment,
 		Labels: req.Labels, Step: req.Step, By: req.By,
 	}
@@ -72,16 +72,16 @@ func (fb *Feedback) feedback(ctx context.Context, body []byte) (any, error) {
 			}
 		}
 	}
-	return f, fb.cfg.Events.AnnounceTo(ctx, ref.Tenant, messages.EventFeedback, f)
+	return f, fb.cfg.Events.AnnounceTo(ctx, ref.Tenant, control.EventFeedback, f)
 }
 
 // said is all feedback on a run that is kept, oldest first. It looks at that on all runs of the tenant: there is less of
 // it than of events of any other kind.
-func (fb *Feedback) said(ctx context.Context, run messages.Ref) func(func(messages.Feedback, error) bool) {
-	return func(yield func(messages.Feedback, error) bool) {
+func (fb *Feedback) said(ctx context.Context, run messages.Ref) func(func(control.Feedback, error) bool) {
+	return func(yield func(control.Feedback, error) bool) {
 		about := messages.Ref{Tenant: run.Tenant, Run: messages.NoRun}
-		for e, err := range fb.cfg.Events.Events(ctx, about.EventSubject(messages.EventFeedback), time.Time{}) {
-			var f messages.Feedback
+		for e, err := range fb.cfg.Events.Events(ctx, about.EventSubject(control.EventFeedback), time.Time{}) {
+			var f control.Feedback
 			if err == nil && (json.Unmarshal(e.Data, &f) != nil || f.Run != run.Run) {
 				continue
 			}
@@ -97,7 +97,7 @@ func (fb *Feedback) feedbackList(ctx context.Context, body []byte) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	list := control.FeedbackList{Feedback: []messages.Feedback{}}
+	list := control.FeedbackList{Feedback: []control.Feedback{}}
 	seen := map[string]bool{}
 	for f, err := range fb.said(ctx, ref) {
 		switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 func (qs *Quotas) pauses(ctx context.Context, _ struct{}) (any, error) {
@@ -32,15 +33,15 @@ func (qs *Quotas) pause(ctx context.Context, req control.PauseRequest) (any, err
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	if req.Kind == messages.QuotaAgent {
+	if req.Kind == queue.QuotaAgent {
 		if _, err := qs.cfg.Catalog.Agent(ctx, req.Name); err != nil {
 			return nil, request.NoAgent(err)
 		}
 	}
 	paused := control.PausedThing{QuotaRef: req.QuotaRef}
-	_, err := qs.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
+	_, err := qs.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q queue.Quota) (queue.Quota, error) {
 		if q.Paused == nil {
-			q.Paused = &messages.Pause{By: req.By, Reason: req.Reason, At: qs.cfg.Now()}
+			q.Paused = &queue.Pause{By: req.By, Reason: req.Reason, At: qs.cfg.Now()}
 		}
 		paused.Pause = *q.Paused
 		return q, nil
@@ -53,7 +54,7 @@ func (qs *Quotas) resume(ctx context.Context, req control.PauseRequest) (any, er
 		return nil, err
 	}
 	was := control.PausedThing{QuotaRef: req.QuotaRef}
-	_, err := qs.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q messages.Quota) (messages.Quota, error) {
+	_, err := qs.changeQuota(ctx, req.QuotaRef, req.By, nil, func(q queue.Quota) (queue.Quota, error) {
 		if q.Paused == nil {
 			return q, &messages.Problem{
 				Type: "about:blank", Title: http.StatusText(http.StatusNotFound), Status: http.StatusNotFound,

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -57,13 +58,13 @@ func (qs *Quotas) quotaList(ctx context.Context, _ struct{}) (any, error) {
 	return control.QuotaList{Quotas: all}, nil
 }
 
-func (qs *Quotas) quotaGet(ctx context.Context, of messages.QuotaRef) (any, error) {
+func (qs *Quotas) quotaGet(ctx context.Context, of queue.QuotaRef) (any, error) {
 	q, revision, err := qs.cfg.Bus.Quota(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	state := control.QuotaState{QuotaRef: of, Quota: q, Revision: revision}
-	if of.Kind == messages.QuotaTenant {
+	if of.Kind == queue.QuotaTenant {
 		if state.Usage, err = qs.usage(ctx, of.Name, q); err != nil {
 			return nil, err
 		}
@@ -72,7 +73,7 @@ func (qs *Quotas) quotaGet(ctx context.Context, of messages.QuotaRef) (any, erro
 }
 
 // usage is what a tenant uses now.
-func (qs *Quotas) usage(ctx context.Context, tenant string, q messages.Quota) (*control.QuotaUsage, error) {
+func (qs *Quotas) usage(ctx context.Context, tenant string, q queue.Quota) (*control.QuotaUsage, error) {
 	var (
 		u   control.QuotaUsage
 		err error
@@ -101,7 +102,7 @@ func (qs *Quotas) quotaPut(ctx context.Context, req control.QuotaPut) (any, erro
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	return qs.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before messages.Quota) (messages.Quota, error) {
+	return qs.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before queue.Quota) (queue.Quota, error) {
 		if p := req.Quota.Paused; p != nil && !samePause(p, before.Paused) {
 			return before, &messages.FieldError{Field: "quota.paused", Reason: "is not set here, and is not what is there"}
 		}
@@ -111,7 +112,7 @@ func (qs *Quotas) quotaPut(ctx context.Context, req control.QuotaPut) (any, erro
 	})
 }
 
-func samePause(a, b *messages.Pause) bool {
+func samePause(a, b *queue.Pause) bool {
 	return b != nil && a.By == b.By && a.Reason == b.Reason && a.At.Equal(b.At)
 }
 
@@ -119,14 +120,14 @@ func (qs *Quotas) quotaDelete(ctx context.Context, req control.QuotaDelete) (any
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	return qs.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before messages.Quota) (messages.Quota, error) {
-		return messages.Quota{Paused: before.Paused}, nil
+	return qs.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before queue.Quota) (queue.Quota, error) {
+		return queue.Quota{Paused: before.Paused}, nil
 	})
 }
 
 // changeQuota changes the stored quota, and begins again when others change it at the same time.
 func (qs *Quotas) changeQuota(
-	ctx context.Context, of messages.QuotaRef, by string, ifRevision *uint64, change func(before messages.Quota) (messages.Quota, error),
+	ctx context.Context, of queue.QuotaRef, by string, ifRevision *uint64, change func(before queue.Quota) (queue.Quota, error),
 ) (any, error) {
 	for range maxQuotaRaces {
 		before, revision, err := qs.cfg.Bus.Quota(ctx, of)
@@ -141,10 +142,10 @@ func (qs *Quotas) changeQuota(
 			return nil, err
 		}
 		done := control.QuotaChange{QuotaRef: of, Before: before, After: after}
-		if after == (messages.Quota{}) && revision == 0 {
+		if after == (queue.Quota{}) && revision == 0 {
 			return done, nil
 		}
-		if after == (messages.Quota{}) { // so that it is no longer listed
+		if after == (queue.Quota{}) { // so that it is no longer listed
 			err = qs.cfg.Bus.DeleteQuota(ctx, of, by, &revision)
 		} else {
 			var c control.Change

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // A pause is part of a quota, and a request about the one leaves the other alone, however they are mixed.
@@ -21,7 +22,7 @@ func TestPausesAndQuotasLeaveEachOtherAlone(t *testing.T) {
 	ctx := bustest.Context(t)
 	b, _ := bustest.OpenNew(t)
 	handlers := quotas.New(quotas.Config{Bus: b, Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Handlers()
-	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "acme"}
+	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}
 	ask := func(subject string, req any) error {
 		body, err := json.Marshal(req)
 		if err != nil {
@@ -40,7 +41,7 @@ func TestPausesAndQuotasLeaveEachOtherAlone(t *testing.T) {
 				failed[i] = ask(control.SubjectPause, control.PauseRequest{QuotaRef: of, By: "ann", Reason: "too many"})
 				return
 			}
-			failed[i] = ask(control.SubjectQuotaPut, control.QuotaPut{QuotaRef: of, Quota: messages.Quota{MaxRunning: i}, By: "bob"})
+			failed[i] = ask(control.SubjectQuotaPut, control.QuotaPut{QuotaRef: of, Quota: queue.Quota{MaxRunning: i}, By: "bob"})
 		})
 	}
 	all.Wait()
@@ -58,7 +59,7 @@ func TestPausesAndQuotasLeaveEachOtherAlone(t *testing.T) {
 		t.Errorf("after the quota is deleted: %+v, %v", q, err)
 	}
 	var bad *messages.FieldError
-	forged := messages.Quota{Paused: &messages.Pause{By: "mallory", At: time.Now()}}
+	forged := queue.Quota{Paused: &queue.Pause{By: "mallory", At: time.Now()}}
 	if err := ask(control.SubjectQuotaPut, control.QuotaPut{QuotaRef: of, Quota: forged}); !errors.As(err, &bad) || bad.Field != "quota.paused" {
 		t.Errorf("a pause in a quota: %v", err)
 	}

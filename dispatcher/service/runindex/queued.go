@@ -28,7 +28,7 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 		since = *req.Since
 	}
 	room := x.cfg.Room.Page()
-	list := control.QueuedList{Runs: []messages.RunSummary{}}
+	list := control.QueuedList{Runs: []control.RunSummary{}}
 	looked, read, next := 0, 0, uint64(0)
 	for q, err := range x.cfg.Bus.QueuedTasks(ctx, req.Tenant, req.Delayed, req.After, since) {
 		if err != nil {
@@ -70,8 +70,8 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 	return list, nil
 }
 
-func queuedSummary(ref messages.Ref, p messages.Priority, t *messages.Task, at time.Time) messages.RunSummary {
-	return messages.RunSummary{
+func queuedSummary(ref messages.Ref, p messages.Priority, t *messages.Task, at time.Time) control.RunSummary {
+	return control.RunSummary{
 		Tenant: ref.Tenant, ID: ref.Run, Agent: t.Agent, Status: messages.StatusQueued, Priority: p, Session: t.Session,
 		Labels: t.Labels, Queued: &at, Input: strict.Clip(t.Input.Text(), maxQueuedInput),
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/logentry"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -39,7 +40,7 @@ func (rs *Runs) result(ctx context.Context, body []byte) (any, error) {
 	}
 	room := rs.cfg.Room.Beside(resultRoom)
 	switch {
-	case req.Format == messages.FormatTaskResult:
+	case req.Format == control.FormatTaskResult:
 		return rs.taskResult(ctx, ref, r, room)
 	case !req.Transcript:
 		return fitting(r, room), nil
@@ -55,14 +56,14 @@ func (rs *Runs) result(ctx context.Context, body []byte) (any, error) {
 
 // taskResult is a result in short, with the log entries that are stored, in room bytes.
 func (rs *Runs) taskResult(ctx context.Context, ref messages.Ref, r *messages.AgentResult, room int) (any, error) {
-	var logs []messages.LogEntry
+	var logs []logentry.LogEntry
 	for e, err := range rs.cfg.Logs.Read(ctx, ref, logentries.Query{}) {
 		if err != nil {
 			return nil, err
 		}
 		logs = append(logs, e.LogEntry)
 	}
-	t := r.TaskResult(logs)
+	t := control.NewTaskResult(r, logs)
 	t.Fit(room)
 	return t, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/logentries"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -151,14 +152,14 @@ func (rs *Runs) StatusOf(ctx context.Context, ref messages.Ref, last record.Entr
 		st.Status = r.Status
 	case h.Waits != "":
 		st.Status = messages.StatusWaiting
-		if (h.Waits == messages.ParkModel || h.Waits == messages.ParkWorker) && h.Phase == record.PhaseParked {
+		if (h.Waits == queue.ParkModel || h.Waits == queue.ParkWorker) && h.Phase == record.PhaseParked {
 			p, _, err := rs.cfg.Controller.Park(ctx, ref, last)
 			if err != nil {
 				return st, err
 			}
 			if p != nil {
 				st.Until, st.Cause = p.Until, p.Cause
-				if h.Waits == messages.ParkWorker {
+				if h.Waits == queue.ParkWorker {
 					st.WaitsFor = p.Question
 				}
 			}

@@ -17,7 +17,7 @@ import (
 
 // due takes an occurrence. It may come again, and is one run all the same. Each occurrence before it has been submitted
 // or is listed as skipped once its ledger is stored.
-func (s *Schedules) due(ctx context.Context, d messages.Due) error {
+func (s *Schedules) due(ctx context.Context, d control.Due) error {
 	if err := s.arm(ctx, d.ScheduleRef, d.At, false); err != nil { // first: the next one does not wait for this one
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *Schedules) due(ctx context.Context, d messages.Due) error {
 		}
 	}
 	late := s.cfg.Now().Sub(d.At)
-	if sc.CatchUp == messages.CatchUpNone && late > messages.MaxLate {
+	if sc.CatchUp == control.CatchUpNone && late > control.MaxLate {
 		if d.At.Equal(ledger.Taken) {
 			if there, err := s.isThere(ctx, sc.Ref().Run(d.At)); err != nil || there {
 				return err
@@ -68,16 +68,16 @@ type occurrence struct {
 
 // begin submits the task of an occurrence, if the last run of the schedule allows it, and keeps what became of it. An
 // error is one that may pass.
-func (s *Schedules) begin(ctx context.Context, sc *messages.Schedule, o occurrence, ledger schedules.Ledger, revision uint64) (control.ScheduleState, error) {
+func (s *Schedules) begin(ctx context.Context, sc *control.Schedule, o occurrence, ledger schedules.Ledger, revision uint64) (control.ScheduleState, error) {
 	st := control.ScheduleState{Run: o.task.ID, At: o.at, Outcome: control.OutcomeSubmitted}
 	last := ledger.State
-	if last != nil && last.Run != "" && last.Run != o.task.ID && sc.Overlap != messages.OverlapAllow {
+	if last != nil && last.Run != "" && last.Run != o.task.ID && sc.Overlap != control.OverlapAllow {
 		before := messages.Ref{Tenant: sc.Tenant, Run: last.Run}
 		goesOn, err := s.goesOn(ctx, before)
 		switch {
 		case err != nil:
 			return st, err
-		case goesOn && sc.Overlap == messages.OverlapSkip:
+		case goesOn && sc.Overlap == control.OverlapSkip:
 			reason := "run " + last.Run + " goes on"
 			if o.planned {
 				return s.skip(ctx, sc, o.at, reason, ledger, revision)

@@ -10,6 +10,7 @@ import (
 	"github.com/netresearch/go-cron"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -25,7 +26,7 @@ type calendar struct {
 }
 
 // newCalendar returns a *messages.FieldError when the schedule's cron or time zone means nothing.
-func newCalendar(s *messages.Schedule) (*calendar, error) {
+func newCalendar(s *control.Schedule) (*calendar, error) {
 	c := &calendar{every: time.Duration(s.Every), until: s.Until}
 	if s.Cron == "" {
 		return c, nil

@@ -9,73 +9,74 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // The occurrences of a schedule by the clock of its zone, over the days on which that is changed too.
 func TestOccurrences(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		schedule messages.Schedule
+		schedule control.Schedule
 		after    string
 		want     []string
 	}{
 		"five fields": {
-			messages.Schedule{Cron: "30 8 * * *", TimeZone: "UTC"},
+			control.Schedule{Cron: "30 8 * * *", TimeZone: "UTC"},
 			"2026-11-22T08:30:00Z",
 			[]string{"2026-11-23T08:30:00Z", "2026-11-24T08:30:00Z", "2026-11-25T08:30:00Z"},
 		},
 		"six fields": {
-			messages.Schedule{Cron: "15 30 8 * * *", TimeZone: "UTC"},
+			control.Schedule{Cron: "15 30 8 * * *", TimeZone: "UTC"},
 			"2026-11-22T08:30:14.9Z",
 			[]string{"2026-11-22T08:30:15Z", "2026-11-23T08:30:15Z", "2026-11-24T08:30:15Z"},
 		},
 		"a word": {
-			messages.Schedule{Cron: "@monthly", TimeZone: "UTC"},
+			control.Schedule{Cron: "@monthly", TimeZone: "UTC"},
 			"2026-11-22T08:30:00Z",
 			[]string{"2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z", "2027-02-01T00:00:00Z"},
 		},
 		"days by name": {
-			messages.Schedule{Cron: "0 9 * * mon-fri", TimeZone: "America/New_York"},
+			control.Schedule{Cron: "0 9 * * mon-fri", TimeZone: "America/New_York"},
 			"2026-03-06T15:00:00Z",
 			[]string{"2026-03-09T13:00:00Z", "2026-03-10T13:00:00Z", "2026-03-11T13:00:00Z"}, // summer time by then
 		},
 		"day of month or of week": {
-			messages.Schedule{Cron: "0 12 13 * 5", TimeZone: "UTC"},
+			control.Schedule{Cron: "0 12 13 * 5", TimeZone: "UTC"},
 			"2026-05-02T00:00:00Z",
 			[]string{"2026-05-08T12:00:00Z", "2026-05-13T12:00:00Z", "2026-05-15T12:00:00Z"},
 		},
 		"an hour that does not come": {
-			messages.Schedule{Cron: "30 2 * * *", TimeZone: "Europe/Berlin"},
+			control.Schedule{Cron: "30 2 * * *", TimeZone: "Europe/Berlin"},
 			"2026-03-28T12:00:00Z",
 			[]string{"2026-03-29T01:30:00Z", "2026-03-30T00:30:00Z", "2026-03-31T00:30:00Z"}, // 03:30 on that day
 		},
 		"an hour that comes twice": {
-			messages.Schedule{Cron: "30 2 * * *", TimeZone: "Europe/Berlin"},
+			control.Schedule{Cron: "30 2 * * *", TimeZone: "Europe/Berlin"},
 			"2026-10-24T12:00:00Z",
 			[]string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"},
 		},
 		"every hour of that night": {
-			messages.Schedule{Cron: "@hourly", TimeZone: "Europe/Berlin"},
+			control.Schedule{Cron: "@hourly", TimeZone: "Europe/Berlin"},
 			"2026-10-24T23:30:00Z",
 			[]string{"2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"},
 		},
 		"a midnight that does not come": { // Egypt's clocks go from 00:00 to 01:00
-			messages.Schedule{Cron: "0 12 * * 6", TimeZone: "Africa/Cairo"},
+			control.Schedule{Cron: "0 12 * * 6", TimeZone: "Africa/Cairo"},
 			"2026-04-19T12:00:00Z",
 			[]string{"2026-04-25T09:00:00Z", "2026-05-02T09:00:00Z", "2026-05-09T09:00:00Z"},
 		},
 		"half an hour off": {
-			messages.Schedule{Cron: "0 0 * * *", TimeZone: "Asia/Kolkata"},
+			control.Schedule{Cron: "0 0 * * *", TimeZone: "Asia/Kolkata"},
 			"2026-11-22T00:00:00Z",
 			[]string{"2026-11-22T18:30:00Z", "2026-11-23T18:30:00Z", "2026-11-24T18:30:00Z"},
 		},
 		"an interval": {
-			messages.Schedule{Every: messages.Duration(6 * time.Hour)},
+			control.Schedule{Every: messages.Duration(6 * time.Hour)},
 			"2026-11-22T06:00:00Z",
 			[]string{"2026-11-22T12:00:00Z", "2026-11-22T18:00:00Z", "2026-11-23T00:00:00Z"},
 		},
 		"an end": {
-			messages.Schedule{Every: messages.Duration(time.Hour), Until: new(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC))},
+			control.Schedule{Every: messages.Duration(time.Hour), Until: new(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC))},
 			"2026-11-22T06:30:00Z",
 			[]string{"2026-11-22T07:00:00Z", "2026-11-22T08:00:00Z"},
 		},
@@ -112,7 +113,7 @@ func TestACronIsRefusedInPlainWords(t *testing.T) {
 		"*":                            "has 1 of the fields: it must have five fields (minute, hour, day, month, weekday) such as 30 8 * * mon-fri",
 		"@never":                       `"@never" is no word for a time: use @hourly, @daily`,
 	} {
-		s := messages.Schedule{Cron: spec, TimeZone: "UTC"}
+		s := control.Schedule{Cron: spec, TimeZone: "UTC"}
 		_, err := newCalendar(&s)
 		field, ok := errors.AsType[*messages.FieldError](err)
 		if !ok || field.Field != "cron" || !strings.HasPrefix(field.Reason, want) {
@@ -128,7 +129,7 @@ func FuzzCalendar(f *testing.F) {
 		f.Add(spec, "..")
 	}
 	f.Fuzz(func(t *testing.T, spec, zone string) {
-		s := messages.Schedule{Name: "n", Cron: spec, TimeZone: zone, Task: messages.Task{Input: messages.TextInput("x")}}
+		s := control.Schedule{Name: "n", Cron: spec, TimeZone: zone, Task: messages.Task{Input: messages.TextInput("x")}}
 		s.SetDefaults()
 		if s.Validate() != nil {
 			return

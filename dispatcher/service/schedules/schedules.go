@@ -62,7 +62,7 @@ const maxArms = 100
 //
 // Two that arm at once agree, for neither replaces what it has not seen, and both look again whether the schedule is
 // still the one that they have armed.
-func (s *Schedules) arm(ctx context.Context, ref messages.ScheduleRef, after time.Time, idle bool) error {
+func (s *Schedules) arm(ctx context.Context, ref control.ScheduleRef, after time.Time, idle bool) error {
 	for range maxArms {
 		sc, err := s.cfg.Store.Get(ctx, ref)
 		if err != nil && !errors.Is(err, schedules.ErrNoSchedule) {
@@ -89,7 +89,7 @@ func (s *Schedules) arm(ctx context.Context, ref messages.ScheduleRef, after tim
 }
 
 // nextDue is the next occurrence of a schedule after now and after a time; false: there is none, or no schedule.
-func nextDue(sc *messages.Schedule, now, after time.Time) (d messages.Due, ok bool) {
+func nextDue(sc *control.Schedule, now, after time.Time) (d control.Due, ok bool) {
 	if sc == nil || sc.Paused {
 		return d, false
 	}
@@ -101,7 +101,7 @@ func nextDue(sc *messages.Schedule, now, after time.Time) (d messages.Due, ok bo
 		after = now
 	}
 	at, ok := c.next(after)
-	return messages.Due{ScheduleRef: sc.Ref(), Timing: sc.Timing(), At: at}, ok
+	return control.Due{ScheduleRef: sc.Ref(), Timing: sc.Timing(), At: at}, ok
 }
 
 // Run takes what is due until ctx ends, and looks at all schedules at the start and from time to time: one
@@ -191,19 +191,19 @@ func (s *Schedules) putSchedule(ctx context.Context, req control.SchedulePut) (a
 }
 
 // roomFor refuses a new schedule of a tenant that has too many.
-func (s *Schedules) roomFor(ctx context.Context, ref messages.ScheduleRef) error {
+func (s *Schedules) roomFor(ctx context.Context, ref control.ScheduleRef) error {
 	_, err := s.cfg.Store.Get(ctx, ref)
 	if !errors.Is(err, schedules.ErrNoSchedule) {
 		return err
 	}
 	names, err := s.cfg.Store.Names(ctx, ref.Tenant)
-	if err == nil && len(names) >= messages.MaxSchedules {
+	if err == nil && len(names) >= control.MaxSchedules {
 		err = request.Conflict(fmt.Sprintf("the tenant has %d schedules already, which is the most", len(names)))
 	}
 	return err
 }
 
-func (s *Schedules) nextOf(sc *messages.Schedule) []time.Time {
+func (s *Schedules) nextOf(sc *control.Schedule) []time.Time {
 	c, err := newCalendar(sc)
 	if err != nil || sc.Paused {
 		return []time.Time{}
@@ -211,7 +211,7 @@ func (s *Schedules) nextOf(sc *messages.Schedule) []time.Time {
 	return c.some(s.cfg.Now())
 }
 
-func (s *Schedules) scheduleStatus(ctx context.Context, sc *messages.Schedule) (*control.ScheduleStatus, error) {
+func (s *Schedules) scheduleStatus(ctx context.Context, sc *control.Schedule) (*control.ScheduleStatus, error) {
 	ledger, _, err := s.cfg.Store.Ledger(ctx, sc.Ref())
 	return &control.ScheduleStatus{Schedule: *sc, Next: s.nextOf(sc), Last: ledger.State, Skipped: ledger.Skipped}, err
 }
@@ -320,7 +320,7 @@ func (s *Schedules) runSchedule(ctx context.Context, req control.ScheduleRun) (a
 	}
 	now := s.cfg.Now()
 	task := sc.TaskAt(now)
-	delete(task.Labels, messages.LabelScheduledFor) // it was not planned
+	delete(task.Labels, control.LabelScheduledFor) // it was not planned
 	if task.ID = req.ID; task.ID == "" {
 		task.ID = s.cfg.NewID()
 	}

@@ -20,7 +20,7 @@ const (
 )
 
 // skip keeps that an occurrence does not run.
-func (s *Schedules) skip(ctx context.Context, sc *messages.Schedule, at time.Time, reason string, ledger schedules.Ledger, revision uint64) (control.ScheduleState, error) {
+func (s *Schedules) skip(ctx context.Context, sc *control.Schedule, at time.Time, reason string, ledger schedules.Ledger, revision uint64) (control.ScheduleState, error) {
 	st := control.ScheduleState{At: at, Outcome: control.OutcomeSkipped, Reason: reason}
 	if ledger.State != nil {
 		st.Run = ledger.State.Run // which may be running
@@ -33,7 +33,7 @@ func (s *Schedules) skip(ctx context.Context, sc *messages.Schedule, at time.Tim
 
 // settle finishes what a dispatcher that has ended, or is slow, left of the newest occurrence that was taken, before a
 // later one is: either its task is in the queue, or it is listed as skipped. A task that is submitted twice is one run.
-func (s *Schedules) settle(ctx context.Context, sc *messages.Schedule, ledger *schedules.Ledger) error {
+func (s *Schedules) settle(ctx context.Context, sc *control.Schedule, ledger *schedules.Ledger) error {
 	if !ledger.Pending {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (s *Schedules) settle(ctx context.Context, sc *messages.Schedule, ledger *s
 	case there:
 	case ledger.Refused != "":
 		reason = "refused until the next one was due: " + ledger.Refused
-	case s.cfg.Now().Sub(ledger.Taken) > messages.MaxLate: // its run may have been removed after its retention
+	case s.cfg.Now().Sub(ledger.Taken) > control.MaxLate: // its run may have been removed after its retention
 		reason = "its dispatcher ended while it submitted run " + run.Run + ", which is not there"
 	default:
 		if _, err := s.cfg.Admission.Submit(ctx, sc.TaskAt(ledger.Taken).Encode()); err != nil {
@@ -75,7 +75,7 @@ func (s *Schedules) isThere(ctx context.Context, run messages.Ref) (bool, error)
 
 // passOver lists the occurrences between the newest that was taken and another as skipped. What came before the schedule was
 // stored as it is, or while it was paused, is none of them.
-func (s *Schedules) passOver(ctx context.Context, sc *messages.Schedule, until time.Time, ledger *schedules.Ledger) error {
+func (s *Schedules) passOver(ctx context.Context, sc *control.Schedule, until time.Time, ledger *schedules.Ledger) error {
 	c, err := newCalendar(sc)
 	if err != nil {
 		return err

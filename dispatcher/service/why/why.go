@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/control"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -90,9 +91,9 @@ func (w *Why) whyQueued(ctx context.Context, y *control.Why, ref messages.Ref, q
 		return nil
 	}
 	y.Text = "It is in the queue, and waits for a free worker."
-	of := []messages.QuotaRef{{Kind: messages.QuotaTenant, Name: ref.Tenant}}
+	of := []queue.QuotaRef{{Kind: queue.QuotaTenant, Name: ref.Tenant}}
 	if t, err := messages.DecodeTaskFor(ref, q.Priority, q.Body); err == nil {
-		of = append(of, messages.QuotaRef{Kind: messages.QuotaAgent, Name: t.Agent})
+		of = append(of, queue.QuotaRef{Kind: queue.QuotaAgent, Name: t.Agent})
 	}
 	for _, of := range of {
 		p, err := w.pausedThing(ctx, of)
@@ -110,7 +111,7 @@ func (w *Why) whyQueued(ctx context.Context, y *control.Why, ref messages.Ref, q
 	return nil
 }
 
-func (w *Why) pausedThing(ctx context.Context, of messages.QuotaRef) (*control.PausedThing, error) {
+func (w *Why) pausedThing(ctx context.Context, of queue.QuotaRef) (*control.PausedThing, error) {
 	q, _, err := w.cfg.Bus.Quota(ctx, of)
 	if err != nil || q.Paused == nil {
 		return nil, err
@@ -218,21 +219,21 @@ func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, l
 	if !since.IsZero() {
 		y.Since = since
 	}
-	y.Text = messages.ParkReasonOf(p.Reason).Text
+	y.Text = queue.ParkReasonOf(p.Reason).Text
 	switch p.Reason {
-	case messages.ParkSession:
+	case queue.ParkSession:
 		err = w.whySession(ctx, y, ref, last.Head.Session)
-	case messages.ParkSemaphore:
+	case queue.ParkSemaphore:
 		err = w.whySemaphore(ctx, y, ref, p.Semaphore)
-	case messages.ParkPaused:
+	case queue.ParkPaused:
 		err = w.whyPaused(ctx, y, p.Semaphore)
-	case messages.ParkApproval:
+	case queue.ParkApproval:
 		y.Text += " of call " + p.Call
 		if p.Approval != nil {
 			y.Tool = p.Approval.Tool
 			y.Text += " of " + p.Approval.Tool
 		}
-	case messages.ParkModel:
+	case queue.ParkModel:
 		if y.Cause = p.Cause; p.Cause != nil {
 			y.Text += fmt.Sprintf("; attempt %d failed: %s", p.Cause.Attempt, p.Cause.Text())
 		}
@@ -242,7 +243,7 @@ func (w *Why) whyParked(ctx context.Context, y *control.Why, ref messages.Ref, l
 		}
 	}
 	if y.Text = strings.TrimSuffix(y.Text, "."); p.Until != nil {
-		if p.Reason == messages.ParkModel {
+		if p.Reason == queue.ParkModel {
 			y.Text += "; the next attempt is at " + stamp(*p.Until)
 		} else {
 			y.Text += ", until " + stamp(*p.Until) + " at most"
@@ -276,9 +277,9 @@ func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref
 		return err
 	}
 	y.Line, y.Taken, y.Places = name, len(sem.Permits), sem.Limit
-	var paused *messages.Pause // of what the semaphore belongs to: no run is given a permit meanwhile
+	var paused *queue.Pause // of what the semaphore belongs to: no run is given a permit meanwhile
 	what := "concurrency key " + name[strings.LastIndexByte(name, '.')+1:]
-	if of, ok := messages.QuotaOfSemaphore(name); ok {
+	if of, ok := queue.QuotaOfSemaphore(name); ok {
 		q, _, err := w.cfg.Bus.Quota(ctx, of)
 		if err != nil {
 			return err
@@ -293,7 +294,7 @@ func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref
 		more = "more than "
 	}
 	y.Text += fmt.Sprintf(": %s has %d of %d taken, and %s%d runs wait before it", what, y.Taken, y.Places, more, y.Ahead)
-	if of, _ := messages.QuotaOfSemaphore(name); paused != nil {
+	if of, _ := queue.QuotaOfSemaphore(name); paused != nil {
 		y.Paused = &control.PausedThing{QuotaRef: of, Pause: *paused}
 		y.Text += "; " + pausedText(y.Paused)
 	}
@@ -303,7 +304,7 @@ func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref
 func (w *Why) whyPaused(ctx context.Context, y *control.Why, name string) error {
 	text := y.Text
 	y.Text = "What kept it was resumed, and it is about to be woken"
-	of, ok := messages.QuotaOfSemaphore(name)
+	of, ok := queue.QuotaOfSemaphore(name)
 	if !ok {
 		return nil
 	}

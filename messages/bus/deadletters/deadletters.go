@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -27,7 +28,7 @@ func (st *Store) PutWebhook(ctx context.Context, j *messages.WebhookJob, d messa
 type Letter struct {
 	Seq    uint64
 	Stored time.Time
-	Of     messages.DeadOf
+	Of     control.DeadOf
 	messages.Dead
 }
 
@@ -35,7 +36,7 @@ type Letter struct {
 // of a tenant, or with an empty one those that name none. Of those stored a moment ago the newest may be missing.
 func (st *Store) List(ctx context.Context, tenant string, after uint64, since *time.Time) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
-		filter := messages.DeadUnaddressed
+		filter := control.DeadUnaddressed
 		if tenant != "" {
 			if err := (messages.Ref{Tenant: tenant, Run: messages.NoRun}).Check(); err != nil {
 				yield(Letter{}, err)
@@ -62,7 +63,7 @@ func (st *Store) List(ctx context.Context, tenant string, after uint64, since *t
 // Read reads a letter; what is none is counted.
 func (st *Store) Read(m bus.Message) (d Letter, ok bool) {
 	d = Letter{Seq: m.Seq, Stored: m.Time}
-	if d.Of, ok = messages.ParseDeadSubject(m.Subject); !ok || strict.Decode(m.Data, &d.Dead) != nil {
+	if d.Of, ok = control.ParseDeadSubject(m.Subject); !ok || strict.Decode(m.Data, &d.Dead) != nil {
 		st.bus.Foreign()
 		return d, false
 	}

@@ -11,9 +11,10 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/logentry"
 )
 
-// Publish hands an entry of a run, as messages.EncodeLogEntry made it, to the connection, and waits for nothing:
+// Publish hands an entry of a run, as logentry.EncodeLogEntry made it, to the connection, and waits for nothing:
 // it is stored at most once. An error says that it is not sent.
 func (st *Store) Publish(run messages.Ref, entry []byte) error {
 	if err := run.Check(); err != nil {
@@ -46,10 +47,10 @@ const logsRoom = 256
 // Read yields what was logged about a run, oldest first, as it was stored, and, with Follow, what comes, until ctx
 // ends; its error comes last. A lost connection is waited for and nothing is missed meanwhile, but for what the bounds of
 // the stream remove. What is no entry of the run is passed over and counted.
-func (st *Store) Read(ctx context.Context, run messages.Ref, r Query) iter.Seq2[messages.StoredLogEntry, error] {
-	return func(yield func(messages.StoredLogEntry, error) bool) {
+func (st *Store) Read(ctx context.Context, run messages.Ref, r Query) iter.Seq2[logentry.StoredLogEntry, error] {
+	return func(yield func(logentry.StoredLogEntry, error) bool) {
 		if err := run.Check(); err != nil {
-			yield(messages.StoredLogEntry{}, err)
+			yield(logentry.StoredLogEntry{}, err)
 			return
 		}
 		t := &bus.Tail{Bus: st.bus, Stream: bus.StreamLogs, Filter: run.LogEntriesSubject(), Room: logsRoom, Last: r.After}
@@ -58,7 +59,7 @@ func (st *Store) Read(ctx context.Context, run messages.Ref, r Query) iter.Seq2[
 		heard := time.Now()
 		for {
 			if err := t.Begin(ctx); err != nil {
-				yield(messages.StoredLogEntry{}, fmt.Errorf("read log entries: %w", err))
+				yield(logentry.StoredLogEntry{}, fmt.Errorf("read log entries: %w", err))
 				return
 			}
 			over := r.isOver()
@@ -71,7 +72,7 @@ func (st *Store) Read(ctx context.Context, run messages.Ref, r Query) iter.Seq2[
 				}
 				continue
 			case err != nil:
-				yield(messages.StoredLogEntry{}, fmt.Errorf("read log entries: %w", err))
+				yield(logentry.StoredLogEntry{}, fmt.Errorf("read log entries: %w", err))
 				return
 			}
 			heard = time.Now()
@@ -103,13 +104,13 @@ func (r *Query) isOver() bool {
 	}
 }
 
-func (st *Store) logEntry(run messages.Ref, m bus.Message) (messages.StoredLogEntry, bool) {
-	e, err := messages.DecodeLogEntry(run, m.Data)
+func (st *Store) logEntry(run messages.Ref, m bus.Message) (logentry.StoredLogEntry, bool) {
+	e, err := logentry.DecodeLogEntry(run, m.Data)
 	if err != nil || m.Subject != run.LogEntriesSubject() {
 		st.bus.Foreign()
-		return messages.StoredLogEntry{}, false
+		return logentry.StoredLogEntry{}, false
 	}
-	return messages.StoredLogEntry{Seq: m.Seq, LogEntry: e}, true
+	return logentry.StoredLogEntry{Seq: m.Seq, LogEntry: e}, true
 }
 
 // AwaitEnd waits until the end of a run is among the events. An error is that of ctx, or says that events cannot be read.

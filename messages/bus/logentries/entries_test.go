@@ -16,12 +16,13 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/logentry"
 )
 
 func logEntry(tb testing.TB, run messages.Ref, message string) []byte {
 	tb.Helper()
-	data, err := messages.EncodeLogEntry(messages.LogEntry{
-		Timestamp: time.Now(), Level: messages.LogInfo, Component: "runner", Message: message, Tenant: run.Tenant, Run: run.Run,
+	data, err := logentry.EncodeLogEntry(logentry.LogEntry{
+		Timestamp: time.Now(), Level: logentry.LogInfo, Component: "runner", Message: message, Tenant: run.Tenant, Run: run.Run,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -108,12 +109,12 @@ func TestLogEntriesAreBoundedForEachRun(t *testing.T) {
 	quiet := messages.Ref{Tenant: "acme", Run: "quiet"}
 	storeLogs(t, nc, quiet, logEntry(t, quiet, "it stays"))
 	var all [][]byte
-	for i := range messages.MaxLogEntries + 20 {
+	for i := range logentry.MaxLogEntries + 20 {
 		all = append(all, logEntry(t, bustest.Run(), strconv.Itoa(i)))
 	}
 	storeLogs(t, nc, bustest.Run(), all...)
 	got := said(t, b, bustest.Run(), logentries.Query{})
-	if len(got) != messages.MaxLogEntries || got[0] != "22 20" {
+	if len(got) != logentry.MaxLogEntries || got[0] != "22 20" {
 		t.Errorf("%d entries, the first is %q", len(got), got[0])
 	}
 	if got := said(t, b, quiet, logentries.Query{}); len(got) != 1 {

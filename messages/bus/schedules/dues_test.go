@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/control"
 )
 
 // An occurrence that a dispatcher had when it died is handed to another one that lives, long before an ack wait of tasks has
@@ -17,15 +17,15 @@ func TestDueOfADeadDispatcher(t *testing.T) {
 	s := bustest.Start(t)
 	b, _ := bustest.Open(t, s, bus.Config{})
 	dying, nc := bustest.Open(t, s, bus.Config{})
-	ref := messages.ScheduleRef{Tenant: "acme", Name: "often"}
-	if err := schedules.New(b).Arm(bustest.Context(t), messages.Due{ScheduleRef: ref, At: time.Now().Truncate(time.Second).Add(time.Second)}, 0); err != nil {
+	ref := control.ScheduleRef{Tenant: "acme", Name: "often"}
+	if err := schedules.New(b).Arm(bustest.Context(t), control.Due{ScheduleRef: ref, At: time.Now().Truncate(time.Second).Add(time.Second)}, 0); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(bustest.Context(t))
 	defer cancel()
 	has, first := make(chan struct{}), make(chan error, 1)
 	go func() {
-		first <- schedules.New(dying).Dues(ctx, func(ctx context.Context, _ messages.Due) error {
+		first <- schedules.New(dying).Dues(ctx, func(ctx context.Context, _ control.Due) error {
 			close(has)
 			<-ctx.Done()
 			return ctx.Err()
@@ -34,7 +34,7 @@ func TestDueOfADeadDispatcher(t *testing.T) {
 	<-has
 	took, second := make(chan struct{}), make(chan error, 1)
 	go func() {
-		second <- schedules.New(b).Dues(ctx, func(context.Context, messages.Due) error {
+		second <- schedules.New(b).Dues(ctx, func(context.Context, control.Due) error {
 			close(took)
 			return nil
 		})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -28,7 +27,7 @@ type Ledger struct {
 }
 
 // Ledger reads what became of the occurrences of a schedule, and the ledger's revision; 0 when there is none.
-func (sc *Store) Ledger(ctx context.Context, ref messages.ScheduleRef) (l Ledger, revision uint64, err error) {
+func (sc *Store) Ledger(ctx context.Context, ref control.ScheduleRef) (l Ledger, revision uint64, err error) {
 	m, ok, err := sc.bus.Get(ctx, bus.StreamSchedules, bus.Lookup{Last: statePrefix + scheduleKey(ref)})
 	switch {
 	case err != nil:
@@ -51,7 +50,7 @@ func (sc *Store) Ledger(ctx context.Context, ref messages.ScheduleRef) (l Ledger
 
 // PutLedger stores a ledger in place of the one with a revision, as a whole or not at all; ErrScheduleMoved. Of
 // the skipped occurrences it keeps the newest. Its State must not be nil.
-func (sc *Store) PutLedger(ctx context.Context, ref messages.ScheduleRef, l Ledger, revision uint64) (uint64, error) {
+func (sc *Store) PutLedger(ctx context.Context, ref control.ScheduleRef, l Ledger, revision uint64) (uint64, error) {
 	l.Skipped = l.Skipped[max(0, len(l.Skipped)-control.MaxSkipped):]
 	body, err := json.Marshal(l.State)
 	if err != nil {
@@ -74,7 +73,7 @@ func (sc *Store) PutLedger(ctx context.Context, ref messages.ScheduleRef, l Ledg
 }
 
 // Stored is when the newest revision of a schedule was stored, by the clock of the server; ErrNoSchedule.
-func (sc *Store) Stored(ctx context.Context, ref messages.ScheduleRef) (time.Time, error) {
+func (sc *Store) Stored(ctx context.Context, ref control.ScheduleRef) (time.Time, error) {
 	m, ok, err := bus.SchedulesBucket.At(ctx, sc.bus, scheduleKey(ref), 0)
 	switch {
 	case err != nil:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -32,10 +33,10 @@ var (
 	errBadSchedule = errors.New("unreadable schedule")
 )
 
-func scheduleKey(ref messages.ScheduleRef) string { return ref.Tenant + "." + ref.Name }
+func scheduleKey(ref control.ScheduleRef) string { return ref.Tenant + "." + ref.Name }
 
 // Get reads a schedule, with its revision, from the bucket's leader; ErrNoSchedule.
-func (sc *Store) Get(ctx context.Context, ref messages.ScheduleRef) (*messages.Schedule, error) {
+func (sc *Store) Get(ctx context.Context, ref control.ScheduleRef) (*control.Schedule, error) {
 	if err := ref.Check(); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (sc *Store) Get(ctx context.Context, ref messages.ScheduleRef) (*messages.S
 	case !ok || bus.IsRemoved(m):
 		return nil, ErrNoSchedule
 	}
-	var s messages.Schedule
+	var s control.Schedule
 	err = strict.Decode(m.Data, &s)
 	if err == nil {
 		s.SetDefaults()
@@ -64,7 +65,7 @@ func (sc *Store) Get(ctx context.Context, ref messages.ScheduleRef) (*messages.S
 
 // Put stores a schedule; Arm must follow. With ifRevision it is done only if this is the newest revision, 0 for
 // none; else the error is messages.ErrRevision.
-func (sc *Store) Put(ctx context.Context, s messages.Schedule, by string, ifRevision *uint64) (revision uint64, changed bool, err error) {
+func (sc *Store) Put(ctx context.Context, s control.Schedule, by string, ifRevision *uint64) (revision uint64, changed bool, err error) {
 	s.SetDefaults()
 	s.Revision = 0 // the bucket's to give
 	if err := s.Validate(); err != nil {
@@ -82,7 +83,7 @@ func (sc *Store) Put(ctx context.Context, s messages.Schedule, by string, ifRevi
 }
 
 // Delete removes a schedule, its history, and what it would do next.
-func (sc *Store) Delete(ctx context.Context, ref messages.ScheduleRef) error {
+func (sc *Store) Delete(ctx context.Context, ref control.ScheduleRef) error {
 	if err := ref.Check(); err != nil {
 		return err
 	}
@@ -100,20 +101,20 @@ func (sc *Store) Delete(ctx context.Context, ref messages.ScheduleRef) error {
 }
 
 // Names are the schedules of a tenant, or of all without one, by name.
-func (sc *Store) Names(ctx context.Context, tenant string) ([]messages.ScheduleRef, error) {
+func (sc *Store) Names(ctx context.Context, tenant string) ([]control.ScheduleRef, error) {
 	filter := tenant
 	if filter == "" {
 		filter = "*"
 	} else if !strict.ValidToken(tenant) {
 		return nil, &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
-	var refs []messages.ScheduleRef
+	var refs []control.ScheduleRef
 	for subject, err := range sc.bus.Subjects(ctx, bus.StreamSchedules, schedulesPrefix+filter+".*") {
 		if err != nil {
 			return nil, fmt.Errorf("list schedules: %w", err)
 		}
 		tenant, name, _ := strings.Cut(strings.TrimPrefix(subject, schedulesPrefix), ".")
-		if ref := (messages.ScheduleRef{Tenant: tenant, Name: name}); ref.Check() == nil {
+		if ref := (control.ScheduleRef{Tenant: tenant, Name: name}); ref.Check() == nil {
 			refs = append(refs, ref)
 		}
 	}
@@ -122,13 +123,13 @@ func (sc *Store) Names(ctx context.Context, tenant string) ([]messages.ScheduleR
 
 // Armed is the next occurrence of a schedule as the stream has it.
 type Armed struct {
-	messages.Due
+	control.Due
 	Seq     uint64 // 0: there is none
 	Waiting bool   // an occurrence that was due has not been taken
 }
 
 // Armed reads what a schedule does next. The stream's leader answers.
-func (sc *Store) Armed(ctx context.Context, ref messages.ScheduleRef) (a Armed, err error) {
+func (sc *Store) Armed(ctx context.Context, ref control.ScheduleRef) (a Armed, err error) {
 	// In this order: what fires in between is seen as due.
 	m, ok, err := sc.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Last: ref.NextSubject()})
 	if err != nil {
@@ -137,7 +138,7 @@ func (sc *Store) Armed(ctx context.Context, ref messages.ScheduleRef) (a Armed, 
 	if ok {
 		a.Seq = m.Seq
 		if strict.Decode(m.Data, &a.Due) != nil || m.Header.Get(bus.HeaderScheduleTo) != ref.DueSubject() {
-			a.Due = messages.Due{} // nothing that would ever be due: without a timing it is replaced
+			a.Due = control.Due{} // nothing that would ever be due: without a timing it is replaced
 		}
 	}
 	if _, a.Waiting, err = sc.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Last: ref.DueSubject()}); err != nil {
@@ -148,7 +149,7 @@ func (sc *Store) Armed(ctx context.Context, ref messages.ScheduleRef) (a Armed, 
 
 // Arm has the stream publish an occurrence when it is due, in place of the one with a sequence, 0 for none;
 // ErrScheduleMoved. An older occurrence that nobody has taken by then is removed.
-func (sc *Store) Arm(ctx context.Context, d messages.Due, seq uint64) error {
+func (sc *Store) Arm(ctx context.Context, d control.Due, seq uint64) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (sc *Store) Arm(ctx context.Context, d messages.Due, seq uint64) error {
 }
 
 // Disarm takes away what a schedule does next.
-func (sc *Store) Disarm(ctx context.Context, ref messages.ScheduleRef) error {
+func (sc *Store) Disarm(ctx context.Context, ref control.ScheduleRef) error {
 	return sc.bus.Clear(ctx, bus.StreamTasks, ref.NextSubject())
 }
 
@@ -189,7 +190,7 @@ const (
 
 // Dues hands each occurrence that is due to take, until ctx ends. One consumer is shared by all dispatchers; one whose
 // take failed comes again, unless the next occurrence of its schedule has come meanwhile.
-func (sc *Store) Dues(ctx context.Context, take func(context.Context, messages.Due) error) error {
+func (sc *Store) Dues(ctx context.Context, take func(context.Context, control.Due) error) error {
 	p := bus.Puller{
 		Bus: sc.bus, Stream: bus.StreamTasks, Most: duesAtOnce,
 		Config: jetstream.ConsumerConfig{
@@ -212,8 +213,8 @@ func (sc *Store) Dues(ctx context.Context, take func(context.Context, messages.D
 	return p.Run(ctx)
 }
 
-func (sc *Store) takeDue(ctx context.Context, m jetstream.Msg, take func(context.Context, messages.Due) error) {
-	var d messages.Due
+func (sc *Store) takeDue(ctx context.Context, m jetstream.Msg, take func(context.Context, control.Due) error) {
+	var d control.Due
 	err := strict.Decode(m.Data(), &d)
 	if err != nil || d.Check() != nil || m.Subject() != d.DueSubject() || m.Headers().Get(jetstream.SchedulerHeader) != d.NextSubject() {
 		sc.bus.Foreign()

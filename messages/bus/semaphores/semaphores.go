@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -23,8 +24,8 @@ const (
 var _ runlog.Semaphores = (*Store)(nil)
 
 // Semaphore implements runlog.Semaphores.
-func (st *Store) Semaphore(ctx context.Context, name string) (l messages.Semaphore, revision uint64, err error) {
-	if err := messages.CheckSemaphore(name); err != nil {
+func (st *Store) Semaphore(ctx context.Context, name string) (l queue.Semaphore, revision uint64, err error) {
+	if err := queue.CheckSemaphore(name); err != nil {
 		return l, 0, err
 	}
 	m, ok, err := st.bus.Get(ctx, bus.StreamSemaphores, bus.Lookup{Last: bus.HoldersPrefix + name})
@@ -32,14 +33,14 @@ func (st *Store) Semaphore(ctx context.Context, name string) (l messages.Semapho
 		return l, 0, err
 	}
 	if err := strict.Decode(m.Data, &l); err != nil {
-		return messages.Semaphore{}, 0, fmt.Errorf("it is unreadable: %w", err)
+		return queue.Semaphore{}, 0, fmt.Errorf("it is unreadable: %w", err)
 	}
 	return l, m.Seq, nil
 }
 
 // PutSemaphore implements runlog.Semaphores.
-func (st *Store) PutSemaphore(ctx context.Context, name string, revision uint64, l messages.Semaphore) error {
-	if err := messages.CheckSemaphore(name); err != nil {
+func (st *Store) PutSemaphore(ctx context.Context, name string, revision uint64, l queue.Semaphore) error {
+	if err := queue.CheckSemaphore(name); err != nil {
 		return err
 	}
 	body, err := json.Marshal(l)
@@ -47,7 +48,7 @@ func (st *Store) PutSemaphore(ctx context.Context, name string, revision uint64,
 		return fmt.Errorf("encode name: %w", err)
 	}
 	m := &nats.Msg{Subject: bus.HoldersPrefix + name, Header: nats.Header{}, Data: body}
-	if messages.IsKeySemaphore(name) && len(l.Permits) == 0 {
+	if queue.IsKeySemaphore(name) && len(l.Permits) == 0 {
 		m.Header.Set(headerTTL, emptyKeyTTL)
 	}
 	bus.Expect(m, revision)
@@ -59,7 +60,7 @@ func (st *Store) PutSemaphore(ctx context.Context, name string, revision uint64,
 }
 
 func waitSubject(name string, run messages.Ref) (string, error) {
-	if err := messages.CheckSemaphore(name); err != nil {
+	if err := queue.CheckSemaphore(name); err != nil {
 		return "", err
 	}
 	if err := run.Check(); err != nil {
@@ -101,7 +102,7 @@ type Standing struct {
 // Standing yields the runs of a tenant that stand in a semaphore, in its order. A replica may answer, some milliseconds late.
 func (st *Store) Standing(ctx context.Context, name, tenant string) iter.Seq2[Standing, error] {
 	return func(yield func(Standing, error) bool) {
-		if err := messages.CheckSemaphore(name); err != nil {
+		if err := queue.CheckSemaphore(name); err != nil {
 			yield(Standing{}, err)
 			return
 		}
@@ -123,7 +124,7 @@ func (st *Store) Standing(ctx context.Context, name, tenant string) iter.Seq2[St
 
 // NextIn is who stands in a semaphore first after a position, and where; 0: no run does.
 func (st *Store) NextIn(ctx context.Context, name string, after uint64) (run messages.Ref, at uint64, err error) {
-	if err := messages.CheckSemaphore(name); err != nil {
+	if err := queue.CheckSemaphore(name); err != nil {
 		return run, 0, err
 	}
 	m, ok, err := st.bus.Get(ctx, bus.StreamSemaphores, bus.Lookup{Seq: after + 1, Next: bus.WaitPrefix + name + ".*.*"})
@@ -170,7 +171,7 @@ func (st *Store) Semaphores(ctx context.Context) iter.Seq2[string, error] {
 // Ahead is how many runs wait in a semaphore before one of them, at most counted: enough to tell a person. A replica may
 // answer, some milliseconds late.
 func (st *Store) Ahead(ctx context.Context, name string, run messages.Ref, counted int) (n int, more bool, err error) {
-	if err := messages.CheckSemaphore(name); err != nil {
+	if err := queue.CheckSemaphore(name); err != nil {
 		return 0, false, err
 	}
 	for m, err := range st.bus.Scan(ctx, bus.StreamSemaphores, bus.WaitPrefix+name+".*.*", 1) {

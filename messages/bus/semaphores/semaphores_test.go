@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -21,7 +22,7 @@ import (
 func TestLineJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	k := &runlog.Controller{Log: b, Queue: b, Events: b, Semaphores: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
-	line := messages.KeySemaphore("t", "deploy")
+	line := queue.KeySemaphore("t", "deploy")
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var placed []string
@@ -55,14 +56,14 @@ func TestLineJoinedByMany(t *testing.T) {
 	ended := messages.Ref{Tenant: "t", Run: "old"}
 	bustest.LogOf(t, b, ended, &record.Finished{})
 	last, _, _ := b.Last(bustest.Context(t), ended)
-	if _, err := k.Acquire(bustest.Context(t), ended, last.Head.ClaimSeq, []string{messages.KeySemaphore("t", "other")}, 1); err == nil {
+	if _, err := k.Acquire(bustest.Context(t), ended, last.Head.ClaimSeq, []string{queue.KeySemaphore("t", "other")}, 1); err == nil {
 		t.Error("a run that has ended was given a place")
 	}
 }
 
 func TestLineOrder(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	ctx, line := bustest.Context(t), messages.TenantSemaphore("t")
+	ctx, line := bustest.Context(t), queue.TenantSemaphore("t")
 	refs := []messages.Ref{{Tenant: "t", Run: "c"}, {Tenant: "t", Run: "a"}, {Tenant: "t", Run: "b"}}
 	for _, r := range append(refs, refs[0]) { // who waits already keeps its position
 		if err := semaphores.New(b).Wait(ctx, line, r); err != nil {
@@ -100,7 +101,7 @@ func TestLineRefuses(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	run := messages.Ref{Tenant: "t", Run: "r"}
 	for _, line := range []string{"", "tenant", "tenant.>", "tenant.a.b", "key.t", "key.t.*", "paused.planet.x", "paused.tenant", "planet.x"} {
-		if err := semaphores.New(b).PutSemaphore(bustest.Context(t), line, 0, messages.Semaphore{}); err == nil {
+		if err := semaphores.New(b).PutSemaphore(bustest.Context(t), line, 0, queue.Semaphore{}); err == nil {
 			t.Errorf("%q was stored", line)
 		}
 		if err := semaphores.New(b).Wait(bustest.Context(t), line, run); err == nil {
@@ -115,9 +116,9 @@ func TestLineRefuses(t *testing.T) {
 func TestCaps(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	ctx, caps := bustest.Context(t), b.NewCaps(time.Hour)
-	grant := func(q messages.Quota) (wider []string) {
+	grant := func(q queue.Quota) (wider []string) {
 		t.Helper()
-		if _, err := b.PutQuota(ctx, messages.QuotaRef{Kind: messages.QuotaTenant, Name: "t"}, q, "ann", nil); err != nil {
+		if _, err := b.PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "t"}, q, "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 		wider, err := caps.Load(ctx)
@@ -132,16 +133,16 @@ func TestCaps(t *testing.T) {
 		t.Error("a cap before there is one")
 	}
 	for _, tc := range []struct {
-		quota       messages.Quota
+		quota       queue.Quota
 		cap, paused int
 		wider       []string
 	}{
-		{messages.Quota{MaxRunning: 2}, 2, runlog.NoCap, nil},
-		{messages.Quota{MaxRunning: 3}, 3, runlog.NoCap, []string{line}},
-		{messages.Quota{MaxRunning: 1, Paused: &messages.Pause{}}, 0, 0, nil}, // nobody is woken to go and wait elsewhere
-		{messages.Quota{MaxRunning: 1}, 1, runlog.NoCap, []string{paused, line}},
-		{messages.Quota{Paused: &messages.Pause{}}, runlog.NoCap, 0, []string{line}},
-		{messages.Quota{}, runlog.NoCap, runlog.NoCap, []string{paused}},
+		{queue.Quota{MaxRunning: 2}, 2, runlog.NoCap, nil},
+		{queue.Quota{MaxRunning: 3}, 3, runlog.NoCap, []string{line}},
+		{queue.Quota{MaxRunning: 1, Paused: &queue.Pause{}}, 0, 0, nil}, // nobody is woken to go and wait elsewhere
+		{queue.Quota{MaxRunning: 1}, 1, runlog.NoCap, []string{paused, line}},
+		{queue.Quota{Paused: &queue.Pause{}}, runlog.NoCap, 0, []string{line}},
+		{queue.Quota{}, runlog.NoCap, runlog.NoCap, []string{paused}},
 	} {
 		wider := grant(tc.quota)
 		if diff := cmp.Diff(tc.wider, wider); diff != "" || caps.Cap(line) != tc.cap || caps.Cap(paused) != tc.paused {
@@ -154,8 +155,8 @@ func TestCaps(t *testing.T) {
 func TestCapsAreFollowedDuringALook(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	ctx, caps := bustest.Context(t), b.NewCaps(5*time.Millisecond)
-	of := messages.QuotaRef{Kind: messages.QuotaTenant, Name: "t"}
-	grant := func(q messages.Quota) {
+	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "t"}
+	grant := func(q queue.Quota) {
 		t.Helper()
 		if _, err := b.PutQuota(ctx, of, q, "ann", nil); err != nil {
 			t.Fatal(err)
@@ -184,11 +185,11 @@ func TestCapsAreFollowedDuringALook(t *testing.T) {
 			}
 		})
 	}()
-	grant(messages.Quota{MaxRunning: 1})
+	grant(queue.Quota{MaxRunning: 1})
 	becomes(1)
-	grant(messages.Quota{MaxRunning: 2})
+	grant(queue.Quota{MaxRunning: 2})
 	<-looks
-	grant(messages.Quota{MaxRunning: 3})
+	grant(queue.Quota{MaxRunning: 3})
 	becomes(3)
 	goOn <- errors.New("no server")
 	if line := <-looks; line != "tenant.t" {

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -68,7 +69,7 @@ func TestSessionRebuilt(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	run := func(id string) messages.Ref { return messages.Ref{Tenant: "t", Run: id} }
 	ended := &record.Finished{Result: messages.AgentResult{Status: messages.StatusCompleted}}
-	wait := &record.Parked{Reason: messages.ParkSession}
+	wait := &record.Parked{Reason: queue.ParkSession}
 	bustest.LogOf(t, b, run("ended1"), &record.Recalled{}, ended)
 	bustest.LogOf(t, b, run("refused"), ended) // without a turn
 	bustest.LogOf(t, b, run("waits1"), wait)

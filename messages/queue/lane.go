@@ -1,29 +1,34 @@
-package messages
+// Package queue has what decides when a queued task is worked: the lanes that share the queue, the quotas and pauses of
+// tenants, agents and providers, the semaphores that cap how many runs work, and the reasons for which a run is parked.
+//
+// The names of lanes, semaphores and reasons are in subjects and in logs: they do not change.
+package queue
 
 import (
 	"strings"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // Lane names a share of the queue: the tasks of one tenant at one priority, or all wake-ups and errands, of whichever
 // tenant.
 type Lane struct {
-	Priority Priority `json:"priority"`
-	Tenant   string   `json:"tenant,omitempty"`
+	Priority messages.Priority `json:"priority"`
+	Tenant   string            `json:"tenant,omitempty"`
 }
 
 // WakeLane is the lane of wake-ups and errands, and of messages that name no run.
-func WakeLane() Lane { return Lane{Priority: wake} }
+func WakeLane() Lane { return Lane{Priority: messages.PriorityWake} }
 
 // LaneOf is the lane of a tenant's messages at a priority. Ok is false when there is none.
-func LaneOf(p Priority, tenant string) (l Lane, ok bool) {
+func LaneOf(p messages.Priority, tenant string) (l Lane, ok bool) {
 	switch {
 	case !strict.ValidToken(tenant):
 		return Lane{}, false
 	case p.Wakes():
 		return WakeLane(), true
-	case !p.valid(), tenant == NoRun:
+	case !p.Valid(), tenant == messages.NoRun:
 		return Lane{}, false
 	default:
 		return Lane{p, tenant}, true
@@ -36,18 +41,18 @@ func (l Lane) Wakes() bool { return l.Priority.Wakes() }
 // String is priority.tenant, or wake.
 func (l Lane) String() string {
 	if l.Wakes() {
-		return string(wake)
+		return string(messages.PriorityWake)
 	}
 	return string(l.Priority) + "." + l.Tenant
 }
 
 // ParseLane reads what String wrote.
 func ParseLane(s string) (l Lane, ok bool) {
-	if s == string(wake) {
+	if s == string(messages.PriorityWake) {
 		return WakeLane(), true
 	}
 	priority, tenant, _ := strings.Cut(s, ".")
-	l, ok = LaneOf(Priority(priority), tenant)
+	l, ok = LaneOf(messages.Priority(priority), tenant)
 	return l, ok && !l.Wakes()
 }
 
@@ -64,7 +69,7 @@ func LaneOfHint(subject string) (l Lane, ok bool) {
 	if len(t) != 3 || t[0] != "queued" {
 		return Lane{}, false
 	}
-	return LaneOf(Priority(t[1]), t[2])
+	return LaneOf(messages.Priority(t[1]), t[2])
 }
 
 // SpillSubject is where workers without a free slot say which lanes have work.

@@ -1,4 +1,4 @@
-package messages
+package queue
 
 // Reasons for which a run is parked, as records, events, metrics and people name them. ParkReasons explains each.
 const (

@@ -1,8 +1,11 @@
-package messages
+package control
 
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/queue"
 )
 
 // RunSummary is a run in a list, as its events tell it.
@@ -10,8 +13,8 @@ type RunSummary struct {
 	Tenant    string            `json:"tenant"`
 	ID        string            `json:"id"`
 	Agent     string            `json:"agent,omitempty"`
-	Status    Status            `json:"status"`
-	Priority  Priority          `json:"priority,omitempty"`
+	Status    messages.Status   `json:"status"`
+	Priority  messages.Priority `json:"priority,omitempty"`
 	Session   string            `json:"sessionId,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Steps     int               `json:"steps"`
@@ -20,9 +23,9 @@ type RunSummary struct {
 	NotBefore *time.Time        `json:"notBefore,omitempty"` // when a delayed task comes to the queue
 	Started   *time.Time        `json:"startedAt,omitempty"` // absent when it began before the events that were read
 	Finished  *time.Time        `json:"finishedAt,omitempty"`
-	Code      Code              `json:"code,omitempty"`  // why it failed, or why it waits for its model
+	Code      messages.Code     `json:"code,omitempty"`  // why it failed, or why it waits for its model
 	Input     string            `json:"input,omitempty"` // its beginning
-	Usage     Usage             `json:"tokenUsage"`
+	Usage     messages.Usage    `json:"tokenUsage"`
 
 	// What only an index tells.
 	Updated    *time.Time `json:"updatedAt,omitempty"` // the newest event
@@ -36,60 +39,60 @@ type RunSummary struct {
 }
 
 // NewRunSummary is the summary of a run of which no event has been applied.
-func NewRunSummary(run Ref) *RunSummary {
-	return &RunSummary{Tenant: run.Tenant, ID: run.Run, Status: StatusRunning}
+func NewRunSummary(run messages.Ref) *RunSummary {
+	return &RunSummary{Tenant: run.Tenant, ID: run.Run, Status: messages.StatusRunning}
 }
 
 // Apply takes an event of the run into account. What cannot be read of it is left out. Events may come in any order, but
 // for those that begin and end waits; after the end only what the run began with counts.
-func (r *RunSummary) Apply(e *Event) {
-	if e.Name() == EventRunQueued {
+func (r *RunSummary) Apply(e *messages.Event) {
+	if e.Name() == messages.EventRunQueued {
 		r.begin(e)
 	}
 	if r.Finished != nil {
 		return
 	}
 	switch e.Name() {
-	case EventStepStart:
-		var d Step
+	case messages.EventStepStart:
+		var d messages.Step
 		if json.Unmarshal(e.Data, &d) == nil {
 			r.Steps = max(r.Steps, d.Step)
 		}
-	case EventMessageEnd:
-		var d MessageEnd
+	case messages.EventMessageEnd:
+		var d messages.MessageEnd
 		if json.Unmarshal(e.Data, &d) == nil {
 			r.Usage = r.Usage.Add(d.Usage)
 		}
-	case EventRunWaiting:
-		var d RunWaiting
+	case messages.EventRunWaiting:
+		var d messages.RunWaiting
 		_ = json.Unmarshal(e.Data, &d) // it waits, for whatever
-		r.Status, r.Waits, r.Code, r.Error = StatusWaiting, d.Reason, "", ""
+		r.Status, r.Waits, r.Code, r.Error = messages.StatusWaiting, d.Reason, "", ""
 		if d.Cause != nil {
 			r.Code, r.Error = d.Cause.Code, d.Cause.Message
 		}
-		if d.Reason == ParkWorker {
+		if d.Reason == queue.ParkWorker {
 			r.Error = d.Question
 		}
-	case EventRunResumed:
-		r.Status, r.Waits, r.Code, r.Error = StatusRunning, "", "", ""
-	case EventRunFinished:
+	case messages.EventRunResumed:
+		r.Status, r.Waits, r.Code, r.Error = messages.StatusRunning, "", "", ""
+	case messages.EventRunFinished:
 		r.finish(e)
 	default:
 	}
 }
 
-func (r *RunSummary) begin(e *Event) {
-	var d RunQueued
+func (r *RunSummary) begin(e *messages.Event) {
+	var d messages.RunQueued
 	if json.Unmarshal(e.Data, &d) == nil {
 		r.Agent, r.Priority, r.Session, r.Labels, r.Input = d.Agent, d.Priority, d.Session, d.Labels, d.Input
 		r.Queued, r.Started = known(d.QueuedAt), known(e.Time)
 	}
 }
 
-func (r *RunSummary) finish(e *Event) {
-	var d RunFinished
+func (r *RunSummary) finish(e *messages.Event) {
+	var d messages.RunFinished
 	if json.Unmarshal(e.Data, &d) != nil || d.Result.ID == "" {
-		d.Result = AgentResult{Status: StatusFailed, Steps: r.Steps, TokenUsage: r.Usage} // it ended; more is not known
+		d.Result = messages.AgentResult{Status: messages.StatusFailed, Steps: r.Steps, TokenUsage: r.Usage} // it ended; more is not known
 	}
 	res := &d.Result
 	r.Code, r.Error = "", ""
@@ -104,7 +107,7 @@ func (r *RunSummary) finish(e *Event) {
 		r.Code = res.Error.Code
 	}
 	if !r.Status.Ended() {
-		r.Status = StatusFailed
+		r.Status = messages.StatusFailed
 	}
 }
 

@@ -1,4 +1,4 @@
-package messages
+package queue
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -29,9 +30,9 @@ type QuotaRef struct {
 func (r QuotaRef) Check() error {
 	switch {
 	case r.Kind != QuotaTenant && r.Kind != QuotaAgent && r.Kind != QuotaProvider:
-		return &FieldError{Field: "kind", Reason: "must be tenant, agent or provider"}
+		return &messages.FieldError{Field: "kind", Reason: "must be tenant, agent or provider"}
 	case !strict.ValidToken(r.Name):
-		return &FieldError{Field: "name", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
+		return &messages.FieldError{Field: "name", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
 	return nil
 }
@@ -82,18 +83,18 @@ func (q *Quota) Validate(of QuotaKind) error {
 		kinds string
 	}{
 		{"weight", q.Weight, maxWeight, "tenant"},
-		{"maxRunning", q.MaxRunning, MaxPermits, "tenant agent"},
+		{"maxRunning", q.MaxRunning, messages.MaxPermits, "tenant agent"},
 		{"maxQueued", q.MaxQueued, maxQuotaCount, "tenant"},
 		{"perMinute", q.PerMinute, maxQuotaCount, "tenant"},
 	}
 	for _, c := range counts {
 		switch {
 		case c.value < 0:
-			return &FieldError{Field: c.field, Reason: "must not be negative"}
+			return &messages.FieldError{Field: c.field, Reason: "must not be negative"}
 		case c.value > c.most:
-			return &FieldError{Field: c.field, Reason: "is too large"}
+			return &messages.FieldError{Field: c.field, Reason: "is too large"}
 		case c.value != 0 && !strings.Contains(c.kinds, string(of)):
-			return &FieldError{Field: c.field, Reason: "is not for a quota of this kind: " + string(of)}
+			return &messages.FieldError{Field: c.field, Reason: "is not for a quota of this kind: " + string(of)}
 		}
 	}
 	costs := []struct {
@@ -103,13 +104,13 @@ func (q *Quota) Validate(of QuotaKind) error {
 	for _, c := range costs {
 		switch {
 		case math.IsNaN(c.value) || c.value < 0 || c.value > maxQuotaCost:
-			return &FieldError{Field: c.field, Reason: "must be an amount of US dollars"}
+			return &messages.FieldError{Field: c.field, Reason: "must be an amount of US dollars"}
 		case c.value != 0 && of != QuotaTenant:
-			return &FieldError{Field: c.field, Reason: "is not for a quota of this kind: " + string(of)}
+			return &messages.FieldError{Field: c.field, Reason: "is not for a quota of this kind: " + string(of)}
 		}
 	}
 	if q.Paused != nil && len(q.Paused.By)+len(q.Paused.Reason) > MaxPauseText {
-		return &FieldError{Field: "paused", Reason: "is too long"}
+		return &messages.FieldError{Field: "paused", Reason: "is too long"}
 	}
 	return nil
 }
@@ -150,5 +151,5 @@ func (q *Quota) Ceiling(today, month float64, now time.Time) (limit, text string
 }
 
 func spentOf(spent, ceiling float64, when string) string {
-	return fmt.Sprintf("%s of %s are spent %s (UTC)", Money(RoundCost(spent)), Money(ceiling), when)
+	return fmt.Sprintf("%s of %s are spent %s (UTC)", messages.Money(messages.RoundCost(spent)), messages.Money(ceiling), when)
 }

@@ -1,43 +1,27 @@
-package messages
+package queue
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
 // A semaphore has a number of permits. Runs that hold one may work; the others wait, first come, first served. Subjects, records
 // and JSON fields call a semaphore a line and a permit a place.
 
-// MaxPermits is the largest cap on concurrent runs.
-const MaxPermits = 10_000
-
 const (
 	keyPrefix   = "key."
 	pausePrefix = "paused."
 )
 
-// Concurrency limits how many tasks with the same key work at once.
-type Concurrency struct {
-	Key   string `json:"key" pattern:"^[A-Za-z0-9_-]{1,64}$"`         // of the tenant
-	Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"` // how many may work at once; default 1. The newest task's limit applies to the key
-}
-
-func (c *Concurrency) check() error {
-	if err := strict.CheckToken("concurrency.key", c.Key); err != nil {
-		return err
-	}
-	if c.Limit < 0 || c.Limit > MaxPermits {
-		return &FieldError{Field: "concurrency.limit", Reason: fmt.Sprintf("must be 1 to %d", MaxPermits)}
-	}
-	return nil
-}
-
 // PeopleList lists the runs that wait for a person to decide or answer. It is a semaphore without permits.
 const PeopleList = "people"
+
+// WorkerList is where runs stand that wait for a worker that fits them. Like PeopleList it has no places.
+const WorkerList = "worker"
 
 // TenantSemaphore is the semaphore of a tenant's cap.
 func TenantSemaphore(tenant string) string { return string(QuotaTenant) + "." + tenant }
@@ -74,7 +58,7 @@ func CheckSemaphore(name string) error {
 	if _, quota := QuotaOfSemaphore(name); ok && (quota || IsKeySemaphore(name) && len(parts) == 3) {
 		return nil
 	}
-	return &FieldError{Field: "line", Reason: "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME, people or worker"}
+	return &messages.FieldError{Field: "line", Reason: "must be tenant.T, agent.A, key.T.K, paused.KIND.NAME, people or worker"}
 }
 
 // Semaphore is the stored state of a semaphore: its permits that are taken.
@@ -91,16 +75,16 @@ type Permit struct {
 }
 
 // HolderOf returns the name of a run as Permit.Run has it.
-func HolderOf(run Ref) string { return run.Tenant + "." + run.Run }
+func HolderOf(run messages.Ref) string { return run.Tenant + "." + run.Run }
 
 // Ref returns the run that holds the permit.
-func (p *Permit) Ref() Ref {
+func (p *Permit) Ref() messages.Ref {
 	tenant, run, _ := strings.Cut(p.Run, ".")
-	return Ref{Tenant: tenant, Run: run}
+	return messages.Ref{Tenant: tenant, Run: run}
 }
 
 // Of returns the index of a run in Permits, or -1.
-func (l *Semaphore) Of(run Ref) int {
+func (l *Semaphore) Of(run messages.Ref) int {
 	holder := HolderOf(run)
 	return slices.IndexFunc(l.Permits, func(p Permit) bool { return p.Run == holder })
 }

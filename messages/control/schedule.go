@@ -1,4 +1,4 @@
-package messages
+package control
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -39,6 +40,7 @@ const (
 	maxEvery        = 366 * 24 * time.Hour
 	maxCron         = 128
 	maxTemplate     = 256 << 10 // the task as JSON
+	maxScheduleText = 4 << 10   // bytes of the description
 )
 
 // Labels of the runs of a schedule.
@@ -53,15 +55,15 @@ type Schedule struct {
 	Tenant      string `json:"tenant,omitempty"` // default "default"
 	Description string `json:"description,omitempty"`
 	// Cron is five fields (minute, hour, day, month, day of week), six with seconds first, or a word such as @daily.
-	Cron     string     `json:"cron,omitempty"`
-	TimeZone string     `json:"timeZone,omitempty"` // of Cron, such as Europe/Berlin; default UTC
-	Every    Duration   `json:"every,omitempty"`    // counted from midnight of 1 January 1970 UTC; 10s to a year, whole seconds
-	Task     Task       `json:"task"`               // what to submit: without id, tenant, deadline and notBefore
-	CatchUp  CatchUp    `json:"catchUp,omitempty"`  // default one
-	Overlap  Overlap    `json:"overlap,omitempty"`  // default skip
-	Paused   bool       `json:"paused,omitempty"`   // nothing is submitted
-	Until    *time.Time `json:"until,omitempty"`    // the last moment of an occurrence
-	Revision uint64     `json:"revision,omitempty"` // given when it is stored
+	Cron     string            `json:"cron,omitempty"`
+	TimeZone string            `json:"timeZone,omitempty"` // of Cron, such as Europe/Berlin; default UTC
+	Every    messages.Duration `json:"every,omitempty"`    // counted from midnight of 1 January 1970 UTC; 10s to a year, whole seconds
+	Task     messages.Task     `json:"task"`               // what to submit: without id, tenant, deadline and notBefore
+	CatchUp  CatchUp           `json:"catchUp,omitempty"`  // default one
+	Overlap  Overlap           `json:"overlap,omitempty"`  // default skip
+	Paused   bool              `json:"paused,omitempty"`   // nothing is submitted
+	Until    *time.Time        `json:"until,omitempty"`    // the last moment of an occurrence
+	Revision uint64            `json:"revision,omitempty"` // given when it is stored
 }
 
 // ScheduleRef names a schedule.
@@ -76,7 +78,7 @@ func (r ScheduleRef) Check() error {
 		return err
 	}
 	if !strict.ValidToken(r.Name) || len(r.Name) > maxScheduleName {
-		return &FieldError{Field: "name", Reason: fmt.Sprintf("must be 1 to %d characters of A-Z a-z 0-9 _ -", maxScheduleName)}
+		return &messages.FieldError{Field: "name", Reason: fmt.Sprintf("must be 1 to %d characters of A-Z a-z 0-9 _ -", maxScheduleName)}
 	}
 	return nil
 }
@@ -91,8 +93,8 @@ func (r ScheduleRef) NextSubject() string { return "sched.next." + r.Tenant + ".
 func (r ScheduleRef) DueSubject() string { return "sched.due." + r.Tenant + "." + r.Name }
 
 // Run is the run of an occurrence: the same one however often that is looked at.
-func (r ScheduleRef) Run(at time.Time) Ref {
-	return Ref{r.Tenant, r.Name + "-" + at.UTC().Format("20060102T150405")}
+func (r ScheduleRef) Run(at time.Time) messages.Ref {
+	return messages.Ref{Tenant: r.Tenant, Run: r.Name + "-" + at.UTC().Format("20060102T150405")}
 }
 
 // Due is the body of a message on ScheduleRef.DueSubject: an occurrence.
@@ -116,7 +118,7 @@ func (s *Schedule) Timing() string {
 // SetDefaults fills tenant, time zone, policies and the defaults of the task.
 func (s *Schedule) SetDefaults() {
 	if s.Tenant == "" {
-		s.Tenant = DefaultTenant
+		s.Tenant = messages.DefaultTenant
 	}
 	if s.CatchUp == "" {
 		s.CatchUp = CatchUpOne
@@ -128,7 +130,7 @@ func (s *Schedule) SetDefaults() {
 		s.TimeZone = "UTC"
 	}
 	s.Task.SetDefaults()
-	if s.Task.Tenant == s.Tenant || s.Task.Tenant == DefaultTenant {
+	if s.Task.Tenant == s.Tenant || s.Task.Tenant == messages.DefaultTenant {
 		s.Task.Tenant = "" // the schedule's
 	}
 }
@@ -139,27 +141,27 @@ func (s *Schedule) Validate() error {
 	if err := s.Ref().Check(); err != nil {
 		return err
 	}
-	if err := strict.CheckText("description", s.Description, maxDescription); err != nil {
+	if err := strict.CheckText("description", s.Description, maxScheduleText); err != nil {
 		return err
 	}
 	every := time.Duration(s.Every)
 	switch {
 	case (s.Cron == "") == (every == 0):
-		return &FieldError{Field: "cron", Reason: "give either cron or every"}
+		return &messages.FieldError{Field: "cron", Reason: "give either cron or every"}
 	case len(s.Cron) > maxCron:
-		return &FieldError{Field: "cron", Reason: fmt.Sprintf("longer than %d characters", maxCron)}
+		return &messages.FieldError{Field: "cron", Reason: fmt.Sprintf("longer than %d characters", maxCron)}
 	case s.Cron == "" && s.TimeZone != "":
-		return &FieldError{Field: "timeZone", Reason: "is for cron only"}
+		return &messages.FieldError{Field: "timeZone", Reason: "is for cron only"}
 	case len(s.TimeZone) > strict.MaxToken:
-		return &FieldError{Field: "timeZone", Reason: fmt.Sprintf("longer than %d characters", strict.MaxToken)}
+		return &messages.FieldError{Field: "timeZone", Reason: fmt.Sprintf("longer than %d characters", strict.MaxToken)}
 	case every != 0 && (every < minEvery || every > maxEvery || every%time.Second != 0):
-		return &FieldError{Field: "every", Reason: "must be whole seconds, 10s to 8784h"}
+		return &messages.FieldError{Field: "every", Reason: "must be whole seconds, 10s to 8784h"}
 	case s.CatchUp != CatchUpOne && s.CatchUp != CatchUpNone:
-		return &FieldError{Field: "catchUp", Reason: "must be one or none"}
+		return &messages.FieldError{Field: "catchUp", Reason: "must be one or none"}
 	case s.Overlap != OverlapSkip && s.Overlap != OverlapAllow && s.Overlap != OverlapReplace:
-		return &FieldError{Field: "overlap", Reason: "must be skip, allow or replace"}
+		return &messages.FieldError{Field: "overlap", Reason: "must be skip, allow or replace"}
 	case s.Until != nil && (s.Until.Year() < 1 || s.Until.Year() > 9999):
-		return &FieldError{Field: "until", Reason: "is out of range"}
+		return &messages.FieldError{Field: "until", Reason: "is out of range"}
 	}
 	return s.checkTask()
 }
@@ -172,7 +174,7 @@ func (s *Schedule) checkTask() error {
 		{"id", s.Task.ID != ""}, {"tenant", s.Task.Tenant != ""}, {"deadline", s.Task.Deadline != nil}, {"notBefore", s.Task.NotBefore != nil},
 	} {
 		if f.given {
-			return &FieldError{Field: "task." + f.name, Reason: "is given to each run"}
+			return &messages.FieldError{Field: "task." + f.name, Reason: "is given to each run"}
 		}
 	}
 	t := s.TaskAt(time.Unix(0, 0))
@@ -180,13 +182,13 @@ func (s *Schedule) checkTask() error {
 		return strict.Under("task", err)
 	}
 	if body, err := json.Marshal(s.Task); err != nil || len(body) > maxTemplate {
-		return &FieldError{Field: "task", Reason: fmt.Sprintf("larger than %d bytes as JSON", maxTemplate)}
+		return &messages.FieldError{Field: "task", Reason: fmt.Sprintf("larger than %d bytes as JSON", maxTemplate)}
 	}
 	return nil
 }
 
 // TaskAt is the task of an occurrence.
-func (s *Schedule) TaskAt(at time.Time) *Task {
+func (s *Schedule) TaskAt(at time.Time) *messages.Task {
 	run := s.Ref().Run(at)
 	t := s.Task
 	t.ID, t.Tenant = run.Run, run.Tenant

@@ -1,4 +1,6 @@
-package messages
+// Package logentry has the lines of logs that processes write about runs: their levels, how large they may be, and how they
+// are read back from where anybody may have written them. An entry may be lost; nothing is decided by one.
+package logentry
 
 import (
 	"encoding/json"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -31,7 +34,7 @@ func (l LogLevel) rank() int {
 // Check returns a *FieldError for what is no level.
 func (l LogLevel) Check() error {
 	if l.rank() < 0 {
-		return &FieldError{Field: "level", Reason: "must be debug, info, warn or error"}
+		return &messages.FieldError{Field: "level", Reason: "must be debug, info, warn or error"}
 	}
 	return nil
 }
@@ -126,7 +129,7 @@ const unreadableValue = "!ERROR a value that is no JSON"
 // names what cannot be repaired.
 func EncodeLogEntry(e LogEntry) ([]byte, error) {
 	e = e.Bounded()
-	run := Ref{e.Tenant, e.Run}
+	run := messages.Ref{Tenant: e.Tenant, Run: e.Run}
 	if err := e.check(run); err != nil {
 		return nil, err
 	}
@@ -135,17 +138,17 @@ func EncodeLogEntry(e LogEntry) ([]byte, error) {
 		return nil, fmt.Errorf("encode log entry: %w", err)
 	}
 	if len(data) > maxLogLine {
-		return nil, &FieldError{Field: strict.Body, Reason: fmt.Sprintf("larger than %d bytes", maxLogLine)}
+		return nil, &messages.FieldError{Field: strict.Body, Reason: fmt.Sprintf("larger than %d bytes", maxLogLine)}
 	}
 	return data, nil
 }
 
 // DecodeLogEntry decodes an entry from the subject of a run. It is untrusted input: any publisher may have written it. The error is
 // a *FieldError.
-func DecodeLogEntry(run Ref, data []byte) (LogEntry, error) {
+func DecodeLogEntry(run messages.Ref, data []byte) (LogEntry, error) {
 	var e LogEntry
 	if len(data) > maxLogLine {
-		return LogEntry{}, &FieldError{Field: strict.Body, Reason: fmt.Sprintf("larger than %d bytes", maxLogLine)}
+		return LogEntry{}, &messages.FieldError{Field: strict.Body, Reason: fmt.Sprintf("larger than %d bytes", maxLogLine)}
 	}
 	if err := strict.Decode(data, &e); err != nil {
 		return LogEntry{}, err
@@ -156,7 +159,7 @@ func DecodeLogEntry(run Ref, data []byte) (LogEntry, error) {
 	return e, nil
 }
 
-func (e *LogEntry) check(run Ref) error {
+func (e *LogEntry) check(run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func (e *LogEntry) check(run Ref) error {
 		{"component", e.Component, 2 * maxLogName, true}, {"message", e.Message, 2 * maxLogMessage, true}, {"worker", e.Worker, 2 * maxLogName, false},
 	} {
 		if text.needed && text.value == "" {
-			return &FieldError{Field: text.field, Reason: "is missing"}
+			return &messages.FieldError{Field: text.field, Reason: "is missing"}
 		}
 		if err := strict.CheckText(text.field, text.value, text.limit); err != nil {
 			return err
@@ -179,23 +182,20 @@ func (e *LogEntry) check(run Ref) error {
 	}
 	switch {
 	case e.Timestamp.IsZero():
-		return &FieldError{Field: "timestamp", Reason: "is missing"}
+		return &messages.FieldError{Field: "timestamp", Reason: "is missing"}
 	case e.Timestamp.Year() > 9999 || e.Timestamp.Year() < 0:
-		return &FieldError{Field: "timestamp", Reason: "is no time that can be written"}
+		return &messages.FieldError{Field: "timestamp", Reason: "is no time that can be written"}
 	case e.Tenant != run.Tenant:
-		return &FieldError{Field: "tenant", Reason: "is another one than in the subject"}
+		return &messages.FieldError{Field: "tenant", Reason: "is another one than in the subject"}
 	case e.Run != run.Run:
-		return &FieldError{Field: "run", Reason: "is another one than in the subject"}
+		return &messages.FieldError{Field: "run", Reason: "is another one than in the subject"}
 	case e.Step < 0 || e.Step > math.MaxInt32:
-		return &FieldError{Field: "step", Reason: fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
+		return &messages.FieldError{Field: "step", Reason: fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
 	case e.Attempt < 0 || e.Attempt > math.MaxInt32:
-		return &FieldError{Field: "attempt", Reason: fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
+		return &messages.FieldError{Field: "attempt", Reason: fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
 	}
 	return nil
 }
-
-// LogEntriesSubject is where entries about the run are stored.
-func (r Ref) LogEntriesSubject() string { return "logs." + r.Tenant + "." + r.Run }
 
 // StoredLogEntry is an entry with its place.
 type StoredLogEntry struct {
