@@ -41,3 +41,62 @@ type LaneList struct {
 	Lanes []LaneStatus `json:"lanes"`
 	More  bool         `json:"more,omitempty"` // there are others
 }
+
+// SubjectQueued is the request for the tasks of a tenant that no worker has begun: QueuedRequest -> QueuedList.
+const SubjectQueued = "longshore.queued"
+
+// MaxQueuedList is how many tasks one page holds at most.
+const MaxQueuedList = 500
+
+// QueuedRequest asks for queued tasks that fit, oldest first. Zero fields do not restrict.
+type QueuedRequest struct {
+	Tenant  string            `json:"tenant,omitempty"`  // default "default"
+	Delayed bool              `json:"delayed,omitempty"` // those that wait for their time, instead of those in the queue
+	Since   *time.Time        `json:"since,omitempty"`   // stored since then
+	Until   *time.Time        `json:"until,omitempty"`   // stored before
+	Agent   string            `json:"agent,omitempty"`
+	Session string            `json:"sessionId,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	After   uint64            `json:"after,omitempty"` // go on after this one: Next of the page before
+	Limit   int               `json:"limit,omitempty"` // default and most 500
+}
+
+// QueuedList is a page of queued tasks. It may hold fewer than were asked for; Next is 0 at the end. A task that a
+// worker has in hand is among them until its run has parked or ended: that it has begun, its events tell.
+type QueuedList struct {
+	Runs []RunSummary `json:"runs"`
+	Next uint64       `json:"next,omitempty"`
+}
+
+// Check fills the defaults, and says which field is wrong.
+func (r *QueuedRequest) Check() error {
+	if r.Tenant == "" {
+		r.Tenant = messages.DefaultTenant
+	}
+	if r.Limit == 0 {
+		r.Limit = MaxQueuedList
+	}
+	if r.Limit < 0 || r.Limit > MaxQueuedList {
+		return &messages.FieldError{Field: "limit", Reason: "must be 1 to 500"}
+	}
+	if err := CheckAfter(r.After); err != nil {
+		return err
+	}
+	if err := CheckSince(r.Since); err != nil {
+		return err
+	}
+	return strict.CheckToken("tenant", r.Tenant)
+}
+
+// Fits reports whether a task is meant, but for its tenant and time. What cannot be read is an empty task.
+func (r *QueuedRequest) Fits(t *messages.Task) bool {
+	if r.Agent != "" && t.Agent != r.Agent || r.Session != "" && t.Session != r.Session {
+		return false
+	}
+	for k, v := range r.Labels {
+		if got, ok := t.Labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
