@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -93,6 +94,33 @@ func TestScriptsFlushedAndKeysEnd(t *testing.T) {
 			ttl, err := rdb.PTTL(t.Context(), key).Result()
 			if err != nil || ttl <= 47*time.Hour || ttl > 48*time.Hour || !strings.HasPrefix(key, "longshore:kv:{session.t.s}:") {
 				t.Errorf("%s ends in %v, %v", key, ttl, err)
+			}
+		}
+	})
+}
+
+// Redis that is full may evict a part of a scope. Then the rest is gone too: no value is shown wrong, and the quotas are right.
+func TestEvicted(t *testing.T) {
+	servers(t, func(t *testing.T, s memorytest.Server) {
+		rdb := connect(t, s.URL)
+		store := redisstore.New(rdb, kv.Limits{Keys: 2, Bytes: 10, TTL: time.Hour})
+		for _, part := range []string{"values", "about", "names", "expiries", "counters"} {
+			in := kv.Scope{Kind: messages.KVRun, Tenant: "t", Name: part}
+			for range 2 {
+				for _, key := range []string{"a", "b"} {
+					if _, err := store.Set(t.Context(), in, kv.Write{Key: key, Value: "1234", TTL: time.Hour}); err != nil {
+						t.Fatalf("%s: %v", part, err)
+					}
+				}
+				if n := rdb.Del(t.Context(), "longshore:kv:{"+in.String()+"}:"+part).Val(); n != 1 {
+					t.Fatalf("%s: removed %d keys", part, n)
+				}
+				if item, err := store.Get(t.Context(), in, "a"); !errors.Is(err, kv.ErrNone) {
+					t.Errorf("%s: %+v, %v", part, item, err)
+				}
+				if entries, more, err := store.List(t.Context(), in, kv.Query{Limit: 10}); err != nil || more || len(entries) != 0 {
+					t.Errorf("%s: %+v, %v", part, entries, err)
+				}
 			}
 		}
 	})

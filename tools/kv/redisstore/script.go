@@ -2,7 +2,7 @@ package redisstore
 
 import "github.com/redis/go-redis/v9"
 
-// begun begins each script: it removes what has expired. A value is in values, its revision, its end (Unix time in
+// begun begins each script: it removes what has expired, and all of a scope of which a Redis that was full has evicted a part. A value is in values, its revision, its end (Unix time in
 // milliseconds) and its size are in about, its key is in names and, by its end, in expiries.
 const begun = `
 local values, about, names, expiries, counters, calls, times = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -23,6 +23,11 @@ local function drop(name)
   redis.call('ZREM', names, name)
   redis.call('ZREM', expiries, name)
   redis.call('HINCRBY', counters, 'bytes', text(-(#name + size)))
+end
+local n = redis.call('HLEN', values)
+if redis.call('HLEN', about) ~= n or redis.call('ZCARD', names) ~= n or redis.call('ZCARD', expiries) ~= n
+  or n > 0 and redis.call('EXISTS', counters) == 0 then
+  redis.call('DEL', values, about, names, expiries, counters)
 end
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', expiries, '-inf', text(now))) do drop(name) end
 `
