@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/command/audit"
 	"github.com/longshore-run/longshore/deploy/command/doctor"
+	"github.com/longshore-run/longshore/deploy/command/policy"
 	"github.com/longshore-run/longshore/deploy/command/replay"
 	"github.com/longshore-run/longshore/dispatcher/cli"
 	"github.com/longshore-run/longshore/dispatcher/cli/runs"
@@ -42,6 +43,7 @@ func (p *Process) commands() *cobra.Command {
 	root.AddCommand(cli.Version(p.Version, raw))
 	root.AddCommand(cli.Commands(p.connect, p.terminal(p.Stderr, p.Stdout))...)
 	root.AddCommand(replay.Command(p.connect, raw))
+	root.AddCommand(policy.Command(p.connect, raw))
 	root.AddCommand(doctor.Command(doctor.Config{Environ: p.Environ, Version: p.Version, Raw: raw}))
 	root.AddCommand(audit.Command(p.Version, p.Environ, raw))
 	forEval := p.terminal(p.Stderr, p.Stdout)
