@@ -14,7 +14,7 @@ import (
 // ErrConflict means that the log does not end where the append expected; nothing was written.
 var ErrConflict = errors.New("the log has grown")
 
-// Tail, as the through of a Read, asks for all entries. Such a read is never answered by a replica that may lag.
+// Tail asks for all entries, as the through of a Read. Such a read is never answered by a replica that may lag.
 const Tail = math.MaxUint64
 
 // Log stores the logs of runs. Safe for concurrent use.

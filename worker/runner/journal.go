@@ -167,7 +167,7 @@ func (x *journal) replan(ctx context.Context) (agent.Action, error) {
 	return x.commit(ctx)
 }
 
-// catchUp folds the entries that others appended and publishes their events, which only the owner does. errFenced means that another
+// catchUp folds the entries that others appended and publishes their events, which only the owner does. An errFenced means that another
 // worker owns the run, or that the log is not the one that was folded; then nothing is published. If must is set and there is no new
 // entry, the log is not the one that was folded either.
 func (x *journal) catchUp(ctx context.Context, must bool) error {

@@ -5,6 +5,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -109,7 +110,7 @@ func (t *trial) review(cmd *cobra.Command, client *dispatcher.Client, rules *set
 	for _, id := range ids {
 		run := messages.Ref{Tenant: t.Tenant, Run: id}
 		found, err := policy.Review(client.Runs().Log(cmd.Context(), run), func(d *messages.Definition) (*policy.Rules, error) {
-			return policy.NewRules(append(layers[:len(layers):len(layers)], policy.Layer{Source: "agent " + d.Name, Policy: d.Policy})...)
+			return policy.NewRules(append(slices.Clip(layers), policy.Layer{Source: "agent " + d.Name, Policy: d.Policy})...)
 		})
 		switch {
 		case cmd.Context().Err() != nil:

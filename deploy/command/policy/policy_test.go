@@ -96,7 +96,14 @@ func TestPolicyTest(t *testing.T) {
 	}
 	var got []string
 	for text := range strings.Lines(out) {
-		var l struct{ Run, Tool, Point, Action, Rule, Source string }
+		var l struct {
+			Run    string `json:"run"`
+			Tool   string `json:"tool"`
+			Point  string `json:"point"`
+			Action string `json:"action"`
+			Rule   string `json:"rule"`
+			Source string `json:"source"`
+		}
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Fatal(err)
 		}
