@@ -83,7 +83,8 @@ func TestImportsPointInwards(t *testing.T) {
 var (
 	// The roles of the bus, above its kernel.
 	drawnRoles = map[string][]string{
-		"webhooks": {"deadletters"}, // a webhook that is given up is a dead letter
+		"deadletters": {"taskqueue"},                // the queue stores letters
+		"webhooks":    {"deadletters", "taskqueue"}, // a webhook that is given up is a dead letter
 	}
 	// The owners of the dispatcher's requests, below its wiring. All of them may use request.
 	drawnOwners = map[string][]string{

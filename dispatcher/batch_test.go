@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/runindex"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/model/scripted"
 )
@@ -94,7 +95,7 @@ func (y *yard) dispatcherWith(index runindex.Index) (stop func()) {
 		y.t.Fatal(err)
 	}
 	controller := &runlog.Controller{
-		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		Log: b, Queue: taskqueue.New(b), Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 	s := service.New(service.Config{Conn: nc, Bus: b, Controller: controller, Version: "0.0.0", Batches: 50 * time.Millisecond, Index: index})
@@ -463,7 +464,7 @@ func TestBatchConcurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	y.until(s.BatchRef, func(b *messages.Batch) bool { return within(b) && b.Counts.Submitted == 4 })
-	if n, err := y.bus.TasksOf(t.Context(), messages.DefaultTenant); err != nil || n > 3 {
+	if n, err := taskqueue.New(y.bus).TasksOf(t.Context(), messages.DefaultTenant); err != nil || n > 3 {
 		t.Errorf("%d tasks are queued, %v", n, err)
 	}
 	y.worker("")

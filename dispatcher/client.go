@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -153,7 +154,7 @@ func (c *Client) Submit(ctx context.Context, t messages.Task) (id string, err er
 	if t.Delay(time.Now()) > 0 {
 		return c.submitLater(ctx, &t)
 	}
-	duplicate, err := c.bus.Submit(ctx, &t, fresh)
+	duplicate, err := taskqueue.New(c.bus).Submit(ctx, &t, fresh)
 	if err != nil {
 		return t.ID, fmt.Errorf("submit %s: %w", t.ID, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
 
 // What no worker has begun is listed as queued, once, and no longer when it has begun.
@@ -26,7 +27,7 @@ func TestQueuedRunsAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if task.ID == "first" {
-			q, ok, err := y.bus.Queued(t.Context(), dispatcher.Run("first"))
+			q, ok, err := taskqueue.New(y.bus).Queued(t.Context(), dispatcher.Run("first"))
 			if err != nil || !ok {
 				t.Fatal(ok, err)
 			}

@@ -14,6 +14,8 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -54,7 +56,7 @@ func (y *yard) ask(id string) *messages.Problem {
 
 func (y *yard) queued() int {
 	y.t.Helper()
-	n, err := y.bus.TasksOf(y.t.Context(), "acme")
+	n, err := taskqueue.New(y.bus).TasksOf(y.t.Context(), "acme")
 	if err != nil {
 		y.t.Fatal(err)
 	}
@@ -261,7 +263,7 @@ func TestQuotasKeepPauses(t *testing.T) {
 	y.dispatcher()
 	ctx := t.Context()
 	pause := &queue.Pause{By: "ann", Reason: "too many", At: time.Now().UTC().Truncate(time.Second)}
-	if _, err := y.bus.PutQuota(ctx, acme, queue.Quota{Weight: 2, Paused: pause}, "ann", nil); err != nil {
+	if _, err := quotas.New(y.bus).PutQuota(ctx, acme, queue.Quota{Weight: 2, Paused: pause}, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	c := y.grants(queue.Quota{MaxQueued: 7})

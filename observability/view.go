@@ -11,7 +11,10 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
 
 const (
@@ -27,12 +30,14 @@ const (
 // read is omitted.
 type View struct {
 	bus    *bus.Bus
+	queue  *taskqueue.Queue
+	kept   *retention.Retention
 	roster *roster.Fleet
 	log    *slog.Logger
 	parked parked
 
 	failures atomic.Uint64
-	lanes    part[[]bus.Depth]
+	lanes    part[[]taskqueue.Depth]
 	lags     part[map[string]bus.Lag]
 	workers  part[[]messages.WorkerStatus]
 	letters  part[letters]
@@ -64,9 +69,9 @@ func look[T any](ctx context.Context, v *View, p *part[T], what string, get func
 	p.seen.Store(&got)
 }
 
-// NewView adds to the metrics of a dispatcher those of the fleet. Nothing is shown before Run.
-func NewView(m *Metrics, b *bus.Bus, log *slog.Logger) (*View, error) {
-	v := &View{bus: b, roster: roster.New(b), log: log, parked: parked{reasons: newOpenLabel(parkReasons()...)}}
+// NewView adds to the metrics of a dispatcher those of the fleet; kept is the retention of its process. Nothing is shown before Run.
+func NewView(m *Metrics, b *bus.Bus, kept *retention.Retention, log *slog.Logger) (*View, error) {
+	v := &View{bus: b, queue: taskqueue.New(b), kept: kept, roster: roster.New(b), log: log, parked: parked{reasons: newOpenLabel(parkReasons()...)}}
 	if err := m.Counter("fleet_look_failures_total", "Looks at a part of the fleet that failed: that part is not shown.", func() float64 {
 		return float64(v.failures.Load())
 	}); err != nil {
@@ -108,14 +113,14 @@ func (v *View) Run(ctx context.Context) error {
 }
 
 func (v *View) look(ctx context.Context) {
-	look(ctx, v, &v.lanes, "lanes", func(ctx context.Context) ([]bus.Depth, error) { return v.bus.Depths(ctx, maxLanesShown) })
+	look(ctx, v, &v.lanes, "lanes", func(ctx context.Context) ([]taskqueue.Depth, error) { return v.queue.Depths(ctx, maxLanesShown) })
 	look(ctx, v, &v.lags, "consumers", v.bus.Lags)
 	look(ctx, v, &v.workers, "workers", v.roster.Workers)
 	look(ctx, v, &v.letters, "dead letters", func(ctx context.Context) (l letters, err error) {
-		l.tasks, l.webhooks, l.stored, err = v.bus.DeadLetters(ctx)
+		l.tasks, l.webhooks, l.stored, err = deadletters.New(v.bus).Count(ctx)
 		return l, err
 	})
-	look(ctx, v, &v.overdue, "retention", v.bus.Overdue)
+	look(ctx, v, &v.overdue, "retention", v.kept.Overdue)
 }
 
 // viewed is a metric of the view.
@@ -142,19 +147,19 @@ func (v *View) metrics() []viewed {
 	lane := []string{"priority", "tenant"}
 	return []viewed{
 		gaugeOf(&v.lanes, "queue_tasks", "Messages in a lane that no worker was given; of the fullest lanes, the rest is summed up as (other). The lane of wake-ups has no tenant.", lane,
-			func(all []bus.Depth, show func(float64, ...string)) {
-				eachLane(all, func(d bus.Depth) float64 { return float64(d.Queued) }, add, show)
+			func(all []taskqueue.Depth, show func(float64, ...string)) {
+				eachLane(all, func(d taskqueue.Depth) float64 { return float64(d.Queued) }, add, show)
 			}),
 		gaugeOf(&v.lanes, "queue_in_flight", "Messages in a lane that a worker has, or had and has to get again.", lane,
-			func(all []bus.Depth, show func(float64, ...string)) {
-				eachLane(all, func(d bus.Depth) float64 { return float64(d.InFlight) }, add, show)
+			func(all []taskqueue.Depth, show func(float64, ...string)) {
+				eachLane(all, func(d taskqueue.Depth) float64 { return float64(d.InFlight) }, add, show)
 			}),
 		gaugeOf(&v.lanes, "queue_oldest_seconds", "Age of the first message in a lane that no worker was given.", lane,
-			func(all []bus.Depth, show func(float64, ...string)) {
-				eachLane(all, func(d bus.Depth) float64 { return age(d.Oldest) }, func(a, b float64) float64 { return max(a, b) }, show)
+			func(all []taskqueue.Depth, show func(float64, ...string)) {
+				eachLane(all, func(d taskqueue.Depth) float64 { return age(d.Oldest) }, func(a, b float64) float64 { return max(a, b) }, show)
 			}),
 		gaugeOf(&v.lanes, "queue_lanes", "Lanes that have messages.", nil,
-			func(all []bus.Depth, show func(float64, ...string)) { show(float64(len(all))) }),
+			func(all []taskqueue.Depth, show func(float64, ...string)) { show(float64(len(all))) }),
 		v.parked.count(), v.parked.oldest(),
 		v.fleet("fleet_workers", "Workers that answer.", func(messages.WorkerStatus) int { return 1 }),
 		v.fleet("fleet_workers_draining", "Workers that take nothing new.", func(w messages.WorkerStatus) int {
@@ -199,7 +204,7 @@ func age(at time.Time) float64 {
 }
 
 // eachLane shows the first lanes by name, and what the others have together by priority.
-func eachLane(all []bus.Depth, of func(d bus.Depth) float64, together func(a, b float64) float64, show func(float64, ...string)) {
+func eachLane(all []taskqueue.Depth, of func(d taskqueue.Depth) float64, together func(a, b float64) float64, show func(float64, ...string)) {
 	rest := map[messages.Priority]float64{}
 	for i, d := range all {
 		if i < maxLanesShown {

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -62,7 +63,7 @@ func publishEvent(t *testing.T, nc *nats.Conn, run messages.Ref, n int, name str
 func view(t *testing.T, b *bus.Bus) plain {
 	t.Helper()
 	m := plain{observability.NewMetrics("")}
-	v, err := observability.NewView(m.Metrics, b, slog.New(slog.DiscardHandler))
+	v, err := observability.NewView(m.Metrics, b, retention.New(b), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/observability"
 )
 
@@ -15,7 +16,7 @@ func TestViewIsStopped(t *testing.T) {
 	b, _ := openBus(t)
 	m := plain{observability.NewMetrics("")}
 	var log bytes.Buffer
-	v, err := observability.NewView(m.Metrics, b, slog.New(slog.NewTextHandler(&log, nil)))
+	v, err := observability.NewView(m.Metrics, b, retention.New(b), slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
@@ -93,7 +94,7 @@ func (h *house) pricedWorker(m model.Provider, p runner.Prices) {
 	b := h.open(h.conn())
 	cfg := worker.Config{Bus: b, Controller: controller(b), Log: h.log}
 	cfg.Runner = runner.New(runner.Config{
-		Worker: "frugal", Controller: cfg.Controller, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log, Prices: p, Quotas: b,
+		Worker: "frugal", Controller: cfg.Controller, Model: m, Tools: members, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log, Prices: p, Quotas: quotas.New(b),
 	})
 	h.run(worker.New(cfg).Run)
 }

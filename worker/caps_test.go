@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -78,7 +79,7 @@ func (m *crowd) wait(t *testing.T) string {
 
 func (h *house) grant(kind queue.QuotaKind, name string, q queue.Quota) {
 	h.t.Helper()
-	if _, err := h.bus.PutQuota(h.t.Context(), queue.QuotaRef{Kind: kind, Name: name}, q, "ann", nil); err != nil {
+	if _, err := quotas.New(h.bus).PutQuota(h.t.Context(), queue.QuotaRef{Kind: kind, Name: name}, q, "ann", nil); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -294,7 +295,7 @@ func TestLinesLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := controller(h.bus)
-	caps := h.bus.NewCaps(0)
+	caps := quotas.New(h.bus).NewCaps(0)
 	k.Semaphores, k.Caps = semaphores.New(h.bus), caps
 	if _, err := caps.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -453,7 +454,7 @@ func TestPausedProvider(t *testing.T) {
 	a, b := newCrowd(), newCrowd()
 	close(a.holds)
 	close(b.holds)
-	caps := h.bus.NewCaps(0)
+	caps := quotas.New(h.bus).NewCaps(0)
 	of := queue.QuotaRef{Kind: queue.QuotaProvider, Name: "a"}
 	if _, err := h.client.Fleet().Pause(t.Context(), of, "ann", ""); err != nil {
 		t.Fatal(err)

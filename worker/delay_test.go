@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -44,7 +45,7 @@ func TestDelayedTaskIsOneRun(t *testing.T) {
 	if st, err := h.client.Cancel(t.Context(), run, "not needed"); err != nil || st.Status != messages.StatusCancelled {
 		t.Fatalf("cancel: %+v, %v", st, err)
 	}
-	if _, ok, err := h.bus.Delayed(t.Context(), run); ok || err != nil {
+	if _, ok, err := taskqueue.New(h.bus).Delayed(t.Context(), run); ok || err != nil {
 		t.Errorf("after the cancel it is still scheduled: %v, %v", ok, err)
 	}
 	if r := h.result(run); r.Status != messages.StatusCancelled || h.submit(task) != run {
@@ -94,7 +95,7 @@ func TestDelayedTaskBegins(t *testing.T) {
 			t.Errorf("%s, due at %s: %+v", run, due, r)
 		}
 	}
-	if _, ok, err := h.bus.Delayed(t.Context(), run); ok || err != nil {
+	if _, ok, err := taskqueue.New(h.bus).Delayed(t.Context(), run); ok || err != nil {
 		t.Errorf("it ran and is still scheduled: %v, %v", ok, err)
 	}
 	far := messages.Ref{Tenant: messages.DefaultTenant, Run: "far"}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/runner"
 )
@@ -50,14 +50,14 @@ func (e *elsewhere) Pass(ctx context.Context, n *messages.Needs) (bool, error) {
 	all := e.fitting(n)
 	for _, s := range all[:min(len(all), maxOffers)] {
 		passed, err := e.w.held.newest(e.h).Offer(ctx, s.ID, e.run)
-		if passed || err != nil && !errors.Is(err, bus.ErrSilent) {
+		if passed || err != nil && !errors.Is(err, taskqueue.ErrSilent) {
 			return passed, err
 		}
 	}
 	return false, nil
 }
 
-// Room implements bus.Owner.
+// Room implements taskqueue.Owner.
 func (o owner) Room(ticket uint64) bool {
 	if o.w.draining.Load() || o.w.held.has(ticket) {
 		return false
@@ -69,8 +69,8 @@ func (o owner) Room(ticket uint64) bool {
 	return true
 }
 
-// Adopt implements bus.Owner.
-func (o owner) Adopt(d *bus.Delivery) bool {
+// Adopt implements taskqueue.Owner.
+func (o owner) Adopt(d *taskqueue.Delivery) bool {
 	w := o.w
 	w.adopting.Lock() // a worker that drains counts its jobs
 	defer w.adopting.Unlock()

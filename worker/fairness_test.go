@@ -14,6 +14,8 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/tools"
@@ -160,7 +162,7 @@ func TestSingleTaskBesideABacklogOfTheSameHash(t *testing.T) {
 func TestWeights(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: busy}
-	if _, err := h.bus.PutQuota(t.Context(), of, queue.Quota{Weight: 3}, "test", nil); err != nil {
+	if _, err := quotas.New(h.bus).PutQuota(t.Context(), of, queue.Quota{Weight: 3}, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	h.queue(messages.PriorityNormal, busy, 200)
@@ -200,7 +202,7 @@ func TestLowPriorityIsNotStarved(t *testing.T) {
 func TestPausedTenantWaits(t *testing.T) {
 	h := open(t, 30*time.Second, gatedAgent())
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: busy}
-	if _, err := h.bus.PutQuota(t.Context(), of, queue.Quota{Paused: &queue.Pause{By: "test"}}, "test", nil); err != nil {
+	if _, err := quotas.New(h.bus).PutQuota(t.Context(), of, queue.Quota{Paused: &queue.Pause{By: "test"}}, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	g := newGate(t)
@@ -213,7 +215,7 @@ func TestPausedTenantWaits(t *testing.T) {
 	if n := g.tenants(0); n[busy] != 0 || n[quiet] != 2 {
 		t.Errorf("while %s is paused: %v", busy, n)
 	}
-	if err := h.bus.DeleteQuota(t.Context(), of, "test", nil); err != nil {
+	if err := quotas.New(h.bus).DeleteQuota(t.Context(), of, "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	g.await(t, 1)
@@ -248,7 +250,7 @@ func TestTasksAreFoundWithoutHints(t *testing.T) {
 	h.queue(messages.PriorityNormal, quiet, 2) // its lane exists
 	g.await(t, 2)
 	h.queue(messages.PriorityNormal, busy, 1) // no worker knows of the lane: the errand finds it
-	if err := h.bus.ScheduleLanes(t.Context(), time.Second); err != nil {
+	if err := taskqueue.NewSweeps(h.bus).ScheduleLanes(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
 	g.await(t, 1)
@@ -297,7 +299,7 @@ func (h *house) empty() {
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
 	for {
-		list, err := h.bus.LaneList(ctx, control.LanesRequest{})
+		list, err := taskqueue.New(h.bus).LaneList(ctx, control.LanesRequest{})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -366,7 +368,7 @@ func TestWakeUpsPassABacklog(t *testing.T) {
 func TestRedeliveryPerLane(t *testing.T) {
 	const ackWait = 500 * time.Millisecond
 	h := open(t, ackWait, gatedAgent())
-	tasks, err := h.bus.Tasks(t.Context())
+	tasks, err := taskqueue.New(h.bus).Tasks(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,10 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -105,7 +107,7 @@ func (h *house) open(nc *nats.Conn) *bus.Bus {
 
 func controller(b *bus.Bus) *runlog.Controller {
 	return &runlog.Controller{
-		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: semaphores.New(b), Now: func() time.Time { return time.Now().UTC() },
+		Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Quotas: quotas.New(b), Asks: semaphores.New(b), Now: func() time.Time { return time.Now().UTC() },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
@@ -139,7 +141,8 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	h.newest = h.conn()
 	b := h.open(h.newest)
 	cfg.Bus, cfg.Controller, cfg.Log = b, controller(b), h.log
-	cfg.Caps = b.NewCaps(20 * time.Millisecond)
+	granted := quotas.New(b)
+	cfg.Caps = granted.NewCaps(20 * time.Millisecond)
 	cfg.Controller.Semaphores, cfg.Controller.Caps = semaphores.New(b), cfg.Caps
 	if h.here != nil {
 		cfg.Clock = b.NewClock(bus.ClockConfig{Here: h.here, Most: h.maxSkew})
@@ -149,7 +152,7 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Controller: cfg.Controller, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log,
 		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
-		LongWait: h.longWait, Conversations: h.conversations, Quotas: b, Labels: cfg.Labels,
+		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Labels: cfg.Labels,
 	})
 	if cfg.Tools == nil {
 		cfg.Tools = set.Names()

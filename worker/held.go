@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/runner"
 )
@@ -19,7 +19,7 @@ type held struct {
 
 type hold struct {
 	ticket   *runner.Ticket
-	delivery *bus.Delivery // guarded by held.mu
+	delivery *taskqueue.Delivery // guarded by held.mu
 	// The delivery came while the run was worked, and the log was not looked at since: before that another worker may have
 	// claimed the run. Guarded by held.mu.
 	unproven bool
@@ -28,7 +28,7 @@ type hold struct {
 func newHeld() *held { return &held{bySeq: map[uint64]*hold{}} }
 
 // add books a ticket; mine is false when it is in hand already.
-func (h *held) add(t *runner.Ticket, d *bus.Delivery) (_ *hold, mine bool) {
+func (h *held) add(t *runner.Ticket, d *taskqueue.Delivery) (_ *hold, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.bySeq[t.Seq]; old != nil {
@@ -41,7 +41,7 @@ func (h *held) add(t *runner.Ticket, d *bus.Delivery) (_ *hold, mine bool) {
 }
 
 // replace makes a newer delivery that of its hold; false: there is none.
-func (h *held) replace(run messages.Ref, d *bus.Delivery) bool {
+func (h *held) replace(run messages.Ref, d *taskqueue.Delivery) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.bySeq[d.Seq]
@@ -53,7 +53,7 @@ func (h *held) replace(run messages.Ref, d *bus.Delivery) bool {
 }
 
 // remove ends a hold and returns its newest delivery.
-func (h *held) remove(o *hold) *bus.Delivery {
+func (h *held) remove(o *hold) *taskqueue.Delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.bySeq, o.ticket.Seq)
@@ -107,7 +107,7 @@ func (h *held) of(run messages.Ref, ticket uint64) *hold {
 }
 
 // newest is the delivery that stands for a hold.
-func (h *held) newest(o *hold) *bus.Delivery {
+func (h *held) newest(o *hold) *taskqueue.Delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return o.delivery
@@ -125,7 +125,7 @@ func (h *held) lease(o *hold) time.Duration {
 }
 
 // prove notes that the log has shown, since d came, that the run is ours.
-func (h *held) prove(o *hold, d *bus.Delivery) {
+func (h *held) prove(o *hold, d *taskqueue.Delivery) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o.delivery == d {

@@ -15,6 +15,8 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/bus/retention"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/strict"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -89,7 +91,7 @@ func TestScheduledOntoAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	for { // before there is a worker, which would take the carrier first
-		if _, ok, err := h.bus.Queued(ctx, stolen); err != nil {
+		if _, ok, err := taskqueue.New(h.bus).Queued(ctx, stolen); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			break
@@ -214,7 +216,7 @@ func TestLateConflictIsRefused(t *testing.T) {
 	if id, err := h.client.Submit(t.Context(), task); err != nil || id != "d3" {
 		t.Errorf("the same task: %q, %v", id, err)
 	}
-	if err := h.bus.Purge(t.Context(), run); err != nil {
+	if err := retention.New(h.bus).Purge(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.client.Submit(t.Context(), task); !errors.Is(err, dispatcher.ErrConflict) {

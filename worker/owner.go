@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/worker/runner"
 )
 
@@ -27,7 +27,7 @@ type weather struct {
 
 // quiet reports whether the connection has been there for a while.
 func (w *Worker) quiet() bool {
-	n := w.cfg.Bus.Reconnects()
+	n := w.cfg.Bus.Conn().Stats().Reconnects
 	w.weather.mu.Lock()
 	defer w.weather.mu.Unlock()
 	if n != w.weather.reconnects {
@@ -37,16 +37,16 @@ func (w *Worker) quiet() bool {
 }
 
 // keeps asks the owner of a claim whether it works the run of a delivery, and hands it the delivery if so.
-func (w *Worker) keeps(ctx context.Context, d *bus.Delivery, run messages.Ref, claim string) (bool, error) {
+func (w *Worker) keeps(ctx context.Context, d *taskqueue.Delivery, run messages.Ref, claim string) (bool, error) {
 	life := runner.Claimant(claim)
 	if life == "" || life == w.id { // it is not in hand here
 		return false, nil
 	}
 	kept, err := d.HandOver(ctx, life, run, claim)
 	switch {
-	case errors.Is(err, bus.ErrSilent) && !w.quiet():
+	case errors.Is(err, taskqueue.ErrSilent) && !w.quiet():
 		return false, errGrace
-	case errors.Is(err, bus.ErrSilent):
+	case errors.Is(err, taskqueue.ErrSilent):
 		return false, nil
 	default:
 		return kept, err
@@ -56,12 +56,12 @@ func (w *Worker) keeps(ctx context.Context, d *bus.Delivery, run messages.Ref, c
 // owner answers other workers. It is the worker, without these methods in its API.
 type owner struct{ w *Worker }
 
-var _ bus.Owner = owner{}
+var _ taskqueue.Owner = owner{}
 
-// Works implements bus.Owner.
+// Works implements taskqueue.Owner.
 func (o owner) Works(run messages.Ref, claim string, ticket uint64) bool {
 	return o.w.held.of(run, ticket) != nil && o.w.cfg.Runner.Works(run, claim)
 }
 
-// Take implements bus.Owner.
-func (o owner) Take(run messages.Ref, d *bus.Delivery) bool { return o.w.held.replace(run, d) }
+// Take implements taskqueue.Owner.
+func (o owner) Take(run messages.Ref, d *taskqueue.Delivery) bool { return o.w.held.replace(run, d) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
@@ -125,7 +126,7 @@ func TestCostCeiling(t *testing.T) {
 	h.grants("acme", queue.Quota{CostPerDay: 0.05})
 	deadline := time.Now().Add(patience)
 	for { // workers believe what they have read for two seconds
-		if err := h.bus.ScheduleSweep(t.Context(), time.Hour); err != nil {
+		if err := taskqueue.NewSweeps(h.bus).ScheduleSweep(t.Context(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		st, err := h.client.Status(t.Context(), run)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/worker"
 )
 
@@ -38,7 +39,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 		t.Errorf("dead letter: %+v", letter)
 	}
 	for held := true; held; {
-		_, held, err = h.open(h.nc).Queued(ctx, run)
+		_, held, err = taskqueue.New(h.open(h.nc)).Queued(ctx, run)
 		if err != nil {
 			t.Fatal(err)
 		}

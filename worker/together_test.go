@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker"
 )
@@ -70,7 +71,7 @@ func TestLimitsTogether(t *testing.T) {
 	close(m.holds)
 	h.grant(queue.QuotaTenant, tenant, queue.Quota{MaxRunning: 1})
 	eventually(t, "all end", func() bool {
-		if err := h.bus.ScheduleSweep(t.Context(), time.Hour); err != nil { // workers believe what they read for two seconds
+		if err := taskqueue.NewSweeps(h.bus).ScheduleSweep(t.Context(), time.Hour); err != nil { // workers believe what they read for two seconds
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond) // a poll

@@ -16,8 +16,10 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -43,7 +45,7 @@ type Config struct {
 	Log          *slog.Logger   // default: discard
 	Name         string         // that the worker is listed with. Default: its id
 	Version      string         // of the program, that it is listed with
-	Caps         *bus.Caps      // those of the Runner's Controller; nil: nothing is capped or paused
+	Caps         *quotas.Caps   // those of the Runner's Controller; nil: nothing is capped or paused
 	Clock        *bus.Clock     // that of the Controller; nil: this machine's clock is trusted
 	Roster       *roster.Roster // the other workers, as the Runner knows them; nil: it knows of none
 	Tools        []string       // names of what the Runner offers, that it is listed with
@@ -56,6 +58,7 @@ type Config struct {
 // Worker works task messages.
 type Worker struct {
 	cfg        Config
+	queue      *taskqueue.Queue
 	semaphores *semaphores.Store
 	fetch      *fetch.Fetch
 	held       *held
@@ -95,12 +98,12 @@ func New(cfg Config) *Worker {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	w := &Worker{
-		cfg: cfg, semaphores: semaphores.New(cfg.Bus), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(),
+		cfg: cfg, queue: taskqueue.New(cfg.Bus), semaphores: semaphores.New(cfg.Bus), held: newHeld(), id: cfg.Runner.Life(), since: time.Now().UTC(),
 		changed: make(chan struct{}, 1), wanted: make(chan struct{}, 1),
 	}
 	w.cfg.Name = cmp.Or(cfg.Name, w.id)
 	w.fetch = fetch.New(fetch.Config{
-		Bus: cfg.Bus, Slots: cfg.Slots, Look: cfg.Look, Caps: cfg.Caps, Log: cfg.Log, Held: w.held.lanes, Discard: w.discard, News: w.tried,
+		Queue: w.queue, Slots: cfg.Slots, Look: cfg.Look, Caps: cfg.Caps, Log: cfg.Log, Held: w.held.lanes, Discard: w.discard, News: w.tried,
 	})
 	return w
 }
@@ -139,7 +142,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 	}
 	defer w.fetch.Own()()
-	tasks, err := w.cfg.Bus.Tasks(ctx)
+	tasks, err := w.queue.Tasks(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // it stops before it began
@@ -171,12 +174,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		background.Go(func() { w.cfg.Clock.Keep(beat, w.beatEvery, w.applyClock) })
 	}
 	background.Go(func() {
-		if err := w.cfg.Bus.ServeOwner(beat, w.id, w.ackWait, owner{w}); err != nil && beat.Err() == nil {
+		if err := w.queue.ServeOwner(beat, w.id, w.ackWait, owner{w}); err != nil && beat.Err() == nil {
 			w.cfg.Log.WarnContext(beat, "other workers cannot ask for runs: they take over those that were delivered again", "err", err)
 		}
 	})
 	background.Go(func() {
-		if err := w.cfg.Bus.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
+		if err := w.queue.Nudges(beat, w.cfg.Runner.Nudge); err != nil && beat.Err() == nil {
 			w.cfg.Log.WarnContext(beat, "no nudges: controls are seen at the next heartbeat", "err", err)
 		}
 	})
@@ -186,7 +189,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.cfg.Roster != nil {
 		background.Go(func() { w.recruit(ctx) })
 	}
-	w.fetch.Run(ctx, tasks, func(d *bus.Delivery, slot *fetch.Slot) {
+	w.fetch.Run(ctx, tasks, func(d *taskqueue.Delivery, slot *fetch.Slot) {
 		w.jobs.Go(func() { w.handle(work, d, slot) })
 	})
 	w.drain(work, abort)
@@ -230,20 +233,20 @@ func (w *Worker) drain(ctx context.Context, abort context.CancelCauseFunc) {
 }
 
 // handle works one message to its end. It is called with a slot, which it gives back.
-func (w *Worker) handle(ctx context.Context, d *bus.Delivery, slot *fetch.Slot) {
+func (w *Worker) handle(ctx context.Context, d *taskqueue.Delivery, slot *fetch.Slot) {
 	defer slot.Free()
 	w.work(ctx, d, slot)
 }
 
 // work works one message in its slot.
-func (w *Worker) work(ctx context.Context, d *bus.Delivery, slot *fetch.Slot) {
+func (w *Worker) work(ctx context.Context, d *taskqueue.Delivery, slot *fetch.Slot) {
 	if t := w.read(ctx, d, slot); t != nil {
 		w.ticket(ctx, d, t)
 	}
 }
 
 // read makes the ticket of a message; nil: it is none, and has been seen to.
-func (w *Worker) read(ctx context.Context, d *bus.Delivery, slot *fetch.Slot) *runner.Ticket {
+func (w *Worker) read(ctx context.Context, d *taskqueue.Delivery, slot *fetch.Slot) *runner.Ticket {
 	priority, run, ok := messages.ParseTaskSubject(d.Subject)
 	if ok && d.Scheduler != "" && !messages.MaySchedule(d.Scheduler, priority, run) {
 		w.refuse(ctx, d, &messages.FieldError{Field: "subject", Reason: "tasks are published, not scheduled on another's subject"})
@@ -279,7 +282,7 @@ func (w *Worker) read(ctx context.Context, d *bus.Delivery, slot *fetch.Slot) *r
 }
 
 // ticket hands a ticket to the runner.
-func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t *runner.Ticket) {
+func (w *Worker) ticket(ctx context.Context, d *taskqueue.Delivery, t *runner.Ticket) {
 	if t.Delivered > 1 {
 		w.redelivered.Add(1)
 	}
@@ -301,7 +304,7 @@ func (w *Worker) ticket(ctx context.Context, d *bus.Delivery, t *runner.Ticket) 
 }
 
 // settle does to the message of a ticket what the outcome says.
-func (w *Worker) settle(ctx context.Context, d *bus.Delivery, t *runner.Ticket, outcome runner.Outcome, err error) {
+func (w *Worker) settle(ctx context.Context, d *taskqueue.Delivery, t *runner.Ticket, outcome runner.Outcome, err error) {
 	log := func() *slog.Logger {
 		return w.cfg.Log.With("tenant", t.Run.Tenant, "task_id", t.Run.Run, "delivery", t.Delivered)
 	}
@@ -324,7 +327,7 @@ func (w *Worker) settle(ctx context.Context, d *bus.Delivery, t *runner.Ticket, 
 const nakTimeout = 2 * time.Second
 
 // giveBack hands a message back, and tells who may be glad of it.
-func (w *Worker) giveBack(ctx context.Context, d *bus.Delivery, t *runner.Ticket, delay time.Duration) {
+func (w *Worker) giveBack(ctx context.Context, d *taskqueue.Delivery, t *runner.Ticket, delay time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nakTimeout)
 	defer cancel()
 	if err := d.Nak(ctx, delay); err != nil {
@@ -335,7 +338,7 @@ func (w *Worker) giveBack(ctx context.Context, d *bus.Delivery, t *runner.Ticket
 	if w.running.Err() == nil {
 		w.fetch.Given(lane, delay)
 	} else if delay == 0 {
-		if err := w.cfg.Bus.Spill([]queue.Lane{lane}); err != nil {
+		if err := w.queue.Spill([]queue.Lane{lane}); err != nil {
 			w.cfg.Log.DebugContext(ctx, "tell others of lanes", "err", err)
 		}
 	}
@@ -362,7 +365,7 @@ func nakDelay(err error, delivered int) time.Duration {
 // ackTimeout bounds an ack. A lost ack costs a delivery that finds nothing to do.
 const ackTimeout = 10 * time.Second
 
-func (w *Worker) ack(ctx context.Context, d *bus.Delivery) {
+func (w *Worker) ack(ctx context.Context, d *taskqueue.Delivery) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
 	defer cancel()
 	if err := d.Ack(ctx); err != nil {
@@ -371,18 +374,18 @@ func (w *Worker) ack(ctx context.Context, d *bus.Delivery) {
 }
 
 // refuse makes a dead letter of a message that names no run.
-func (w *Worker) refuse(ctx context.Context, d *bus.Delivery, why error) {
+func (w *Worker) refuse(ctx context.Context, d *taskqueue.Delivery, why error) {
 	if w.deadLetter(ctx, d.Subject, d.Seq, d.Data, d.Queued, why) {
 		w.ack(ctx, d)
 	}
 }
 
 // discard makes a dead letter of a message that is in no lane.
-func (w *Worker) discard(ctx context.Context, q bus.Queued) {
+func (w *Worker) discard(ctx context.Context, q taskqueue.Queued) {
 	if !w.deadLetter(ctx, q.Subject, q.Seq, q.Body, q.At, badSubject()) {
 		return
 	}
-	if err := w.cfg.Bus.Discard(ctx, q); err != nil {
+	if err := w.queue.Discard(ctx, q); err != nil {
 		w.cfg.Log.WarnContext(ctx, "remove a dead-lettered task", "err", err) // it is found again
 	}
 }
@@ -398,7 +401,7 @@ func (w *Worker) deadLetter(ctx context.Context, stored string, seq uint64, body
 		Error:   messages.RunError{Code: messages.CodeInvalidInput, Message: why.Error()},
 		Subject: subject, Task: body, Time: at, Ticket: seq,
 	}
-	if err := w.cfg.Bus.DeadLetterRaw(ctx, subject, letter); err != nil {
+	if err := w.queue.DeadLetterRaw(ctx, subject, letter); err != nil {
 		w.cfg.Log.WarnContext(ctx, "dead-letter a task", "err", err)
 		return false
 	}
@@ -407,7 +410,7 @@ func (w *Worker) deadLetter(ctx context.Context, stored string, seq uint64, body
 }
 
 // errand runs an errand; it comes again if that fails.
-func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, wake messages.Wake) {
+func (w *Worker) errand(ctx context.Context, d *taskqueue.Delivery, run messages.Ref, wake messages.Wake) {
 	var err error
 	switch wake.Errand {
 	case messages.ErrandSweep:
@@ -428,7 +431,7 @@ func (w *Worker) errand(ctx context.Context, d *bus.Delivery, run messages.Ref, 
 }
 
 // sweep looks at every run, which may take longer than the queue waits for a sign of life.
-func (w *Worker) sweep(ctx context.Context, d *bus.Delivery) error {
+func (w *Worker) sweep(ctx context.Context, d *taskqueue.Delivery) error {
 	if !w.sweeping.TryLock() {
 		return nil // the one that goes on will do
 	}

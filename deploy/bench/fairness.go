@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -49,7 +50,7 @@ func (b *bench) fairness(ctx context.Context) (err error) {
 		waits = append(waits, took)
 	}
 	slices.Sort(waits)
-	left, err := stage.house.LaneList(ctx, control.LanesRequest{Tenant: tenantBusy})
+	left, err := taskqueue.New(stage.house).LaneList(ctx, control.LanesRequest{Tenant: tenantBusy})
 	if err != nil {
 		return err
 	}

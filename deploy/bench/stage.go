@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 )
 
@@ -75,7 +76,7 @@ func (s *stage) dispatch(ctx context.Context, log *slog.Logger) error {
 	}
 	s.house = house
 	lane := queue.Lane{Priority: messages.PriorityNormal, Tenant: messages.DefaultTenant}
-	if err := house.MakeLane(ctx, lane, ackWait); err != nil { // the floor makes none
+	if err := taskqueue.New(house).MakeLane(ctx, lane, ackWait); err != nil { // the floor makes none
 		return err
 	}
 	svc := service.New(service.Config{

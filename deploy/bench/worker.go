@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -107,7 +108,7 @@ func models(delay time.Duration) (model.Provider, error) {
 
 func controller(b *bus.Bus) *runlog.Controller {
 	return &runlog.Controller{
-		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		Log: b, Queue: taskqueue.New(b), Events: b, Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 )
 
 // startGuardedCluster starts three servers with the configuration of deploy/nats, and returns one as each.
@@ -130,7 +131,7 @@ func TestAccountsInACluster(t *testing.T) {
 	for run, err := range b.Runs(t.Context()) {
 		t.Errorf("a log was written: %v, %v", run, err)
 	}
-	if all, err := b.QuotaStates(t.Context()); err != nil || len(all) != 0 {
+	if all, err := quotas.New(b).QuotaStates(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("quotas: %v, %v", all, err)
 	}
 }

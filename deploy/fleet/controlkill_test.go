@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 )
@@ -289,7 +290,7 @@ func (h *controlHall) waiting(o order) messages.Ref {
 		task.NotBefore = new(time.Now().Add(time.Hour))
 	}
 	task.SetDefaults()
-	if _, err := h.bus.Submit(h.t.Context(), task, true); err != nil { // no dispatcher answers now
+	if _, err := taskqueue.New(h.bus).Submit(h.t.Context(), task, true); err != nil { // no dispatcher answers now
 		h.t.Fatal(err)
 	}
 	run := task.Ref()

@@ -22,8 +22,11 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/observability"
@@ -93,27 +96,27 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	if err := clock.Measure(ctx); err != nil {
 		return err
 	}
-	stored := catalog.New(b)
+	stored, granted, kept := catalog.New(b), quotas.New(b), retention.New(b)
 	operations := control.Operations()
 	svc := service.New(service.Config{
 		Operations: operations,
 
 		Denied: denials.Tell,
 		Index:  asked(runs),
-		Conn:   nc, Bus: b, Catalog: stored, Events: told, Controller: controller(b, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
+		Conn:   nc, Bus: b, Catalog: stored, Events: told, Quotas: granted, Retention: kept, Controller: controller(b, granted, clock), Agents: defs, Version: version, Sweep: s.Sweep, Retain: s.Retention, MaxInput: s.MaxInput, Log: log,
 		PromptPolicy: withoutSecrets(redact), Redact: redact.String, Webhooks: sender,
 	})
 	metrics := observability.NewMetrics(version)
 	if err := metrics.Counter("foreign_events_total", "Messages on subjects of events that are none.", func() float64 { return float64(b.Skipped()) }); err != nil {
 		return err
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), storageMetrics(metrics, b), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), said.metrics(metrics)); err != nil {
 		return err
 	}
 	if err := metrics.Counter("untold_acts_total", "Changes that people made and that have no event.", func() float64 { return float64(svc.Untold()) }); err != nil {
 		return err
 	}
-	if err := retentionMetrics(metrics, b); err != nil {
+	if err := retentionMetrics(metrics, kept); err != nil {
 		return err
 	}
 	denied := func() float64 { return float64(denials.Total()) }
@@ -134,7 +137,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	front, hub := frontDoor(nc, b, stored, svc, api.Config{
 		Version: version, LiteTimeout: s.LiteTimeout, Access: gate.api, Hosts: s.Names(s.HTTPAddr), Log: said.of("api"), Operations: operations,
 	})
-	watch, err := watching(ctx, metrics, b, svc, hub, log)
+	watch, err := watching(ctx, metrics, b, kept, svc, hub, log)
 	if err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func runDispatcher(ctx context.Context, nc *nats.Conn, s settings.Dispatcher, re
 	group.Go(func() error { clock.Keep(ctx, clockEvery, nil); return nil })
 	group.Go(func() error { b.KeepStorage(ctx, storageEvery, true); return nil })
 	group.Go(func() error { return export(ctx) })
-	group.Go(func() error { return b.Intake(ctx) })
+	group.Go(func() error { return taskqueue.New(b).Intake(ctx) })
 	group.Go(func() error { return keepIndex(ctx, runs) })
 	group.Go(func() error { return gate.run(ctx) })
 	group.Go(func() error { return denials.Run(ctx) })
@@ -190,9 +193,9 @@ func beside(front *api.API, probes http.Handler, open bool) http.Handler {
 }
 
 // controller is the Controller of a process.
-func controller(b *bus.Bus, clock *bus.Clock) *runlog.Controller {
+func controller(b *bus.Bus, granted *quotas.Quotas, clock *bus.Clock) *runlog.Controller {
 	return &runlog.Controller{
-		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Quotas: b, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Quotas: granted, Asks: semaphores.New(b), Now: clock.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longshore-run/longshore/deploy/settings"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/worker/memory"
 	"github.com/longshore-run/longshore/worker/model"
@@ -29,7 +29,7 @@ type guard struct {
 	leaves   []interface{ Close() } // idle connections of providers; they outlive the calls
 
 	retries retries
-	caps    atomic.Pointer[bus.Caps] // that say which providers are paused; nil: none
+	caps    atomic.Pointer[quotas.Caps] // that say which providers are paused; nil: none
 }
 
 // limitsOf are those of each model of each endpoint: what its provider says, else what is said of all; nil when nothing

@@ -153,7 +153,7 @@ func shown(page string) map[string]observability.Described {
 func (m *measured) all() []documented {
 	later := observability.NewMetrics("")
 	observability.NewEvents(later)
-	if _, err := observability.NewView(later, nil, nil); err != nil {
+	if _, err := observability.NewView(later, nil, nil, nil); err != nil {
 		m.t.Fatal(err)
 	}
 	all := map[string]documented{}

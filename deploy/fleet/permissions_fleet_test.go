@@ -29,6 +29,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/observability/audit"
@@ -174,7 +175,7 @@ func TestPermissionsOfAFleet(t *testing.T) {
 func (f *guardedFleet) sweep(ctx context.Context) error {
 	b, err := bus.Open(ctx, f.g.connect("dispatcher"), bus.Config{})
 	if err == nil {
-		err = b.ScheduleSweep(ctx, time.Hour)
+		err = taskqueue.NewSweeps(b).ScheduleSweep(ctx, time.Hour)
 	}
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
@@ -39,7 +40,7 @@ func (f *guardedFleet) forge(ctx context.Context, t *testing.T, run messages.Ref
 	e.Head.ID, e.Head.Time = messages.NewID(time.Now()), time.Now().UTC()
 	seq, err := b.Append(ctx, run, last.Seq, e)
 	if err == nil {
-		err = b.Wake(ctx, run, seq)
+		err = taskqueue.New(b).Wake(ctx, run, seq)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +137,7 @@ func TestForgedCancel(t *testing.T) {
 	f.forge(ctx, t, run, &record.CancelRequested{ID: "y", By: "ann"})
 	b, err := bus.Open(ctx, f.g.connect("dispatcher"), bus.Config{})
 	if err == nil {
-		err = b.Nudge(ctx, run)
+		err = taskqueue.New(b).Nudge(ctx, run)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
 
 // A worker that is stopped in the midst of a sweep ends without a warning: nothing is wrong, the next sweep does the rest.
@@ -35,7 +36,7 @@ func TestStopInTheMidstOfASweep(t *testing.T) {
 	}
 	before := len(line.all())
 	asked.Store(true)
-	if err := w.bus.AskSweep(t.Context()); err != nil {
+	if err := taskqueue.NewSweeps(w.bus).AskSweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	line.await(t, before, func(m published) bool {

@@ -11,20 +11,21 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/observability"
 )
 
 // watching adds to the metrics of a dispatcher what it counts and what it sees of the fleet. What it returns keeps them
 // until its ctx ends. Events count from now on.
 func watching(
-	ctx context.Context, m *observability.Metrics, b *bus.Bus, svc *service.Service, hub *events.Hub, log *slog.Logger,
+	ctx context.Context, m *observability.Metrics, b *bus.Bus, kept *retention.Retention, svc *service.Service, hub *events.Hub, log *slog.Logger,
 ) (run func(context.Context) error, err error) {
 	shared, err := events.New(b).Share(ctx, bus.ConsumerMetrics)
 	if err != nil {
 		return nil, err
 	}
 	events := observability.NewEvents(m)
-	view, err := observability.NewView(m, b, log)
+	view, err := observability.NewView(m, b, kept, log)
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +61,14 @@ func webhookMetrics(m *observability.Metrics, svc *service.Service) error {
 	)
 }
 
-func retentionMetrics(m *observability.Metrics, b *bus.Bus) error {
+func retentionMetrics(m *observability.Metrics, kept *retention.Retention) error {
 	return errors.Join(
 		m.Counter("runs_removed_total", "Runs that were removed after their retention.", func() float64 {
-			all, _ := b.Purged()
+			all, _ := kept.Purged()
 			return float64(all)
 		}),
 		m.Counter("runs_removed_late_total", "Those of the runs that were removed whose end was no longer among the events.", func() float64 {
-			_, missed := b.Purged()
+			_, missed := kept.Purged()
 			return float64(missed)
 		}),
 	)

@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/observability"
@@ -136,7 +137,8 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	}
 	defer shutHooks()
 	clock := b.NewClock(bus.ClockConfig{Most: s.MaxClockSkew, Log: log})
-	k, caps := capped(b, clock, parts.guard)
+	granted := quotas.New(b)
+	k, caps := capped(b, granted, clock, parts.guard)
 	life := messages.NewID(time.Now())
 	workers := roster.New(b)
 	agents, seen := catalog.New(b), workers.NewRoster(life)
@@ -152,7 +154,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
 		Prices: table, Conversations: cache(spoken),
 		Prompt:   prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
-		Policies: policies(&s.Policy), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: b, Labels: labels,
+		Policies: policies(&s.Policy), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: granted, Labels: labels,
 	})
 	w := worker.New(worker.Config{
 		Bus: b, Controller: k, Caps: caps, Clock: clock, Runner: run, Slots: s.Slots, DrainTimeout: s.DrainTimeout, Log: log, Name: s.Name, Version: version,
@@ -161,7 +163,7 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 	if parts.Begun != nil {
 		parts.Begun(func() int { return w.Stats().Held })
 	}
-	if err := errors.Join(ignoredMetrics(metrics, b), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
+	if err := errors.Join(ignoredMetrics(metrics, b, granted), clockMetrics(metrics, clock), storageMetrics(metrics, b), workerMetrics(metrics, w, short), liveMetrics(metrics, text), modelMetrics(metrics, parts.Model), parts.guard.metrics(metrics), said.metrics(metrics)); err != nil {
 		return err
 	}
 	// Memory and HTTP outlive the drain: the last states are written and the last metrics can be read.

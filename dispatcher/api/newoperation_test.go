@@ -30,6 +30,7 @@ import (
 	busevents "github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -104,7 +105,7 @@ func openQuay(t *testing.T, table control.Table, handlers request.Handlers) *qua
 	svc := service.New(service.Config{
 		Conn: nc, Bus: b, Catalog: stored, Version: "0.0.0", Operations: table, Handlers: handlers,
 		Controller: &runlog.Controller{
-			Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+			Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 		},
 	})
 	front := api.New(api.Config{

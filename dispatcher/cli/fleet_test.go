@@ -26,6 +26,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -53,7 +54,7 @@ func newFleetWith(t *testing.T, index func(*bus.Bus) runindex.Index) *fleet {
 		t.Fatal(err)
 	}
 	f.controller = &runlog.Controller{
-		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Asks: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 	s := service.New(service.Config{Conn: nc, Bus: b, Controller: f.controller, Version: "0.0.0", Index: index(b)})
 	ctx, cancel := context.WithCancel(t.Context())

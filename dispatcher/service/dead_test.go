@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/deadletters"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -18,7 +19,7 @@ import (
 func (o *office) deadLetter(tenant, run, agent, body string, code messages.Code) uint64 {
 	o.t.Helper()
 	ref := messages.Ref{Tenant: tenant, Run: run}
-	err := o.bus.DeadLetter(o.t.Context(), ref, agent, messages.Dead{
+	err := taskqueue.New(o.bus).DeadLetter(o.t.Context(), ref, agent, messages.Dead{
 		Error: messages.RunError{Code: code, Message: "it cannot be worked"}, Subject: ref.TaskSubject(messages.PriorityHigh),
 		Task: []byte(body), Attempts: 5, Time: time.Now().UTC(),
 	})
@@ -37,7 +38,7 @@ func (o *office) deadLetter(tenant, run, agent, body string, code messages.Code)
 
 func (o *office) queuedTask(run messages.Ref) *messages.Task {
 	o.t.Helper()
-	q, ok, err := o.bus.Queued(o.t.Context(), run)
+	q, ok, err := taskqueue.New(o.bus).Queued(o.t.Context(), run)
 	if err != nil || !ok {
 		o.t.Fatalf("%s is not queued: %v", run, err)
 	}
@@ -59,7 +60,7 @@ func TestDeadLettersAreListedByWhatTheyAre(t *testing.T) {
 	a := o.deadLetter("default", "a", "writer", `{"input":"a"}`, messages.CodePoison)
 	b := o.deadLetter("default", "b", "reader", `{"input":`, messages.CodeInvalidInput)
 	other := o.deadLetter("acme", "c", "writer", `{"input":"c"}`, messages.CodePoison)
-	if err := o.bus.DeadLetterRaw(ctx, "tasks.normal.>", messages.Dead{Subject: "tasks.normal.>", Task: []byte{0xff}, Time: time.Now()}); err != nil {
+	if err := taskqueue.New(o.bus).DeadLetterRaw(ctx, "tasks.normal.>", messages.Dead{Subject: "tasks.normal.>", Task: []byte{0xff}, Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	late := time.Now().Add(time.Hour)
@@ -227,7 +228,7 @@ func TestAMessageThatNamedNoRunIsRepaired(t *testing.T) {
 	o := newOffice(t)
 	defer o.open(o.nc)()
 	ctx := t.Context()
-	if err := o.bus.DeadLetterRaw(ctx, "tasks.urgent.x", messages.Dead{Subject: "tasks.urgent.x", Task: []byte(`{"id":"own","tenant":"acme"}`), Time: time.Now()}); err != nil {
+	if err := taskqueue.New(o.bus).DeadLetterRaw(ctx, "tasks.urgent.x", messages.Dead{Subject: "tasks.urgent.x", Task: []byte(`{"id":"own","tenant":"acme"}`), Time: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := o.client.DeadLetters().List(ctx, control.DeadListRequest{DeadFilter: control.DeadFilter{Unaddressed: true}})
@@ -258,7 +259,7 @@ func TestManyLettersAtOnce(t *testing.T) {
 		if i == 0 {
 			body = `{}`
 		}
-		err := o.bus.DeadLetter(ctx, run, "writer", messages.Dead{Subject: run.TaskSubject(messages.PriorityLow), Task: []byte(body), Time: time.Now()})
+		err := taskqueue.New(o.bus).DeadLetter(ctx, run, "writer", messages.Dead{Subject: run.TaskSubject(messages.PriorityLow), Task: []byte(body), Time: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}

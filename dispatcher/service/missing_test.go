@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/retention"
 )
 
 // A run that was removed after its retention is told from one that never was, as long as its end is among the events.
@@ -30,7 +31,7 @@ func TestRemovedRun(t *testing.T) {
 	if _, err := c.Cancel(ctx, run, ""); err != nil { // no worker runs: the dispatcher ends it
 		t.Fatal(err)
 	}
-	if err := b.Purge(ctx, run); err != nil {
+	if err := retention.New(b).Purge(ctx, run); err != nil {
 		t.Fatal(err)
 	}
 	for what, ask := range map[string]func(messages.Ref) error{

@@ -49,18 +49,18 @@ type owners struct {
 func newOwners(cfg *Config, has stores) owners {
 	var (
 		o          owners
-		b, log     = cfg.Bus, cfg.Log
+		log        = cfg.Log
 		controller = cfg.Controller
 		now        = controller.Now
 		room       = request.Room(cfg.Conn.MaxPayload)
 	)
-	o.runs = runs.New(runs.Config{Bus: b, Controller: controller, Webhooks: has.webhooks, Logs: has.logs, Room: room, Log: log})
+	o.runs = runs.New(runs.Config{Queue: has.queue, Controller: controller, Webhooks: has.webhooks, Logs: has.logs, Room: room, Log: log})
 	o.webhooks = webhooks.New(webhooks.Config{
 		Sender: cfg.Webhooks, Queue: has.webhooks, Letters: has.letters, Runs: o.runs, Now: now, Log: log,
 		Tries: cfg.WebhookTries, Wait: cfg.WebhookWait,
 	})
 	o.admission = admission.New(admission.Config{
-		Bus: b, Catalog: cfg.Catalog, Workers: has.workers, Runs: o.runs, Webhooks: o.webhooks,
+		Queue: has.queue, Quotas: cfg.Quotas, Catalog: cfg.Catalog, Workers: has.workers, Runs: o.runs, Webhooks: o.webhooks,
 		Now: now, NewID: controller.NewID, Log: log, MaxInput: cfg.MaxInput,
 	})
 	o.definitions = definitions.New(definitions.Config{
@@ -69,24 +69,24 @@ func newOwners(cfg *Config, has stores) owners {
 
 	o.approvals = approvals.New(approvals.Config{Controller: controller, Semaphores: has.semaphores, Runs: o.runs, Room: room})
 	o.batches = batches.New(batches.Config{
-		Store: has.batches, Bus: b, Runs: o.runs, Admission: o.admission, Webhooks: o.webhooks, Now: now, Log: log, Every: cfg.Batches,
+		Store: has.batches, Queue: has.queue, Runs: o.runs, Admission: o.admission, Webhooks: o.webhooks, Now: now, Log: log, Every: cfg.Batches,
 	})
 	o.deadletters = deadletters.New(deadletters.Config{Store: has.letters, Admission: o.admission, Webhooks: o.webhooks})
 	o.feedback = feedback.New(feedback.Config{Events: cfg.Events, Runs: o.runs, Now: now, NewID: controller.NewID, Room: room})
 	o.forks = forks.New(forks.Config{Controller: controller, Definitions: o.definitions, Runs: o.runs})
 	o.history = history.New(history.Config{Log: controller.Log, Events: cfg.Events, Runs: o.runs, Room: room})
 	o.keys = keys.New(keys.Config{Catalog: cfg.Catalog, Now: now, Log: log})
-	o.quotas = quotas.New(quotas.Config{Bus: b, Catalog: cfg.Catalog, Admission: o.admission, Now: now, Log: log})
-	o.runindex = runindex.New(runindex.Config{Index: cfg.Index, Bus: b, Runs: o.runs, Room: room, Log: log})
+	o.quotas = quotas.New(quotas.Config{Stored: cfg.Quotas, Catalog: cfg.Catalog, Admission: o.admission, Now: now, Log: log})
+	o.runindex = runindex.New(runindex.Config{Index: cfg.Index, Queue: has.queue, Runs: o.runs, Room: room, Log: log})
 	o.schedules = schedules.New(schedules.Config{
 		Store: has.schedules, Catalog: cfg.Catalog, Runs: o.runs, Admission: o.admission, Now: now, NewID: controller.NewID, Log: log,
 		Every: cfg.Sweep,
 	})
 	o.sessions = sessions.New(has.sessions, controller)
 	o.why = why.New(why.Config{
-		Bus: b, Controller: controller, Workers: has.workers, Sessions: has.sessions, Semaphores: has.semaphores, Runs: o.runs,
+		Quotas: cfg.Quotas, Controller: controller, Workers: has.workers, Sessions: has.sessions, Semaphores: has.semaphores, Runs: o.runs,
 	})
-	o.workers = workers.New(workers.Config{Fleet: has.workers, Bus: b, Log: log})
+	o.workers = workers.New(workers.Config{Fleet: has.workers, Queue: has.queue, Log: log})
 	return o
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/schedules"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -127,7 +128,7 @@ func (h *hall) taken(ref control.ScheduleRef, at time.Time) (st control.Schedule
 
 func (h *hall) queued(run messages.Ref) bool {
 	h.Helper()
-	_, ok, err := h.bus.Queued(h.Context(), run)
+	_, ok, err := taskqueue.New(h.bus).Queued(h.Context(), run)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestScheduleComes(t *testing.T) {
 	if st := h.taken(ref, at); st.Outcome != control.OutcomeSubmitted || st.Run != "once-a-year-"+at.Format("20060102T150405") {
 		t.Fatalf("%+v", st)
 	}
-	q, ok, err := h.bus.Queued(t.Context(), ref.Run(at))
+	q, ok, err := taskqueue.New(h.bus).Queued(t.Context(), ref.Run(at))
 	if err != nil || !ok {
 		t.Fatalf("the task is not queued: %v", err)
 	}
@@ -192,7 +193,7 @@ func TestScheduleSurvivesItsDispatcher(t *testing.T) {
 	}
 	h.fire(dueAt(kept, long))
 	submitted := h.put(hourly("submitted-not-acked"))
-	if _, err := h.bus.Submit(ctx, submitted.TaskAt(long), false); err != nil {
+	if _, err := taskqueue.New(h.bus).Submit(ctx, submitted.TaskAt(long), false); err != nil {
 		t.Fatal(err)
 	}
 	h.fire(dueAt(submitted, long))
@@ -288,7 +289,7 @@ func TestOccurrenceIsOneRun(t *testing.T) {
 			t.Errorf("the occurrence of %s", at)
 		}
 	}
-	k := &runlog.Controller{Log: h.bus, Queue: h.bus, Events: h.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Controller{Log: h.bus, Queue: taskqueue.New(h.bus), Events: h.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	run := s.Ref().Run(last)
 	if _, err := h.client.Cancel(ctx, run, ""); err != nil {
 		t.Fatal(err)
@@ -474,7 +475,7 @@ func TestForeignSchedules(t *testing.T) {
 	if l, _, err := schedules.New(h.bus).Ledger(ctx, s.Ref()); err != nil || l.State != nil {
 		t.Errorf("the occurrence of another client was taken: %+v, %v", l, err)
 	}
-	if _, ok, err := h.bus.Delayed(ctx, run); err != nil || ok {
+	if _, ok, err := taskqueue.New(h.bus).Delayed(ctx, run); err != nil || ok {
 		t.Errorf("the message of another client is a delayed task: %v, %v", ok, err)
 	}
 }

@@ -24,6 +24,9 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/retention"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/prompt"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -33,8 +36,10 @@ import (
 type Config struct {
 	Conn       *nats.Conn
 	Bus        *bus.Bus
-	Catalog    *catalog.Catalog // that of the process. Default: one of its own
-	Events     *events.Store    // likewise
+	Catalog    *catalog.Catalog     // that of the process. Default: one of its own
+	Events     *events.Store        // likewise
+	Quotas     *quotas.Quotas       // likewise
+	Retention  *retention.Retention // likewise
 	Controller *runlog.Controller
 	Agents     []messages.Definition // published at the start, beside the built-in ones
 	Version    string                // of the program; shown in the service's metadata
@@ -114,6 +119,12 @@ func New(cfg Config) *Service {
 	if cfg.Events == nil {
 		cfg.Events = events.New(cfg.Bus)
 	}
+	if cfg.Quotas == nil {
+		cfg.Quotas = quotas.New(cfg.Bus)
+	}
+	if cfg.Retention == nil {
+		cfg.Retention = retention.New(cfg.Bus)
+	}
 	s := &Service{
 		cfg: cfg, owners: newOwners(&cfg, newStores(cfg.Bus)), ready: make(chan struct{}),
 		permits: make(chan struct{}, maxRequests), over: make(chan struct{}),
@@ -135,10 +146,10 @@ func (s *Service) Run(ctx context.Context) error {
 	if err := s.owners.definitions.Publish(ctx, s.cfg.Agents); err != nil {
 		return err
 	}
-	if err := s.cfg.Bus.ScheduleSweep(ctx, s.cfg.Sweep); err != nil {
+	if err := taskqueue.NewSweeps(s.cfg.Bus).ScheduleSweep(ctx, s.cfg.Sweep); err != nil {
 		return fmt.Errorf("schedule the sweep: %w", err)
 	}
-	if err := s.cfg.Bus.ScheduleLanes(ctx, lanesEvery); err != nil {
+	if err := taskqueue.NewSweeps(s.cfg.Bus).ScheduleLanes(ctx, lanesEvery); err != nil {
 		return fmt.Errorf("schedule the look for lanes: %w", err)
 	}
 	svc, err := micro.AddService(s.cfg.Conn, micro.Config{
@@ -186,7 +197,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { s.owners.batches.Run(keeping); return nil })
 	group.Go(func() error { return s.cfg.Events.RunEnds(keeping, s.runEnded) })
 	group.Go(func() error { return s.owners.webhooks.Run(keeping) })
-	group.Go(func() error { return s.cfg.Bus.Retain(keeping, s.cfg.Retain) })
+	group.Go(func() error { return s.cfg.Retention.Retain(keeping, s.cfg.Retain) })
 	if err := group.Wait(); err != nil {
 		return errors.Join(err, svc.Stop())
 	}
@@ -204,10 +215,10 @@ func (s *Service) keepSweeping(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-			if err := s.cfg.Bus.ScheduleSweep(ctx, s.cfg.Sweep); err != nil && ctx.Err() == nil {
+			if err := taskqueue.NewSweeps(s.cfg.Bus).ScheduleSweep(ctx, s.cfg.Sweep); err != nil && ctx.Err() == nil {
 				s.cfg.Log.WarnContext(ctx, "schedule the sweep", "err", err)
 			}
-			if err := s.cfg.Bus.ScheduleLanes(ctx, lanesEvery); err != nil && ctx.Err() == nil {
+			if err := taskqueue.NewSweeps(s.cfg.Bus).ScheduleLanes(ctx, lanesEvery); err != nil && ctx.Err() == nil {
 				s.cfg.Log.WarnContext(ctx, "schedule the look for lanes", "err", err)
 			}
 		case <-ctx.Done():

@@ -9,11 +9,13 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/schedules"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
 )
 
 // stores are the roles of the bus that the owners work with, beside those that the process shares with others.
 type stores struct {
+	queue     *taskqueue.Queue
 	batches   *batches.Store
 	schedules *schedules.Store
 	sessions  *sessions.Store
@@ -27,7 +29,7 @@ type stores struct {
 
 func newStores(b *bus.Bus) stores {
 	return stores{
-		batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b), logs: logentries.New(b), workers: roster.New(b),
+		queue: taskqueue.New(b), batches: batches.New(b), schedules: schedules.New(b), sessions: sessions.New(b), logs: logentries.New(b), workers: roster.New(b),
 		letters: deadletters.New(b), webhooks: webhooks.New(b), semaphores: semaphores.New(b),
 	}
 }

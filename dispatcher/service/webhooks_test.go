@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -71,7 +72,7 @@ func newOffice(t *testing.T) *office {
 	if o.client, err = dispatcher.New(t.Context(), o.nc); err != nil {
 		t.Fatal(err)
 	}
-	o.controller = &runlog.Controller{Log: o.bus, Queue: o.bus, Events: o.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	o.controller = &runlog.Controller{Log: o.bus, Queue: taskqueue.New(o.bus), Events: o.bus, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		o.mu.Lock()
@@ -254,7 +255,7 @@ func TestAdmissionRefusesWebhooks(t *testing.T) {
 	if _, err := o.client.Submit(t.Context(), task); !refuses(err, "webhook.events[0]", "completed, failed, cancelled") {
 		t.Errorf("an end that no run has: %v", err)
 	}
-	if _, queued, err := o.bus.Queued(t.Context(), dispatcher.Run("t")); queued || err != nil {
+	if _, queued, err := taskqueue.New(o.bus).Queued(t.Context(), dispatcher.Run("t")); queued || err != nil {
 		t.Errorf("queued although refused, or %v", err)
 	}
 	task.Webhook = &messages.Webhook{URL: o.url}

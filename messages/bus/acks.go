@@ -88,7 +88,7 @@ func (a *acks) send(f *flight) {
 	if f.increment != "" {
 		f.box.header.Set(headerIncrement, f.increment)
 	}
-	trace(f.box.header, f.trace)
+	SetTrace(f.box.header, f.trace)
 	m := nats.Msg{Subject: f.subject, Reply: a.reply(f.token), Header: f.box.header, Data: f.body}
 	if err := a.nc.PublishMsg(&m); err != nil {
 		a.forget(f.token)

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// apiPrefix is where JetStream takes requests. All but DIRECT.GET are answered by the leader.
-const apiPrefix = "$JS.API."
+// APIPrefix is where JetStream takes requests. All but DIRECT.GET are answered by the leader.
+const APIPrefix = "$JS.API."
 
 // Call makes one request of the JetStream API, again while nobody answers. All requests of this package may be made
 // twice. Both req and resp may be nil.
@@ -34,7 +34,7 @@ func (b *Bus) callOnce(ctx context.Context, subject string, req, resp any) error
 
 // ask sends a request once.
 func (b *Bus) ask(ctx context.Context, subject string, body []byte, resp any) error {
-	m, err := b.nc.RequestWithContext(ctx, apiPrefix+subject, body)
+	m, err := b.nc.RequestWithContext(ctx, APIPrefix+subject, body)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (b *Bus) getOnce(ctx context.Context, stream string, at Lookup) (Message, b
 	}
 	err = b.ask(ctx, "STREAM.MSG.GET."+stream, body, &resp)
 	switch {
-	case Refused(err, codeNoMessage):
+	case Refused(err, CodeNoMessage):
 		return Message{}, false, nil
 	case err != nil:
 		return Message{}, false, err
@@ -130,8 +130,14 @@ func (b *Bus) Remove(ctx context.Context, stream string, seq uint64) error {
 		Seq     uint64 `json:"seq"`
 		NoErase bool   `json:"no_erase"`
 	}{seq, true}, nil)
-	if Refused(err, codeNoMessage) || Refused(err, codeNotDeleted) {
+	if Refused(err, CodeNoMessage) || Refused(err, CodeNotDeleted) {
 		return nil
 	}
 	return err
+}
+
+// Has reports whether a stream has a message on a subject; its leader answers.
+func (b *Bus) Has(ctx context.Context, stream, on string) (bool, error) {
+	_, ok, err := b.Get(ctx, stream, Lookup{Last: on})
+	return ok, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -169,13 +170,13 @@ func TestRefsAreChecked(t *testing.T) {
 		for name, err := range map[string]error{
 			"append":      second(b.Append(bustest.Context(t), run, 0, bustest.Step("01", 1))),
 			"last":        third(b.Last(bustest.Context(t), run)),
-			"wake":        b.Wake(bustest.Context(t), run, 1),
-			"timer":       b.Timer(bustest.Context(t), run, 1, time.Now()),
-			"cancel":      b.CancelTimer(bustest.Context(t), run, 1),
-			"net":         b.Net(bustest.Context(t), run, "c", time.Now()),
-			"dead-letter": b.DeadLetter(bustest.Context(t), run, "a", messages.Dead{}),
-			"queued":      third(b.Queued(bustest.Context(t), run)),
-			"nudge":       b.Nudge(bustest.Context(t), run),
+			"wake":        taskqueue.New(b).Wake(bustest.Context(t), run, 1),
+			"timer":       taskqueue.New(b).Timer(bustest.Context(t), run, 1, time.Now()),
+			"cancel":      taskqueue.New(b).CancelTimer(bustest.Context(t), run, 1),
+			"net":         taskqueue.New(b).Net(bustest.Context(t), run, "c", time.Now()),
+			"dead-letter": taskqueue.New(b).DeadLetter(bustest.Context(t), run, "a", messages.Dead{}),
+			"queued":      third(taskqueue.New(b).Queued(bustest.Context(t), run)),
+			"nudge":       taskqueue.New(b).Nudge(bustest.Context(t), run),
 		} {
 			if !errors.As(err, &fe) {
 				t.Errorf("%s of %q: got %v, want a field error", name, run, err)
@@ -192,7 +193,7 @@ func TestRefsAreChecked(t *testing.T) {
 			}
 		}
 	}
-	if err := b.Net(bustest.Context(t), bustest.Run(), "*", time.Now()); err == nil {
+	if err := taskqueue.New(b).Net(bustest.Context(t), bustest.Run(), "*", time.Now()); err == nil {
 		t.Error("net with control *: got no error")
 	}
 }
@@ -406,12 +407,12 @@ func TestNudges(t *testing.T) {
 	got := make(chan messages.Ref)
 	ctx, cancel := context.WithCancel(bustest.Context(t))
 	done := make(chan error, 1)
-	go func() { done <- b.Nudges(ctx, func(run messages.Ref) { got <- run }) }()
+	go func() { done <- taskqueue.New(b).Nudges(ctx, func(run messages.Ref) { got <- run }) }()
 	for heard := false; !heard; { // until the subscription is there
 		if err := nc.Publish("nudge.acme.ü", nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Nudge(ctx, bustest.Run()); err != nil {
+		if err := taskqueue.New(b).Nudge(ctx, bustest.Run()); err != nil {
 			t.Fatal(err)
 		}
 		select {

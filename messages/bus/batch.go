@@ -28,10 +28,10 @@ const headerPending = "Nats-Num-Pending"
 const (
 	StatusHeader       = "Status"
 	statusEnd          = "204"
-	statusNone         = "404"
+	StatusNone         = "404"
 	StatusNoResponders = "503"
 	statusIdle         = "100"
-	statusTimeout      = "408"
+	StatusTimeout      = "408"
 	statusConflict     = "409"
 )
 
@@ -125,12 +125,12 @@ func (b *Bus) ReadPage(ctx context.Context, stream string, p Page, yield func(Me
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("encode request: %w", err)
 	}
-	in, err := openInbox(b.nc, p.Batch+1)
+	in, err := OpenInbox(b.nc, p.Batch+1)
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("subscribe: %w", err)
 	}
 	defer in.Close()
-	if err := b.nc.PublishRequest(apiPrefix+"DIRECT.GET."+stream, in.Sub.Subject, body); err != nil {
+	if err := b.nc.PublishRequest(APIPrefix+"DIRECT.GET."+stream, in.Sub.Subject, body); err != nil {
 		return 0, 0, false, fmt.Errorf("ask for messages: %w", err)
 	}
 	for {
@@ -143,7 +143,7 @@ func (b *Bus) ReadPage(ctx context.Context, stream string, p Page, yield func(Me
 		case statusEnd:
 			pending, _ = strconv.ParseUint(m.Header.Get(headerPending), 10, 64)
 			return last, pending, true, nil
-		case statusNone:
+		case StatusNone:
 			return last, 0, true, nil
 		default:
 			return 0, 0, false, fmt.Errorf("ask for messages: status %s", status)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
 
 func BenchmarkAppend(b *testing.B) {
@@ -42,7 +43,7 @@ func BenchmarkSubmit(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			run := messages.Ref{Tenant: "acme", Run: fmt.Sprintf("run-%d", n.Add(1))}
-			if dup, err := log.Submit(b.Context(), bustest.NewTask(run), true); dup || err != nil {
+			if dup, err := taskqueue.New(log).Submit(b.Context(), bustest.NewTask(run), true); dup || err != nil {
 				b.Errorf("got %v, %v", dup, err)
 				return
 			}

@@ -29,7 +29,7 @@ func bucketOf(name string, signed bool) bucket {
 var (
 	AgentsBucket    = bucketOf(BucketAgents, true)     //nolint:gochecknoglobals // a constant
 	PromptsBucket   = bucketOf(BucketPrompts, true)    //nolint:gochecknoglobals // a constant
-	quotasBucket    = bucketOf(BucketQuotas, true)     //nolint:gochecknoglobals // a constant
+	QuotasBucket    = bucketOf(BucketQuotas, true)     //nolint:gochecknoglobals // a constant
 	KeysBucket      = bucketOf(BucketKeys, true)       //nolint:gochecknoglobals // a constant
 	SchedulesBucket = bucketOf(BucketSchedules, false) //nolint:gochecknoglobals // a constant
 )
@@ -46,7 +46,7 @@ const (
 // At reads a revision of a key that counts, or the newest for 0, from the bucket's leader. What was removed is there too.
 func (in bucket) At(ctx context.Context, b *Bus, name string, revision uint64) (Message, bool, error) {
 	if revision == 0 {
-		m, _, ok, err := in.newest(ctx, b, name)
+		m, _, ok, err := in.Newest(ctx, b, name)
 		return m, ok, err
 	}
 	m, ok, err := b.Get(ctx, in.stream, Lookup{Seq: revision})
@@ -70,7 +70,7 @@ func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change control.Chan
 		}
 	}
 	for try := range maxPuts {
-		last, top, found, err := in.newest(ctx, b, e.Name)
+		last, top, found, err := in.Newest(ctx, b, e.Name)
 		if err != nil {
 			return change, false, err
 		}

@@ -73,15 +73,11 @@ type Bus struct {
 	broken  atomic.Pointer[error] // why nothing can be stored, as the last probe saw it
 	lull    lull
 	skipped atomic.Uint64
-	grants  grants
 	spent   spentCache
-
-	retained retained
 }
 
 var (
 	_ runlog.Log    = (*Bus)(nil)
-	_ runlog.Queue  = (*Bus)(nil)
 	_ runlog.Events = (*Bus)(nil)
 )
 
@@ -102,7 +98,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Bus, error) {
 	for _, name := range names {
 		err := b.Call(ctx, "STREAM.INFO."+name, nil, nil)
 		switch {
-		case Refused(err, codeNoStream):
+		case Refused(err, CodeNoStream):
 			return nil, fmt.Errorf("stream %s does not exist: it is created by a dispatcher (is one running?)", name)
 		case errors.Is(err, nats.ErrNoResponders):
 			return nil, fmt.Errorf("look for stream %s: %w (is JetStream enabled?)", name, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/runlog/runlogtest"
@@ -173,18 +174,18 @@ func TestBusIsALogOnACluster(t *testing.T) {
 	})
 	t.Run("submit", func(t *testing.T) {
 		for i, want := range []bool{false, true} {
-			if dup, err := b.Submit(bustest.Context(t), bustest.NewTask(bustest.Run()), false); dup != want || err != nil {
+			if dup, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(bustest.Run()), false); dup != want || err != nil {
 				t.Errorf("submit %d: got %v, %v, want %v", i, dup, err, want)
 			}
 		}
-		d := pull(t, b, 1)[0]
-		if err := b.Wake(bustest.Context(t), bustest.Run(), 5); err != nil {
+		d := bustest.Pull(t, b, 1)[0]
+		if err := taskqueue.New(b).Wake(bustest.Context(t), bustest.Run(), 5); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Ack(bustest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		if got := pull(t, b, 1)[0]; got.Seq == d.Seq {
+		if got := bustest.Pull(t, b, 1)[0]; got.Seq == d.Seq {
 			t.Error("the wake-up is gone")
 		}
 	})
@@ -193,7 +194,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		var taking sync.WaitGroup
 		for range 2 { // as two dispatchers do
 			taking.Go(func() {
-				if err := b.Intake(ctx); err != nil {
+				if err := taskqueue.New(b).Intake(ctx); err != nil {
 					t.Error(err)
 				}
 			})
@@ -202,7 +203,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		defer stop()
 		for i := range 100 {
 			id := fmt.Sprintf("r%d", i)
-			hand(t, nc, "intake.high.taken."+id, "{}", nats.Header{"Nats-Msg-Id": {"taken." + id}}) // it may publish it again
+			bustest.Hand(t, nc, "intake.high.taken."+id, "{}", nats.Header{"Nats-Msg-Id": {"taken." + id}}) // it may publish it again
 			if i == 30 || i == 60 {
 				stream := map[int]string{30: bus.StreamTasks, 60: bus.StreamIntake}[i]
 				if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil, 5*time.Second); err != nil {
@@ -212,7 +213,7 @@ func TestBusIsALogOnACluster(t *testing.T) {
 		}
 		runs := map[string]int{}
 		for len(runs) < 100 {
-			d := pull(t, b, 1)[0]
+			d := bustest.Pull(t, b, 1)[0]
 			if _, run, _ := messages.ParseTaskSubject(d.Subject); run.Tenant == "taken" {
 				runs[run.Run]++
 			}

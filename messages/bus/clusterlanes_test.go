@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 )
 
@@ -53,12 +54,15 @@ func TestLanesOnAClusterThatLosesAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := mustTasks(t, b)
+	tasks := bustest.Tasks(t, b)
 	left, acked := map[string]bool{}, map[string]bool{}
 	submit := func(tenant string, n int) {
 		for i := range n {
 			run := messages.Ref{Tenant: tenant, Run: fmt.Sprintf("%s-%d", tenant, i)}
-			again(t, "submit", func() error { _, err := b.Submit(bustest.Context(t), bustest.NewTask(run), true); return err })
+			again(t, "submit", func() error {
+				_, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(run), true)
+				return err
+			})
 			left[run.Run] = true
 		}
 	}

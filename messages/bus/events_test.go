@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -161,7 +162,7 @@ func TestOutboxThatCannotSend(t *testing.T) {
 func awaitConnected(tb testing.TB, b *bus.Bus) {
 	tb.Helper()
 	for {
-		_, err := b.Holds(bustest.Context(tb), 1)
+		_, err := taskqueue.New(b).Holds(bustest.Context(tb), 1)
 		if err == nil {
 			return
 		}

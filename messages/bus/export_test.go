@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -36,9 +35,6 @@ func (b *Bus) Ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.M
 	return b.acks.ask(ctx, m, wait)
 }
 
-// TakePage is how many messages are asked for at once.
-const TakePage = takePage
-
 // SendAgain sends an event so many times.
 func (b *Bus) SendAgain(subject string, times int) {
 	f := &flight{box: &outbox{landed: make(chan struct{}, 1), header: nats.Header{}}, letter: letter{subject: subject, id: "1"}}
@@ -67,33 +63,6 @@ func (b *Bus) Abandon() {
 
 // SweepEvery is after how many events those are dropped that nobody acknowledges.
 const SweepEvery = sweepEvery
-
-// MaxQuotas and MaxGrantChanges bound the grants.
-const (
-	MaxQuotas       = maxQuotas
-	MaxGrantChanges = maxGrantChanges
-)
-
-// HoldGrants holds n quotas that were never read.
-func (b *Bus) HoldGrants(n int) {
-	for i := range n {
-		b.grants.hold(tenantQuota("held" + strconv.Itoa(i)))
-	}
-}
-
-// HeldGrants is how many quotas are held.
-func (b *Bus) HeldGrants() int {
-	b.grants.mu.Lock()
-	defer b.grants.mu.Unlock()
-	return len(b.grants.of)
-}
-
-// ForgetLook makes the next Granted look for changes, as if two seconds had gone by.
-func (b *Bus) ForgetLook() {
-	b.grants.mu.Lock()
-	defer b.grants.mu.Unlock()
-	b.grants.until = time.Time{}
-}
 
 // Rest waits between two attempts.
 func (b *Bus) Rest(ctx context.Context, d time.Duration) error { return b.rest(ctx, d) }

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -17,6 +18,8 @@ import (
 // dying is a bus whose user dies before one kind of write.
 type dying struct {
 	*bus.Bus
+	*taskqueue.Queue
+
 	before string
 }
 
@@ -30,7 +33,7 @@ func (d *dying) dies(what string) error {
 }
 
 func (d *dying) Net(ctx context.Context, run messages.Ref, control string, at time.Time) error {
-	return errors.Join(d.dies("net"), d.Bus.Net(ctx, run, control, at))
+	return errors.Join(d.dies("net"), d.Queue.Net(ctx, run, control, at))
 }
 
 func (d *dying) Append(ctx context.Context, run messages.Ref, last uint64, e record.Entry) (uint64, error) {
@@ -44,7 +47,7 @@ func (d *dying) Wake(ctx context.Context, run messages.Ref, after uint64) error 
 	if err := d.dies("wake"); err != nil {
 		return err
 	}
-	return d.Bus.Wake(ctx, run, after)
+	return d.Queue.Wake(ctx, run, after)
 }
 
 func forkOf(run messages.Ref) *record.Started {
@@ -59,7 +62,7 @@ func TestForkThatIsKilled(t *testing.T) {
 	t.Parallel()
 	b, _ := bustest.OpenNew(t)
 	controller := func(before string) *runlog.Controller {
-		d := &dying{b, before}
+		d := &dying{b, taskqueue.New(b), before}
 		return &runlog.Controller{Log: d, Queue: d, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	}
 	for _, tt := range []struct {
@@ -76,7 +79,7 @@ func TestForkThatIsKilled(t *testing.T) {
 			if err != nil || ok != tt.Message {
 				t.Fatalf("stored %t, want %t: %v", ok, tt.Message, err)
 			}
-			if _, ok, err := b.Queued(ctx, run); ok || err != nil {
+			if _, ok, err := taskqueue.New(b).Queued(ctx, run); ok || err != nil {
 				t.Fatalf("a message is queued: %v", err)
 			}
 			healthy := controller("")
@@ -107,7 +110,7 @@ func TestForkThatIsKilled(t *testing.T) {
 // wantWake wants the wake-up that names an entry, and nothing for 0.
 func wantWake(t *testing.T, b *bus.Bus, run messages.Ref, after uint64) {
 	t.Helper()
-	q, ok, err := b.Queued(bustest.Context(t), run)
+	q, ok, err := taskqueue.New(b).Queued(bustest.Context(t), run)
 	if err != nil || ok != (after != 0) {
 		t.Fatalf("queued %t: %v", ok, err)
 	}

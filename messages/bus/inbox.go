@@ -19,12 +19,12 @@ type Inbox struct {
 	timer *time.Timer
 }
 
-// openInbox makes an inbox with room for so many messages at once; what comes beyond is lost.
-func openInbox(nc *nats.Conn, room int) (*Inbox, error) {
+// OpenInbox makes an inbox with room for so many messages at once; what comes beyond is lost.
+func OpenInbox(nc *nats.Conn, room int) (*Inbox, error) {
 	return OpenInboxAt(nc, nc.NewInbox(), room)
 }
 
-// OpenInboxAt is openInbox for a subject of one's own, or for all below one.
+// OpenInboxAt is OpenInbox for a subject of one's own, or for all below one.
 func OpenInboxAt(nc *nats.Conn, subject string, room int) (*Inbox, error) {
 	msgs := make(chan *nats.Msg, room)
 	sub, err := nc.ChanSubscribe(subject, msgs)
@@ -58,8 +58,8 @@ func (i *Inbox) Close() {
 	_ = i.Sub.Unsubscribe() // fails only when the connection is gone
 }
 
-// drain closes the inbox and returns what had been sent to it until then.
-func (i *Inbox) drain(ctx context.Context) []*nats.Msg {
+// Drain closes the inbox and returns what had been sent to it until then.
+func (i *Inbox) Drain(ctx context.Context) []*nats.Msg {
 	i.timer.Stop()
 	if i.Sub.Drain() == nil {
 		_ = i.nc.FlushWithContext(ctx) // the server has then sent what it ever will

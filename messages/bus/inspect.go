@@ -109,7 +109,7 @@ func (i *Inspector) Wakes(ctx context.Context) (*jetstream.ConsumerInfo, error) 
 		return nil, fmt.Errorf("look at consumer %s: %w", ConsumerWorkers, err)
 	}
 	info := c.CachedInfo()
-	return info, checkConsumer(laneConfig(queue.WakeLane(), cmp.Or(i.want.AckWait, info.Config.AckWait)), info.Config)
+	return info, checkConsumer(LaneConfig(queue.WakeLane(), cmp.Or(i.want.AckWait, info.Config.AckWait)), info.Config)
 }
 
 // Store stores a small message in place of the last one that it, or a dispatcher's look at the storage, stored. ErrNoSpace;

@@ -26,7 +26,7 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 	}
 	err = b.Call(ctx, "CONSUMER.INFO."+stream+"."+consumer, nil, &info)
 	switch {
-	case Refused(err, codeNoConsumer):
+	case Refused(err, CodeNoConsumer):
 		return Lag{}, false, nil
 	case err != nil:
 		return Lag{}, false, fmt.Errorf("look at consumer %s: %w", consumer, err)
@@ -52,7 +52,7 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 // SharedConsumers are the names of the durable consumers that dispatchers share: metrics counts events, ends reacts to the
 // ends of runs, webhooks delivers, traces makes spans, intake queues what tenants publish.
 func SharedConsumers() []string {
-	return []string{ConsumerMetrics, ConsumerEnds, ConsumerWebhooks, ConsumerTraces, consumerIntake}
+	return []string{ConsumerMetrics, ConsumerEnds, ConsumerWebhooks, ConsumerTraces, ConsumerIntake}
 }
 
 // Lags are those of the SharedConsumers, by name, as far as they exist.
@@ -63,7 +63,7 @@ func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
 		switch name {
 		case ConsumerWebhooks:
 			stream = StreamWebhooks
-		case consumerIntake:
+		case ConsumerIntake:
 			stream = StreamIntake
 		}
 		l, ok, err := b.Lag(ctx, stream, name)
@@ -75,24 +75,4 @@ func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
 		}
 	}
 	return lags, nil
-}
-
-// DeadLetters counts those that are kept, of tasks and of webhooks, and all that were ever stored.
-func (b *Bus) DeadLetters(ctx context.Context) (tasks, webhooks int, stored uint64, err error) {
-	var info struct {
-		State struct {
-			Messages int    `json:"messages"`
-			Last     uint64 `json:"last_seq"`
-		} `json:"state"`
-	}
-	if err := b.Call(ctx, "STREAM.INFO."+StreamDead, nil, &info); err != nil {
-		return 0, 0, 0, fmt.Errorf("count dead letters: %w", err)
-	}
-	if info.State.Messages == 0 {
-		return 0, 0, info.State.Last, nil
-	}
-	if webhooks, err = b.pending(ctx, StreamDead, "dead.*.webhook.*.*"); err != nil {
-		return 0, 0, 0, fmt.Errorf("count dead letters: %w", err)
-	}
-	return max(0, info.State.Messages-webhooks), webhooks, info.State.Last, nil
 }

@@ -48,7 +48,7 @@ const (
 const (
 	HoldersPrefix = "lines.places."
 	WaitPrefix    = "lines.wait."
-	intakePrefix  = "intake." // then as the subject of a task: priority, tenant, run
+	IntakePrefix  = "intake." // then as the subject of a task: priority, tenant, run
 )
 
 // The durable consumers that dispatchers share.
@@ -59,7 +59,7 @@ const (
 	ConsumerTraces   = "traces"
 	ConsumerEnds     = "ends"
 	ConsumerWebhooks = "webhooks"
-	consumerIntake   = "intake"
+	ConsumerIntake   = "intake"
 )
 
 // How long the streams keep what they hold.
@@ -151,7 +151,7 @@ func logs(c jetstream.StreamConfig, s Streams) jetstream.StreamConfig {
 func intake(base jetstream.StreamConfig) jetstream.StreamConfig {
 	base.Name, base.Description = StreamIntake, "Tasks that tenants publish, on their way to the queue."
 	for _, p := range []messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow} {
-		base.Subjects = append(base.Subjects, intakePrefix+string(p)+".*.*")
+		base.Subjects = append(base.Subjects, IntakePrefix+string(p)+".*.*")
 	}
 	base.Retention = jetstream.WorkQueuePolicy
 	return base

@@ -72,7 +72,7 @@ func (a *appending) try(ctx context.Context) (uint64, error) {
 	return seq, err
 }
 
-// errStaleLeader means that the stream knew of an entry that it then did not show. It is transient.
+// errStaleLeader means that the stream knew of an entry that it then did not show. It is Transient.
 var errStaleLeader = &jetstream.APIError{
 	Code: 503, Description: "the log has grown and does not show it yet",
 }

@@ -243,7 +243,7 @@ func (o *outbox) Finish(ctx context.Context, e messages.Event) error {
 		return err
 	}
 	m := &nats.Msg{Subject: l.subject, Data: l.body, Header: nats.Header{HeaderMsgID: {l.id}}}
-	trace(m.Header, l.trace)
+	SetTrace(m.Header, l.trace)
 	return o.bus.StoreFirst(ctx, m)
 }
 
@@ -291,7 +291,7 @@ func (o *outbox) drain(ctx context.Context, most int) error {
 			patience = time.Now().Add(o.bus.budget)
 		}
 		first := o.flights[0]
-		if first.state.Load() == failed && !transient(*first.err.Load()) {
+		if first.state.Load() == failed && !Transient(*first.err.Load()) {
 			return fmt.Errorf("publish %s: %w", first.subject, *first.err.Load())
 		}
 		o.mend()

@@ -92,8 +92,14 @@ func (b *Bus) StoreFirst(ctx context.Context, m *nats.Msg) error {
 	return err
 }
 
-// trace sets the header of a trace context, or removes it.
-func trace(h nats.Header, traceparent string) {
+// Confirm publishes a message, such as an ack, and waits until the server has answered it. It asks once.
+func (b *Bus) Confirm(ctx context.Context, m *nats.Msg) error {
+	_, err := b.acks.ask(ctx, m, b.answer)
+	return err
+}
+
+// SetTrace sets the header of a trace context, or removes it.
+func SetTrace(h nats.Header, traceparent string) {
 	if traceparent == "" {
 		delete(h, messages.HeaderTraceparent)
 		return
@@ -104,4 +110,16 @@ func trace(h nats.Header, traceparent string) {
 // Expect makes a publish fail unless the last sequence of its subject is this.
 func Expect(m *nats.Msg, last uint64) {
 	m.Header.Set(headerExpect, strconv.FormatUint(last, 10))
+}
+
+// MaxHeaders is room for what a message carries besides its body; the server counts both.
+const MaxHeaders = 1 << 10
+
+// CheckSize reports whether the server takes a message with such a body.
+func (b *Bus) CheckSize(body []byte) error {
+	if limit := b.nc.MaxPayload() - MaxHeaders; int64(len(body)) > limit {
+		reason := fmt.Sprintf("%d bytes, more than the server takes: raise its max_payload of %d", len(body), b.nc.MaxPayload())
+		return &messages.FieldError{Field: "body", Reason: reason}
+	}
+	return nil
 }

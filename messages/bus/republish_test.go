@@ -57,7 +57,7 @@ func TestRepeatedPublish(t *testing.T) {
 		}
 	}
 	refused("queued")
-	d := pull(t, b, 1)[0]
+	d := bustest.Pull(t, b, 1)[0]
 	refused("in hand")
 	if err := d.Ack(bustest.Context(t)); err != nil {
 		t.Fatal(err)

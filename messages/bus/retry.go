@@ -20,14 +20,14 @@ const (
 	codeNotEnabled   jetstream.ErrorCode = 10076 // JetStream on this server
 	codeNotAllowed   jetstream.ErrorCode = 10039 // JetStream for this account
 	codeIDInFlight   jetstream.ErrorCode = 10158 // another publish with the same id is under way
-	codeNoMessage    jetstream.ErrorCode = 10037
-	codeNotDeleted   jetstream.ErrorCode = 10057 // a message that is to be deleted is not there
-	codeNoStream     jetstream.ErrorCode = 10059
+	CodeNoMessage    jetstream.ErrorCode = 10037
+	CodeNotDeleted   jetstream.ErrorCode = 10057 // a message that is to be deleted is not there
+	CodeNoStream     jetstream.ErrorCode = 10059
 
-	codeNoConsumer     jetstream.ErrorCode = 10014
-	codeMaxConsumers   jetstream.ErrorCode = 10026
-	codeOverlap        jetstream.ErrorCode = 10100 // of the filters of two consumers of a work queue
-	codeConsumerExists jetstream.ErrorCode = 10148 // with other settings
+	CodeNoConsumer     jetstream.ErrorCode = 10014
+	CodeMaxConsumers   jetstream.ErrorCode = 10026
+	CodeOverlap        jetstream.ErrorCode = 10100 // of the filters of two consumers of a work queue
+	CodeConsumerExists jetstream.ErrorCode = 10148 // with other settings
 )
 
 // Waits between attempts.
@@ -70,7 +70,7 @@ func (b *Bus) again(ctx context.Context, try func() error) error {
 	var said error // by the server, unlike a deadline
 	for n := 0; ; n++ {
 		err := try()
-		if err == nil || !transient(err) {
+		if err == nil || !Transient(err) {
 			return err
 		}
 		switch {
@@ -109,8 +109,8 @@ func (b *Bus) rest(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// transient reports whether the same request may succeed later: nobody answered, or the server said so.
-func transient(err error) bool {
+// Transient reports whether the same request may succeed later: nobody answered, or the server said so.
+func Transient(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch api.ErrorCode {
 		case codeLastInFlight, codeIDInFlight, codeNoPeers:

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
 
 // sharing takes events until it is stopped; each comes on the channel.
@@ -181,7 +182,7 @@ func TestDepths(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	depths, err := b.Depths(bustest.Context(t), 1)
+	depths, err := taskqueue.New(b).Depths(bustest.Context(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -112,7 +113,7 @@ func newCourt(t *testing.T, signer bus.SigningKey, keys bus.ControlKeys) *court 
 
 func controllerOf(b *bus.Bus) *runlog.Controller {
 	return &runlog.Controller{
-		Log: b, Queue: b, Events: b, Now: func() time.Time { return time.Now().UTC() }, NewID: func() string { return messages.NewID(time.Now()) },
+		Log: b, Queue: taskqueue.New(b), Events: b, Now: func() time.Time { return time.Now().UTC() }, NewID: func() string { return messages.NewID(time.Now()) },
 	}
 }
 

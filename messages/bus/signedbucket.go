@@ -61,8 +61,8 @@ func (b *Bus) counts(ctx context.Context, in bucket, name string, m Message) boo
 	return false
 }
 
-// newest is the newest revision of a key that counts, and the newest that is stored, from the bucket's leader.
-func (in bucket) newest(ctx context.Context, b *Bus, name string) (m, top Message, ok bool, err error) {
+// Newest is the newest revision of a key that counts, and the newest that is stored, from the bucket's leader.
+func (in bucket) Newest(ctx context.Context, b *Bus, name string) (m, top Message, ok bool, err error) {
 	top, ok, err = b.Get(ctx, in.stream, Lookup{Last: in.Prefix + name})
 	if err != nil || !ok || b.counts(ctx, in, name, top) {
 		return top, top, ok, err
@@ -148,7 +148,7 @@ type unsignedRevision struct {
 // unsignedRevisions looks through the buckets whose revisions are signed.
 func (b *Bus) unsignedRevisions(ctx context.Context, keys ControlKeys) iter.Seq2[unsignedRevision, error] {
 	return func(yield func(unsignedRevision, error) bool) {
-		for _, in := range []bucket{KeysBucket, AgentsBucket, PromptsBucket, quotasBucket} {
+		for _, in := range []bucket{KeysBucket, AgentsBucket, PromptsBucket, QuotasBucket} {
 			for subject, err := range b.Subjects(ctx, in.stream, in.Prefix+">") {
 				if err != nil {
 					yield(unsignedRevision{}, fmt.Errorf("list %s: %w", in.stream, err))

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 )
@@ -35,7 +36,7 @@ func TestForgedRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}
-	if _, err := b.PutQuota(ctx, of, queue.Quota{PerMinute: 5}, "ann", nil); err != nil {
+	if _, err := quotas.New(b).PutQuota(ctx, of, queue.Quota{PerMinute: 5}, "ann", nil); err != nil {
 		t.Fatal(err)
 	}
 	js, err := jetstream.New(nc)
@@ -87,10 +88,10 @@ func TestForgedRevisions(t *testing.T) {
 			if p, err := cat.Prompt(ctx, "hello", 0); err != nil || p.Text != "Be kind." {
 				t.Errorf("prompt %+v, %v", p, err)
 			}
-			if q, _, err := b.Quota(ctx, of); err != nil || q.PerMinute != 5 {
+			if q, _, err := quotas.New(b).Quota(ctx, of); err != nil || q.PerMinute != 5 {
 				t.Errorf("quota %+v, %v", q, err)
 			}
-			if q, _, err := b.Quota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "harbour"}); err != nil || q.Paused == nil {
+			if q, _, err := quotas.New(b).Quota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "harbour"}); err != nil || q.Paused == nil {
 				t.Errorf("what nobody granted is %+v, %v, want a pause", q, err)
 			}
 			if b.IgnoredRevisions() == 0 {

@@ -2,8 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,8 +21,6 @@ const (
 
 	spentTTL   = time.Second // what was read counts as current
 	maxTenants = 4096        // bounds the caches by tenant, which then begin anew
-
-	headerIncrement = "Nats-Incr"
 )
 
 func spendSubject(tenant string, at time.Time) string {
@@ -85,7 +81,7 @@ func (b *Bus) readSpent(ctx context.Context, tenant string, now time.Time) (spen
 		if err != nil || !ok {
 			return s, err
 		}
-		n, err := counted(m.Data)
+		n, err := Counted(m.Data)
 		if err != nil {
 			return s, err
 		}
@@ -94,21 +90,6 @@ func (b *Bus) readSpent(ctx context.Context, tenant string, now time.Time) (spen
 		}
 		at = m.Seq
 	}
-}
-
-// counted reads the value of a counter.
-func counted(data []byte) (int64, error) {
-	var c struct {
-		Value string `json:"val"`
-	}
-	if err := json.Unmarshal(data, &c); err != nil {
-		return 0, fmt.Errorf("read counter: %w", err)
-	}
-	n, err := strconv.ParseInt(c.Value, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read counter: %w", err)
-	}
-	return n, nil
 }
 
 // spent is what a tenant has spent, in nano US dollars.
@@ -166,13 +147,4 @@ func (c *spentCache) add(tenant string, at time.Time, nanos int64) {
 	}
 	s.added = time.Now()
 	c.byTenant[tenant] = s
-}
-
-// hasSpend says what is wrong when the stream is not there: without it no run could be settled.
-func (b *Bus) hasSpend(ctx context.Context) error {
-	err := b.Call(ctx, "STREAM.INFO."+StreamSpend, nil, nil)
-	if Refused(err, codeNoStream) {
-		return errors.New("stream " + StreamSpend + " does not exist: it is created by a dispatcher (is one of this version running?)")
-	}
-	return err
 }

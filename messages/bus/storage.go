@@ -69,7 +69,7 @@ func Unavailable(err error) (why string, ok bool) {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return "the message store did not answer in time", true
 	default:
-		if api, is := errors.AsType[*jetstream.APIError](err); is && transient(api) {
+		if api, is := errors.AsType[*jetstream.APIError](err); is && Transient(api) {
 			return "the message store cannot do this now: " + api.Description, true
 		}
 		return "", false

@@ -36,7 +36,7 @@ const (
 
 	StreamAgents   = "KV_" + BucketAgents
 	StreamPrompts  = "KV_" + BucketPrompts
-	streamQuotas   = "KV_" + BucketQuotas
+	StreamQuotas   = "KV_" + BucketQuotas
 	StreamSessions = "KV_" + BucketSessions
 )
 
@@ -52,7 +52,7 @@ const (
 	defaultAckWait  = 30 * time.Second
 	setupWait       = 5 * time.Second // for one attempt to make all streams of a cluster
 	maxAckPending   = 65_536          // tasks that all workers together may hold; the server's default is 1000
-	maxConsumers    = 1_024           // explicit, for a default may change; TASKS has maxLanes
+	maxConsumers    = 1_024           // explicit, for a default may change; TASKS has MaxLanes
 	maxWatchers     = 100_000         // consumers of EVENTS: one per watcher
 	agentHistory    = 64              // revisions kept; the most that a bucket can
 )
@@ -122,7 +122,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 		Destination: "lanes.{{wildcard(1)}}.{{partition(16,2)}}.{{wildcard(2)}}.{{wildcard(3)}}",
 	}
 	tasks.AllowMsgSchedules, tasks.AllowMsgTTL, tasks.AllowRollup = true, true, true
-	tasks.RePublish, tasks.MaxConsumers = republish(), maxLanes
+	tasks.RePublish, tasks.MaxConsumers = republish(), MaxLanes
 
 	runs.Name, runs.Description = StreamRuns, "The logs of runs."
 	runs.Subjects = []string{"runs.*.*.log"}
@@ -156,7 +156,7 @@ func (s Streams) configs() []jetstream.StreamConfig {
 	prompts.Subjects = []string{"$KV." + BucketPrompts + ".>"}
 
 	quotas := agents
-	quotas.Name, quotas.Description = streamQuotas, "Quotas of tenants, agents and providers."
+	quotas.Name, quotas.Description = StreamQuotas, "Quotas of tenants, agents and providers."
 	quotas.Subjects = []string{"$KV." + BucketQuotas + ".>"}
 
 	return []jetstream.StreamConfig{tasks, runs, events, blobs, dead, agents, prompts, sessions, quotas, batches(base), schedules(base), webhooks(base), spend(base), rates(base), keys(quotas), lines(base), logs(base, s), intake(base), auditStore(base), roster(base)}
@@ -256,7 +256,7 @@ func transform(c jetstream.StreamConfig) string {
 
 // ensureConsumer creates the consumer of wake-ups, or checks the one that exists. In earlier versions it had all tasks.
 func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Duration) error {
-	want := laneConfig(queue.WakeLane(), ackWait)
+	want := LaneConfig(queue.WakeLane(), ackWait)
 	consumer, err := js.Consumer(ctx, StreamTasks, ConsumerWorkers)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumer, err = js.CreateConsumer(ctx, StreamTasks, want)
@@ -292,10 +292,10 @@ func (b *Bus) updateLanes(ctx context.Context, js jetstream.JetStream, ackWait t
 		return err
 	}
 	for _, s := range lanes {
-		if s.ackWait == ackWait || s.Lane.Wakes() {
+		if s.AckWait == ackWait || s.Lane.Wakes() {
 			continue
 		}
-		_, err := js.UpdateConsumer(ctx, StreamTasks, laneConfig(s.Lane, ackWait))
+		_, err := js.UpdateConsumer(ctx, StreamTasks, LaneConfig(s.Lane, ackWait))
 		if err != nil && !errors.Is(err, jetstream.ErrConsumerDoesNotExist) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return fmt.Errorf("update lane %s: %w", s.Lane, err)
 		}

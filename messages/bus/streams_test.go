@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
 
 func TestSetupByManyAtOnce(t *testing.T) {
@@ -91,14 +92,14 @@ func TestSetupRefusesOtherSettings(t *testing.T) {
 
 func TestSetupUpdatesAckWait(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	tasks, err := b.Tasks(bustest.Context(t))
+	tasks, err := taskqueue.New(b).Tasks(bustest.Context(t))
 	if err != nil || tasks.AckWait != 30*time.Second {
 		t.Fatalf("got %v, %v", tasks, err)
 	}
 	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{AckWait: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	if tasks, err = b.Tasks(bustest.Context(t)); err != nil || tasks.AckWait != time.Minute {
+	if tasks, err = taskqueue.New(b).Tasks(bustest.Context(t)); err != nil || tasks.AckWait != time.Minute {
 		t.Errorf("got %v, %v, want 1m", tasks, err)
 	}
 }

@@ -182,7 +182,7 @@ func (t *Tail) open(ctx context.Context, until time.Time) error {
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case !transient(err), !t.opened && time.Since(t.since) > t.Bus.budget:
+	case !Transient(err), !t.opened && time.Since(t.since) > t.Bus.budget:
 		return fmt.Errorf("follow %s: %w", t.Filter, err)
 	}
 	if t.tries&(t.tries-1) == 0 { // the 1st, 2nd, 4th and so on: an outage is no line a second
@@ -192,7 +192,7 @@ func (t *Tail) open(ctx context.Context, until time.Time) error {
 }
 
 func (t *Tail) create(ctx context.Context) error {
-	in, err := openInbox(t.Bus.nc, t.Room)
+	in, err := OpenInbox(t.Bus.nc, t.Room)
 	if err != nil {
 		return err
 	}

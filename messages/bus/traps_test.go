@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 )
 
 // The tests of this file show what the server does that the protocol has to live with.
@@ -19,10 +20,10 @@ func TestAckIsNoFence(t *testing.T) {
 	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{AckWait: 200 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Submit(bustest.Context(t), bustest.NewTask(bustest.Run()), false); err != nil {
+	if _, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(bustest.Run()), false); err != nil {
 		t.Fatal(err)
 	}
-	zombie, owner := pull(t, b, 1)[0], pull(t, b, 1)[0]
+	zombie, owner := bustest.Pull(t, b, 1)[0], bustest.Pull(t, b, 1)[0]
 	if zombie.Seq != owner.Seq || owner.Delivered != 2 {
 		t.Fatalf("got %+v, want the same message again", owner)
 	}
@@ -40,10 +41,10 @@ func TestAckIsNoFence(t *testing.T) {
 // A wake-up must not expect an empty subject, nor have the id of the submit.
 func TestWakeUpWouldBeSwallowed(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	if _, err := b.Submit(bustest.Context(t), bustest.NewTask(bustest.Run()), false); err != nil {
+	if _, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(bustest.Run()), false); err != nil {
 		t.Fatal(err)
 	}
-	ticket := pull(t, b, 1)[0]
+	ticket := bustest.Pull(t, b, 1)[0]
 	js := bustest.NewJetStream(t, nc)
 	_, err := js.Publish(bustest.Context(t), bustest.Run().WakeSubject(), nil, jetstream.WithExpectLastSequenceForSubject(0, bustest.Run().QueuedFilter()))
 	if err == nil {
@@ -53,7 +54,7 @@ func TestWakeUpWouldBeSwallowed(t *testing.T) {
 	if err != nil || !ack.Duplicate {
 		t.Errorf("with the id of the submit: got %+v, %v", ack, err)
 	}
-	if err := b.Wake(bustest.Context(t), bustest.Run(), 5); err != nil { // ours is stored
+	if err := taskqueue.New(b).Wake(bustest.Context(t), bustest.Run(), 5); err != nil { // ours is stored
 		t.Fatal(err)
 	}
 	if err := ticket.Ack(bustest.Context(t)); err != nil {
@@ -72,11 +73,11 @@ func TestHostileSubjectsReachTheConsumerAsTheyCame(t *testing.T) {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
-	for _, d := range pull(t, b, len(subjects)) {
+	for _, d := range bustest.Pull(t, b, len(subjects)) {
 		if _, _, ok := messages.ParseTaskSubject(d.Subject); ok {
 			t.Errorf("%s was taken for a run", d.Subject)
 		}
-		if err := b.DeadLetterRaw(bustest.Context(t), d.Subject, messages.Dead{Subject: d.Subject, Task: d.Data}); err != nil {
+		if err := taskqueue.New(b).DeadLetterRaw(bustest.Context(t), d.Subject, messages.Dead{Subject: d.Subject, Task: d.Data}); err != nil {
 			t.Error(err)
 		}
 		if err := d.Term("not a run"); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	busevents "github.com/longshore-run/longshore/messages/bus/events"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -41,7 +42,7 @@ func openPort(t *testing.T) *port {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-	return &port{t, nc, b, &runlog.Controller{Log: b, Queue: b, Events: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) }}}
+	return &port{t, nc, b, &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Now: now, NewID: func() string { return messages.NewID(time.Now()) }}}
 }
 
 // begin writes the log of a run that was cancelled before it began, and returns its events.

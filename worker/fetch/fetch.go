@@ -13,21 +13,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/lanes"
 )
 
 // Config is fixed for the life of a Fetch. All fields without a default are required.
 type Config struct {
-	Bus     *bus.Bus
+	Queue   *taskqueue.Queue
 	Slots   int           // runs worked at once
 	Look    time.Duration // about how often all lanes are listed, since hints may be lost. Default 3.5 s
-	Caps    *bus.Caps     // weights and pauses of tenants; default: there are none
+	Caps    *quotas.Caps  // weights and pauses of tenants; default: there are none
 	Log     *slog.Logger
-	Held    func() map[queue.Lane]int               // messages in hand by lane; called by any goroutine
-	Discard func(ctx context.Context, q bus.Queued) // dead-letters a message that is in no lane
-	News    func(trials int)                        // called when the number of trials changes, before the newest run may claim; must not block
+	Held    func() map[queue.Lane]int                     // messages in hand by lane; called by any goroutine
+	Discard func(ctx context.Context, q taskqueue.Queued) // dead-letters a message that is in no lane
+	News    func(trials int)                              // called when the number of trials changes, before the newest run may claim; must not block
 }
 
 // Fetch fetches tasks. Safe for concurrent use. Unless documented otherwise, its methods do nothing while no goroutine owns it.
@@ -151,7 +152,7 @@ func (f *Fetch) Given(l queue.Lane, delay time.Duration) {
 
 // Run takes messages from the lanes for free slots until ctx ends, and passes each to deliver with its slot, which must be freed.
 // Deliver must not block. Run returns when no more messages will be delivered.
-func (f *Fetch) Run(ctx context.Context, tasks *bus.Tasks, deliver func(d *bus.Delivery, slot *Slot)) {
+func (f *Fetch) Run(ctx context.Context, tasks *taskqueue.Tasks, deliver func(d *taskqueue.Delivery, slot *Slot)) {
 	var background sync.WaitGroup
 	defer func() { // hints go to one worker only: announce those that came until the end to the others
 		background.Wait()
@@ -161,7 +162,7 @@ func (f *Fetch) Run(ctx context.Context, tasks *bus.Tasks, deliver func(d *bus.D
 	}()
 	listening := make(chan struct{})
 	background.Go(func() {
-		err := f.cfg.Bus.Hints(ctx, f.stored, f.spilled, func() { close(listening) })
+		err := f.cfg.Queue.Hints(ctx, f.stored, f.spilled, func() { close(listening) })
 		if err != nil {
 			f.cfg.Log.WarnContext(ctx, "no hints: tasks are found by looking", "err", err)
 			close(listening)
@@ -188,7 +189,7 @@ func (f *Fetch) Run(ctx context.Context, tasks *bus.Tasks, deliver func(d *bus.D
 }
 
 // take takes a share from a lane.
-func (f *Fetch) take(ctx context.Context, tasks *bus.Tasks, s lanes.Share, deliver func(*bus.Delivery, *Slot)) {
+func (f *Fetch) take(ctx context.Context, tasks *taskqueue.Tasks, s lanes.Share, deliver func(*taskqueue.Delivery, *Slot)) {
 	got, more, newest := 0, false, uint64(0)
 	for d, err := range tasks.Take(ctx, s.Lane, s.N) {
 		if err == nil {
@@ -196,7 +197,7 @@ func (f *Fetch) take(ctx context.Context, tasks *bus.Tasks, s lanes.Share, deliv
 			deliver(d, f.arrived())
 			continue
 		}
-		if more = !errors.Is(err, bus.ErrLanesFull); ctx.Err() == nil { // listing the lanes finds it again when there is room
+		if more = !errors.Is(err, taskqueue.ErrLanesFull); ctx.Err() == nil { // listing the lanes finds it again when there is room
 			f.failed(ctx, s.Lane, err)
 			pause(ctx, takePause)
 		}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/worker/lanes"
 )
@@ -180,7 +180,7 @@ func (f *Fetch) took(s lanes.Share, got int, newest uint64, dry bool) {
 }
 
 // keep announces lanes to other workers and tracks redeliveries until ctx ends.
-func (f *Fetch) keep(ctx context.Context, tasks *bus.Tasks) {
+func (f *Fetch) keep(ctx context.Context, tasks *taskqueue.Tasks) {
 	ticker := time.NewTicker(spillEvery)
 	defer ticker.Stop()
 	var told time.Time
@@ -228,7 +228,7 @@ func (f *Fetch) deadLetter(ctx context.Context) {
 	var unroutable []uint64
 	f.do(func() { unroutable, f.book.unroutable = f.book.unroutable, nil })
 	for _, seq := range unroutable {
-		stray, ok, err := f.cfg.Bus.Unroutable(ctx, seq)
+		stray, ok, err := f.cfg.Queue.Unroutable(ctx, seq)
 		switch {
 		case ok:
 			f.cfg.Discard(ctx, stray)
@@ -240,7 +240,7 @@ func (f *Fetch) deadLetter(ctx context.Context) {
 
 // spill announces owed messages, if any, to all workers. A lane that may not exist is created first, so that workers that miss the
 // announcement find it in the list.
-func (f *Fetch) spill(ctx context.Context, tasks *bus.Tasks) bool {
+func (f *Fetch) spill(ctx context.Context, tasks *taskqueue.Tasks) bool {
 	var owed, unknown []queue.Lane
 	f.do(func() {
 		b := &f.book
@@ -256,7 +256,7 @@ func (f *Fetch) spill(ctx context.Context, tasks *bus.Tasks) bool {
 	if len(owed) == 0 {
 		return false
 	}
-	if err := f.cfg.Bus.Spill(owed); err != nil {
+	if err := f.cfg.Queue.Spill(owed); err != nil {
 		f.cfg.Log.DebugContext(ctx, "tell others of lanes", "err", err)
 	}
 	for _, l := range unknown {
@@ -269,7 +269,7 @@ func (f *Fetch) spill(ctx context.Context, tasks *bus.Tasks) bool {
 
 // failed reports a lane that could not be made or taken from. Its tasks stay in the queue.
 func (f *Fetch) failed(ctx context.Context, l queue.Lane, err error) {
-	if errors.Is(err, bus.ErrLanesFull) {
+	if errors.Is(err, taskqueue.ErrLanesFull) {
 		f.do(func() { f.book.full++ })
 		f.cfg.Log.ErrorContext(ctx, "tasks of a tenant wait for room: raise max_consumers of the stream TASKS", "tenant", l.Tenant, "err", err)
 		return
@@ -280,12 +280,12 @@ func (f *Fetch) failed(ctx context.Context, l queue.Lane, err error) {
 // Repair creates the lanes of messages that have none, because no worker received their hints or the lane was removed. New lanes
 // have the ack wait of the queue.
 func (f *Fetch) Repair(ctx context.Context, ackWait time.Duration) {
-	made, unroutable, err := f.cfg.Bus.RepairLanes(ctx, ackWait)
+	made, unroutable, err := f.cfg.Queue.RepairLanes(ctx, ackWait)
 	for _, stray := range unroutable {
 		f.cfg.Discard(ctx, stray)
 	}
 	switch {
-	case errors.Is(err, bus.ErrLanesFull):
+	case errors.Is(err, taskqueue.ErrLanesFull):
 		f.failed(ctx, queue.Lane{}, err)
 	case err != nil && ctx.Err() == nil:
 		f.cfg.Log.WarnContext(ctx, "look for tasks without a lane", "err", err)
@@ -312,7 +312,7 @@ func (f *Fetch) look(ctx context.Context) {
 
 // list lists all lanes and returns their number.
 func (f *Fetch) list(ctx context.Context) int {
-	all, err := f.cfg.Bus.Lanes(ctx)
+	all, err := f.cfg.Queue.Lanes(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			f.cfg.Log.WarnContext(ctx, "look at the lanes", "err", err)
@@ -375,5 +375,5 @@ func (f *Fetch) grants(since uint64) uint64 {
 func (f *Fetch) leave() error {
 	var all []queue.Lane
 	f.do(func() { all = f.book.order.All() })
-	return f.cfg.Bus.Spill(all)
+	return f.cfg.Queue.Spill(all)
 }

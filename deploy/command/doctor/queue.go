@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -23,7 +24,7 @@ func (s *store) lanes(ctx context.Context) []Finding {
 	const check = "queue"
 	var list *control.LaneList
 	err := s.withBus(ctx, bus.StreamTasks, func(ctx context.Context, b *bus.Bus) (err error) {
-		list, err = b.LaneList(ctx, control.LanesRequest{})
+		list, err = taskqueue.New(b).LaneList(ctx, control.LanesRequest{})
 		return err
 	})
 	switch {

@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -155,7 +156,7 @@ func openLogs(ctx context.Context, environ []string) (*bus.Bus, *runlog.Controll
 		nc.Close()
 		return nil, nil, nil, err
 	}
-	k := &runlog.Controller{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Semaphores: semaphores.New(b), Now: time.Now}
+	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Semaphores: semaphores.New(b), Now: time.Now}
 	return b, k, nc.Close, nil
 }
 
@@ -173,7 +174,7 @@ func (f *runsFlags) find(ctx context.Context, b *bus.Bus, k *runlog.Controller) 
 			continue
 		}
 		group.Go(func() error {
-			why, last, err := k.Stranded(ctx, run, b.Awaited)
+			why, last, err := k.Stranded(ctx, run, taskqueue.New(b).Awaited)
 			if err != nil {
 				return fmt.Errorf("look at run %s: %w", run, err)
 			}
@@ -210,7 +211,7 @@ func repair(ctx context.Context, b *bus.Bus, k *runlog.Controller, list *strande
 	defer again.Stop()
 	for {
 		if time.Since(asked) >= askAgain {
-			if err := b.AskSweep(ctx); err != nil {
+			if err := taskqueue.NewSweeps(b).AskSweep(ctx); err != nil {
 				return fmt.Errorf("ask for a sweep: %w", err)
 			}
 			asked = time.Now()
@@ -219,7 +220,7 @@ func repair(ctx context.Context, b *bus.Bus, k *runlog.Controller, list *strande
 			if s.Repaired {
 				continue
 			}
-			why, _, err := k.Stranded(ctx, messages.Ref{Tenant: s.Tenant, Run: s.ID}, b.Awaited)
+			why, _, err := k.Stranded(ctx, messages.Ref{Tenant: s.Tenant, Run: s.ID}, taskqueue.New(b).Awaited)
 			if err != nil {
 				return fmt.Errorf("look at run %s: %w", s.ID, err)
 			}

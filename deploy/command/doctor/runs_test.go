@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -52,7 +53,7 @@ func openLogs(t *testing.T, url string) *logs {
 		t.Fatal(err)
 	}
 	return &logs{t, b, &runlog.Controller{
-		Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
+		Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID: func() string { return messages.NewID(time.Now()) },
 	}}
 }
@@ -74,7 +75,7 @@ func (l *logs) begin(id string, more ...record.Record) messages.Ref {
 }
 
 // loses is a queue that loses what would wake a run.
-type loses struct{ *bus.Bus }
+type loses struct{ *taskqueue.Queue }
 
 func (loses) Wake(context.Context, messages.Ref, uint64) error { return nil }
 
@@ -93,7 +94,7 @@ func TestStrandedRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.bus.Timer(t.Context(), timed, last.Head.ParkSeq, later); err != nil {
+	if err := taskqueue.New(l.bus).Timer(t.Context(), timed, last.Head.ParkSeq, later); err != nil {
 		t.Fatal(err)
 	}
 	l.begin("lineless", &record.Parked{Reason: queue.ParkSemaphore, Semaphore: queue.TenantSemaphore("default")})
@@ -109,7 +110,7 @@ func TestStrandedRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	losing := *l.controller
-	losing.Queue = loses{l.bus}
+	losing.Queue = loses{taskqueue.New(l.bus)}
 	if _, err := losing.Control(t.Context(), ready, &record.Answered{Park: last.Head.ParkSeq}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,10 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/runs"
 	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -22,7 +23,8 @@ import (
 
 // Config is what Admission works with.
 type Config struct {
-	Bus      *bus.Bus // the queue, and the quotas of tenants with what they use
+	Queue    *taskqueue.Queue
+	Quotas   *quotas.Quotas // of tenants, with what they use
 	Catalog  *catalog.Catalog
 	Workers  *roster.Fleet
 	Runs     *runs.Runs
@@ -92,7 +94,7 @@ func (a *Admission) Accept(ctx context.Context, t *messages.Task, fresh bool) (d
 	if _, err := a.Admit(ctx, admitted); err != nil {
 		return false, err
 	}
-	duplicate, err = a.cfg.Bus.Submit(ctx, t, fresh)
+	duplicate, err = a.cfg.Queue.Submit(ctx, t, fresh)
 	if err == nil && duplicate {
 		err = a.Same(ctx, t.Ref(), t.Fingerprint())
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -23,16 +25,16 @@ func TestAdmission(t *testing.T) {
 	t.Parallel()
 	ctx := bustest.Context(t)
 	b, _ := bustest.OpenNew(t)
-	agents := catalog.New(b)
+	agents, granted, tasks := catalog.New(b), quotas.New(b), taskqueue.New(b)
 	if _, _, err := agents.PutAgent(ctx, messages.BuiltinAgent()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}, queue.Quota{MaxQueued: 1}, "", nil); err != nil {
+	if _, err := granted.PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}, queue.Quota{MaxQueued: 1}, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	found := runs.New(runs.Config{Bus: b, Controller: &runlog.Controller{Log: b}})
+	found := runs.New(runs.Config{Queue: tasks, Controller: &runlog.Controller{Log: b}})
 	a := admission.New(admission.Config{
-		Bus: b, Catalog: agents, Workers: roster.New(b), Runs: found, Webhooks: webhooks.New(webhooks.Config{Runs: found}),
+		Queue: tasks, Quotas: granted, Catalog: agents, Workers: roster.New(b), Runs: found, Webhooks: webhooks.New(webhooks.Config{Runs: found}),
 		Now: time.Now, NewID: func() string { return "made-up" }, Log: slog.New(slog.DiscardHandler),
 	})
 	submit := func(body string) (control.SubmitReply, error) {

@@ -58,7 +58,7 @@ func (a *Admission) answerAdmit(ctx context.Context, req control.AdmitRequest) (
 //
 // When the usage cannot be read the task passes: the workers check rates and spending again.
 func (a *Admission) Admit(ctx context.Context, run messages.Ref) (unlimited bool, err error) {
-	q, err := a.cfg.Bus.Granted(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: run.Tenant})
+	q, err := a.cfg.Quotas.Granted(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: run.Tenant})
 	switch {
 	case err != nil:
 		a.cfg.Log.WarnContext(ctx, "a task passes although its tenant's quota is unknown", "tenant", run.Tenant, "err", err)
@@ -93,7 +93,7 @@ func (a *Admission) withinCost(ctx context.Context, run messages.Ref, q queue.Qu
 	if q.CostPerDay == 0 && q.CostPerMonth == 0 {
 		return nil, nil
 	}
-	today, month, err := a.cfg.Bus.Spent(ctx, run.Tenant, now)
+	today, month, err := a.cfg.Quotas.Spent(ctx, run.Tenant, now)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (a *Admission) withinRate(ctx context.Context, run messages.Ref, q queue.Qu
 	if q.PerMinute == 0 {
 		return nil, nil
 	}
-	n, err := a.cfg.Bus.CountSubmit(ctx, run.Tenant, now)
+	n, err := a.cfg.Quotas.CountSubmit(ctx, run.Tenant, now)
 	if err != nil || n <= q.PerMinute {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (a *Admission) countQueued(ctx context.Context, tenant string, most int) er
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), request.Timeout)
 		defer cancel()
 		began := time.Now()
-		n, err := a.cfg.Bus.TasksOf(ctx, tenant)
+		n, err := a.cfg.Queue.TasksOf(ctx, tenant)
 		n = max(n, a.counts.passed(tenant)) // some of them may be on their way
 		exact := err == nil && n >= most
 		if exact {
@@ -166,7 +166,7 @@ func (a *Admission) countQueued(ctx context.Context, tenant string, most int) er
 
 // WaitingTasks is how many tasks of a tenant wait for a worker.
 func (a *Admission) WaitingTasks(ctx context.Context, tenant string) (int, error) {
-	n, err := a.cfg.Bus.TasksOf(ctx, tenant)
+	n, err := a.cfg.Queue.TasksOf(ctx, tenant)
 	if err != nil || n == 0 {
 		return n, err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/runs"
 	"github.com/longshore-run/longshore/dispatcher/service/webhooks"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/batches"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -25,7 +25,7 @@ import (
 // Config is what Batches works with.
 type Config struct {
 	Store     *batches.Store
-	Bus       *bus.Bus // the queue
+	Queue     *taskqueue.Queue
 	Runs      *runs.Runs
 	Admission *admission.Admission
 	Webhooks  *webhooks.Webhooks
@@ -339,7 +339,7 @@ func (bs *Batches) submitLine(ctx context.Context, l *messages.BatchLine) error 
 	if _, err := bs.cfg.Admission.Admit(ctx, l.Task.Ref()); err != nil {
 		return err
 	}
-	duplicate, err := bs.cfg.Bus.Submit(ctx, &l.Task, false)
+	duplicate, err := bs.cfg.Queue.Submit(ctx, &l.Task, false)
 	if err != nil || !duplicate {
 		return err
 	}

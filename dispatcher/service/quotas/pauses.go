@@ -13,7 +13,7 @@ import (
 )
 
 func (qs *Quotas) pauses(ctx context.Context, _ struct{}) (any, error) {
-	all, err := qs.cfg.Bus.QuotaStates(ctx)
+	all, err := qs.cfg.Stored.QuotaStates(ctx)
 	if err != nil {
 		return nil, err
 	}

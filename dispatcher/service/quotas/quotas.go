@@ -12,8 +12,8 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/admission"
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/catalog"
+	stored "github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/strict"
@@ -21,7 +21,7 @@ import (
 
 // Config is what Quotas works with.
 type Config struct {
-	Bus       *bus.Bus // has the quotas, and what tenants have used
+	Stored    *stored.Quotas // what was granted, and what tenants have used
 	Catalog   *catalog.Catalog
 	Admission *admission.Admission
 	Now       func() time.Time
@@ -48,7 +48,7 @@ func (qs *Quotas) Handlers() request.Handlers {
 }
 
 func (qs *Quotas) quotaList(ctx context.Context, _ struct{}) (any, error) {
-	all, err := qs.cfg.Bus.QuotaStates(ctx)
+	all, err := qs.cfg.Stored.QuotaStates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (qs *Quotas) quotaList(ctx context.Context, _ struct{}) (any, error) {
 }
 
 func (qs *Quotas) quotaGet(ctx context.Context, of queue.QuotaRef) (any, error) {
-	q, revision, err := qs.cfg.Bus.Quota(ctx, of)
+	q, revision, err := qs.cfg.Stored.Quota(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +82,13 @@ func (qs *Quotas) usage(ctx context.Context, tenant string, q queue.Quota) (*con
 	if u.Queued, err = qs.cfg.Admission.WaitingTasks(ctx, tenant); err != nil {
 		return nil, err
 	}
-	if u.Submitted, err = qs.cfg.Bus.Submits(ctx, tenant, now); err != nil {
+	if u.Submitted, err = qs.cfg.Stored.Submits(ctx, tenant, now); err != nil {
 		return nil, err
 	}
 	if q.PerMinute > 0 { // those beyond were refused
 		u.Submitted = min(u.Submitted, q.PerMinute)
 	}
-	if u.CostToday, u.CostThisMonth, err = qs.cfg.Bus.Spent(ctx, tenant, now); err != nil {
+	if u.CostToday, u.CostThisMonth, err = qs.cfg.Stored.Spent(ctx, tenant, now); err != nil {
 		return nil, err
 	}
 	u.CostToday, u.CostThisMonth = messages.RoundCost(u.CostToday), messages.RoundCost(u.CostThisMonth)
@@ -130,7 +130,7 @@ func (qs *Quotas) changeQuota(
 	ctx context.Context, of queue.QuotaRef, by string, ifRevision *uint64, change func(before queue.Quota) (queue.Quota, error),
 ) (any, error) {
 	for range maxQuotaRaces {
-		before, revision, err := qs.cfg.Bus.Quota(ctx, of)
+		before, revision, err := qs.cfg.Stored.Quota(ctx, of)
 		if err != nil {
 			return nil, err
 		}
@@ -146,10 +146,10 @@ func (qs *Quotas) changeQuota(
 			return done, nil
 		}
 		if after == (queue.Quota{}) { // so that it is no longer listed
-			err = qs.cfg.Bus.DeleteQuota(ctx, of, by, &revision)
+			err = qs.cfg.Stored.DeleteQuota(ctx, of, by, &revision)
 		} else {
 			var c control.Change
-			c, err = qs.cfg.Bus.PutQuota(ctx, of, after, by, &revision)
+			c, err = qs.cfg.Stored.PutQuota(ctx, of, after, by, &revision)
 			done.Revision = c.Revision
 		}
 		switch {

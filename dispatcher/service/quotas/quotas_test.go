@@ -12,6 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/quotas"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	stored "github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
 )
@@ -21,7 +22,8 @@ func TestPausesAndQuotasLeaveEachOtherAlone(t *testing.T) {
 	t.Parallel()
 	ctx := bustest.Context(t)
 	b, _ := bustest.OpenNew(t)
-	handlers := quotas.New(quotas.Config{Bus: b, Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Handlers()
+	granted := stored.New(b)
+	handlers := quotas.New(quotas.Config{Stored: granted, Now: time.Now, Log: slog.New(slog.DiscardHandler)}).Handlers()
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "acme"}
 	ask := func(subject string, req any) error {
 		body, err := json.Marshal(req)
@@ -48,14 +50,14 @@ func TestPausesAndQuotasLeaveEachOtherAlone(t *testing.T) {
 	if err := errors.Join(failed...); err != nil {
 		t.Fatal(err)
 	}
-	q, _, err := b.Quota(ctx, of)
+	q, _, err := granted.Quota(ctx, of)
 	if err != nil || q.MaxRunning == 0 || q.Paused == nil || q.Paused.By != "ann" {
 		t.Fatalf("%+v, %v", q, err)
 	}
 	if err := ask(control.SubjectQuotaDelete, control.QuotaDelete{QuotaRef: of}); err != nil {
 		t.Fatal(err)
 	}
-	if q, _, err = b.Quota(ctx, of); err != nil || q.MaxRunning != 0 || q.Paused == nil {
+	if q, _, err = granted.Quota(ctx, of); err != nil || q.MaxRunning != 0 || q.Paused == nil {
 		t.Errorf("after the quota is deleted: %+v, %v", q, err)
 	}
 	var bad *messages.FieldError
@@ -70,7 +72,7 @@ func TestPausesAndQuotasLeaveEachOtherAlone(t *testing.T) {
 	if err := ask(control.SubjectResume, control.PauseRequest{QuotaRef: of}); !errors.As(err, &p) || p.Code != messages.CodeNotFound {
 		t.Errorf("a second resume: %v", err)
 	}
-	if all, err := b.QuotaStates(ctx); err != nil || len(all) != 0 {
+	if all, err := granted.QuotaStates(ctx); err != nil || len(all) != 0 {
 		t.Errorf("left behind: %+v, %v", all, err)
 	}
 }

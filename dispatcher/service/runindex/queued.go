@@ -30,7 +30,7 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 	room := x.cfg.Room.Page()
 	list := control.QueuedList{Runs: []control.RunSummary{}}
 	looked, read, next := 0, 0, uint64(0)
-	for q, err := range x.cfg.Bus.QueuedTasks(ctx, req.Tenant, req.Delayed, req.After, since) {
+	for q, err := range x.cfg.Queue.QueuedTasks(ctx, req.Tenant, req.Delayed, req.After, since) {
 		if err != nil {
 			return nil, err
 		}

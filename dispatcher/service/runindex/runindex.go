@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/dispatcher/service/runs"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 )
 
@@ -28,8 +28,8 @@ type Index interface {
 
 // Config is what RunIndex works with.
 type Config struct {
-	Index Index    // nil: clients read the events themselves
-	Bus   *bus.Bus // the queue
+	Index Index // nil: clients read the events themselves
+	Queue *taskqueue.Queue
 	Runs  *runs.Runs
 	Room  request.Room
 	Log   *slog.Logger

@@ -52,7 +52,7 @@ func (rs *Runs) cancelWith(ctx context.Context, ref messages.Ref, ask *record.Ca
 		case err != nil:
 			return nil, err
 		}
-		if err := rs.cfg.Bus.Nudge(ctx, ref); err != nil {
+		if err := rs.cfg.Queue.Nudge(ctx, ref); err != nil {
 			rs.cfg.Log.DebugContext(ctx, "nudge", "task_id", ref.Run, "err", err) // a hint: the heartbeat sees it too
 		}
 		return rs.StatusOf(ctx, ref, record.Entry{Head: head})
@@ -78,7 +78,7 @@ func (rs *Runs) cancelQueued(ctx context.Context, ref messages.Ref, ask *record.
 	if err := rs.cfg.Controller.Settle(ctx, ref); err != nil {
 		return nil, err // recorded; the ticket settles it as well
 	}
-	if err := rs.cfg.Bus.Unqueue(ctx, ref); err != nil {
+	if err := rs.cfg.Queue.Unqueue(ctx, ref); err != nil {
 		rs.cfg.Log.DebugContext(ctx, "unqueue", "task_id", ref.Run, "err", err) // a worker will find the run ended
 	}
 	return rs.StatusOf(ctx, ref, last)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/bus/webhooks"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -21,7 +21,7 @@ import (
 
 // Config is what Runs works with.
 type Config struct {
-	Bus        *bus.Bus // the queue
+	Queue      *taskqueue.Queue
 	Controller *runlog.Controller
 	Webhooks   *webhooks.Queue
 	Logs       *logentries.Store
@@ -80,7 +80,7 @@ type Queued struct {
 
 // queued looks for a run's start ticket in the queue, and then among those that wait for their time.
 func (rs *Runs) queued(ctx context.Context, ref messages.Ref) (Queued, bool, error) {
-	q, ok, err := rs.cfg.Bus.Queued(ctx, ref)
+	q, ok, err := rs.cfg.Queue.Queued(ctx, ref)
 	if err != nil {
 		return Queued{}, false, err
 	}
@@ -88,7 +88,7 @@ func (rs *Runs) queued(ctx context.Context, ref messages.Ref) (Queued, bool, err
 		p, _, ok := messages.ParseTaskSubject(q.Subject)
 		return Queued{Priority: p, Body: q.Body, At: q.At}, ok && !p.Wakes(), nil
 	}
-	q, ok, err = rs.cfg.Bus.Delayed(ctx, ref)
+	q, ok, err = rs.cfg.Queue.Delayed(ctx, ref)
 	if err != nil || !ok {
 		return Queued{}, false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/runs"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/runlog"
 )
@@ -18,9 +19,10 @@ func TestAQueuedRunIsCancelled(t *testing.T) {
 	t.Parallel()
 	ctx := bustest.Context(t)
 	b, nc := bustest.OpenNew(t)
+	tasks := taskqueue.New(b)
 	found := runs.New(runs.Config{
-		Bus: b, Room: nc.MaxPayload, Log: slog.New(slog.DiscardHandler),
-		Controller: &runlog.Controller{Log: b, Queue: b, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
+		Queue: tasks, Room: nc.MaxPayload, Log: slog.New(slog.DiscardHandler),
+		Controller: &runlog.Controller{Log: b, Queue: tasks, Events: b, Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }},
 	})
 	run := bustest.Run()
 	if _, _, err := found.Find(ctx, run); !errors.Is(err, runlog.ErrNotFound) {
@@ -30,7 +32,7 @@ func TestAQueuedRunIsCancelled(t *testing.T) {
 		t.Fatalf("a cancel of an unknown run: %v", err)
 	}
 	task := bustest.NewTask(run)
-	if _, err := b.Submit(ctx, task, false); err != nil {
+	if _, err := tasks.Submit(ctx, task, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, q, err := found.Find(ctx, run); err != nil || q == nil || q.Priority != task.Priority || q.Later != nil {
@@ -53,7 +55,7 @@ func TestAQueuedRunIsCancelled(t *testing.T) {
 	if got, err := found.Task(ctx, run, true); err != nil || got.Fingerprint() != task.Fingerprint() {
 		t.Errorf("the task: %+v, %v", got, err)
 	}
-	if tasks, err := b.TasksOf(ctx, run.Tenant); tasks != 0 || err != nil {
+	if tasks, err := tasks.TasksOf(ctx, run.Tenant); tasks != 0 || err != nil {
 		t.Errorf("%d tasks are left in the queue: %v", tasks, err)
 	}
 	if err := found.Cancel(ctx, run, "again"); !errors.Is(err, runlog.ErrEnded) {

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/dispatcher/service/runs"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
@@ -23,7 +23,7 @@ import (
 
 // Config is what Why works with.
 type Config struct {
-	Bus        *bus.Bus // has the quotas
+	Quotas     *quotas.Quotas
 	Controller *runlog.Controller
 	Workers    *roster.Fleet
 	Sessions   *sessions.Store
@@ -112,7 +112,7 @@ func (w *Why) whyQueued(ctx context.Context, y *control.Why, ref messages.Ref, q
 }
 
 func (w *Why) pausedThing(ctx context.Context, of queue.QuotaRef) (*control.PausedThing, error) {
-	q, _, err := w.cfg.Bus.Quota(ctx, of)
+	q, _, err := w.cfg.Quotas.Quota(ctx, of)
 	if err != nil || q.Paused == nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (w *Why) whySemaphore(ctx context.Context, y *control.Why, ref messages.Ref
 	var paused *queue.Pause // of what the semaphore belongs to: no run is given a permit meanwhile
 	what := "concurrency key " + name[strings.LastIndexByte(name, '.')+1:]
 	if of, ok := queue.QuotaOfSemaphore(name); ok {
-		q, _, err := w.cfg.Bus.Quota(ctx, of)
+		q, _, err := w.cfg.Quotas.Quota(ctx, of)
 		if err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/longshore-run/longshore/dispatcher/service/request"
 	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/roster"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -18,7 +18,7 @@ import (
 // Config is what Workers works with.
 type Config struct {
 	Fleet *roster.Fleet
-	Bus   *bus.Bus // has the lanes
+	Queue *taskqueue.Queue // has the lanes
 	Log   *slog.Logger
 }
 
@@ -94,5 +94,5 @@ func (ws *Workers) lanes(ctx context.Context, req control.LanesRequest) (any, er
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	return ws.cfg.Bus.LaneList(ctx, req)
+	return ws.cfg.Queue.LaneList(ctx, req)
 }

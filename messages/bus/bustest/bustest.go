@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/record"
 )
 
@@ -188,4 +190,69 @@ func LogOf(t *testing.T, b *bus.Bus, run messages.Ref, rs ...record.Record) {
 	if _, err := b.Append(Context(t), run, 0, record.Entry{Head: h, Records: append([]record.Record{begin, &record.Claimed{Claim: "k", Ticket: 1}}, rs...)}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Pull takes n deliveries, from whatever lanes they are in.
+func Pull(tb testing.TB, b *bus.Bus, n int) []*taskqueue.Delivery {
+	tb.Helper()
+	tasks := Tasks(tb, b)
+	var got []*taskqueue.Delivery
+	for ctx := Context(tb); len(got) < n; {
+		if _, _, err := taskqueue.New(b).RepairLanes(ctx, tasks.AckWait); err != nil {
+			tb.Fatal(err)
+		}
+		lanes, err := b.Lanes(ctx)
+		if err != nil {
+			tb.Fatalf("got %d deliveries, want %d: %v", len(got), n, err)
+		}
+		for _, l := range lanes {
+			if len(got) < n {
+				got = slices.AppendSeq(got, Values(tb, tasks.Take(ctx, l.Lane, n-len(got))))
+			}
+		}
+	}
+	return got
+}
+
+// Tasks are those that workers share.
+func Tasks(tb testing.TB, b *bus.Bus) *taskqueue.Tasks {
+	tb.Helper()
+	tasks, err := taskqueue.New(b).Tasks(Context(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return tasks
+}
+
+// Reopen is another process on the same streams.
+func Reopen(t *testing.T, nc *nats.Conn) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), nc, bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Hand publishes to INTAKE, as what a tenant publishes comes there, and returns the acknowledgement.
+func Hand(t *testing.T, nc *nats.Conn, subject, body string, header nats.Header) jetstream.PubAck {
+	t.Helper()
+	var answer *nats.Msg
+	for ctx := Context(t); answer == nil; { // a cluster that has no leader does not answer
+		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
+		answer, _ = nc.RequestMsgWithContext(attempt, &nats.Msg{Subject: subject, Data: []byte(body), Header: header})
+		cancel()
+		if ctx.Err() != nil {
+			t.Fatal("no answer to " + subject)
+		}
+	}
+	var ack struct {
+		jetstream.PubAck
+
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &ack); err != nil || ack.Error != nil || ack.Stream != bus.StreamIntake {
+		t.Fatalf("%s: %s", subject, answer.Data)
+	}
+	return ack.PubAck
 }

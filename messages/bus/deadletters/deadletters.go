@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/messages/strict"
 )
@@ -21,7 +22,7 @@ func (st *Store) PutWebhook(ctx context.Context, j *messages.WebhookJob, d messa
 	if err := j.Check(); err != nil {
 		return err
 	}
-	return st.bus.PutDead(ctx, j.DeadSubject(), d)
+	return taskqueue.New(st.bus).PutDead(ctx, j.DeadSubject(), d)
 }
 
 // Letter is a dead letter as the stream has it.

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/logentries"
+	"github.com/longshore-run/longshore/messages/bus/retention"
 	"github.com/longshore-run/longshore/messages/logentry"
 )
 
@@ -214,7 +215,7 @@ func TestPurgeRemovesLogEntries(t *testing.T) {
 	other := messages.Ref{Tenant: "acme", Run: "other"}
 	storeLogs(t, nc, bustest.Run(), logEntry(t, bustest.Run(), "a"))
 	storeLogs(t, nc, other, logEntry(t, other, "b"))
-	if err := b.Purge(bustest.Context(t), bustest.Run()); err != nil {
+	if err := retention.New(b).Purge(bustest.Context(t), bustest.Run()); err != nil {
 		t.Fatal(err)
 	}
 	if got := said(t, b, bustest.Run(), logentries.Query{}); got != nil {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -21,7 +23,7 @@ import (
 
 func TestLineJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	k := &runlog.Controller{Log: b, Queue: b, Events: b, Semaphores: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Semaphores: semaphores.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	line := queue.KeySemaphore("t", "deploy")
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -115,10 +117,10 @@ func TestLineRefuses(t *testing.T) {
 
 func TestCaps(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	ctx, caps := bustest.Context(t), b.NewCaps(time.Hour)
+	ctx, caps := bustest.Context(t), quotas.New(b).NewCaps(time.Hour)
 	grant := func(q queue.Quota) (wider []string) {
 		t.Helper()
-		if _, err := b.PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "t"}, q, "ann", nil); err != nil {
+		if _, err := quotas.New(b).PutQuota(ctx, queue.QuotaRef{Kind: queue.QuotaTenant, Name: "t"}, q, "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 		wider, err := caps.Load(ctx)
@@ -154,11 +156,11 @@ func TestCaps(t *testing.T) {
 // A look that takes long does not keep the caps from being followed, and one that failed is done again.
 func TestCapsAreFollowedDuringALook(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	ctx, caps := bustest.Context(t), b.NewCaps(5*time.Millisecond)
+	ctx, caps := bustest.Context(t), quotas.New(b).NewCaps(5*time.Millisecond)
 	of := queue.QuotaRef{Kind: queue.QuotaTenant, Name: "t"}
 	grant := func(q queue.Quota) {
 		t.Helper()
-		if _, err := b.PutQuota(ctx, of, q, "ann", nil); err != nil {
+		if _, err := quotas.New(b).PutQuota(ctx, of, q, "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

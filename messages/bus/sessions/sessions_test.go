@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus/bustest"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
+	"github.com/longshore-run/longshore/messages/bus/taskqueue"
 	"github.com/longshore-run/longshore/messages/queue"
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
@@ -20,7 +21,7 @@ import (
 
 func TestSessionJoinedByMany(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	k := &runlog.Controller{Log: b, Queue: b, Events: b, Sessions: sessions.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
+	k := &runlog.Controller{Log: b, Queue: taskqueue.New(b), Events: b, Sessions: sessions.New(b), Now: time.Now, NewID: func() string { return messages.NewID(time.Now()) }}
 	var all sync.WaitGroup
 	turns := make(chan string, 20)
 	for i := range 20 {

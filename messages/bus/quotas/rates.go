@@ -1,0 +1,93 @@
+package quotas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+const (
+	rateWait = 2 * time.Second
+
+	secondsAMinute = 60
+
+	kindSubmits = "submits"
+	kindStarts  = "starts"
+)
+
+// Bounds of the search for a minute in which a task may begin.
+const (
+	maxTurnTries = 12
+	maxTurnAhead = 60 // minutes
+)
+
+func rateSubject(tenant, kind string, minute int64) string {
+	return "rates." + tenant + "." + kind + "." + strconv.FormatInt(minute, 10)
+}
+
+func minuteOf(t time.Time) int64 { return t.Unix() / secondsAMinute }
+
+// CountSubmit counts a submit of the tenant in the minute of now, and returns which one it is. It is tried once: an error
+// says that nobody may have counted it.
+func (qs *Quotas) CountSubmit(ctx context.Context, tenant string, now time.Time) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rateWait)
+	defer cancel()
+	return qs.bus.Increment(ctx, rateSubject(tenant, kindSubmits, minuteOf(now)))
+}
+
+// Submits is how many were counted in the minute of now.
+func (qs *Quotas) Submits(ctx context.Context, tenant string, now time.Time) (int, error) {
+	m, ok, err := qs.bus.Get(ctx, bus.StreamRates, bus.Lookup{Last: rateSubject(tenant, kindSubmits, minuteOf(now))})
+	if err != nil || !ok {
+		return 0, err
+	}
+	n, err := bus.Counted(m.Data)
+	return int(n), err
+}
+
+// Spent is what the model calls of a tenant have cost in the day and month of now, as Bus.Spent says.
+func (qs *Quotas) Spent(ctx context.Context, tenant string, now time.Time) (today, month float64, err error) {
+	return qs.bus.Spent(ctx, tenant, now)
+}
+
+// Turn says when a task of a tenant that may begin perMinute tasks in a minute may begin; the zero time: now. The task was
+// published at a time by the clock of the stream. Not sure: no place was found within an hour, and it must ask again then,
+// as one that was published then.
+//
+// A task has its turn in the minute in which it was published, as if it had been counted then. When more were published in
+// that minute, it takes a place in the first minute from now on that has one; that place is its own.
+func (qs *Quotas) Turn(ctx context.Context, tenant string, perMinute int, published, now time.Time) (at time.Time, sure bool, err error) {
+	if !strict.ValidToken(tenant) || perMinute < 1 {
+		return at, false, errors.New("take a turn: of no tenant, or of none")
+	}
+	this := minuteOf(now)
+	minute, last := min(minuteOf(published), this), this+maxTurnAhead
+	for range maxTurnTries {
+		var n int
+		err := qs.bus.Retry(ctx, func(ctx context.Context) (err error) {
+			n, err = qs.bus.Increment(ctx, rateSubject(tenant, kindStarts, minute))
+			return err
+		})
+		switch {
+		case err != nil:
+			return at, false, fmt.Errorf("take a turn of tenant %s: %w", tenant, err)
+		case n <= perMinute && minute <= this:
+			return at, true, nil
+		case n <= perMinute:
+			return time.Unix(minute*secondsAMinute, 0).UTC(), true, nil
+		case minute < this:
+			minute = this
+			continue
+		}
+		// Those that found no place here before it are ahead of it.
+		if minute += int64((n - 1) / perMinute); minute > last {
+			break
+		}
+	}
+	return time.Unix(last*secondsAMinute, 0).UTC(), false, nil
+}

@@ -1,0 +1,111 @@
+package quotas_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/bus/bustest"
+	"github.com/longshore-run/longshore/messages/bus/quotas"
+)
+
+func TestTurns(t *testing.T) {
+	b, _ := bustest.OpenNew(t)
+	minute := time.Now().UTC().Truncate(time.Minute)
+	now := minute.Add(30 * time.Second)
+	turn := func(published time.Time) (minutes int, sure bool) {
+		t.Helper()
+		at, sure, err := quotas.New(b).Turn(t.Context(), "acme", 2, published, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at.IsZero() {
+			return 0, sure
+		}
+		return int(at.Sub(minute) / time.Minute), sure
+	}
+	want := []int{0, 0, 1, 1, 2, 2, 3, 3}
+	for i, w := range want {
+		if got, sure := turn(now); got != w || !sure {
+			t.Errorf("task %d may begin in minute %d (sure: %t), want %d", i, got, sure, w)
+		}
+	}
+	// One that waited in the queue is counted in the minute in which it was published.
+	if got, _ := turn(now.Add(-10 * time.Minute)); got != 0 {
+		t.Errorf("a task of ten minutes ago may begin in minute %d", got)
+	}
+	if got, _ := turn(now.Add(-10 * time.Minute)); got != 0 {
+		t.Errorf("the second task of ten minutes ago may begin in minute %d", got)
+	}
+	if got, _ := turn(now.Add(-10 * time.Minute)); got < 4 {
+		t.Errorf("the third task of ten minutes ago may begin in minute %d, which is full", got)
+	}
+	// The clock of the stream may be ahead.
+	if got, _ := turn(now.Add(time.Hour)); got < 4 {
+		t.Errorf("a task of the future may begin in minute %d, which is full", got)
+	}
+}
+
+// However many there are, and whoever asks, no minute gets more than its share, until there is no place within an hour.
+func TestTurnsOfAFlood(t *testing.T) {
+	b, nc := bustest.OpenNew(t)
+	other := bustest.Reopen(t, nc)
+	now := time.Now().UTC()
+	var (
+		wg       sync.WaitGroup
+		mu       sync.Mutex
+		places   = map[time.Time]int{}
+		unsure   int
+		furthest time.Time
+	)
+	for _, asked := range []*bus.Bus{b, other} {
+		wg.Go(func() {
+			for range 150 {
+				at, sure, err := quotas.New(asked).Turn(t.Context(), "acme", 3, now, now)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if sure {
+					places[at]++
+				} else {
+					unsure++
+				}
+				if at.After(furthest) {
+					furthest = at
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for at, n := range places {
+		if n > 3 {
+			t.Errorf("%d tasks begin at %s", n, at)
+		}
+	}
+	if unsure == 0 || len(places) < 40 || furthest.Sub(now) > time.Hour+time.Minute {
+		t.Errorf("%d minutes are in use, %d tasks must ask again, the furthest at %s", len(places), unsure, furthest)
+	}
+}
+
+func TestSubmitsAreCountedByMinute(t *testing.T) {
+	b, _ := bustest.OpenNew(t)
+	now := time.Now().UTC()
+	for want := 1; want <= 3; want++ {
+		if n, err := quotas.New(b).CountSubmit(t.Context(), "acme", now); n != want || err != nil {
+			t.Errorf("got %d, %v, want %d", n, err, want)
+		}
+	}
+	if n, err := quotas.New(b).CountSubmit(t.Context(), "acme", now.Add(time.Minute)); n != 1 || err != nil {
+		t.Errorf("the next minute begins with %d, %v", n, err)
+	}
+	if n, err := quotas.New(b).Submits(t.Context(), "acme", now); n != 3 || err != nil {
+		t.Errorf("got %d, %v", n, err)
+	}
+	if n, err := quotas.New(b).Submits(t.Context(), "nobody", now); n != 0 || err != nil {
+		t.Errorf("of nobody: got %d, %v", n, err)
+	}
+}

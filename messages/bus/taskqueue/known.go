@@ -1,0 +1,18 @@
+package taskqueue
+
+import (
+	"context"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+)
+
+// known reports whether a run of this id has begun, as far back as events are kept.
+func (tq *Queue) known(ctx context.Context, run messages.Ref) (bool, error) {
+	return tq.bus.Has(ctx, bus.StreamEvents, run.EventSubject(messages.EventRunQueued))
+}
+
+// waits reports whether a task of this id waits for its time.
+func (tq *Queue) waits(ctx context.Context, run messages.Ref) (bool, error) {
+	return tq.bus.Has(ctx, bus.StreamTasks, run.DelaySubject())
+}

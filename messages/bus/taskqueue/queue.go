@@ -1,0 +1,126 @@
+// Package taskqueue is the queue of tasks: lanes, the workers' deliveries, wake-ups, timers and what stands beside them.
+package taskqueue
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/bus"
+	"github.com/longshore-run/longshore/messages/runlog"
+	"github.com/longshore-run/longshore/messages/strict"
+)
+
+// Queue has the tasks that wait for workers, and the messages by which their runs go on. Safe for concurrent use.
+type Queue struct{ bus *bus.Bus }
+
+// New returns the queue that a bus holds.
+func New(b *bus.Bus) *Queue { return &Queue{bus: b} }
+
+var _ runlog.Queue = (*Queue)(nil)
+
+// Wake implements runlog.Queue. It never expects an empty subject: the wake-up must be stored although the ticket
+// that parked is still there.
+func (tq *Queue) Wake(ctx context.Context, run messages.Ref, after uint64) error {
+	if err := run.Check(); err != nil {
+		return err
+	}
+	body, err := json.Marshal(messages.Wake{After: after})
+	if err != nil {
+		return fmt.Errorf("encode wake-up: %w", err)
+	}
+	id := run.MsgID() + "." + strconv.FormatUint(after, 10)
+	_, err = tq.bus.Store(ctx, &nats.Msg{Subject: run.WakeSubject(), Header: nats.Header{bus.HeaderMsgID: {id}}, Data: body})
+	return err
+}
+
+// Timer implements runlog.Queue.
+func (tq *Queue) Timer(ctx context.Context, run messages.Ref, park uint64, at time.Time) error {
+	w := messages.Wake{After: park, Errand: messages.ErrandTimer}
+	return tq.schedule(ctx, run, run.TimerSubject(park), at, w)
+}
+
+// CancelTimer removes the timer of a park, if it has not fired.
+func (tq *Queue) CancelTimer(ctx context.Context, run messages.Ref, park uint64) error {
+	if err := run.Check(); err != nil {
+		return err
+	}
+	return tq.bus.Clear(ctx, bus.StreamTasks, run.TimerSubject(park))
+}
+
+// Net implements runlog.Queue.
+func (tq *Queue) Net(ctx context.Context, run messages.Ref, control string, at time.Time) error {
+	if !strict.ValidToken(control) {
+		return &messages.FieldError{Field: "control", Reason: "must be a token"}
+	}
+	return tq.schedule(ctx, run, run.NetSubject(control), at, messages.Wake{Errand: messages.ErrandNet})
+}
+
+// schedule publishes an errand at a time, once per subject.
+func (tq *Queue) schedule(ctx context.Context, run messages.Ref, subject string, at time.Time, w messages.Wake) error {
+	if err := run.Check(); err != nil {
+		return err
+	}
+	body, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("encode errand: %w", err)
+	}
+	return tq.bus.StoreFirst(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{
+		bus.HeaderSchedule:   {"@at " + at.UTC().Format(time.RFC3339Nano)},
+		bus.HeaderScheduleTo: {run.WakeSubject()},
+	}})
+}
+
+// Holds implements runlog.Queue; the stream's leader answers.
+func (tq *Queue) Holds(ctx context.Context, ticket uint64) (bool, error) {
+	if ticket == 0 {
+		return false, nil
+	}
+	_, ok, err := tq.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Seq: ticket})
+	return ok, err
+}
+
+// DeadLetter implements runlog.Queue. A letter with a ticket is one of its own beside that of the run.
+func (tq *Queue) DeadLetter(ctx context.Context, run messages.Ref, agent string, d messages.Dead) error {
+	if err := run.Check(); err != nil {
+		return err
+	}
+	if !strict.ValidToken(agent) {
+		agent = "_"
+	}
+	if d.Ticket != 0 {
+		return tq.PutDead(ctx, run.DeadTicketSubject(agent, d.Ticket), d)
+	}
+	return tq.PutDead(ctx, run.DeadSubject(agent), d)
+}
+
+// DeadLetterRaw publishes a message of TASKS to the dead letters whose subject is not that of a run; one letter per message, which
+// is d.Ticket.
+func (tq *Queue) DeadLetterRaw(ctx context.Context, subject string, d messages.Dead) error {
+	sum := sha256.Sum256([]byte(subject + "\x00" + strconv.FormatUint(d.Ticket, 10)))
+	return tq.PutDead(ctx, "dead._._."+hex.EncodeToString(sum[:]), d)
+}
+
+// PutDead stores a dead letter unless its subject has one. The reason is kept even when the task is too large to be.
+func (tq *Queue) PutDead(ctx context.Context, subject string, d messages.Dead) error {
+	body, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("encode dead letter: %w", err)
+	}
+	if err := tq.bus.CheckSize(body); err != nil {
+		// In base64 the task is larger than it was when it came. The reason must not be lost with it.
+		tq.bus.Log().WarnContext(ctx, "dead letter without its task", "subject", d.Subject, "bytes", len(d.Task), "err", err)
+		d.Task = nil
+		if body, err = json.Marshal(d); err != nil {
+			return fmt.Errorf("encode dead letter: %w", err)
+		}
+	}
+	return tq.bus.StoreFirst(ctx, &nats.Msg{Subject: subject, Header: nats.Header{}, Data: body})
+}
