@@ -1,6 +1,7 @@
 package messages_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -58,7 +59,7 @@ func TestDefinitionValidate(t *testing.T) {
 		"retries of no tool":    {func(d *messages.Definition) { d.ToolRetries = map[string]int{"x": 1} }, "toolRetries.x", "is none of the agent's tools"},
 		"many retries":          {func(d *messages.Definition) { d.ToolRetries = map[string]int{"read_file": 11} }, "toolRetries.read_file", "must be 0 to 10"},
 		"a grant of nothing":    {func(d *messages.Definition) { d.Grants.Hosts = []string{"a", ""} }, "grants.hosts[1]", "is empty"},
-		"a long grant":          {func(d *messages.Definition) { d.Grants.Databases = []string{long} }, "grants.databases[0]", "larger than 256 bytes"},
+		"a long grant":          {func(d *messages.Definition) { d.Grants.Methods = []string{long} }, "grants.methods[0]", "larger than 256 bytes"},
 		"many grants":           {func(d *messages.Definition) { d.Grants.Credentials = make([]string, 257) }, "grants.credentials", "more than 256"},
 		"a small method":        {func(d *messages.Definition) { d.Grants.Methods = []string{"get"} }, "grants.methods[0]", "must be a method in capitals, such as GET"},
 		"a key for all":         {func(d *messages.Definition) { d.Grants.KV = "fleet" }, "grants.kv", "must be run, session or tenant"},
@@ -112,5 +113,21 @@ func TestDefinitionsThatAreValid(t *testing.T) {
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// An empty list of grants leaves nothing and stays one on the wire; an absent one leaves everything.
+func TestEmptyGrantsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	data, err := json.Marshal(messages.Grants{Hosts: []string{}})
+	if err != nil || string(data) != `{"hosts":[]}` {
+		t.Fatalf("%s, %v", data, err)
+	}
+	var g messages.Grants
+	if err := json.Unmarshal(data, &g); err != nil {
+		t.Fatal(err)
+	}
+	if messages.Leaves(g.Hosts, "a.example") || !messages.Leaves(g.Methods, "GET") || messages.Leaves([]string{"a"}, "b") {
+		t.Errorf("%+v leaves something else", g)
 	}
 }

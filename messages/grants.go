@@ -15,8 +15,6 @@ type Grants struct {
 	Hosts       []string `json:"hosts,omitzero"`       // that tools may call over HTTP: "api.example.com", "*.example.com", either with a port
 	Methods     []string `json:"methods,omitzero"`     // of HTTP, in capitals
 	Credentials []string `json:"credentials,omitzero"` // names of the operator's credentials
-	Databases   []string `json:"databases,omitzero"`   // names of the operator's databases
-	Writable    []string `json:"writable,omitzero"`    // databases that may be written, where the operator lets them be
 	KV          string   `json:"kv,omitempty"`         // who shares what tools keep under a key: KVRun (default), KVSession or KVTenant
 }
 
@@ -50,7 +48,7 @@ func (g *Grants) check() error {
 		field string
 		names []string
 	}{
-		{"hosts", g.Hosts}, {"methods", g.Methods}, {"credentials", g.Credentials}, {"databases", g.Databases}, {"writable", g.Writable},
+		{"hosts", g.Hosts}, {"methods", g.Methods}, {"credentials", g.Credentials},
 	} {
 		if len(list.names) > maxGrants {
 			return &FieldError{Field: "grants." + list.field, Reason: fmt.Sprintf("more than %d", maxGrants)}
