@@ -92,27 +92,18 @@ func (x *policyWork) judge(rules *policy.Rules, s *agent.State, c *agent.OpenCal
 // withheld stands where a rule has blocked a text.
 const withheld = "[withheld by policy]"
 
-// text applies the rules of a point to blocks. What was blocked is replaced as a whole, with the finding that says so.
-func (x *policyWork) text(s *agent.State, at messages.PolicyPoint, c messages.ToolCall, in []messages.Block) (out []messages.Block, rs []record.Record, blocked *policy.Finding) {
-	rules := x.of(s.Agent)
-	if rules == nil {
-		return in, nil, nil
-	}
-	out = slices.Clone(in)
-	for i := range out {
-		text, found, stop := rules.Text(at, c.Name, out[i].Text)
-		for _, f := range found {
-			rs = append(rs, &record.PolicyApplied{
-				Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Step: s.Step,
-				StepID: s.StepID(c.ID), Tool: c.Name, Call: c.ID,
-			})
+// applied is the records of findings in a reply, or about one of its calls or the result of one. A finding is recorded once.
+func (x *policyWork) applied(s *agent.State, c messages.ToolCall, found []policy.Finding) (rs []record.Record) {
+	for i, f := range found {
+		if slices.Index(found, f) != i {
+			continue
 		}
-		if stop {
-			return messages.TextContent(withheld), rs, &found[len(found)-1]
-		}
-		out[i].Text = text
+		rs = append(rs, &record.PolicyApplied{
+			Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Step: s.Step,
+			StepID: s.StepID(c.ID), Tool: x.cfg.Redact(c.Name), Call: c.ID,
+		})
 	}
-	return out, rs, nil
+	return rs
 }
 
 // reply applies the rules to what a model wrote. The calls of a reply are judged when they are about to be made; what rules take
@@ -122,11 +113,24 @@ func (x *policyWork) reply(s *agent.State, m *messages.Message) (rs []record.Rec
 	if rules == nil {
 		return nil
 	}
-	out, rs, blocked := x.text(s, messages.PolicyReply, messages.ToolCall{}, m.Content)
-	m.Content = out
-	if blocked != nil {
-		return rs
+	var told []policy.Finding
+	m.Content = slices.Clone(m.Content)
+	for i := range m.Content {
+		text, found, blocked := rules.Text(messages.PolicyReply, "", m.Content[i].Text)
+		told = append(told, found...)
+		if blocked {
+			m.Content = messages.TextContent(withheld)
+			break
+		}
+		m.Content[i].Text = text
+		if thought := m.Content[i].Reasoning; thought != nil {
+			text, found, _ := rules.Text(messages.PolicyReply, "", thought.Text) // what is blocked comes back empty
+			if told = append(told, found...); text != thought.Text {
+				m.Content[i].Reasoning = &messages.Reasoning{Family: thought.Family, Text: text} // the signature was of another
+			}
+		}
 	}
+	rs = x.applied(s, messages.ToolCall{}, told)
 	for i := range m.Content {
 		c := m.Content[i].ToolCall
 		if c == nil {
@@ -139,11 +143,7 @@ func (x *policyWork) reply(s *agent.State, m *messages.Message) (rs []record.Rec
 		clean := *c
 		clean.Arguments = use
 		m.Content[i].ToolCall = &clean
-		for _, f := range found {
-			rs = append(rs, &record.PolicyApplied{
-				Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Step: s.Step, Tool: x.cfg.Redact(c.Name), Call: c.ID,
-			})
-		}
+		rs = append(rs, x.applied(s, *c, found)...)
 	}
 	return rs
 }

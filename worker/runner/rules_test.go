@@ -3,6 +3,8 @@ package runner_test
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -215,5 +217,47 @@ func TestPolicyAsksForApproval(t *testing.T) {
 	}
 	if strings.Join(rules, " ") != "mail taint" {
 		t.Errorf("rules %v", rules)
+	}
+}
+
+// Rules judge a result before a long one is kept in a file, and what a tool says of it beside the text.
+func TestPolicyOfALongResult(t *testing.T) {
+	dir := t.TempDir()
+	tool, err := tools.Func(messages.ToolSpec{Name: "say", Description: "Says.", Effect: messages.EffectRead},
+		func(context.Context, tools.Call, sayArgs) (tools.Result, error) {
+			r := tools.Text(strings.Repeat("line after line. ", 10_000) + "ann@example.com")
+			r.Meta = map[string]any{"by": "ann@example.com", "lines": 10_000}
+			return r, nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := messages.Definition{Name: "a", Tools: []string{"say"}, Policy: &messages.Policy{
+		Content: []messages.ContentRule{{Name: "m", Tools: []string{"say"}, Category: "email"}},
+	}}
+	agent.SetDefaults()
+	got := agenttest.Run(t, agenttest.Config{
+		Model: agenttest.Replies(agenttest.Call("say", `{"text":""}`), agenttest.Text("done")), Agent: agent, Tools: []tools.Tool{tool}, Files: dir,
+	}, "go")
+	files, err := filepath.Glob(filepath.Join(dir, "tool-results", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the result is kept in %v, %v", files, err)
+	}
+	kept, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(string(kept), " [redacted]") || strings.Contains(string(kept), "ann@") {
+		t.Errorf("the file ends with %q", kept[len(kept)-40:])
+	}
+	data, err := json.Marshal(got.Events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(data), "ann@") || !strings.Contains(string(data), `"lines":10000`) {
+		t.Errorf("events %s", data)
+	}
+	if n := len(got.Of(messages.EventPolicyViolation)); n != 1 {
+		t.Errorf("%d violations of one rule by one result", n)
 	}
 }

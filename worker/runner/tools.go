@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,8 +38,7 @@ type answer struct {
 	result tools.Result
 	err    error
 	millis int64
-	// refused is why the rules forbade a host that the call came to on its way.
-	refused *policy.Finding
+	found  []policy.Finding // what the rules made of the result, and of hosts that the call came to on its way
 }
 
 // callTools makes the calls of the wave and commits each result as it comes. Only this goroutine touches the state;
@@ -134,10 +134,51 @@ func (x *toolWork) perform(ctx context.Context, c messages.ToolCall, call tools.
 	}
 	began := x.now()
 	res, err := x.cfg.Tools.Call(ctx, c.Name, call)
+	a := &answer{call: c, err: err, millis: x.now().Sub(began).Milliseconds()}
 	if err == nil && res.Park == nil {
+		res, a.found = judged(rules, c.Name, res) // before a part of it is kept in a file
 		res.Content = x.excerpt(call, res.Content)
 	}
-	return &answer{c, res, err, x.now().Sub(began).Milliseconds(), refused.Load()}
+	if f := refused.Load(); f != nil {
+		a.found = append(a.found, *f)
+	}
+	a.result = res
+	return a
+}
+
+// judged is a result as the rules let it be, and what they found. One that they block is an error that says why.
+func judged(rules *policy.Rules, tool string, res tools.Result) (_ tools.Result, found []policy.Finding) {
+	if rules == nil {
+		return res, nil
+	}
+	withheld := func(f policy.Finding) (tools.Result, []policy.Finding) {
+		text := "The result was withheld: " + f.Reason + "."
+		return tools.Result{Content: messages.TextContent(text), IsError: true, Code: messages.CodePolicy}, append(found, f)
+	}
+	res.Content = slices.Clone(res.Content)
+	for i := range res.Content {
+		text, fs, blocked := rules.Text(messages.PolicyOutput, tool, res.Content[i].Text)
+		if blocked {
+			return withheld(fs[len(fs)-1])
+		}
+		res.Content[i].Text, found = text, append(found, fs...)
+	}
+	if len(res.Meta) == 0 {
+		return res, found
+	}
+	raw, err := json.Marshal(res.Meta)
+	if err != nil {
+		return res, found // it is left out for that
+	}
+	clean, fs, blocked := rules.JSON(messages.PolicyOutput, tool, string(raw))
+	var meta map[string]any
+	switch {
+	case blocked != nil:
+		return withheld(*blocked)
+	case len(fs) > 0 && json.Unmarshal([]byte(clean), &meta) == nil:
+		res.Meta, found = meta, append(found, fs...)
+	}
+	return res, found
 }
 
 // answered commits what came of a call.
@@ -157,17 +198,6 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 	if len(content) == 0 {
 		content = messages.TextContent("")
 	}
-	content, applied, blocked := x.rules.text(x.journal.state, messages.PolicyOutput, a.call, content)
-	if f := a.refused; f != nil {
-		applied = append(applied, &record.PolicyApplied{
-			Point: f.Point, Action: f.Action, Rule: f.Rule, Source: f.Source, Reason: f.Reason, Step: x.journal.state.Step,
-			StepID: x.journal.state.StepID(a.call.ID), Tool: a.call.Name, Call: a.call.ID,
-		})
-	}
-	if blocked != nil {
-		a.result = tools.Result{Content: messages.TextContent("The result was withheld: " + blocked.Reason + "."), IsError: true, Code: messages.CodePolicy}
-		content = a.result.Content
-	}
 	r := &record.ToolReturned{
 		Step: x.journal.state.Step, Name: a.call.Name, Millis: a.millis,
 		Result: messages.ToolResult{CallID: a.call.ID, Content: x.redact(content), IsError: a.result.IsError},
@@ -181,5 +211,5 @@ func (x *toolWork) answered(ctx context.Context, a *answer) (agent.Action, error
 		r.Code = cmp.Or(a.result.Code, messages.CodeToolFailed)
 	}
 	x.hooks.owe(a.call, r)
-	return x.journal.commitPaid(append([]record.Record{r}, applied...)...)
+	return x.journal.commitPaid(append([]record.Record{r}, x.rules.applied(x.journal.state, a.call, a.found)...)...)
 }
