@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-run/longshore/tools"
 	"github.com/longshore-run/longshore/worker/agenttest"
 	"github.com/longshore-run/longshore/worker/embed"
+	"github.com/longshore-run/longshore/worker/replay"
 )
 
 type sayArgs struct {
@@ -120,6 +121,16 @@ func TestPolicyOfAnAgent(t *testing.T) {
 			}
 			if code != c.code {
 				t.Errorf("the run ended with %q, want %q", code, c.code)
+			}
+			again, err := replay.Check(func(yield func(record.Entry, error) bool) {
+				for _, e := range got.Log {
+					if !yield(e, nil) {
+						return
+					}
+				}
+			})
+			if err != nil || again.Difference != nil {
+				t.Errorf("a replay decides otherwise: %+v, %v", again.Difference, err)
 			}
 			if c.hidden {
 				for what, v := range map[string]any{"log": got.Log, "events": got.Events, "result": got.Result} {
