@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -243,27 +241,19 @@ func (k *Controller) owns(ctx context.Context, run messages.Ref, claim uint64) e
 // errGone means that the caller no longer owns the run, or that it has ended.
 var errGone = errors.New("another worker owns the run")
 
-// changeSemaphore applies change to a semaphore and stores the result if change returns true. It retries on a conflict.
+// changeSemaphore stores what change makes of a semaphore, unless it is false.
 func (k *Controller) changeSemaphore(ctx context.Context, name string, change func(l *queue.Semaphore, isNew bool) (bool, error)) error {
-	for try := range maxConflicts {
-		l, revision, err := k.Semaphores.Semaphore(ctx, name)
-		if err != nil {
-			return err
-		}
-		l.Permits = slices.Clone(l.Permits)
-		changed, err := change(&l, revision == 0)
-		if err != nil || !changed {
-			return err
-		}
-		l.Time = k.Now()
-		if err = k.Semaphores.PutSemaphore(ctx, name, revision, l); !errors.Is(err, ErrConflict) {
-			return err
-		}
-		if err := pause(ctx, rand.N(time.Duration(min(try, 20)+1)*time.Millisecond)); err != nil {
-			return err
-		}
+	permits := stored[queue.Semaphore]{
+		read: func() (queue.Semaphore, uint64, error) { return k.Semaphores.Semaphore(ctx, name) },
+		put: func(revision uint64, l queue.Semaphore) error {
+			l.Time = k.Now()
+			return k.Semaphores.PutSemaphore(ctx, name, revision, l)
+		},
 	}
-	return fmt.Errorf("%w after %d tries", ErrConflict, maxConflicts)
+	return permits.update(ctx, func(l *queue.Semaphore, isNew bool) (bool, error) {
+		l.Permits = slices.Clone(l.Permits)
+		return change(l, isNew)
+	})
 }
 
 // releaseAll releases the permits of a run and grants them to the next in the queue. A park releases only those of its own claim

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/queue"
@@ -60,28 +58,22 @@ func (k *Controller) JoinSession(ctx context.Context, run messages.Ref, name str
 
 // changeSession stores what change makes of a session, unless it is false.
 func (k *Controller) changeSession(ctx context.Context, tenant, name string, change func(*messages.Session) (bool, error)) error {
-	for try := range maxConflicts {
-		s, revision, err := k.Sessions.Session(ctx, tenant, name)
-		if err != nil {
-			return fmt.Errorf("read session %s: %w", name, err)
-		}
-		changed, err := change(&s)
-		if err != nil || !changed {
-			return err
-		}
-		s.Time = k.Now()
-		err = k.Sessions.PutSession(ctx, tenant, name, revision, s)
-		if err == nil {
+	order := stored[messages.Session]{
+		read: func() (s messages.Session, revision uint64, err error) {
+			if s, revision, err = k.Sessions.Session(ctx, tenant, name); err != nil {
+				err = fmt.Errorf("read session %s: %w", name, err)
+			}
+			return s, revision, err
+		},
+		put: func(revision uint64, s messages.Session) error {
+			s.Time = k.Now()
+			if err := k.Sessions.PutSession(ctx, tenant, name, revision, s); err != nil {
+				return fmt.Errorf("store session %s: %w", name, err)
+			}
 			return nil
-		}
-		if !errors.Is(err, ErrConflict) {
-			return fmt.Errorf("store session %s: %w", name, err)
-		}
-		if err := pause(ctx, rand.N(time.Duration(min(try, 20)+1)*time.Millisecond)); err != nil {
-			return err
-		}
+		},
 	}
-	return fmt.Errorf("store session %s: %w after %d tries", name, ErrConflict, maxConflicts)
+	return order.update(ctx, func(s *messages.Session, _ bool) (bool, error) { return change(s) })
 }
 
 // leaveSession takes a run that has ended out of the order and gives the turn to the next one.
