@@ -52,7 +52,7 @@ func TestRemovedRunsAreCounted(t *testing.T) {
 		t.Fatalf("%s, %v", r.Data, err)
 	}
 	eventually(t, "no end is still to come", func() bool {
-		l, ok, err := m.town.bus.Lag(t.Context(), bus.StreamEvents, "retention")
+		l, ok, err := m.town.bus.Stream(bus.StreamEvents).Lag(t.Context(), "retention")
 		return err == nil && ok && l.Oldest.IsZero()
 	})
 	m.dispatcher("another", servers, anHourOn)

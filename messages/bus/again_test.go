@@ -77,7 +77,7 @@ func TestConsumersAreMadeAgain(t *testing.T) {
 	await(bustest.Run())
 	makeEventsAgain(t, nc)
 	for { // the consumer of traces sees what comes after it was made
-		if _, ok, err := b.Lag(ctx, bus.StreamEvents, "traces"); err == nil && ok {
+		if _, ok, err := b.Stream(bus.StreamEvents).Lag(ctx, "traces"); err == nil && ok {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -60,18 +60,18 @@ func StartTime(t time.Time) *time.Time {
 
 // Scan yields the messages of a subject from a sequence on, perhaps as a replica has them: what was stored a moment ago
 // may be missing at the end, nothing in between. An error ends it.
-func (b *Bus) Scan(ctx context.Context, stream, subject string, from uint64) iter.Seq2[Message, error] {
-	return b.ScanPages(ctx, stream, Page{Seq: from, Next: subject, Batch: FirstPage, Bytes: PageBytes})
+func (s Stream) Scan(ctx context.Context, subject string, from uint64) iter.Seq2[Message, error] {
+	return s.ScanPages(ctx, Page{Seq: from, Next: subject, Batch: FirstPage, Bytes: PageBytes})
 }
 
 // ScanPages is Scan of what a page asks for, and what follows it.
-func (b *Bus) ScanPages(ctx context.Context, stream string, p Page) iter.Seq2[Message, error] {
-	if !b.direct {
-		return b.sequence(ctx, stream, p)
+func (s Stream) ScanPages(ctx context.Context, p Page) iter.Seq2[Message, error] {
+	if !s.bus.direct {
+		return s.sequence(ctx, p)
 	}
 	return func(yield func(Message, error) bool) {
 		for more := true; more; {
-			last, pending, goOn, err := b.ReadPage(ctx, stream, p, yield)
+			last, pending, goOn, err := s.ReadPage(ctx, p, yield)
 			if err != nil {
 				yield(Message{}, err)
 				return
@@ -82,14 +82,14 @@ func (b *Bus) ScanPages(ctx context.Context, stream string, p Page) iter.Seq2[Me
 	}
 }
 
-// sequence is batchFrom for a user of the message store who may not ask for messages as they are (DIRECT.GET): the server
-// sends those in its own name wherever he wants them, to a dispatcher or into a bucket. A short answer comes message by
+// sequence is ScanPages for a user who may not ask for messages as they are (DIRECT.GET): the server sends those in its own
+// name to any subject that the request names, a dispatcher's or a bucket's. A short answer comes message by
 // message from the stream's leader, wrapped in JSON, and the rest of a long one by a consumer.
-func (b *Bus) sequence(ctx context.Context, stream string, p Page) iter.Seq2[Message, error] {
+func (s Stream) sequence(ctx context.Context, p Page) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		at := Lookup{Seq: p.Seq, Since: p.Since, Next: p.Next}
 		for range FirstPage {
-			m, ok, err := b.Get(ctx, stream, at)
+			m, ok, err := s.Get(ctx, at)
 			if err != nil {
 				yield(Message{}, err)
 				return
@@ -99,7 +99,7 @@ func (b *Bus) sequence(ctx context.Context, stream string, p Page) iter.Seq2[Mes
 			}
 			at.Seq, at.Since = m.Seq+1, nil
 		}
-		t := &Tail{Bus: b, Stream: stream, Filter: p.Next, Room: FollowRoom}
+		t := &Tail{Bus: s.bus, Stream: s.name, Filter: p.Next, Room: FollowRoom}
 		t.Start.DeliverPolicy, t.Start.OptStartSeq = jetstream.DeliverByStartSequencePolicy, at.Seq
 		defer t.Close()
 		if err := t.open(ctx, time.Time{}); err != nil {
@@ -107,7 +107,7 @@ func (b *Bus) sequence(ctx context.Context, stream string, p Page) iter.Seq2[Mes
 			return
 		}
 		for more := t.Owes(); more; {
-			m, err := t.Next(ctx, time.Now().Add(b.budget))
+			m, err := t.Next(ctx, time.Now().Add(s.bus.budget))
 			if errors.Is(err, ErrNothing) { // what was left has been removed meanwhile
 				return
 			}
@@ -120,21 +120,21 @@ func (b *Bus) sequence(ctx context.Context, stream string, p Page) iter.Seq2[Mes
 }
 
 // ReadPage yields one page and tells where it ended and how many messages follow.
-func (b *Bus) ReadPage(ctx context.Context, stream string, p Page, yield func(Message, error) bool) (last, pending uint64, goOn bool, err error) {
+func (s Stream) ReadPage(ctx context.Context, p Page, yield func(Message, error) bool) (last, pending uint64, goOn bool, err error) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("encode request: %w", err)
 	}
-	in, err := OpenInbox(b.nc, p.Batch+1)
+	in, err := OpenInbox(s.bus.nc, p.Batch+1)
 	if err != nil {
 		return 0, 0, false, fmt.Errorf("subscribe: %w", err)
 	}
 	defer in.Close()
-	if err := b.nc.PublishRequest(APIPrefix+"DIRECT.GET."+stream, in.Sub.Subject, body); err != nil {
+	if err := s.bus.nc.PublishRequest(APIPrefix+"DIRECT.GET."+s.name, in.Sub.Subject, body); err != nil {
 		return 0, 0, false, fmt.Errorf("ask for messages: %w", err)
 	}
 	for {
-		m, err := in.Next(ctx, b.answer)
+		m, err := in.Next(ctx, s.bus.answer)
 		if err != nil {
 			return 0, 0, false, fmt.Errorf("wait for messages: %w", err)
 		}
@@ -148,12 +148,12 @@ func (b *Bus) ReadPage(ctx context.Context, stream string, p Page, yield func(Me
 		default:
 			return 0, 0, false, fmt.Errorf("ask for messages: status %s", status)
 		}
-		s, err := direct(m)
+		stored, err := direct(m)
 		if err != nil {
 			return 0, 0, false, err
 		}
-		last = s.Seq
-		if !yield(s, nil) {
+		last = stored.Seq
+		if !yield(stored, nil) {
 			return last, 0, false, nil
 		}
 	}

@@ -102,7 +102,7 @@ func (b *Bus) getBlob(ctx context.Context, run messages.Ref, header string) ([]b
 
 // getPart asks the leader: a part is acknowledged before what names it.
 func (b *Bus) getPart(ctx context.Context, subject string) ([]byte, error) {
-	s, ok, err := b.Get(ctx, StreamBlobs, Lookup{Last: subject})
+	s, ok, err := b.Stream(StreamBlobs).Get(ctx, Lookup{Last: subject})
 	if err == nil && !ok {
 		err = errors.New("it is missing")
 	}

@@ -49,7 +49,7 @@ func (in bucket) At(ctx context.Context, b *Bus, name string, revision uint64) (
 		m, _, ok, err := in.Newest(ctx, b, name)
 		return m, ok, err
 	}
-	m, ok, err := b.Get(ctx, in.stream, Lookup{Seq: revision})
+	m, ok, err := b.Stream(in.stream).Get(ctx, Lookup{Seq: revision})
 	return m, ok && m.Subject == in.Prefix+name && b.counts(ctx, in, name, m), err
 }
 
@@ -134,7 +134,7 @@ func ChangeOf(name string, m Message) control.Change {
 func (in bucket) History(ctx context.Context, b *Bus, name string) ([]control.Change, error) {
 	out := []control.Change{}
 	for from := uint64(1); ; {
-		m, ok, err := b.Get(ctx, in.stream, Lookup{Seq: from, Next: in.Prefix + name})
+		m, ok, err := b.Stream(in.stream).Get(ctx, Lookup{Seq: from, Next: in.Prefix + name})
 		if err != nil {
 			return nil, fmt.Errorf("read the history of %s: %w", name, err)
 		}

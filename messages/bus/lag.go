@@ -13,7 +13,7 @@ type Lag struct {
 }
 
 // Lag looks at a durable consumer. Ok is false when there is none of that name.
-func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool, err error) {
+func (s Stream) Lag(ctx context.Context, consumer string) (l Lag, ok bool, err error) {
 	var info struct {
 		Pending   int `json:"num_pending"`
 		Unsettled int `json:"num_ack_pending"`
@@ -24,7 +24,7 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 			Filter string `json:"filter_subject"`
 		} `json:"config"`
 	}
-	err = b.Call(ctx, "CONSUMER.INFO."+stream+"."+consumer, nil, &info)
+	err = s.bus.Call(ctx, "CONSUMER.INFO."+s.name+"."+consumer, nil, &info)
 	switch {
 	case Refused(err, CodeNoConsumer):
 		return Lag{}, false, nil
@@ -39,7 +39,7 @@ func (b *Bus) Lag(ctx context.Context, stream, consumer string) (l Lag, ok bool,
 	if filter == "" {
 		filter = ">"
 	}
-	m, found, err := b.Get(ctx, stream, Lookup{Seq: info.Floor.Stream + 1, Next: filter})
+	m, found, err := s.Get(ctx, Lookup{Seq: info.Floor.Stream + 1, Next: filter})
 	if err != nil {
 		return l, true, fmt.Errorf("look for the oldest of consumer %s: %w", consumer, err)
 	}
@@ -66,7 +66,7 @@ func (b *Bus) Lags(ctx context.Context) (map[string]Lag, error) {
 		case ConsumerIntake:
 			stream = StreamIntake
 		}
-		l, ok, err := b.Lag(ctx, stream, name)
+		l, ok, err := b.Stream(stream).Lag(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -82,7 +82,7 @@ var errStaleLeader = &jetstream.APIError{
 func (a *appending) resolve(ctx context.Context) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.bus.answer)
 	defer cancel()
-	next, ok, err := a.bus.getOnce(ctx, StreamRuns, Lookup{Seq: a.last + 1, Next: a.msg.Subject})
+	next, ok, err := a.bus.Stream(StreamRuns).getOnce(ctx, Lookup{Seq: a.last + 1, Next: a.msg.Subject})
 	switch {
 	case err != nil:
 		return 0, err
@@ -162,7 +162,7 @@ type reading struct {
 
 // quick yields what a replica has. It is false when the caller has had enough, or an error.
 func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) bool) bool {
-	for m, err := range r.bus.Scan(ctx, StreamRuns, r.run.LogSubject(), r.at+1) {
+	for m, err := range r.bus.Stream(StreamRuns).Scan(ctx, r.run.LogSubject(), r.at+1) {
 		if err != nil {
 			return true // the leader will do
 		}
@@ -179,7 +179,7 @@ func (r *reading) quick(ctx context.Context, yield func(record.Entry, error) boo
 // slow yields what the leader has, up to through.
 func (r *reading) slow(ctx context.Context, through uint64, yield func(record.Entry, error) bool) {
 	for r.at < through {
-		m, ok, err := r.bus.Get(ctx, StreamRuns, Lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
+		m, ok, err := r.bus.Stream(StreamRuns).Get(ctx, Lookup{Seq: r.at + 1, Next: r.run.LogSubject()})
 		switch {
 		case err != nil:
 			yield(record.Entry{}, fmt.Errorf("read %s after %d: %w", r.run, r.at, err))
@@ -224,7 +224,7 @@ func (b *Bus) Last(ctx context.Context, run messages.Ref) (record.Entry, bool, e
 	if err := run.Check(); err != nil {
 		return record.Entry{}, false, err
 	}
-	m, ok, err := b.Get(ctx, StreamRuns, Lookup{Last: run.LogSubject()})
+	m, ok, err := b.Stream(StreamRuns).Get(ctx, Lookup{Last: run.LogSubject()})
 	if err != nil {
 		return record.Entry{}, false, fmt.Errorf("read last entry of %s: %w", run, err)
 	}

@@ -29,7 +29,7 @@ func (b *Bus) Ended(ctx context.Context, run messages.Ref) (bool, error) {
 	if err := run.Check(); err != nil {
 		return false, err
 	}
-	_, ok, err := b.Get(ctx, StreamEvents, Lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	_, ok, err := b.Stream(StreamEvents).Get(ctx, Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	return ok, err
 }
 

@@ -73,7 +73,7 @@ func TestShareEvents(t *testing.T) {
 func settled(t *testing.T, b *bus.Bus) {
 	t.Helper()
 	for ctx := bustest.Context(t); ; time.Sleep(5 * time.Millisecond) {
-		l, ok, err := b.Lag(ctx, bus.StreamEvents, "test")
+		l, ok, err := b.Stream(bus.StreamEvents).Lag(ctx, "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestShareEventsOfOneThatDied(t *testing.T) {
 	}
 	m := <-batch.Messages()
 	for ctx := bustest.Context(t); ; time.Sleep(20 * time.Millisecond) { // the server sends a message before it counts it
-		l, ok, err := b.Lag(ctx, bus.StreamEvents, "test")
+		l, ok, err := b.Stream(bus.StreamEvents).Lag(ctx, "test")
 		if err != nil {
 			t.Fatalf("lag %+v %v %v, want two, and when the first came", l, ok, err)
 		}
@@ -137,7 +137,7 @@ func TestShareEventsMakesTheConsumerAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ctx := bustest.Context(t); ; time.Sleep(20 * time.Millisecond) {
-		if _, ok, err := b.Lag(ctx, bus.StreamEvents, "test"); err != nil {
+		if _, ok, err := b.Stream(bus.StreamEvents).Lag(ctx, "test"); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			break
@@ -149,7 +149,7 @@ func TestShareEventsMakesTheConsumerAgain(t *testing.T) {
 
 func TestLagOfNobody(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
-	if l, ok, err := b.Lag(bustest.Context(t), bus.StreamEvents, "nobody"); ok || err != nil || l != (bus.Lag{}) {
+	if l, ok, err := b.Stream(bus.StreamEvents).Lag(bustest.Context(t), "nobody"); ok || err != nil || l != (bus.Lag{}) {
 		t.Errorf("%+v %v %v", l, ok, err)
 	}
 	if all, err := b.Lags(bustest.Context(t)); err != nil || len(all) != 0 {

@@ -63,13 +63,13 @@ func (b *Bus) counts(ctx context.Context, in bucket, name string, m Message) boo
 
 // Newest is the newest revision of a key that counts, and the newest that is stored, from the bucket's leader.
 func (in bucket) Newest(ctx context.Context, b *Bus, name string) (m, top Message, ok bool, err error) {
-	top, ok, err = b.Get(ctx, in.stream, Lookup{Last: in.Prefix + name})
+	top, ok, err = b.Stream(in.stream).Get(ctx, Lookup{Last: in.Prefix + name})
 	if err != nil || !ok || b.counts(ctx, in, name, top) {
 		return top, top, ok, err
 	}
 	ok = false
 	for from := uint64(1); ; { // few: a bucket keeps 64 revisions, and nobody but a forger makes us look
-		next, found, err := b.Get(ctx, in.stream, Lookup{Seq: from, Next: in.Prefix + name})
+		next, found, err := b.Stream(in.stream).Get(ctx, Lookup{Seq: from, Next: in.Prefix + name})
 		if err != nil || !found {
 			return m, top, ok, err
 		}
@@ -149,12 +149,12 @@ type unsignedRevision struct {
 func (b *Bus) unsignedRevisions(ctx context.Context, keys ControlKeys) iter.Seq2[unsignedRevision, error] {
 	return func(yield func(unsignedRevision, error) bool) {
 		for _, in := range []bucket{KeysBucket, AgentsBucket, PromptsBucket, QuotasBucket} {
-			for subject, err := range b.Subjects(ctx, in.stream, in.Prefix+">") {
+			for subject, err := range b.Stream(in.stream).Subjects(ctx, in.Prefix+">") {
 				if err != nil {
 					yield(unsignedRevision{}, fmt.Errorf("list %s: %w", in.stream, err))
 					return
 				}
-				m, ok, err := b.Get(ctx, in.stream, Lookup{Last: subject})
+				m, ok, err := b.Stream(in.stream).Get(ctx, Lookup{Last: subject})
 				if err != nil {
 					yield(unsignedRevision{}, fmt.Errorf("read %s: %w", subject, err))
 					return

@@ -77,7 +77,7 @@ func (b *Bus) readSpent(ctx context.Context, tenant string, now time.Time) (spen
 	s := spent{day: spendSubject(tenant, now)}
 	month := s.day[:strings.LastIndexByte(s.day, '.')+1]
 	for at := uint64(0); ; {
-		m, ok, err := b.Get(ctx, StreamSpend, Lookup{Seq: at + 1, Next: month + "*"})
+		m, ok, err := b.Stream(StreamSpend).Get(ctx, Lookup{Seq: at + 1, Next: month + "*"})
 		if err != nil || !ok {
 			return s, err
 		}

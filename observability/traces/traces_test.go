@@ -315,7 +315,7 @@ func TestCollectorThatIsDownLosesNothing(t *testing.T) {
 		s.add(replied(1), ended(1, messages.StepCompleted), s.finished(1, ""))
 	}
 	h.collector.AwaitRefused(2)
-	if lag, ok, err := h.bus.Lag(t.Context(), bus.StreamEvents, "traces"); err != nil || !ok || lag.Messages == 0 {
+	if lag, ok, err := h.bus.Stream(bus.StreamEvents).Lag(t.Context(), "traces"); err != nil || !ok || lag.Messages == 0 {
 		t.Errorf("lag: %+v, %v, %v; want some", lag, ok, err)
 	}
 	h.collector.Forget(2)

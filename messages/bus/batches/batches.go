@@ -27,7 +27,7 @@ func (st *Store) Get(ctx context.Context, ref messages.BatchRef) (head *messages
 	if err := ref.Check(); err != nil {
 		return nil, 0, err
 	}
-	m, ok, err := st.bus.Get(ctx, bus.StreamBatches, bus.Lookup{Last: ref.HeadSubject()})
+	m, ok, err := st.bus.Stream(bus.StreamBatches).Get(ctx, bus.Lookup{Last: ref.HeadSubject()})
 	switch {
 	case err != nil:
 		return nil, 0, fmt.Errorf("read batch %s: %w", ref, err)
@@ -78,7 +78,7 @@ func (st *Store) List(ctx context.Context, tenant string) iter.Seq2[*messages.Ba
 		tenant = "*"
 	}
 	return func(yield func(*messages.Batch, error) bool) {
-		for m, err := range st.bus.Scan(ctx, bus.StreamBatches, "batches."+tenant+".*.head", 1) {
+		for m, err := range st.bus.Stream(bus.StreamBatches).Scan(ctx, "batches."+tenant+".*.head", 1) {
 			if err != nil {
 				yield(nil, fmt.Errorf("list batches: %w", err))
 				return
@@ -112,7 +112,7 @@ func (st *Store) Lines(ctx context.Context, ref messages.BatchRef, after uint64)
 			return
 		}
 		prefix := ref.LineSubject("")
-		for m, err := range st.bus.Scan(ctx, bus.StreamBatches, prefix+"*", after+1) {
+		for m, err := range st.bus.Stream(bus.StreamBatches).Scan(ctx, prefix+"*", after+1) {
 			if err != nil {
 				yield(StoredLine{}, fmt.Errorf("read the lines of batch %s: %w", ref, err))
 				return
@@ -126,7 +126,7 @@ func (st *Store) Lines(ctx context.Context, ref messages.BatchRef, after uint64)
 
 // Line is the line of a task; ok is false when the batch has none.
 func (st *Store) Line(ctx context.Context, ref messages.BatchRef, task string) (line *messages.BatchLine, ok bool, err error) {
-	m, ok, err := st.bus.Get(ctx, bus.StreamBatches, bus.Lookup{Last: ref.LineSubject(task)})
+	m, ok, err := st.bus.Stream(bus.StreamBatches).Get(ctx, bus.Lookup{Last: ref.LineSubject(task)})
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -139,7 +139,7 @@ func (st *Store) Line(ctx context.Context, ref messages.BatchRef, task string) (
 
 // RemoveLine removes a line by its sequence; that it is gone already is a success.
 func (st *Store) RemoveLine(ctx context.Context, seq uint64) error {
-	return st.bus.Remove(ctx, bus.StreamBatches, seq)
+	return st.bus.Stream(bus.StreamBatches).Remove(ctx, seq)
 }
 
 // RemoveLines removes all lines of a batch.
@@ -147,7 +147,7 @@ func (st *Store) RemoveLines(ctx context.Context, ref messages.BatchRef) error {
 	if err := ref.Check(); err != nil {
 		return err
 	}
-	return st.bus.Clear(ctx, bus.StreamBatches, ref.LineSubject("*"))
+	return st.bus.Stream(bus.StreamBatches).Clear(ctx, ref.LineSubject("*"))
 }
 
 // CountLines is how many lines of a batch are stored. A replica that does not have as many as are wanted is asked
@@ -159,7 +159,7 @@ func (st *Store) CountLines(ctx context.Context, ref messages.BatchRef, wanted i
 	p := bus.Page{Seq: 1, Next: ref.LineSubject("*"), Batch: 1, Bytes: bus.PageBytes}
 	for try := range countTries {
 		err = st.bus.Retry(ctx, func(ctx context.Context) error {
-			last, pending, _, err := st.bus.ReadPage(ctx, bus.StreamBatches, p, func(_ bus.Message, err error) bool { return err == nil })
+			last, pending, _, err := st.bus.Stream(bus.StreamBatches).ReadPage(ctx, p, func(_ bus.Message, err error) bool { return err == nil })
 			n = int(pending)
 			if last > 0 {
 				n++
@@ -199,7 +199,7 @@ func (st *Store) PutOutcome(ctx context.Context, ref messages.BatchRef, o *messa
 
 // Outcome is how the line of a task ended; ok is false when it has not.
 func (st *Store) Outcome(ctx context.Context, ref messages.BatchRef, task string) (o *messages.BatchOutcome, ok bool, err error) {
-	m, ok, err := st.bus.Get(ctx, bus.StreamBatches, bus.Lookup{Last: ref.OutcomeSubject(task)})
+	m, ok, err := st.bus.Stream(bus.StreamBatches).Get(ctx, bus.Lookup{Last: ref.OutcomeSubject(task)})
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -218,7 +218,7 @@ func (st *Store) Outcomes(ctx context.Context, ref messages.BatchRef, after uint
 			yield(StoredOutcome{}, err)
 			return
 		}
-		for m, err := range st.bus.Scan(ctx, bus.StreamBatches, ref.OutcomeSubject("*"), after+1) {
+		for m, err := range st.bus.Stream(bus.StreamBatches).Scan(ctx, ref.OutcomeSubject("*"), after+1) {
 			o := StoredOutcome{Seq: m.Seq}
 			if err == nil {
 				err = strict.Decode(m.Data, &o.BatchOutcome)

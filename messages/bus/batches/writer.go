@@ -112,7 +112,7 @@ func (w *Writer) land(ctx context.Context) error {
 
 // same is nil when the line is stored already: a replica may not have known it a moment ago.
 func (w *Writer) same(ctx context.Context, line writing) error {
-	m, ok, err := w.bus.Get(ctx, bus.StreamBatches, bus.Lookup{Last: w.ref.LineSubject(line.task)})
+	m, ok, err := w.bus.Stream(bus.StreamBatches).Get(ctx, bus.Lookup{Last: w.ref.LineSubject(line.task)})
 	switch {
 	case err != nil:
 		return err

@@ -171,7 +171,7 @@ func decodeAgent(name string, m bus.Message) (def messages.Definition, err error
 // Agents are all agents by name, the built-in ones among them unless the bucket has its own.
 func (cat *Catalog) Agents(ctx context.Context) ([]messages.Definition, error) {
 	var defs []messages.Definition
-	for subject, err := range cat.bus.Subjects(ctx, bus.StreamAgents, bus.AgentsBucket.Prefix+"*") {
+	for subject, err := range cat.bus.Stream(bus.StreamAgents).Subjects(ctx, bus.AgentsBucket.Prefix+"*") {
 		if err != nil {
 			return nil, fmt.Errorf("list agents: %w", err)
 		}

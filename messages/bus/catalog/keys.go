@@ -51,7 +51,7 @@ func (cat *Catalog) Key(ctx context.Context, id string) (k control.StoredKey, ok
 // and logged.
 func (cat *Catalog) Keys(ctx context.Context, tenant string) (list []control.APIKey, more bool, err error) {
 	list = []control.APIKey{}
-	for subject, err := range cat.bus.Subjects(ctx, bus.StreamKeys, bus.KeysBucket.Prefix+"*") {
+	for subject, err := range cat.bus.Stream(bus.StreamKeys).Subjects(ctx, bus.KeysBucket.Prefix+"*") {
 		if err != nil {
 			return nil, false, fmt.Errorf("list keys: %w", err)
 		}

@@ -73,7 +73,7 @@ func (cat *Catalog) Prompt(ctx context.Context, id string, version uint64) (mess
 // skipped and logged.
 func (cat *Catalog) Prompts(ctx context.Context, f control.PromptFilter) ([]messages.Prompt, error) {
 	out := []messages.Prompt{}
-	for subject, err := range cat.bus.Subjects(ctx, bus.StreamPrompts, bus.PromptsBucket.Prefix+"*") {
+	for subject, err := range cat.bus.Stream(bus.StreamPrompts).Subjects(ctx, bus.PromptsBucket.Prefix+"*") {
 		if err != nil {
 			return nil, fmt.Errorf("list prompts: %w", err)
 		}

@@ -21,7 +21,7 @@ func (s *Store) Count(ctx context.Context) (tasks, webhooks int, stored uint64, 
 	if info.State.Messages == 0 {
 		return 0, 0, info.State.Last, nil
 	}
-	if webhooks, err = s.bus.Count(ctx, bus.StreamDead, "dead.*.webhook.*.*"); err != nil {
+	if webhooks, err = s.bus.Stream(bus.StreamDead).Count(ctx, "dead.*.webhook.*.*"); err != nil {
 		return 0, 0, 0, fmt.Errorf("count dead letters: %w", err)
 	}
 	return max(0, info.State.Messages-webhooks), webhooks, info.State.Last, nil

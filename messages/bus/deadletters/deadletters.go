@@ -49,7 +49,7 @@ func (st *Store) List(ctx context.Context, tenant string, after uint64, since *t
 		if since != nil && after == 0 {
 			p.Seq, p.Since = 0, bus.StartTime(*since)
 		}
-		for m, err := range st.bus.ScanPages(ctx, bus.StreamDead, p) {
+		for m, err := range st.bus.Stream(bus.StreamDead).ScanPages(ctx, p) {
 			if err != nil {
 				yield(Letter{}, fmt.Errorf("read dead letters: %w", err))
 				return
@@ -73,7 +73,7 @@ func (st *Store) Read(m bus.Message) (d Letter, ok bool) {
 
 // Get reads a letter from the stream's leader: one of the tenant, or with an empty one a letter that names none.
 func (st *Store) Get(ctx context.Context, tenant string, seq uint64) (Letter, error) {
-	m, ok, err := st.bus.Get(ctx, bus.StreamDead, bus.Lookup{Seq: seq})
+	m, ok, err := st.bus.Stream(bus.StreamDead).Get(ctx, bus.Lookup{Seq: seq})
 	if err != nil {
 		return Letter{}, fmt.Errorf("read dead letter %d: %w", seq, err)
 	}
@@ -89,5 +89,5 @@ func (st *Store) Get(ctx context.Context, tenant string, seq uint64) (Letter, er
 
 // Remove removes a letter; that it is gone already is a success.
 func (st *Store) Remove(ctx context.Context, seq uint64) error {
-	return st.bus.Remove(ctx, bus.StreamDead, seq)
+	return st.bus.Stream(bus.StreamDead).Remove(ctx, seq)
 }

@@ -37,7 +37,7 @@ func (st *Store) AnnounceTo(ctx context.Context, tenant, name string, data any) 
 		return fmt.Errorf("announce %s: %w", name, context.Cause(ctx))
 	}
 	for n := range maxAnnounces {
-		last, ok, err := st.bus.Get(ctx, bus.StreamEvents, bus.Lookup{Last: run.EventFilter()})
+		last, ok, err := st.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventFilter()})
 		if err != nil {
 			return fmt.Errorf("announce %s: %w", name, err)
 		}

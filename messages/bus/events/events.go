@@ -21,7 +21,7 @@ func (st *Store) Events(ctx context.Context, filter string, since time.Time) ite
 		if !since.IsZero() {
 			p.Seq, p.Since = 0, bus.StartTime(since)
 		}
-		for m, err := range st.bus.ScanPages(ctx, bus.StreamEvents, p) {
+		for m, err := range st.bus.Stream(bus.StreamEvents).ScanPages(ctx, p) {
 			if err != nil {
 				yield(messages.Event{}, fmt.Errorf("read events: %w", err))
 				return

@@ -18,7 +18,7 @@ func (st *Store) FeedRun(ctx context.Context, run messages.Ref) iter.Seq2[Fed, e
 			return
 		}
 		p := bus.Page{Seq: 1, Next: run.EventFilter(), Batch: bus.NextPages, Bytes: bus.PageBytes}
-		for m, err := range st.bus.ScanPages(ctx, bus.StreamEvents, p) {
+		for m, err := range st.bus.Stream(bus.StreamEvents).ScanPages(ctx, p) {
 			if err != nil {
 				yield(Fed{}, fmt.Errorf("read events of %s: %w", run, err))
 				return

@@ -245,7 +245,7 @@ func (w *hubTail) read(ctx context.Context) error {
 	p := bus.Page{Seq: w.last + 1, Next: w.run.EventFilter(), Batch: hubPage, Bytes: bus.PageBytes}
 	err := w.hub.from.bus.Retry(ctx, func(ctx context.Context) error {
 		w.ready = w.ready[:0]
-		last, pending, _, err := w.hub.from.bus.ReadPage(ctx, bus.StreamEvents, p, func(m bus.Message, err error) bool {
+		last, pending, _, err := w.hub.from.bus.Stream(bus.StreamEvents).ReadPage(ctx, p, func(m bus.Message, err error) bool {
 			if err == nil {
 				w.ready = append(w.ready, bus.TailMessage{Message: m})
 			}

@@ -21,7 +21,7 @@ func (st *Store) Page(ctx context.Context, r *control.EventsRequest, room int) (
 	err := st.bus.Retry(ctx, func(ctx context.Context) error {
 		out, first = control.EventPage{Events: []control.StoredEvent{}, Next: r.After}, 0
 		left := room
-		_, pending, whole, err := st.bus.ReadPage(ctx, bus.StreamEvents, p, func(m bus.Message, err error) bool {
+		_, pending, whole, err := st.bus.Stream(bus.StreamEvents).ReadPage(ctx, p, func(m bus.Message, err error) bool {
 			if e, ok := st.bus.Event(m); err == nil && ok {
 				if left -= len(m.Data) + eventRoom; left < 0 && len(out.Events) > 0 {
 					return false
@@ -52,7 +52,7 @@ const eventRoom = 100
 // beginExpired reports whether the stream has dropped the first event of a run for its age. One that is stored after
 // others has not expired.
 func (st *Store) beginExpired(ctx context.Context, run messages.Ref) (bool, error) {
-	stored, err := st.bus.Has(ctx, bus.StreamEvents, run.EventSubject(messages.EventRunQueued))
+	stored, err := st.bus.Stream(bus.StreamEvents).Has(ctx, run.EventSubject(messages.EventRunQueued))
 	if err != nil || stored {
 		return false, err
 	}

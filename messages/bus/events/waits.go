@@ -27,7 +27,7 @@ func (st *Store) Waits(ctx context.Context) iter.Seq2[Fed, error] {
 
 // HasEnded reports whether the event run_finished of a run is stored.
 func (st *Store) HasEnded(ctx context.Context, run messages.Ref) (bool, error) {
-	_, ok, err := st.bus.Get(ctx, bus.StreamEvents, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	_, ok, err := st.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	if err != nil {
 		return false, fmt.Errorf("look for the end of %s: %w", run, err)
 	}

@@ -117,7 +117,7 @@ func (qs *Quotas) lookForGrants(ctx context.Context) error {
 	c.mu.Lock()
 	changes := c.changes
 	c.mu.Unlock()
-	m, _, err := qs.bus.Get(ctx, bus.StreamQuotas, bus.Lookup{Last: bus.QuotasBucket.Prefix + ">"})
+	m, _, err := qs.bus.Stream(bus.StreamQuotas).Get(ctx, bus.Lookup{Last: bus.QuotasBucket.Prefix + ">"})
 	if err != nil {
 		return fmt.Errorf("look for quotas: %w", err)
 	}
@@ -127,7 +127,7 @@ func (qs *Quotas) lookForGrants(ctx context.Context) error {
 	changed := map[queue.QuotaRef]uint64{}
 	all, steps := m.Seq < from, 0 // the first: another life of the bucket
 	for next := from + 1; next <= m.Seq && !isEmpty && !all; steps++ {
-		change, ok, err := qs.bus.Get(ctx, bus.StreamQuotas, bus.Lookup{Seq: next, Next: bus.QuotasBucket.Prefix + ">"})
+		change, ok, err := qs.bus.Stream(bus.StreamQuotas).Get(ctx, bus.Lookup{Seq: next, Next: bus.QuotasBucket.Prefix + ">"})
 		if err != nil {
 			return fmt.Errorf("look for quotas: %w", err)
 		}
@@ -163,7 +163,7 @@ func (qs *Quotas) listGrants(ctx context.Context) error {
 		return nil
 	}
 	n, whole := 0, true
-	for subject, err := range qs.bus.Subjects(ctx, bus.StreamQuotas, bus.QuotasBucket.Prefix+"*.*") {
+	for subject, err := range qs.bus.Stream(bus.StreamQuotas).Subjects(ctx, bus.QuotasBucket.Prefix+"*.*") {
 		if err != nil {
 			return fmt.Errorf("list quotas: %w", err)
 		}

@@ -92,7 +92,7 @@ const maxQuotas = 10_000
 // no order.
 func (qs *Quotas) QuotaStates(ctx context.Context) ([]control.QuotaState, error) {
 	out := []control.QuotaState{}
-	for subject, err := range qs.bus.Subjects(ctx, bus.StreamQuotas, bus.QuotasBucket.Prefix+"*.*") {
+	for subject, err := range qs.bus.Stream(bus.StreamQuotas).Subjects(ctx, bus.QuotasBucket.Prefix+"*.*") {
 		if err != nil {
 			return nil, fmt.Errorf("list quotas: %w", err)
 		}

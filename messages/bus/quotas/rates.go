@@ -42,7 +42,7 @@ func (qs *Quotas) CountSubmit(ctx context.Context, tenant string, now time.Time)
 
 // Submits is how many were counted in the minute of now.
 func (qs *Quotas) Submits(ctx context.Context, tenant string, now time.Time) (int, error) {
-	m, ok, err := qs.bus.Get(ctx, bus.StreamRates, bus.Lookup{Last: rateSubject(tenant, kindSubmits, minuteOf(now))})
+	m, ok, err := qs.bus.Stream(bus.StreamRates).Get(ctx, bus.Lookup{Last: rateSubject(tenant, kindSubmits, minuteOf(now))})
 	if err != nil || !ok {
 		return 0, err
 	}

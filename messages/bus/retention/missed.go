@@ -45,7 +45,7 @@ func (rt *Retention) keepLookingForMissed(ctx context.Context, keep time.Duratio
 // ago: its own end expired before its turn, or was never stored. It reads the headers of the entries that are older
 // than that, which are those of runs that have not ended, unless there is something to purge.
 func (rt *Retention) PurgeMissed(ctx context.Context, keep time.Duration) (purged int, err error) {
-	l, ok, err := rt.bus.Lag(ctx, bus.StreamEvents, consumerRetention)
+	l, ok, err := rt.bus.Stream(bus.StreamEvents).Lag(ctx, consumerRetention)
 	if err != nil || !ok { // without the consumer it is not known what is still to come
 		return 0, err
 	}
@@ -85,7 +85,7 @@ func (rt *Retention) PurgeMissed(ctx context.Context, keep time.Duration) (purge
 
 // endedBefore reports whether a run has ended and its log's last entry was stored before a time by the server's clock.
 func (rt *Retention) endedBefore(ctx context.Context, run messages.Ref, before time.Time) (bool, error) {
-	m, ok, err := rt.bus.Get(ctx, bus.StreamRuns, bus.Lookup{Last: run.LogSubject()})
+	m, ok, err := rt.bus.Stream(bus.StreamRuns).Get(ctx, bus.Lookup{Last: run.LogSubject()})
 	if err != nil || !ok || !m.Time.Before(before) {
 		return false, err
 	}
@@ -101,7 +101,7 @@ func (rt *Retention) endedBefore(ctx context.Context, run messages.Ref, before t
 func (rt *Retention) storedBefore(ctx context.Context, before time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		const filter = "runs.*.*.log"
-		first, ok, err := rt.bus.Get(ctx, bus.StreamRuns, bus.Lookup{Seq: 1, Next: filter})
+		first, ok, err := rt.bus.Stream(bus.StreamRuns).Get(ctx, bus.Lookup{Seq: 1, Next: filter})
 		if err != nil {
 			yield("", err)
 			return

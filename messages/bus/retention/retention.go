@@ -119,7 +119,7 @@ func (rt *Retention) Purge(ctx context.Context, run messages.Ref) error {
 		{bus.StreamRuns, run.LogSubject(), false},
 	} {
 		if p.rare {
-			_, ok, err := rt.bus.Get(ctx, p.stream, bus.Lookup{Seq: 1, Next: p.subject})
+			_, ok, err := rt.bus.Stream(p.stream).Get(ctx, bus.Lookup{Seq: 1, Next: p.subject})
 			if err != nil {
 				return fmt.Errorf("look for %s in %s: %w", p.subject, p.stream, err)
 			}
@@ -127,7 +127,7 @@ func (rt *Retention) Purge(ctx context.Context, run messages.Ref) error {
 				continue
 			}
 		}
-		if err := rt.bus.Clear(ctx, p.stream, p.subject); err != nil {
+		if err := rt.bus.Stream(p.stream).Clear(ctx, p.subject); err != nil {
 			return fmt.Errorf("purge %s of %s: %w", p.subject, p.stream, err)
 		}
 	}
@@ -141,7 +141,7 @@ func (rt *Retention) Overdue(ctx context.Context) (time.Duration, error) {
 	if keep == 0 {
 		return 0, nil
 	}
-	l, _, err := rt.bus.Lag(ctx, bus.StreamEvents, consumerRetention)
+	l, _, err := rt.bus.Stream(bus.StreamEvents).Lag(ctx, consumerRetention)
 	if err != nil || l.Oldest.IsZero() {
 		return 0, err
 	}

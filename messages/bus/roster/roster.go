@@ -99,7 +99,7 @@ func (r *Roster) load(ctx context.Context) error {
 	}
 	asked := time.Now()
 	for at := uint64(1); ; {
-		m, ok, err := r.bus.Get(ctx, bus.StreamRoster, bus.Lookup{Seq: at, Next: messages.SeenPrefix + "*"})
+		m, ok, err := r.bus.Stream(bus.StreamRoster).Get(ctx, bus.Lookup{Seq: at, Next: messages.SeenPrefix + "*"})
 		if err != nil || !ok {
 			return err
 		}

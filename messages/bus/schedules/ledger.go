@@ -28,7 +28,7 @@ type Ledger struct {
 
 // Ledger reads what became of the occurrences of a schedule, and the ledger's revision; 0 when there is none.
 func (sc *Store) Ledger(ctx context.Context, ref control.ScheduleRef) (l Ledger, revision uint64, err error) {
-	m, ok, err := sc.bus.Get(ctx, bus.StreamSchedules, bus.Lookup{Last: statePrefix + scheduleKey(ref)})
+	m, ok, err := sc.bus.Stream(bus.StreamSchedules).Get(ctx, bus.Lookup{Last: statePrefix + scheduleKey(ref)})
 	switch {
 	case err != nil:
 		return l, 0, fmt.Errorf("read the state of schedule %s: %w", ref, err)

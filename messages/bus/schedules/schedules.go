@@ -93,7 +93,7 @@ func (sc *Store) Delete(ctx context.Context, ref control.ScheduleRef) error {
 		{bus.StreamTasks, ref.DueSubject()},
 		{bus.StreamSchedules, statePrefix + scheduleKey(ref)},
 	} {
-		if err := sc.bus.Clear(ctx, p.stream, p.subject); err != nil {
+		if err := sc.bus.Stream(p.stream).Clear(ctx, p.subject); err != nil {
 			return fmt.Errorf("delete schedule %s: %w", ref, err)
 		}
 	}
@@ -109,7 +109,7 @@ func (sc *Store) Names(ctx context.Context, tenant string) ([]control.ScheduleRe
 		return nil, &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
 	var refs []control.ScheduleRef
-	for subject, err := range sc.bus.Subjects(ctx, bus.StreamSchedules, schedulesPrefix+filter+".*") {
+	for subject, err := range sc.bus.Stream(bus.StreamSchedules).Subjects(ctx, schedulesPrefix+filter+".*") {
 		if err != nil {
 			return nil, fmt.Errorf("list schedules: %w", err)
 		}
@@ -131,7 +131,7 @@ type Armed struct {
 // Armed reads what a schedule does next. The stream's leader answers.
 func (sc *Store) Armed(ctx context.Context, ref control.ScheduleRef) (a Armed, err error) {
 	// In this order: what fires in between is seen as due.
-	m, ok, err := sc.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Last: ref.NextSubject()})
+	m, ok, err := sc.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Last: ref.NextSubject()})
 	if err != nil {
 		return a, fmt.Errorf("read what schedule %s does next: %w", ref, err)
 	}
@@ -141,7 +141,7 @@ func (sc *Store) Armed(ctx context.Context, ref control.ScheduleRef) (a Armed, e
 			a.Due = control.Due{} // nothing that would ever be due: without a timing it is replaced
 		}
 	}
-	if _, a.Waiting, err = sc.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Last: ref.DueSubject()}); err != nil {
+	if _, a.Waiting, err = sc.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Last: ref.DueSubject()}); err != nil {
 		return a, fmt.Errorf("read what schedule %s has to do: %w", ref, err)
 	}
 	return a, nil
@@ -175,7 +175,7 @@ func (sc *Store) Arm(ctx context.Context, d control.Due, seq uint64) error {
 
 // Disarm takes away what a schedule does next.
 func (sc *Store) Disarm(ctx context.Context, ref control.ScheduleRef) error {
-	return sc.bus.Clear(ctx, bus.StreamTasks, ref.NextSubject())
+	return sc.bus.Stream(bus.StreamTasks).Clear(ctx, ref.NextSubject())
 }
 
 const (

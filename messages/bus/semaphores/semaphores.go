@@ -28,7 +28,7 @@ func (st *Store) Semaphore(ctx context.Context, name string) (l queue.Semaphore,
 	if err := queue.CheckSemaphore(name); err != nil {
 		return l, 0, err
 	}
-	m, ok, err := st.bus.Get(ctx, bus.StreamSemaphores, bus.Lookup{Last: bus.HoldersPrefix + name})
+	m, ok, err := st.bus.Stream(bus.StreamSemaphores).Get(ctx, bus.Lookup{Last: bus.HoldersPrefix + name})
 	if err != nil || !ok {
 		return l, 0, err
 	}
@@ -84,7 +84,7 @@ func (st *Store) Waiting(ctx context.Context, name string, run messages.Ref) (ui
 	if err != nil {
 		return 0, err
 	}
-	m, _, err := st.bus.Get(ctx, bus.StreamSemaphores, bus.Lookup{Last: subject})
+	m, _, err := st.bus.Stream(bus.StreamSemaphores).Get(ctx, bus.Lookup{Last: subject})
 	return m.Seq, err
 }
 
@@ -110,7 +110,7 @@ func (st *Store) Standing(ctx context.Context, name, tenant string) iter.Seq2[St
 			yield(Standing{}, &messages.FieldError{Field: "tenant", Reason: "must be a token"})
 			return
 		}
-		for m, err := range st.bus.Scan(ctx, bus.StreamSemaphores, bus.WaitPrefix+name+"."+tenant+".*", 1) {
+		for m, err := range st.bus.Stream(bus.StreamSemaphores).Scan(ctx, bus.WaitPrefix+name+"."+tenant+".*", 1) {
 			if err != nil {
 				yield(Standing{}, fmt.Errorf("read name %s: %w", name, err))
 				return
@@ -127,7 +127,7 @@ func (st *Store) NextIn(ctx context.Context, name string, after uint64) (run mes
 	if err := queue.CheckSemaphore(name); err != nil {
 		return run, 0, err
 	}
-	m, ok, err := st.bus.Get(ctx, bus.StreamSemaphores, bus.Lookup{Seq: after + 1, Next: bus.WaitPrefix + name + ".*.*"})
+	m, ok, err := st.bus.Stream(bus.StreamSemaphores).Get(ctx, bus.Lookup{Seq: after + 1, Next: bus.WaitPrefix + name + ".*.*"})
 	if err != nil || !ok {
 		return run, 0, err
 	}
@@ -157,7 +157,7 @@ func (st *Store) Unwait(ctx context.Context, name string, run messages.Ref, at u
 // Semaphores implements runlog.Semaphores.
 func (st *Store) Semaphores(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for subject, err := range st.bus.Subjects(ctx, bus.StreamSemaphores, bus.HoldersPrefix+">") {
+		for subject, err := range st.bus.Stream(bus.StreamSemaphores).Subjects(ctx, bus.HoldersPrefix+">") {
 			if err != nil {
 				err = fmt.Errorf("list names: %w", err)
 			}
@@ -174,7 +174,7 @@ func (st *Store) Ahead(ctx context.Context, name string, run messages.Ref, count
 	if err := queue.CheckSemaphore(name); err != nil {
 		return 0, false, err
 	}
-	for m, err := range st.bus.Scan(ctx, bus.StreamSemaphores, bus.WaitPrefix+name+".*.*", 1) {
+	for m, err := range st.bus.Stream(bus.StreamSemaphores).Scan(ctx, bus.WaitPrefix+name+".*.*", 1) {
 		switch {
 		case err != nil:
 			return n, false, fmt.Errorf("read name %s: %w", name, err)

@@ -44,13 +44,13 @@ func (se *Store) Session(ctx context.Context, tenant, name string) (messages.Ses
 	if err != nil {
 		return s, 0, err
 	}
-	m, ok, err := se.bus.Get(ctx, bus.StreamSessions, bus.Lookup{Last: subject})
+	m, ok, err := se.bus.Stream(bus.StreamSessions).Get(ctx, bus.Lookup{Last: subject})
 	if err != nil {
 		return s, 0, fmt.Errorf("read session %s: %w", name, err)
 	}
 	if !ok {
 		var whole bool
-		if _, whole, err = se.bus.Get(ctx, bus.StreamSessions, bus.Lookup{Last: sessionMark}); err != nil {
+		if _, whole, err = se.bus.Stream(bus.StreamSessions).Get(ctx, bus.Lookup{Last: sessionMark}); err != nil {
 			return s, 0, fmt.Errorf("read sessions: %w", err)
 		}
 		if whole {
@@ -59,7 +59,7 @@ func (se *Store) Session(ctx context.Context, tenant, name string) (messages.Ses
 		if err := se.rebuildSessions(ctx); err != nil {
 			return s, 0, fmt.Errorf("rebuild sessions: %w", err)
 		}
-		if m, ok, err = se.bus.Get(ctx, bus.StreamSessions, bus.Lookup{Last: subject}); err != nil || !ok {
+		if m, ok, err = se.bus.Stream(bus.StreamSessions).Get(ctx, bus.Lookup{Last: subject}); err != nil || !ok {
 			return s, 0, err
 		}
 	}
@@ -97,7 +97,7 @@ func (se *Store) List(ctx context.Context, tenant string) (list []control.Sessio
 	if !strict.ValidToken(tenant) {
 		return nil, false, &messages.FieldError{Field: "tenant", Reason: "must be 1 to 64 of A-Z a-z 0-9 _ -"}
 	}
-	for subject, err := range se.bus.Subjects(ctx, bus.StreamSessions, sessionPrefix+tenant+".*") {
+	for subject, err := range se.bus.Stream(bus.StreamSessions).Subjects(ctx, sessionPrefix+tenant+".*") {
 		if err != nil {
 			return nil, false, fmt.Errorf("list sessions: %w", err)
 		}
@@ -137,7 +137,7 @@ func (se *Store) rebuildSessions(ctx context.Context) error {
 // alone.
 func (se *Store) findSessions(ctx context.Context, filter, name string) (map[[2]string]map[string]record.Entry, error) {
 	found := map[[2]string]map[string]record.Entry{}
-	for subject, err := range se.bus.Subjects(ctx, bus.StreamRuns, filter) {
+	for subject, err := range se.bus.Stream(bus.StreamRuns).Subjects(ctx, filter) {
 		if err != nil {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}

@@ -40,7 +40,7 @@ func (tq *Queue) Delayed(ctx context.Context, run messages.Ref) (q Queued, ok bo
 	if err := run.Check(); err != nil {
 		return Queued{}, false, err
 	}
-	m, ok, err := tq.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Last: run.DelaySubject()})
+	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Last: run.DelaySubject()})
 	if err != nil || !ok {
 		return Queued{}, false, err
 	}

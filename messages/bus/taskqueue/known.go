@@ -9,10 +9,10 @@ import (
 
 // known reports whether a run of this id has begun, as far back as events are kept.
 func (tq *Queue) known(ctx context.Context, run messages.Ref) (bool, error) {
-	return tq.bus.Has(ctx, bus.StreamEvents, run.EventSubject(messages.EventRunQueued))
+	return tq.bus.Stream(bus.StreamEvents).Has(ctx, run.EventSubject(messages.EventRunQueued))
 }
 
 // waits reports whether a task of this id waits for its time.
 func (tq *Queue) waits(ctx context.Context, run messages.Ref) (bool, error) {
-	return tq.bus.Has(ctx, bus.StreamTasks, run.DelaySubject())
+	return tq.bus.Stream(bus.StreamTasks).Has(ctx, run.DelaySubject())
 }

@@ -23,7 +23,7 @@ func (tq *Queue) Oldest(ctx context.Context, s bus.LaneState) (at time.Time, ok 
 	if s.Lane.Wakes() {
 		filter = "lanes.wake.>"
 	}
-	m, ok, err := tq.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Seq: s.Given + 1, Next: filter})
+	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: s.Given + 1, Next: filter})
 	return m.Time, ok, err
 }
 
@@ -31,7 +31,7 @@ func (tq *Queue) Oldest(ctx context.Context, s bus.LaneState) (at time.Time, ok 
 // so without a worker a queue would look empty. The subjects are read only when there are more messages than the lanes have.
 func (tq *Queue) withUnmade(ctx context.Context, lanes []bus.LaneState) ([]bus.LaneState, error) {
 	const queued = "lanes.*.*.*.*"
-	total, err := tq.bus.Count(ctx, bus.StreamTasks, queued)
+	total, err := tq.bus.Stream(bus.StreamTasks).Count(ctx, queued)
 	if err != nil {
 		return nil, fmt.Errorf("count what is queued: %w", err)
 	}
@@ -44,7 +44,7 @@ func (tq *Queue) withUnmade(ctx context.Context, lanes []bus.LaneState) ([]bus.L
 		return lanes, nil
 	}
 	unmade := map[queue.Lane]int{}
-	for subject, err := range tq.bus.Subjects(ctx, bus.StreamTasks, queued) {
+	for subject, err := range tq.bus.Stream(bus.StreamTasks).Subjects(ctx, queued) {
 		if err != nil {
 			return nil, fmt.Errorf("list what is queued: %w", err)
 		}

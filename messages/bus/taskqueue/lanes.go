@@ -93,7 +93,7 @@ func (tq *Queue) RepairLanes(ctx context.Context, ackWait time.Duration) (made [
 	for _, s := range all {
 		known[s.Lane] = true
 	}
-	for subject, err := range tq.bus.Subjects(ctx, bus.StreamTasks, "lanes.*.*.*.*") {
+	for subject, err := range tq.bus.Stream(bus.StreamTasks).Subjects(ctx, "lanes.*.*.*.*") {
 		if err != nil {
 			return made, unroutable, fmt.Errorf("list what is queued: %w", err)
 		}
@@ -125,7 +125,7 @@ func (tq *Queue) Unroutable(ctx context.Context, seq uint64) (q Queued, ok bool,
 }
 
 func (tq *Queue) unroutable(ctx context.Context, at bus.Lookup) (q Queued, ok bool, err error) {
-	m, ok, err := tq.bus.Get(ctx, bus.StreamTasks, at)
+	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, at)
 	if err != nil || !ok {
 		return Queued{}, false, err
 	}

@@ -52,7 +52,7 @@ func (tq *Queue) CancelTimer(ctx context.Context, run messages.Ref, park uint64)
 	if err := run.Check(); err != nil {
 		return err
 	}
-	return tq.bus.Clear(ctx, bus.StreamTasks, run.TimerSubject(park))
+	return tq.bus.Stream(bus.StreamTasks).Clear(ctx, run.TimerSubject(park))
 }
 
 // Net implements runlog.Queue.
@@ -83,7 +83,7 @@ func (tq *Queue) Holds(ctx context.Context, ticket uint64) (bool, error) {
 	if ticket == 0 {
 		return false, nil
 	}
-	_, ok, err := tq.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Seq: ticket})
+	_, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: ticket})
 	return ok, err
 }
 

@@ -27,7 +27,7 @@ func (tq *Queue) QueuedTasks(ctx context.Context, tenant string, delayed bool, a
 		if after == 0 && !since.IsZero() {
 			p.Seq, p.Since = 0, bus.StartTime(since)
 		}
-		for m, err := range tq.bus.ScanPages(ctx, bus.StreamTasks, p) {
+		for m, err := range tq.bus.Stream(bus.StreamTasks).ScanPages(ctx, p) {
 			if err != nil {
 				yield(Queued{}, fmt.Errorf("read the queue of tenant %s: %w", tenant, err))
 				return

@@ -65,7 +65,7 @@ func (tq *Queue) Queued(ctx context.Context, run messages.Ref) (q Queued, ok boo
 	if err := run.Check(); err != nil {
 		return Queued{}, false, err
 	}
-	m, ok, err := tq.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Seq: 1, Next: run.QueuedFilter()})
+	m, ok, err := tq.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: 1, Next: run.QueuedFilter()})
 	return Queued{Subject: m.Subject, Body: m.Data, At: m.Time, Seq: m.Seq}, ok, err
 }
 
@@ -74,8 +74,8 @@ func (tq *Queue) Unqueue(ctx context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err
 	}
-	if err := tq.bus.Clear(ctx, bus.StreamTasks, run.DelaySubject()); err != nil { // first: it may fire meanwhile
+	if err := tq.bus.Stream(bus.StreamTasks).Clear(ctx, run.DelaySubject()); err != nil { // first: it may fire meanwhile
 		return err
 	}
-	return tq.bus.Clear(ctx, bus.StreamTasks, run.QueuedFilter())
+	return tq.bus.Stream(bus.StreamTasks).Clear(ctx, run.QueuedFilter())
 }

@@ -181,7 +181,7 @@ func (d *Delivery) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read delivery: %w", err)
 	}
-	m, ok, err := d.queue.bus.Get(ctx, bus.StreamTasks, bus.Lookup{Seq: d.Seq})
+	m, ok, err := d.queue.bus.Stream(bus.StreamTasks).Get(ctx, bus.Lookup{Seq: d.Seq})
 	switch {
 	case err != nil:
 		return fmt.Errorf("load message %d: %w", d.Seq, err)

@@ -17,7 +17,7 @@ func (tq *Queue) TasksOf(ctx context.Context, tenant string) (int, error) {
 	}
 	total := 0
 	for _, p := range []messages.Priority{messages.PriorityHigh, messages.PriorityNormal, messages.PriorityLow} {
-		n, err := tq.bus.Count(ctx, bus.StreamTasks, "lanes."+string(p)+".*."+tenant+".*")
+		n, err := tq.bus.Stream(bus.StreamTasks).Count(ctx, "lanes."+string(p)+".*."+tenant+".*")
 		if err != nil {
 			return 0, fmt.Errorf("count tasks of tenant %s: %w", tenant, err)
 		}

@@ -24,14 +24,14 @@ func (q *Queue) State(ctx context.Context, run messages.Ref) (*control.WebhookSt
 		return nil, err
 	}
 	j := messages.RunWebhook(run, "", nil)
-	m, queued, err := q.bus.Get(ctx, bus.StreamWebhooks, bus.Lookup{Last: j.Subject()})
+	m, queued, err := q.bus.Stream(bus.StreamWebhooks).Get(ctx, bus.Lookup{Last: j.Subject()})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for the webhook of %s: %w", run, err)
 	case queued:
 		return &control.WebhookState{State: control.WebhookPending, At: &m.Time}, nil
 	}
-	m, dead, err := q.bus.Get(ctx, bus.StreamDead, bus.Lookup{Last: j.DeadSubject()})
+	m, dead, err := q.bus.Stream(bus.StreamDead).Get(ctx, bus.Lookup{Last: j.DeadSubject()})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for the dead webhook of %s: %w", run, err)
@@ -50,7 +50,7 @@ func (q *Queue) State(ctx context.Context, run messages.Ref) (*control.WebhookSt
 // endTaken reports whether a dispatcher has done what the end of a run asks for. While an older end cannot be taken it
 // is false.
 func (q *Queue) endTaken(ctx context.Context, run messages.Ref) (bool, error) {
-	m, ok, err := q.bus.Get(ctx, bus.StreamEvents, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
+	m, ok, err := q.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunFinished)})
 	if err != nil {
 		return false, fmt.Errorf("look for the end of %s: %w", run, err)
 	}
