@@ -52,7 +52,7 @@ const eventRoom = 100
 // beginExpired reports whether the stream has dropped the first event of a run for its age. One that is stored after
 // others has not expired.
 func (st *Store) beginExpired(ctx context.Context, run messages.Ref) (bool, error) {
-	stored, err := st.bus.Stream(bus.StreamEvents).Has(ctx, run.EventSubject(messages.EventRunQueued))
+	_, stored, err := st.bus.Stream(bus.StreamEvents).Get(ctx, bus.Lookup{Last: run.EventSubject(messages.EventRunQueued)})
 	if err != nil || stored {
 		return false, err
 	}

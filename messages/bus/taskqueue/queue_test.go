@@ -246,3 +246,45 @@ func TestDeadLetter(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A dispatcher asks any replica whether a given id is new: the answer of a stream's leader costs the server twice as much. The
+// other users may not, and no answer of a replica makes an id that was used a new one.
+func TestSubmitOfAGivenIDAsksReplicas(t *testing.T) {
+	servers := bustest.Start(t)
+	for _, tc := range []struct {
+		name   string
+		direct bool
+		want   []string
+	}{
+		{"dispatcher", true, []string{"DIRECT.GET.EVENTS", "DIRECT.GET.TASKS"}},
+		{"client", false, []string{"STREAM.MSG.GET.EVENTS", "STREAM.MSG.GET.TASKS"}},
+	} {
+		b, nc := bustest.Open(t, servers, bus.Config{Direct: tc.direct})
+		asked, err := nc.SubscribeSync(bus.APIPrefix + ">")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := messages.Ref{Tenant: "acme", Run: tc.name}
+		if dup, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(run), false); dup || err != nil {
+			t.Errorf("%s: got %v, %v", tc.name, dup, err)
+		}
+		// Its run has begun.
+		bustest.PublishRaw(t, nc, run, bustest.Event(run, 1, messages.EventRunQueued))
+		if dup, err := taskqueue.New(b).Submit(bustest.Context(t), bustest.NewTask(run), false); !dup || err != nil {
+			t.Errorf("%s: again: got %v, %v, want a duplicate", tc.name, dup, err)
+		}
+		var got []string
+		for range 2 {
+			m, err := asked.NextMsgWithContext(bustest.Context(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			subject, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, bus.APIPrefix), "."+run.EventSubject(messages.EventRunQueued))
+			subject, _, _ = strings.Cut(subject, "."+run.DelaySubject())
+			got = append(got, subject)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+}
