@@ -266,7 +266,7 @@ func (in *intake) accept(ctx context.Context, l *messages.BatchLine) error {
 	}
 	in.out.Lines++
 	in.countAgent(l.Task.Agent)
-	in.bytes += int64(len(l.Task.Input.Text()) + len(l.Task.Context))
+	in.bytes += int64(l.Task.Input.Size() + len(l.Task.Context))
 	sum := sha256.Sum256(body)
 	in.digest.Write(sum[:])
 	if !in.store {

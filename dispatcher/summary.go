@@ -28,7 +28,7 @@ func (of Runs) Summary(ctx context.Context, run messages.Ref) (*control.RunSumma
 	if err == nil {
 		r := control.NewRunSummary(run)
 		r.Agent, r.Priority, r.Session, r.Labels = begun.Agent.Name, begun.Task.Priority, begun.Task.Session, begun.Task.Labels
-		r.Input, r.Queued = begun.Task.Input.Text(), unlessZero(begun.QueuedAt)
+		r.Input, r.Queued = begun.Task.Input.Shown(), unlessZero(begun.QueuedAt)
 		return r, nil
 	}
 	if !errors.Is(err, ErrNotBegun) {

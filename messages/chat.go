@@ -2,8 +2,6 @@ package messages
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -62,16 +60,10 @@ func (m *Message) Calls() []ToolCall {
 type Block struct {
 	Text       string      `json:"text,omitempty"`
 	Image      *Image      `json:"image,omitempty"`
+	File       *File       `json:"file,omitempty"` // in the input of a task only
 	Reasoning  *Reasoning  `json:"reasoning,omitempty"`
 	ToolCall   *ToolCall   `json:"toolCall,omitempty"`
 	ToolResult *ToolResult `json:"toolResult,omitempty"`
-}
-
-// Image is a picture, either its bytes or where the provider finds it.
-type Image struct {
-	MediaType string `json:"mediaType,omitempty"` // such as image/png; needed with Data
-	Data      []byte `json:"data,omitempty"`
-	URL       string `json:"url,omitempty"` // https only
 }
 
 // Reasoning is what a model thought before it answered. It means something to the family of providers that wrote it
@@ -102,28 +94,7 @@ type ToolResult struct {
 }
 
 // Shown is the text of a result, with a word for each image.
-func (r *ToolResult) Shown() string {
-	m := Message{Content: r.Content}
-	if !slices.ContainsFunc(r.Content, func(b Block) bool { return b.Image != nil }) {
-		return m.Text()
-	}
-	var s strings.Builder
-	for _, b := range r.Content {
-		s.WriteString(b.Text)
-		if b.Image != nil {
-			s.WriteString(b.Image.Shown())
-		}
-	}
-	return s.String()
-}
-
-// Shown says what the image is, for people and for models that cannot see.
-func (i *Image) Shown() string {
-	if i.URL != "" {
-		return "[image]"
-	}
-	return fmt.Sprintf("[image %s, %d kB]", strings.TrimPrefix(i.MediaType, "image/"), (len(i.Data)+999)/1000)
-}
+func (r *ToolResult) Shown() string { return shown(r.Content) }
 
 // ToolSpec is what a model is told about a tool, and what a worker needs to know to call it safely.
 type ToolSpec struct {

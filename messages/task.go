@@ -86,7 +86,8 @@ type Limits struct {
 	Caps
 }
 
-// Input is what a task asks for. On the wire it is a string or an array of text blocks.
+// Input is what a task asks for. On the wire it is a string or an array of blocks: text, and images and files
+// for models that take them.
 type Input []Block
 
 // TextInput is an Input of one text.
@@ -290,28 +291,8 @@ func (t *Task) Validate() error {
 
 // CheckInput refuses an input of more bytes than a fleet takes; 0 is the limit of every fleet, MaxInput.
 func (t *Task) CheckInput(most int) error {
-	if most > 0 && len(t.Input.Text()) > most {
+	if most > 0 && t.Input.Size() > most {
 		return &FieldError{Field: "input", Reason: fmt.Sprintf("larger than %d bytes, which LONGSHORE_MAX_INPUT allows", most)}
-	}
-	return nil
-}
-
-func (in Input) check() error {
-	size := 0
-	for i, b := range in {
-		if b != (Block{Text: b.Text}) {
-			return &FieldError{Field: fmt.Sprintf("input[%d]", i), Reason: "only text blocks are allowed"}
-		}
-		size += len(b.Text)
-		if err := strict.CheckText("input", b.Text, MaxInput); err != nil {
-			return err
-		}
-	}
-	switch {
-	case size == 0:
-		return &FieldError{Field: "input", Reason: "is empty"}
-	case size > MaxInput:
-		return &FieldError{Field: "input", Reason: fmt.Sprintf("larger than %d bytes", MaxInput)}
 	}
 	return nil
 }

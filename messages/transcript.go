@@ -53,7 +53,7 @@ func ParseTranscriptPlace(s string) (p TranscriptPlace, err error) {
 	return p, nil
 }
 
-// Fit shortens the message to n bytes as JSON, at most. Images are told of, and what only a provider can read is left out.
+// Fit shortens the message to n bytes as JSON, at most. Images and files are told of, and what only a provider can read is left out.
 func (m *TranscriptMessage) Fit(n int) {
 	whole := m.Content
 	for limit := n; ; limit /= 2 {
@@ -82,6 +82,8 @@ func shownBlocks(in []Block, n int) (out []Block, cut bool) {
 		switch {
 		case b.Image != nil:
 			out = append(out, Block{Text: b.Image.Shown()})
+		case b.File != nil:
+			out = append(out, Block{Text: b.File.Shown()})
 		case b.Reasoning != nil:
 			out = append(out, Block{Reasoning: &Reasoning{Family: b.Reasoning.Family, Text: clip(b.Reasoning.Text)}})
 		case b.ToolCall != nil:

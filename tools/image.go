@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/longshore-run/longshore/messages"
@@ -22,10 +21,10 @@ func (r *imageRoom) take(i *messages.Image) messages.Block {
 	switch {
 	case i.URL != "":
 		return noImage("only images with their bytes are shown, not addresses")
-	case kindOf(i.Data) == "":
+	case messages.ImageType(i.Data) == "":
 		return noImage("it is not PNG, JPEG, GIF or WebP")
-	case i.MediaType != kindOf(i.Data):
-		return noImage(fmt.Sprintf("it is %s and said to be %q", kindOf(i.Data), strict.Clip(i.MediaType, maxShown)))
+	case i.MediaType != messages.ImageType(i.Data):
+		return noImage(fmt.Sprintf("it is %s and said to be %q", messages.ImageType(i.Data), strict.Clip(i.MediaType, maxShown)))
 	case r.count == maxImages:
 		return noImage(fmt.Sprintf("a result has at most %d", maxImages))
 	case r.bytes+len(i.Data) > maxImageBytes:
@@ -38,20 +37,4 @@ func (r *imageRoom) take(i *messages.Image) messages.Block {
 
 func noImage(why string) messages.Block {
 	return messages.Block{Text: "(an image was left out: " + why + ")"}
-}
-
-// kindOf is the media type of an image by its first bytes; empty: none that every provider takes.
-func kindOf(data []byte) string {
-	switch {
-	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):
-		return "image/png"
-	case bytes.HasPrefix(data, []byte("\xff\xd8\xff")):
-		return "image/jpeg"
-	case bytes.HasPrefix(data, []byte("GIF87a")) || bytes.HasPrefix(data, []byte("GIF89a")):
-		return "image/gif"
-	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
-		return "image/webp"
-	default:
-		return ""
-	}
 }

@@ -20,6 +20,7 @@ type runFlags struct {
 	output                                    render.Format
 	maxSteps                                  int
 	files                                     []string
+	attach                                    []string
 	scratch                                   bool // the files are removed at the end
 }
 
@@ -37,6 +38,8 @@ func (p *Process) runCommand() *cobra.Command {
 			switch {
 			case len(args) > 1:
 				return errors.New("give the task as one argument, in quotes")
+			case len(args) == 0 && len(f.attach) > 0:
+				return errors.New("--attach goes with the text of a task: longshore run \"TEXT\" --attach FILE")
 			case len(args) == 0 && len(f.files) == 0:
 				return errors.New("give a task: longshore run \"TEXT\"")
 			case len(args) == 1 && len(f.files) > 0:
@@ -65,6 +68,7 @@ func (p *Process) runCommand() *cobra.Command {
 	flags.StringVar(&f.workspace, "workspace", "", "folder to work in, in place; only with the fleet in this process")
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for the standard input; may be repeated")
+	flags.StringArrayVar(&f.attach, "attach", nil, render.AttachHelp)
 	f.output.Register(cmd)
 	return cmd
 }

@@ -44,7 +44,11 @@ func (f *runFlags) tasks(cmd *cobra.Command, args []string) ([]messages.Task, er
 			}
 			text = string(data)
 		}
-		tasks = append(tasks, messages.Task{Input: messages.TextInput(text)})
+		input, err := render.Attach(cmd, text, f.attach)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, messages.Task{Input: input})
 	}
 	for i := range tasks {
 		t := &tasks[i]

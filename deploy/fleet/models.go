@@ -139,6 +139,7 @@ func able(can model.Capabilities, said settings.Ability) model.Capabilities {
 	set(&can.JSONSchema, c.JSONSchema)
 	set(&can.JSONMode, c.JSONMode)
 	set(&can.Images, c.Images)
+	set(&can.Files, c.Files)
 	set(&can.Reasoning, c.Reasoning)
 	if said.ContextWindow != 0 {
 		can.ContextWindow = said.ContextWindow

@@ -57,6 +57,7 @@ type Capabilities struct {
 	JSONSchema *bool `json:"jsonSchema,omitempty"`
 	JSONMode   *bool `json:"jsonMode,omitempty"`
 	Images     *bool `json:"images,omitempty"`
+	Files      *bool `json:"files,omitempty"`
 	Reasoning  *bool `json:"reasoning,omitempty"`
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +223,39 @@ func TestSubmittedTaskHoldsEveryFlag(t *testing.T) {
 		Context: json.RawMessage(`{"a":1}`),
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	f := newFleet(t)
+	dir := t.TempDir()
+	png, pdf := []byte("\x89PNG\r\n\x1a\nrest"), []byte("%PDF-1.7 rest")
+	for name, data := range map[string][]byte{"a.png": png, "b.pdf": pdf, "c.txt": []byte("three ships\n"), "d.bin": {0xff, 0xfe}} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	f.run(t, "submit", "Compare them.", "--id", "attached", "--attach", at("a.png"), "--attach", at("b.pdf"), "--attach", at("c.txt"))
+	c, done, err := f.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if _, err := c.Submit(t.Context(), messages.Task{ID: "attached", Input: messages.Input{ // is accepted for the same task alone
+		{Text: "Compare them."},
+		{Image: &messages.Image{MediaType: "image/png", Data: png}},
+		{File: &messages.File{Name: "b.pdf", MediaType: messages.TypePDF, Data: pdf}},
+		{Text: "\n\nc.txt:\nthree ships\n"},
+	}}); err != nil {
+		t.Error(err)
+	}
+	if out, _ := f.run(t, "status", "attached"); !strings.Contains(out, "Compare them.[image png, 1 kB][file b.pdf, 1 kB]") {
+		t.Errorf("status: %q", out)
+	}
+	_, _, err = executeWith(t, f.connect, "", "submit", "x", "--attach", at("d.bin"))
+	if _, is := errors.AsType[*render.UsageError](err); !is || err.Error() != at("d.bin")+" is neither an image (PNG, JPEG, GIF, WebP) nor a PDF nor text in UTF-8" {
+		t.Errorf("a file of no known kind: %v", err)
 	}
 }
 

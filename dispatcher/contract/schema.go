@@ -41,8 +41,24 @@ func (input) Schema(huma.Registry) *huma.Schema {
 	text := func(least int) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeString, MinLength: new(least), MaxLength: &most}
 	}
+	bytes := &huma.Schema{Type: huma.TypeString, ContentEncoding: "base64"}
 	block := &huma.Schema{
-		Type: huma.TypeObject, AdditionalProperties: false, Properties: map[string]*huma.Schema{"text": text(0)},
+		Type: huma.TypeObject, AdditionalProperties: false, MaxProperties: new(1), Properties: map[string]*huma.Schema{
+			"text": text(0),
+			"image": {
+				Type: huma.TypeObject, AdditionalProperties: false, Description: "either data with its mediaType, or an https url that the provider fetches",
+				Properties: map[string]*huma.Schema{
+					"mediaType": {Type: huma.TypeString, Enum: []any{"image/png", "image/jpeg", "image/gif", "image/webp"}},
+					"data":      bytes, "url": {Type: huma.TypeString, Pattern: "^https://"},
+				},
+			},
+			"file": {
+				Type: huma.TypeObject, AdditionalProperties: false, Required: []string{"mediaType", "data"},
+				Properties: map[string]*huma.Schema{
+					"name": {Type: huma.TypeString, MaxLength: new(128)}, "mediaType": {Type: huma.TypeString, Enum: []any{messages.TypePDF}}, "data": bytes,
+				},
+			},
+		},
 	}
 	said := &huma.Schema{Type: huma.TypeObject, Required: []string{"text"}, Properties: map[string]*huma.Schema{"text": text(1)}}
 	return &huma.Schema{OneOf: []*huma.Schema{text(1), {

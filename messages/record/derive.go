@@ -135,7 +135,7 @@ func (r *Finished) turn() any {
 func (r *Started) queued() any {
 	return &messages.RunQueued{
 		Agent: r.Task.Agent, Priority: r.Task.Priority, Session: r.Task.Session, Labels: r.Task.Labels,
-		Input: strict.Brief(r.Task.Input.Text(), messages.MaxEventArgs), QueuedAt: r.QueuedAt, By: named(r.Task.By),
+		Input: strict.Brief(r.Task.Input.Shown(), messages.MaxEventArgs), QueuedAt: r.QueuedAt, By: named(r.Task.By),
 	}
 }
 

@@ -375,6 +375,9 @@ func appendBlocks(b []byte, blocks []messages.Block) []byte {
 		if bl.Image != nil {
 			b = appendRest(append(comma(b, n), `"image":`...), bl.Image)
 		}
+		if bl.File != nil {
+			b = appendRest(append(comma(b, n), `"file":`...), bl.File)
+		}
 		if bl.Reasoning != nil {
 			b = appendRest(append(comma(b, n), `"reasoning":`...), bl.Reasoning)
 		}

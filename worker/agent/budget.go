@@ -270,6 +270,8 @@ func sizeOf(blocks []messages.Block) int {
 		switch {
 		case b.Image != nil:
 			n += imageBytes
+		case b.File != nil:
+			n += bytesPerToken * b.File.Tokens()
 		case b.Reasoning != nil:
 			n += len(b.Reasoning.Text) + len(b.Reasoning.Opaque)
 		case b.ToolCall != nil:

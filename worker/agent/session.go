@@ -223,6 +223,8 @@ func trimmed(in []messages.Message, p messages.SessionPolicy) []messages.Message
 				t.Content = append(t.Content, messages.Block{Text: b.Text})
 			case b.Image != nil:
 				t.Content = append(t.Content, messages.Block{Text: noImage})
+			case b.File != nil:
+				t.Content = append(t.Content, messages.Block{Text: "[file " + b.File.Title() + "]"})
 			case p.KeepTools && b.ToolCall != nil:
 				t.Content = append(t.Content, b)
 			case p.KeepTools && b.ToolResult != nil:

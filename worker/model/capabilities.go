@@ -8,6 +8,7 @@ type Capabilities struct {
 	JSONSchema bool // a reply held to a schema
 	JSONMode   bool // a reply held to JSON
 	Images     bool // as input
+	Files      bool // PDF, as input
 	Reasoning  bool // thinks aloud, and takes its own reasoning back
 
 	ContextWindow int // tokens of request and reply together; 0: unknown
@@ -24,7 +25,7 @@ func (c Capabilities) Or(d Capabilities) Capabilities {
 	}
 	return Capabilities{
 		Tools: c.Tools || d.Tools, Streaming: c.Streaming || d.Streaming, JSONSchema: c.JSONSchema || d.JSONSchema,
-		JSONMode: c.JSONMode || d.JSONMode, Images: c.Images || d.Images, Reasoning: c.Reasoning || d.Reasoning,
+		JSONMode: c.JSONMode || d.JSONMode, Images: c.Images || d.Images, Files: c.Files || d.Files, Reasoning: c.Reasoning || d.Reasoning,
 		ContextWindow: size(c.ContextWindow, d.ContextWindow), MaxOutput: size(c.MaxOutput, d.MaxOutput),
 	}
 }

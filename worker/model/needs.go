@@ -8,7 +8,7 @@ import (
 
 // DefaultCapabilities are what is taken for granted of a model that nothing is known about.
 func DefaultCapabilities() Capabilities {
-	return Capabilities{Tools: true, Streaming: true, JSONSchema: true, JSONMode: true, Images: true, Reasoning: true}
+	return Capabilities{Tools: true, Streaming: true, JSONSchema: true, JSONMode: true, Images: true, Files: true, Reasoning: true}
 }
 
 // lacks says why a model cannot take a request; empty: it can.
@@ -16,8 +16,10 @@ func (c Capabilities) lacks(r *Request) string {
 	switch {
 	case len(r.Tools) > 0 && !c.Tools:
 		return "it takes no tools"
-	case !c.Images && hasImages(r.Messages):
+	case !c.Images && has(r.Messages, func(b *messages.Block) bool { return b.Image != nil }):
 		return "it takes no images"
+	case !c.Files && has(r.Messages, func(b *messages.Block) bool { return b.File != nil }):
+		return "it takes no files"
 	}
 	if c.ContextWindow == 0 {
 		return ""
@@ -48,17 +50,19 @@ func (c Capabilities) format(f *Format) *Format {
 	}
 }
 
-func hasImages(all []messages.Message) bool {
+// has reports whether a block of the messages, or of a tool's result in them, is such a one.
+func has(all []messages.Message, such func(*messages.Block) bool) bool {
 	for i := range all {
-		for _, b := range all[i].Content {
-			if b.Image != nil {
+		for j := range all[i].Content {
+			b := &all[i].Content[j]
+			if such(b) {
 				return true
 			}
 			if b.ToolResult == nil {
 				continue
 			}
-			for _, inner := range b.ToolResult.Content {
-				if inner.Image != nil {
+			for k := range b.ToolResult.Content {
+				if such(&b.ToolResult.Content[k]) {
 					return true
 				}
 			}
@@ -81,6 +85,9 @@ func estimate(r *Request) int {
 		bytes += len(b.Text)
 		if b.Image != nil {
 			images++
+		}
+		if b.File != nil {
+			bytes += bytesOfToken * b.File.Tokens()
 		}
 		if b.ToolCall != nil {
 			bytes += len(b.ToolCall.Name) + len(b.ToolCall.Arguments)

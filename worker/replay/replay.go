@@ -250,7 +250,7 @@ func (t *teller) saw(s *agent.State) *Saw {
 func (t *teller) fact(r record.Record) Fact {
 	switch r := r.(type) {
 	case *record.Started:
-		text := fmt.Sprintf("agent %s, revision %d: %s", r.Agent.Name, r.Agent.Revision, r.Task.Input.Text())
+		text := fmt.Sprintf("agent %s, revision %d: %s", r.Agent.Name, r.Agent.Revision, r.Task.Input.Shown())
 		if o := r.ForkedFrom; o != nil {
 			text = fmt.Sprintf("forked from run %s at step %d; %s", o.Run, o.Step, text)
 		}

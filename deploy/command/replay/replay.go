@@ -182,6 +182,8 @@ func shown(m *messages.Message) string {
 			parts = append(parts, "← "+b.ToolResult.Shown())
 		case b.Image != nil:
 			parts = append(parts, "(an image)")
+		case b.File != nil:
+			parts = append(parts, b.File.Shown())
 		default:
 			parts = append(parts, b.Text)
 		}

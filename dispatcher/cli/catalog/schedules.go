@@ -183,7 +183,7 @@ func (c timetables) writeSchedule(w io.Writer, st *control.ScheduleStatus) error
 		{"description", cmp.Or(sc.Description, "-")},
 		{"when", timing(sc.Cron, sc.TimeZone, sc.Every)},
 		{"agent", sc.Task.Agent},
-		{"input", render.Truncate(render.Visible(sc.Task.Input.Text()), render.ListedInput)},
+		{"input", render.Truncate(render.Visible(sc.Task.Input.Shown()), render.ListedInput)},
 		{"overlap", string(sc.Overlap)},
 		{"catch up", string(sc.CatchUp)},
 	}

@@ -27,6 +27,7 @@ type order struct {
 	context  string
 	at, in   string
 	webhook  string
+	attach   []string
 }
 
 // submissions are the commands that submit tasks.
@@ -61,6 +62,7 @@ func (c submissions) submit() *cobra.Command {
 	flags.StringVar(&o.in, "in", "", "begin it after a time such as 10m and not before")
 	flags.StringVar(&o.task.By, "by", c.Options.User, "who submits it; it is kept with the task")
 	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the run has ended")
+	flags.StringArrayVar(&o.attach, "attach", nil, render.AttachHelp)
 	return cmd
 }
 
@@ -82,7 +84,10 @@ func (c submissions) runSubmit(cmd *cobra.Command, o *order, text string) error 
 		}
 		text = string(data)
 	}
-	o.task.Input = messages.TextInput(text)
+	var err error
+	if o.task.Input, err = render.Attach(cmd, text, o.attach); err != nil {
+		return err
+	}
 	if err := o.task.Validate(); err != nil {
 		return render.Misuse(err)
 	}

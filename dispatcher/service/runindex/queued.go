@@ -73,6 +73,6 @@ func (x *RunIndex) listQueued(ctx context.Context, req control.QueuedRequest) (a
 func queuedSummary(ref messages.Ref, p messages.Priority, t *messages.Task, at time.Time) control.RunSummary {
 	return control.RunSummary{
 		Tenant: ref.Tenant, ID: ref.Run, Agent: t.Agent, Status: messages.StatusQueued, Priority: p, Session: t.Session,
-		Labels: t.Labels, Queued: &at, Input: strict.Clip(t.Input.Text(), maxQueuedInput),
+		Labels: t.Labels, Queued: &at, Input: strict.Clip(t.Input.Shown(), maxQueuedInput),
 	}
 }

@@ -117,7 +117,7 @@ func (c *Config) setDefaults() {
 		c.MaxTokens = DefaultMaxTokens + c.Thinking
 	}
 	can := model.Capabilities{
-		Tools: true, Streaming: true, JSONSchema: true, Images: true, Reasoning: true, ContextWindow: defaultContext,
+		Tools: true, Streaming: true, JSONSchema: true, Images: true, Files: true, Reasoning: true, ContextWindow: defaultContext,
 	}
 	if c.Capabilities != nil {
 		can = *c.Capabilities

@@ -19,7 +19,7 @@ func (x *exchange) request(r model.Request) (*api.MessageNewParams, error) {
 	c := &x.provider.config
 	can := c.Capabilities
 	out := &api.MessageNewParams{Model: r.Model, MaxTokens: limit(c, r.MaxTokens)}
-	w := writer{out: out, echo: r.Echo && can.Reasoning, images: can.Images}
+	w := writer{out: out, echo: r.Echo && can.Reasoning, images: can.Images, files: can.Files}
 	for i := range r.Messages {
 		if err := w.add(&r.Messages[i]); err != nil {
 			return nil, err
@@ -93,6 +93,7 @@ type writer struct {
 	out    *api.MessageNewParams
 	echo   bool // send reasoning back
 	images bool // the model sees them
+	files  bool // the model reads them
 }
 
 // add appends a message. The API knows two roles, which must alternate: system messages become the system prompt,
@@ -142,6 +143,16 @@ func (w *writer) block(b *messages.Block) ([]api.ContentBlockParamUnion, error) 
 	case b.Image != nil:
 		img, err := image(b.Image)
 		return []api.ContentBlockParamUnion{{OfImage: img}}, err
+	case b.File != nil && !w.files:
+		return nil, &model.Error{
+			Class: model.InvalidRequest, Detail: "this model takes no files",
+			Hint: "choose a model that reads PDF, and say in its provider's capabilities that it does",
+		}
+	case b.File != nil:
+		return []api.ContentBlockParamUnion{{OfDocument: &api.DocumentBlockParam{
+			Title:  param.NewOpt(b.File.Title()),
+			Source: api.DocumentBlockParamSourceUnion{OfBase64: &api.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(b.File.Data)}},
+		}}}, nil
 	case b.Reasoning != nil:
 		return w.reasoning(b.Reasoning), nil
 	case b.ToolCall != nil:

@@ -306,6 +306,7 @@ func TestWhatTheModelCannotDo(t *testing.T) {
 	pixel := messages.Block{Image: &messages.Image{MediaType: "image/png", Data: []byte{1}}}
 	for name, r := range map[string]model.Request{
 		"no images": {Messages: []messages.Message{{Role: messages.RoleUser, Content: []messages.Block{pixel}}}},
+		"no files":  {Messages: []messages.Message{{Role: messages.RoleUser, Content: []messages.Block{{File: &messages.File{MediaType: messages.TypePDF, Data: []byte("%PDF-")}}}}}},
 		"no tools":  {Messages: hello().Messages, Tools: []messages.ToolSpec{{Name: "f"}}},
 	} {
 		p := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }, can(model.Capabilities{}))
@@ -322,6 +323,16 @@ func TestWhatTheModelCannotDo(t *testing.T) {
 	body = sent(t, model.Request{Messages: list, Echo: true}, can(model.Capabilities{Images: true, Reasoning: true}))
 	if strings.Count(body, "cannot see") != 1 || !strings.Contains(body, `"budget_tokens":2000`) || !strings.Contains(body, "SIG") {
 		t.Errorf("%s", body)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	body := sent(t, model.Request{Messages: []messages.Message{{Role: messages.RoleUser, Content: []messages.Block{
+		{Text: "what?"}, {File: &messages.File{Name: "a.pdf", MediaType: messages.TypePDF, Data: []byte("%PDF-")}},
+	}}}}, func(c *anthropic.Config) { c.NoCache = true })
+	const want = `{"source":{"data":"JVBERi0=","media_type":"application/pdf","type":"base64"},"title":"a.pdf","type":"document"}`
+	if got := field(t, body, "messages"); !strings.Contains(got, want) {
+		t.Errorf("%s, want a part %s", got, want)
 	}
 }
 

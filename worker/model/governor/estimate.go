@@ -24,6 +24,9 @@ func estimate(r *model.Request) int64 {
 			if b.Image != nil {
 				images++
 			}
+			if b.File != nil {
+				size += bytesPerToken * b.File.Tokens()
+			}
 			if b.Reasoning != nil && r.Echo {
 				size += len(b.Reasoning.Text) + len(b.Reasoning.Opaque)
 			}

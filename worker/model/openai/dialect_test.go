@@ -311,6 +311,30 @@ func TestImages(t *testing.T) {
 	}
 }
 
+func TestFiles(t *testing.T) {
+	pdf := messages.Block{File: &messages.File{Name: "a.pdf", MediaType: messages.TypePDF, Data: []byte("%PDF-")}}
+	png := messages.Block{Image: &messages.Image{MediaType: "image/png", Data: []byte("abc")}}
+	file := map[string]any{"type": "file", "file": map[string]any{"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}
+	words := map[string]any{"type": "text", "text": "what?"}
+	image := map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64,YWJj"}}
+	for name, tt := range map[string]struct {
+		content []messages.Block
+		want    []any
+	}{
+		"beside text":            {[]messages.Block{{Text: "what?"}, pdf}, []any{file, words}},
+		"beside text and images": {[]messages.Block{{Text: "what?"}, pdf, png}, []any{file, words, image}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := messages.Message{Role: messages.RoleSystem, Content: messages.TextContent("Read.")}
+			_, body := sent(t, model.Request{Messages: []messages.Message{first, {Role: messages.RoleUser, Content: tt.content}}}, of(openai.OpenAI))
+			want := []any{map[string]any{"role": "system", "content": "Read."}, map[string]any{"role": "user", "content": tt.want}}
+			if diff := cmp.Diff(want, body["messages"]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestRefusedBeforeSending(t *testing.T) {
 	image := func(i messages.Image) model.Request {
 		return model.Request{Messages: []messages.Message{{Role: messages.RoleUser, Content: []messages.Block{{Image: &i}}}}}
@@ -320,15 +344,16 @@ func TestRefusedBeforeSending(t *testing.T) {
 		request model.Request
 		detail  string
 	}{
-		"an image to the blind":  {of(openai.Compatible), image(messages.Image{URL: "https://h/a"}), "takes no images"},
-		"an image over http":     {seeing, image(messages.Image{URL: "http://h/a"}), "https"},
-		"an image from a file":   {seeing, image(messages.Image{URL: "file:///etc/passwd"}), "https"},
-		"an image of nothing":    {seeing, image(messages.Image{}), "https"},
-		"bytes that are text":    {seeing, image(messages.Image{MediaType: "text/html", Data: []byte("a")}), "media type"},
-		"bytes of two types":     {seeing, image(messages.Image{MediaType: "image/png;x,", Data: []byte("a")}), "media type"},
-		"tools where none go":    {func(c *openai.Config) { c.Capabilities = &model.Capabilities{} }, model.Request{Tools: []messages.ToolSpec{{Name: "f"}}}, "no tools"},
-		"a schema that is none":  {of(openai.Compatible), model.Request{Format: &model.Format{Schema: []byte("{")}}, "schema"},
-		"a deployment as a path": {of(openai.Azure), model.Request{Model: "../x?y="}, "deployment"},
+		"an image to the blind":         {of(openai.Compatible), image(messages.Image{URL: "https://h/a"}), "takes no images"},
+		"a file to one that reads none": {of(openai.Azure), model.Request{Messages: []messages.Message{{Role: messages.RoleUser, Content: []messages.Block{{Text: "x"}, {File: &messages.File{MediaType: messages.TypePDF, Data: []byte("%PDF-")}}}}}}, "takes no files"},
+		"an image over http":            {seeing, image(messages.Image{URL: "http://h/a"}), "https"},
+		"an image from a file":          {seeing, image(messages.Image{URL: "file:///etc/passwd"}), "https"},
+		"an image of nothing":           {seeing, image(messages.Image{}), "https"},
+		"bytes that are text":           {seeing, image(messages.Image{MediaType: "text/html", Data: []byte("a")}), "media type"},
+		"bytes of two types":            {seeing, image(messages.Image{MediaType: "image/png;x,", Data: []byte("a")}), "media type"},
+		"tools where none go":           {func(c *openai.Config) { c.Capabilities = &model.Capabilities{} }, model.Request{Tools: []messages.ToolSpec{{Name: "f"}}}, "no tools"},
+		"a schema that is none":         {of(openai.Compatible), model.Request{Format: &model.Format{Schema: []byte("{")}}, "schema"},
+		"a deployment as a path":        {of(openai.Azure), model.Request{Model: "../x?y="}, "deployment"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }, tt.edit)

@@ -63,11 +63,12 @@ func (f Flavour) check() error {
 	return &messages.FieldError{Field: "flavour", Reason: fmt.Sprintf("%q is not known; known: %v", string(f), Flavours())}
 }
 
-// capabilities is what models behind the flavour usually can do. Whether one sees images cannot be guessed for a
+// capabilities is what models behind the flavour usually can do. Whether one sees images or reads files cannot be guessed for a
 // server that takes any model.
 func (f Flavour) capabilities() model.Capabilities {
 	c := model.Capabilities{Tools: true, Streaming: true, JSONSchema: true, JSONMode: true, Reasoning: true}
 	c.Images = f == OpenAI || f == Azure || f == OpenRouter || f == Mistral
+	c.Files = f == OpenAI || f == OpenRouter
 	c.JSONSchema = f != Groq && f != DeepSeek // Groq has it for a few models only
 	return c
 }

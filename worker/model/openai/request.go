@@ -156,6 +156,11 @@ func (p *Provider) chat(out *api.ChatCompletionRequest, e *edit, r model.Request
 		if m.Role == messages.RoleAssistant && r.Echo && p.config.Capabilities.Reasoning && p.config.Flavour.echoes() {
 			e.messages[len(out.Messages)] = p.config.Flavour.echo(m)
 		}
+		if m.Role == messages.RoleUser {
+			if err := p.attach(e, len(out.Messages), m, msg.MultiContent); err != nil {
+				return err
+			}
+		}
 		out.Messages = append(out.Messages, msg)
 	}
 	out.Messages = append(out.Messages, shown...)
