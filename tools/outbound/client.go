@@ -25,7 +25,7 @@ const headTimeout = 10 * time.Second
 
 // Client makes exchanges. Safe for concurrent use.
 type Client struct {
-	transport *http.Transport
+	transport http.RoundTripper
 	body      int64
 }
 
@@ -37,6 +37,9 @@ func New(may egress.Guard, body int64) *Client {
 	t.ResponseHeaderTimeout = headTimeout
 	return &Client{t, body}
 }
+
+// Over returns a Client that makes its exchanges with a transport of the caller's, which dials and guards as it likes.
+func Over(transport http.RoundTripper, body int64) *Client { return &Client{transport, body} }
 
 // Response is what a server answered.
 type Response struct {

@@ -59,13 +59,19 @@ const (
 
 // Tools are http_get and http_request. Errors are *messages.FieldError about the configuration.
 func Tools(cfg Config, credentials *credential.Store) ([]tools.Tool, error) {
+	return Over(nil, cfg, credentials)
+}
+
+// Over is Tools with a transport of the caller's in place of one that dials; nil: Tools. Hosts, methods, credentials and grants are
+// judged all the same, addresses that names lead to are not. It is for tests: see package webtest.
+func Over(transport http.RoundTripper, cfg Config, credentials *credential.Store) ([]tools.Tool, error) {
 	p, err := newPolicy(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	b := &browser{
-		policy: p, credentials: credentials, userAgent: cfg.UserAgent,
-		client: outbound.New(outbound.Guard(p.hosts, p.private), cfg.MaxBody),
+	b := &browser{policy: p, credentials: credentials, userAgent: cfg.UserAgent}
+	if b.client = outbound.New(outbound.Guard(p.hosts, p.private), cfg.MaxBody); transport != nil {
+		b.client = outbound.Over(transport, cfg.MaxBody)
 	}
 	schema, err := choices[getArgs](map[string][]any{"method": {http.MethodGet, http.MethodHead}})
 	if err != nil {
