@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +73,7 @@ type Bus struct {
 	acks    *acks
 	broken  atomic.Pointer[error] // why nothing can be stored, as the last probe saw it
 	lull    lull
+	bodies  sync.Pool // of *[]byte
 	skipped atomic.Uint64
 	spent   spentCache
 }

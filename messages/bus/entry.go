@@ -18,16 +18,18 @@ const (
 	headerBlob = "Longshore-Blob" // where the records are when they are not in the body
 )
 
-// encodeEntry makes the message that appends an entry after last. Its blob, if it needs one, is stored when this returns.
-func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e *record.Entry) (*nats.Msg, error) {
+// encodeEntry makes the message that appends an entry after last, its body perhaps in the buffer, which may grow. Its blob, if it
+// needs one, is stored when this returns.
+func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e *record.Entry, buf *[]byte) (*nats.Msg, error) {
 	head, err := record.EncodeHead(&e.Head)
 	if err != nil {
 		return nil, err
 	}
-	body, err := record.EncodeRecords(e.Records)
+	body, err := record.AppendRecords((*buf)[:0], e.Records)
 	if err != nil {
 		return nil, err
 	}
+	*buf = body
 	if b.sealer != nil {
 		if body, err = b.sealer.Seal(body, associated(run, last, head)); err != nil {
 			return nil, fmt.Errorf("seal: %w", err)
@@ -45,6 +47,24 @@ func (b *Bus) encodeEntry(ctx context.Context, run messages.Ref, last uint64, e 
 	}
 	b.sign(run, last, &e.Head, m)
 	return m, nil
+}
+
+// maxBody is how large a buffer may be that is kept for the next entry, in bytes.
+const maxBody = 64 << 10
+
+// body returns a buffer for the records of an entry, which release takes back. Records are most of what a worker would allocate
+// otherwise.
+func (b *Bus) body() *[]byte {
+	if buf, ok := b.bodies.Get().(*[]byte); ok {
+		return buf
+	}
+	return new([]byte)
+}
+
+func (b *Bus) release(body *[]byte) {
+	if cap(*body) <= maxBody {
+		b.bodies.Put(body)
+	}
 }
 
 // decodeHead reads the head of a message of a log. The entry of an error still has what could be read of it.

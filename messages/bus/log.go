@@ -26,7 +26,9 @@ func (b *Bus) Append(ctx context.Context, run messages.Ref, last uint64, e recor
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
-	m, err := b.encodeEntry(ctx, run, last, &e)
+	buf := b.body()
+	defer b.release(buf) // the connection copies what it sends
+	m, err := b.encodeEntry(ctx, run, last, &e, buf)
 	if err != nil {
 		return 0, err
 	}

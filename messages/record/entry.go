@@ -202,7 +202,12 @@ func (e *Entry) Place(seq uint64) {
 
 // EncodeRecords writes [{"kind":…,"data":…}].
 func EncodeRecords(records []Record) ([]byte, error) {
-	b, err := appendRecords(make([]byte, 0, usual), records)
+	return AppendRecords(make([]byte, 0, usual), records)
+}
+
+// AppendRecords appends what EncodeRecords writes. With an error it returns nil.
+func AppendRecords(b []byte, records []Record) ([]byte, error) {
+	b, err := appendRecords(b, records)
 	if err != nil {
 		return nil, fmt.Errorf("encode records: %w", err)
 	}

@@ -20,7 +20,7 @@ type NotBefore struct {
 
 // Before implements Gate.
 func (g *NotBefore) Before(s *agent.State, next agent.Action) Verdict {
-	if ends(next) || s.Task.Delay(g.Now()) <= earlyStart {
+	if s.Task.NotBefore == nil || ends(next) || s.Task.Delay(g.Now()) <= earlyStart {
 		return Verdict{}
 	}
 	hold := g.Quota.hold
