@@ -21,7 +21,7 @@ func (p *Process) devCommand() *cobra.Command {
 		Use: "dev", SuggestFor: []string{"start", "serve", "up"}, Short: "Run the whole fleet in one process, with NATS and a Redis-compatible store inside",
 		Long: "Run dispatcher, worker, NATS and a Redis-compatible store in one process. Workers and clients of other\n" +
 			"processes can connect to it. The store behind the Redis address is in memory; queue and logs are in --data.\n\n" +
-			"Its environment, where that is not said by a flag:\n\n" + settings.Describe(&settings.Dev{}),
+			"Environment variables, unless a flag is given:\n\n" + settings.Describe(&settings.Dev{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := removeReady(readyFile); err != nil {

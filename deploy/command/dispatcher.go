@@ -10,7 +10,7 @@ import (
 // dispatcherCommand is `longshore dispatcher`.
 func (p *Process) dispatcherCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "dispatcher", Short: "Run a dispatcher: the service that clients ask, and the keeper of the streams",
+		Use: "dispatcher", Short: "Run a dispatcher: it serves clients and maintains the streams",
 		Long: "Run a dispatcher process. It is configured by its environment:\n\n" + settings.Describe(&settings.Dispatcher{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

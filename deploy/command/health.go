@@ -24,9 +24,9 @@ const healthTimeout = 3 * time.Second
 func (p *Process) healthCommand() *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
-		Use: "health", Short: "Tell whether the dispatcher or worker of this environment is ready",
-		Long: "Ask /readyz of the dispatcher or worker whose environment this is, on this machine: for health checks of containers.\n" +
-			"It ends with 0 when the process is ready and with 1 when it is not:\n\n" + settings.Describe(&settings.Health{}),
+		Use: "health", Short: "Check whether the dispatcher or worker of this environment is ready",
+		Long: "Ask /readyz of the dispatcher or worker with this environment, on this machine. It is for container health checks.\n" +
+			"It exits with 0 if the process is ready and with 1 if not:\n\n" + settings.Describe(&settings.Health{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var s settings.Health

@@ -26,9 +26,9 @@ func (p *Process) pricesCommand() *cobra.Command {
 func (p *Process) pricesList() *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "Show the prices that a worker with this environment goes by",
-		Long: "Show the built-in prices, and those of the file that LONGSHORE_PRICES names. Where both price a model, the file\n" +
-			"counts. A model that is not listed has no known price. With -o json each price is a line.",
+		Use: "list", Short: "Show the prices that a worker with this environment uses",
+		Long: "Show the built-in prices, and those of the file that LONGSHORE_PRICES names. If both price a model, the file\n" +
+			"counts. A model that is not listed has no known price. With -o json each price is one line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t, err := prices.Load(p.env("LONGSHORE_PRICES"))
@@ -107,9 +107,9 @@ func pricesImport() *cobra.Command {
 	var output string
 	var from []string
 	cmd := &cobra.Command{
-		Use: "import FILE", Short: "Make a price file of LiteLLM's model_prices_and_context_window.json",
-		Long: "Make a price file for LONGSHORE_PRICES of a copy of LiteLLM's model_prices_and_context_window.json: the chat models\n" +
-			"of the providers in --from. Nothing is fetched. Check what it says before you rely on it.",
+		Use: "import FILE", Short: "Make a price file from LiteLLM's model_prices_and_context_window.json",
+		Long: "Make a price file for LONGSHORE_PRICES from a copy of LiteLLM's model_prices_and_context_window.json: the chat models\n" +
+			"of the providers in --from. Nothing is fetched. Check the prices before you rely on them.",
 		Example: "  longshore prices import model_prices_and_context_window.json --from openai,anthropic,groq -o prices.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

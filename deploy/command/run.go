@@ -28,10 +28,10 @@ type runFlags struct {
 func (p *Process) runCommand() *cobra.Command {
 	f := runFlags{process: p}
 	cmd := &cobra.Command{
-		Use: "run [TEXT|-]", Short: "Run a task from start to end and print its result",
+		Use: "run [TEXT|-]", Short: "Run a task to its end and print its result",
 		Long: "Run one task, or the tasks of --file, and show the steps as they happen. Results go to stdout, steps to stderr.\n" +
-			"With NATS_URL or LONGSHORE_URL the fleet there does it; else one is started in this process for as long as it takes.\n\n" +
-			"It ends with 0 when every run completed, 1 when one failed, 2 when it was asked for something impossible.",
+			"With NATS_URL or LONGSHORE_URL it uses that fleet; otherwise it starts one in this process until the run has ended.\n\n" +
+			"It exits with 0 if every run completed, 1 if one failed, 2 if the command line was wrong.",
 		Example: "  longshore run \"Write a haiku about harbours into haiku.txt\" --workspace .\n" +
 			"  longshore run --agents deploy/examples/agents --file deploy/examples/tasks/haiku.json",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -63,9 +63,9 @@ func (p *Process) runCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.agent, "agent", "", "agent that works the task (default \"default\")")
 	flags.StringVar(&f.session, "session", "", "name of the conversation that the task belongs to")
-	flags.StringVar(&f.tenant, "tenant", "", "whose task it is (default \"default\")")
-	flags.IntVar(&f.maxSteps, "max-steps", 0, "steps at most (default: the agent's)")
-	flags.StringVar(&f.workspace, "workspace", "", "folder to work in, in place; only with the fleet in this process")
+	flags.StringVar(&f.tenant, "tenant", "", "tenant of the task (default \"default\")")
+	flags.IntVar(&f.maxSteps, "max-steps", 0, "maximum number of steps (default: the agent's)")
+	flags.StringVar(&f.workspace, "workspace", "", "folder to work in directly; only with the fleet in this process")
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "JSON file with a task, or - for the standard input; may be repeated")
 	flags.StringArrayVar(&f.attach, "attach", nil, render.AttachHelp)

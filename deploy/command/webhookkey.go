@@ -18,8 +18,8 @@ func (p *Process) webhookKeyCommand() *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "webhook-key", Short: "Print the key that a tenant checks its webhooks with",
-		Long: "Print the key of a tenant, as libraries for Standard Webhooks take it. It is derived from LONGSHORE_WEBHOOK_SECRET,\n" +
-			"which must be the one of the dispatchers.",
+		Long: "Print the key of a tenant in the form that libraries for Standard Webhooks use. It is derived from LONGSHORE_WEBHOOK_SECRET,\n" +
+			"which must be the same as the dispatchers'.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var s settings.Webhooks
@@ -42,7 +42,7 @@ func (p *Process) webhookKeyCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&tenant, "tenant", messages.DefaultTenant, "whose key")
+	cmd.Flags().StringVar(&tenant, "tenant", messages.DefaultTenant, "tenant of the key")
 	asJSON = render.OutputFlag(cmd)
 	return cmd
 }

@@ -63,10 +63,10 @@ func TestApprovalCommands(t *testing.T) {
 		t.Errorf("one as JSON: %s", out)
 	}
 	for _, tc := range []struct{ want, args string }{
-		{"approved: run r1 goes on", "approve r1 c1 --reason fine --by ann"},
-		{"denied: run r2 goes on", "deny r2|c 2|--reason|not now"},
-		{"answered: run r3 goes on", "answer r3|because it is so"},
-		{"approved: run r4 goes on", "approve r4"},
+		{"approved: run r1 continues", "approve r1 c1 --reason fine --by ann"},
+		{"denied: run r2 continues", "deny r2|c 2|--reason|not now"},
+		{"answered: run r3 continues", "answer r3|because it is so"},
+		{"approved: run r4 continues", "approve r4"},
 	} {
 		args := strings.Fields(tc.args)
 		if strings.Contains(tc.args, "|") {

@@ -39,7 +39,7 @@ func TestBatchCommands(t *testing.T) {
 	if told != "line 3: vars.city: is missing\n" {
 		t.Errorf("%q", told)
 	}
-	f.fails(t, "no batch b of tenant default: `longshore batch list` shows those that there are", "batch", "status", "b")
+	f.fails(t, "no batch b of tenant default: see `longshore batch list`", "batch", "status", "b")
 
 	out, told := f.run(t, "batch", "submit", good, "--template", template, "--id", "b", "--name", "cities", "--max-cost", "2", "--concurrency", "1")
 	if out != "b\n" || !strings.Contains(told, "2 lines submitted") {

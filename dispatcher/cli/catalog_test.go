@@ -71,7 +71,7 @@ func TestAgentsFromApplyToDelete(t *testing.T) {
 	if _, _, err := executeWith(t, f.connect, strings.Replace(writerFile, "8", "9", 1), "agents", "apply", "-f", "-", "--by", "bob"); err != nil {
 		t.Fatal(err)
 	}
-	f.fails(t, "agent writer: it has changed since: look at `longshore agents history writer`, and try again",
+	f.fails(t, "agent writer: it has changed in the meantime: see `longshore agents history writer`, and try again",
 		"agents", "apply", "-f", name, "--if-revision", strconv.Itoa(one))
 	out, _ = f.run(t, "agents", "diff", "writer")
 	for _, want := range []string{"\n-  maxSteps: 8\n+  maxSteps: 9\n", "@@ -", fmt.Sprintf("--- writer revision %d\n", one)} {
@@ -139,7 +139,7 @@ func TestPromptsFromPutToDelete(t *testing.T) {
 	}
 	f.says(t, "prompt greet deleted\n", "prompts", "delete", "greet")
 	f.fails(t, "no such prompt or revision: greet; see `longshore prompts list` and `longshore prompts history greet`", "prompts", "get", "greet")
-	f.fails(t, "prompt once: there is one revision alone: nothing to compare", func() []string {
+	f.fails(t, "prompt once: there is only one revision: nothing to compare", func() []string {
 		f.run(t, "prompts", "put", "once", "-f", file(t, "x"))
 		return []string{"prompts", "diff", "once"}
 	}()...)

@@ -14,7 +14,7 @@ func TestEmptyLists(t *testing.T) {
 		"lanes":     {[]string{"lanes", "--tenant", "acme"}, "nothing is queued\n"},
 		"pauses":    {[]string{"pause"}, "nothing is paused\n"},
 		"prompts":   {[]string{"prompts", "list"}, "no prompts\n"},
-		"quotas":    {[]string{"quotas", "list"}, "no quotas: there is no limit\n"},
+		"quotas":    {[]string{"quotas", "list"}, "no quotas: nothing is limited\n"},
 		"no limits": {[]string{"quotas", "delete", "tenant", "acme"}, "tenant acme has no limits\n"},
 		"schedules": {[]string{"schedules", "list"}, "no schedules of tenant default: store one with `longshore schedules apply`\n"},
 		"sessions":  {[]string{"sessions", "list"}, "no sessions of tenant default\n"},

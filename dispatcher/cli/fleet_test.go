@@ -182,7 +182,7 @@ func TestSubmit(t *testing.T) {
 	if again, _ := f.run(t, "submit", "Say hello.", "--id", "greeting"); again != "greeting\n" {
 		t.Errorf("the same task again: %q", again)
 	}
-	f.fails(t, "the id greeting is taken by another task: choose another --id, or leave it out to get a new one",
+	f.fails(t, "the id greeting belongs to another task: choose another --id, or leave it out to get a new one",
 		"submit", "Say goodbye.", "--id", "greeting")
 	stdout, stderr = f.run(t, "submit", "-", "--id", "piped", "--tenant", "acme", "-o", "json")
 	if diff := cmp.Diff([]string{`{"id":"piped"}` + "\n", ""}, []string{stdout, stderr}); diff != "" {
@@ -267,12 +267,12 @@ func TestCancelQueuedRun(t *testing.T) {
 	}
 	f.fails(t, "run greeting has not ended: wait for it with `longshore result greeting --wait`, or follow it with `longshore watch greeting`",
 		"result", "greeting")
-	f.fails(t, "run greeting has not ended within 50ms and goes on: see `longshore status greeting`",
+	f.fails(t, "run greeting has not ended within 50ms and continues: see `longshore status greeting`",
 		"result", "greeting", "--wait", "--timeout", "50ms")
 	if out, _ := f.run(t, "cancel", "greeting", "--reason", "no need"); out != "run greeting is cancelled\n" {
 		t.Errorf("cancel: %q", out)
 	}
-	f.fails(t, "run greeting has ended already: see `longshore result greeting`", "cancel", "greeting")
+	f.fails(t, "run greeting has already ended: see `longshore result greeting`", "cancel", "greeting")
 	out, _ := f.run(t, "status", "greeting", "-o", "json")
 	var status control.RunStatus
 	if err := json.Unmarshal([]byte(out), &status); err != nil || status.Status != messages.StatusCancelled {
@@ -528,7 +528,7 @@ func TestWatchWithin(t *testing.T) {
 	f.fails(t, "run nothing of tenant default is not known within 300ms", "watch", "nothing", "--timeout", "300ms")
 	f.run(t, "submit", "x", "--id", "queued")
 	for _, format := range []string{"text", "json"} {
-		f.fails(t, "run queued has not ended within 300ms and goes on: see `longshore status queued`",
+		f.fails(t, "run queued has not ended within 300ms and continues: see `longshore status queued`",
 			"watch", "queued", "--timeout", "300ms", "-o", format)
 	}
 }

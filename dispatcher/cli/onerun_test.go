@@ -109,7 +109,7 @@ func TestRetry(t *testing.T) {
 	f := withRuns(t)
 	f.fails(t, "run "+oneID+" has not ended: cancel it first with `longshore cancel "+oneID+"`", "retry", oneID)
 	f.work(t, dispatcher.Run("done"), messages.AgentResult{Success: true, Status: messages.StatusCompleted})
-	f.fails(t, "run done completed: --force submits its task again all the same", "retry", "done")
+	f.fails(t, "run done completed: use --force to submit its task again anyway", "retry", "done")
 	f.run(t, "retry", "done", "--force")
 	stdout, stderr := f.run(t, "retry", "order-12", "--id", "again")
 	if stdout != "again\n" || stderr != "watch it with `longshore watch again`\n" {

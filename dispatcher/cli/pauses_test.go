@@ -24,7 +24,7 @@ func TestPauses(t *testing.T) {
 	if out, _ := f.run(t, "why", "r1", "--tenant", "acme"); !strings.HasPrefix(out, "It is in the queue: tenant acme was paused by ann at ") {
 		t.Error(out)
 	}
-	if out, _ := f.run(t, "resume", "tenant", "acme"); out != "tenant acme goes on, everywhere within 2 seconds\n" {
+	if out, _ := f.run(t, "resume", "tenant", "acme"); out != "tenant acme is resumed, everywhere within 2 seconds\n" {
 		t.Error(out)
 	}
 	if out, _ := f.run(t, "why", "r1", "--tenant", "acme"); out != "It is in the queue, and no worker answers that could take it.\n" {

@@ -57,7 +57,7 @@ func TestQuotaCommands(t *testing.T) {
 	for range 3 {
 		f.run(t, "submit", "hello", "--tenant", "acme")
 	}
-	f.fails(t, "quota of tenant acme: maxQueued: 3 tasks are queued, and 3 may be: nothing was submitted, come again in 5s",
+	f.fails(t, "quota of tenant acme: maxQueued: 3 tasks are queued, and 3 may be: nothing was submitted; try again in 5s",
 		"submit", "hello", "--tenant", "acme")
 	f.run(t, "quotas", "delete", "tenant", "acme")
 	if out, _ = f.run(t, "quotas", "list"); out != "" {

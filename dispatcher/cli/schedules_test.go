@@ -30,7 +30,7 @@ func TestSchedules(t *testing.T) {
 	if out, _ := f.run(t, "schedules", "apply", "-f", file); !strings.HasPrefix(out, "schedule nightly unchanged, revision ") {
 		t.Errorf("apply again:\n%s", out)
 	}
-	f.fails(t, "schedule nightly has been changed meanwhile: see `longshore schedules show nightly`", "schedules", "apply", "-f", file, "--if-revision", "0")
+	f.fails(t, "schedule nightly has been changed in the meantime: see `longshore schedules show nightly`", "schedules", "apply", "-f", file, "--if-revision", "0")
 	if out, _ := f.run(t, "schedules", "list"); !strings.HasPrefix(out, "NAME") || !strings.Contains(out, "nightly  0 3 * * * Europe/Berlin  default  ") {
 		t.Errorf("list:\n%s", out)
 	}

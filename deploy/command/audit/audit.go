@@ -16,13 +16,13 @@ import (
 )
 
 // ErrFound means that an audit is not as it was written.
-var ErrFound = errors.New("the audit is not as it was written")
+var ErrFound = errors.New("the audit differs from what was written")
 
 // Command is `longshore audit`. The version is that of the program. With raw, JSON is written as it is, for an output that
 // is no terminal.
 func Command(version string, environ func() []string, raw bool) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Keep what happened where it cannot be changed unnoticed, and check that it was not",
+		Use: "audit", Short: "Keep a tamper-evident record of all events, and verify it",
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(runCommand(version, environ), verifyCommand(environ, raw), fetchCommand(environ, raw), exportCommand(environ), keyCommand(raw))
@@ -33,9 +33,9 @@ func Command(version string, environ func() []string, raw bool) *cobra.Command {
 func keyCommand(raw bool) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
-		Use: "key FILE", Short: "Make the key that signs the audit",
+		Use: "key FILE", Short: "Make the key pair that signs the audit",
 		Long: "Write a new secret key to FILE, which must not exist, and print its public key. Give the auditor the file\n" +
-			"(--key), and those who verify it the public key (--public-key).",
+			"(--key), and give the public key to those who verify the audit (--public-key).",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return render.Usagef("needs the name of one file, got %d arguments", len(args))
@@ -81,8 +81,8 @@ const maxUnsigned = 10 * time.Minute
 
 func (p *place) flags(cmd *cobra.Command, environ func() []string) {
 	cmd.Flags().StringVar(&p.dir, "dir", "", "folder of the audit (default LONGSHORE_AUDIT_DIR)")
-	cmd.Flags().StringVar(&p.keys, "public-key", "", "keys whose signatures count, comma separated (default LONGSHORE_AUDIT_KEYS)")
-	cmd.Flags().DurationVar(&p.maxUnsigned, "max-unsigned", maxUnsigned, "how old an entry may be that no head has signed; 0: as old as it likes")
+	cmd.Flags().StringVar(&p.keys, "public-key", "", "public keys of accepted signatures, comma separated (default LONGSHORE_AUDIT_KEYS)")
+	cmd.Flags().DurationVar(&p.maxUnsigned, "max-unsigned", maxUnsigned, "how old an entry without a signed head may be; 0: any age")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		var s settings.Audit
 		if err := settings.Read(&s, environ()); err != nil {

@@ -243,7 +243,7 @@ func TestRefusals(t *testing.T) {
 		"a key without a file":  {[]string{"key"}, true, "one file"},
 		"verify nothing":        {[]string{"verify"}, true, "--dir"},
 		"verify nowhere":        {[]string{"verify", "--dir", filepath.Join(dir, "no")}, false, "no such file"},
-		"an empty folder":       {[]string{"verify", "--dir", dir}, false, "not as it was written"},
+		"an empty folder":       {[]string{"verify", "--dir", dir}, false, "differs from what was written"},
 		"a key that is none":    {[]string{"verify", "--dir", dir, "--public-key", "x"}, true, "--public-key"},
 		"a head that is none":   {[]string{"verify", "--dir", dir, "--head", "1:x"}, true, "--head"},
 		"verify in yaml":        {[]string{"verify", "--dir", dir, "-o", "yaml"}, true, "text or json"},

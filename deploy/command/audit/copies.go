@@ -47,8 +47,8 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 	var asJSON *bool
 	cmd := &cobra.Command{
 		Use: "fetch", Short: "Get the audit back from its object store, to verify it",
-		Long: "Get all segments and heads that an auditor has copied (audit run --store) into a folder that is empty or not there,\n" +
-			"for `longshore audit verify --dir`. It ends with 1 when an object is not what its digest says. It connects as the\n" +
+		Long: "Get all segments and heads that an auditor has copied (audit run --store) into an empty or new folder,\n" +
+			"for `longshore audit verify --dir`. It exits with 1 if an object does not match its digest. It connects as the\n" +
 			"auditor: no other user may read the store.",
 		Example: "  longshore audit fetch --dir copy && longshore audit verify --dir copy --public-key lsap_…",
 		Args:    cobra.NoArgs,
@@ -83,7 +83,7 @@ func fetchCommand(environ func() []string, raw bool) *cobra.Command {
 			return errors.Join(err, printed)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "folder to fill; it must be empty or not be there")
+	cmd.Flags().StringVar(&dir, "dir", "", "folder to fill; it must be empty or not exist")
 	cmd.Flags().StringVar(&store, "store", "", "object store (default LONGSHORE_AUDIT_STORE, else "+audit.Bucket+")")
 	asJSON = render.OutputFlag(cmd)
 	return cmd

@@ -29,8 +29,8 @@ func exportCommand(environ func() []string) *cobra.Command {
 	var output render.Format
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write entries of the audit, verified as they are read",
-		Long: "Write the entries of a run, of a tenant, or all, one a line. All chains that are read are verified meanwhile: what is\n" +
-			"wrong is told on stderr, and the command ends with 1.",
+		Long: "Write the entries of a run, of a tenant, or all, one per line. All chains are verified while they are read: findings\n" +
+			"go to stderr, and the command exits with 1.",
 		Example: "  longshore audit export --dir audit --tenant acme --run 01KDZ6XV00000000000000000A\n" +
 			"  longshore audit export --dir audit --since 24h -o json",
 		Args: cobra.NoArgs,
@@ -54,8 +54,8 @@ func exportCommand(environ func() []string) *cobra.Command {
 	set := cmd.Flags()
 	set.StringVar(&f.run, "run", "", "only of this run")
 	set.StringVar(&f.tenant, "tenant", "", "only of this tenant")
-	set.StringVar(&since, "since", "", "only since a time such as 2026-01-02T15:04:05Z, or for so long, such as 24h")
-	set.VarP(&output, "output", "o", "text or json: one entry a line")
+	set.StringVar(&since, "since", "", "only entries since a time such as 2026-01-02T15:04:05Z, or of the last duration such as 24h")
+	set.VarP(&output, "output", "o", "text or json: one entry per line")
 	return cmd
 }
 

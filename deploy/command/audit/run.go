@@ -24,9 +24,9 @@ func runCommand(version string, environ func() []string) *cobra.Command {
 	var retention time.Duration
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the auditor",
-		Long: "Write every event into a chain of its tenant, each once, and hold each run that ends against its log. It needs a\n" +
-			"user that may read EVENTS and RUNS, and a folder where no other user may write. Killed, it goes on where it was.\n\n" +
-			"Its environment, where that is not said by a flag:\n\n" + settings.Describe(&settings.Audit{}),
+		Long: "Write every event once into the chain of its tenant, and compare each run that ends with its log. It needs a NATS\n" +
+			"user that may read EVENTS and RUNS, and a folder where no other user may write. If it is killed, it continues where it was.\n\n" +
+			"Environment variables, unless a flag is given:\n\n" + settings.Describe(&settings.Audit{}),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var s settings.Audit
@@ -60,7 +60,7 @@ func runCommand(version string, environ func() []string) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&dir, "dir", "", "folder of the audit")
 	f.StringVar(&key, "key", "", "file with the key that signs")
-	f.DurationVar(&retention, "retention", 0, "how long entries are kept; 0 is for ever")
+	f.DurationVar(&retention, "retention", 0, "how long entries are kept; 0 is forever")
 	f.StringVar(&store, "store", "", "object store of NATS to copy segments and heads to, such as "+audit.Bucket)
 	f.StringVar(&addr, "addr", "", "metrics and health")
 	return cmd

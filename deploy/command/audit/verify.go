@@ -19,9 +19,9 @@ func verifyCommand(environ func() []string, raw bool) *cobra.Command {
 	var heads []string
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check whether the audit was changed, and where",
-		Long: "Read the whole folder, offline, and tell of each entry that was changed, removed, added or moved. It ends with 1\n" +
-			"when there is one. Keep the newest head, which it prints, somewhere else, and give it with --head the next time:\n" +
-			"then the folder cannot be cut back to an older head unnoticed either.",
+		Long: "Read the whole folder, offline, and report each entry that was changed, removed, added or moved. It exits with 1\n" +
+			"if there is one. Keep the newest head, which it prints, somewhere else, and pass it as --head next time:\n" +
+			"then truncating the folder to an older head is detected too.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.config()

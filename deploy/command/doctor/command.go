@@ -26,7 +26,7 @@ type Config struct {
 // Errors that the command ends with once it has told what it found.
 var (
 	ErrUnhealthy = errors.New("something does not work")
-	ErrStranded  = errors.New("there are runs that wait for nothing")
+	ErrStranded  = errors.New("there are stuck runs, which nothing will resume")
 )
 
 // Bounds of a check's time.
@@ -55,9 +55,9 @@ func Command(cfg Config) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check what a fleet needs, and say what to do",
 		Long: "Check NATS and its streams, Redis, models, keys, folders, clock and disk as a worker or a dispatcher with this\n" +
-			"environment would find them, and say what to do about what is wrong. Nothing is changed, and nothing is paid for but\n" +
-			"with --call. Run it with the NATS user of a dispatcher: others may not see everything.\n\n" +
-			"It ends with 0 when nothing failed, 1 when something did, 2 when it was called wrongly.",
+			"environment would find them, and say how to fix what is wrong. Nothing is changed, and nothing costs money except\n" +
+			"--call. Run it with the NATS user of a dispatcher: other users may not see everything.\n\n" +
+			"It exits with 0 if nothing failed, 1 if something failed, 2 if the command line was wrong.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
@@ -70,9 +70,9 @@ func Command(cfg Config) *cobra.Command {
 	set.StringVar(&f.role, "role", "", "worker or dispatcher: whose environment this is (default: a worker's if it has REDIS_URL or a model)")
 	f.output.Register(cmd)
 	set.DurationVar(&f.timeout, "timeout", defaultTimeout, "how long each check may take")
-	set.BoolVar(&f.call, "call", false, "make one tiny call to each provider's model, which is paid for")
-	set.StringVar(&f.data, "data", "", "`folder` of a longshore dev on this machine, to look at its disk")
-	set.StringVar(&f.monitor, "monitor", "", "monitoring address of the NATS server, such as http://127.0.0.1:8222, to look at its settings")
+	set.BoolVar(&f.call, "call", false, "make one tiny call to each provider's model, which costs money")
+	set.StringVar(&f.data, "data", "", "`folder` of a longshore dev on this machine, to check its disk")
+	set.StringVar(&f.monitor, "monitor", "", "monitoring address of the NATS server, such as http://127.0.0.1:8222, to check its settings")
 	cmd.AddCommand(runsCommand(cfg))
 	return cmd
 }

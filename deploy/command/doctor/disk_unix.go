@@ -11,7 +11,7 @@ import (
 func freeSpace(dir string) (free, size uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
-		return 0, 0, fmt.Errorf("look at the disk: %w", err)
+		return 0, 0, fmt.Errorf("check the disk: %w", err)
 	}
 	block := uint64(s.Bsize)
 	return s.Bavail * block, s.Blocks * block, nil

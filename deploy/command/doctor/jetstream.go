@@ -84,7 +84,7 @@ func used(check, do string, use uint64, limit int64, unit func(int64) string) Fi
 
 // setUp holds streams and buckets against what the protocol needs.
 func (s *store) setUp(ctx context.Context) []Finding {
-	const startOne = "start a dispatcher: it makes what is missing"
+	const startOne = "start a dispatcher: it creates what is missing"
 	var out []Finding
 	denied, missing := []string{}, []string{}
 	names := s.inspect.Streams()

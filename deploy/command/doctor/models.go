@@ -149,9 +149,9 @@ func listAnswer(p *settings.Provider, at string, status int, body []byte, took t
 	case status == http.StatusTooManyRequests:
 		return warn(check, "wait, or see limits and balance of the account", "%s answers, and has had enough requests for now (status 429)", at)
 	case status == http.StatusPaymentRequired:
-		return fail(check, "top up the account", "%s wants money (status 402)", at)
+		return fail(check, "top up the account", "%s refuses: the account has no credit (status 402)", at)
 	case status >= http.StatusInternalServerError:
-		return fail(check, "look at the provider's status page; agents with another model go on with that", "%s is in trouble (status %d)", at, status)
+		return fail(check, "look at the provider's status page; agents with another model use that in the meantime", "%s has a problem (status %d)", at, status)
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
 		return warn(check, "check the path of its address; if it is right, try it with --call", "%s answers, and has no list of models (status %d): the key was not tried", at, status)
 	case status != http.StatusOK:
@@ -163,7 +163,7 @@ func listAnswer(p *settings.Provider, at string, status int, body []byte, took t
 		} `json:"data"`
 	}
 	if json.Unmarshal(body, &list) != nil || list.Data == nil {
-		return warn(check, "check the path of its address", "%s answers with something that is no list of models", at)
+		return warn(check, "check the path of its address", "%s answers, but not with a list of models", at)
 	}
 	has := slices.ContainsFunc(list.Data, func(m struct {
 		ID string `json:"id"`

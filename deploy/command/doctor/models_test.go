@@ -61,13 +61,13 @@ func TestProviders(t *testing.T) {
 		"well":            {200, list, doctor.OK, "lists its models"},
 		"another model":   {200, `{"data":[{"id":"gpt-3"}]}`, doctor.Warn, "does not list the model gpt-4o"},
 		"lists none":      {200, `{"data":[]}`, doctor.OK, "lists"},
-		"no list":         {200, `<html>` + planted, doctor.Warn, "no list of models"},
+		"no list":         {200, `<html>` + planted, doctor.Warn, "not with a list of models"},
 		"a bad key":       {401, echo, doctor.Fail, "refuses the key (status 401)"},
 		"forbidden":       {403, echo, doctor.Fail, "refuses the key (status 403)"},
-		"no money":        {402, echo, doctor.Fail, "wants money"},
+		"no money":        {402, echo, doctor.Fail, "has no credit"},
 		"no such path":    {404, "404", doctor.Warn, "the key was not tried"},
 		"too much":        {429, "", doctor.Warn, "enough requests"},
-		"down":            {500, echo, doctor.Fail, "in trouble (status 500)"},
+		"down":            {500, echo, doctor.Fail, "has a problem (status 500)"},
 		"leads elsewhere": {302, "", doctor.Warn, "status 302"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ const (
 )
 
 // errDenied means that this NATS user may not ask what a check asks.
-var errDenied = errors.New("this NATS user may not ask for it")
+var errDenied = errors.New("this NATS user has no permission for it")
 
 // asDispatcher is what to do then.
 const asDispatcher = "run it with the NATS user of a dispatcher, or see that user's permissions in docs/nats-security.md"
@@ -175,7 +175,7 @@ func refusal(n *settings.NATS, err error) Finding {
 	case noTLS, errors.Is(err, nats.ErrSecureConnWanted), errors.Is(err, nats.ErrSecureConnRequired):
 		return fail("nats", "let the scheme of NATS_URL be tls if the server has TLS, and nats if not", "%v", err)
 	default:
-		return fail("nats", "check that NATS_URL leads to a NATS server: something listens there that does not greet as one", "%v", err)
+		return fail("nats", "check that NATS_URL is the address of a NATS server: another program listens there", "%v", err)
 	}
 }
 

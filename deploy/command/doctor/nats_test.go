@@ -77,13 +77,13 @@ func TestNATS(t *testing.T) {
 			t.Helper()
 			return "nats://" + listen(t, "220 mail.example.com ESMTP\r\n")
 		}, false, []expectation{
-			{"nats", doctor.Fail, "something listens there that does not greet as one"},
+			{"nats", doctor.Fail, "another program listens there"},
 		}},
 		"silence": {func(t *testing.T) string {
 			t.Helper()
 			return "nats://" + listen(t, "")
 		}, false, []expectation{
-			{"nats", doctor.Fail, "check that NATS_URL leads to a NATS server"},
+			{"nats", doctor.Fail, "check that NATS_URL is the address of a NATS server"},
 		}},
 		"a wrong password": {func(t *testing.T) string {
 			t.Helper()
@@ -175,10 +175,10 @@ func TestNATS(t *testing.T) {
 			setUp(t, nc)
 			return at(ns, "some")
 		}, true, []expectation{
-			{"jetstream", doctor.Skip, "this NATS user may not ask for it → run it with the NATS user of a dispatcher"},
+			{"jetstream", doctor.Skip, "this NATS user has no permission for it → run it with the NATS user of a dispatcher"},
 			{"streams", doctor.Skip, "RUNS, EVENTS"},
-			{"queue", doctor.Skip, "may not ask"},
-			{"dispatcher", doctor.Skip, "may not ask"},
+			{"queue", doctor.Skip, "no permission"},
+			{"dispatcher", doctor.Skip, "no permission"},
 			{"clock", doctor.OK, "differ"},
 		}},
 	} {

@@ -83,10 +83,10 @@ func (d *doctor) cacheFound(info map[string]string, took time.Duration) []Findin
 // cacheFailure says why Redis does not answer.
 func cacheFailure(err error) Finding {
 	const check = "redis"
-	const goesOn = "; runs go on without it, and more slowly"
+	const goesOn = "; runs continue without it, but more slowly"
 	switch text := err.Error(); {
 	case strings.HasPrefix(text, "NOAUTH"):
-		return fail(check, "put its password into REDIS_URL: redis://:password@host:6379", "it wants a password"+goesOn)
+		return fail(check, "put its password into REDIS_URL: redis://:password@host:6379", "it requires a password"+goesOn)
 	case strings.HasPrefix(text, "WRONGPASS"), strings.Contains(text, "invalid password"), strings.Contains(text, "invalid username-password"):
 		return fail(check, "correct user and password in REDIS_URL", "it refuses this password"+goesOn)
 	case strings.HasPrefix(text, "NOPERM"):
@@ -94,7 +94,7 @@ func cacheFailure(err error) Finding {
 	case strings.HasPrefix(text, "LOADING"):
 		return warn(check, "wait until it has read its data", "it is starting")
 	case errors.Is(err, io.EOF), strings.Contains(text, "can't parse"), strings.Contains(text, "redis:"):
-		return fail(check, "check that REDIS_URL leads to Redis, and its scheme (rediss for TLS)", "what listens there does not speak as Redis: %v", err)
+		return fail(check, "check that REDIS_URL is the address of a Redis, and its scheme (rediss for TLS)", "the server there does not answer as Redis does: %v", err)
 	default:
 		return fail(check, "start it, or correct REDIS_URL, or work without (REDIS_URL=none)", "%s%s", network(err), goesOn)
 	}

@@ -27,10 +27,10 @@ func TestRedis(t *testing.T) {
 		"open":             {"redis://" + miniredis.RunT(t).Addr(), doctor.OK, "away"},
 		"its password":     {"redis://:" + planted + "@" + locked.Addr(), doctor.OK, "away"},
 		"its user":         {"redis://worker:" + planted + "@" + named.Addr(), doctor.OK, "away"},
-		"no password":      {"redis://" + locked.Addr(), doctor.Fail, "it wants a password"},
+		"no password":      {"redis://" + locked.Addr(), doctor.Fail, "it requires a password"},
 		"another password": {"redis://:" + planted + "x@" + locked.Addr(), doctor.Fail, "refuses this password"},
 		"down":             {"redis://:" + planted + "@" + closedPort(t), doctor.Fail, "nothing listens there"},
-		"nonsense":         {"redis://" + listen(t, "220 mail.example.com ESMTP\r\n"), doctor.Fail, "does not speak as Redis"},
+		"nonsense":         {"redis://" + listen(t, "220 mail.example.com ESMTP\r\n"), doctor.Fail, "does not answer as Redis does"},
 		"an odd address":   {"redis://:" + planted + "@host:port", doctor.Fail, "correct REDIS_URL"},
 	} {
 		t.Run(name, func(t *testing.T) {

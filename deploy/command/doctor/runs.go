@@ -45,11 +45,11 @@ type runsFlags struct {
 func runsCommand(cfg Config) *cobra.Command {
 	var f runsFlags
 	cmd := &cobra.Command{
-		Use: "runs", Short: "Find runs that wait for nothing",
-		Long: "Look at the log of every run and find those that nothing will happen to: their ticket, wake-up or timer is gone, they\n" +
-			"queue at no semaphore, or their end was not announced. It changes nothing. With --fix it asks the workers for the sweep\n" +
-			"that a dispatcher asks for every LONGSHORE_SWEEP, and waits until it has repaired them.\n\n" +
-			"It needs the NATS user of a dispatcher, and ends with 1 when there are such runs.",
+		Use: "runs", Short: "Find stuck runs, which nothing will resume",
+		Long: "Look at the log of every run and find those that nothing will resume: their ticket, wake-up or timer is gone, they\n" +
+			"wait for no semaphore, or their end was not published. It changes nothing. With --fix it asks the workers for the sweep\n" +
+			"that a dispatcher requests every LONGSHORE_SWEEP, and waits until they are repaired.\n\n" +
+			"It needs the NATS user of a dispatcher, and exits with 1 if there are such runs.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {

@@ -33,16 +33,16 @@ type flags struct {
 func Command(connect conn.Connect, raw bool) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use: "replay ID", Short: "Tell what each step of a run saw, decided and got",
-		Long: "Fold the log of a run again and tell what each step saw, decided and got, and when. No model and no tool is\n" +
-			"called. With --check today's code plans again wherever an owner of the run decided: it ends with 1 at the first\n" +
-			"decision that would be another one. With -o json each step is a line.",
+		Use: "replay ID", Short: "Show what each step of a run saw, decided and received",
+		Long: "Fold the log of a run again and show what each step saw, decided and received, and when. No model and no tool is\n" +
+			"called. With --check today's code plans again wherever a worker decided: the command exits with 1 at the first\n" +
+			"decision that would differ. With -o json each step is one line.",
 	}
 	f.json = conn.OneRun(cmd, connect, func(cmd *cobra.Command, client *dispatcher.Client, run messages.Ref) error {
 		return f.run(cmd, raw, run, entries(client.Runs().Log(cmd.Context(), run), run))
 	})
 	set := cmd.Flags()
-	set.BoolVar(&f.full, "full", false, "show texts whole, and all messages that each step saw")
+	set.BoolVar(&f.full, "full", false, "show complete texts, and all messages that each step saw")
 	set.BoolVar(&f.check, "check", false, "plan again with today's code and compare")
 	cmd.MarkFlagsMutuallyExclusive("full", "check")
 	return cmd

@@ -128,7 +128,7 @@ func TestForkAtEachStep(t *testing.T) {
 	for at := 1; at <= want.Steps; at++ {
 		id := fmt.Sprintf("fork-%d", at)
 		stdout, stderr, err := h.command("fork", "one", "--at", strconv.Itoa(at), "--id", id)
-		if err != nil || stdout != id+"\n" || !strings.Contains(stderr, "files stay behind") {
+		if err != nil || stdout != id+"\n" || !strings.Contains(stderr, "files are not copied") {
 			t.Fatalf("%q %q %v", stdout, stderr, err)
 		}
 		got := h.wait(id)
@@ -187,7 +187,7 @@ func TestForkRefusals(t *testing.T) {
 		"an odd id":               {[]string{"fork", "queued", "--at", "1", "--id", "*"}, true, "--id: must be 1 to 64"},
 		"a run not begun":         {[]string{"fork", "queued", "--at", "1"}, false, "the run has not begun"},
 		"a run that is none":      {[]string{"fork", "none", "--at", "1"}, false, "no run none"},
-		"replay of one not begun": {[]string{"replay", "queued"}, false, "has not begun"},
+		"replay of one not begun": {[]string{"replay", "queued"}, false, "has not started"},
 		"replay of none":          {[]string{"replay", "none"}, false, "no run none"},
 		"replay of an odd id":     {[]string{"replay", "a.b"}, true, "id"},
 		"replay in yaml":          {[]string{"replay", "queued", "-o", "yaml"}, true, "text or json"},

@@ -29,7 +29,7 @@ type graveyard struct {
 
 func (g *graveyard) registerOne(cmd *cobra.Command) {
 	g.Register(cmd)
-	cmd.Flags().BoolVar(&g.unaddressed, "unaddressed", false, "letters that name no tenant; they are the operator's")
+	cmd.Flags().BoolVar(&g.unaddressed, "unaddressed", false, "letters without a tenant, which are for the operator")
 }
 
 func (g *graveyard) registerFilter(cmd *cobra.Command) {
@@ -38,7 +38,7 @@ func (g *graveyard) registerFilter(cmd *cobra.Command) {
 	flags.StringVar(&g.kind, "kind", "", "only these: run, message or webhook")
 	flags.StringVar(&g.agent, "agent", "", "only tasks of this agent")
 	flags.StringVar(&g.code, "code", "", "only those with this error code")
-	flags.Var((*render.Ago)(&g.since), "since", "only those of this time, such as 90m or 7d")
+	flags.Var((*render.Ago)(&g.since), "since", "only letters of the last duration, such as 90m or 7d")
 }
 
 // request is the filter of the flags, checked.
@@ -200,7 +200,7 @@ func (c deadLetters) purgeDead() *cobra.Command {
 			}
 			if g.filtered() {
 				if !sure {
-					return render.Usagef("what is purged is gone: look with `longshore dead list`, then give --yes")
+					return render.Usagef("purged letters cannot be restored: check with `longshore dead list`, then give --yes")
 				}
 				return c.everyDead(cmd, &g, dispatcher.DeadLetters.PurgeAll)
 			}

@@ -23,13 +23,13 @@ type indexes struct{ *conn.Caller }
 
 func (c indexes) index() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "index", Short: "Look after the index of runs",
-		Long: "Look after the index of runs. Dispatchers derive it from the events; runs are listed and added up from it.",
+		Use: "index", Short: "Show and rebuild the index of runs",
+		Long: "Show and rebuild the index of runs. Dispatchers derive it from the events; lists and statistics are read from it.",
 	}
 	var output render.Format
 	cmd.PersistentFlags().VarP(&output, "output", "o", "text or json")
 	cmd.AddCommand(&cobra.Command{
-		Use: "status", Short: "Say how far the index is", Args: cobra.NoArgs,
+		Use: "status", Short: "Show how far the index is", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				s, err := client.Index().Status(cmd.Context())
@@ -43,9 +43,9 @@ func (c indexes) index() *cobra.Command {
 			})
 		},
 	}, &cobra.Command{
-		Use: "rebuild", Short: "Make the index again from the events, and wait until it is there",
-		Long: "Make the index again from the events that are stored, while the fleet goes on. Runs whose first events have\n" +
-			"expired stay in it as they are. Interrupted, it goes on in the dispatchers.",
+		Use: "rebuild", Short: "Make the index again from the events, and wait until it is complete",
+		Long: "Make the index again from the stored events, while the fleet keeps working. Runs whose first events have\n" +
+			"expired keep their rows. If you interrupt the command, the dispatchers continue the rebuild.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {

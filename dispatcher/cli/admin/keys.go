@@ -25,8 +25,8 @@ func (c keys) keys() *cobra.Command {
 	cmd := &cobra.Command{Use: "keys", Short: "Make, list and revoke keys"}
 	api := &cobra.Command{
 		Use: "api", Short: "Make, list and revoke API keys for requests over HTTP",
-		Long: "Make, list and revoke API keys. A key says who asks over HTTP, for which tenant and in which roles. Commands that speak\n" +
-			"NATS need no key: a user who may ask the dispatcher over NATS may make keys.",
+		Long: "Make, list and revoke API keys. A key identifies a caller over HTTP, with its tenant and roles. Commands that use\n" +
+			"NATS need no key: a NATS user with permission for longshore.keys may make keys.",
 	}
 	api.AddCommand(c.createKey(), c.listKeys(), c.revokeKey())
 	cmd.AddCommand(api, c.keysControl())
@@ -47,7 +47,7 @@ func (f *keyFlags) spec(now time.Time) (spec dispatcher.KeySpec, err error) {
 	}
 	switch {
 	case f.tenant == "":
-		return spec, render.Usagef("--tenant is missing: whose key it is, or '*' for all tenants")
+		return spec, render.Usagef("--tenant is missing: give the tenant of the key, or '*' for all tenants")
 	case len(f.roles) == 0:
 		return spec, render.Usagef("--role is missing: viewer, submitter, approver, operator or admin")
 	}
@@ -81,7 +81,7 @@ func (c keys) createKey() *cobra.Command {
 	var f keyFlags
 	cmd := &cobra.Command{
 		Use: "create", Short: "Make an API key and print it, once",
-		Long: "Make an API key and print it. It is kept nowhere: the fleet stores its hash, and cannot show it again.\n\n" +
+		Long: "Make an API key and print it. The fleet stores only its hash, and cannot show the key again.\n\n" +
 			"Roles: viewer reads; submitter reads, submits and cancels; approver reads, decides and answers; operator reads, submits,\n" +
 			"cancels and runs the fleet; admin does everything. A key for all tenants (--tenant '*') has viewer, operator or admin.",
 		Example: "  longshore keys api create --tenant acme --role submitter --name ci --expires 90d\n" +
@@ -111,10 +111,10 @@ func (c keys) createKey() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.tenant, "tenant", "", "whose key it is, or '*' for all tenants")
+	flags.StringVar(&f.tenant, "tenant", "", "tenant of the key, or '*' for all tenants")
 	flags.StringSliceVar(&f.roles, "role", nil, "viewer, submitter, approver, operator or admin; may be repeated")
-	flags.StringVar(&f.name, "name", "", "what it is for")
-	flags.StringVar(&f.expires, "expires", "", "how long it counts, such as 90d or 12h (default: until it is revoked)")
+	flags.StringVar(&f.name, "name", "", "name that says what the key is for")
+	flags.StringVar(&f.expires, "expires", "", "how long the key is valid, such as 90d or 12h (default: until it is revoked)")
 	c.ByFlag(cmd, &f.by)
 	f.output.Register(cmd)
 	return cmd
@@ -154,8 +154,8 @@ func (c keys) revokeKey() *cobra.Command {
 	var by string
 	var output render.Format
 	cmd := &cobra.Command{
-		Use: "revoke ID", Short: "Make an API key worthless",
-		Long: "Make an API key worthless. Every dispatcher refuses it within ten seconds, and its streams end.",
+		Use: "revoke ID", Short: "Make an API key invalid",
+		Long: "Make an API key invalid. Every dispatcher refuses it within ten seconds, and its open streams end.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return render.Usagef("needs the id of one key, got %d arguments", len(args))

@@ -16,7 +16,7 @@ import (
 func (c keys) keysControl() *cobra.Command {
 	var output render.Format
 	cmd := &cobra.Command{
-		Use: "control FILE", Short: "Make the key that signs what people decide",
+		Use: "control FILE", Short: "Make the key that signs people's decisions",
 		Long: "Write a new secret key to FILE, which must not exist, and print its public key. Give dispatchers the file\n" +
 			"(LONGSHORE_SIGNING_KEY_FILE), and then dispatchers and workers the public key (LONGSHORE_CONTROL_KEYS).",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -21,9 +21,9 @@ func (c fleets) lanes() *cobra.Command {
 		output render.Format
 	)
 	cmd := &cobra.Command{
-		Use: "lanes", Short: "Show what waits in the queue",
-		Long: "Show what waits in the lanes of the queue. Each tenant has one for each priority; workers take from them in turn.\n" +
-			"Wake-ups of runs that waited, of all tenants, go before everything else.",
+		Use: "lanes", Short: "Show what is waiting in the queue",
+		Long: "Show what is waiting in the lanes of the queue. Each tenant has one lane per priority; workers take from them in turn.\n" +
+			"Wake-ups of waiting runs, of all tenants, come first.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := req.Check(); err != nil {
@@ -50,7 +50,7 @@ func (c fleets) lanes() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&req.Tenant, "tenant", "", "only the lanes of this tenant")
-	flags.BoolVar(&req.All, "all", false, "empty lanes too")
+	flags.BoolVar(&req.All, "all", false, "also show empty lanes")
 	flags.VarP(&output, "output", "o", "text or json")
 	return cmd
 }

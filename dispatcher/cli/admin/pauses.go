@@ -24,7 +24,7 @@ type heldFlags struct {
 
 func (f *heldFlags) register(c *conn.Caller, cmd *cobra.Command) {
 	cmd.Flags().VarP(&f.output, "output", "o", "text or json")
-	cmd.Flags().StringVar(&f.by, "by", c.Options.User, "who does it; it is kept with the change")
+	cmd.Flags().StringVar(&f.by, "by", c.Options.User, "your name, which is stored with the change")
 }
 
 func (c fleets) pause() *cobra.Command {
@@ -33,9 +33,9 @@ func (c fleets) pause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [tenant|agent|provider NAME]",
 		Short: "Pause a tenant, an agent or a provider",
-		Long: "Pause a tenant, an agent or a provider. Within 2 seconds its runs begin no further step, until it is resumed; steps in hand\n" +
-			"end first. Models of a paused provider are not called: runs fall back to another model of their agent, or wait.\n" +
-			"Without arguments it lists what is paused.",
+		Long: "Pause a tenant, an agent or a provider. Within 2 seconds its runs start no further step until it is resumed; steps in\n" +
+			"progress end first. Models of a paused provider are not called: runs fall back to another model of their agent, or wait.\n" +
+			"Without arguments it lists the pauses.",
 		Args: pausable(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
@@ -74,8 +74,8 @@ func (c fleets) pause() *cobra.Command {
 func (c fleets) resume() *cobra.Command {
 	var f heldFlags
 	cmd := &cobra.Command{
-		Use: "resume tenant|agent|provider NAME", Short: "Resume what is paused",
-		Long: "Resume what is paused. Its runs go on within 2 seconds.",
+		Use: "resume tenant|agent|provider NAME", Short: "Resume a paused tenant, agent or provider",
+		Long: "Resume a paused tenant, agent or provider. Its runs continue within 2 seconds.",
 		Args: pausable(false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
@@ -88,7 +88,7 @@ func (c fleets) resume() *cobra.Command {
 				case f.output.JSON:
 					return c.WriteJSON(cmd, p)
 				default:
-					return render.Write(cmd.OutOrStdout(), p.String()+" goes on, everywhere within 2 seconds\n")
+					return render.Write(cmd.OutOrStdout(), p.String()+" is resumed, everywhere within 2 seconds\n")
 				}
 			})
 		},
@@ -130,7 +130,7 @@ func writePauses(w io.Writer, list []control.PausedThing, now time.Time) error {
 func (c fleets) why() *cobra.Command {
 	var s conn.OfRun
 	cmd := &cobra.Command{
-		Use: "why ID", Short: "Tell what a run waits for", Long: "Tell in one sentence what a run waits for, or what it does. -o json has the facts.",
+		Use: "why ID", Short: "Say what a run is waiting for", Long: "Say in one sentence what a run is waiting for, or what it is doing. -o json prints the details.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithRun(cmd, &s, args, func(client *dispatcher.Client, run messages.Ref) error {

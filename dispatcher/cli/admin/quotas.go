@@ -26,7 +26,7 @@ func (c quotas) quotasCommand() *cobra.Command {
 		Use:   "quotas",
 		Short: "List, show and change what tenants, agents and providers may use",
 		Long: "List, show and change quotas: how much a tenant may submit, have queued and spend, and how many runs of a tenant or an\n" +
-			"agent work at once. A change counts within two seconds.",
+			"agent work at once. A change takes effect within two seconds.",
 	}
 	cmd.AddCommand(c.quotasList(), c.quotasShow(), c.quotasSet(), c.quotasDelete())
 	return cmd
@@ -35,7 +35,7 @@ func (c quotas) quotasCommand() *cobra.Command {
 func (c quotas) quotasList() *cobra.Command {
 	var output render.Format
 	cmd := &cobra.Command{
-		Use: "list", Short: "List what was granted", Args: cobra.NoArgs,
+		Use: "list", Short: "List the quotas", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				list, err := client.Quotas().List(cmd.Context())
@@ -45,7 +45,7 @@ func (c quotas) quotasList() *cobra.Command {
 				case output.JSON:
 					return conn.WriteLines(c.Caller, cmd, list)
 				case len(list) == 0:
-					return render.Write(cmd.ErrOrStderr(), "no quotas: there is no limit\n")
+					return render.Write(cmd.ErrOrStderr(), "no quotas: nothing is limited\n")
 				default:
 					return writeQuotas(cmd.OutOrStdout(), list)
 				}
@@ -60,7 +60,7 @@ func (c quotas) quotasShow() *cobra.Command {
 	var output render.Format
 	cmd := &cobra.Command{
 		Use: "show KIND NAME", Short: "Show a quota, and how much of it is used", Args: oneQuota,
-		Long: "Show a quota. KIND is tenant, agent or provider. Of a tenant it shows what is used too; days and months are those of UTC.",
+		Long: "Show a quota. KIND is tenant, agent or provider. For a tenant it also shows the usage; days and months are in UTC.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
 				state, err := client.Quotas().Get(cmd.Context(), quotaOf(args))
@@ -90,18 +90,18 @@ func (c quotas) quotasSet() *cobra.Command {
 	var g grant
 	cmd := &cobra.Command{
 		Use: "set KIND NAME", Short: "Change what a tenant, an agent or a provider may use", Args: oneQuota,
-		Long: "Change a quota. What no flag names stays as it is; 0 takes a limit away. It shows what was and what is.",
+		Long: "Change a quota. Limits without a flag stay as they are; 0 removes a limit. It shows the old and the new quota.",
 		Example: "  longshore quotas set tenant acme --max-queued 1000 --per-minute 60 --cost-per-day 25\n" +
 			"  longshore quotas set tenant acme --per-minute 0",
 		RunE: func(cmd *cobra.Command, args []string) error { return c.runQuotasSet(cmd, &g, quotaOf(args)) },
 	}
 	f := cmd.Flags()
 	f.IntVar(&g.quota.Weight, "weight", 0, "share of slots when several tenants have tasks queued; 0 means 1")
-	f.IntVar(&g.quota.MaxRunning, "max-running", 0, "runs that work at once")
-	f.IntVar(&g.quota.MaxQueued, "max-queued", 0, "tasks that wait for a worker")
-	f.IntVar(&g.quota.PerMinute, "per-minute", 0, "tasks submitted in a minute")
-	f.Float64Var(&g.quota.CostPerDay, "cost-per-day", 0, "US dollars for models, by the day in UTC")
-	f.Float64Var(&g.quota.CostPerMonth, "cost-per-month", 0, "US dollars for models, by the month in UTC")
+	f.IntVar(&g.quota.MaxRunning, "max-running", 0, "maximum number of runs that work at once")
+	f.IntVar(&g.quota.MaxQueued, "max-queued", 0, "maximum number of tasks that wait for a worker")
+	f.IntVar(&g.quota.PerMinute, "per-minute", 0, "maximum number of tasks submitted per minute")
+	f.Float64Var(&g.quota.CostPerDay, "cost-per-day", 0, "maximum US dollars for models per day (UTC)")
+	f.Float64Var(&g.quota.CostPerMonth, "cost-per-month", 0, "maximum US dollars for models per month (UTC)")
 	c.ByFlag(cmd, &g.by)
 	g.output.Register(cmd)
 	return cmd
@@ -163,8 +163,8 @@ func (c quotas) quotasDelete() *cobra.Command {
 	var by string
 	var output render.Format
 	cmd := &cobra.Command{
-		Use: "delete KIND NAME", Short: "Take all limits away", Args: oneQuota,
-		Long: "Take all limits away. A pause stays until it is resumed.",
+		Use: "delete KIND NAME", Short: "Remove all limits of a tenant, an agent or a provider", Args: oneQuota,
+		Long: "Remove all limits of a tenant, an agent or a provider. A pause stays until it is resumed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of := quotaOf(args)
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {

@@ -27,7 +27,7 @@ func (c deadLetters) redriveDead() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "redrive [LETTER…]", Short: "Send dead letters again",
 		Long: "Send dead letters again and remove them. A task becomes a new run, with the label " + control.LabelRedriven + "; a webhook is\n" +
-			"delivered again under its own id. What was sent again once is not sent twice.",
+			"delivered again under its own id. Redriving a letter twice has no further effect.",
 		Example: "  longshore dead redrive 12\n  longshore dead redrive 12 --set agent=writer\n  longshore dead redrive --code poison --since 2h",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := m.chosen(args); err != nil {
@@ -61,9 +61,9 @@ func (c deadLetters) redriveDead() *cobra.Command {
 	m.registerFilter(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&m.all, "all", false, "all of the tenant")
-	flags.StringVar(&m.edit, "edit", "", "a file with the task as it is to be, or - for the standard input")
+	flags.StringVar(&m.edit, "edit", "", "a file with the corrected task, or - for the standard input")
 	flags.StringArrayVar(&m.set, "set", nil, "field=value of the task, as JSON or as text; null removes it; may be repeated")
-	flags.StringVar(&m.newID, "new-id", "", "id of the new run; one that belongs to the letter by default")
+	flags.StringVar(&m.newID, "new-id", "", "id of the new run (default: derived from the letter)")
 	return cmd
 }
 

@@ -49,9 +49,9 @@ func (c fleets) workersCommand() *cobra.Command {
 func (c fleets) drainCommand() *cobra.Command {
 	var output render.Format
 	cmd := &cobra.Command{
-		Use: "drain WORKER", Short: "Take a worker out of the fleet",
-		Long: "Have one worker, by its name or id, take nothing new, hand its runs back after their step, and end. Its runs go on\n" +
-			"elsewhere. The worker inside `longshore dev` ends without its fleet.",
+		Use: "drain WORKER", Short: "Drain a worker: hand its runs back and end it",
+		Long: "Drain one worker, given by name or id: it takes nothing new, hands its runs back after their step, and ends. Its runs continue\n" +
+			"on other workers. The worker inside `longshore dev` ends without its fleet.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return render.Usagef("needs the name or id of one worker, got %d arguments", len(args))

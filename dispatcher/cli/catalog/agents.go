@@ -23,9 +23,9 @@ type definitions struct{ revisions }
 func (c definitions) agentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
-		Short: "Keep the agents of the fleet",
-		Long: "Keep the agents of the fleet. A change counts for the runs that begin two seconds after it; those that have begun\n" +
-			"keep the definition that they began with.",
+		Short: "Store, show and remove the agents of the fleet",
+		Long: "Store, show and remove the agents of the fleet. A change applies to new runs within two seconds; runs that have started\n" +
+			"keep their definition.",
 	}
 	cmd.AddCommand(c.agentsApply(), c.agentsList(), c.agentsGet(), c.agentsHistory(), c.agentsDiff(), c.agentsDelete(), c.agentsSchema())
 	return cmd
@@ -41,7 +41,7 @@ func (c definitions) agentsApply() *cobra.Command {
 		Use:   "apply FILE|FOLDER|-",
 		Short: "Store agents from YAML",
 		Long: "Store the agents of a file, one in each YAML document, or those of all .yaml and .yml files of a folder, named as\n" +
-			"the argument or by -f. An agent that is stored as it stands there already is left alone.",
+			"the argument or by -f. An unchanged agent gets no new revision.",
 		Example: "  longshore agents apply ./agents",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -76,7 +76,7 @@ func (c definitions) agentsApply() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&file, "file", "f", "", "a file, a folder, or - for the standard input")
-	flags.Uint64Var(&revision, "if-revision", 0, "only if this is the newest revision; 0: only if there is none")
+	flags.Uint64Var(&revision, "if-revision", 0, "store only if this is the newest revision; 0: only if there is none")
 	c.ByFlag(cmd, &by)
 	output.Register(cmd)
 	return cmd
@@ -215,7 +215,7 @@ func (c definitions) agentsGet() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Uint64Var(&revision, "revision", 0, "how it was then; by default how it is")
+	cmd.Flags().Uint64Var(&revision, "revision", 0, "revision to show (default: the newest)")
 	cmd.Flags().VarP(&output, "output", "o", "yaml or json")
 	return cmd
 }
@@ -269,8 +269,8 @@ func (c definitions) agentsDelete() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "delete NAME", Short: "Remove an agent",
-		Long: "Remove an agent. Its runs go on, and its history stays; a new task that names it is refused. What a dispatcher reads\n" +
-			"from a folder at its start comes back then.",
+		Long: "Remove an agent. Its runs continue, and its history stays; a new task that names it is refused. An agent that a dispatcher\n" +
+			"reads from a folder comes back when the dispatcher starts again.",
 		Args: oneName("name of an agent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
@@ -285,7 +285,7 @@ func (c definitions) agentsDelete() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Uint64Var(&revision, "if-revision", 0, "only if this is the newest revision")
+	cmd.Flags().Uint64Var(&revision, "if-revision", 0, "delete only if this is the newest revision")
 	c.ByFlag(cmd, &by)
 	output.Register(cmd)
 	return cmd

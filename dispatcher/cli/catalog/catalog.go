@@ -90,7 +90,7 @@ func pair(history []control.Change, args []string) (from, to uint64, err error) 
 	case len(numbers) == 2:
 		return numbers[0], numbers[1], nil
 	case len(history) == 0, len(numbers) == 0 && len(history) == 1:
-		return 0, 0, errors.New("there is one revision alone: nothing to compare")
+		return 0, 0, errors.New("there is only one revision: nothing to compare")
 	case len(numbers) == 1:
 		return numbers[0], history[0].Revision, nil
 	default:
@@ -127,7 +127,7 @@ func explainCatalog(err error, what, name string) error {
 	case errors.Is(err, dispatcher.ErrUnknownPrompt), errors.Is(err, dispatcher.ErrUnknownAgent):
 		return say("no such %s or revision: %s; see `longshore %ss list` and `longshore %ss history %s`", what, name, what, what, name)
 	case errors.Is(err, dispatcher.ErrRevision):
-		return say("%s %s: it has changed since: look at `longshore %ss history %s`, and try again", what, name, what, name)
+		return say("%s %s: it has changed in the meantime: see `longshore %ss history %s`, and try again", what, name, what, name)
 	case errors.As(err, &problem):
 		return say("%s %s: %s", what, name, problem.Detail)
 	case errors.Is(err, context.DeadlineExceeded):

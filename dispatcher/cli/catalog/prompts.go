@@ -23,9 +23,9 @@ type prompts struct{ revisions }
 func (c prompts) promptsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prompts",
-		Short: "Keep the prompts of the fleet",
-		Long: "Keep the prompts of the fleet. Each change is a version; agents name a prompt, and a run keeps the version that it\n" +
-			"began with.",
+		Short: "Store, show and remove the prompts of the fleet",
+		Long: "Store, show and remove the prompts of the fleet. Each change is a version; agents name a prompt, and a run keeps the version\n" +
+			"that it started with.",
 	}
 	cmd.AddCommand(c.promptsPut(), c.promptsGet(), c.promptsList(), c.promptsRender(), c.promptsValidate(), c.promptsHistory(),
 		c.promptsDiff(), c.promptsDelete())
@@ -212,7 +212,7 @@ func (c prompts) promptsList() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&filter.Tag, "tag", "", "only those with this tag")
-	cmd.Flags().StringVar(&filter.Name, "name", "", "only those whose id or name has this in it")
+	cmd.Flags().StringVar(&filter.Name, "name", "", "only prompts whose id or name contains this text")
 	output.Register(cmd)
 	return cmd
 }
@@ -347,7 +347,7 @@ func (c prompts) promptsDelete() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "delete ID", Short: "Remove a prompt",
-		Long: "Remove a prompt. Runs that began with it go on, and its history stays; an agent that names it fails its new runs.",
+		Long: "Remove a prompt. Runs that started with it continue, and its history stays; new runs of an agent that names it fail.",
 		Args: oneName("id of a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {

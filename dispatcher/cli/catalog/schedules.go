@@ -25,8 +25,8 @@ type timetables struct{ *conn.Caller }
 func (c timetables) schedules() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedules",
-		Short: "Submit tasks again and again",
-		Long: "Submit tasks again and again. A schedule submits its task at each of its times. The id of such a run is the name of the\n" +
+		Short: "Submit tasks on a schedule",
+		Long: "Submit tasks on a schedule. A schedule submits its task at each of its times. The id of such a run is the name of the\n" +
 			"schedule and the time, in UTC.",
 	}
 	var pauseBy, resumeBy string
@@ -36,7 +36,7 @@ func (c timetables) schedules() *cobra.Command {
 	resume := c.changeSchedule("resume NAME", "Go on with the next time", "resumed", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.Schedules().Resume(ctx, ref, resumeBy)
 	})
-	remove := c.changeSchedule("delete NAME", "Remove a schedule; its runs go on", "deleted", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
+	remove := c.changeSchedule("delete NAME", "Remove a schedule; its runs continue", "deleted", func(ctx context.Context, client *dispatcher.Client, ref control.ScheduleRef) (*control.ScheduleStatus, error) {
 		return client.Schedules().Delete(ctx, ref)
 	})
 	c.ByFlag(pause, &pauseBy)
@@ -249,8 +249,8 @@ func (c timetables) runSchedule() *cobra.Command {
 	var s conn.Shared
 	cmd := &cobra.Command{
 		Use: "run NAME", Short: "Submit the task of a schedule now and print its id",
-		Long: "Submit the task of a schedule now, also while it is paused, and print the id of the run. While its last run goes on\n" +
-			"the schedule's overlap says what happens.",
+		Long: "Submit the task of a schedule now, also while it is paused, and print the id of the run. While its last run has not ended,\n" +
+			"the schedule's overlap setting decides what happens.",
 		Args: oneName("name of a schedule"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.With(cmd.Context(), func(client *dispatcher.Client) error {
@@ -279,7 +279,7 @@ func explainSchedule(err error, ref control.ScheduleRef) error {
 	case errors.Is(err, dispatcher.ErrNoSchedule):
 		return say("no schedule %s of tenant %s: see `longshore schedules list`", ref.Name, ref.Tenant)
 	case errors.Is(err, dispatcher.ErrRevision):
-		return say("schedule %s has been changed meanwhile: see `longshore schedules show %s`", ref.Name, ref.Name)
+		return say("schedule %s has been changed in the meantime: see `longshore schedules show %s`", ref.Name, ref.Name)
 	case errors.Is(err, dispatcher.ErrNotRun):
 		return say("schedule %s: %v", ref.Name, err)
 	case wrong:

@@ -25,7 +25,7 @@ func (c sessions) sessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, show or forget conversations",
-		Long: "List, show or forget sessions. A session is a conversation that goes on over several runs: those that were submitted\n" +
+		Long: "List, show or forget sessions. A session is a conversation that spans several runs: those that were submitted\n" +
 			"with the same --session.",
 	}
 	cmd.AddCommand(c.listSessions(), c.showSession(), c.deleteSession())
@@ -86,7 +86,7 @@ func (c sessions) deleteSession() *cobra.Command {
 	var s conn.Shared
 	cmd := &cobra.Command{
 		Use: "delete NAME", Short: "Forget a conversation",
-		Long: "Forget a conversation: the next run of the session begins a new one. The logs of its runs stay as long as those of other\n" +
+		Long: "Forget a conversation: the next run of the session starts a new one. The logs of its runs stay as long as those of other\n" +
 			"runs.",
 		Args: oneSession,
 		RunE: func(cmd *cobra.Command, args []string) error {

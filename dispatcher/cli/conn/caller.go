@@ -41,7 +41,7 @@ type Shared struct {
 // Register adds the flags to a command and those below it.
 func (s *Shared) Register(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&s.Tenant, "tenant", messages.DefaultTenant, "whose runs")
+	flags.StringVar(&s.Tenant, "tenant", messages.DefaultTenant, "tenant of the runs")
 	flags.VarP(&s.Output, "output", "o", "text or json")
 }
 
@@ -71,5 +71,5 @@ func WriteLines[T any](c *Caller, cmd *cobra.Command, items []T) error {
 
 // ByFlag is who says to do it.
 func (c *Caller) ByFlag(cmd *cobra.Command, by *string) {
-	cmd.Flags().StringVar(by, "by", c.Options.User, "who does it; it is kept with the change")
+	cmd.Flags().StringVar(by, "by", c.Options.User, "your name, which is stored with the change")
 }

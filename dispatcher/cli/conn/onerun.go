@@ -36,7 +36,7 @@ type OfRun struct {
 // Register adds the flags to a command.
 func (o *OfRun) Register(cmd *cobra.Command) {
 	o.Shared.Register(cmd)
-	cmd.Flags().BoolVar(&o.last, "last", false, "the newest run of the tenant, in place of an id")
+	cmd.Flags().BoolVar(&o.last, "last", false, "the newest run of the tenant, instead of an id")
 }
 
 // Args wants the id of a run, unless --last names it, and least to most further arguments; what says all of them.

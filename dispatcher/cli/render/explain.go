@@ -45,7 +45,7 @@ func Explain(err error, run messages.Ref) error {
 	)
 	switch {
 	case errors.As(err, &limited):
-		return say("%v: nothing was submitted, come again in %s", err, limited.Wait)
+		return say("%v: nothing was submitted; try again in %s", err, limited.Wait)
 	case errors.Is(err, dispatcher.ErrRemoved):
 		return say("run %s of tenant %s: %s", run.Run, run.Tenant, control.RunRemoved)
 	case errors.Is(err, dispatcher.ErrNotFound):
@@ -53,11 +53,11 @@ func Explain(err error, run messages.Ref) error {
 	case errors.Is(err, dispatcher.ErrDecided), errors.Is(err, dispatcher.ErrNotSteered):
 		return say("run %s: %v", run.Run, err)
 	case errors.Is(err, dispatcher.ErrConflict):
-		return say("the id %s is taken by another task: choose another --id, or leave it out to get a new one", run.Run)
+		return say("the id %s belongs to another task: choose another --id, or leave it out to get a new one", run.Run)
 	case errors.Is(err, dispatcher.ErrNotBegun):
-		return say("run %s has not begun: no worker has taken it up yet", run.Run)
+		return say("run %s has not started: no worker has claimed it yet", run.Run)
 	case errors.Is(err, dispatcher.ErrEnded):
-		return say("run %s has ended already: see `%s`", run.Run, Command("result", run))
+		return say("run %s has already ended: see `%s`", run.Run, Command("result", run))
 	case errors.Is(err, dispatcher.ErrNotEnded):
 		return say("run %s has not ended: wait for it with `%s --wait`, or follow it with `%s`", run.Run, Command("result", run), Command("watch", run))
 	case errors.Is(err, dispatcher.ErrUnreachable):

@@ -103,7 +103,7 @@ func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages
 	by := r.options.User
 	if waits.Reason == queue.ParkAnswer {
 		for {
-			r.say("Type the answer, and Enter:")
+			r.say("Type your answer and press Enter:")
 			text, err := a.line(ctx)
 			if err != nil {
 				return err
@@ -125,7 +125,7 @@ func (a *Asker) ask(ctx context.Context, client *dispatcher.Client, run messages
 		r.say("May run " + run.Run + " call " + asked.Tool + " with these arguments?\n" + asked.Arguments)
 	}
 	for {
-		r.say("yes or no? \"no, and a reason\" tells the agent why")
+		r.say("yes or no? With \"no, REASON\" the agent is told why")
 		text, err := a.line(ctx)
 		if err != nil {
 			return err

@@ -50,7 +50,7 @@ func (r *Reporter) Live(l messages.Live) {
 	defer r.mu.Unlock()
 	run := r.run(l.Run)
 	if l.Kind == messages.LiveReset && l.Step > run.told {
-		r.keepWritten(run, "and begins anew")
+		r.keepWritten(run, "and starts again")
 	}
 	switch heard := run.hears(&l); {
 	case heard && l.Kind == messages.LiveRetry:
@@ -79,7 +79,7 @@ func (r *run) hears(l *messages.Live) bool {
 	case l.Kind == messages.LiveRetry:
 		r.doing = "retrying"
 	case l.Kind == messages.LiveReset:
-		r.doing = "the reply begins anew"
+		r.doing = "the reply starts again"
 	case r.written.Text != "":
 		r.doing = "writing"
 	default:

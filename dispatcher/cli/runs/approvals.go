@@ -110,7 +110,7 @@ func (c decisions) decide(use, short, long string, deny bool) *cobra.Command {
 		},
 	}
 	s.registerBy(cmd)
-	cmd.Flags().StringVar(&s.reason, "reason", "", "why; it is recorded, and a denial tells it to the agent")
+	cmd.Flags().StringVar(&s.reason, "reason", "", "why; it is recorded, and the agent reads it after a denial")
 	return cmd
 }
 
@@ -120,14 +120,14 @@ func (c decisions) approve() *cobra.Command {
 }
 
 func (c decisions) deny() *cobra.Command {
-	return c.decide("deny", "Deny a call that waits", "Refuse a call that waits for an approval. The agent is told, or its run ends, as its definition says.\n"+
+	return c.decide("deny", "Deny a call that waits", "Refuse a call that waits for an approval. The agent is told, or its run ends, depending on its definition.\n"+
 		"Without CALL it ends a run that asks whether it may go beyond its budget.", true)
 }
 
 func (c decisions) answer() *cobra.Command {
 	s := said{OfRun: conn.OfRun{Changes: true}}
 	cmd := &cobra.Command{
-		Use: "answer RUN TEXT", Short: "Answer the question that a run waits with",
+		Use: "answer RUN TEXT", Short: "Answer the question of a waiting run",
 		Args: s.Args(1, 1, "the id of a run and the answer in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.WithRun(cmd, &s.OfRun, args, func(client *dispatcher.Client, run messages.Ref) error {
@@ -148,6 +148,6 @@ func (c decisions) wasTold(cmd *cobra.Command, s *conn.Shared, run messages.Ref,
 	case s.Output.JSON:
 		return c.WriteJSON(cmd, status)
 	default:
-		return render.Write(cmd.OutOrStdout(), fmt.Sprintf("%s: run %s goes on: see `%s`\n", what, run.Run, render.Command("watch", run)))
+		return render.Write(cmd.OutOrStdout(), fmt.Sprintf("%s: run %s continues: see `%s`\n", what, run.Run, render.Command("watch", run)))
 	}
 }

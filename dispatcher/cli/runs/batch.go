@@ -22,9 +22,9 @@ type batches struct{ *conn.Caller }
 // batch is the command with all that is done with batches.
 func (c batches) batch() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "batch", Short: "Submit many tasks at once, follow them, take their results",
-		Long: "Submit many tasks at once, follow them, and take their results. A batch is a file with a task on each line, as JSON:\n" +
-			"{\"custom_id\": \"…\", \"input\": \"…\"} and any other field of a task. None of them runs before the last line was read.",
+		Use: "batch", Short: "Submit many tasks at once, follow them, fetch their results",
+		Long: "Submit many tasks at once, follow them, and fetch their results. A batch is a file with one task per line, as JSON:\n" +
+			"{\"custom_id\": \"…\", \"input\": \"…\"} and any other field of a task. No task runs before the last line has been read.",
 	}
 	cmd.AddCommand(c.batchSubmit(), c.batchStatus(), c.batchList(), c.batchResults(), c.batchCancel(), c.batchRetry())
 	return cmd
@@ -68,11 +68,11 @@ func explainBatch(err error, ref messages.BatchRef) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, dispatcher.ErrNoBatch):
-		return say("no batch %s of tenant %s: `longshore batch list` shows those that there are", ref.ID, ref.Tenant)
+		return say("no batch %s of tenant %s: see `longshore batch list`", ref.ID, ref.Tenant)
 	case errors.Is(err, dispatcher.ErrNotEnded):
 		return say("batch %s has not ended: wait for it with `longshore batch status %s --wait`", ref.ID, ref.ID)
 	case errors.Is(err, dispatcher.ErrEnded):
-		return say("batch %s has ended already: see `longshore batch status %s`", ref.ID, ref.ID)
+		return say("batch %s has already ended: see `longshore batch status %s`", ref.ID, ref.ID)
 	case errors.Is(err, dispatcher.ErrUnavailable):
 		return render.Explain(err, messages.Ref{Tenant: ref.Tenant, Run: ref.ID})
 	default:
@@ -84,8 +84,8 @@ func (c batches) batchStatus() *cobra.Command {
 	var s conn.Shared
 	var wait bool
 	cmd := c.withBatch(&cobra.Command{
-		Use: "status ID", Short: "Show what a batch is up to",
-		Long: "Show how many lines of a batch have ended and how, what that cost, and how long the rest may take.",
+		Use: "status ID", Short: "Show the state of a batch",
+		Long: "Show how many lines of a batch have ended and how, their cost, and how long the rest may take.",
 	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
 		if wait {
 			return c.follow(cmd, &s, client, ref)
@@ -96,7 +96,7 @@ func (c batches) batchStatus() *cobra.Command {
 		}
 		return c.showBatch(cmd, &s, b)
 	})
-	cmd.Flags().BoolVar(&wait, "wait", false, "follow it until it has ended; 1 is the exit code unless all lines completed")
+	cmd.Flags().BoolVar(&wait, "wait", false, "follow it until it has ended; the exit code is 1 unless all lines completed")
 	return cmd
 }
 
@@ -263,7 +263,7 @@ func (c batches) batchCancel() *cobra.Command {
 	var reason string
 	cmd := c.withBatch(&cobra.Command{
 		Use: "cancel ID", Short: "Cancel a batch",
-		Long: "Cancel a batch: no more lines of it begin, and its runs are asked to stop. Its results so far stay.",
+		Long: "Cancel a batch: no more of its lines are submitted, and its runs are asked to stop. Its results so far are kept.",
 	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
 		b, err := client.Batches().Cancel(cmd.Context(), ref, reason)
 		if err != nil {
@@ -271,7 +271,7 @@ func (c batches) batchCancel() *cobra.Command {
 		}
 		return c.showBatch(cmd, &s, b)
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why; those who watch are shown it")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; watchers see it")
 	return cmd
 }
 
@@ -280,7 +280,7 @@ func (c batches) batchRetry() *cobra.Command {
 	var failed bool
 	var id string
 	cmd := c.withBatch(&cobra.Command{
-		Use: "retry ID", Short: "Submit again what did not complete, as a new batch",
+		Use: "retry ID", Short: "Submit the lines that did not complete as a new batch",
 		Long: "Submit the lines of a batch that failed, were cancelled or have expired as a new batch, with the same custom_ids.",
 	}, &s, func(cmd *cobra.Command, ref messages.BatchRef, client *dispatcher.Client) error {
 		spec := dispatcher.BatchSpec{BatchRef: messages.BatchRef{Tenant: s.Tenant, ID: id}}

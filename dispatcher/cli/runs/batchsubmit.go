@@ -32,9 +32,9 @@ func (c batches) batchSubmit() *cobra.Command {
 	var o consignment
 	cmd := &cobra.Command{
 		Use: "submit FILE|-", Short: "Submit a batch",
-		Long: "Submit a file with a task on each line and print the batch's id. A line has a custom_id and the fields of a task,\n" +
+		Long: "Submit a file with one task per line and print the batch's id. A line has a custom_id and the fields of a task,\n" +
 			"or with --template a custom_id and \"vars\". A file is read twice: first all lines are checked.\n" +
-			"A submission that was cut may be made again with the same --id: each custom_id becomes one task.",
+			"An interrupted submission may be repeated with the same --id: each custom_id becomes one task.",
 		Example: "  longshore batch submit questions.jsonl --max-cost 5 --wait\n" +
 			"  longshore batch submit cities.jsonl --template task.json --dry-run",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -61,13 +61,13 @@ func (c batches) batchSubmit() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.spec.ID, "id", "", "id of the batch; a new one by default")
 	flags.StringVar(&o.spec.Name, "name", "", "a name for people")
-	flags.Float64Var(&o.maxCost, "max-cost", 0, "US dollars; when they are spent the rest is cancelled")
-	flags.DurationVar(&o.expires, "expires", messages.DefaultBatchExpiry, "what has not ended after this time is given up")
-	flags.IntVar(&o.spec.Concurrency, "concurrency", 0, "how many of its tasks are queued, run or wait at once; by default 1000, as for all batches")
-	flags.BoolVar(&o.spec.SkipInvalid, "skip-invalid", false, "leave wrong lines out, instead of submitting nothing")
-	flags.StringVar(&o.template, "template", "", "a task as JSON with places such as {{city}} for the variables of each line")
-	flags.BoolVar(&o.dry, "dry-run", false, "check all lines, count their tokens and estimate their cost roughly, and submit nothing")
-	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the batch has ended")
+	flags.Float64Var(&o.maxCost, "max-cost", 0, "US dollars; once they are spent, the rest is cancelled")
+	flags.DurationVar(&o.expires, "expires", messages.DefaultBatchExpiry, "lines that have not ended after this time are abandoned")
+	flags.IntVar(&o.spec.Concurrency, "concurrency", 0, "how many of its tasks may be queued, running or waiting at once (default and maximum in progress: 1000)")
+	flags.BoolVar(&o.spec.SkipInvalid, "skip-invalid", false, "skip invalid lines instead of submitting nothing")
+	flags.StringVar(&o.template, "template", "", "a task as JSON with placeholders such as {{city}} for the variables of each line")
+	flags.BoolVar(&o.dry, "dry-run", false, "check all lines, count their tokens, estimate their cost, and submit nothing")
+	flags.StringVar(&o.webhook, "webhook", "", "URL that is called when the batch has ended")
 	flags.BoolVar(&o.wait, "wait", false, "follow it until it has ended")
 	return cmd
 }
@@ -82,7 +82,7 @@ func (o *consignment) fill(cmd *cobra.Command, now time.Time) error {
 		o.spec.MaxCost = &o.maxCost
 	}
 	if cmd.Flags().Changed("concurrency") && o.spec.Concurrency < 1 {
-		return render.Usagef("--concurrency: must be 1 at least")
+		return render.Usagef("--concurrency: must be at least 1")
 	}
 	if cmd.Flags().Changed("webhook") {
 		o.spec.Webhook = &messages.Webhook{URL: o.webhook}

@@ -36,6 +36,6 @@ func (c runs) cancel() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "why; those who watch are shown it")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; watchers see it")
 	return cmd
 }

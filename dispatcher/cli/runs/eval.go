@@ -37,10 +37,10 @@ func Eval(open OpenFleet, options report.Options) *cobra.Command {
 	var f evalFlags
 	c := evaluations{&conn.Caller{Options: options.WithDefaults()}}
 	cmd := &cobra.Command{
-		Use: "eval SUITE.yaml", Short: "Run a suite of tasks and judge what comes of them",
-		Long: "Run every case of a suite through the queue, hold its result against what the suite expects, and tell how many\n" +
-			"passed and what they used. With NATS_URL the fleet there does it; else one is started in this process.\n\n" +
-			"It ends with 0 when as many runs passed as the suite's threshold asks for, 1 when not, 2 when the suite is wrong.",
+		Use: "eval SUITE.yaml", Short: "Run a suite of tasks and judge their results",
+		Long: "Run every case of a suite through the queue, compare its result with what the suite expects, and report how many\n" +
+			"passed and what they used. With NATS_URL it uses that fleet; otherwise it starts one in this process.\n\n" +
+			"It exits with 0 if enough runs passed for the suite's threshold, 1 if not, 2 if the suite is invalid.",
 		Example: "  longshore eval deploy/examples/evals/demo.yaml\n  longshore eval suite.yaml --repeat 5 --agent candidate -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -52,9 +52,9 @@ func Eval(open OpenFleet, options report.Options) *cobra.Command {
 	}
 	f.Register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.options.Agent, "agent", "", "the agent that works every case, in place of the suite's")
-	flags.IntVar(&f.options.Repeat, "repeat", 0, "how often each case is run, in place of what the suite says")
-	flags.IntVar(&f.options.Parallel, "parallel", 0, "how many runs go on at once, in place of what the suite says")
+	flags.StringVar(&f.options.Agent, "agent", "", "the agent that works every case, instead of the suite's")
+	flags.IntVar(&f.options.Repeat, "repeat", 0, "how often each case is run, instead of the suite's value")
+	flags.IntVar(&f.options.Parallel, "parallel", 0, "how many runs work at once, instead of the suite's value")
 	flags.StringVar(&f.agents, "agents", "", "folder with agent definitions; only with the fleet in this process")
 	return cmd
 }
@@ -109,7 +109,7 @@ func (c evaluations) runEval(cmd *cobra.Command, open OpenFleet, f *evalFlags, f
 		err = writeReport(cmd.OutOrStdout(), report, c.Options.Ephemeral)
 	}
 	if err == nil && !report.Passed {
-		err = fmt.Errorf("%w: %d of %d runs passed, and the suite asks for %g", ErrBelowThreshold, report.Good, report.Runs, report.Threshold)
+		err = fmt.Errorf("%w: %d of %d runs passed, and the suite requires %g", ErrBelowThreshold, report.Good, report.Runs, report.Threshold)
 	}
 	return err
 }

@@ -20,9 +20,9 @@ func (c runs) feedback() *cobra.Command {
 	var req control.FeedbackRequest
 	score, labels := 0.0, []string(nil)
 	cmd := &cobra.Command{
-		Use: "feedback RUN", Short: "Say what you think of a run, or list what others do",
-		Long: "Store what you think of a run with --score, --comment or --label, while it runs or after its end. It changes nothing about\n" +
-			"the run. Without any of them it lists what is stored, newest first; with -o json each is a line.",
+		Use: "feedback RUN", Short: "Store feedback on a run, or list it",
+		Long: "Store feedback on a run with --score, --comment or --label, while it runs or after its end. Feedback does not change\n" +
+			"the run. Without these flags the command lists the feedback, newest first; with -o json each item is one line.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("score") {
@@ -66,7 +66,7 @@ func (c runs) feedback() *cobra.Command {
 	flags.StringVar(&req.Comment, "comment", "", "why")
 	flags.StringArrayVar(&labels, "label", nil, "key=value; may be given more than once")
 	flags.IntVar(&req.Step, "step", 0, "the step that it is about (default: the whole run)")
-	flags.StringVar(&s.by, "by", "", "who says it; it is recorded (default: the user of this process)")
+	flags.StringVar(&s.by, "by", "", "your name, which is recorded (default: the user of this process)")
 	return cmd
 }
 

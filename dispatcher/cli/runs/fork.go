@@ -21,10 +21,10 @@ func (c runs) fork() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
 		Use:   "fork ID --at STEP",
-		Short: "Make a new run from the beginning of another one",
-		Long: "Make a new run that begins with the steps of another one before STEP and makes that step anew, with another\n" +
-			"model or agent if one is given. The steps that are kept are not paid for again, and what their tools did is not\n" +
-			"done again. Files do not travel yet: the new run begins with an empty folder. The id of the new run is printed.",
+		Short: "Make a new run that continues another one from a step",
+		Long: "Make a new run that keeps another run's steps before STEP and redoes that step, with another\n" +
+			"model or agent if one is given. The kept steps are not paid for again, and their tool calls are not\n" +
+			"repeated. Files are not copied yet: the new run starts with an empty folder. The id of the new run is printed.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := fillFork(cmd, &req, agent); err != nil {
@@ -47,9 +47,9 @@ func (c runs) fork() *cobra.Command {
 	}
 	s.Register(cmd)
 	flags := cmd.Flags()
-	flags.IntVar(&req.At, "at", 0, "the first step that is made anew, from 1")
-	flags.StringVar(&agent, "agent", "", "another agent that goes on, as it is now or, as NAME@REVISION, as it was")
-	flags.StringVar(&req.Model, "model", "", "another model that goes on")
+	flags.IntVar(&req.At, "at", 0, "the first step to redo, from 1")
+	flags.StringVar(&agent, "agent", "", "another agent that continues the run: NAME, or NAME@REVISION for an earlier revision")
+	flags.StringVar(&req.Model, "model", "", "another model that continues the run")
 	flags.StringVar(&req.NewID, "id", "", "id of the new run; a new one by default")
 	if err := cmd.MarkFlagRequired("at"); err != nil {
 		panic(err) // the flag is defined above
@@ -104,6 +104,6 @@ func forkNote(r *control.ForkReply, from messages.Ref) string {
 		kept = render.Count(int64(n), "step") + " of run " + from.Run + " kept"
 	}
 	run := messages.Ref{Tenant: r.Tenant, Run: r.ID}
-	return render.Visible(kept+"; its files stay behind, the new run begins with an empty folder.") + "\n" +
+	return render.Visible(kept+"; its files are not copied: the new run starts with an empty folder.") + "\n" +
 		fmt.Sprintf("watch it with `%s`\n", render.Command("watch", run))
 }

@@ -38,9 +38,9 @@ func (c decisions) inbox() *cobra.Command {
 	limit := 0
 	cmd := &cobra.Command{
 		Use:   "inbox",
-		Short: "List what waits for a person: approvals, questions, budgets",
+		Short: "List what is waiting for a person: approvals, questions, budgets",
 		Long: "List the runs that wait until a person approves a call, answers a question or grants more budget, the longest wait\n" +
-			"first, with the command that decides each. With -o json each is a line.",
+			"first, with the command that decides each. With -o json each is one line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.Check("_"); err != nil { // for the tenant

@@ -39,9 +39,9 @@ func (c runs) list() *cobra.Command {
 	var f filter
 	cmd := &cobra.Command{
 		Use: "list", SuggestFor: []string{"ps", "ls", "runs"},
-		Short: "List the runs of the last day",
-		Long: "List runs, newest first, before those the ones that no worker has begun: queued, or waiting for their time.\n" +
-			"With -o json each run is a line.",
+		Short: "List the runs of the last 24 hours",
+		Long: "List runs, newest first, preceded by those that no worker has started: queued, or waiting for their time.\n" +
+			"With -o json each run is one line.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
@@ -61,12 +61,12 @@ func (f *filter) registerFilter(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.since = render.Day
 	flags.Var((*render.Ago)(&f.since), "since", "how far back to look, such as 90m or 7d")
-	flags.Var((*render.Ago)(&f.until), "until", "only runs that were submitted so long ago or longer, such as 10m or 7d")
+	flags.Var((*render.Ago)(&f.until), "until", "only runs that were submitted at least this long ago, such as 10m or 7d")
 	flags.StringSliceVar(&f.statuses, "status", nil, "only these: queued, running, waiting, completed, failed, cancelled; may be repeated")
 	flags.StringVar(&f.agent, "agent", "", "only runs of this agent")
 	flags.StringToStringVar(&f.labels, "label", nil, "only runs with this label, as key=value; may be repeated")
-	flags.StringVar(&f.search, "search", "", "only runs with this text in id, input, error or result; upper and lower case are the same")
-	flags.StringVar(&f.code, "code", "", "only runs that failed for this reason, such as tool_failed")
+	flags.StringVar(&f.search, "search", "", "only runs with this text in id, input, error or result, ignoring case")
+	flags.StringVar(&f.code, "code", "", "only runs that failed with this code, such as tool_failed")
 }
 
 func (f *filter) check() error {

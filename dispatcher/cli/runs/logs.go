@@ -26,9 +26,9 @@ func (c runs) logs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs ID",
 		Short: "Show what processes logged about a run",
-		Long: "Show what workers and dispatchers logged about a run: calls that failed and were made again, waits, workers that\n" +
-			"were lost. What happens in every run is logged at the level debug alone, if LONGSHORE_LOG_LEVEL of the workers is\n" +
-			"debug; see `longshore watch` for it. With -o json each entry is a line.",
+		Long: "Show what workers and dispatchers logged about a run: calls that failed and were retried, waits, workers that\n" +
+			"were lost. The normal course of a run is logged only at the level debug, if LONGSHORE_LOG_LEVEL of the workers is\n" +
+			"debug; use `longshore watch` to follow it. With -o json each entry is one line.",
 		Example: "  longshore logs 01JD0000000000000000000000 -f --level warn",
 		Args:    s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +41,7 @@ func (c runs) logs() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the run has ended")
+	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "follow the log until the run has ended")
 	cmd.Flags().StringVar(&level, "level", "", "only entries of this level and above: debug, info, warn or error")
 	return cmd
 }

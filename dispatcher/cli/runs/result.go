@@ -30,8 +30,8 @@ func (c runs) result() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "result ID",
 		Short: "Print the result of a run",
-		Long: "Print the result of a run that has ended. It fails when the run failed. With -o json it is the whole AgentResult. " +
-			"With --transcript it is everything that was said in the run: the instructions, the task, replies, tool calls and what tools answered.",
+		Long: "Print the result of a run that has ended. The command fails if the run failed. With -o json it prints the whole AgentResult. " +
+			"With --transcript it prints the whole conversation: the instructions, the task, replies, tool calls and their results.",
 		Args: q.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := q.check(cmd); err != nil {
@@ -54,8 +54,8 @@ func (c runs) result() *cobra.Command {
 	}
 	q.Register(cmd)
 	cmd.Flags().BoolVar(&q.wait, "wait", false, "wait until the run has ended")
-	cmd.Flags().DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s; as long as it takes by default")
-	cmd.Flags().BoolVar(&q.transcript, "transcript", false, "print what was said in the run")
+	cmd.Flags().DurationVar(&q.timeout, "timeout", 0, "how long to wait, such as 90s (default: until the run ends)")
+	cmd.Flags().BoolVar(&q.transcript, "transcript", false, "print the whole conversation of the run")
 	cmd.Flags().StringVar(&q.form, "format", "", "task-result: status, outputs, summary and log entries, as JSON")
 	return cmd
 }
@@ -65,7 +65,7 @@ func (q *question) check(cmd *cobra.Command) error {
 	case q.form != "" && q.form != control.FormatTaskResult:
 		return render.Usagef("--format: must be %s", control.FormatTaskResult)
 	case q.form != "" && q.transcript:
-		return render.Usagef("--format: does not go with --transcript")
+		return render.Usagef("--format: cannot be combined with --transcript")
 	case !cmd.Flags().Changed("timeout"):
 		return nil
 	case !q.wait:
@@ -98,7 +98,7 @@ func (q *question) fetch(ctx context.Context, client *dispatcher.Client, run mes
 	case ctx.Err() != nil:
 		return nil, report.StoppedWatching(ctx, err, run)
 	case waiting.Err() != nil:
-		return nil, render.Worded(fmt.Sprintf("run %s has not ended within %s and goes on: see `%s`", run.Run, q.timeout, render.Command("status", run)), err)
+		return nil, render.Worded(fmt.Sprintf("run %s has not ended within %s and continues: see `%s`", run.Run, q.timeout, render.Command("status", run)), err)
 	default:
 		return nil, render.Explain(err, run)
 	}

@@ -23,7 +23,7 @@ func (c submissions) retry() *cobra.Command {
 		Use: "retry ID", SuggestFor: []string{"rerun", "again", "resubmit"},
 		Short: "Submit the task of a run again, as a new run",
 		Long: "Submit the task of a run that failed or was cancelled again, with the agent as it is now, and print the id of the new\n" +
-			"run. It begins anew: `longshore fork` keeps the steps that were done.",
+			"run. It starts from the beginning: `longshore fork` keeps the steps that were done.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("id") && !strict.ValidToken(id) {
@@ -52,7 +52,7 @@ func (c submissions) retry() *cobra.Command {
 	}
 	s.Register(cmd)
 	cmd.Flags().StringVar(&id, "id", "", "id of the new run; a new one by default")
-	cmd.Flags().BoolVar(&force, "force", false, "also when the run completed")
+	cmd.Flags().BoolVar(&force, "force", false, "even if the run completed")
 	c.ByFlag(cmd, &by)
 	return cmd
 }
@@ -66,7 +66,7 @@ func (c submissions) taskOf(cmd *cobra.Command, client *dispatcher.Client, run m
 	case !status.Status.Ended():
 		return nil, fmt.Errorf("run %s has not ended: cancel it first with `%s`", run.Run, render.Command("cancel", run))
 	case status.Status == messages.StatusCompleted && !force:
-		return nil, fmt.Errorf("run %s completed: --force submits its task again all the same", run.Run)
+		return nil, fmt.Errorf("run %s completed: use --force to submit its task again anyway", run.Run)
 	}
 	task, err := client.Runs().Task(cmd.Context(), run)
 	switch {

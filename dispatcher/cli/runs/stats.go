@@ -19,9 +19,9 @@ func (c runs) stats() *cobra.Command {
 	var f filter
 	var by string
 	cmd := &cobra.Command{
-		Use: "stats", Short: "Add up what became of the runs of the last day",
-		Long: "Add up runs that have begun: how they ended, what they cost, how long they took, and why they failed. --by tells them\n" +
-			"apart by agent, model, code, day or status; --by tool adds up the calls of tools.",
+		Use: "stats", Short: "Show statistics of the runs of the last 24 hours",
+		Long: "Show statistics of runs that have started: how they ended, their cost, how long they took, and why they failed. --by groups\n" +
+			"them by agent, model, code, day or status; --by tool shows tool calls.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.limit = 1

@@ -46,8 +46,8 @@ func (c runs) status() *cobra.Command {
 	var output cardFormat
 	cmd := &cobra.Command{
 		Use: "status ID", SuggestFor: []string{"show", "get", "describe", "inspect"},
-		Short: "Show a run at a glance: what it does or waits for, or how it ended",
-		Long: "Show a run at a glance: its agent and input, what it does or waits for, how it ended, what it cost, and its files.\n" +
+		Short: "Show a run at a glance: what it is doing or waiting for, or how it ended",
+		Long: "Show a run at a glance: its agent and input, what it is doing or waiting for, how it ended, its cost and its files.\n" +
 			"-o wide adds its tokens, models, times and tool calls; -o json has all of it.",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,9 +16,9 @@ import (
 func (c runs) steer() *cobra.Command {
 	s := said{OfRun: conn.OfRun{Changes: true}}
 	cmd := &cobra.Command{
-		Use: "steer RUN TEXT", Short: "Tell a run something",
-		Long: "Tell a run something that its model reads before its next call. What goes on is not aborted, and a run that waits goes on\n" +
-			"waiting. It is recorded when this returns.",
+		Use: "steer RUN TEXT", Short: "Send a message to a run",
+		Long: "Send a message to a run, which its model reads before its next call. Nothing in progress is aborted, and a waiting run keeps\n" +
+			"waiting. The message is recorded when the command returns.",
 		Args: s.Args(1, 1, "the id of a run and what to tell it in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := control.SteerRequest{Message: s.Rest(args)[0], By: cmp.Or(s.by, c.Options.User)}
@@ -36,6 +36,6 @@ func (c runs) steer() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().StringVar(&s.by, "by", "", "who says it; it is recorded (default: the user of this process)")
+	cmd.Flags().StringVar(&s.by, "by", "", "your name, which is recorded (default: the user of this process)")
 	return cmd
 }

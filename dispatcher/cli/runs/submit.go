@@ -52,16 +52,16 @@ func (c submissions) submit() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&o.task.Agent, "agent", messages.DefaultAgent, "the agent that works it")
 	flags.StringVar(&o.task.ID, "id", "", "id of the run; a new one by default")
-	flags.StringVar(&o.task.Session, "session", "", "the conversation that it belongs to")
+	flags.StringVar(&o.task.Session, "session", "", "name of the session that the task belongs to")
 	flags.StringVar(&o.priority, "priority", string(messages.PriorityNormal), "high, normal or low")
 	flags.StringArrayVar(&o.labels, "label", nil, "key=value; may be repeated")
-	flags.StringVar(&o.requires, "requires", "", "labels that the worker must have: gpu=true,zone=a; until there is one, the run waits")
-	flags.IntVar(&o.maxSteps, "max-steps", 0, "end it after so many steps; what the agent says by default")
+	flags.StringVar(&o.requires, "requires", "", "labels that the worker must have: gpu=true,zone=a; the run waits until there is such a worker")
+	flags.IntVar(&o.maxSteps, "max-steps", 0, "maximum number of steps (default: the agent's)")
 	flags.StringVar(&o.context, "context", "", "facts for the agent, as a JSON object")
-	flags.StringVar(&o.at, "at", "", "begin it then and not before: a time such as 2026-12-31T08:00:00+01:00")
-	flags.StringVar(&o.in, "in", "", "begin it after a time such as 10m and not before")
-	flags.StringVar(&o.task.By, "by", c.Options.User, "who submits it; it is kept with the task")
-	flags.StringVar(&o.webhook, "webhook", "", "an address that is told when the run has ended")
+	flags.StringVar(&o.at, "at", "", "earliest start, a time such as 2026-12-31T08:00:00+01:00")
+	flags.StringVar(&o.in, "in", "", "earliest start, a duration from now such as 10m")
+	flags.StringVar(&o.task.By, "by", c.Options.User, "your name, which is stored with the task")
+	flags.StringVar(&o.webhook, "webhook", "", "URL that is called when the run has ended")
 	flags.StringArrayVar(&o.attach, "attach", nil, render.AttachHelp)
 	return cmd
 }
@@ -171,7 +171,7 @@ func (o *order) delay(now time.Time) error {
 	var at time.Time
 	switch {
 	case o.at != "" && o.in != "":
-		return render.Usagef("--at and --in: give one of them")
+		return render.Usagef("--at and --in: give only one of them")
 	case o.at != "":
 		t, err := time.Parse(time.RFC3339, o.at)
 		if err != nil {
@@ -181,7 +181,7 @@ func (o *order) delay(now time.Time) error {
 	case o.in != "":
 		d, err := time.ParseDuration(o.in)
 		if err != nil || d < 0 || d > messages.MaxDelay {
-			return render.Usagef("--in: must be a time such as 10m, a year at most")
+			return render.Usagef("--in: must be a duration such as 10m, at most a year")
 		}
 		at = now.Add(d)
 	default:

@@ -22,9 +22,9 @@ func (c runs) watch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "Watch a run to its end",
-		Long: "Watch a run from its first event to its end, and print its result. It fails when the run failed.\n" +
-			"With -o json each event is a line, as it is stored.\n" +
-			"With --deltas replies are shown while they are written: on a terminal, or as lines of type " + messages.TypeLive + ".",
+		Long: "Watch a run from its first event to its end, and print its result. The command fails if the run failed.\n" +
+			"With -o json each event is one line, as it is stored.\n" +
+			"With --deltas it shows replies while they are written: on a terminal, or as lines of type " + messages.TypeLive + ".",
 		Args: s.One(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("timeout") && timeout <= 0 {
@@ -41,7 +41,7 @@ func (c runs) watch() *cobra.Command {
 		},
 	}
 	s.Register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to watch, such as 90s; to the end by default")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to watch, such as 90s (default: until the run ends)")
 	cmd.Flags().BoolVar(&deltas, "deltas", false, "show replies while they are written")
 	return cmd
 }
@@ -111,7 +111,7 @@ func within(cmd *cobra.Command, timeout time.Duration, client *dispatcher.Client
 	if unknown(cmd, client, run) {
 		return render.Worded(fmt.Sprintf("run %s of tenant %s is not known within %s", run.Run, run.Tenant, timeout), err)
 	}
-	return render.Worded(fmt.Sprintf("run %s has not ended within %s and goes on: see `%s`", run.Run, timeout, render.Command("status", run)), err)
+	return render.Worded(fmt.Sprintf("run %s has not ended within %s and continues: see `%s`", run.Run, timeout, render.Command("status", run)), err)
 }
 
 // unknown reports whether there is no such run. A run may be watched before it is submitted, and its events may outlive its log, so

@@ -44,9 +44,9 @@ func Command(c *conn.Caller) *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
 		Use: "top", SuggestFor: []string{"ui", "tui", "dashboard", "monitor"}, Short: "Watch the fleet: workers, lanes, runs, approvals, failures", Args: cobra.NoArgs,
-		Long: "Show who works, what waits and what failed, and how fast it goes, anew every second. Rates are of events that came since\n" +
-			"it began; running runs come from the run index too. Without a terminal, or with -o json, it prints one object each time.\n\n" +
-			"Keys: q ends, p holds the picture, Tab chooses a section, arrows scroll it.",
+		Long: "Show workers, lanes, runs, failures and rates, refreshed every second. Rates cover the events since\n" +
+			"top started; running runs also come from the run index. Without a terminal, or with -o json, it prints one object per interval.\n\n" +
+			"Keys: q quits, p freezes the display, Tab selects a section, arrows scroll it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.interval < topLeastInterval || f.interval > topMostInterval {
 				return render.Usagef("--interval: must be %s to %s", topLeastInterval, topMostInterval)
@@ -60,9 +60,9 @@ func Command(c *conn.Caller) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.tenant, "tenant", "", "only what is of this tenant, and all workers")
-	flags.DurationVar(&f.interval, "interval", time.Second, "how often it looks")
-	flags.BoolVar(&f.once, "once", false, "look for one interval, print once and end")
+	flags.StringVar(&f.tenant, "tenant", "", "only this tenant, and all workers")
+	flags.DurationVar(&f.interval, "interval", time.Second, "how often to refresh")
+	flags.BoolVar(&f.once, "once", false, "watch for one interval, print once and exit")
 	flags.VarP(&f.output, "output", "o", "text or json")
 	return cmd
 }
