@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-run/longshore/deploy/embedded/postgrestest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/control"
 	"github.com/longshore-run/longshore/observability/index"
@@ -46,8 +47,8 @@ func TestListsUseAnIndex(t *testing.T) {
 // Benchmark of an index with 100,000 runs: how fast they are applied, and how long a list takes.
 func BenchmarkIndex(b *testing.B) {
 	places := map[string]string{"sqlite": filepath.Join(b.TempDir(), "index.db")}
-	if postgres != nil {
-		places["postgres"] = postgres.database(b)
+	if server := postgrestest.Open(b); server != nil {
+		places["postgres"] = server.URL("longshore", server.Database(b))
 	}
 	for kind, place := range places {
 		b.Run(kind, func(b *testing.B) { benchmark(b, place) })

@@ -25,6 +25,7 @@ import (
 
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
+	"github.com/longshore-run/longshore/deploy/embedded/postgrestest"
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/bus"
 	"github.com/longshore-run/longshore/messages/control"
@@ -41,11 +42,9 @@ func each(t *testing.T, test func(t *testing.T, place func() string)) {
 		test(t, func() string { return filepath.Join(t.TempDir(), "a folder", "index?%20.db") })
 	})
 	t.Run("postgres", func(t *testing.T) {
-		if postgres == nil {
-			t.Log("no postgres in /usr/lib/postgresql: left out")
-			return
+		if server := postgrestest.Open(t); server != nil {
+			test(t, func() string { return server.URL("longshore", server.Database(t)) })
 		}
-		test(t, func() string { return postgres.database(t) })
 	})
 }
 
