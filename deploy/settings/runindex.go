@@ -30,16 +30,3 @@ func (s *RunIndex) Check() error {
 	}
 	return nil
 }
-
-// passwords are those of the URL, which may stand in two places and hold commas.
-func (s *RunIndex) passwords() []string {
-	u, err := url.Parse(s.Index)
-	if err != nil {
-		return nil
-	}
-	var out []string
-	if pw, ok := u.User.Password(); ok {
-		out = append(out, pw)
-	}
-	return append(append(out, u.Query()["password"]...), u.Query()["sslpassword"]...)
-}

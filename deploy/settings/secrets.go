@@ -21,13 +21,15 @@ func collect(v reflect.Value, out *[]string) {
 		*out = append(*out, m.keys()...)
 	}
 	if t, ok := reflect.TypeAssert[Tools](v); ok {
-		*out = append(*out, t.Granted().Credentials.Values()...)
+		for _, secret := range t.Granted().Credentials.Values() {
+			*out = append(append(*out, secret), urlPasswords(secret)...)
+		}
 	}
 	if t, ok := reflect.TypeAssert[Traces](v); ok {
 		*out = append(*out, t.tokens()...)
 	}
 	if x, ok := reflect.TypeAssert[RunIndex](v); ok {
-		*out = append(*out, x.passwords()...)
+		*out = append(*out, urlPasswords(x.Index)...)
 	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -59,4 +61,17 @@ func passwords(text string) []string {
 		}
 	}
 	return out
+}
+
+// urlPasswords are those of the URL of a database, which may stand in two places and hold commas; none of another text.
+func urlPasswords(text string) []string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" && u.RawQuery == "" {
+		return nil
+	}
+	var out []string
+	if pw, ok := u.User.Password(); ok {
+		out = append(out, pw)
+	}
+	return append(append(out, u.Query()["password"]...), u.Query()["sslpassword"]...)
 }

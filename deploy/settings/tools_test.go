@@ -34,26 +34,27 @@ func TestToolsFile(t *testing.T) {
 	file := toolsFile(t, `  credentials:
     tracker: {env: TRACKER_TOKEN, hosts: [api.tracker.example]}
     orders: {file: key}
+    shop: {env: SHOP_URL}
   http: {hosts: [api.tracker.example]}
 `)
-	s, err := worker(file, "TRACKER_TOKEN=from-a-variable-42")
+	s, err := worker(file, "TRACKER_TOKEN=from-a-variable-42", "SHOP_URL=postgres://me:within-a-url-42@h/db?sslpassword=another-42")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := s.Granted()
-	if got := g.Credentials.Names(); !slices.Equal(got, []string{"orders", "tracker"}) {
+	if got := g.Credentials.Names(); !slices.Equal(got, []string{"orders", "shop", "tracker"}) {
 		t.Errorf("credentials %v", got)
 	}
 	if len(g.Families) != 1 || !strings.Contains(string(g.Families["http"]), "api.tracker.example") || g.Dir != filepath.Dir(file) {
 		t.Errorf("granted %+v", g)
 	}
 	secrets := settings.Secrets(*s)
-	for _, want := range []string{"from-a-variable-42", "from-a-file-42"} {
+	for _, want := range []string{"from-a-variable-42", "from-a-file-42", "within-a-url-42", "another-42"} {
 		if !slices.Contains(secrets, want) {
 			t.Errorf("%s would not be redacted", want)
 		}
 	}
-	held, err := settings.HeldBy([]string{"LONGSHORE_TOOLS=" + file, "TRACKER_TOKEN=from-a-variable-42"})
+	held, err := settings.HeldBy([]string{"LONGSHORE_TOOLS=" + file, "TRACKER_TOKEN=from-a-variable-42", "SHOP_URL=x"})
 	if err != nil || !slices.ContainsFunc(held, func(h settings.Held) bool {
 		return h.Variable == "LONGSHORE_TOOLS" && slices.Contains(h.Values, "from-a-variable-42")
 	}) {
