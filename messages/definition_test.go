@@ -62,6 +62,8 @@ func TestDefinitionValidate(t *testing.T) {
 		"a long grant":          {func(d *messages.Definition) { d.Grants.Methods = []string{long} }, "grants.methods[0]", "larger than 256 bytes"},
 		"many grants":           {func(d *messages.Definition) { d.Grants.Credentials = make([]string, 257) }, "grants.credentials", "more than 256"},
 		"a small method":        {func(d *messages.Definition) { d.Grants.Methods = []string{"get"} }, "grants.methods[0]", "must be a method in capitals, such as GET"},
+		"a nameless database":   {func(d *messages.Definition) { d.Grants.Databases = []string{""} }, "grants.databases[0]", "is empty"},
+		"a long writable":       {func(d *messages.Definition) { d.Grants.Writable = []string{"a", long} }, "grants.writable[1]", "larger than 256 bytes"},
 		"a key for all":         {func(d *messages.Definition) { d.Grants.KV = "fleet" }, "grants.kv", "must be run, session or tenant"},
 		"schema of a list":      {func(d *messages.Definition) { d.OutputSchema = []byte(`[]`) }, "outputSchema", "must be an object"},
 		"schema with two keys":  {func(d *messages.Definition) { d.OutputSchema = []byte(`{"type":1,"type":2}`) }, "outputSchema.type", "given twice"},

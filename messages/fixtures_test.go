@@ -78,7 +78,7 @@ func fullDefinition() messages.Definition {
 		Session: &messages.SessionPolicy{MaxMessages: 40, MaxTokens: 8000, Summary: messages.SummaryOn, KeepTools: true},
 		Grants: &messages.Grants{
 			Hosts: []string{"api.example.com", "*.docs.example.com:8443"}, Methods: []string{"GET"}, Credentials: []string{"tracker"},
-			KV: messages.KVSession,
+			Databases: []string{"orders"}, Writable: []string{"orders"}, KV: messages.KVSession,
 		},
 		ToolRetries: map[string]int{"read_file": 1},
 		Policy: &messages.Policy{

@@ -10,11 +10,13 @@ import (
 )
 
 // Grants narrow what the tools of an agent may reach. The operator of a worker decides what is reachable at all; a list here
-// leaves of it what it names, an empty list leaves nothing, and an absent one leaves all.
+// leaves of it what it names, an empty list leaves nothing, and an absent one leaves all, but for Writable.
 type Grants struct {
 	Hosts       []string `json:"hosts,omitzero"`       // that tools may call over HTTP: "api.example.com", "*.example.com", either with a port
 	Methods     []string `json:"methods,omitzero"`     // of HTTP, in capitals
 	Credentials []string `json:"credentials,omitzero"` // names of the operator's credentials
+	Databases   []string `json:"databases,omitzero"`   // names of the operator's databases
+	Writable    []string `json:"writable,omitempty"`   // of those, the ones that may be written; unlike the others it leaves nothing when it is absent
 	KV          string   `json:"kv,omitempty"`         // who shares what tools keep under a key: KVRun (default), KVSession or KVTenant
 }
 
@@ -48,7 +50,7 @@ func (g *Grants) check() error {
 		field string
 		names []string
 	}{
-		{"hosts", g.Hosts}, {"methods", g.Methods}, {"credentials", g.Credentials},
+		{"hosts", g.Hosts}, {"methods", g.Methods}, {"credentials", g.Credentials}, {"databases", g.Databases}, {"writable", g.Writable},
 	} {
 		if len(list.names) > maxGrants {
 			return &FieldError{Field: "grants." + list.field, Reason: fmt.Sprintf("more than %d", maxGrants)}

@@ -1,22 +1,16 @@
 package toolbox_test
 
 import (
-	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore-run/longshore/deploy/embedded"
 	"github.com/longshore-run/longshore/deploy/embedded/embeddedtest"
 	"github.com/longshore-run/longshore/deploy/settings"
 	"github.com/longshore-run/longshore/deploy/toolbox"
-	"github.com/longshore-run/longshore/messages"
-	"github.com/longshore-run/longshore/messages/document"
 	"github.com/longshore-run/longshore/tools"
 )
 
@@ -26,54 +20,14 @@ func TestPageOfKV(t *testing.T) {
 	if len(files) != 2 || len(calls) != 1 {
 		t.Fatalf("the page has %d files and %d plays", len(files), len(calls))
 	}
-	asJSON, err := document.Only([]byte(files[1]), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var agent struct {
-		Spec messages.Definition `json:"spec"`
-	}
-	if err := json.Unmarshal(asJSON, &agent); err != nil {
-		t.Fatal(err)
-	}
+	agent := definition(t, files[1])
 	redis := embeddedtest.Start(t, embedded.Config{NATSAddr: embedded.NoListen}).RedisURL
 	own := strings.Replace(files[0], "  kv:\n", "  credentials:\n    store: {env: STORE_URL}\n  kv:\n    redis: store\n", 1)
 	for name, set := range map[string]*tools.Set{
 		"worker": opened(t, files[0], "REDIS_URL="+redis), "credential": opened(t, own, "STORE_URL="+redis),
 	} {
 		t.Run(name, func(t *testing.T) {
-			specs, err := set.Specs(agent.Spec.Tools)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got strings.Builder
-			for line := range strings.Lines(calls[0] + "\n") {
-				tool, args, _ := strings.Cut(strings.TrimSpace(line), " ")
-				if tool == ">" || tool == "!" {
-					continue
-				}
-				raw, refusal := set.Check(messages.ToolCall{Name: tool, Arguments: args}, specs)
-				if refusal != nil {
-					t.Fatalf("%s: %s", line, refusal.Content[0].Text)
-				}
-				r, err := set.Call(t.Context(), tool, tools.Call{
-					Run: messages.Ref{Tenant: "t", Run: "r"}, Session: "of-" + name, Grants: agent.Spec.GrantOf(), Key: strconv.Itoa(got.Len()), Arguments: raw,
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				mark := "> "
-				if r.IsError {
-					mark = "! "
-				}
-				got.WriteString(line)
-				for l := range strings.SplitSeq(r.Content[0].Text, "\n") {
-					got.WriteString(mark + l + "\n")
-				}
-			}
-			if diff := cmp.Diff(calls[0]+"\n", got.String()); diff != "" {
-				t.Errorf("example (-page +tools):\n%s", diff)
-			}
+			played(t, set, agent, calls[0], "of-"+name)
 		})
 	}
 }

@@ -55,6 +55,7 @@ func families() map[string]family {
 		"http":   httpTools,
 		"search": searchTools,
 		"kv":     kvTools,
+		"sql":    sqlTools,
 	}
 }
 

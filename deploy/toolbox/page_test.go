@@ -1,0 +1,68 @@
+package toolbox_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/document"
+	"github.com/longshore-run/longshore/tools"
+)
+
+// definition is the agent of a page.
+func definition(t *testing.T, file string) messages.Definition {
+	t.Helper()
+	asJSON, err := document.Only([]byte(file), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var agent struct {
+		Spec messages.Definition `json:"spec"`
+	}
+	if err := json.Unmarshal(asJSON, &agent); err != nil {
+		t.Fatal(err)
+	}
+	return agent.Spec
+}
+
+// played makes the calls of a page, a line each, and compares what the tools answer with the lines below it: those of a result begin
+// with >, those of a failure with !.
+func played(t *testing.T, set *tools.Set, agent messages.Definition, page, session string) {
+	t.Helper()
+	specs, err := set.Specs(agent.Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for line := range strings.Lines(page + "\n") {
+		tool, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if tool == ">" || tool == "!" {
+			continue
+		}
+		raw, refusal := set.Check(messages.ToolCall{Name: tool, Arguments: args}, specs)
+		if refusal != nil {
+			t.Fatalf("%s: %s", line, refusal.Content[0].Text)
+		}
+		r, err := set.Call(t.Context(), tool, tools.Call{
+			Run: messages.Ref{Tenant: "t", Run: "r"}, Session: session, Grants: agent.GrantOf(), Key: strconv.Itoa(got.Len()), Arguments: raw,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark := "> "
+		if r.IsError {
+			mark = "! "
+		}
+		got.WriteString(line)
+		for l := range strings.SplitSeq(r.Content[0].Text, "\n") {
+			got.WriteString(mark + l + "\n")
+		}
+	}
+	if diff := cmp.Diff(page+"\n", got.String()); diff != "" {
+		t.Errorf("example (-page +tools):\n%s", diff)
+	}
+}
