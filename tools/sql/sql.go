@@ -231,8 +231,8 @@ func (f *family) failed(ctx, own context.Context, d *granted, err error) (tools.
 	switch {
 	case ctx.Err() != nil:
 		return tools.Result{}, context.Cause(ctx)
-	case own.Err() != nil, text == "" && ok: // an answer, and not the platform's failure
-		return tools.Failure(fmt.Sprintf("The statement did not finish within %v and was stopped. Nothing was changed.", time.Duration(d.Timeout))), nil
+	case own.Err() != nil, text == "" && ok:
+		return tools.Failure(fmt.Sprintf("The statement did not finish within %v and was stopped. Nothing was changed.", time.Duration(d.Timeout))), nil //nolint:nilerr // the model is told
 	case ok:
 		r := tools.Failure(text)
 		r.Transient = passing

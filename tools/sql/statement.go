@@ -23,7 +23,8 @@ const (
 
 // Words with which statements may begin. What a statement may do the database enforces; the words refuse, with a reason, what is
 // neither a query nor a change of rows: COPY, DO, SET, PRAGMA, ATTACH, CREATE and their like.
-func readWords() []string  { return []string{"SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW"} }
+func readWords() []string { return []string{"SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW"} }
+
 func writeWords() []string { return []string{"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "WITH"} }
 
 // checkSQL says what is wrong with a statement that must begin with one of the words; empty: nothing.

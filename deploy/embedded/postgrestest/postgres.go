@@ -42,7 +42,7 @@ func start(tb testing.TB) (*Server, error) {
 	}
 	server := found[len(found)-1]
 	p := &Server{}
-	if p.Dir, err = os.MkdirTemp("", "pg"); err != nil {
+	if p.Dir, err = os.MkdirTemp("", "pg"); err != nil { //nolint:usetesting // it outlives the test, and its path is short enough for a socket
 		return nil, err
 	}
 	who, err := p.unprivileged()
@@ -55,7 +55,7 @@ func start(tb testing.TB) (*Server, error) {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("initdb: %w: %s", err, out), os.RemoveAll(p.Dir))
 	}
-	p.cmd = exec.Command(server, "-D", data, "-k", p.Dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=60") //nolint:gosec,noctx // it outlives the test that starts it
+	p.cmd = exec.Command(server, "-D", data, "-k", p.Dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=60") //nolint:noctx // it outlives the test that starts it
 	p.cmd.SysProcAttr, p.cmd.Dir = who, p.Dir
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(p.Dir))
