@@ -16,6 +16,7 @@ const module = "github.com/longshore-run/longshore/"
 // docs/architecture.md.
 var forbidden = map[string][]string{
 	"messages/strict":    {"!std"},
+	"messages/sensitive": {"!std"},
 	"messages":           {"!std"},
 	"messages/queue":     {"!own", "messages/record", "messages/logentry", "net/http"},
 	"messages/logentry":  {"!own", "messages/record", "messages/queue", "net/http"},
@@ -178,7 +179,7 @@ func breaks(dep, pkg, rule string) bool {
 	case "!std":
 		return !std && own != pkg && own != "messages/strict"
 	case "!own":
-		contract := []string{"messages", "messages/strict", "messages/record", "messages/queue", "messages/logentry"}
+		contract := []string{"messages", "messages/strict", "messages/sensitive", "messages/record", "messages/queue", "messages/logentry"}
 		return !std && own != pkg && !slices.Contains(contract, own)
 	default:
 		if isOwn {

@@ -148,6 +148,10 @@ func fullResult() messages.AgentResult {
 	}
 }
 
+func fullShown() *record.Shown {
+	return &record.Shown{Redact: 1, NoInputs: true, NoOutputs: true, NoReplies: true}
+}
+
 // fullRecords has every kind of record with every field set.
 func fullRecords() []record.Record {
 	call := messages.ToolCall{ID: "c1", Name: "read_file", Arguments: `{"path":"a.go"}`}
@@ -155,7 +159,7 @@ func fullRecords() []record.Record {
 	return []record.Record{
 		&record.Started{
 			Task: fullTask(), Agent: fullDefinition(), QueuedAt: noon, Raw: []byte{0xff, 0},
-			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Prefix: record.Records{&record.StepStarted{Step: 1}},
+			ForkedFrom: &messages.Origin{Run: "run-0", Seq: 9, Step: 2}, Prefix: record.Records{&record.StepStarted{Step: 1}}, Shown: fullShown(),
 			Tools: []messages.ToolSpec{{
 				Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(`{"type":"object"}`),
 				Effect: messages.EffectRead, Destructive: true, SafeByDefault: true,

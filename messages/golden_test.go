@@ -42,8 +42,9 @@ func wire() map[string]any {
 	several.Planner, several.Plan, several.OutputSchema = messages.PlannerJSON, nil, json.RawMessage(`{"type":"object"}`)
 	shaped := minimal
 	shaped.OutputSchema = json.RawMessage(`{"type":"object","required":["n"]}`)
-	tried := head
+	tried, shown := head, first()
 	tried.Alone = true
+	shown.Shown = fullShown()
 	short := done
 	short.Summary, short.Outputs = "A haiku was written.", []string{"haiku.txt"}
 	taskResult := control.NewTaskResult(&short, []logentry.LogEntry{*fullLogEntry()})
@@ -57,6 +58,7 @@ func wire() map[string]any {
 		"head":              &head,
 		"head_first":        new(first()),
 		"head_quarantine":   &tried,
+		"head_shown":        &shown,
 		"agent_result":      &result,
 		"agent_result_done": &done,
 		"usage":             &usage,

@@ -18,6 +18,8 @@ type Policy struct {
 	Content []ContentRule `json:"content,omitempty"` // what text may hold
 	Approve []ApproveRule `json:"approve,omitempty"` // which calls wait for a person
 	Taint   *TaintRule    `json:"taint,omitempty"`   // what may no longer leave a run that has read both private and untrusted data
+	Events  *EventRules   `json:"events,omitempty"`  // what events of runs show; default: all but keys and personal data
+	Memory  string        `json:"memory,omitempty"`  // what memories beside the log may hold of runs: "keep", "redact" (default) or "drop"
 }
 
 // ToolRules say which tools may be called. A name may end in *, which stands for the rest of it. Deny goes before Allow.
@@ -53,6 +55,38 @@ type TaintRule struct {
 	Private   []string `json:"private"`
 	Untrusted []string `json:"untrusted"`
 	Egress    []string `json:"egress"`
+}
+
+// EventRules say what the events of runs show, and all that is made of events: indexes, traces, webhooks. A run's log and its result
+// are not events.
+type EventRules struct {
+	// Redact takes what the categories of content rules find out of texts. Default true; it is false only if a policy says so
+	// and no other one says true.
+	Redact  *bool  `json:"redact,omitempty"`
+	Inputs  string `json:"inputs,omitempty"`  // the arguments of tool calls: "include" (default) or "exclude"
+	Outputs string `json:"outputs,omitempty"` // the results of tool calls: the same
+}
+
+// Values of EventRules.Inputs and Outputs.
+const (
+	PolicyInclude = "include"
+	PolicyExclude = "exclude"
+)
+
+// Values of Policy.Memory. The strictest of the policies that hold together counts; keep counts only if no other one says anything.
+const (
+	MemoryKeep   = "keep"   // all
+	MemoryRedact = "redact" // no keys and no personal data
+	MemoryDrop   = "drop"   // nothing
+)
+
+func (r *EventRules) check() error {
+	for _, f := range []struct{ name, value string }{{"inputs", r.Inputs}, {"outputs", r.Outputs}} {
+		if f.value != "" && f.value != PolicyInclude && f.value != PolicyExclude {
+			return &FieldError{Field: f.name, Reason: "must be include or exclude"}
+		}
+	}
+	return nil
 }
 
 // PolicyPoint is where a policy looks.
@@ -115,6 +149,14 @@ func (p *Policy) check() error {
 	}
 	if err := checkHostNames("hosts", p.Hosts); err != nil {
 		return err
+	}
+	if p.Memory != "" && !slices.Contains([]string{MemoryKeep, MemoryRedact, MemoryDrop}, p.Memory) {
+		return &FieldError{Field: "memory", Reason: "must be keep, redact or drop"}
+	}
+	if p.Events != nil {
+		if err := strict.Under("events", p.Events.check()); err != nil {
+			return err
+		}
 	}
 	if len(p.Content) > maxRules || len(p.Approve) > maxRules {
 		return &FieldError{Field: "content", Reason: fmt.Sprintf("content and approve have at most %d rules each", maxRules)}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/longshore-run/longshore/messages/logentry"
+	"github.com/longshore-run/longshore/messages/sensitive"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
@@ -34,8 +35,8 @@ const (
 
 // NewLogger returns a logger that writes a line at a time to w. In JSON a line is a logentry.LogEntry: what an entry has
 // a field for, as component, tenant, task_id, step and attempt, stands at the top, and all other attributes in data. In
-// text all stand side by side. The wiring adds "component". Secrets in messages and in the values of attributes are
-// replaced, however the values come to be text. Keys and the names of groups are ours and left as they are.
+// text all stand side by side. The wiring adds "component". Secrets, keys and personal data in messages and in the values of
+// attributes are replaced, however the values come to be text. Keys and the names of groups are ours and left as they are.
 func NewLogger(w io.Writer, cfg LogConfig) (*slog.Logger, error) {
 	level, err := parseLevel(cmp.Or(cfg.Level, "info"))
 	if err != nil {
@@ -99,8 +100,36 @@ func (r redaction) replace(groups []string, a slog.Attr) slog.Attr {
 			a.Key = keyMessage
 		}
 	}
-	a.Value = r.value(a.Value)
+	if isID(a.Key) { // it may look like a number of something else, and is needed to find what the line is about
+		a.Value = r.value(a.Value)
+	} else {
+		a.Value = withoutPersonal(r.value(a.Value))
+	}
 	return a
+}
+
+// isID reports whether an attribute names something of ours.
+func isID(key string) bool {
+	switch key {
+	case "tenant", "task_id", "run", "component", "trace", "traceparent", "worker", "session", "claim", "ticket", "seq", keyTime, keyLevel:
+		return true
+	default:
+		return false
+	}
+}
+
+// withoutPersonal takes keys and personal data out of text.
+func withoutPersonal(v slog.Value) slog.Value {
+	switch v.Kind() {
+	case slog.KindString:
+		return slog.StringValue(sensitive.Redact(v.String()))
+	case slog.KindAny:
+		if raw, ok := v.Any().(json.RawMessage); ok {
+			return slog.AnyValue(json.RawMessage(sensitive.RedactJSON(string(raw))))
+		}
+	default:
+	}
+	return v
 }
 
 func (r redaction) value(v slog.Value) slog.Value {

@@ -274,3 +274,15 @@ func checkValue(t *testing.T, v any, s string) {
 		}
 	}
 }
+
+// Personal data is in no line, however it comes to be text. What names a run stays, whatever it looks like.
+func TestLoggerTakesPersonalDataOut(t *testing.T) {
+	const address, card = "bob@example.com", "4111111111111111"
+	for _, format := range []string{observability.FormatJSON, observability.FormatText} {
+		log, out := newLogger(t, observability.LogConfig{Format: format})
+		log.With("task_id", card, "tenant", "acme").Warn("ask "+address, "err", errors.New("no "+address), "to", []string{address}, "pay", struct{ Card int }{4111111111111111})
+		if line := out.String(); strings.Contains(line, "bob") || strings.Count(line, card) != 1 || strings.Count(line, policy.Mark) != 4 {
+			t.Error(line)
+		}
+	}
+}

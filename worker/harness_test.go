@@ -21,6 +21,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/semaphores"
 	"github.com/longshore-run/longshore/messages/bus/sessions"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -151,7 +152,9 @@ func (h *house) worker(name string, m model.Provider, cfg worker.Config, more ..
 	text := live.New(live.Config{Publish: events.New(b).PublishLive})
 	cfg.Runner = runner.New(runner.Config{
 		Worker: name, Controller: cfg.Controller, Model: m, Tools: set, Workspace: h.dirs.Open, Agent: catalog.New(b).Agent, Log: h.log,
-		Live:     func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
+		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
+			return text.Open(run, step, attempt, shown)
+		},
 		LongWait: h.longWait, Conversations: h.conversations, Quotas: granted, Labels: cfg.Labels,
 	})
 	if cfg.Tools == nil {

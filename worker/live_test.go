@@ -27,7 +27,7 @@ func (p *breaking) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.
 		if !yield(model.Delta{Reasoning: "Secret thoughts. "}, nil) {
 			return
 		}
-		text := "First words."
+		text := "First words, "
 		if p.calls > 1 {
 			text = "Other words."
 		}
@@ -102,7 +102,7 @@ func testLiveRetry(t *testing.T, reasoning string, want []messages.LiveKind, tho
 			kinds = append(kinds, l.Kind)
 			reply.Add(&l)
 			switch reply.Text {
-			case "First words.":
+			case "First words, ":
 				p.seen <- struct{}{}
 			case "Other words.":
 				return

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/catalog"
 	"github.com/longshore-run/longshore/messages/bus/events"
 	"github.com/longshore-run/longshore/messages/bus/taskqueue"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -86,7 +87,9 @@ func newWorker(ctx context.Context, nc *nats.Conn, cfg workerConfig, log *slog.L
 	run := runner.New(runner.Config{
 		Worker: "bench", Controller: controller(b), Cache: f.saves, Model: provider, Tools: set, Workspace: dirs.Open,
 		Agent: catalog.New(b).Agent, Redact: redact.String, Log: log,
-		Live: func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
+		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
+			return text.Open(run, step, attempt, shown)
+		},
 	})
 	f.worker = worker.New(worker.Config{Bus: b, Controller: controller(b), Runner: run, Slots: cfg.Slots, DrainTimeout: drainTimeout, Log: log})
 	return f, nil

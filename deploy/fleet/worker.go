@@ -24,6 +24,7 @@ import (
 	"github.com/longshore-run/longshore/messages/bus/quotas"
 	"github.com/longshore-run/longshore/messages/bus/roster"
 	"github.com/longshore-run/longshore/messages/prompt"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/observability"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -151,7 +152,9 @@ func runWorker(ctx context.Context, nc *nats.Conn, s settings.Worker, version st
 		Worker: s.Name, Life: life, Fleet: seen, Controller: k, Cache: parts.cache(short), Model: parts.Model, Tools: set,
 		Workspace: parts.Files, Named: named, Agent: agents.Agent, MaxAttempts: s.MaxAttempts, MaxInput: s.MaxInput,
 		Redact: redact.String, Log: said.of("runner"),
-		Live:   func(run messages.Ref, step, attempt int) runner.LiveReply { return text.Open(run, step, attempt) },
+		Live: func(run messages.Ref, step, attempt int, shown *record.Shown) runner.LiveReply {
+			return text.Open(run, step, attempt, shown)
+		},
 		Prices: table, Conversations: cache(spoken),
 		Prompt:   prompt.Resolver{Get: agents.Prompt, Redact: redact.String}.Resolve,
 		Policies: policies(&s.Policy), Hooks: parts.Hooks, HTTPHook: hook, Secrets: redact, Quotas: granted, Labels: labels,

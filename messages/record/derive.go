@@ -33,7 +33,15 @@ func EachEvent(run messages.Ref, e *Entry, wanted func(name string) bool) iter.S
 			yield: yield,
 		}
 		for _, r := range e.Records {
-			eventsOf(r, func(of *eventOf) { d.emit(of, r) })
+			var seen Record // once, for all events of the record
+			eventsOf(r, func(of *eventOf) {
+				if !d.skips(of.name) {
+					if seen == nil {
+						seen = e.Head.Shown.of(r)
+					}
+					d.emit(of, seen)
+				}
+			})
 		}
 	}
 }
@@ -42,7 +50,7 @@ func EachEvent(run messages.Ref, e *Entry, wanted func(name string) bool) iter.S
 func FinishedEvent(run messages.Ref, h *Head, end *Finished) messages.Event {
 	of := newEnvelope(run, h)
 	last := h.FirstEvent + uint64(max(1, h.Events)) - 1
-	return of.event(messages.EventRunFinished, strconv.FormatUint(last, 10), appendData(make([]byte, 0, usual), end.data(run, h)))
+	return of.event(messages.EventRunFinished, strconv.FormatUint(last, 10), appendData(make([]byte, 0, usual), h.Shown.ofEnd(end).data(run, h)))
 }
 
 // envelope is what the events of an entry have in common.
@@ -79,12 +87,15 @@ type deriving struct {
 	over   bool // no more are wanted
 }
 
-func (d *deriving) emit(of *eventOf, r Record) {
-	n, name := strconv.FormatUint(d.next, 10), of.name
+// skips counts an event and reports whether it is not wanted.
+func (d *deriving) skips(name string) bool {
 	d.next++
-	if d.over || !d.wanted(name) {
-		return
-	}
+	return d.over || !d.wanted(name)
+}
+
+// emit makes the event that was counted last.
+func (d *deriving) emit(of *eventOf, r Record) {
+	n, name := strconv.FormatUint(d.next-1, 10), of.name
 	data := of.data(r)
 	switch of := data.(type) {
 	case *messages.RunQueued:

@@ -84,6 +84,9 @@ func appendHead(b []byte, h *Head) []byte {
 		}
 	}
 	b = appendOptional(b, `,"status":`, string(h.Status))
+	if h.Shown != nil {
+		b = h.Shown.appendJSON(append(b, `,"shown":`...))
+	}
 	b = appendCount(b, `,"snapshot":`, h.Snapshot)
 	return append(b, '}')
 }

@@ -62,6 +62,8 @@ type Head struct {
 	Semaphores []string `json:"lines,omitempty"`
 	// Status is how the run ended, from its end on; logs of earlier versions have it in their result alone.
 	Status messages.Status `json:"status,omitempty"`
+	// Shown is that of the run: events of any entry are derived by it.
+	Shown *Shown `json:"shown,omitempty"`
 	// Snapshot is reserved: the sequence of an entry that holds a whole state.
 	Snapshot uint64 `json:"snapshot,omitempty"`
 }
@@ -99,7 +101,7 @@ func Follow(run messages.Ref, prev Head, records ...Record) Head {
 	h := Head{
 		Version: Version, Phase: prev.Phase, Claim: prev.Claim, Ticket: prev.Ticket, Delivery: prev.Delivery, ClaimSeq: prev.ClaimSeq,
 		ParkSeq: prev.ParkSeq, Attempt: prev.Attempt, Alone: prev.Alone, Cancel: prev.Cancel, Waits: prev.Waits, Needs: prev.Needs,
-		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Semaphores: prev.Semaphores, Status: prev.Status,
+		Session: prev.Session, Turn: prev.Turn, Webhook: prev.Webhook, Trace: prev.Trace, Semaphores: prev.Semaphores, Status: prev.Status, Shown: prev.Shown,
 		FirstEvent: prev.FirstEvent + uint64(prev.Events),
 	}
 	if prev.FirstEvent == 0 {
@@ -124,6 +126,7 @@ func (h *Head) follow(r Record) {
 		if r.ForkedFrom != nil { // a wake-up that names this entry may claim it
 			h.Phase = PhaseReady
 		}
+		h.Shown = r.Shown
 		h.Session, h.Webhook = r.Task.Session, r.Task.Webhook != nil
 		if t, err := messages.ParseTraceparent(r.Task.Traceparent); err == nil {
 			h.Trace = t.String()

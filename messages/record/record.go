@@ -56,6 +56,7 @@ type Started struct {
 	// ForkedFrom is set for a fork: a run that begins with the history of another. Its log exists before the run has an owner.
 	ForkedFrom *messages.Origin `json:"forkedFrom,omitempty"`
 	Prefix     Records          `json:"prefix,omitempty"` // what was kept of that run; it counts as if it followed this record
+	Shown      *Shown           `json:"shown,omitempty"`  // what the events of the run may show; nil in logs of earlier versions: all
 }
 
 // Claimed makes a worker the owner. After it only that worker may append the owner's records.

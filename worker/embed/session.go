@@ -143,7 +143,7 @@ func (s *Session) Abort(ctx context.Context, reason string) error {
 func (s *Session) cancelUnbegun(ctx context.Context, ask *record.CancelRequested) error {
 	now := s.now()
 	why := &messages.RunError{Code: messages.CodeCancelled, Message: ask.Text()}
-	started := &record.Started{Task: s.task, Agent: messages.Definition{Name: s.task.Agent}, QueuedAt: now}
+	started := &record.Started{Task: s.task, Agent: messages.Definition{Name: s.task.Agent}, QueuedAt: now, Shown: record.ShownByDefault()}
 	res := messages.EndedResult(s.run, &s.task, messages.StatusCancelled, why, now, now)
 	_, err := s.controller.Begin(ctx, s.run, started, ask, &record.Finished{Result: res})
 	return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 )
 
 // Call is the reply of one model call. Add, Reset and Close are for one goroutine and do not wait for the network,
@@ -14,6 +15,7 @@ type Call struct {
 	p             *Publisher
 	run           messages.Ref
 	step, attempt int
+	shows         record.Shown // of the run
 
 	flushing sync.WaitGroup // the timer that runs, or what it does
 
@@ -56,10 +58,17 @@ type called struct{ id, name string }
 func (of called) size() int { return len(of.id) + len(of.name) }
 
 // Add takes a piece of text or reasoning.
-func (c *Call) Add(kind messages.LiveKind, text string) { c.add(kind, called{}, text) }
+func (c *Call) Add(kind messages.LiveKind, text string) {
+	if !c.shows.NoReplies {
+		c.add(kind, called{}, text)
+	}
+}
 
 // AddCall takes a piece of the arguments of a tool call. One with an id or name of unusual length is not shown.
 func (c *Call) AddCall(id, name, args string) {
+	if c.shows.NoInputs {
+		args = ""
+	}
 	if max(len(id), len(name)) <= maxName {
 		c.add(messages.LiveCall, called{id, name}, args)
 	}
@@ -217,7 +226,7 @@ func (c *Call) redact() {
 		c.size -= len(r.text) + r.of.size()
 		if r.kind == messages.LiveCall && r.of != c.calling {
 			c.callEnded()
-			c.calling, c.call = r.of, newTrickle(c.p.cfg.Redact)
+			c.calling, c.call = r.of, c.newTrickle()
 			c.waiting = append(c.waiting, piece{kind: r.kind, of: c.clean(r.of)}) // shown although it has no arguments yet
 			c.size += r.of.size()
 		}
@@ -236,10 +245,12 @@ func (c *Call) trickle(kind messages.LiveKind) *trickle {
 	case messages.LiveText, messages.LiveRetry, messages.LiveReset:
 	}
 	if *t == nil {
-		*t = newTrickle(c.p.cfg.Redact)
+		*t = c.newTrickle()
 	}
 	return *t
 }
+
+func (c *Call) newTrickle() *trickle { return newTrickle(c.p.cfg.Redact, c.shows.Redact > 0) }
 
 // callEnded passes on what was held back of a call, which goes on no more.
 func (c *Call) callEnded() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
@@ -52,7 +53,12 @@ type Stats struct {
 // Stats returns the counts so far.
 func (p *Publisher) Stats() Stats { return Stats{p.published.Load(), p.dropped.Load()} }
 
-// Open begins a call. The attempt must grow whenever the step's call is made anew. Close the Call.
-func (p *Publisher) Open(run messages.Ref, step, attempt int) *Call {
-	return &Call{p: p, run: run, step: step, attempt: attempt, try: 1}
+// Open begins a call, of which no more is published than events may show. The attempt must grow whenever the step's call is made
+// anew. Close the Call.
+func (p *Publisher) Open(run messages.Ref, step, attempt int, shown *record.Shown) *Call {
+	c := &Call{p: p, run: run, step: step, attempt: attempt, try: 1}
+	if shown != nil {
+		c.shows = *shown
+	}
+	return c
 }

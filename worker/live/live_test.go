@@ -84,7 +84,7 @@ func play(t *testing.T, f func(p *live.Publisher, w *wire, c *live.Call)) *wire 
 	w := &wire{}
 	synctest.Test(t, func(*testing.T) {
 		p := live.New(live.Config{Publish: w.publish, Redact: policy.NewRedactor(secret)})
-		f(p, w, p.Open(run, 2, 3))
+		f(p, w, p.Open(run, 2, 3, nil))
 	})
 	return w
 }
@@ -311,7 +311,7 @@ func BenchmarkShortReply(b *testing.B) {
 	p := live.New(live.Config{Publish: (&wire{}).publish, Redact: policy.NewRedactor(secret)})
 	b.ReportAllocs()
 	for b.Loop() {
-		c := p.Open(run, 1, 1)
+		c := p.Open(run, 1, 1, nil)
 		for range 8 {
 			c.Add(messages.LiveText, "A piece of thirty-two bytes or so")
 		}
@@ -324,7 +324,7 @@ func TestRetriesAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		p := live.New(live.Config{Publish: w.publish, Every: every})
-		c := p.Open(run, 1, 1)
+		c := p.Open(run, 1, 1, nil)
 		c.Add(messages.LiveText, "Lost")
 		c.Retry("busy; attempt 2 follows in 1s")
 		c.Retry("busy; attempt 3 follows in 2s")

@@ -15,7 +15,7 @@ import (
 func TestToolCallsAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
-		c := live.New(live.Config{Publish: w.publish, Redact: policy.NewRedactor(secret), Every: every}).Open(run, 1, 1)
+		c := live.New(live.Config{Publish: w.publish, Redact: policy.NewRedactor(secret), Every: every}).Open(run, 1, 1, nil)
 		c.Add(messages.LiveText, "Let me look.")
 		c.AddCall("c1", "read_file", "")
 		time.Sleep(2 * every)

@@ -4,17 +4,22 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/longshore-run/longshore/messages/sensitive"
 	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // trickle takes secrets out of text that comes in pieces, and passes whole characters on.
 type trickle struct {
-	out strings.Builder
-	w   *policy.Writer
+	out      strings.Builder
+	w        *policy.Writer
+	personal *sensitive.Stream // nil: keys and personal data may be shown
 }
 
-func newTrickle(r *policy.Redactor) *trickle {
+func newTrickle(r *policy.Redactor, personal bool) *trickle {
 	t := &trickle{}
+	if personal {
+		t.personal = &sensitive.Stream{}
+	}
 	t.w = r.Writer(&t.out)
 	return t
 }
@@ -26,12 +31,18 @@ func (t *trickle) pass(text []byte) string {
 	t.out.Reset()
 	cut := len(all) - unfinished(all)
 	t.out.WriteString(all[cut:])
+	if t.personal != nil {
+		return t.personal.Add(all[:cut])
+	}
 	return all[:cut]
 }
 
 // rest returns what was held back: the text ends here.
 func (t *trickle) rest() string {
 	_ = t.w.Flush()
+	if t.personal != nil {
+		return t.personal.Add(t.out.String()) + t.personal.Rest()
+	}
 	return t.out.String()
 }
 

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/longshore-run/longshore/messages/sensitive"
 )
 
 // Mark stands where a secret stood.
-const Mark = "[redacted]"
+const Mark = sensitive.Mark
 
 // MinSecret is the length in bytes below which a secret is not redacted: it would match ordinary words, and it can be guessed
 // without a log anyway.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-run/longshore/messages"
 	"github.com/longshore-run/longshore/messages/hosts"
+	"github.com/longshore-run/longshore/messages/sensitive"
 	"github.com/longshore-run/longshore/messages/strict"
 )
 
@@ -35,6 +36,8 @@ type layer struct {
 	content []content
 	approve []approve
 	taint   *messages.TaintRule
+	events  *messages.EventRules
+	memory  string
 }
 
 type content struct {
@@ -71,7 +74,7 @@ func NewRules(layers ...Layer) (*Rules, error) {
 
 func newLayer(l Layer) (made layer, err error) {
 	p := l.Policy
-	made = layer{source: l.Source, tools: p.Tools, taint: p.Taint}
+	made = layer{source: l.Source, tools: p.Tools, taint: p.Taint, events: p.Events, memory: p.Memory}
 	if p.Hosts != nil {
 		listed, err := hosts.Parse(p.Hosts)
 		if err != nil {
@@ -80,13 +83,9 @@ func newLayer(l Layer) (made layer, err error) {
 		made.hosts = &listed
 	}
 	for _, c := range p.Content {
-		find := detectors()[c.Category].find
-		if c.Pattern != "" {
-			re, err := regexp.Compile(c.Pattern)
-			if err != nil {
-				return made, err
-			}
-			find = detector{pattern: re}.find
+		find, err := finder(&c)
+		if err != nil {
+			return made, err
 		}
 		made.content = append(made.content, content{c, find})
 	}
@@ -101,6 +100,28 @@ func newLayer(l Layer) (made layer, err error) {
 		made.approve = append(made.approve, rule)
 	}
 	return made, nil
+}
+
+// finder finds what a content rule is about: places in a text, in order.
+func finder(c *messages.ContentRule) (func(string) []span, error) {
+	if c.Pattern == "" {
+		return func(s string) (found []span) {
+			for _, at := range sensitive.Find(c.Category, s) {
+				found = append(found, span{at.Start, at.End})
+			}
+			return found
+		}, nil
+	}
+	re, err := regexp.Compile(c.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	return func(s string) (found []span) {
+		for _, at := range re.FindAllStringIndex(s, -1) {
+			found = join(found, span{at[0], at[1]})
+		}
+		return found
+	}, nil
 }
 
 // Finding is what a rule makes of something: it blocks or redacts it, or has a call wait for a person. The reason names the

@@ -317,7 +317,7 @@ func (x *claimer) refuse(ctx context.Context, started *record.Started, why *mess
 // open decodes the task of a start ticket and pins its agent, prompt and tools. A *messages.RunError says why it cannot be worked; any
 // other error is a failure of the platform.
 func (x *claimer) open(ctx context.Context) (*record.Started, error) {
-	started := &record.Started{QueuedAt: x.ticket.Queued}
+	started := &record.Started{QueuedAt: x.ticket.Queued, Shown: record.ShownByDefault()}
 	task, err := messages.DecodeTaskFor(x.run, x.ticket.Priority, x.ticket.Body)
 	if err != nil {
 		return x.unread(), &messages.RunError{Code: messages.CodeInvalidInput, Message: err.Error()}

@@ -40,7 +40,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.own = ownership{job: j, ctx: ctx, abort: abort}
 	x.voice = voice{job: j, state: func() *agent.State { return x.journal.state }}
 	x.journal = journal{
-		job: j, own: &x.own, voice: &x.voice, decide: x.dec.decide, paid: paid,
+		job: j, own: &x.own, voice: &x.voice, rules: &x.rules, decide: x.dec.decide, paid: paid,
 		state: &agent.State{}, out: r.cfg.Controller.Events.Open(t.Run), since: time.Now(),
 	}
 	x.calls = callBook{
@@ -54,7 +54,7 @@ func (r *Runner) newExecution(ctx, paid context.Context, abort context.CancelCau
 	x.claims = claimer{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, limits: &x.limits, settle: &x.settle, rules: &x.rules}
 	x.models = modelWork{job: j, journal: &x.journal, own: &x.own, voice: &x.voice, hooks: &x.hooks, calls: &x.calls, limits: &x.limits, rules: &x.rules}
 	x.tools = toolWork{job: j, journal: &x.journal, own: &x.own, calls: &x.calls, hooks: &x.hooks, claims: &x.claims, rules: &x.rules}
-	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits}
+	x.conversation = conversation{job: j, journal: &x.journal, limits: &x.limits, rules: &x.rules}
 	return x
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/worker/agent"
+	"github.com/longshore-run/longshore/worker/policy"
 )
 
 // hydrate rebuilds the state after a claim of a run that others have worked: from the cache if it is of this log,
@@ -87,28 +88,35 @@ func (x *journal) rememberMeanwhile() (stop func()) {
 	if x.state.Step < 2 || !x.cfg.Cache.Wants() {
 		return func() {}
 	}
-	done := make(chan struct{})
+	done, rules := make(chan struct{}), x.rules.of(x.state.Agent) // asked for here: the timer has a goroutine of its own
 	timer := time.AfterFunc(rememberAfter, func() {
 		defer close(done)
-		x.remember()
+		x.remember(rules)
 	})
 	return func() {
 		switch {
 		case !timer.Stop():
 			<-done
 		case time.Since(x.remembered) >= rememberEvery:
-			x.remember()
+			x.remember(rules)
 		}
 	}
 }
 
-// remember hands the state to the cache.
-func (x *journal) remember() {
+// holds reports whether the rules let a memory hold the whole of what a run leaves there.
+func holds(rules *policy.Rules, data []byte) bool {
+	text := string(data)
+	kept, ok := rules.Memory(text)
+	return ok && kept == text
+}
+
+// remember hands the state to the cache, if the rules let a memory hold the whole of it. Else the next owner folds the log.
+func (x *journal) remember(rules *policy.Rules) {
 	if !x.cfg.Cache.Wants() {
 		return
 	}
 	x.remembered = time.Now()
-	if data, err := x.state.Encode(); err == nil {
+	if data, err := x.state.Encode(); err == nil && holds(rules, data) {
 		x.cfg.Cache.Save(x.run, x.state.Seq, x.state.Head.ID, data)
 	}
 }

@@ -139,7 +139,7 @@ func (x *job) newClaim() *record.Claimed {
 func (x *job) unread() *record.Started {
 	return &record.Started{
 		Task:     messages.Task{ID: x.run.Run, Tenant: x.run.Tenant, Agent: "_", Priority: x.ticket.Priority},
-		QueuedAt: x.ticket.Queued,
+		QueuedAt: x.ticket.Queued, Shown: record.ShownByDefault(),
 	}
 }
 

@@ -18,6 +18,7 @@ type journal struct {
 
 	own    *ownership
 	voice  *voice
+	rules  *policyWork
 	decide func(*agent.State) ([]record.Record, agent.Action, error) // returns the decisions for a state
 	paid   context.Context                                           //nolint:containedctx // of Run; for what is recorded even when the worker stops
 
@@ -114,7 +115,7 @@ func (x *journal) commitAt(ctx context.Context, reports ...record.Record) (agent
 	runlog.Publish(ctx, x.run, e, x.out)
 	x.voice.recount(ctx, records)
 	if next.Parked != nil {
-		x.remember()
+		x.remember(x.rules.of(next.Agent))
 	}
 	return action, nil
 }

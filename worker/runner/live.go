@@ -21,7 +21,7 @@ func (x *modelWork) live(step int) LiveReply {
 	if x.cfg.Live == nil || step == 0 { // 0: a summary, which is not shown
 		return unseen{}
 	}
-	return x.cfg.Live(x.run, step, x.journal.state.Claims)
+	return x.cfg.Live(x.run, step, x.journal.state.Claims, x.journal.state.Head.Shown)
 }
 
 type unseen struct{}

@@ -154,6 +154,7 @@ func (x *policyWork) input(started *record.Started) (rs []record.Record, blocked
 	task := &started.Task
 	task.Input, task.Context = messages.Input(x.redact(task.Input)), x.redactArgs(task.Context)
 	rules := x.of(&started.Agent)
+	started.Shown = rules.Shown(&started.Agent)
 	if x.broken != nil {
 		return nil, &messages.RunError{Code: messages.CodePolicy, Message: x.broken.Error()}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
 	"github.com/longshore-run/longshore/messages/runlog"
 	"github.com/longshore-run/longshore/sandbox"
 	"github.com/longshore-run/longshore/tools"
@@ -47,18 +48,18 @@ type Config struct {
 	// Named opens a folder that runs of a tenant share, for one of them until it is closed; the others wait until ctx
 	// ends. nil: Workspace has the place of each.
 	Named         func(ctx context.Context, tenant, name string) (*sandbox.Workspace, error)
-	Agent         func(ctx context.Context, name string) (messages.Definition, error) // messages.ErrUnknownAgent if there is none
-	MaxInput      int                                                                 // bytes of a task's input; default messages.MaxInput
-	MaxAttempts   int                                                                 // claims without progress before a run is poison; default 5
-	LongWait      time.Duration                                                       // a model that asks for more than that is waited for in a park; default 30 s
-	Redact        func(string) string                                                 // takes secrets out of what models and tools say; default: nothing
-	Log           *slog.Logger                                                        // default: discard
-	Live          func(run messages.Ref, step, attempt int) LiveReply                 // shows replies while they are written; default: they are not shown
-	Conversations Cache                                                               // keeps the conversation of each session, as Cache does states; default: none
-	Prices        Prices                                                              // default: every price is unknown
-	Hooks         []Hook                                                              // called in every run, before the agent's own
-	HTTPHook      func(messages.Hook) (HookFunc, error)                               // makes an agent's HTTP hooks, or says why not; default: they are refused
-	Secrets       *policy.Redactor                                                    // Redact for text in pieces; without it a hook hears of a reply when it is whole
+	Agent         func(ctx context.Context, name string) (messages.Definition, error)      // messages.ErrUnknownAgent if there is none
+	MaxInput      int                                                                      // bytes of a task's input; default messages.MaxInput
+	MaxAttempts   int                                                                      // claims without progress before a run is poison; default 5
+	LongWait      time.Duration                                                            // a model that asks for more than that is waited for in a park; default 30 s
+	Redact        func(string) string                                                      // takes secrets out of what models and tools say; default: nothing
+	Log           *slog.Logger                                                             // default: discard
+	Live          func(run messages.Ref, step, attempt int, shown *record.Shown) LiveReply // shows replies while they are written, no more than events may show; default: they are not shown
+	Conversations Cache                                                                    // keeps the conversation of each session, as Cache does states; default: none
+	Prices        Prices                                                                   // default: every price is unknown
+	Hooks         []Hook                                                                   // called in every run, before the agent's own
+	HTTPHook      func(messages.Hook) (HookFunc, error)                                    // makes an agent's HTTP hooks, or says why not; default: they are refused
+	Secrets       *policy.Redactor                                                         // Redact for text in pieces; without it a hook hears of a reply when it is whole
 
 	// Prompt, if set, fills in the prompt that an agent names, when a run begins. A *messages.FieldError in its error, or
 	// messages.ErrUnknownPrompt, fails the run.

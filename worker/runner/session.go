@@ -19,6 +19,7 @@ type conversation struct {
 
 	journal *journal
 	limits  *limits.Set
+	rules   *policyWork
 }
 
 // joinSession asks for the run's turn. With it comes the conversation so far, which becomes a record; without it the
@@ -84,7 +85,8 @@ func (x *conversation) leaveConversation() {
 	if x.journal.state.Result == nil || !x.journal.state.Turn || x.journal.state.Task.Session == "" || !x.cfg.Conversations.Wants() {
 		return
 	}
-	if data, err := json.Marshal(x.journal.state.Conversation()); err == nil {
+	rules := x.rules.of(x.journal.state.Agent)
+	if data, err := json.Marshal(x.journal.state.Conversation()); err == nil && holds(rules, data) {
 		x.cfg.Conversations.Save(x.conversationKey(), x.journal.state.Seq, x.run.Run, data)
 	}
 }

@@ -63,6 +63,7 @@ func (fs *Forks) fork(ctx context.Context, body []byte) (any, error) {
 		run.Run = fs.cfg.Controller.NewID()
 	}
 	fs.renew(started, run)
+	started.Shown = started.Shown.Forked(&started.Agent)
 	started.Task.By = request.CallerOf(ctx).Who
 	if err := fs.free(ctx, run); err != nil {
 		return nil, err

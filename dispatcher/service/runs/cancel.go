@@ -85,7 +85,7 @@ func (rs *Runs) cancelQueued(ctx context.Context, ref messages.Ref, ask *record.
 }
 
 func begun(ref messages.Ref, q Queued) *record.Started {
-	started := &record.Started{QueuedAt: q.At}
+	started := &record.Started{QueuedAt: q.At, Shown: record.ShownByDefault()}
 	if t, err := messages.DecodeTaskFor(ref, q.Priority, q.Body); err == nil {
 		started.Task = *t
 		started.Agent.Name = t.Agent

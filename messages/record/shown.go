@@ -1,0 +1,272 @@
+package record
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/sensitive"
+)
+
+// Shown says what the events of a run may show of its records. It is part of the run's log, so that its events are always derived
+// alike. Nil shows everything.
+type Shown struct {
+	Redact    int  `json:"redact,omitempty"`    // version of the rules by which keys and personal data are taken out of texts; 0: they are not
+	NoInputs  bool `json:"noInputs,omitempty"`  // not the arguments of tool calls
+	NoOutputs bool `json:"noOutputs,omitempty"` // not the results of tool calls
+	NoReplies bool `json:"noReplies,omitempty"` // not the text of replies: the calls are in it
+}
+
+// ShownByDefault is what the events of a run show when no policy says anything.
+func ShownByDefault() *Shown { return &Shown{Redact: sensitive.Version} }
+
+// Forked is what the events of a fork show that an agent goes on with: no more than those of the run that it was forked from, and
+// no more than the agent lets them.
+func (w *Shown) Forked(agent *messages.Definition) *Shown {
+	shown := *ShownByDefault()
+	if w != nil {
+		shown = *w
+	}
+	var own messages.EventRules
+	if agent.Policy != nil && agent.Policy.Events != nil {
+		own = *agent.Policy.Events
+	}
+	if own.Redact == nil || *own.Redact {
+		shown.Redact = sensitive.Version
+	}
+	shown.NoInputs = shown.NoInputs || own.Inputs == messages.PolicyExclude
+	shown.NoOutputs = shown.NoOutputs || own.Outputs == messages.PolicyExclude
+	shown.NoReplies = shown.NoInputs && agent.Planner != messages.PlannerTools
+	return &shown
+}
+
+func (w *Shown) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	first := len(b)
+	if w.Redact != 0 {
+		b = strconv.AppendInt(append(b, `,"redact":`...), int64(w.Redact), 10)
+	}
+	b = appendTrue(b, `,"noInputs":`, w.NoInputs)
+	b = appendTrue(b, `,"noOutputs":`, w.NoOutputs)
+	b = appendTrue(b, `,"noReplies":`, w.NoReplies)
+	if len(b) > first { // without the first comma
+		b = append(b[:first], b[first+1:]...)
+	}
+	return append(b, '}')
+}
+
+// text is a text as events may show it. A version that this code does not know is newer, and hides no less than the newest known.
+func (w *Shown) text(s string) string {
+	if w.Redact == 0 {
+		return s
+	}
+	return sensitive.Redact(s)
+}
+
+// raw is text for a JSON value.
+func (w *Shown) raw(value string) string {
+	if w.Redact == 0 {
+		return value
+	}
+	return sensitive.RedactJSON(value)
+}
+
+func (w *Shown) json(value json.RawMessage) json.RawMessage {
+	if w.Redact == 0 || len(value) == 0 {
+		return value
+	}
+	text := string(value)
+	if out := sensitive.RedactJSON(text); out != text {
+		return json.RawMessage(out)
+	}
+	return value
+}
+
+// arguments are those of a tool call.
+func (w *Shown) arguments(args string) string {
+	if w.NoInputs {
+		return ""
+	}
+	return w.raw(args)
+}
+
+// of is a record as its events may show it: itself, or a copy in which what must not be shown is missing. It is called before texts
+// are shortened, for half a number would not be found.
+func (w *Shown) of(r Record) Record {
+	if w == nil || *w == (Shown{}) {
+		return r
+	}
+	switch r := r.(type) {
+	case *Started:
+		c := *r
+		c.Task.Input = messages.Input(w.blocks(r.Task.Input))
+		return &c
+	case *ModelReplied:
+		c := *r
+		c.Message.Content = w.blocks(r.Message.Content)
+		return &c
+	case *ToolStarted:
+		c := *r
+		c.Call.Arguments = w.arguments(r.Call.Arguments)
+		return &c
+	case *ToolReturned:
+		c := *r
+		if w.NoOutputs {
+			c.Result.Content, c.Meta = nil, nil
+			return &c
+		}
+		c.Result.Content, c.Meta = w.blocks(r.Result.Content), w.json(r.Meta)
+		return &c
+	case *Planned:
+		return w.ofPlan(r)
+	case *Parked:
+		return w.ofPark(r)
+	case *Finished:
+		return w.ofEnd(r)
+	default:
+		return w.ofRest(r)
+	}
+}
+
+// ofRest is of for records with a text or two.
+func (w *Shown) ofRest(r Record) Record {
+	switch r := r.(type) {
+	case *ModelFailed:
+		c := *r
+		c.Error.Message = w.text(r.Error.Message)
+		return &c
+	case *StepEnded:
+		c := *r
+		c.Reason = w.text(r.Reason)
+		return &c
+	case *HookFailed:
+		c := *r
+		c.Reason = w.text(r.Reason)
+		return &c
+	case *PolicyApplied:
+		c := *r
+		c.Reason = w.text(r.Reason)
+		return &c
+	case *CancelRequested:
+		c := *r
+		c.Reason = w.text(r.Reason)
+		return &c
+	case *Decided:
+		c := *r
+		c.Reason = w.text(r.Reason)
+		return &c
+	case *Steered:
+		c := *r
+		c.Message = w.text(r.Message)
+		return &c
+	default: // no text of others
+		return r
+	}
+}
+
+// blocks are the content of a message. They are copied only if anything changes.
+func (w *Shown) blocks(in []messages.Block) []messages.Block {
+	out := in
+	for i := range in {
+		was := &in[i]
+		now := *was
+		if now.Text = w.text(was.Text); w.NoReplies && was.Text != "" {
+			now.Text = ""
+		}
+		changed := now.Text != was.Text
+		if r := was.Reasoning; r != nil {
+			text := w.text(r.Text)
+			if w.NoReplies {
+				text = ""
+			}
+			if text != r.Text {
+				now.Reasoning, changed = &messages.Reasoning{Family: r.Family, Text: text}, true
+			}
+		}
+		if c := was.ToolCall; c != nil {
+			if args := w.arguments(c.Arguments); args != c.Arguments {
+				call := *c
+				call.Arguments = args
+				now.ToolCall, changed = &call, true
+			}
+		}
+		if !changed {
+			continue
+		}
+		if &out[0] == &in[0] {
+			out = slices.Clone(in)
+		}
+		out[i] = now
+	}
+	return w.together(out)
+}
+
+// together redacts what is only found when the texts of a message are read as one, as events show them.
+func (w *Shown) together(in []messages.Block) []messages.Block {
+	said := messages.Message{Content: in}
+	all := said.Text()
+	clean := w.text(all)
+	if len(in) < 2 || clean == all {
+		return in
+	}
+	out := slices.Clone(in)
+	for i := range out {
+		if out[i].Text != "" {
+			out[i].Text, clean = clean, ""
+		}
+	}
+	return out
+}
+
+func (w *Shown) ofPlan(r *Planned) Record {
+	c := *r
+	if c.Reason = w.text(r.Reason); r.Plan == nil {
+		return &c
+	}
+	plan := *r.Plan
+	plan.Steps = append([]messages.PlanStep(nil), r.Plan.Steps...)
+	for i := range plan.Steps {
+		s := &plan.Steps[i]
+		s.Description = w.text(s.Description)
+		if s.Args = w.json(s.Args); w.NoInputs {
+			s.Args = nil
+		}
+	}
+	c.Plan = &plan
+	return &c
+}
+
+func (w *Shown) ofPark(r *Parked) Record {
+	c := *r
+	c.Question = w.text(r.Question)
+	if r.Cause != nil {
+		cause := *r.Cause
+		cause.Message = w.text(cause.Message)
+		c.Cause = &cause
+	}
+	if r.Approval != nil {
+		asked := *r.Approval
+		asked.Arguments = w.arguments(asked.Arguments)
+		c.Approval = &asked
+	}
+	return &c
+}
+
+func (w *Shown) ofEnd(r *Finished) *Finished {
+	if w == nil || w.Redact == 0 {
+		return r
+	}
+	c := *r
+	end := &c.Result
+	if s, ok := end.Result.(string); ok {
+		end.Result = w.text(s)
+	}
+	end.Output, end.Summary = w.json(end.Output), w.text(end.Summary)
+	if end.Error != nil {
+		why := *end.Error
+		why.Message = w.text(why.Message)
+		end.Error = &why
+	}
+	return &c
+}

@@ -1,0 +1,114 @@
+package messages_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/longshore-run/longshore/messages"
+	"github.com/longshore-run/longshore/messages/record"
+)
+
+// private is what no event of a run with the default rules shows.
+const private = "bob@example.com"
+
+// privateRecords are one of each kind that has a text of others, with an address in all of them.
+func privateRecords() []record.Record {
+	call := messages.ToolCall{ID: "c1", Name: "mail", Arguments: `{"to":"` + private + `","card":4111111111111111}`}
+	text := messages.TextContent("write to " + private)
+	return []record.Record{
+		&record.Started{Task: messages.Task{Agent: "a", Input: messages.Input(text)}, Agent: messages.Definition{Name: "a"}},
+		&record.ModelReplied{Step: 1, Message: messages.Message{Role: messages.RoleAssistant, Content: append([]messages.Block{
+			{Reasoning: &messages.Reasoning{Text: "it is " + private}}, {ToolCall: &call},
+		}, text...)}},
+		&record.ModelReplied{Step: 1, Message: messages.Message{Content: []messages.Block{{Text: "write to bob@"}, {Text: "example.com"}}}},
+		&record.ModelFailed{Step: 1, Error: messages.RunError{Message: private}},
+		&record.ToolStarted{Step: 1, Call: call},
+		&record.ToolReturned{Step: 1, Name: "mail", Result: messages.ToolResult{CallID: "c1", Content: text}, Meta: json.RawMessage(`{"sent":["` + private + `"],"n":4111111111111111}`)},
+		&record.StepEnded{Step: 1, Status: messages.StepFailed, Reason: private},
+		&record.Planned{Reason: private, Plan: &messages.Plan{Steps: []messages.PlanStep{{ID: "s", Description: private, Tool: "mail", Args: json.RawMessage(call.Arguments)}}}},
+		&record.Parked{Reason: "approval", Question: private, Cause: &messages.Cause{Message: private}, Approval: messages.NewApproval("a", 1, "", call)},
+		&record.HookFailed{Reason: private},
+		&record.PolicyApplied{Reason: private},
+		&record.CancelRequested{Reason: private},
+		&record.Decided{Reason: private},
+		&record.Steered{Message: strings.Repeat("-", messages.MaxEventText-8) + " " + private}, // where it is cut
+		&record.Finished{Result: messages.AgentResult{
+			ID: "r", Result: private, Output: json.RawMessage(`{"to":"` + private + `","n":4111111111111111}`), Summary: private, Error: &messages.RunError{Message: private},
+		}},
+	}
+}
+
+func eventData(t *testing.T, shown *record.Shown, r record.Record) (all []string) {
+	t.Helper()
+	h := record.Follow(ref, record.Head{Shown: shown}, r)
+	h.Shown = shown
+	before := string(encode(t, r))
+	for _, e := range record.Events(ref, record.Entry{Head: h, Records: []record.Record{r}}) {
+		if !json.Valid(e.Data) {
+			t.Errorf("%s: %s", e.Name(), e.Data)
+		}
+		all = append(all, e.Name()+" "+string(e.Data))
+	}
+	if end, ok := r.(*record.Finished); ok {
+		all = append(all, string(record.FinishedEvent(ref, &h, end).Data))
+	}
+	if string(encode(t, r)) != before {
+		t.Errorf("%s was changed", r.Kind())
+	}
+	return all
+}
+
+// Events show no personal data unless the run's log says that they may. Logs of before say nothing, and their events stay as they
+// were.
+func TestEventsShowNoPersonalData(t *testing.T) {
+	t.Parallel()
+	for _, r := range privateRecords() {
+		leaks := false
+		for _, data := range eventData(t, nil, r) {
+			leaks = leaks || strings.Contains(data, "bob@") || strings.Contains(data, "4111111111111111")
+		}
+		if !leaks {
+			t.Errorf("%s: the event of an old log lacks what it had", r.Kind())
+		}
+		for _, data := range eventData(t, record.ShownByDefault(), r) {
+			if strings.Contains(data, "bob") || strings.Contains(data, "4111111111111111") {
+				t.Errorf("%s shows it: %s", r.Kind(), data)
+			}
+		}
+	}
+}
+
+func TestEventsWithoutInputsAndOutputs(t *testing.T) {
+	t.Parallel()
+	shown := &record.Shown{NoInputs: true, NoOutputs: true}
+	for _, r := range privateRecords() {
+		for _, data := range eventData(t, shown, r) {
+			switch r.(type) {
+			case *record.ToolStarted, *record.ToolReturned:
+				if strings.Contains(data, "bob") || strings.Contains(data, "4111") {
+					t.Errorf("%s shows it: %s", r.Kind(), data)
+				}
+			case *record.ModelReplied, *record.Planned, *record.Parked:
+				if strings.Contains(data, "4111") {
+					t.Errorf("%s shows arguments: %s", r.Kind(), data)
+				}
+			}
+		}
+	}
+	for _, data := range eventData(t, &record.Shown{NoReplies: true}, privateRecords()[1]) {
+		if strings.Contains(data, "write to") || strings.Contains(data, "it is") {
+			t.Errorf("the text of a reply is shown: %s", data)
+		}
+	}
+}
+
+// What is shown is part of the log: every later entry, whichever process appends it, has it.
+func TestHeadsKeepWhatIsShown(t *testing.T) {
+	t.Parallel()
+	h := record.Follow(ref, record.Head{}, &record.Started{Shown: &record.Shown{NoInputs: true}})
+	h = record.Follow(ref, h, &record.CancelRequested{})
+	if h.Shown == nil || !h.Shown.NoInputs {
+		t.Errorf("%+v", h.Shown)
+	}
+}
