@@ -49,9 +49,8 @@ func Redact(text string) string {
 // RedactJSON is Redact for a JSON value, which stays one: each text in it is looked at, names of fields and numbers included, and
 // a number that is taken out becomes a text. What is not JSON is one text.
 func RedactJSON(value string) string {
-	out := value
 	if escaped := strings.Contains(value, `\u`); !escaped {
-		if out = Redact(value); out == value || json.Valid([]byte(out)) {
+		if out := Redact(value); out == value || json.Valid([]byte(out)) {
 			return out
 		}
 	}
