@@ -11,17 +11,17 @@ import (
 
 // Access says who may ask a dispatcher over HTTP.
 type Access struct {
-	Auth        string   `env:"LONGSHORE_AUTH"         envDefault:"off" help:"on: requests over HTTP need an API key or a JWT; off: they need none, on loopback only; off-behind-proxy: none on any address, because a proxy before it asks"`
-	MetricsOpen bool     `env:"LONGSHORE_METRICS_OPEN" envDefault:"false" help:"/metrics needs no key when LONGSHORE_AUTH is on, and may be asked for by any name when it is not"`
-	Hosts       []string `env:"LONGSHORE_HTTP_HOSTS"   help:"names by which the HTTP API is reached without keys, comma separated, beside those of loopback; *: any"`
-	Connections int      `env:"LONGSHORE_HTTP_CONNECTIONS" envDefault:"40000" help:"connections to the HTTP server at once"`
-	PerAddress  int      `env:"LONGSHORE_HTTP_CONNECTIONS_PER_ADDRESS" envDefault:"20000" help:"connections of one address at once; of IPv6 a /64"`
-	JWKS        string   `env:"LONGSHORE_JWKS_URL"     help:"public keys of the identity provider: an https address, or a file (default: no JWT counts)"`
-	Issuer      string   `env:"LONGSHORE_JWT_ISSUER"   help:"iss of its JWTs; needed with LONGSHORE_JWKS_URL"`
-	Audience    string   `env:"LONGSHORE_JWT_AUDIENCE" help:"what must be in the aud of its JWTs; needed with LONGSHORE_JWKS_URL"`
-	TenantClaim string   `env:"LONGSHORE_JWT_TENANT_CLAIM" envDefault:"tenant" help:"claim with the tenant, or * for all; dots lead into claims within claims"`
-	RolesClaim  string   `env:"LONGSHORE_JWT_ROLES_CLAIM"  envDefault:"roles"  help:"claim with the roles, a list or a text with spaces; dots lead into claims within claims"`
-	TLSCert     string   `env:"LONGSHORE_TLS_CERT"     help:"file with the certificate of the HTTP server and those between it and the root, PEM; read again when it changes"`
+	Auth        string   `env:"LONGSHORE_AUTH"         envDefault:"off" help:"on: requests over HTTP need an API key or a JWT; off: they need none, on loopback only; off-behind-proxy: none on any address, because a proxy authenticates"`
+	MetricsOpen bool     `env:"LONGSHORE_METRICS_OPEN" envDefault:"false" help:"/metrics needs no key when LONGSHORE_AUTH is on, and accepts any host name when it is not"`
+	Hosts       []string `env:"LONGSHORE_HTTP_HOSTS"   help:"host names by which the HTTP API is reached without keys, comma separated, in addition to loopback; *: any"`
+	Connections int      `env:"LONGSHORE_HTTP_CONNECTIONS" envDefault:"40000" help:"maximum number of connections to the HTTP server"`
+	PerAddress  int      `env:"LONGSHORE_HTTP_CONNECTIONS_PER_ADDRESS" envDefault:"20000" help:"maximum number of connections per address; an IPv6 /64 counts as one"`
+	JWKS        string   `env:"LONGSHORE_JWKS_URL"     help:"public keys of the identity provider: an https address, or a file (default: no JWT is accepted)"`
+	Issuer      string   `env:"LONGSHORE_JWT_ISSUER"   help:"iss of its JWTs; required with LONGSHORE_JWKS_URL"`
+	Audience    string   `env:"LONGSHORE_JWT_AUDIENCE" help:"value that the aud of its JWTs must contain; required with LONGSHORE_JWKS_URL"`
+	TenantClaim string   `env:"LONGSHORE_JWT_TENANT_CLAIM" envDefault:"tenant" help:"claim with the tenant, or * for all; dots refer to nested claims"`
+	RolesClaim  string   `env:"LONGSHORE_JWT_ROLES_CLAIM"  envDefault:"roles"  help:"claim with the roles, a list or a space-separated string; dots refer to nested claims"`
+	TLSCert     string   `env:"LONGSHORE_TLS_CERT"     help:"file with the certificate of the HTTP server and its chain, PEM; reloaded when it changes"`
 	TLSKey      string   `env:"LONGSHORE_TLS_KEY"      help:"file with its private key, PEM"`
 }
 
@@ -103,7 +103,7 @@ func (s *Access) CheckAddress(addr string) error {
 		return nil
 	}
 	return Errorf("the HTTP address %s is not loopback, and requests need no key: set LONGSHORE_AUTH=on (and make a key with "+
-		"`longshore keys api create`), or LONGSHORE_AUTH=off-behind-proxy if a proxy before it looks who asks", addr)
+		"`longshore keys api create`), or LONGSHORE_AUTH=off-behind-proxy if a proxy in front of it authenticates", addr)
 }
 
 // IsExposed reports whether a listen address is reachable from other machines. An empty host means all addresses; an address

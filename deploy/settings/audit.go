@@ -12,12 +12,12 @@ type Audit struct {
 	NATS
 	Logs
 	Dir         string        `env:"LONGSHORE_AUDIT_DIR"       help:"folder of the audit"`
-	KeyFile     string        `env:"LONGSHORE_AUDIT_KEY_FILE"  help:"file with the key that signs, as longshore audit key writes it"`
-	Keys        string        `env:"LONGSHORE_AUDIT_KEYS"      help:"public keys whose signatures count, comma separated: those before this one (run), all (verify, export)"`
-	Retention   time.Duration `env:"LONGSHORE_AUDIT_RETENTION" envDefault:"0s"          help:"how long entries are kept; 0 is for ever"`
-	Store       string        `env:"LONGSHORE_AUDIT_STORE"     help:"object store of NATS where closed segments and heads are copied to, such as AUDIT; empty is none"`
+	KeyFile     string        `env:"LONGSHORE_AUDIT_KEY_FILE"  help:"file with the signing key, as longshore audit key writes it"`
+	Keys        string        `env:"LONGSHORE_AUDIT_KEYS"      help:"public keys of accepted signatures, comma separated: the previous keys (run), all keys (verify, export)"`
+	Retention   time.Duration `env:"LONGSHORE_AUDIT_RETENTION" envDefault:"0s"          help:"how long entries are kept; 0 means forever"`
+	Store       string        `env:"LONGSHORE_AUDIT_STORE"     help:"NATS object store to which segments and heads are copied, such as AUDIT (default: none)"`
 	HTTPAddr    string        `env:"LONGSHORE_HTTP_ADDR"       envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
-	ControlKeys string        `env:"LONGSHORE_CONTROL_KEYS"    help:"public keys of those whose decisions count, as dispatchers and workers have them"`
+	ControlKeys string        `env:"LONGSHORE_CONTROL_KEYS"    help:"public keys of signed decisions, the same as those of dispatchers and workers"`
 }
 
 // Check returns an *Error.

@@ -21,11 +21,11 @@ type Dispatcher struct {
 	EventsMaxAge time.Duration `env:"LONGSHORE_EVENTS_MAX_AGE"   envDefault:"336h" help:"how long events are kept"`
 	DeadMaxAge   time.Duration `env:"LONGSHORE_DEAD_MAX_AGE"     envDefault:"720h" help:"how long dead letters are kept"`
 	Retention    time.Duration `env:"LONGSHORE_RETENTION"        envDefault:"168h" help:"how long a run's log is kept after its end"`
-	Sweep        time.Duration `env:"LONGSHORE_SWEEP"            envDefault:"10m"  help:"between looks for stranded runs"`
+	Sweep        time.Duration `env:"LONGSHORE_SWEEP"            envDefault:"10m"  help:"interval between sweeps for stuck runs"`
 	LiteTimeout  time.Duration `env:"LONGSHORE_LITE_TIMEOUT"     envDefault:"120s" help:"how long /run-lite waits for its run before it cancels it"`
-	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"        envDefault:"1048576" help:"bytes of a task's input, at most: 1 to 1048576"`
-	SigningKey   string        `env:"LONGSHORE_SIGNING_KEY_FILE" help:"file with the key that signs what people decide"`
-	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"     help:"public keys of those whose decisions count, comma separated (default: all count)"`
+	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"        envDefault:"1048576" help:"maximum bytes of a task's input: 1 to 1048576"`
+	SigningKey   string        `env:"LONGSHORE_SIGNING_KEY_FILE" help:"file with the key that signs people's decisions"`
+	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"     help:"public keys whose signatures on decisions are accepted, comma separated (default: signatures are not required)"`
 }
 
 // Check returns an *Error.

@@ -37,13 +37,13 @@ type Models struct {
 	ModelRPM      int           `env:"LONGSHORE_MODEL_RPM"       envDefault:"0"  help:"requests per minute to each model, of the whole fleet; 0: no limit"`
 	ModelTPM      int           `env:"LONGSHORE_MODEL_TPM"       envDefault:"0"  help:"tokens per minute of each model, of the whole fleet; 0: no limit"`
 	ModelInFlight int           `env:"LONGSHORE_MODEL_INFLIGHT"  envDefault:"0"  help:"calls of each model at once, of the whole fleet; 0: no limit"`
-	ReplyCacheTTL time.Duration `env:"LONGSHORE_REPLY_CACHE_TTL" envDefault:"1h" help:"how long a reply answers the same request of agents that ask for it; 0: never"`
+	ReplyCacheTTL time.Duration `env:"LONGSHORE_REPLY_CACHE_TTL" envDefault:"1h" help:"how long a cached reply answers the same request, for agents with cache: true; 0: never"`
 
 	ModelReply   time.Duration `env:"LONGSHORE_MODEL_REPLY_TIMEOUT" envDefault:"30m" help:"how long a model may take for a whole reply"`
-	ModelStart   time.Duration `env:"LONGSHORE_MODEL_START_TIMEOUT" envDefault:"2m" help:"how long a model may take to begin its answer"`
-	ModelRetries *int          `env:"LONGSHORE_MODEL_RETRIES"       envDefault:"3"  help:"how often a model call is made again after its first attempt, unless its agent says otherwise: 0 to 10"`
+	ModelStart   time.Duration `env:"LONGSHORE_MODEL_START_TIMEOUT" envDefault:"2m" help:"how long a model may take to start its answer"`
+	ModelRetries *int          `env:"LONGSHORE_MODEL_RETRIES"       envDefault:"3"  help:"how often a failed model call is retried, unless its agent says otherwise: 0 to 10"`
 
-	Prices string `env:"LONGSHORE_PRICES" help:"YAML or JSON file with prices of models, beside or instead of the built-in ones"`
+	Prices string `env:"LONGSHORE_PRICES" help:"YAML or JSON file with prices of models, in addition to or instead of the built-in ones"`
 
 	file    *ProvidersFile // as Load read it
 	liteKey string         // OPENAI_API_KEY when it makes no provider but that of /run-lite

@@ -16,7 +16,7 @@ type NATS struct {
 	Credentials string `env:"NATS_CREDS"        help:"file with JWT credentials"`
 	NKey        string `env:"NATS_NKEY"         help:"file with an nkey seed"`
 	CA          string `env:"NATS_CA"           help:"file with the CA certificates of the servers"`
-	InboxPrefix string `env:"NATS_INBOX_PREFIX" help:"prefix of reply subjects, when permissions demand one"`
+	InboxPrefix string `env:"NATS_INBOX_PREFIX" help:"prefix of reply subjects, if permissions require one"`
 }
 
 // Check returns an *Error.
@@ -53,7 +53,7 @@ func (s *NATS) Check() error {
 type Client struct {
 	NATS
 	Tenant string `env:"LONGSHORE_TENANT"      help:"the tenant of commands without --tenant (default \"default\")"`
-	Scoped bool   `env:"LONGSHORE_NATS_SCOPED" envDefault:"false" help:"the NATS user may only do what is of LONGSHORE_TENANT"`
+	Scoped bool   `env:"LONGSHORE_NATS_SCOPED" envDefault:"false" help:"whether the NATS user is limited to LONGSHORE_TENANT"`
 	API    string `env:"LONGSHORE_URL"         help:"the address of a dispatcher's HTTP API, such as https://longshore.example.com, instead of NATS_URL"`
 	Key    string `env:"LONGSHORE_API_KEY"     secret:"true" help:"an API key or a JWT, for LONGSHORE_URL"`
 }

@@ -8,8 +8,8 @@ import (
 
 // RunIndex says where the index of runs is.
 type RunIndex struct {
-	Index       string        `env:"LONGSHORE_INDEX"           envDefault:"auto"  help:"where runs are listed from: a postgres:// URL that dispatchers share, the path of a SQLite file, auto for a file of this machine that is made again when it is lost, or none"`
-	IndexRetain time.Duration `env:"LONGSHORE_INDEX_RETENTION" envDefault:"2160h" help:"how long a run is in the index after its end"`
+	Index       string        `env:"LONGSHORE_INDEX"           envDefault:"auto"  help:"where runs are listed from: a postgres:// URL that dispatchers share, the path of a SQLite file, auto for a local file that is rebuilt if it is lost, or none"`
+	IndexRetain time.Duration `env:"LONGSHORE_INDEX_RETENTION" envDefault:"2160h" help:"how long a run stays in the index after its end"`
 }
 
 // Places of an index that are none.

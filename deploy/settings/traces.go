@@ -9,8 +9,8 @@ import (
 // Traces says where dispatchers export traces. The names are those of OpenTelemetry.
 type Traces struct {
 	OTLP           string `env:"OTEL_EXPORTER_OTLP_ENDPOINT"        help:"collector of traces, http or https; /v1/traces is added (default: traces are off)"`
-	OTLPTraces     string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" help:"the whole address, instead of OTEL_EXPORTER_OTLP_ENDPOINT"`
-	OTLPProtocol   string `env:"OTEL_EXPORTER_OTLP_PROTOCOL"        help:"http/protobuf, which is all that is spoken"`
+	OTLPTraces     string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" help:"the complete URL, instead of OTEL_EXPORTER_OTLP_ENDPOINT"`
+	OTLPProtocol   string `env:"OTEL_EXPORTER_OTLP_PROTOCOL"        help:"http/protobuf, the only supported protocol"`
 	OTLPHeaders    string `env:"OTEL_EXPORTER_OTLP_HEADERS"         help:"headers for the collector: name=value, comma separated, percent-encoded" secret:"true"`
 	OTLPTracesHead string `env:"OTEL_EXPORTER_OTLP_TRACES_HEADERS"  help:"instead of OTEL_EXPORTER_OTLP_HEADERS" secret:"true"`
 	OTLPCA         string `env:"OTEL_EXPORTER_OTLP_CERTIFICATE"     help:"file with the CA certificates of the collector, PEM"`

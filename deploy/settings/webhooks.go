@@ -2,9 +2,9 @@ package settings
 
 // Webhooks says how dispatchers deliver webhooks.
 type Webhooks struct {
-	WebhookSecret string   `env:"LONGSHORE_WEBHOOK_SECRET"     help:"webhooks are signed with keys derived from it, one a tenant; at least 24 characters (default: no webhooks)" secret:"true"`
-	WebhookOld    string   `env:"LONGSHORE_WEBHOOK_SECRET_OLD" help:"the secret before; webhooks are signed with both while receivers change" secret:"true"`
-	WebhookHosts  []string `env:"LONGSHORE_WEBHOOK_HOSTS"      help:"hosts that webhooks may also call over http and at private addresses, comma separated"`
+	WebhookSecret string   `env:"LONGSHORE_WEBHOOK_SECRET"     help:"webhooks are signed with keys derived from it, one per tenant; at least 24 characters (default: no webhooks)" secret:"true"`
+	WebhookOld    string   `env:"LONGSHORE_WEBHOOK_SECRET_OLD" help:"the previous secret; webhooks are signed with both while receivers change" secret:"true"`
+	WebhookHosts  []string `env:"LONGSHORE_WEBHOOK_HOSTS"      help:"hosts that webhooks may also call over plain HTTP and at private addresses, comma separated"`
 }
 
 // minWebhookSecret is the minimum length of a secret in bytes.

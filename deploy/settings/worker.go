@@ -19,18 +19,18 @@ type Worker struct {
 	RedisURL     string        `env:"REDIS_URL"               help:"short-term memory: redis:// or rediss://, or the word none" secret:"true"`
 	HTTPAddr     string        `env:"LONGSHORE_HTTP_ADDR"     envDefault:"127.0.0.1:0" help:"metrics and health; port 0 picks a free one"`
 	Name         string        `env:"LONGSHORE_WORKER"        help:"name of this worker (default: host name and process id)"`
-	Labels       string        `env:"LONGSHORE_WORKER_LABELS" help:"what this worker has, for tasks that require it: gpu=true,zone=a"`
+	Labels       string        `env:"LONGSHORE_WORKER_LABELS" help:"labels of this worker, which tasks can require: gpu=true,zone=a"`
 	Slots        int           `env:"LONGSHORE_SLOTS"         envDefault:"64"  help:"runs worked at once"`
-	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stop waits for steps to end"`
+	DrainTimeout time.Duration `env:"LONGSHORE_DRAIN_TIMEOUT" envDefault:"30s" help:"how long a stopping worker waits for steps to end"`
 	MaxAttempts  int           `env:"LONGSHORE_MAX_ATTEMPTS"  envDefault:"5"   help:"claims without progress before a task is dead"`
 	ModelTimeout time.Duration `env:"LONGSHORE_MODEL_TIMEOUT" envDefault:"60s" help:"how long a model may be silent"`
-	ToolTimeout  time.Duration `env:"LONGSHORE_TOOL_TIMEOUT"  envDefault:"30s" help:"how long a tool call may take, of tools without a timeout of their own"`
-	BlobBytes    int           `env:"LONGSHORE_BLOB_BYTES"    envDefault:"65536" help:"a log entry above so many bytes is stored as a blob: 4096 to 524288"`
-	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"     envDefault:"1048576" help:"bytes of a task's input, at most: 1 to 1048576"`
+	ToolTimeout  time.Duration `env:"LONGSHORE_TOOL_TIMEOUT"  envDefault:"30s" help:"how long a tool call may take, for tools without their own timeout"`
+	BlobBytes    int           `env:"LONGSHORE_BLOB_BYTES"    envDefault:"65536" help:"size in bytes above which an entry of a run's log is stored as a blob: 4096 to 524288"`
+	MaxInput     int           `env:"LONGSHORE_MAX_INPUT"     envDefault:"1048576" help:"maximum bytes of a task's input: 1 to 1048576"`
 	Workspaces   string        `env:"LONGSHORE_WORKSPACES"    envDefault:"workspaces" help:"folder of the runs' files; they stay on this machine"`
 	MemoryTTL    time.Duration `env:"LONGSHORE_MEMORY_TTL"    envDefault:"24h" help:"how long short-term memory is kept"`
-	MaxClockSkew time.Duration `env:"LONGSHORE_MAX_CLOCK_SKEW" envDefault:"30s" help:"how much this machine's clock may differ from the NATS server's before no new work is taken"`
-	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"  help:"public keys of those whose decisions count, comma separated (default: all count)"`
+	MaxClockSkew time.Duration `env:"LONGSHORE_MAX_CLOCK_SKEW" envDefault:"30s" help:"how far this machine's clock may differ from the NATS server's before the worker takes no new work"`
+	ControlKeys  string        `env:"LONGSHORE_CONTROL_KEYS"  help:"public keys whose signatures on decisions are accepted, comma separated (default: signatures are not required)"`
 }
 
 // Check returns an *Error.
