@@ -30,7 +30,7 @@ type Access struct {
 
 const defaultRecheck = 10 * time.Second
 
-// errRevoked ends what goes on for somebody who is not known any more.
+// errRevoked ends the open requests of a caller whose token is no longer valid.
 var errRevoked = errors.New("the token is no longer valid")
 
 // remote is the address that a request comes from; not valid when that cannot be read.
@@ -209,8 +209,8 @@ func (q *query) audit(p *messages.Problem) {
 	s.Denials.Tell(tenant, d)
 }
 
-// whileKnown is a context for a request that goes on for long: it ends when who asked is not known any more. The caller
-// must call done.
+// whileKnown is a context for a request that goes on for long: it ends when the caller's token is no longer valid. The
+// caller must call done.
 func (q *query) whileKnown(ctx context.Context) (known context.Context, done func()) {
 	s := q.api.cfg.Access
 	if s == nil {

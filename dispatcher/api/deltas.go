@@ -26,14 +26,14 @@ type deltas struct {
 type deltaRun struct {
 	watchers map[chan messages.Live]struct{} // the lock of deltas holds for it
 	stop     context.CancelFunc
-	ended    chan struct{} // closed when nothing is given any more
+	ended    chan struct{} // closed when nothing more is given
 }
 
 func newDeltas(c *dispatcher.Client) *deltas {
 	return &deltas{client: c, runs: map[messages.Ref]*deltaRun{}}
 }
 
-// watch gives the live text of a run from now on. Nobody waits for whoever does not take it: it is dropped. It ends with
+// watch gives the live text of a run from now on. Text that a slow reader does not take is dropped. It ends with
 // leave.
 func (d *deltas) watch(ctx context.Context, run messages.Ref) (pieces <-chan messages.Live, leave func()) {
 	d.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/longshore-run/longshore/worker/model"
 )
 
-// talker writes its reply on and on until somebody has seen some of it.
+// talker keeps writing its reply until a watcher has seen some of it.
 type talker struct{ seen chan struct{} }
 
 func (p *talker) Stream(ctx context.Context, _ model.Request) iter.Seq2[model.Delta, error] {

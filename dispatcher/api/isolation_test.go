@@ -111,7 +111,7 @@ func TestAnAdminSeesNothingOfAnotherTenant(t *testing.T) {
 	g.do("POST", "/v1/tasks/mine/fork", `{"at":1,"newId":"_"}`, 400, nil, ours...) // its events would be those of no run
 }
 
-// A page in the browser of somebody who runs a fleet without keys can send requests that need no permission of CORS.
+// A page in the browser of a user who runs a fleet without keys can send requests that need no CORS permission.
 func TestPagesOfOthersSubmitNothing(t *testing.T) {
 	h := open(t)
 	for name, tc := range map[string]struct {

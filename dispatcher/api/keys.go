@@ -47,7 +47,8 @@ func keyOperations() []operation {
 	}
 }
 
-// keeper refuses where nobody looks who asks: a key that anybody can make would open the dispatchers that do look.
+// keeper refuses when authentication is disabled: keys that any caller can create would be valid at dispatchers that
+// authenticate.
 func (q *query) keeper() error {
 	if q.who == nil {
 		return forbidden("authentication is disabled here: set LONGSHORE_AUTH=on, or use `longshore keys api`")

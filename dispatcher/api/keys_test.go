@@ -103,7 +103,7 @@ func (g *guarded) stored(id string) (k control.APIKey, ok bool, err error) {
 	return l.Keys[i], true, nil
 }
 
-// Where nobody looks who asks, nobody makes keys.
+// Without authentication no keys are created.
 func TestNoKeysWithoutAuth(t *testing.T) {
 	h := open(t)
 	h.do("POST", "/v1/keys", `{"roles":["admin"],"tenant":"*"}`, http.StatusForbidden, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// Nothing that a request says makes a run, or a change, be by somebody else than whose key it is.
+// Whatever a request says, its run or change is recorded under the owner of the key.
 func TestNobodySubmitsForAnother(t *testing.T) {
 	g := openGuarded(t)
 	lie := []string{control.HeaderCaller, `{"who":"a liar"}`, "Longshore-By", "a liar"}

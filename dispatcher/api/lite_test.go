@@ -500,7 +500,7 @@ func TestLiteQueueIsBounded(t *testing.T) {
 	}
 }
 
-// Whoever names the workspace has it alone, whichever way the task came; a run that waits for it can be cancelled.
+// A run that names the workspace has it alone, whichever way the task came; a run that waits for it can be cancelled.
 func TestNamedWorkspaceIsForOneRun(t *testing.T) {
 	e := newEcho(t)
 	h := openLite(t, e, 0, nil)
@@ -545,7 +545,7 @@ func TestLiteExample(t *testing.T) {
 	h.do("POST", "/run-lite", `{"input":"call an unknown tool"}`, 500, nil)
 }
 
-// A dispatcher that stops lets nobody wait.
+// A dispatcher that stops lets no caller wait.
 func TestLiteWhenTheDispatcherStops(t *testing.T) {
 	e := newEcho(t)
 	h := openLite(t, e, 0, nil)

@@ -66,7 +66,7 @@ func problemOf(err error) *messages.Problem {
 		p := problemf(http.StatusServiceUnavailable, messages.CodeInternal, err.Error())
 		p.Retryable = true
 		return p
-	case errors.Is(err, context.Canceled): // nobody reads it
+	case errors.Is(err, context.Canceled): // the client is gone
 		return problemf(http.StatusServiceUnavailable, messages.CodeInternal, "the request was given up")
 	}
 	if why, ok := bus.Unavailable(err); ok {

@@ -26,7 +26,7 @@ type query struct {
 	r      *http.Request
 	values url.Values      // the parameters, once check has read them
 	body   *incoming       // r.Body, with deadlines
-	who    *auth.Principal // who asks; nil: nobody looked
+	who    *auth.Principal // the caller; nil: authentication is disabled
 }
 
 // check refuses parameters that the operation does not know, that are there twice, empty, or cannot be read: one that was

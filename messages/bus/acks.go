@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// What was sent this long ago and neither acknowledged nor sent again belongs to an outbox that nobody uses any more.
+// What was sent this long ago and neither acknowledged nor sent again belongs to an outbox that is no longer used.
 const (
 	abandoned  = 10 * time.Minute
 	sweepEvery = 4096
@@ -34,7 +34,7 @@ type acks struct {
 	flights int       // of those, and no requests
 	sent    uint64    // flights, ever
 	heard   time.Time // when the last flight arrived
-	ended   bool      // nothing comes any more
+	ended   bool      // no more answers will come
 }
 
 // awaiting waits for an answer.
@@ -126,7 +126,7 @@ func (a *acks) ask(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.
 		return nil, err
 	case answer == nil:
 		return nil, nats.ErrConnectionClosed
-	case nobody(answer):
+	case noResponder(answer):
 		return nil, nats.ErrNoResponders
 	default:
 		return answer, nil
@@ -197,7 +197,7 @@ func (a *acks) drop(token uint64) awaiting {
 	return w
 }
 
-// sweep drops what nobody waits for any more.
+// sweep drops what is no longer waited for.
 func (a *acks) sweep(now time.Time) {
 	for token, w := range a.waiting {
 		if f, ok := w.(*flight); ok && now.Sub(f.sent) > abandoned {
@@ -222,15 +222,15 @@ func (a *acks) receive(m *nats.Msg) {
 	}
 }
 
-// nobody reports whether an answer is the server's, that nobody is there to answer.
-func nobody(m *nats.Msg) bool {
+// noResponder reports whether an answer is the server's notice that there is no responder.
+func noResponder(m *nats.Msg) bool {
 	return len(m.Data) == 0 && m.Header.Get(StatusHeader) == StatusNoResponders
 }
 
 // PublishOutcome of a publish. It does not decode the common case.
 func PublishOutcome(m *nats.Msg) error {
 	switch {
-	case nobody(m):
+	case noResponder(m):
 		return nats.ErrNoResponders
 	case bytes.Contains(m.Data, []byte(`"error"`)):
 		_, err := decodeReceipt(m.Data)

@@ -58,7 +58,7 @@ func TestAsk(t *testing.T) {
 	wg.Wait()
 }
 
-// An answer that comes too late is nobody's.
+// An answer that comes too late belongs to no request.
 func TestAskInVain(t *testing.T) {
 	t.Parallel()
 	b, nc := bustest.OpenNew(t)
@@ -106,7 +106,7 @@ func TestAskInVain(t *testing.T) {
 	}
 }
 
-// What nobody acknowledges is swept out while others send, and send again.
+// Unacknowledged events are swept out while others send, and send again.
 func TestUnacknowledgedAreSwept(t *testing.T) {
 	t.Parallel()
 	b, nc := bustest.OpenNew(t)

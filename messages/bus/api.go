@@ -12,8 +12,8 @@ import (
 // APIPrefix is where JetStream takes requests. All but DIRECT.GET are answered by the leader.
 const APIPrefix = "$JS.API."
 
-// Call makes one request of the JetStream API, again while nobody answers. All requests of this package may be made
-// twice. Both req and resp may be nil.
+// Call makes one request of the JetStream API, and repeats it while there is no answer. All requests of this package
+// may be made twice. Both req and resp may be nil.
 func (b *Bus) Call(ctx context.Context, subject string, req, resp any) error {
 	return b.Retry(ctx, func(ctx context.Context) error { return b.callOnce(ctx, subject, req, resp) })
 }

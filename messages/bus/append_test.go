@@ -201,7 +201,7 @@ func TestRefsAreChecked(t *testing.T) {
 func second[A any](_ A, err error) error        { return err }
 func third[A, B any](_ A, _ B, err error) error { return err }
 
-// forge publishes an entry as somebody with access to the stream could, with other headers or another body.
+// forge publishes an entry as a client with access to the stream could, with other headers or another body.
 func forge(t *testing.T, nc *nats.Conn, to messages.Ref, from *jetstream.RawStreamMsg, change func(*nats.Msg)) {
 	t.Helper()
 	m := &nats.Msg{Subject: to.LogSubject(), Data: from.Data, Header: nats.Header{}}

@@ -61,8 +61,9 @@ type Edit struct {
 	IfRevision *uint64 // only if this is the newest; 0: only if there is none
 }
 
-// Apply makes an edit; it takes effect as a whole or not at all, whoever else edits. What is so already makes no new
-// revision: changed is then false and the change the one that is there. messages.ErrRevision: ifRevision did not hold.
+// Apply makes an edit; it takes effect as a whole or not at all, also under concurrent edits. What is so already makes
+// no new revision: changed is then false and the change the one that is there. messages.ErrRevision: ifRevision did
+// not hold.
 func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change control.Change, changed bool, err error) {
 	if e.Body != nil {
 		if err := b.CheckSize(e.Body); err != nil {
@@ -97,7 +98,7 @@ func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change control.Chan
 		b.signRevision(in, e.Name, top.Seq, m)
 		r, err := b.Store(ctx, m)
 		if Refused(err, CodeWrongLast) {
-			continue // somebody was faster
+			continue // another client was faster
 		}
 		if err != nil {
 			return change, false, err
@@ -111,7 +112,7 @@ func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change control.Chan
 	return change, false, fmt.Errorf("%s: others change it all the time", e.Name)
 }
 
-// named is what somebody calls himself, on one line. Revisions of before names were kept have none.
+// named is the name that a caller gives itself, on one line. Revisions of before names were kept have none.
 func named(by string) string {
 	by = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -42,7 +42,7 @@ type Config struct {
 	Signer  SigningKey    // of what people decide. Default none
 	Keys    ControlKeys   // whose decisions count. Default: everybody's
 	Log     *slog.Logger  // default: discarded
-	Budget  time.Duration // how long a request is tried while nobody answers. Default 30 s
+	Budget  time.Duration // how long a request is tried without an answer. Default 30 s
 	Answer  time.Duration // how long one attempt waits for its answer. Default 3 s
 	Inline  int           // bytes of a log entry above which it is stored as a blob. Default messages.MaxPayload
 	MaxBlob int           // the largest payload of a record, in bytes. Default 64 MiB, which is the most

@@ -38,7 +38,7 @@ type ConnConfig struct {
 	InProcess nats.InProcessConnProvider
 }
 
-// Options are what every client of Longshore needs, whoever opens the connection: nothing is buffered while
+// Options are what every client of Longshore needs, also if another package opens the connection: nothing is buffered while
 // disconnected, for a publish its caller gave up on must not be sent later; reconnecting never ends; what the server
 // says on the side, such as a missing permission, is logged.
 func Options(cfg ConnConfig) ([]nats.Option, error) {
@@ -97,7 +97,7 @@ func Options(cfg ConnConfig) ([]nats.Option, error) {
 	return opts, nil
 }
 
-// Connect opens a connection. It tries again for cfg.Wait while nobody answers; a refusal of the credentials ends it
+// Connect opens a connection. It tries again for cfg.Wait while no server answers; a refusal of the credentials ends it
 // at once. The caller closes the connection. No error shows credentials of the URL.
 func Connect(ctx context.Context, cfg ConnConfig) (*nats.Conn, error) {
 	servers, shown, err := parseServers(cmp.Or(cfg.URL, nats.DefaultURL))

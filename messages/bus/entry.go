@@ -82,7 +82,7 @@ func decodeHead(run messages.Ref, m Message) (record.Entry, error) {
 }
 
 func badEntry(run messages.Ref, m Message, err error) error {
-	if _, ok := errors.AsType[*messages.FieldError](err); ok { // the log's mistake, not one of whoever asked
+	if _, ok := errors.AsType[*messages.FieldError](err); ok { // a fault of the log, not of the caller
 		return fmt.Errorf("read entry %d of %s: %v", m.Seq, run, err) //nolint:errorlint // see above
 	}
 	return fmt.Errorf("read entry %d of %s: %w", m.Seq, run, err)

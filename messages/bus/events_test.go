@@ -66,7 +66,7 @@ func TestOutbox(t *testing.T) {
 		t.Errorf("after an entry without events: through %d, want 40", got)
 	}
 	finished := bustest.Event(bustest.Run(), 5, messages.EventRunFinished)
-	for range 3 { // whoever does it
+	for range 3 { // by any of them
 		if err := out.Finish(bustest.Context(t), finished); err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func awaitConnected(tb testing.TB, b *bus.Bus) {
 	}
 }
 
-// Nobody acknowledges: the patience is the budget, also while what is sent again waits for longer than an answer takes.
+// Nothing is acknowledged: the patience is the budget, also while what is sent again waits for longer than an answer takes.
 func TestOutboxGivesUp(t *testing.T) {
 	t.Parallel()
 	const budget = 1500 * time.Millisecond
@@ -180,7 +180,7 @@ func TestOutboxGivesUp(t *testing.T) {
 	if err := bustest.NewJetStream(t, nc).DeleteStream(bustest.Context(t), bus.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	sent, err := nc.SubscribeSync("events.>") // somebody hears them, and says nothing
+	sent, err := nc.SubscribeSync("events.>") // a subscriber that does not answer
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (b *Bus) Abandon() {
 	}
 }
 
-// SweepEvery is after how many events those are dropped that nobody acknowledges.
+// SweepEvery is the number of events after which unacknowledged ones are dropped.
 const SweepEvery = sweepEvery
 
 // Rest waits between two attempts.

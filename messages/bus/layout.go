@@ -137,7 +137,8 @@ func lines(base jetstream.StreamConfig) jetstream.StreamConfig {
 	return base
 }
 
-// logs is the stream. What is stored there may be lost, so nobody waits for it, and the disk need not have it at once.
+// logs is the stream. What is stored there may be lost, so no publisher waits for it, and it need not be synced to
+// disk at once.
 func logs(c jetstream.StreamConfig, s Streams) jetstream.StreamConfig {
 	c.Name, c.Description = StreamLogs, "What processes log about runs."
 	c.Subjects = []string{"logs.*.*"}

@@ -26,7 +26,7 @@ func outOfOrder(all []messages.Event) map[string][]messages.Event {
 	return map[string][]messages.Event{"backwards": backwards, "the end first": append([]messages.Event{all[last]}, all[:last]...)}
 }
 
-// Whoever watches a run sees its events by their numbers, however they were stored, before or while it watches.
+// A watcher of a run sees its events by their numbers, however they were stored, before or while it watches.
 func TestWatchersOfEventsStoredOutOfOrder(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	h, _ := openHub(t, b)

@@ -24,7 +24,7 @@ import (
 )
 
 // paged is a bus that reads events by pages of another, as a client of a tenant does by way of a dispatcher. While down is
-// set nobody answers.
+// set there is no answer.
 func paged(tb testing.TB, s *embedded.Servers, b *bus.Bus, limit, room int) (p *bus.Bus, nc *nats.Conn, down *atomic.Bool) {
 	tb.Helper()
 	nc, down = bustest.Connect(tb, s), new(atomic.Bool)

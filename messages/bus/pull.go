@@ -15,7 +15,7 @@ const pullFetch = 5 * time.Second
 // PullPause is the wait before what could not be done is tried again.
 const PullPause = time.Second
 
-// Puller takes messages from a durable consumer that dispatchers share. Whoever is killed leaves what he had in hand to
+// Puller takes messages from a durable consumer that dispatchers share. A dispatcher that is killed leaves its messages to
 // another one, after the ack wait.
 type Puller struct {
 	Bus    *Bus
@@ -29,7 +29,7 @@ type Puller struct {
 }
 
 // Run takes messages until ctx ends. An error says that the consumer could not be made to begin with. Later it is made again
-// after whatever failed: somebody may have removed it, or its stream.
+// after any failure: the consumer, or its stream, may have been removed.
 func (p *Puller) Run(ctx context.Context) error {
 	cons, err := p.Consumer(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/control"
 )
 
-// Consumers that dispatchers share are made again when somebody has removed them, and what was stored meanwhile comes.
+// Consumers that dispatchers share are recreated if they were removed, and deliver what was stored meanwhile.
 func TestRemovedConsumersAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	for consumer, tc := range map[string]struct {

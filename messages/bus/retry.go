@@ -109,7 +109,7 @@ func (b *Bus) rest(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Transient reports whether the same request may succeed later: nobody answered, or the server said so.
+// Transient reports whether the same request may succeed later: there was no answer, or the server said so.
 func Transient(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		switch api.ErrorCode {

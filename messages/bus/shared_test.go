@@ -47,7 +47,7 @@ func takeEvents(t *testing.T, got chan messages.Event, n int) (numbers []uint64)
 
 func TestShareEvents(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
-	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...) // before anybody shares: history
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 1, 3)...) // before any consumer shares: history
 	got, stop := sharing(t, b)
 	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 4, 5)...)
 	if _, err := bustest.NewJetStream(t, nc).Publish(bustest.Context(t), "events.acme.run.step_start", []byte("junk")); err != nil {
@@ -58,7 +58,7 @@ func TestShareEvents(t *testing.T) {
 	}
 	settled(t, b)
 	stop()
-	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 6, 7)...) // nobody is there
+	bustest.PublishRaw(t, nc, bustest.Run(), bustest.Events(bustest.Run(), 6, 7)...) // no consumer is running
 	got, stop = sharing(t, b)
 	defer stop()
 	if n := takeEvents(t, got, 2); n[0] != 6 || n[1] != 7 {

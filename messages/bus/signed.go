@@ -91,7 +91,7 @@ func (b *Bus) disregard(ctx context.Context, run messages.Ref, m Message, head r
 }
 
 // headBefore is the head that holds before a sequence of a log. It reads the log from its begin, for heads of entries
-// that do not count cannot be believed; there are none where nobody forges any.
+// that do not count cannot be believed; without a forger there are none.
 func (b *Bus) headBefore(ctx context.Context, run messages.Ref, seq uint64) (head record.Head, err error) {
 	for e, err := range b.Heads(ctx, run, 0, seq-1) {
 		if err != nil {

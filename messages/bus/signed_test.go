@@ -353,7 +353,7 @@ func TestKeysRotate(t *testing.T) {
 	}
 }
 
-// A run that was cancelled before it began has ended, whoever said so.
+// A run that was cancelled before it started has ended, with or without a signature.
 func TestForgedFirstEntry(t *testing.T) {
 	k := newKey(t)
 	c := newCourt(t, k, keysOf(t, k))

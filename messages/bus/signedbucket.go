@@ -68,7 +68,7 @@ func (in bucket) Newest(ctx context.Context, b *Bus, name string) (m, top Messag
 		return top, top, ok, err
 	}
 	ok = false
-	for from := uint64(1); ; { // few: a bucket keeps 64 revisions, and nobody but a forger makes us look
+	for from := uint64(1); ; { // few: a bucket keeps 64 revisions, and only a forger makes us look
 		next, found, err := b.Stream(in.stream).Get(ctx, Lookup{Seq: from, Next: in.Prefix + name})
 		if err != nil || !found {
 			return m, top, ok, err
@@ -130,7 +130,7 @@ func (b *Bus) SignStored(ctx context.Context) (n int, err error) {
 		}
 		Expect(signed, e.m.Seq)
 		b.signRevision(e.in, e.name, e.m.Seq, signed)
-		if _, err := b.Store(ctx, signed); err != nil && !Refused(err, CodeWrongLast) { // else somebody has changed it, and signed that
+		if _, err := b.Store(ctx, signed); err != nil && !Refused(err, CodeWrongLast) { // otherwise another dispatcher has changed and signed it
 			return n, fmt.Errorf("sign %s: %w", signed.Subject, err)
 		}
 		n++

@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-run/longshore/messages/queue"
 )
 
-// Where there are control keys, what nobody signed changes neither keys nor agents, prompts, quotas or pauses: what a
+// Where there are control keys, what is unsigned changes neither keys nor agents, prompts, quotas or pauses: what a
 // dispatcher stored goes on to count, and its next change is not hindered. A signature is of one place alone.
 func TestForgedRevisions(t *testing.T) {
 	s, k := bustest.Start(t), newKey(t)

@@ -139,7 +139,7 @@ func (c *spentCache) add(tenant string, at time.Time, nanos int64) {
 	defer c.mu.Unlock()
 	s, ok := c.byTenant[tenant]
 	if !ok {
-		return // nobody asks
+		return // no reader
 	}
 	s.month += nanos
 	if s.day == spendSubject(tenant, at) {

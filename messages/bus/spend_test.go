@@ -27,7 +27,7 @@ func spends(t *testing.T, b *bus.Bus, run messages.Ref, seq uint64, at time.Time
 	}
 }
 
-// reads waits for what somebody reads to be this: others' reads may be a second old.
+// reads waits until a reader sees this: reads by others may be a second old.
 func reads(t *testing.T, b *bus.Bus, tenant string, at time.Time, day, month float64) {
 	t.Helper()
 	var today, all float64

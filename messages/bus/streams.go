@@ -167,7 +167,7 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another dispatcher was faster
 			stream, err = js.Stream(ctx, want.Name)
 		}
 	}
@@ -260,7 +260,7 @@ func ensureConsumer(ctx context.Context, js jetstream.JetStream, ackWait time.Du
 	consumer, err := js.Consumer(ctx, StreamTasks, ConsumerWorkers)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		consumer, err = js.CreateConsumer(ctx, StreamTasks, want)
-		if errors.Is(err, jetstream.ErrConsumerExists) { // somebody was faster
+		if errors.Is(err, jetstream.ErrConsumerExists) { // another client was faster
 			consumer, err = js.Consumer(ctx, StreamTasks, ConsumerWorkers)
 		}
 	}

@@ -55,7 +55,7 @@ type TailMessage struct {
 	Pending uint64
 }
 
-// Close ends the tail. The server removes the consumer when it finds that nobody listens.
+// Close ends the tail. The server removes the consumer when it finds no subscriber.
 func (t *Tail) Close() {
 	if t.in != nil {
 		t.in.Close()

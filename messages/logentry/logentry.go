@@ -1,5 +1,5 @@
 // Package logentry has the lines of logs that processes write about runs: their levels, how large they may be, and how they
-// are read back from where anybody may have written them. An entry may be lost; nothing is decided by one.
+// are read back from where any client may have written them. An entry may be lost; nothing is decided by one.
 package logentry
 
 import (

@@ -158,7 +158,7 @@ func Events(run messages.Ref, from, to int) []messages.Event {
 	return out
 }
 
-// PublishRaw stores an event as somebody else would, without an id.
+// PublishRaw stores an event as a foreign client would, without an id.
 func PublishRaw(tb testing.TB, nc *nats.Conn, run messages.Ref, es ...messages.Event) {
 	tb.Helper()
 	for _, e := range es {

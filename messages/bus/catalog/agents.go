@@ -71,7 +71,7 @@ func (cat *Catalog) PutAgent(ctx context.Context, def messages.Definition) (revi
 // ByDispatcher is who put the agents that a dispatcher publishes when it starts.
 const ByDispatcher = "dispatcher"
 
-// ApplyAgent is PutAgent by somebody. With ifRevision it is done only if this is the newest revision, 0 for none; else
+// ApplyAgent is PutAgent with an author. With ifRevision it is done only if this is the newest revision, 0 for none; else
 // the error is messages.ErrRevision.
 func (cat *Catalog) ApplyAgent(ctx context.Context, def messages.Definition, by string, ifRevision *uint64) (change control.Change, changed bool, err error) {
 	def.SetDefaults()
@@ -197,7 +197,7 @@ func (cat *Catalog) Agents(ctx context.Context) ([]messages.Definition, error) {
 }
 
 // AgentAt returns a revision of an agent as it was, or the newest for 0; messages.ErrUnknownAgent: there is none, or it
-// is not kept any more. A deleted one comes without its definition.
+// is no longer kept. A deleted one comes without its definition.
 func (cat *Catalog) AgentAt(ctx context.Context, name string, revision uint64) (control.AgentRevision, error) {
 	var out control.AgentRevision
 	if !strict.ValidToken(name) {

@@ -17,7 +17,7 @@ import (
 const maxPrompts = 1000
 
 // PutPrompt stores a version of a prompt, defaults filled and checked, but not read as a template. A content that is
-// there already makes no new version, whoever wrote it: changed is then false; messages.ErrRevision: ifVersion did not
+// there already makes no new version, whatever its author: changed is then false; messages.ErrRevision: ifVersion did not
 // hold.
 func (cat *Catalog) PutPrompt(ctx context.Context, put control.PromptPut) (p messages.Prompt, changed bool, err error) {
 	p = put.Prompt
@@ -44,7 +44,7 @@ func stamped(p messages.Prompt, c control.Change) messages.Prompt {
 }
 
 // Prompt returns a version of a prompt, or the newest for 0; messages.ErrUnknownPrompt: there is none, it was deleted,
-// or the version is not kept any more.
+// or the version is no longer kept.
 func (cat *Catalog) Prompt(ctx context.Context, id string, version uint64) (messages.Prompt, error) {
 	if !strict.ValidToken(id) {
 		return messages.Prompt{}, fmt.Errorf("%w: the id is not valid", messages.ErrUnknownPrompt)

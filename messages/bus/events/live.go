@@ -34,7 +34,7 @@ func (st *Store) PublishLive(run messages.Ref, l *messages.Live) error {
 }
 
 // Live yields the replies of a run while they are written, from now on, until ctx ends; its error comes last. A
-// watcher that is slower than the reply misses messages, as their numbers show, and holds up nobody. What is no live
+// watcher that is slower than the reply misses messages, as their numbers show, and delays no other. What is no live
 // message of the run is passed over and counted.
 func (st *Store) Live(ctx context.Context, run messages.Ref) iter.Seq2[messages.Live, error] {
 	return func(yield func(messages.Live, error) bool) {

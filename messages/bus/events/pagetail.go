@@ -78,7 +78,7 @@ func (p *pageTail) Next(ctx context.Context, until time.Time) (bus.TailMessage, 
 				return bus.TailMessage{}, err
 			}
 			continue
-		case until.IsZero() || p.behind || now.Before(until): // while nobody answers nothing is given up
+		case until.IsZero() || p.behind || now.Before(until): // without an answer nothing is given up
 		case p.read.Before(until):
 			p.look = now
 			continue

@@ -13,7 +13,7 @@ import (
 const (
 	sharedFetched = 256
 	sharedAckWait = 30 * time.Second // to take an event is to count it
-	// Events that were handed out and are not acknowledged yet, by all who share. Beyond it nobody gets more.
+	// Delivered events that are not acknowledged yet, of all who share. Beyond it no more are delivered.
 	sharedPending = 4096
 )
 
@@ -25,7 +25,7 @@ type Shared struct {
 }
 
 // Share makes the durable consumer of that name, unless it is there. Who makes it gets the events that are
-// published from then on: what was before that nobody has missed. The position is the server's and stays when all who
+// published from then on: events before that were not missed. The position is the server's and stays when all who
 // share are gone.
 func (st *Store) Share(ctx context.Context, name string) (*Shared, error) {
 	s := &Shared{puller: bus.Puller{
@@ -40,9 +40,9 @@ func (st *Store) Share(ctx context.Context, name string) (*Shared, error) {
 	return s, err
 }
 
-// Run hands events to take until ctx ends; one goroutine calls it. Each event is acknowledged when take returns, so who
-// is killed between the two leaves it to another one: again says that somebody had it before and may have taken it. What is not
-// an event of its subject's run is counted and passed over.
+// Run hands events to take until ctx ends; one goroutine calls it. Each event is acknowledged when take returns, so
+// who is killed between the two leaves it to another one: again says that it was delivered before and may have been
+// processed. What is not an event of its subject's run is counted and passed over.
 func (s *Shared) Run(ctx context.Context, take func(e messages.Event, again bool)) error {
 	p := s.puller // several may run at once
 	p.Take = func(ctx context.Context, msgs <-chan jetstream.Msg) bool {

@@ -8,13 +8,13 @@ import (
 	"github.com/longshore-run/longshore/messages/bus"
 )
 
-// State is what there is in EVENTS now.
+// State is what EVENTS holds now.
 type State struct {
 	First, Last uint64    // positions; First is Last+1 when nothing is kept
 	Created     time.Time // the stream: another one has other positions
 }
 
-// State asks what there is in EVENTS.
+// State asks what EVENTS holds.
 func (st *Store) State(ctx context.Context) (State, error) {
 	var info struct {
 		Created time.Time `json:"created"`

@@ -81,7 +81,7 @@ func TestLogEntries(t *testing.T) {
 	}
 }
 
-// Anybody who may publish there may have written what is stored.
+// Any client that may publish there may have written what is stored.
 func TestLogEntriesPassesOverWhatIsNone(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	other := messages.Ref{Tenant: "acme", Run: "other"}

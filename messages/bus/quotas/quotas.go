@@ -22,7 +22,7 @@ type Quotas struct {
 // New returns the quotas that a bus holds.
 func New(b *bus.Bus) *Quotas { return &Quotas{bus: b} }
 
-// Quota is what an operator granted, with its revision; nothing, no limit and 0, when nobody said anything. What is stored and
+// Quota is what an operator granted, with its revision; no limit and 0 if there is no quota. What is stored and
 // cannot be read lifts no limit: what this process read before it goes on to count, and if that is nothing it is a pause.
 func (qs *Quotas) Quota(ctx context.Context, of queue.QuotaRef) (q queue.Quota, revision uint64, err error) {
 	if err := of.Check(); err != nil {

@@ -33,7 +33,7 @@ func rateSubject(tenant, kind string, minute int64) string {
 func minuteOf(t time.Time) int64 { return t.Unix() / secondsAMinute }
 
 // CountSubmit counts a submit of the tenant in the minute of now, and returns which one it is. It is tried once: an error
-// says that nobody may have counted it.
+// says that it may not have been counted.
 func (qs *Quotas) CountSubmit(ctx context.Context, tenant string, now time.Time) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rateWait)
 	defer cancel()

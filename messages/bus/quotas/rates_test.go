@@ -47,7 +47,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// However many there are, and whoever asks, no minute gets more than its share, until there is no place within an hour.
+// However many callers there are, no minute gets more than its share, until there is no room within an hour.
 func TestTurnsOfAFlood(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	other := bustest.Reopen(t, nc)

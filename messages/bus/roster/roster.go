@@ -58,7 +58,7 @@ func (fl *Fleet) NewRoster(self string) *Roster {
 }
 
 // Announce tells all others, and the stream, what a worker is doing. It does not wait for them: an announcement may be
-// lost. Whoever sees what this connection stores later has been sent it before.
+// lost. A client that sees what this connection stores later has been sent it before.
 func (fl *Fleet) Announce(status messages.WorkerStatus) error {
 	body, err := json.Marshal(status)
 	if err != nil {

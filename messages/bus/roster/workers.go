@@ -19,7 +19,7 @@ import (
 const (
 	// How long workers have to answer. They are in the same network, and have nothing to look up.
 	workersWait = 500 * time.Millisecond
-	// How long nobody more may answer, once one has.
+	// How long to wait for further answers after the last one.
 	workersQuiet = 150 * time.Millisecond
 	maxWorkers   = 10_000
 )
@@ -62,7 +62,8 @@ func (fl *Fleet) Serve(ctx context.Context, id string, status func() messages.Wo
 	return nil
 }
 
-// Workers asks who works, by name. Whoever does not answer within half a second is left out; so is an answer that is none.
+// Workers lists the workers by name. A worker that does not answer within half a second is left out; so is an invalid
+// answer.
 func (fl *Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 	in, err := fl.askWorkers(messages.StatusOfWorkers, maxWorkers)
 	if err != nil {
@@ -76,7 +77,7 @@ func (fl *Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 			return nil, fmt.Errorf("ask the workers: %w", context.Cause(ctx))
 		}
 		if err != nil || m.Header.Get(bus.StatusHeader) == bus.StatusNoResponders {
-			break // nobody more answers
+			break // no more answers
 		}
 		w, err := decodeWorker(m.Data)
 		if err != nil {
@@ -91,7 +92,7 @@ func (fl *Fleet) Workers(ctx context.Context) ([]messages.WorkerStatus, error) {
 	return all, nil
 }
 
-// Drain asks the worker with an id to drain. ErrNoWorker: nobody answers to it.
+// Drain asks the worker with an id to drain. ErrNoWorker: no worker answers to it.
 func (fl *Fleet) Drain(ctx context.Context, id string) (messages.WorkerStatus, error) {
 	if !strict.ValidToken(id) {
 		return messages.WorkerStatus{}, &messages.FieldError{Field: "worker", Reason: "must be a token"}

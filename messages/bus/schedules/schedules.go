@@ -27,7 +27,7 @@ const (
 var (
 	// ErrNoSchedule means that there is no such schedule.
 	ErrNoSchedule = errors.New("no such schedule")
-	// ErrScheduleMoved means that somebody else has changed the schedule, or what became of it, meanwhile.
+	// ErrScheduleMoved means that another client has changed the schedule, or its outcome, in the meantime.
 	ErrScheduleMoved = errors.New("the schedule has changed meanwhile")
 
 	errBadSchedule = errors.New("unreadable schedule")
@@ -148,7 +148,7 @@ func (sc *Store) Armed(ctx context.Context, ref control.ScheduleRef) (a Armed, e
 }
 
 // Arm has the stream publish an occurrence when it is due, in place of the one with a sequence, 0 for none;
-// ErrScheduleMoved. An older occurrence that nobody has taken by then is removed.
+// ErrScheduleMoved. An older occurrence that has not been taken by then is removed.
 func (sc *Store) Arm(ctx context.Context, d control.Due, seq uint64) error {
 	if err := d.Check(); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (sc *Store) takeDue(ctx context.Context, m jetstream.Msg, take func(context
 	err := strict.Decode(m.Data(), &d)
 	if err != nil || d.Check() != nil || m.Subject() != d.DueSubject() || m.Headers().Get(jetstream.SchedulerHeader) != d.NextSubject() {
 		sc.bus.Foreign()
-		_ = m.Ack() // whoever published it is none of us
+		_ = m.Ack() // it was not published by a schedule
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)

@@ -18,7 +18,7 @@ import (
 
 const (
 	headerTTL   = "Nats-TTL"
-	emptyKeyTTL = "1h" // how long the semaphore of a concurrency key is kept that nobody has a permit in: there may be many keys
+	emptyKeyTTL = "1h" // how long the semaphore of a concurrency key is kept without a holder: there may be many keys
 )
 
 var _ runlog.Semaphores = (*Store)(nil)
@@ -54,7 +54,7 @@ func (st *Store) PutSemaphore(ctx context.Context, name string, revision uint64,
 	bus.Expect(m, revision)
 	_, err = st.bus.Store(ctx, m)
 	if bus.Refused(err, bus.CodeWrongLast) {
-		return runlog.ErrConflict // or stored, and the answer was lost: whoever asks again sees it
+		return runlog.ErrConflict // or stored, and the answer was lost: the next attempt sees it
 	}
 	return err
 }

@@ -141,7 +141,7 @@ func TestCaps(t *testing.T) {
 	}{
 		{queue.Quota{MaxRunning: 2}, 2, runlog.NoCap, nil},
 		{queue.Quota{MaxRunning: 3}, 3, runlog.NoCap, []string{line}},
-		{queue.Quota{MaxRunning: 1, Paused: &queue.Pause{}}, 0, 0, nil}, // nobody is woken to go and wait elsewhere
+		{queue.Quota{MaxRunning: 1, Paused: &queue.Pause{}}, 0, 0, nil}, // no run is woken only to wait elsewhere
 		{queue.Quota{MaxRunning: 1}, 1, runlog.NoCap, []string{paused, line}},
 		{queue.Quota{Paused: &queue.Pause{}}, runlog.NoCap, 0, []string{line}},
 		{queue.Quota{}, runlog.NoCap, runlog.NoCap, []string{paused}},

@@ -87,7 +87,7 @@ func (se *Store) PutSession(ctx context.Context, tenant, name string, revision u
 	bus.Expect(m, revision)
 	_, err = se.bus.Store(ctx, m)
 	if bus.Refused(err, bus.CodeWrongLast) {
-		return runlog.ErrConflict // or stored, and the answer was lost: whoever asks again sees it
+		return runlog.ErrConflict // or stored, and the answer was lost: the next attempt sees it
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (tq *Queue) Delayed(ctx context.Context, run messages.Ref) (q Queued, ok bo
 }
 
 func delayedOf(m bus.Message) (q Queued, ok bool, err error) {
-	if m.Header.Get(bus.HeaderSchedule) == "" { // what somebody's schedule put here is none itself
+	if m.Header.Get(bus.HeaderSchedule) == "" { // a message that a schedule put here is not itself a schedule
 		return Queued{}, false, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, strings.TrimPrefix(m.Header.Get(bus.HeaderSchedule), "@at "))

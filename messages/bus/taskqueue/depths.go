@@ -20,7 +20,7 @@ type Depth struct {
 }
 
 // Depths are the lanes with tasks, the fullest first. The age is asked of the n fullest, and of those n others from which
-// nobody has taken for longest: it costs a request each.
+// no worker has taken for longest: it costs a request each.
 func (tq *Queue) Depths(ctx context.Context, n int) ([]Depth, error) {
 	all, err := tq.bus.Lanes(ctx)
 	if err != nil {

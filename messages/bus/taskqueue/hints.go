@@ -22,7 +22,7 @@ const (
 // Hints calls stored for messages that the queue has stored, with their lanes and sequences, each message for one of
 // those who listen; and spilled for lanes that another worker has seen work in and no slot for. Both are called until
 // ctx ends and Hints has returned, from different goroutines; listening is called once they will be. Hints may be lost,
-// and anybody with the permission may make them up.
+// and any client with the permission may make them up.
 //
 // A message whose priority or tenant is none is in no lane: for it stored is called with the zero Lane.
 func (tq *Queue) Hints(ctx context.Context, stored func(l queue.Lane, seq uint64), spilled func(l queue.Lane), listening func()) error {

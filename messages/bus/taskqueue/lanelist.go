@@ -27,8 +27,9 @@ func (tq *Queue) Oldest(ctx context.Context, s bus.LaneState) (at time.Time, ok 
 	return m.Time, ok, err
 }
 
-// withUnmade adds what is queued and has no lane: workers make lanes, and the server removes those that nobody takes from,
-// so without a worker a queue would look empty. The subjects are read only when there are more messages than the lanes have.
+// withUnmade adds what is queued and has no lane: workers make lanes, and the server removes those that no worker
+// takes from, so without a worker a queue would look empty. The subjects are read only when there are more messages
+// than the lanes have.
 func (tq *Queue) withUnmade(ctx context.Context, lanes []bus.LaneState) ([]bus.LaneState, error) {
 	const queued = "lanes.*.*.*.*"
 	total, err := tq.bus.Stream(bus.StreamTasks).Count(ctx, queued)

@@ -94,7 +94,7 @@ func TestLaneList(t *testing.T) {
 	}
 }
 
-// Without a worker nobody makes lanes, and what is queued is shown all the same: fleets are scaled by it.
+// Without a worker there are no lanes, but queued tasks are shown all the same: fleets are scaled by them.
 func TestLaneListWithoutLanes(t *testing.T) {
 	b, _ := bustest.OpenNew(t)
 	for _, run := range []string{"r1", "r2"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-run/longshore/messages"
 )
 
-// Nudge hints to whoever works a run that its log has grown. It is not stored and may be lost.
+// Nudge tells the worker that owns a run that its log has grown. It is not stored and may be lost.
 func (tq *Queue) Nudge(_ context.Context, run messages.Ref) error {
 	if err := run.Check(); err != nil {
 		return err

@@ -80,7 +80,7 @@ func (t *Tasks) Take(ctx context.Context, l queue.Lane, n int) iter.Seq2[*Delive
 	return func(yield func(*Delivery, error) bool) {
 		r := take{queue: t.queue, ackWait: t.AckWait, lane: l, left: n}
 		err := r.request(ctx, yield)
-		if errors.Is(err, nats.ErrNoResponders) { // nobody made the lane, or it was removed
+		if errors.Is(err, nats.ErrNoResponders) { // the lane was not made yet, or was removed
 			if err = t.Make(ctx, l); err == nil {
 				err = r.request(ctx, yield)
 			}

@@ -246,7 +246,7 @@ func TestLanesOutliveARestart(t *testing.T) {
 	}
 }
 
-// Whoever takes from a lane that was removed makes it again, that of the wake-ups too.
+// A worker that takes from a removed lane makes it again, that of the wake-ups too.
 func TestRemovedLanesAreMadeAgain(t *testing.T) {
 	b, nc := bustest.OpenNew(t)
 	tasks := bustest.Tasks(t, b)
