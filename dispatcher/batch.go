@@ -22,7 +22,7 @@ var (
 	// ErrNoBatch means that there is no such batch.
 	ErrNoBatch = batches.ErrNoBatch
 	// ErrBatchInvalid means that lines were refused, so nothing was run.
-	ErrBatchInvalid = errors.New("the batch has wrong lines: nothing was run")
+	ErrBatchInvalid = errors.New("the batch has invalid lines: nothing was run")
 )
 
 // BatchOf names a batch of the default tenant.

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrBound means that a client that is bound to a tenant cannot ask for this: it is about more than one tenant.
-var ErrBound = errors.New("not for a client that is bound to a tenant")
+var ErrBound = errors.New("not available to a client of one tenant")
 
 // NewTenant is New for a user of the message store who may only do what is of one tenant, perhaps in an account of the
 // tenant's own: requests go to the subjects of that tenant, submits too, and so do those for stored events; new ones come by

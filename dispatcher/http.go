@@ -69,7 +69,7 @@ func NewHTTP(address, key string) (*Client, error) {
 	r := &remote{base: strings.TrimRight(u.String(), "/"), key: key, http: &http.Client{
 		Transport: transport,
 		CheckRedirect: func(to *http.Request, _ []*http.Request) error { // a key is for one address
-			return fmt.Errorf("it leads to %s://%s: use that address", to.URL.Scheme, to.URL.Host)
+			return fmt.Errorf("it redirects to %s://%s: use that address", to.URL.Scheme, to.URL.Host)
 		},
 	}}
 	return &Client{remote: r}, nil

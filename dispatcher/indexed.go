@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoIndex means that the dispatcher keeps no index of runs, or cannot ask it now.
-var ErrNoIndex = errors.New("the dispatcher has no index of runs to ask")
+var ErrNoIndex = errors.New("the dispatcher has no index of runs: set LONGSHORE_INDEX")
 
 // statusNotImplemented is how a dispatcher says so.
 const statusNotImplemented = 501
@@ -56,7 +56,7 @@ func (c *Client) indexed(ctx context.Context, f *RunFilter) (*RunList, error) {
 	if f.After != "" {
 		i := slices.IndexFunc(waiting, func(r *control.RunSummary) bool { return r.ID == f.After })
 		if i < 0 {
-			return nil, &messages.FieldError{Field: "after", Reason: "is no run that is known"}
+			return nil, &messages.FieldError{Field: "after", Reason: "is not a known run"}
 		}
 		waiting = waiting[i+1:]
 	}

@@ -10,7 +10,7 @@ import (
 // Errors about sessions.
 var (
 	ErrNoSession   = errors.New("no such session")
-	ErrSessionBusy = errors.New("the session has runs that have not ended")
+	ErrSessionBusy = errors.New("the session has runs that have not ended yet")
 )
 
 // List returns the sessions of a tenant by name, a thousand at most, without the ids of their runs.

@@ -160,7 +160,7 @@ func (in Input) check() error {
 	}
 	switch {
 	case text == 0 && attached > 0:
-		return &FieldError{Field: "input", Reason: "has no text: say what to do with what is attached"}
+		return &FieldError{Field: "input", Reason: "has no text: say what to do with the attachments"}
 	case text == 0:
 		return &FieldError{Field: "input", Reason: "is empty"}
 	case attached > MaxAttachments:

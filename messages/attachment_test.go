@@ -22,7 +22,7 @@ func TestAttachments(t *testing.T) {
 		"an address":             {with(`{"image":{"url":"https://host/a.png"}}`), "", ""},
 		"a file":                 {with(`{"file":{"name":"a.pdf","mediaType":"application/pdf","data":"` + pdf + `"}}`), "", ""},
 		"a file without a name":  {with(`{"file":{"mediaType":"application/pdf","data":"` + pdf + `"}}`), "", ""},
-		"no text":                {`{"input":[{"image":{"url":"https://host/a.png"}}]}`, "input", "has no text: say what to do with what is attached"},
+		"no text":                {`{"input":[{"image":{"url":"https://host/a.png"}}]}`, "input", "has no text: say what to do with the attachments"},
 		"text and image in one":  {with(`{"text":"x","image":{"url":"https://host/a.png"}}`), "input[1]", "must be one of text, image and file"},
 		"bytes and an address":   {with(`{"image":{"data":"` + png + `","url":"https://host/a.png"}}`), "input[1].image.url", "give either data or url, not both"},
 		"no bytes":               {with(`{"image":{}}`), "input[1].image.data", "is empty: give the image's bytes as base64, or its https address as url"},

@@ -38,7 +38,7 @@ func ParseBatchTemplate(data []byte) (*BatchTemplate, error) {
 	if err := walkTexts(tree, func(s string) error {
 		for _, m := range place.FindAllStringSubmatch(s, -1) {
 			if !variable.MatchString(m[1]) {
-				return &FieldError{Field: "template", Reason: fmt.Sprintf("%q is no name of a variable", strict.Shown(m[1]))}
+				return &FieldError{Field: "template", Reason: fmt.Sprintf("%q is not a valid variable name", strict.Shown(m[1]))}
 			}
 		}
 		return nil
@@ -111,7 +111,7 @@ const emptyTask = `{"input":[]}`
 func varText(raw json.RawMessage) (string, error) {
 	switch {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':
-		return "", &FieldError{Field: strict.Body, Reason: "is no text, number, true or false"}
+		return "", &FieldError{Field: strict.Body, Reason: "must be a string, a number, true or false"}
 	case raw[0] != '"':
 		return string(raw), nil
 	}

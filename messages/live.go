@@ -67,7 +67,7 @@ func DecodeLive(run Ref, data []byte) (Live, error) {
 	case l.Type != TypeLive:
 		return Live{}, &FieldError{Field: "type", Reason: "must be " + TypeLive}
 	case l.Run != run.Run:
-		return Live{}, &FieldError{Field: "run", Reason: "is another one than in the subject"}
+		return Live{}, &FieldError{Field: "run", Reason: "differs from that of the subject"}
 	case l.Dropped < 0:
 		return Live{}, &FieldError{Field: "dropped", Reason: "must not be negative"}
 	case !strict.ValidToken(string(l.Kind)):

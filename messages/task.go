@@ -223,7 +223,7 @@ func (t *Task) Validate() error {
 		}
 	}
 	if t.ID == NoRun {
-		return &FieldError{Field: "id", Reason: "_ is taken: it stands for no run"}
+		return &FieldError{Field: "id", Reason: "_ is reserved: choose another id"}
 	}
 	if t.Tenant == NoRun {
 		return &FieldError{Field: "tenant", Reason: "_ is taken: it stands for no tenant"}

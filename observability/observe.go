@@ -121,7 +121,7 @@ func (m *Events) messageEnd(d messages.MessageEnd) error {
 		return err
 	}
 	if c := d.Cost; c != nil && (*c < 0 || math.IsInf(*c, 0) || math.IsNaN(*c)) {
-		return &messages.FieldError{Field: "cost", Reason: "is no amount"}
+		return &messages.FieldError{Field: "cost", Reason: "is not a valid amount"}
 	}
 	provider, model := m.models.showPair(d.Provider, d.Model)
 	m.modelCalls.WithLabelValues(provider, model, stopLabel(d.Stop)).Inc()

@@ -36,7 +36,7 @@ func TestPageOfKV(t *testing.T) {
 func TestPartsOfKVThatAreWrong(t *testing.T) {
 	for part, want := range map[string]string{
 		"  kv: {}\n":               "spec.kv.redis: is missing, and REDIS_URL is none: name the credential that holds the URL of a Redis",
-		"  kv: {redis: nowhere}\n": `spec.kv.redis: "nowhere": there is no such credential`,
+		"  kv: {redis: nowhere}\n": `spec.kv.redis: "nowhere": there is no credential of that name`,
 		"  kv: {redis: store}\n  credentials: {store: {env: STORE_URL}}\n": "spec.kv.redis: redis url: want redis://",
 		"  kv: {keys: -1}\n": "spec.kv.keys: must be 1 to 10000",
 		"  kv: {url: x}\n":   "spec.kv.url: ",

@@ -83,7 +83,7 @@ func Open(ctx context.Context, t *settings.Tools, needs Needs) (*Box, error) {
 func (b *Box) open(ctx context.Context, known map[string]family, name string, part json.RawMessage, needs Needs) error {
 	open := known[name]
 	if open == nil {
-		return &messages.FieldError{Field: strict.Shown(name), Reason: "is no family of tools; known: " +
+		return &messages.FieldError{Field: strict.Shown(name), Reason: "is not a family of tools; known: " +
 			strings.Join(slices.Sorted(maps.Keys(known)), ", ") + ", and credentials"}
 	}
 	made, shut, err := open(ctx, part, needs)

@@ -50,7 +50,7 @@ func TestWithoutAFile(t *testing.T) {
 
 func TestUnknownFamily(t *testing.T) {
 	_, err := toolbox.Open(t.Context(), load(t, "  teleport: {}\n"), toolbox.Needs{Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.HasPrefix(err.Error(), "LONGSHORE_TOOLS: ") || !strings.Contains(err.Error(), "spec.teleport: is no family of tools; known: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "LONGSHORE_TOOLS: ") || !strings.Contains(err.Error(), "spec.teleport: is not a family of tools; known: ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -39,7 +39,7 @@ func (q *query) view(run messages.Ref) (v view, err error) {
 	case format != formatAGUI && format != formatKarl:
 		return v, &messages.FieldError{Field: "format", Reason: "must be " + formatAGUI + ", " + formatKarl + " or absent"}
 	case q.text("types") != "":
-		return v, &messages.FieldError{Field: "types", Reason: "does not go with format=" + format}
+		return v, &messages.FieldError{Field: "types", Reason: "cannot be combined with format=" + format}
 	}
 	if format == formatKarl {
 		after, err := q.after()

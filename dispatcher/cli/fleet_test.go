@@ -547,7 +547,7 @@ func TestSteerAndFeedback(t *testing.T) {
 		t.Error(stdout)
 	}
 	f.run(t, "submit", "x", "--id", "queued")
-	f.fails(t, "run queued: not told: the run has not begun, and cannot be told anything yet", "steer", "queued", "Be brief.")
+	f.fails(t, "run queued: not told: the run has not started yet, and cannot receive messages; try again later", "steer", "queued", "Be brief.")
 	f.fails(t, "no run x of tenant default: `longshore list` shows those of the last day; --tenant names another tenant", "steer", "x", "Be brief.")
 	if stdout, _ := f.run(t, "feedback", "r", "--score", "-0.5", "--comment", "Too\x1b[2J long.", "--label", "kind=style", "--by", "ann"); !strings.HasPrefix(stdout, "stored") {
 		t.Error(stdout)

@@ -36,7 +36,7 @@ func TestDenialsAreTold(t *testing.T) {
 	}
 	want := []denial{
 		{"acme", control.AuthDenied{Code: messages.CodeForbidden, Reason: `this subject is for requests of tenant "acme" alone`, Operation: "longshore.t.acme.status"}},
-		{"default", control.AuthDenied{Code: messages.CodeForbidden, Reason: "the subject of the answer is no inbox", Operation: "longshore.status"}},
+		{"default", control.AuthDenied{Code: messages.CodeForbidden, Reason: "the reply subject is not an inbox", Operation: "longshore.status"}},
 	}
 	for _, w := range want {
 		select {

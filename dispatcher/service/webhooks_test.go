@@ -243,7 +243,7 @@ func TestAdmissionRefusesWebhooks(t *testing.T) {
 	stop()
 	defer o.open(o.nc)()
 	for address, reason := range map[string]string{
-		"http://hooks.example.com/": "must be https", "https://127.0.0.1/": "open internet", "ftp://a/": "must be an address",
+		"http://hooks.example.com/": "must be https", "https://127.0.0.1/": "not public", "ftp://a/": "must be an address",
 		"https://user:pw@hooks.example.com/": "user", "https:///": "must be an address", "https://a/#f": "fragment",
 	} {
 		task.Webhook = &messages.Webhook{URL: address}

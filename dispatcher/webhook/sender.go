@@ -59,7 +59,7 @@ func New(cfg Config) (*Sender, error) {
 	}
 	for _, s := range cfg.Secrets {
 		if len(s) < MinSecret {
-			return nil, fmt.Errorf("the secret of webhooks must have at least %d characters", MinSecret)
+			return nil, fmt.Errorf("LONGSHORE_WEBHOOK_SECRET must have at least %d characters", MinSecret)
 		}
 	}
 	hosts, err := hosts.Parse(cfg.Hosts)
@@ -99,13 +99,13 @@ func (s *Sender) Check(w *messages.Webhook) error {
 		return &messages.FieldError{Field: "webhook.url", Reason: "must be https, unless the operator lists its host in LONGSHORE_WEBHOOK_HOSTS"}
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !egress.Public(ip.Unmap()) {
-		return &messages.FieldError{Field: "webhook.url", Reason: "is an address that is not of the open internet, and the operator did not list it in LONGSHORE_WEBHOOK_HOSTS"}
+		return &messages.FieldError{Field: "webhook.url", Reason: "is an address that is not public, and the operator did not list it in LONGSHORE_WEBHOOK_HOSTS"}
 	}
 	return nil
 }
 
 // errGuarded means that the address that a name has led to must not be called.
-var errGuarded = errors.New("is not of the open internet; the operator may list its host in LONGSHORE_WEBHOOK_HOSTS")
+var errGuarded = errors.New("is not a public address; the operator can list its host in LONGSHORE_WEBHOOK_HOSTS")
 
 // guard lets the open internet be dialled, and what the operator listed. A listed name never leads to where
 // clouds keep what their machines are trusted with: that is listed as an address.

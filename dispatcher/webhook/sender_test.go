@@ -227,9 +227,9 @@ func TestNamesAreJudgedWhenDialled(t *testing.T) {
 		reason string
 		final  bool
 	}{
-		"nothing listed": {nil, "is not of the open internet", true},
-		"its address":    {[]string{"127.0.0.1"}, "is not of the open internet", true},
-		"another port":   {[]string{"localhost:1"}, "is not of the open internet", true},
+		"nothing listed": {nil, "is not a public address", true},
+		"its address":    {[]string{"127.0.0.1"}, "is not a public address", true},
+		"another port":   {[]string{"localhost:1"}, "is not a public address", true},
 		"listed":         {[]string{"localhost:" + port}, "certificate", false}, // so it was dialled
 	} {
 		err := sender(t, webhook.Config{Hosts: tt.hosts}).Send(t.Context(), job("https://localhost:"+port+"/?key=hidden"))

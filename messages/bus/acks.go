@@ -236,7 +236,7 @@ func PublishOutcome(m *nats.Msg) error {
 		_, err := decodeReceipt(m.Data)
 		return err
 	case !bytes.Contains(m.Data, []byte(`"seq"`)):
-		return fmt.Errorf("acknowledge event: %w", errors.New("the answer is not one of a stream"))
+		return fmt.Errorf("acknowledge event: %w", errors.New("the answer is not an acknowledgement"))
 	default:
 		return nil
 	}

@@ -109,7 +109,7 @@ func (in bucket) Apply(ctx context.Context, b *Bus, e Edit) (change control.Chan
 		}
 		return ChangeOf(e.Name, m2), true, nil
 	}
-	return change, false, fmt.Errorf("%s: others change it all the time", e.Name)
+	return change, false, fmt.Errorf("%s: other clients keep changing it; try again", e.Name)
 }
 
 // named is the name that a caller gives itself, on one line. Revisions of before names were kept have none.

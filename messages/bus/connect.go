@@ -71,7 +71,7 @@ func Options(cfg ConnConfig) ([]nats.Option, error) {
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info("nats reconnected") }),
 	}
 	if cfg.InboxPrefix != "" && !strings.HasPrefix(cfg.InboxPrefix, "_") {
-		return nil, errors.New("the prefix of inboxes must begin with an underscore, such as _INBOX_worker: requests with another are refused")
+		return nil, errors.New("the inbox prefix must begin with an underscore, such as _INBOX_worker: requests with any other are refused")
 	}
 	if cfg.InboxPrefix != "" {
 		opts = append(opts, nats.CustomInboxPrefix(cfg.InboxPrefix))

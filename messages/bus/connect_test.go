@@ -122,7 +122,7 @@ func TestSetupNeedsANewServer(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := "NATS server too old: needs 2.14, has " + nc.ConnectedServerVersion()
+	want := "the NATS server is too old: it is " + nc.ConnectedServerVersion() + " and must be 2.14 or newer"
 	if err := bus.Setup(bustest.Context(t), nc, bus.Streams{}); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

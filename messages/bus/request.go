@@ -18,7 +18,7 @@ func CheckRequest(m *nats.Msg) error {
 	case m.Reply == "":
 		return errors.New("the request names no inbox for its answer")
 	case !IsInbox(m.Reply):
-		return errors.New("the subject of the answer is no inbox")
+		return errors.New("the reply subject is not an inbox")
 	}
 	for _, name := range []string{
 		jetstream.StreamHeader, jetstream.SubjectHeader, jetstream.SequenceHeader, jetstream.TimeStampHeaer,

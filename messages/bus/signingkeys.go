@@ -71,7 +71,7 @@ func ParseControlKeys(list string) (ControlKeys, error) {
 	for text := range strings.SplitSeq(list, ",") {
 		text = strings.TrimSpace(text)
 		if strings.HasPrefix(text, seedPrefix) {
-			return ControlKeys{}, errors.New("a secret key stands where public keys belong")
+			return ControlKeys{}, errors.New("this is a secret key: give public keys here")
 		}
 		key, ok := keyBytes(text, publicPrefix, ed25519.PublicKeySize)
 		if !ok {

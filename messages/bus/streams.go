@@ -101,7 +101,7 @@ func checkServer(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) err
 		return fmt.Errorf("ask NATS for its abilities: %w (is JetStream enabled?)", err)
 	}
 	if info.API.Level < minLevel {
-		return fmt.Errorf("NATS server too old: needs %s, has %s", minVersion, nc.ConnectedServerVersion())
+		return fmt.Errorf("the NATS server is too old: it is %[2]s and must be %[1]s or newer", minVersion, nc.ConnectedServerVersion())
 	}
 	return nil
 }

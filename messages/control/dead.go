@@ -74,13 +74,13 @@ func (r *DeadRequest) Check() error {
 func checkDeadTenant(tenant *string, unaddressed bool) error {
 	switch {
 	case unaddressed && *tenant != "":
-		return &messages.FieldError{Field: "unaddressed", Reason: "such letters are no tenant's: give no tenant"}
+		return &messages.FieldError{Field: "unaddressed", Reason: "unaddressed letters have no tenant: leave tenant out"}
 	case unaddressed:
 		return nil
 	case *tenant == "":
 		*tenant = messages.DefaultTenant
 	case *tenant == messages.NoRun:
-		return &messages.FieldError{Field: "tenant", Reason: "_ stands for none: ask for unaddressed letters"}
+		return &messages.FieldError{Field: "tenant", Reason: "_ is not a tenant: use unaddressed for letters without a tenant"}
 	}
 	return strict.CheckToken("tenant", *tenant)
 }

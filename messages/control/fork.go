@@ -30,7 +30,7 @@ func (r *ForkRequest) Check() error {
 		}
 	}
 	if r.NewID == messages.NoRun {
-		return &messages.FieldError{Field: "newId", Reason: "_ is taken: it stands for no run"}
+		return &messages.FieldError{Field: "newId", Reason: "_ is reserved: choose another id"}
 	}
 	if r.Revision != 0 && r.Agent == "" {
 		return &messages.FieldError{Field: "revision", Reason: "needs the name of an agent"}

@@ -319,10 +319,10 @@ func (o *Operation) name(p Parts) (json.RawMessage, error) {
 			return nil, err
 		}
 		if said := plain(body[name]); said != "" && said != p.Path[name] {
-			return nil, &messages.FieldError{Field: name, Reason: "is not that of the path"}
+			return nil, &messages.FieldError{Field: name, Reason: "differs from that of the path"}
 		}
 		if said := plain(body["tenant"]); said != "" && o.Has("tenant") && said != p.Header[HeaderTenant] {
-			return nil, &messages.FieldError{Field: "tenant", Reason: "is not that of the path"}
+			return nil, &messages.FieldError{Field: "tenant", Reason: "differs from that of the path"}
 		}
 		value, err := json.Marshal(p.Path[name])
 		if err != nil {

@@ -53,7 +53,7 @@ func (r *ResultRequest) Check() error {
 	case r.Format != "" && r.Format != FormatTaskResult:
 		return &messages.FieldError{Field: "format", Reason: "must be " + FormatTaskResult}
 	case r.Format != "" && r.Transcript:
-		return &messages.FieldError{Field: "transcript", Reason: "does not go with format"}
+		return &messages.FieldError{Field: "transcript", Reason: "cannot be combined with format"}
 	case r.After != "" && !r.Transcript:
 		return &messages.FieldError{Field: "after", Reason: "is only for a transcript"}
 	}

@@ -60,7 +60,7 @@ func (r *RunsRequest) Check() error {
 		return &messages.FieldError{Field: "limit", Reason: "must be 1 to 1000"}
 	}
 	if len(r.Statuses) > 6 {
-		return &messages.FieldError{Field: "statuses", Reason: "are more than there are"}
+		return &messages.FieldError{Field: "statuses", Reason: "lists more statuses than exist"}
 	}
 	if len(r.Labels) > maxRunLabels {
 		return &messages.FieldError{Field: "labels", Reason: "are more than 16"}

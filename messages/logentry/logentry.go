@@ -184,11 +184,11 @@ func (e *LogEntry) check(run messages.Ref) error {
 	case e.Timestamp.IsZero():
 		return &messages.FieldError{Field: "timestamp", Reason: "is missing"}
 	case e.Timestamp.Year() > 9999 || e.Timestamp.Year() < 0:
-		return &messages.FieldError{Field: "timestamp", Reason: "is no time that can be written"}
+		return &messages.FieldError{Field: "timestamp", Reason: "is not a valid time"}
 	case e.Tenant != run.Tenant:
-		return &messages.FieldError{Field: "tenant", Reason: "is another one than in the subject"}
+		return &messages.FieldError{Field: "tenant", Reason: "differs from that of the subject"}
 	case e.Run != run.Run:
-		return &messages.FieldError{Field: "run", Reason: "is another one than in the subject"}
+		return &messages.FieldError{Field: "run", Reason: "differs from that of the subject"}
 	case e.Step < 0 || e.Step > math.MaxInt32:
 		return &messages.FieldError{Field: "step", Reason: fmt.Sprintf("must be 0 to %d", math.MaxInt32)}
 	case e.Attempt < 0 || e.Attempt > math.MaxInt32:

@@ -17,7 +17,7 @@ import (
 var (
 	ErrNotFound   = errors.New("no such run")
 	ErrEnded      = errors.New("the run has ended")
-	ErrNotWaiting = errors.New("the run does not wait for this")
+	ErrNotWaiting = errors.New("the run is not waiting for this")
 	ErrLate       = errors.New("the time for this is over")
 	// ErrUnpublished means that the events of a run could not be stored.
 	ErrUnpublished = errors.New("publish events")

@@ -102,7 +102,7 @@ func (k *Controller) removeFromSession(ctx context.Context, run messages.Ref, na
 }
 
 // ErrSessionBusy means that runs of the session have not ended.
-var ErrSessionBusy = errors.New("the session has runs that have not ended")
+var ErrSessionBusy = errors.New("the session has runs that have not ended yet")
 
 // ForgetSession makes the next run of a session begin a new conversation, and returns what the session was. ErrNotFound:
 // nothing is known of it. ErrSessionBusy: it has runs.

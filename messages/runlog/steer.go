@@ -17,7 +17,7 @@ const MaxSteers = 100
 // Errors of Steer.
 var (
 	ErrTold    = errors.New("another message has this id")
-	ErrTooMuch = fmt.Errorf("the run has been told %d things, and takes no more", MaxSteers)
+	ErrTooMuch = fmt.Errorf("the run has received %d messages, which is the limit", MaxSteers)
 )
 
 // Steer appends a message to a run. It is idempotent by the message's id, also after the end of the run. It does not wake the run: a

@@ -131,7 +131,7 @@ func (a *Auditor) read(ctx context.Context) error {
 	for f, err := range events.New(a.cfg.Bus).Feed(ctx, from) {
 		if err != nil {
 			if errors.Is(err, bus.ErrAhead) {
-				return fmt.Errorf("%w: this folder is the audit of another stream, begin a new one", err)
+				return fmt.Errorf("%w: this folder is the audit of another stream; start a new folder", err)
 			}
 			return err
 		}

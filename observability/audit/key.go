@@ -64,7 +64,7 @@ func ParsePublicKeys(list string) (PublicKeys, error) {
 	for text := range strings.SplitSeq(list, ",") {
 		text = strings.TrimSpace(text)
 		if strings.HasPrefix(text, seedPrefix) {
-			return nil, errors.New("a secret key stands where public keys belong")
+			return nil, errors.New("this is a secret key: give public keys here")
 		}
 		if _, ok := keyBytes(text, publicPrefix, ed25519.PublicKeySize); !ok {
 			return nil, errors.New("not a public key: want " + publicPrefix + "…, as `longshore audit key` prints it")

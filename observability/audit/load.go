@@ -11,7 +11,7 @@ import (
 )
 
 // ErrDamaged means that a folder is not as an auditor left it, not even one that was killed.
-var ErrDamaged = errors.New("the audit is damaged: `longshore audit verify` says where; to go on, begin a new folder and keep this one")
+var ErrDamaged = errors.New("the audit is damaged: `longshore audit verify` says where; to continue, start a new folder and keep this one")
 
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))

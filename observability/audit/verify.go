@@ -285,7 +285,7 @@ func (v *verifier) heads(ctx context.Context) error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(anchors)) {
 		if n >= kept {
-			w.report(Missing, n, "the head that was kept elsewhere is not there: the folder was cut back")
+			w.report(Missing, n, "the head that was kept elsewhere is missing: the folder was truncated")
 		}
 	}
 	return nil

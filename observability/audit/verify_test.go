@@ -181,7 +181,7 @@ func TestAttacks(t *testing.T) {
 			if err := os.Remove(a.path(headsChain, -1)); err != nil {
 				a.Fatal(err)
 			}
-		}, Finding{N: 17, What: Missing}, "the folder was cut back"},
+		}, Finding{N: 17, What: Missing}, "the folder was truncated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &attack{t, copied(t, base)}
@@ -201,7 +201,7 @@ func TestAttacks(t *testing.T) {
 			if tc.want.File == "" {
 				got.File = ""
 			}
-			if tc.says == "the folder was cut back" { // after what follows from it
+			if tc.says == "the folder was truncated" { // after what follows from it
 				got = found[slices.IndexFunc(found, func(f Finding) bool { return strings.Contains(f.Detail, tc.says) })]
 				got.Line, got.File = 0, ""
 				tc.want.N = got.N

@@ -134,7 +134,7 @@ func (x *Index) Runs(ctx context.Context, req control.RunsRequest) (control.RunP
 		if req.After != "" {
 			err := t.one(ctx, []any{&after}, "SELECT first FROM longshore_runs WHERE tenant = ? AND id = ?", req.Tenant, req.After)
 			if errors.Is(err, sql.ErrNoRows) {
-				return &messages.FieldError{Field: "after", Reason: "is no run that is known"}
+				return &messages.FieldError{Field: "after", Reason: "is not a known run"}
 			}
 			if err != nil {
 				return err

@@ -58,7 +58,7 @@ func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
 // Errors of Add. The text names the credential and the host and is fit for a model.
 var (
-	ErrUnknown = errors.New("there is no such credential")
+	ErrUnknown = errors.New("there is no credential of that name")
 	ErrHost    = errors.New("the credential is not for this host")
 )
 

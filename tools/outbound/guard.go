@@ -10,7 +10,7 @@ import (
 )
 
 // ErrAddress means that a name has led to an address that must not be called. Its text does not tell which.
-var ErrAddress = errors.New("the host leads to an address that is not of the open internet, and the operator did not list it as private")
+var ErrAddress = errors.New("the host resolves to an address that is not public, and the operator did not list it as private")
 
 // Guard lets the open internet be dialled; an address that is listed and was asked for as one; and what private lists. A name
 // that private lists never leads to where clouds keep what their machines are trusted with.

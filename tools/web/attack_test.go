@@ -81,7 +81,7 @@ func TestAttacks82To92PrivateAddresses(t *testing.T) {
 		name := fmt.Sprintf("private%d.example", n)
 		names.set(name, addresses)
 		r := get(t, box(t, web.Config{Hosts: []string{name}}, nil), "https://"+name)
-		expect(t, r, messages.CodePolicy, "leads to an address that is not of the open internet")
+		expect(t, r, messages.CodePolicy, "resolves to an address that is not public")
 		if strings.Contains(text(r), addresses[0]) {
 			t.Errorf("the model is told an address: %s", text(r))
 		}
@@ -95,7 +95,7 @@ func TestAttacks82To92PrivateAddresses(t *testing.T) {
 		name := fmt.Sprintf("inside%d.example", n)
 		names.set(name, []string{address})
 		r := get(t, box(t, web.Config{Hosts: []string{name}, Private: []string{name}}, nil), "https://"+name)
-		expect(t, r, messages.CodePolicy, "leads to an address that is not of the open internet")
+		expect(t, r, messages.CodePolicy, "resolves to an address that is not public")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestAttack91Rebinding(t *testing.T) {
 	names.set("rebinds.example", []string{"127.0.0.1"}, []string{"169.254.169.254"})
 	cfg := local("rebinds.example" + port)
 	cfg.Private = cfg.Hosts
-	expect(t, get(t, box(t, cfg, nil), strings.Replace(url, "127.0.0.1", "rebinds.example", 1)), messages.CodePolicy, "/again: the host leads to an address")
+	expect(t, get(t, box(t, cfg, nil), strings.Replace(url, "127.0.0.1", "rebinds.example", 1)), messages.CodePolicy, "/again: the host resolves to an address")
 	if n.Load() != 1 || names.questions("rebinds.example") != 2 {
 		t.Errorf("%d requests, %d questions", n.Load(), names.questions("rebinds.example"))
 	}
@@ -148,7 +148,7 @@ func TestAttack93Redirects(t *testing.T) {
 	set := box(t, cfg, nil)
 	for location, want := range map[string]string{
 		"http://" + off + "/": "is not one that the operator lists", "http://127.0.0.1:22/": "is not one that the operator lists", "//evil.example/": "the host evil.example:80 is not one",
-		"http://inward.example/": "leads to an address that is not of the open internet", "file:///etc/passwd": "must begin with https://", "http://u:p@" + host: "must not hold a user",
+		"http://inward.example/": "resolves to an address that is not public", "file:///etc/passwd": "must begin with https://", "http://u:p@" + host: "must not hold a user",
 		"https://listed.example:22": "is not one that the operator lists", "http://[::1]": "is not one that the operator lists", "http://a b": "must begin with https://", strings.Repeat("a", 9000): "must begin with https://",
 	} {
 		to = location

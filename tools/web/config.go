@@ -72,7 +72,7 @@ func newPolicy(c *Config) (*policy, error) {
 			return nil, wrong(fmt.Sprintf("methods[%d]", i), "must be a method in capitals, such as GET")
 		}
 		if m == http.MethodConnect || m == http.MethodTrace {
-			return nil, wrong(fmt.Sprintf("methods[%d]", i), "%s cannot be granted: it is for proxies and shows what was sent", m)
+			return nil, wrong(fmt.Sprintf("methods[%d]", i), "%s cannot be granted: it is for proxies and echoes the request", m)
 		}
 	}
 	p.methods = slices.Clone(c.Methods)

@@ -35,7 +35,7 @@ func normalise(u *url.URL) error {
 	name := strings.Trim(host, "[]")
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("must begin with https:// (or http:// where the operator lets it)")
+		return errors.New("must begin with https:// (or http:// where the operator allows it)")
 	case u.User != nil:
 		return errors.New("must not hold a user or a password: use a credential")
 	case strings.Contains(name, "%"):

@@ -86,7 +86,7 @@ func (b *browser) answer(ctx context.Context, c *tools.Call, in requestArgs) (to
 func (b *browser) follows(c *tools.Call, h, next *hop, resp *outbound.Response) *tools.Result {
 	reason := ""
 	if err := normalise(next.url); err != nil {
-		reason = "the address that it leads to " + err.Error()
+		reason = "the address that it resolves to " + err.Error()
 	} else if err := b.policy.judge(next.method, next.url, &c.Grants); err != nil {
 		reason = err.Error()
 	} else if err := reaches(c, next.url); err != nil {

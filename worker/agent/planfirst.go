@@ -240,7 +240,7 @@ func (r *planRun) advance() Action {
 		}
 		return begin
 	case waits: // a validated plan has no cycle, and a state out of a cache may hold anything
-		return fail(messages.CodeInternal, "no step of the plan can begin")
+		return fail(messages.CodeInternal, "no step of the plan can start")
 	default:
 		return r.conclude()
 	}

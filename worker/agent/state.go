@@ -130,7 +130,7 @@ func (s *State) Advance(r record.Record) error {
 		s.start(r)
 		for _, before := range r.Prefix {
 			if err := s.Advance(before); err != nil {
-				return fmt.Errorf("what was kept of another run: %w", err)
+				return fmt.Errorf("steps kept from another run: %w", err)
 			}
 		}
 	case *record.Claimed:

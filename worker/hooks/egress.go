@@ -27,6 +27,6 @@ func guard(listed hosts.List, private bool) egress.Guard {
 		if private || listed.ListsAddress(at) || egress.Public(at.Addr()) {
 			return nil
 		}
-		return fmt.Errorf("the address %s is not of the open internet; list it in LONGSHORE_HOOK_HOSTS, with that port or without any, or set LONGSHORE_HOOK_PRIVATE", at)
+		return fmt.Errorf("the address %s is not public; list it in LONGSHORE_HOOK_HOSTS, with that port or without a port, or set LONGSHORE_HOOK_PRIVATE", at)
 	}
 }

@@ -197,10 +197,10 @@ func TestPrivateAddresses(t *testing.T) {
 		url  string
 		want string
 	}{
-		"a name":           {hooks.Config{Hosts: []string{"localhost"}}, byName, "is not of the open internet"},
+		"a name":           {hooks.Config{Hosts: []string{"localhost"}}, byName, "is not public"},
 		"a listed address": {hooks.Config{Hosts: []string{"127.0.0.1"}}, s.URL, ""},
 		"a listed port":    {hooks.Config{Hosts: []string{"localhost", "127.0.0.1:" + port}}, byName, ""},
-		"another port":     {hooks.Config{Hosts: []string{"localhost", "127.0.0.1:1"}}, byName, "is not of the open internet"},
+		"another port":     {hooks.Config{Hosts: []string{"localhost", "127.0.0.1:1"}}, byName, "is not public"},
 		"all allowed":      {hooks.Config{Hosts: []string{"localhost"}, AllowPrivate: true}, byName, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

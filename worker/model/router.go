@@ -68,7 +68,7 @@ func NewRouter(c RouterConfig) (*Router, error) {
 	for _, e := range c.Endpoints {
 		switch {
 		case e.Name == "" || strings.Contains(e.Name, "/"):
-			return nil, &messages.FieldError{Field: "endpoints", Reason: fmt.Sprintf("%q is no name: it is empty or holds a slash", e.Name)}
+			return nil, &messages.FieldError{Field: "endpoints", Reason: fmt.Sprintf("%q is not a valid name: it is empty or contains a slash", e.Name)}
 		case e.Provider == nil:
 			return nil, &messages.FieldError{Field: "endpoints." + e.Name, Reason: "is missing"}
 		case r.byName[e.Name].Provider != nil:
@@ -78,7 +78,7 @@ func NewRouter(c RouterConfig) (*Router, error) {
 	}
 	if _, ok := r.byName[c.Default]; !ok && c.Default != "" {
 		return nil, &messages.FieldError{
-			Field: "default", Reason: fmt.Sprintf("%q is no provider; known: %s", c.Default, r.names()),
+			Field: "default", Reason: fmt.Sprintf("%q is not a provider; known: %s", c.Default, r.names()),
 		}
 	}
 	if r.config.Attempts == 0 {

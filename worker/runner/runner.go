@@ -147,7 +147,7 @@ var (
 	// ErrShutdown is the cause to cancel Run's context with when the worker must stop now.
 	ErrShutdown = errors.New("the worker stops")
 	// ErrBusy means that this worker works the same run by another ticket: nak, it is soon over.
-	ErrBusy = errors.New("the run is in hand by another ticket")
+	ErrBusy = errors.New("the run is held by another ticket")
 )
 
 // Runner works runs, many at once. Safe for concurrent use.

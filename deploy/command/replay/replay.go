@@ -21,7 +21,7 @@ import (
 )
 
 // ErrDiffers means that today's code would decide otherwise.
-var ErrDiffers = errors.New("today's code decides otherwise")
+var ErrDiffers = errors.New("today's code decides differently")
 
 // flags of the command.
 type flags struct {

@@ -48,7 +48,7 @@ func newKeySet(from string, now func() time.Time) *keySet {
 	return &keySet{from: from, now: now, client: &http.Client{
 		Timeout: fetchTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return errors.New("a redirect is not followed: give the address that it leads to")
+			return errors.New("redirects are not followed: give the final address")
 		},
 	}}
 }
@@ -64,11 +64,11 @@ func (s *keySet) find(ctx context.Context, kid string, cheap bool) ([]jose.JSONW
 	}
 	switch {
 	case state.fetched.IsZero() || s.now().Sub(state.fetched) > stale:
-		return nil, fmt.Errorf("%w: the keys of the identity provider are not known", auth.ErrUnavailable)
+		return nil, fmt.Errorf("%w: the keys of the identity provider have not been read yet", auth.ErrUnavailable)
 	case len(keys) > 0:
 		return keys, nil
 	case state.err != nil:
-		return nil, fmt.Errorf("%w: the identity provider does not answer, and the key is a new one", auth.ErrUnavailable)
+		return nil, fmt.Errorf("%w: the identity provider does not answer, and the key is not cached", auth.ErrUnavailable)
 	default:
 		return nil, unknown("its key is not known")
 	}
@@ -147,7 +147,7 @@ func (s *keySet) read(ctx context.Context) ([]jose.JSONWebKey, error) {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, errors.New("read the keys of the identity provider: what came is no JWKS")
+		return nil, errors.New("read the keys of the identity provider: the response is not a JWKS")
 	}
 	var keys []jose.JSONWebKey
 	for _, raw := range doc.Keys {
@@ -157,7 +157,7 @@ func (s *keySet) read(ctx context.Context) ([]jose.JSONWebKey, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("read the keys of the identity provider: there is no RSA key of 2048 bits, P-256 or Ed25519 key")
+		return nil, errors.New("read the keys of the identity provider: there is no RSA key of 2048 bits or more, P-256 key or Ed25519 key")
 	}
 	return keys, nil
 }

@@ -122,7 +122,7 @@ func (a *Admission) Same(ctx context.Context, ref messages.Ref, fingerprint stri
 	task, err := a.cfg.Runs.Task(ctx, ref, true)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound): // its events are left, its log is not
-		return request.Conflict("id: " + ref.Run + " was that of a run which is gone; take another")
+		return request.Conflict("id: " + ref.Run + " belonged to a run that was removed; choose another")
 	case err != nil:
 		return err
 	case task.Fingerprint() != fingerprint:

@@ -59,7 +59,7 @@ func (ap *Approvals) decide(ctx context.Context, body []byte, denied bool) (any,
 	case asked == nil || w.parked.Call != req.Call:
 		return ap.decidedBefore(ctx, ref, w, &req, id, denied)
 	case req.Hash != "" && req.Hash != asked.Hash:
-		return nil, request.Conflict("the call waits with other arguments than those that were decided about; look at them again")
+		return nil, request.Conflict("the arguments of the call differ from those that were decided about; review them again")
 	}
 	return ap.control(ctx, ref, w, &record.Decided{
 		ID: id, Park: w.park, Step: asked.Step, Call: req.Call, Hash: asked.Hash, Denied: denied, By: req.By, Reason: req.Reason,

@@ -87,7 +87,7 @@ func (bs *Batches) changeBatch(ctx context.Context, ref messages.BatchRef, fresh
 		}
 		return head, err
 	}
-	return nil, fmt.Errorf("change batch %s: others change it all the time", ref)
+	return nil, fmt.Errorf("change batch %s: other clients keep changing it; try again", ref)
 }
 
 // openBatch begins a batch or an attempt to go on with one. A batch whose lines are all there is returned as it is.

@@ -150,7 +150,7 @@ func (c *cut) record(r record.Record) bool {
 func (c *cut) result() (*record.Started, error) {
 	switch {
 	case !c.done && c.last == 0:
-		return nil, &messages.FieldError{Field: "at", Reason: "the run has not begun any step"}
+		return nil, &messages.FieldError{Field: "at", Reason: "the run has not started a step"}
 	case !c.done:
 		return nil, &messages.FieldError{Field: "at", Reason: fmt.Sprintf("the run has not begun step %d; the last one is %d", c.step, c.last)}
 	}
@@ -258,7 +258,7 @@ func (fs *Forks) free(ctx context.Context, run messages.Ref) error {
 	case errors.Is(err, runlog.ErrNotFound):
 		gone, err := fs.cfg.Controller.Events.Ended(ctx, run)
 		if gone {
-			return request.Conflict("newId: " + run.Run + " was that of a run which is gone; take another")
+			return request.Conflict("newId: " + run.Run + " belonged to a run that was removed; choose another")
 		}
 		return err
 	case err != nil:

@@ -104,7 +104,7 @@ func (qs *Quotas) quotaPut(ctx context.Context, req control.QuotaPut) (any, erro
 	}
 	return qs.changeQuota(ctx, req.QuotaRef, req.By, req.IfRevision, func(before queue.Quota) (queue.Quota, error) {
 		if p := req.Quota.Paused; p != nil && !samePause(p, before.Paused) {
-			return before, &messages.FieldError{Field: "quota.paused", Reason: "is not set here, and is not what is there"}
+			return before, &messages.FieldError{Field: "quota.paused", Reason: "must be left out or unchanged here: use pause and resume"}
 		}
 		after := req.Quota
 		after.Paused = before.Paused
@@ -161,5 +161,5 @@ func (qs *Quotas) changeQuota(
 		qs.cfg.Log.InfoContext(ctx, "quota changed", "kind", string(of.Kind), "name", of.Name, "by", strict.Clip(by, 128), "revision", done.Revision)
 		return done, nil
 	}
-	return nil, request.Conflict("others change the quota all the time")
+	return nil, request.Conflict("other clients keep changing the quota; try again")
 }

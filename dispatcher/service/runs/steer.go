@@ -33,7 +33,7 @@ func (rs *Runs) steer(ctx context.Context, body []byte) (any, error) {
 		if _, _, err := rs.Find(ctx, ref); err != nil {
 			return nil, err
 		}
-		return nil, request.Conflict("the run has not begun, and cannot be told anything yet")
+		return nil, request.Conflict("the run has not started yet, and cannot receive messages; try again later")
 	case errors.Is(err, runlog.ErrTold), errors.Is(err, runlog.ErrTooMuch):
 		return nil, request.Conflict(err.Error())
 	case err != nil:

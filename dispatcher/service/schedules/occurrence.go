@@ -80,7 +80,7 @@ func whatIsWrong(parser *cron.Parser, spec string) string {
 	const form = "five fields (minute, hour, day, month, weekday) such as 30 8 * * mon-fri, six with seconds first, or a word such as @daily"
 	given := strings.Fields(spec)
 	if strings.HasPrefix(spec, "@") {
-		return fmt.Sprintf("%q is no word for a time: use @hourly, @daily, @weekly, @monthly or @yearly", strict.Clip(spec, 64))
+		return fmt.Sprintf("%q is not a known time: use @hourly, @daily, @weekly, @monthly or @yearly", strict.Clip(spec, 64))
 	}
 	most := len(cronFields)
 	if len(given) < most-1 || len(given) > most {

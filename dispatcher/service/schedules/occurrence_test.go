@@ -111,7 +111,7 @@ func TestACronIsRefusedInPlainWords(t *testing.T) {
 		"x 0 8 * * *":                  `the field for the second, "x", cannot be read: it must be 0 to 59`,
 		"0 99999999999999999999 * * *": `the field for the hour, "99999999999999999999", cannot be read: it must be 0 to 23`,
 		"*":                            "has 1 of the fields: it must have five fields (minute, hour, day, month, weekday) such as 30 8 * * mon-fri",
-		"@never":                       `"@never" is no word for a time: use @hourly, @daily`,
+		"@never":                       `"@never" is not a known time: use @hourly, @daily`,
 	} {
 		s := control.Schedule{Cron: spec, TimeZone: "UTC"}
 		_, err := newCalendar(&s)

@@ -85,7 +85,7 @@ func (s *Schedules) arm(ctx context.Context, ref control.ScheduleRef, after time
 			return err
 		}
 	}
-	return fmt.Errorf("arm schedule %s: others change it all the time", ref)
+	return fmt.Errorf("arm schedule %s: other clients keep changing it; try again", ref)
 }
 
 // nextDue is the next occurrence of a schedule after now and after a time; false: there is none, or no schedule.

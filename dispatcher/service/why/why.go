@@ -77,7 +77,7 @@ func (w *Why) why(ctx context.Context, body []byte) (any, error) {
 		y.Text = "It waits for a worker that takes it up."
 		return y, nil
 	case h.Phase == record.PhaseReady:
-		y.Text = fmt.Sprintf("Its wait (%s) is over, and it waits for a worker that goes on with it.", h.Waits)
+		y.Text = fmt.Sprintf("Its wait (%s) is over, and it waits for a worker to resume it.", h.Waits)
 		return y, nil
 	default:
 		return y, w.whyParked(ctx, y, ref, last)

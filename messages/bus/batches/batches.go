@@ -19,7 +19,7 @@ var (
 	// ErrNoBatch means that there is no such batch.
 	ErrNoBatch = errors.New("no such batch")
 	// ErrBatchMoved means that another caller has changed the batch meanwhile.
-	ErrBatchMoved = errors.New("the batch has changed meanwhile")
+	ErrBatchMoved = errors.New("the batch was changed in the meantime; try again")
 )
 
 // Get reads the head of a batch and its revision from the stream's leader; ErrNoBatch.

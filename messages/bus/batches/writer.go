@@ -15,7 +15,7 @@ import (
 )
 
 // ErrLineTaken means that another line of a batch has the same task.
-var ErrLineTaken = errors.New("another client submits another line with this custom_id")
+var ErrLineTaken = errors.New("another client is submitting a different line with this custom_id")
 
 // What a BatchWriter has on its way at most.
 const (

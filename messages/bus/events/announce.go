@@ -71,5 +71,5 @@ func (st *Store) AnnounceTo(ctx context.Context, tenant, name string, data any) 
 		}
 		return nil
 	}
-	return fmt.Errorf("announce %s: others announce all the time", name)
+	return fmt.Errorf("announce %s: other dispatchers keep publishing; try again", name)
 }

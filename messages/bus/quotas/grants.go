@@ -290,7 +290,7 @@ func (c *grants) insteadOf(of queue.QuotaRef, g *grant, m bus.Message, revision 
 		c.junk[of] = m.Seq
 		c.found++
 	}
-	q = queue.Quota{Paused: &queue.Pause{Reason: "what it was granted cannot be read", At: m.Time}}
+	q = queue.Quota{Paused: &queue.Pause{Reason: "its quota cannot be read", At: m.Time}}
 	if g != nil && g.Quota != (queue.Quota{}) {
 		q = g.Quota
 	}

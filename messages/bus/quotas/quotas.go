@@ -43,7 +43,7 @@ func (qs *Quotas) Quota(ctx context.Context, of queue.QuotaRef) (q queue.Quota, 
 	if err := strict.Decode(m.Data, &q); err != nil {
 		q, first := qs.grants.insteadOf(of, g, m, top.Seq)
 		if first {
-			qs.bus.Log().WarnContext(ctx, "a quota cannot be read: what was granted before counts, or it is paused", "quota", of.String(), "revision", m.Seq, "err", err)
+			qs.bus.Log().WarnContext(ctx, "a quota cannot be read: its cached value applies, or the tenant is paused", "quota", of.String(), "revision", m.Seq, "err", err)
 		}
 		return q, m.Seq, nil
 	}

@@ -113,7 +113,7 @@ func (r *keepRequest) ref() messages.Ref { return messages.Ref{Tenant: r.Tenant,
 // decodeKeep checks a request. Its Reply is published to, so it must be that of a delivery of the ticket.
 func decodeKeep(m *nats.Msg) (r keepRequest, err error) {
 	if m.Reply == "" {
-		return r, errors.New("it wants no answer")
+		return r, errors.New("it has no reply subject")
 	}
 	if err := strict.Decode(m.Data, &r); err != nil {
 		return r, fmt.Errorf("read it: %w", err)

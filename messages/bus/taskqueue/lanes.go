@@ -25,7 +25,7 @@ const (
 )
 
 // ErrLanesFull means that a tenant's tasks wait because the stream has no room for another lane.
-var ErrLanesFull = errors.New("no room for another lane: " + strconv.Itoa(bus.MaxLanes) + " have tasks")
+var ErrLanesFull = errors.New("there is no room for another lane: " + strconv.Itoa(bus.MaxLanes) + " have tasks")
 
 // MakeLane makes a lane, unless it is there. ErrLanesFull: there is no room, and no empty lane that could be removed.
 func (tq *Queue) MakeLane(ctx context.Context, l queue.Lane, ackWait time.Duration) error {

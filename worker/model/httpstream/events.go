@@ -56,7 +56,7 @@ func (s *Events) Next() (Event, error) {
 			s.taken = true
 			return s.event(bytes.TrimSpace(s.data), end), nil
 		case end && s.strange != "":
-			return Event{}, &model.Error{Class: model.ModelOutput, Detail: "the answer is no event stream: " + s.strange}
+			return Event{}, &model.Error{Class: model.ModelOutput, Detail: "the answer is not an event stream: " + s.strange}
 		case end:
 			return Event{}, io.EOF
 		case len(line) == 0:

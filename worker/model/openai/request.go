@@ -23,7 +23,7 @@ func (p *Provider) request(r model.Request) (api.ChatCompletionRequest, edit, er
 	}
 	p.limit(&out, r.MaxTokens)
 	if p.config.Flavour == Azure && !deployable(r.Model) {
-		return out, e, refused("the model %q is no name of a deployment", r.Model)
+		return out, e, refused("the model %q is not the name of a deployment", r.Model)
 	}
 	if err := p.chat(&out, &e, r); err != nil {
 		return out, e, err
